@@ -1,0 +1,49 @@
+# The commands of the project; `make run` and `make test` are all that a newcomer needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: run install test check format bench lock clean
+
+run: $(VENV)/.installed  ## sandbox, service and check on this machine
+	@exec $(BIN)/btcpay sandbox
+
+install: $(VENV)/.installed  ## leaves .venv/bin/btcpay
+
+test: $(VENV)/.installed-dev  ## the whole suite
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-dev  ## format, lint, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
+	$(BIN)/python tests/bench/run.py
+
+lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes
+	for name in requirements requirements-build requirements-dev; do \
+	  $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras \
+	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $$name.in -o $$name.txt || exit 1; \
+	done
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "btcpay needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: requirements.txt requirements-build.txt setup.cfg pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --require-hashes -r requirements.txt -r requirements-build.txt
+	$(PIP) install --no-index --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.installed-dev: requirements-dev.txt $(VENV)/.installed
+	$(PIP) install --require-hashes -r requirements-dev.txt
+	@touch $@
