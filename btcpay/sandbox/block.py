@@ -1,0 +1,116 @@
+"""Blocks: header, proof of work, coinbase with height (BIP34) and witness commitment (BIP141)."""
+
+import os
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from btcpay.sandbox.merkle import merkle_root
+from btcpay.sandbox.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, read_tx
+from btcpay.sandbox.wire import Reader, compact_size, hash256, shown, u32, unshown
+
+BITS = 0x207FFFFF  # regtest's easiest target: every second hash meets it
+TARGET = 0x7FFFFF << 8 * (0x20 - 3)
+VERSION = 0x20000000  # BIP9, signalling nothing
+HALVING_BLOCKS = 150
+COMMITMENT_PREFIX = bytes.fromhex("6a24aa21a9ed")
+RESERVED = bytes(32)  # the coinbase's witness, the second half of what the commitment hashes
+GENESIS_RAW = bytes.fromhex(
+    "0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b2"
+    "7ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f20020000000101000000010000"
+    "000000000000000000000000000000000000000000000000000000000000ffffffff4d04ffff001d01044554"
+    "68652054696d65732030332f4a616e2f32303039204368616e63656c6c6f72206f6e206272696e6b206f6620"
+    "7365636f6e64206261696c6f757420666f722062616e6b73ffffffff0100f2052a01000000434104678afdb0"
+    "fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6bc3f4cef38c4f35504e51ec112de"
+    "5c384df7ba0b8d578a4c702b6bf11d5fac00000000"
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block; `previous` and `merkle_root` as shown, `time` in unix seconds."""
+
+    version: int
+    previous: str
+    merkle_root: str
+    time: int
+    bits: int
+    nonce: int
+    txs: tuple[Tx, ...]
+
+    @cached_property
+    def header(self) -> bytes:
+        """The 80 bytes that are hashed."""
+        links = unshown(self.previous) + unshown(self.merkle_root)
+        return u32(self.version) + links + u32(self.time) + u32(self.bits) + u32(self.nonce)
+
+    @cached_property
+    def hash(self) -> str:
+        return shown(hash256(self.header))
+
+    @cached_property
+    def raw(self) -> bytes:
+        return self.header + compact_size(len(self.txs)) + b"".join(tx.raw for tx in self.txs)
+
+    @property
+    def weight(self) -> int:
+        """Weight units (BIP141)."""
+        return 4 * (80 + len(compact_size(len(self.txs)))) + sum(tx.weight for tx in self.txs)
+
+    @property
+    def meets_target(self) -> bool:
+        return int(self.hash, 16) <= TARGET
+
+
+def parse_block(raw: bytes) -> Block:
+    """The block in `raw`, which must hold nothing else. Raises Malformed."""
+    reader = Reader(raw)
+    version, previous, root = reader.number(4), shown(reader.take(32)), shown(reader.take(32))
+    time, bits, nonce = reader.number(4), reader.number(4), reader.number(4)
+    txs = tuple(read_tx(reader) for _ in range(reader.compact()))
+    reader.finish()
+    return Block(version, previous, root, time, bits, nonce, txs)
+
+
+def build_block(previous: str, time: int, coinbase: Tx, txs: list[Tx]) -> Block:
+    """A block on `previous` with its work done: about two hashes."""
+    contents = (coinbase, *txs)
+    root = shown(merkle_root([unshown(tx.txid) for tx in contents]))
+    block = Block(VERSION, previous, root, time, BITS, 0, contents)
+    while not block.meets_target:
+        block = replace(block, nonce=block.nonce + 1)
+    return block
+
+
+def build_coinbase(height: int, fees_sats: int, script: bytes, txs: list[Tx]) -> Tx:
+    """The first transaction of a block with `txs`: reward to `script`, and the commitment.
+
+    Eight random bytes keep two coinbases of the same height on rival branches apart (BIP30).
+    """
+    tag = os.urandom(8)
+    script_sig = push_height(height) + bytes([len(tag)]) + tag
+    origin = TxIn(Outpoint(NO_TXID, NO_VOUT), script_sig, 0xFFFFFFFF, (RESERVED,))
+    reward = TxOut(subsidy_sats(height) + fees_sats, script)
+    commitment = TxOut(0, COMMITMENT_PREFIX + witness_commitment(txs))
+    return Tx(2, (origin,), (reward, commitment), 0)
+
+
+def witness_commitment(txs: list[Tx]) -> bytes:
+    """BIP141: over the wtxids of all but the coinbase, whose own counts as zero."""
+    root = merkle_root([bytes(32), *(unshown(tx.wtxid) for tx in txs)])
+    return hash256(root + RESERVED)
+
+
+def subsidy_sats(height: int) -> int:
+    """New coins in the block at `height`; regtest halves every 150 blocks."""
+    return 50 * 100_000_000 >> min(height // HALVING_BLOCKS, 63)
+
+
+def push_height(height: int) -> bytes:
+    """BIP34: the height as a minimal script number; 1 to 16 have opcodes of their own."""
+    if height <= 16:
+        return bytes([0x50 + height])
+    number = height.to_bytes(height.bit_length() // 8 + 1, "little")
+    return bytes([len(number)]) + number
+
+
+GENESIS = parse_block(GENESIS_RAW)

@@ -1,0 +1,32 @@
+"""What can go wrong in the sandbox.
+
+SandboxError
+├── Malformed      bytes that are no transaction or block
+├── Rejected       a transaction that a node would refuse; `reason` is Bitcoin Core's reject reason
+├── BadRequest     a button pressed with something that cannot be done
+└── JournalError   the state directory cannot be read, or another sandbox uses it
+"""
+
+
+class SandboxError(Exception):
+    """The root of the tree."""
+
+
+class Malformed(SandboxError):
+    """Bytes that do not decode."""
+
+
+class Rejected(SandboxError):
+    """A transaction that is refused; `reason` keeps Bitcoin Core's words for clients to match."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.reason = reason
+
+
+class BadRequest(SandboxError):
+    """Input of a person that cannot be acted on; the message says what to do instead."""
+
+
+class JournalError(SandboxError):
+    """The journal in the state directory cannot be used."""

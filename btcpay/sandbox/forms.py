@@ -1,0 +1,96 @@
+"""What people type into the page's fields: amounts, addresses, BIP21 URIs, prices, switches."""
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from btcpay.sandbox.errors import BadRequest
+
+SATS_PER_BTC = 100_000_000
+MAX_DIGITS = 16  # 21 million BTC in satoshis
+MAX_PRICE_USD = Decimal(1_000_000_000)
+
+Form = Mapping[str, str]
+
+
+class Order(NamedTuple):
+    """Whom to pay, and how many satoshis."""
+
+    address: str
+    amount_sats: int
+
+
+def read_order(form: Form) -> Order:
+    """Fields `address` (or a BIP21 URI) and `amount` in satoshis, which goes before the URI's.
+
+    Raises BadRequest, naming the field.
+    """
+    given = form.get("address", "").strip()
+    if given.lower().startswith(("http://", "https://")):
+        raise BadRequest("address: that is a page; paste the address or the bitcoin: URI it shows")
+    address, uri_sats = _read_uri(given) if given.lower().startswith("bitcoin:") else (given, None)
+    if not address:
+        raise BadRequest("address: give a regtest address or a bitcoin: URI")
+    if form.get("amount", "").strip() or uri_sats is None:
+        return Order(address, read_count(form, "amount"))
+    return Order(address, uri_sats)
+
+
+def _read_uri(uri: str) -> tuple[str, int | None]:
+    """Address and satoshis of a BIP21 URI, whose amount is in BTC."""
+    parts = urlsplit(uri)
+    amounts = parse_qs(parts.query).get("amount", [])
+    return unquote(parts.path), _btc_to_sats(amounts[0]) if amounts else None
+
+
+def _btc_to_sats(text: str) -> int:
+    sats = _decimal(text, "amount") * SATS_PER_BTC
+    if sats != sats.to_integral_value():
+        raise BadRequest(f"amount: {text} BTC is no whole number of satoshis")
+    return int(sats)
+
+
+def read_count(form: Form, name: str, default: str = "") -> int:
+    """A whole number of at least 1. Raises BadRequest, naming the field."""
+    given = form.get(name, "").strip() or default
+    if not (given.isascii() and given.isdigit()) or len(given) > MAX_DIGITS or int(given) < 1:
+        raise BadRequest(f"{name}: give a whole number of at least 1")
+    return int(given)
+
+
+def read_price(form: Form) -> Decimal | None:
+    """Field `usd`, to the cent, None when it is empty. Raises BadRequest."""
+    given = form.get("usd", "").strip()
+    if not given:
+        return None
+    price = _decimal(given, "usd")
+    if not Decimal("0.01") <= price <= MAX_PRICE_USD or price != price.quantize(Decimal("0.01")):
+        raise BadRequest("usd: give dollars from 0.01 to 1000000000, with at most two decimals")
+    return price
+
+
+def read_switch(form: Form, now_up: bool) -> bool:
+    """Field `state`: up or down; empty turns the switch over. Raises BadRequest."""
+    given = form.get("state", "").strip()
+    if given not in ("", "up", "down"):
+        raise BadRequest("state: give up or down")
+    return given == "up" if given else not now_up
+
+
+def read_flag(form: Form, name: str) -> bool:
+    """A checkbox: absent, empty, 0, no and off are no; 1, yes and on are yes. Raises BadRequest."""
+    given = form.get(name, "").strip().lower()
+    if given not in ("", "0", "no", "off", "false", "1", "yes", "on", "true"):
+        raise BadRequest(f"{name}: give yes or no")
+    return given in ("1", "yes", "on", "true")
+
+
+def _decimal(text: str, name: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise BadRequest(f"{name}: {text} is no number") from None
+    if not number.is_finite() or abs(number.adjusted()) > MAX_DIGITS:
+        raise BadRequest(f"{name}: {text} is no number in range")
+    return number

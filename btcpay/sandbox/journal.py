@@ -1,0 +1,60 @@
+"""The append-only file of everything that happened to the chain: one JSON object a line.
+
+A line is written in one piece, so a killed process leaves at most a torn last line, which the next
+start drops. `{"block": hex}`, `{"tx": hex, "at": unix}`, or
+`{"fork_height": int, "blocks": [hex], "at": unix}` for a reorganisation.
+"""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from btcpay.sandbox.errors import JournalError
+
+
+class Journal:
+    """Holds the file and its lock until closed. Raises JournalError when another sandbox has it."""
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._fd)
+            raise JournalError(f"another sandbox is running on {path}") from None
+
+    def load(self) -> list[dict[str, Any]]:
+        """All events so far; cuts a torn last line off the file."""
+        content = self._path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) < len(content):
+            os.ftruncate(self._fd, len(whole))
+        return [self._parse(number, line) for number, line in enumerate(whole.splitlines(), 1)]
+
+    def append(self, event: dict[str, Any]) -> None:
+        """Adds an event whole or, raising OSError, not at all.
+
+        It survives the end of the process, though not a loss of power.
+        """
+        size = os.fstat(self._fd).st_size
+        data = json.dumps(event).encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+        except OSError:
+            os.ftruncate(self._fd, size)
+            raise
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _parse(self, number: int, line: bytes) -> dict[str, Any]:
+        try:
+            return json.loads(line)
+        except ValueError:
+            raise JournalError(
+                f"line {number} of {self._path} is unreadable; remove the file to begin a new chain"
+            ) from None

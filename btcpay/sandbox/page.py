@@ -1,0 +1,81 @@
+"""The page: what the chain looks like, above the buttons."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import Blueprint, render_template
+
+from btcpay.sandbox.chain import Chain
+from btcpay.sandbox.lookup import find
+from btcpay.sandbox.script import address_of
+from btcpay.sandbox.state import Sandbox, current
+from btcpay.sandbox.tx import Tx
+
+SHOWN_BLOCKS = 8
+SHOWN_TXS = 20
+
+
+def create_page() -> Blueprint:
+    blueprint = Blueprint("page", __name__, template_folder="templates")
+    blueprint.add_url_rule("/", "page", show)
+    return blueprint
+
+
+def show(message: str = "") -> str:
+    """The page as HTML, with what went wrong on top when `message` says so."""
+    sandbox = current()
+    with sandbox.chain.lock:
+        facts = _facts(sandbox)
+    return render_template("sandbox.html", message=message, **facts)
+
+
+def _facts(sandbox: Sandbox) -> dict[str, Any]:
+    chain = sandbox.chain
+    return {
+        "height": chain.ledger.height,
+        "switches": sandbox.switches,
+        "balance_sats": sandbox.wallet.balance_sats,
+        "wallet_address": sandbox.wallet.address,
+        "blocks": [_block_row(chain, height) for height in _last_heights(chain)],
+        "waiting": len(chain.mempool.entries),
+        "payments": sandbox.wallet.payments(),
+        "txs": [_tx_row(chain, sandbox.wallet.script, txid) for txid in _last_txids(chain)],
+    }
+
+
+def _last_heights(chain: Chain) -> range:
+    return range(chain.ledger.height, max(-1, chain.ledger.height - SHOWN_BLOCKS), -1)
+
+
+def _last_txids(chain: Chain) -> list[str]:
+    """The newest transactions that are no coinbase, waiting ones first."""
+    waiting = list(reversed(chain.mempool.entries))
+    confirmed = reversed(chain.ledger.confirmed.values())
+    recent = (
+        [each.tx.txid for each in confirmed if each.position > 0]
+        if len(waiting) < SHOWN_TXS
+        else []
+    )
+    return (waiting + recent)[:SHOWN_TXS]
+
+
+def _block_row(chain: Chain, height: int) -> dict[str, Any]:
+    block = chain.ledger.blocks[chain.ledger.hashes[height]]
+    time = datetime.fromtimestamp(block.time, UTC)
+    return {"height": height, "hash": block.hash, "time": time, "tx_count": len(block.txs)}
+
+
+def _tx_row(chain: Chain, wallet_script: bytes, txid: str) -> dict[str, Any]:
+    found = find(chain, txid)
+    height = found.height if found else None
+    return {
+        "txid": txid,
+        "height": height,
+        "outputs": _paid(found.tx, wallet_script) if found else [],
+    }
+
+
+def _paid(tx: Tx, wallet_script: bytes) -> list[tuple[str, int]]:
+    """Address and satoshis of every output but the wallet's own change."""
+    others = [output for output in tx.outputs if output.script != wallet_script]
+    return [(address_of(o.script) or o.script.hex(), o.value_sats) for o in others]

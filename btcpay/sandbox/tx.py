@@ -1,0 +1,135 @@
+"""Transactions: the values and their serialisation with and without witness (BIP144)."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from btcpay.sandbox.errors import Malformed
+from btcpay.sandbox.wire import Reader, compact_size, hash256, prefixed, shown, u32, unshown
+
+SEGWIT_MARKER = b"\x00\x01"
+NO_TXID = "00" * 32
+NO_VOUT = 0xFFFFFFFF
+
+
+class Outpoint(NamedTuple):
+    """One output of one transaction; `txid` as shown."""
+
+    txid: str
+    vout: int
+
+    @property
+    def raw(self) -> bytes:
+        return unshown(self.txid) + u32(self.vout)
+
+
+class TxIn(NamedTuple):
+    outpoint: Outpoint
+    script_sig: bytes
+    sequence: int
+    witness: tuple[bytes, ...] = ()
+
+
+class TxOut(NamedTuple):
+    value_sats: int
+    script: bytes
+
+    @property
+    def raw(self) -> bytes:
+        return self.value_sats.to_bytes(8, "little") + prefixed(self.script)
+
+
+@dataclass(frozen=True)
+class Tx:
+    """A transaction; everything else about it follows from these four."""
+
+    version: int
+    inputs: tuple[TxIn, ...]
+    outputs: tuple[TxOut, ...]
+    locktime: int
+
+    @cached_property
+    def _body(self) -> bytes:
+        parts = [compact_size(len(self.inputs))]
+        parts += [i.outpoint.raw + prefixed(i.script_sig) + u32(i.sequence) for i in self.inputs]
+        parts.append(compact_size(len(self.outputs)))
+        parts += [output.raw for output in self.outputs]
+        return b"".join(parts)
+
+    @cached_property
+    def stripped(self) -> bytes:
+        """Serialised without witness: what the txid commits to."""
+        return u32(self.version) + self._body + u32(self.locktime)
+
+    @cached_property
+    def raw(self) -> bytes:
+        """Serialised as it travels (BIP144)."""
+        if not self.has_witness:
+            return self.stripped
+        witness = b"".join(
+            compact_size(len(i.witness)) + b"".join(map(prefixed, i.witness)) for i in self.inputs
+        )
+        return u32(self.version) + SEGWIT_MARKER + self._body + witness + u32(self.locktime)
+
+    @cached_property
+    def has_witness(self) -> bool:
+        return any(i.witness for i in self.inputs)
+
+    @cached_property
+    def txid(self) -> str:
+        return shown(hash256(self.stripped))
+
+    @cached_property
+    def wtxid(self) -> str:
+        return shown(hash256(self.raw))
+
+    @property
+    def is_coinbase(self) -> bool:
+        return len(self.inputs) == 1 and self.inputs[0].outpoint == (NO_TXID, NO_VOUT)
+
+    @property
+    def weight(self) -> int:
+        """Weight units (BIP141)."""
+        return 3 * len(self.stripped) + len(self.raw)
+
+    @property
+    def vsize(self) -> int:
+        """Virtual bytes, rounded up (BIP141)."""
+        return -(-self.weight // 4)
+
+    @property
+    def signals_replacement(self) -> bool:
+        """BIP125: any sequence below 0xfffffffe opts in."""
+        return any(i.sequence < 0xFFFFFFFE for i in self.inputs)
+
+
+def parse_tx(raw: bytes) -> Tx:
+    """The transaction in `raw`, which must hold nothing else. Raises Malformed."""
+    reader = Reader(raw)
+    tx = read_tx(reader)
+    reader.finish()
+    return tx
+
+
+def read_tx(reader: Reader) -> Tx:
+    """The next transaction of a block. Raises Malformed."""
+    version = reader.number(4)
+    segwit = reader.starts_with(SEGWIT_MARKER)
+    if segwit:
+        reader.take(len(SEGWIT_MARKER))
+    inputs = [_read_input(reader) for _ in range(reader.compact())]
+    outputs = [TxOut(reader.number(8), reader.prefixed()) for _ in range(reader.compact())]
+    if segwit:
+        inputs = [i._replace(witness=_read_witness(reader)) for i in inputs]
+        if not any(i.witness for i in inputs):
+            raise Malformed("a witness is announced, but there is none")
+    return Tx(version, tuple(inputs), tuple(outputs), reader.number(4))
+
+
+def _read_input(reader: Reader) -> TxIn:
+    outpoint = Outpoint(shown(reader.take(32)), reader.number(4))
+    return TxIn(outpoint, reader.prefixed(), reader.number(4))
+
+
+def _read_witness(reader: Reader) -> tuple[bytes, ...]:
+    return tuple(reader.prefixed() for _ in range(reader.compact()))

@@ -1,0 +1,88 @@
+"""The bytes of the Bitcoin protocol: compact sizes, hashes, a reader that never overruns."""
+
+import hashlib
+
+from btcpay.sandbox.errors import Malformed
+
+
+def hash256(data: bytes) -> bytes:
+    """Double SHA-256: transaction ids, block hashes, merkle nodes."""
+    return hashlib.sha256(hashlib.sha256(data).digest()).digest()
+
+
+def hash160(data: bytes) -> bytes:
+    """RIPEMD-160 of SHA-256: key and script hashes in addresses."""
+    return hashlib.new("ripemd160", hashlib.sha256(data).digest()).digest()
+
+
+def shown(digest: bytes) -> str:
+    """A hash as people and Esplora write it: its bytes reversed, in hex."""
+    return digest[::-1].hex()
+
+
+def unshown(text: str) -> bytes:
+    """The inverse of `shown`."""
+    return bytes.fromhex(text)[::-1]
+
+
+def u32(number: int) -> bytes:
+    return number.to_bytes(4, "little")
+
+
+def compact_size(number: int) -> bytes:
+    """A length as Bitcoin prefixes it: 1, 3, 5 or 9 bytes."""
+    if number < 0xFD:
+        return number.to_bytes(1, "little")
+    if number <= 0xFFFF:
+        return b"\xfd" + number.to_bytes(2, "little")
+    if number <= 0xFFFFFFFF:
+        return b"\xfe" + number.to_bytes(4, "little")
+    return b"\xff" + number.to_bytes(8, "little")
+
+
+def prefixed(data: bytes) -> bytes:
+    """Bytes behind their compact size."""
+    return compact_size(len(data)) + data
+
+
+class Reader:
+    """Reads forward through bytes; raises Malformed where they end too early."""
+
+    def __init__(self, data: bytes):
+        self._data = data
+        self._at = 0
+
+    def take(self, count: int) -> bytes:
+        end = self._at + count
+        if end > len(self._data):
+            raise Malformed(f"the data ends {end - len(self._data)} bytes too early")
+        piece = self._data[self._at : end]
+        self._at = end
+        return piece
+
+    def number(self, size: int) -> int:
+        """An unsigned little-endian integer of `size` bytes."""
+        return int.from_bytes(self.take(size), "little")
+
+    def compact(self) -> int:
+        """A compact size; a longer form than needed is refused, as Bitcoin Core does."""
+        first = self.number(1)
+        if first < 0xFD:
+            return first
+        size = {0xFD: 2, 0xFE: 4, 0xFF: 8}[first]
+        number = self.number(size)
+        if len(compact_size(number)) != size + 1:
+            raise Malformed("a length is not in its shortest form")
+        return number
+
+    def prefixed(self) -> bytes:
+        return self.take(self.compact())
+
+    def starts_with(self, prefix: bytes) -> bool:
+        """Whether the bytes not yet read begin so; reads nothing."""
+        return self._data.startswith(prefix, self._at)
+
+    def finish(self) -> None:
+        """Raises Malformed when bytes are left."""
+        if self._at != len(self._data):
+            raise Malformed(f"{len(self._data) - self._at} bytes follow the end")

@@ -1,0 +1,256 @@
+"""Every button of the sandbox's page, pressed over real HTTP."""
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import requests
+
+from btcpay.sandbox.keepalive import Server
+from btcpay.sandbox.server import create_sandbox, serve
+from btcpay.sandbox.state import EXTENSION
+
+ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
+JSON = {"Accept": "application/json"}
+
+
+class Page:
+    """A client of one running sandbox."""
+
+    def __init__(self, port: int):
+        self.root = f"http://127.0.0.1:{port}"
+        self.session = requests.Session()
+
+    def get(self, path: str) -> requests.Response:
+        return self.session.get(self.root + path, timeout=5)
+
+    def press(self, button: str, **fields: str | int) -> requests.Response:
+        url = f"{self.root}/sandbox/{button}"
+        return self.session.post(url, data=fields, headers=JSON, timeout=5)
+
+    def paid_sats(self, txid: str) -> int:
+        outputs = self.get(f"/tx/{txid}").json()["vout"]
+        return sum(o["value"] for o in outputs if o.get("scriptpubkey_address") == ADDRESS)
+
+    def confirmed(self, txid: str) -> bool:
+        return self.get(f"/tx/{txid}/status").json()["confirmed"]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory):
+    app = create_sandbox(tmp_path_factory.mktemp("sandbox"))
+    with Server(app, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield Page(server.port)
+        server.shutdown()
+        thread.join()
+    app.extensions[EXTENSION].close()
+
+
+@pytest.mark.parametrize(
+    ("button", "amount", "sats"),
+    [
+        ("pay", 10_001, 10_001),
+        ("pay-short", 10_001, 5_000),
+        ("pay-too-much", 10_001, 11_001),
+        ("pay-short", 2, 1),
+        ("pay-too-much", 1, 2),
+    ],
+)
+def test_the_pay_buttons_pay_all_half_and_a_tenth_more(page, button, amount, sats):
+    answer = page.press(button, address=ADDRESS, amount=amount).json()
+    assert answer["amount_sats"] == sats == page.paid_sats(answer["txid"])
+
+
+@pytest.mark.parametrize(
+    ("uri", "amount", "sats"),
+    [
+        (f"bitcoin:{ADDRESS}?amount=0.00012345", "", 12_345),
+        (f"BITCOIN:{ADDRESS.upper()}?amount=0.00012345&label=a%20b", "", 12_345),
+        (f"bitcoin:{ADDRESS}?amount=0.00012345", "777", 777),
+        (f" bitcoin:{ADDRESS} ", "778", 778),
+    ],
+)
+def test_a_bip21_uri_carries_address_and_amount(page, uri, amount, sats):
+    txid = page.press("pay", address=uri, amount=amount).json()["txid"]
+    assert page.paid_sats(txid) == sats
+
+
+def test_mining_confirms_what_waits(page):
+    txid = page.press("pay", address=ADDRESS, amount=1_000).json()["txid"]
+    height = int(page.get("/blocks/tip/height").text)
+    mined = page.press("mine").json()
+    assert (mined["height"], mined["hash"]) == (height + 1, page.get("/blocks/tip/hash").text)
+    assert page.confirmed(txid)
+    assert page.press("mine", blocks=3).json()["height"] == height + 4
+
+
+@pytest.mark.parametrize(("away", "sats"), [("", 1_000), ("1", 0)])
+def test_replacing_bumps_the_fee_or_takes_the_money_back(page, away, sats):
+    txid = page.press("pay", address=ADDRESS, amount=1_000).json()["txid"]
+    answer = page.press("replace", away=away).json()
+    assert answer["replaced"] == txid != answer["txid"]
+    assert page.get(f"/tx/{txid}").status_code == 404
+    assert page.paid_sats(answer["txid"]) == sats
+
+
+def test_a_named_payment_is_replaced(page):
+    first, _ = (page.press("pay", address=ADDRESS, amount=1_000).json()["txid"] for _ in range(2))
+    assert page.press("replace", txid=first).json()["replaced"] == first
+
+
+def test_after_a_reorganisation_a_payment_waits_and_confirms_again(page):
+    txid = page.press("pay", address=ADDRESS, amount=1_000).json()["txid"]
+    lost = page.press("mine").json()
+    answer = page.press("reorganise").json()
+    assert (answer["lost"], answer["height"]) == ([lost["hash"]], lost["height"] + 1)
+    assert page.get(f"/block/{lost['hash']}/status").json()["in_best_chain"] is False
+    assert page.get(f"/tx/{txid}").json()["status"] == {"confirmed": False}
+    page.press("mine")
+    assert page.confirmed(txid)
+
+
+def test_after_a_reorganisation_with_double_spend_a_payment_is_gone(page):
+    txid = page.press("pay", address=ADDRESS, amount=1_000).json()["txid"]
+    page.press("mine")
+    page.press("reorganise", depth=1, double_spend=1)
+    assert page.get(f"/tx/{txid}").status_code == 404
+
+
+def test_the_fault_buttons_switch_down_and_up(page):
+    assert page.press("explorer").json() == {"explorer": "down"}
+    assert page.get("/blocks/tip/height").status_code == 503
+    assert page.press("explorer", state="up").json() == {"explorer": "up"}
+    assert page.press("price", state="down").json() == {"price": "down", "usd": "60000.00"}
+    assert page.get("/price").status_code == 503
+    assert page.press("price").json()["price"] == "up"
+
+
+def test_a_browser_is_sent_back_to_the_page_which_shows_the_payment(page):
+    form = {"address": ADDRESS, "amount": "4321"}
+    url = f"{page.root}/sandbox/pay"
+    answer = page.session.post(url, data=form, allow_redirects=False, timeout=5)
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/")
+    html = page.get("/").text
+    assert "4321 to" in html and ADDRESS in html
+    for name in ("pay", "pay short", "pay too much", "mine a block", "replace", "reorganise"):
+        assert f">{name}</button>" in html
+    assert ">explorer down</button>" in html and ">price down</button>" in html
+
+
+@pytest.mark.parametrize(
+    ("button", "fields", "named"),
+    [
+        ("pay", {}, "address"),
+        ("pay", {"address": ADDRESS}, "amount"),
+        ("pay", {"address": ADDRESS, "amount": "1.5"}, "amount"),
+        ("pay", {"address": ADDRESS, "amount": "-1"}, "amount"),
+        ("pay", {"address": ADDRESS, "amount": "٣"}, "amount"),
+        ("pay", {"address": ADDRESS, "amount": "9" * 16}, "amount"),
+        ("pay", {"address": ADDRESS, "amount": "9" * 5000}, "amount"),
+        ("pay", {"address": "http://127.0.0.1:8000/pay/inv_x", "amount": "1"}, "bitcoin:"),
+        ("pay", {"address": f"bitcoin:{ADDRESS}?amount=0.000000001"}, "satoshis"),
+        ("pay", {"address": f"bitcoin:{ADDRESS}?amount=NaN"}, "amount"),
+        ("pay", {"address": f"bitcoin:{ADDRESS}?amount=1e999999"}, "amount"),
+        ("pay", {"address": f"bitcoin:{ADDRESS}?amount=-1"}, "amount"),
+        ("pay", {"address": "bcrt1é", "amount": "1"}, "address"),
+        ("pay-short", {"address": ADDRESS, "amount": "1"}, "amount"),
+        ("mine", {"blocks": "0"}, "blocks"),
+        ("mine", {"blocks": "x"}, "blocks"),
+        ("mine", {"blocks": "1001"}, "blocks"),
+        ("replace", {"txid": "xyz"}, "txid"),
+        ("replace", {"txid": "ab" * 32}, "no waiting payment"),
+        ("reorganise", {"depth": "101"}, "depth"),
+        ("reorganise", {"depth": "9999999", "double_spend": "1"}, "depth"),
+        ("reorganise", {"depth": "1", "double_spend": "maybe"}, "double_spend"),
+        ("explorer", {"state": "sideways"}, "state"),
+        ("price", {"usd": "free"}, "usd"),
+        ("price", {"usd": "0"}, "usd"),
+        ("price", {"usd": "1.001"}, "usd"),
+        ("price", {"usd": "1e400"}, "usd"),
+    ],
+)
+def test_wrong_input_is_refused_with_a_message(page, button, fields, named):
+    page.press("pay", address=ADDRESS, amount=1_000)
+    answer = page.press(button, **fields)
+    assert answer.status_code == 400, answer.text
+    assert named in answer.json()["error"]
+    shown = page.session.post(f"{page.root}/sandbox/{button}", data=fields, timeout=5)
+    assert shown.status_code == 400 and 'role="alert"' in shown.text
+
+
+def test_replacing_when_nothing_waits_says_what_to_do(page):
+    page.press("mine")
+    answer = page.press("replace")
+    assert (answer.status_code, "press pay first" in answer.json()["error"]) == (400, True)
+
+
+def test_many_requests_share_one_connection(page):
+    with socket.create_connection(("127.0.0.1", int(page.root.rsplit(":", 1)[1])), 5) as connection:
+        file = connection.makefile("rwb")
+        for _ in range(3):
+            file.write(b"GET /blocks/tip/height HTTP/1.1\r\nHost: x\r\n\r\n")
+            file.flush()
+            assert file.readline() == b"HTTP/1.1 200 OK\r\n"
+            heads = dict(line.strip().split(b": ", 1) for line in iter(file.readline, b"\r\n"))
+            assert file.read(int(heads[b"Content-Length"])).isdigit()
+
+
+def test_payers_at_the_same_time_do_not_spend_the_same_coin(page):
+    txids: list[str] = []
+
+    def pay() -> None:
+        own = Page(int(page.root.rsplit(":", 1)[1]))
+        for _ in range(10):
+            txids.append(own.press("pay", address=ADDRESS, amount=1_000).json()["txid"])
+
+    threads = [threading.Thread(target=pay) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(txids)) == 40
+    page.press("mine")
+    assert all(page.confirmed(txid) for txid in txids)
+
+
+def test_a_taken_port_raises_oserror(tmp_path):
+    app = create_sandbox(tmp_path)
+    with Server(app, 0) as taken, pytest.raises(OSError, match="in use"):
+        serve(app, taken.port)
+    app.extensions[EXTENSION].close()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_the_module_serves_until_a_signal_ends_it_cleanly(tmp_path: Path, ending):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    command = [
+        sys.executable,
+        "-m",
+        "btcpay.sandbox",
+        "--port",
+        str(port),
+        "--state",
+        str(tmp_path),
+    ]
+    process = subprocess.Popen(command, cwd=Path(__file__).parent.parent, stderr=subprocess.PIPE)
+    try:
+        session = requests.Session()
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=patient()))
+        assert session.get(f"http://127.0.0.1:{port}/blocks/tip/height", timeout=5).text == "200"
+        process.send_signal(ending)
+        _, errors = process.communicate(timeout=5)
+        assert (process.returncode, errors) == (0, b"")
+    finally:
+        process.kill()
+
+
+def patient() -> requests.adapters.Retry:
+    """Tries to connect until the process listens, for some seconds."""
+    return requests.adapters.Retry(connect=60, backoff_factor=0.05, backoff_max=0.1)

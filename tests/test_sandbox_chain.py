@@ -1,0 +1,467 @@
+"""What the sandbox's chain accepts and refuses, replaces and reorganises, and what it remembers."""
+
+from dataclasses import replace as changed
+from pathlib import Path
+
+import pytest
+from bit import PrivateKeyTestnet
+from bit.network.meta import Unspent
+from bit.transaction import create_new_transaction
+from coincurve import PrivateKey
+
+from btcpay.sandbox.coins import Spendable
+from btcpay.sandbox.errors import BadRequest, JournalError, Malformed, Rejected
+from btcpay.sandbox.mischief import double_spends, replace
+from btcpay.sandbox.script import p2pkh, script_of
+from btcpay.sandbox.sighash import witness_sighash
+from btcpay.sandbox.state import Sandbox, open_sandbox
+from btcpay.sandbox.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
+from btcpay.sandbox.wire import hash160
+
+NOW = 1_800_000_000
+ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
+SCRIPT = script_of(ADDRESS)
+TAPROOT = "bcrt1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqc8gma6"
+DAMAGED = ADDRESS[:-1] + "q"
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path):
+    opened = open_sandbox(tmp_path, lambda: NOW)
+    yield opened
+    opened.close()
+
+
+def unsent(sandbox: Sandbox, fee_sats: int = 1_000, rbf: bool = True, skip: int = 0) -> Tx:
+    """A valid payment of the wallet that nobody has sent yet."""
+    coins = sandbox.wallet.coins()[skip : skip + 1]
+    return parse_tx(sandbox.wallet.build(coins, [TxOut(10_000, SCRIPT)], fee_sats, rbf))
+
+
+def of_vsize(sandbox: Sandbox, vsize: int, coins: list[Spendable], fee_sats: int) -> Tx:
+    """A payment of exactly that size: signatures vary by a byte, so other amounts are tried."""
+    tries = (TxOut(10_000 + n, SCRIPT) for n in range(100))
+    txs = (parse_tx(sandbox.wallet.build(coins, [output], fee_sats)) for output in tries)
+    return next(tx for tx in txs if tx.vsize == vsize)
+
+
+def refusal(sandbox: Sandbox, tx: Tx) -> str:
+    before = dict(sandbox.chain.mempool.entries)
+    with pytest.raises(Rejected) as caught:
+        sandbox.chain.accept(tx.raw, NOW)
+    assert sandbox.chain.mempool.entries == before
+    return caught.value.reason
+
+
+def paid_sats(sandbox: Sandbox, txid: str) -> int:
+    """What a waiting transaction pays to ADDRESS."""
+    outputs = sandbox.chain.mempool.entries[txid].tx.outputs
+    return sum(output.value_sats for output in outputs if output.script == SCRIPT)
+
+
+class TestAccepting:
+    def test_a_payment_is_accepted_and_again(self, sandbox):
+        tx = unsent(sandbox)
+        assert sandbox.chain.accept(tx.raw, NOW) == tx.txid
+        assert sandbox.chain.accept(tx.raw, NOW) == tx.txid
+        assert list(sandbox.chain.mempool.entries) == [tx.txid]
+
+    def test_a_confirmed_transaction_is_refused(self, sandbox):
+        tx = unsent(sandbox)
+        sandbox.chain.accept(tx.raw, NOW)
+        sandbox.chain.mine(1, NOW)
+        assert refusal(sandbox, tx) == "Transaction outputs already in utxo set"
+
+    def test_one_tampered_bit_of_the_signature_is_refused(self, sandbox):
+        tx = unsent(sandbox)
+        signature, key = tx.inputs[0].witness
+        bent = signature[:-3] + bytes([signature[-3] ^ 1]) + signature[-2:]
+        tampered = changed(tx, inputs=(tx.inputs[0]._replace(witness=(bent, key)),))
+        assert "mandatory-script-verify-flag-failed" in refusal(sandbox, tampered)
+
+    def test_a_changed_amount_breaks_the_signature(self, sandbox):
+        tx = unsent(sandbox)
+        richer = tx.outputs[0]._replace(value_sats=tx.outputs[0].value_sats + 1)
+        tampered = changed(tx, outputs=(richer, *tx.outputs[1:]))
+        assert "failed CHECK(MULTI)SIG" in refusal(sandbox, tampered)
+
+    def test_a_signature_with_high_s_is_refused(self, sandbox):
+        tx = unsent(sandbox)
+        signature, key = tx.inputs[0].witness
+        order = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+        r_end = 4 + signature[3]
+        high = order - int.from_bytes(signature[r_end + 2 : -1], "big")
+        s = high.to_bytes(33, "big")
+        body = signature[2:r_end] + b"\x02\x21" + s
+        flipped = b"\x30" + bytes([len(body)]) + body + b"\x01"
+        tampered = changed(tx, inputs=(tx.inputs[0]._replace(witness=(flipped, key)),))
+        assert "mandatory-script-verify-flag-failed" in refusal(sandbox, tampered)
+
+    def test_somebody_elses_signature_is_refused(self, sandbox):
+        coins = sandbox.wallet.coins()[:1]
+        thief = PrivateKeyTestnet()
+        digest_tx = unsent(sandbox)
+        key_hash = hash160(thief.public_key)
+        digest = witness_sighash(digest_tx, 0, p2pkh(key_hash), coins[0].value_sats)
+        witness = (thief.sign(digest) + b"\x01", thief.public_key)
+        forged = digest_tx.inputs[0]._replace(
+            script_sig=b"\x16\x00\x14" + key_hash, witness=witness
+        )
+        reason = refusal(sandbox, changed(digest_tx, inputs=(forged,)))
+        assert "false/empty top stack element" in reason
+
+    def test_a_coin_that_does_not_exist_is_refused(self, sandbox):
+        tx = unsent(sandbox)
+        nowhere = tx.inputs[0]._replace(outpoint=Outpoint("ab" * 32, 0))
+        reason = refusal(sandbox, changed(tx, inputs=(nowhere,)))
+        assert reason == "bad-txns-inputs-missingorspent"
+
+    def test_a_coin_spent_in_a_block_is_refused(self, sandbox):
+        first, second = unsent(sandbox), unsent(sandbox, fee_sats=2_000)
+        sandbox.chain.accept(first.raw, NOW)
+        sandbox.chain.mine(1, NOW)
+        assert refusal(sandbox, second) == "bad-txns-inputs-missingorspent"
+
+    @pytest.mark.parametrize(("back", "young"), [(99, False), (98, True)])
+    def test_a_coinbase_can_be_spent_by_the_hundredth_block_after_it(self, sandbox, back, young):
+        ledger = sandbox.chain.ledger
+        coinbase = ledger.blocks[ledger.hashes[ledger.height - back]].txs[0]
+        coin = Spendable(Outpoint(coinbase.txid, 0), coinbase.outputs[0].value_sats, False)
+        tx = parse_tx(sandbox.wallet.build([coin], [], 1_000))
+        if young:
+            assert refusal(sandbox, tx) == "bad-txns-premature-spend-of-coinbase"
+        else:
+            assert sandbox.chain.accept(tx.raw, NOW) == tx.txid
+
+    def test_more_out_than_in_is_refused(self, sandbox):
+        (coin, *_) = sandbox.wallet.coins()
+        output = TxOut(coin.value_sats + 1, SCRIPT)
+        tx = parse_tx(sandbox.wallet.build([coin], [output], 0))
+        assert refusal(sandbox, tx) == "bad-txns-in-belowout"
+
+    @pytest.mark.parametrize(
+        ("outputs", "reason"),
+        [
+            pytest.param((), "bad-txns-vout-empty", id="no output"),
+            pytest.param((TxOut(1 << 63, SCRIPT),), "bad-txns-vout-negative", id="negative"),
+            pytest.param(
+                (TxOut(21 * 10**14 + 1, SCRIPT),), "bad-txns-vout-toolarge", id="21 million"
+            ),
+            pytest.param(
+                (TxOut(11 * 10**14, SCRIPT),) * 2, "bad-txns-txouttotal-toolarge", id="sum"
+            ),
+            pytest.param((TxOut(9_000, b"\x51"),), "scriptpubkey", id="anyone can spend"),
+        ],
+    )
+    def test_outputs_that_no_node_relays_are_refused(self, sandbox, outputs, reason):
+        assert refusal(sandbox, changed(unsent(sandbox), outputs=outputs)) == reason
+
+    def test_the_same_coin_twice_in_one_transaction_is_refused(self, sandbox):
+        tx = unsent(sandbox)
+        assert refusal(sandbox, changed(tx, inputs=tx.inputs * 2)) == "bad-txns-inputs-duplicate"
+
+    def test_a_coinbase_outside_a_block_is_refused(self, sandbox):
+        assert refusal(sandbox, sandbox.chain.ledger.tip.txs[0]) == (
+            "Transaction outputs already in utxo set"
+        )
+        fresh = changed(sandbox.chain.ledger.tip.txs[0], locktime=1)
+        assert refusal(sandbox, fresh) == "coinbase"
+
+    @pytest.mark.parametrize(("below", "accepted"), [(0, True), (1, False)])
+    def test_the_fee_must_be_a_satoshi_for_each_virtual_byte(self, sandbox, below, accepted):
+        vsize = unsent(sandbox).vsize
+        tx = of_vsize(sandbox, vsize, sandbox.wallet.coins()[:1], vsize - below)
+        if accepted:
+            assert sandbox.chain.accept(tx.raw, NOW) == tx.txid
+        else:
+            assert refusal(sandbox, tx) == "min relay fee not met"
+
+    def test_an_absurd_fee_is_refused(self, sandbox):
+        assert refusal(sandbox, unsent(sandbox, fee_sats=10_000_000)) == "max-fee-exceeded"
+
+    @pytest.mark.parametrize(("ahead", "final"), [(0, True), (1, False)])
+    def test_a_locktime_must_have_passed(self, sandbox, ahead, final):
+        locked = changed(unsent(sandbox), locktime=sandbox.chain.ledger.height + ahead)
+        assert (refusal(sandbox, locked) == "non-final") is not final
+
+    @pytest.mark.parametrize("cut", [0, 1, 10, 60, -1])
+    def test_cut_bytes_are_no_transaction(self, sandbox, cut):
+        with pytest.raises(Malformed):
+            sandbox.chain.accept(unsent(sandbox).raw[:cut], NOW)
+
+    def test_trailing_bytes_are_no_transaction(self, sandbox):
+        with pytest.raises(Malformed, match="follow the end"):
+            sandbox.chain.accept(unsent(sandbox).raw + b"\x00", NOW)
+
+    @pytest.mark.parametrize("compressed", [True, False])
+    def test_a_p2pkh_coin_is_spent_as_bit_signs_it(self, sandbox, compressed):
+        key = PrivateKeyTestnet()
+        if not compressed:
+            key._public_key = key._pk.public_key.format(compressed=False)
+        txid = sandbox.wallet.pay(key.address, 50_000, NOW)
+        kind = "p2pkh" if compressed else "p2pkh-uncompressed"
+        script = script_of(key.address)
+        vout = [o.script for o in parse_tx(tx_raw(sandbox, txid)).outputs].index(script)
+        unspent = Unspent(50_000, 1, script.hex(), txid, vout, kind)
+        raw = bytes.fromhex(create_new_transaction(key, [unspent], [(ADDRESS, 49_000)]))
+        tampered = raw.replace((49_000).to_bytes(8, "little"), (49_001).to_bytes(8, "little"))
+        assert "failed CHECK(MULTI)SIG" in refusal(sandbox, parse_tx(tampered))
+        assert sandbox.chain.accept(raw, NOW) == parse_tx(raw).txid
+
+    def test_a_p2wpkh_coin_is_spent_with_its_witness(self, sandbox):
+        key = PrivateKey()
+        public = key.public_key.format()
+        program = b"\x00\x14" + hash160(public)
+        coins = sandbox.wallet.coins()[:1]
+        funding = sandbox.wallet.build(coins, [TxOut(50_000, program)], 1_000)
+        txid = sandbox.chain.accept(funding, NOW)
+        bare = Tx(2, (TxIn(Outpoint(txid, 0), b"", 0xFFFFFFFD),), (TxOut(49_000, SCRIPT),), 0)
+        digest = witness_sighash(bare, 0, p2pkh(program[2:]), 50_000)
+        witness = (key.sign(digest, hasher=None) + b"\x01", public)
+        tx = changed(bare, inputs=(bare.inputs[0]._replace(witness=witness),))
+        assert sandbox.chain.accept(tx.raw, NOW) == tx.txid
+
+    def test_a_taproot_address_can_be_paid_but_not_spent_from(self, sandbox):
+        txid = sandbox.wallet.pay(TAPROOT, 50_000, NOW)
+        tx = Tx(2, (TxIn(Outpoint(txid, 0), b"", 0, (b"\x01" * 64,)),), (TxOut(49_000, SCRIPT),), 0)
+        assert "cannot check spends of v1_p2tr" in refusal(sandbox, tx)
+
+
+class TestPaying:
+    def test_a_hundred_and_fifty_payments_fit_into_one_mempool_generation(self, sandbox):
+        txids = [sandbox.wallet.pay(ADDRESS, 10_000, NOW) for _ in range(150)]
+        assert len(sandbox.chain.mempool.entries) == 150
+        sandbox.chain.mine(1, NOW)
+        assert [tx.txid for tx in sandbox.chain.ledger.tip.txs[1:]] == txids
+        assert not sandbox.chain.mempool.entries
+
+    def test_one_transaction_can_pay_several_addresses(self, sandbox):
+        txid = sandbox.wallet.pay_many({ADDRESS: 10_000, TAPROOT: 20_000}, NOW)
+        outputs = sandbox.chain.mempool.entries[txid].tx.outputs
+        assert (TxOut(10_000, SCRIPT), TxOut(20_000, script_of(TAPROOT))) == outputs[:2]
+
+    def test_an_amount_larger_than_any_coin_takes_several(self, sandbox):
+        txid = sandbox.wallet.pay(ADDRESS, 120 * 100_000_000, NOW)
+        assert len(sandbox.chain.mempool.entries[txid].tx.inputs) == 3
+
+    def test_more_than_the_wallet_has_is_refused(self, sandbox):
+        with pytest.raises(BadRequest, match="mine some blocks"):
+            sandbox.wallet.pay(ADDRESS, 20_000_000 * 100_000_000, NOW)
+
+    @pytest.mark.parametrize("sats", [0, -1, 21 * 10**14 + 1])
+    def test_an_amount_out_of_range_is_refused(self, sandbox, sats):
+        with pytest.raises(BadRequest, match="amount must be"):
+            sandbox.wallet.pay(ADDRESS, sats, NOW)
+
+    @pytest.mark.parametrize(
+        "address",
+        ["", "x", DAMAGED, ADDRESS[:-1] + "B", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"]
+        + ["tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx", "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"],
+    )
+    def test_an_address_that_is_not_regtests_is_refused(self, sandbox, address):
+        with pytest.raises(BadRequest):
+            sandbox.wallet.pay(address, 10_000, NOW)
+
+    def test_no_more_than_twenty_five_waiting_transactions_form_a_chain(self, sandbox):
+        (coin, *_) = sandbox.wallet.coins()
+        for _ in range(25):
+            tx = parse_tx(sandbox.wallet.build([coin], [TxOut(1_000, SCRIPT)], 1_000))
+            sandbox.chain.accept(tx.raw, NOW)
+            coin = Spendable(Outpoint(tx.txid, 1), tx.outputs[1].value_sats, True)
+        tx = parse_tx(sandbox.wallet.build([coin], [TxOut(1_000, SCRIPT)], 1_000))
+        assert refusal(sandbox, tx) == "too-long-mempool-chain"
+
+
+class TestReplacing:
+    def test_a_higher_fee_keeps_the_payment_under_another_txid(self, sandbox):
+        old = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
+        new = replace(sandbox.wallet, NOW)
+        assert list(sandbox.chain.mempool.entries) == [new] != [old]
+        assert paid_sats(sandbox, new) == 10_000
+
+    def test_a_double_spend_takes_the_payment_away(self, sandbox):
+        sandbox.wallet.pay(ADDRESS, 10_000, NOW)
+        new = replace(sandbox.wallet, NOW, away=True)
+        assert list(sandbox.chain.mempool.entries) == [new]
+        assert paid_sats(sandbox, new) == 0
+
+    def test_a_replacement_evicts_what_was_built_on_the_old_one(self, sandbox):
+        old = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
+        change = Spendable(
+            Outpoint(old, 1), sandbox.chain.mempool.entries[old].tx.outputs[1][0], True
+        )
+        sandbox.chain.accept(sandbox.wallet.build([change], [TxOut(7_000, SCRIPT)], 5_000), NOW)
+        new = replace(sandbox.wallet, NOW, old)
+        assert list(sandbox.chain.mempool.entries) == [new]
+
+    def test_a_payment_can_be_replaced_many_times(self, sandbox):
+        sandbox.wallet.pay(ADDRESS, 10_000, NOW)
+        for _ in range(5):
+            txid = replace(sandbox.wallet, NOW)
+        assert paid_sats(sandbox, txid) == 10_000
+
+    def test_a_payment_that_does_not_opt_in_stays(self, sandbox):
+        sandbox.wallet.pay(ADDRESS, 10_000, NOW, rbf=False)
+        with pytest.raises(Rejected, match="txn-mempool-conflict"):
+            replace(sandbox.wallet, NOW)
+
+    def test_the_child_of_one_that_opts_in_can_be_replaced(self, sandbox):
+        parent = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
+        value_sats = sandbox.chain.mempool.entries[parent].tx.outputs[1].value_sats
+        change = Spendable(Outpoint(parent, 1), value_sats, True)
+        child = sandbox.wallet.build([change], [TxOut(7_000, SCRIPT)], 500, rbf=False)
+        replace(sandbox.wallet, NOW, sandbox.chain.accept(child, NOW))
+        assert len(sandbox.chain.mempool.entries) == 2
+
+    @pytest.mark.parametrize(("extra_sats", "accepted"), [(0, True), (-1, False)])
+    def test_a_replacement_pays_for_the_old_fee_and_its_own_relay(
+        self, sandbox, extra_sats, accepted
+    ):
+        coins = sandbox.wallet.coins()[:1]
+        old = parse_tx(sandbox.wallet.build(coins, [TxOut(9_999, SCRIPT)], 1_000))
+        sandbox.chain.accept(old.raw, NOW)
+        new = of_vsize(sandbox, old.vsize, coins, 1_000 + old.vsize + extra_sats)
+        if accepted:
+            assert sandbox.chain.accept(new.raw, NOW) == new.txid
+        else:
+            assert "insufficient fee" in refusal(sandbox, new)
+
+    def test_a_higher_fee_at_a_lower_feerate_is_refused(self, sandbox):
+        coins = sandbox.wallet.coins()
+        old = sandbox.wallet.build(coins[:1], [TxOut(10_000, SCRIPT)], 1_000)
+        sandbox.chain.accept(old, NOW)
+        new = parse_tx(sandbox.wallet.build(coins[:12], [TxOut(10_000, SCRIPT)], 3_000))
+        assert "feerate" in refusal(sandbox, new)
+
+    def test_a_replacement_may_not_add_a_waiting_coin(self, sandbox):
+        old = unsent(sandbox)
+        sandbox.chain.accept(old.raw, NOW)
+        other = unsent(sandbox, skip=1)
+        sandbox.chain.accept(other.raw, NOW)
+        coins = [
+            Spendable(old.inputs[0].outpoint, 5_000_000_000, False),
+            Spendable(Outpoint(other.txid, 1), other.outputs[1].value_sats, True),
+        ]
+        new = parse_tx(sandbox.wallet.build(coins, [TxOut(10_000, SCRIPT)], 90_000))
+        assert refusal(sandbox, new) == "replacement-adds-unconfirmed"
+
+    def test_without_a_waiting_payment_there_is_nothing_to_replace(self, sandbox):
+        with pytest.raises(BadRequest, match="press pay first"):
+            replace(sandbox.wallet, NOW)
+
+
+class TestReorganising:
+    def test_a_payment_returns_to_the_mempool_and_confirms_in_another_block(self, sandbox):
+        txid = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
+        (old_hash,) = sandbox.chain.mine(1, NOW)
+        new_hashes = sandbox.chain.reorganise(1, NOW)
+        ledger = sandbox.chain.ledger
+        assert len(new_hashes) == 2 and ledger.hashes[-2:] == new_hashes
+        assert old_hash in ledger.blocks and old_hash not in ledger.hashes
+        assert list(sandbox.chain.mempool.entries) == [txid]
+        sandbox.chain.mine(1, NOW)
+        assert ledger.confirmed[txid].height == ledger.height
+
+    def test_a_payment_spent_elsewhere_never_comes_back(self, sandbox):
+        txid = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
+        raw = tx_raw(sandbox, txid)
+        sandbox.chain.mine(1, NOW)
+        sandbox.chain.reorganise(1, NOW, double_spends(sandbox.wallet, 1))
+        assert not sandbox.chain.mempool.entries
+        assert txid not in sandbox.chain.ledger.confirmed
+        assert refusal(sandbox, parse_tx(raw)) == "bad-txns-inputs-missingorspent"
+
+    def test_a_chain_of_payments_falls_with_its_first(self, sandbox):
+        first = unsent(sandbox)
+        sandbox.chain.accept(first.raw, NOW)
+        change = Spendable(Outpoint(first.txid, 1), first.outputs[1].value_sats, True)
+        second = sandbox.wallet.build([change], [TxOut(20_000, SCRIPT)], 1_000)
+        sandbox.chain.accept(second, NOW)
+        sandbox.chain.mine(1, NOW)
+        sandbox.chain.reorganise(1, NOW, double_spends(sandbox.wallet, 1))
+        assert not sandbox.chain.mempool.entries
+        assert SCRIPT not in {coin.output.script for coin in sandbox.chain.ledger.coins.values()}
+
+    def test_several_blocks_can_be_undone(self, sandbox):
+        txids = []
+        for _ in range(5):
+            txids.append(sandbox.wallet.pay(ADDRESS, 10_000, NOW))
+            sandbox.chain.mine(1, NOW)
+        height = sandbox.chain.ledger.height
+        sandbox.chain.reorganise(4, NOW)
+        assert sandbox.chain.ledger.height == height + 1
+        assert list(sandbox.chain.mempool.entries) == txids[1:]
+
+    def test_a_refused_double_spend_leaves_everything_as_it_was(self, sandbox):
+        sandbox.wallet.pay(ADDRESS, 10_000, NOW)
+        sandbox.chain.mine(1, NOW)
+        before = sandbox.chain.ledger.copy()
+        with pytest.raises(Rejected):
+            sandbox.chain.reorganise(1, NOW, [sandbox.chain.ledger.tip.txs[0].raw])
+        assert sandbox.chain.ledger == before
+
+    @pytest.mark.parametrize("depth", [0, 101])
+    def test_a_depth_out_of_range_is_refused(self, sandbox, depth):
+        with pytest.raises(BadRequest, match="depth must be 1 to 100"):
+            sandbox.chain.reorganise(depth, NOW)
+
+
+class TestRemembering:
+    def test_a_restart_finds_the_same_chain_mempool_and_wallet(self, tmp_path):
+        sandbox = eventful(tmp_path)
+        sandbox.close()
+        again = open_sandbox(tmp_path, lambda: NOW)
+        assert again.chain.ledger == sandbox.chain.ledger
+        assert again.chain.mempool == sandbox.chain.mempool
+        assert again.wallet.address == sandbox.wallet.address
+        again.wallet.pay(ADDRESS, 10_000, NOW)
+        again.close()
+
+    @pytest.mark.parametrize("kept", [0, 1, 100])
+    def test_a_torn_last_line_is_dropped(self, tmp_path, kept):
+        sandbox = eventful(tmp_path)
+        expected = list(sandbox.chain.ledger.hashes)
+        sandbox.chain.mine(1, NOW)
+        sandbox.close()
+        file = tmp_path / "chain.jsonl"
+        *whole, last = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(b"".join(whole) + last[:kept])
+        again = open_sandbox(tmp_path, lambda: NOW)
+        assert again.chain.ledger.hashes == expected
+        again.chain.mine(1, NOW)
+        again.close()
+        third = open_sandbox(tmp_path, lambda: NOW)
+        assert third.chain.ledger.hashes == again.chain.ledger.hashes
+        third.close()
+
+    def test_a_spoilt_line_in_the_middle_stops_the_start_and_names_itself(self, tmp_path):
+        open_sandbox(tmp_path, lambda: NOW).close()
+        file = tmp_path / "chain.jsonl"
+        lines = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(b"".join([*lines[:6], b"{\n", *lines[7:]]))
+        with pytest.raises(JournalError, match="line 7"):
+            open_sandbox(tmp_path, lambda: NOW)
+
+    def test_a_second_sandbox_on_the_same_directory_is_refused(self, sandbox, tmp_path):
+        with pytest.raises(JournalError, match="another sandbox"):
+            open_sandbox(tmp_path, lambda: NOW)
+
+    def test_the_key_is_readable_by_its_owner_alone(self, sandbox, tmp_path):
+        assert (tmp_path / "wallet.wif").stat().st_mode & 0o777 == 0o600
+
+
+def tx_raw(sandbox: Sandbox, txid: str) -> bytes:
+    return sandbox.chain.mempool.entries[txid].tx.raw
+
+
+def eventful(state_dir: Path) -> Sandbox:
+    """A sandbox that has seen payments, replacements, blocks and both kinds of reorganisation."""
+    sandbox = open_sandbox(state_dir, lambda: NOW)
+    for double_spend in (False, True):
+        sandbox.wallet.pay(ADDRESS, 10_000, NOW)
+        replace(sandbox.wallet, NOW)
+        sandbox.wallet.pay(ADDRESS, 20_000, NOW)
+        sandbox.chain.mine(2, NOW)
+        sandbox.wallet.pay(ADDRESS, 30_000, NOW)
+        sandbox.chain.reorganise(2, NOW, double_spends(sandbox.wallet, 2) if double_spend else [])
+    return sandbox
