@@ -1,0 +1,169 @@
+"""The whole service on one page: what it depends on, and which view answers which operation."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from flask import Flask, Response
+from marshmallow import Schema
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from btcpay import api, checkout, minting, openapi
+from btcpay.api import Call, answer
+from btcpay.clock import utc_now
+from btcpay.errors import NotFound
+from btcpay.identifiers import is_id, new_id
+from btcpay.instants import to_ms
+from btcpay.money import usd_for_sats
+from btcpay.service import open_service
+from btcpay.settings import Settings
+from schemas import requests as accepts
+from schemas import resources as shows
+from storage import invoices, links, payments
+
+
+def get_balance(call: Call) -> Response:
+    """Confirmed and total satoshis, and what the confirmed ones are worth if there is a price."""
+    balance = call.only(payments.BALANCE)
+    price_usd = call.service.prices.current_or_none()
+    usd = None if price_usd is None else usd_for_sats(balance["confirmed_sats"], price_usd)
+    return answer(call.resources.balance.dump(balance | {"confirmed_usd": usd}))
+
+
+def create_invoice(call: Call) -> Response:
+    """Converts dollars to satoshis at the live price and mints a deposit address."""
+    order = call.body(accepts.NewInvoice())
+    return call.once(
+        prepare=call.service.prices.current,
+        make=lambda price_usd: call.resources.invoice.dump(
+            minting.mint(call.service, call.merchant_id, order, price_usd)
+        ),
+    )
+
+
+def list_invoices(call: Call) -> Response:
+    """The newest invoices, all or those of one status."""
+    wanted = call.query(accepts.InvoiceQuery())
+    query = invoices.LIST_BY_STATUS if "status" in wanted else invoices.LIST
+    return answer(call.resources.invoice.listed(call.rows(query, **wanted)))
+
+
+def get_invoice(call: Call, id: str) -> Response:
+    """One invoice; clients poll it to see it paid."""
+    row = call.row(invoices.BY_ID, id=id) if is_id("inv", id) else None
+    if row is None:
+        raise NotFound("there is no invoice with this id")
+    return answer(call.resources.invoice.dump(row))
+
+
+def create_payment_link(call: Call) -> Response:
+    """A reusable checkout page; its invoices are made when somebody pays."""
+    wanted = call.body(accepts.NewPaymentLink(), empty=b"{}")
+    return call.once(
+        prepare=lambda: None,
+        make=lambda _: call.resources.payment_link.dump(
+            call.only(
+                links.ADD,
+                id=new_id("lnk"),
+                status="active",
+                title=wanted.get("title"),
+                description=wanted.get("description"),
+                amount_mode=accepts.mode_of(wanted),
+                amount_usd=_text(wanted.get("amount_usd")),
+                min_amount_usd=_text(wanted.get("min_amount_usd")),
+                max_amount_usd=_text(wanted.get("max_amount_usd")),
+                created_at=to_ms(call.service.now()),
+            )
+        ),
+    )
+
+
+def _text(amount_usd: Decimal | None) -> str | None:
+    return None if amount_usd is None else str(amount_usd)
+
+
+def list_payment_links(call: Call) -> Response:
+    """The newest payment links."""
+    wanted = call.query(accepts.Query())
+    return answer(call.resources.payment_link.listed(call.rows(links.LIST, **wanted)))
+
+
+def get_payment_link(call: Call, id: str) -> Response:
+    """One payment link."""
+    row = call.row(links.BY_ID, id=id) if is_id("lnk", id) else None
+    if row is None:
+        raise NotFound("there is no payment link with this id")
+    return answer(call.resources.payment_link.dump(row))
+
+
+def list_payments(call: Call) -> Response:
+    """The newest confirmed payments, all or those that settled one invoice."""
+    wanted = call.query(accepts.PaymentQuery())
+    query = payments.LIST_BY_INVOICE if "invoice_id" in wanted else payments.LIST
+    return answer(call.resources.payment.listed(call.rows(query, **wanted)))
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One line of the specification's section 4: what is asked, and what answers it."""
+
+    method: str
+    path: str
+    scope: str
+    view: Callable[..., Response]
+    shows: type[shows.Resource]
+    accepts: type[Schema] | None = None
+    lists: bool = False
+    body_required: bool = False
+    priced: bool = False
+
+
+# fmt: off
+OPERATIONS = {
+    "get-balance": Operation(
+        "GET", "/balance", "read", get_balance, shows.Balance),
+    "create-invoice": Operation(
+        "POST", "/invoices", "write", create_invoice, shows.Invoice, accepts.NewInvoice,
+        body_required=True, priced=True),
+    "list-invoices": Operation(
+        "GET", "/invoices", "read", list_invoices, shows.Invoice, accepts.InvoiceQuery, lists=True),
+    "get-invoice": Operation(
+        "GET", "/invoices/<id>", "read", get_invoice, shows.Invoice),
+    "create-payment-link": Operation(
+        "POST", "/payment-links", "write", create_payment_link, shows.PaymentLink,
+        accepts.NewPaymentLink),
+    "list-payment-links": Operation(
+        "GET", "/payment-links", "read", list_payment_links, shows.PaymentLink, accepts.Query,
+        lists=True),
+    "get-payment-link": Operation(
+        "GET", "/payment-links/<id>", "read", get_payment_link, shows.PaymentLink),
+    "list-payments": Operation(
+        "GET", "/payments", "read", list_payments, shows.Payment, accepts.PaymentQuery, lists=True),
+}
+# fmt: on
+
+
+def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Flask:
+    """The service as a WSGI application. Raises DatabaseNotReady.
+
+    The operations stand under /api/v1, the hosted pages beside them.
+    """
+    service = open_service(settings, now)
+    app = Flask("btcpay")
+    app.extensions["btcpay"] = service
+    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
+    app.url_map.merge_slashes = False
+    if settings.trusted_proxies:
+        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
+            app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0
+        )
+    for name, operation in OPERATIONS.items():
+        api.add_operation(app, service, name, operation)
+    api.add_path(
+        app, api.OPENAPI_PATH, functools.cache(lambda: openapi.document(settings, OPERATIONS))
+    )
+    app.register_blueprint(checkout.pages(service))
+    api.guard(app, service)
+    return app

@@ -1,0 +1,120 @@
+"""Account keys and the addresses under them: BIP32, BIP44, BIP49, BIP84, SLIP-132."""
+
+import functools
+from dataclasses import dataclass
+
+from bip32 import BIP32
+from bit.base32 import bech32_encode, convertbits
+from bit.base32 import decode as segwit_decode
+from bit.base58 import b58decode_check, b58encode_check
+from bit.crypto import ripemd160_sha256
+
+from btcpay.errors import AccountKeyRefused
+from btcpay.networks import Network
+
+SCRIPT_TYPES = ("p2wpkh", "p2sh-p2wpkh", "p2pkh")
+
+# SLIP-132 version bytes: (main network?, the script type that the prefix promises, prefix).
+# xpub and tpub promise none: BIP84 unless --script says otherwise.
+_PUBLIC_VERSIONS = {
+    bytes.fromhex("0488b21e"): (True, None, "xpub"),
+    bytes.fromhex("049d7cb2"): (True, "p2sh-p2wpkh", "ypub"),
+    bytes.fromhex("04b24746"): (True, "p2wpkh", "zpub"),
+    bytes.fromhex("043587cf"): (False, None, "tpub"),
+    bytes.fromhex("044a5262"): (False, "p2sh-p2wpkh", "upub"),
+    bytes.fromhex("045f1cf6"): (False, "p2wpkh", "vpub"),
+}
+_PRIVATE_VERSIONS = {
+    bytes.fromhex(version)
+    for version in ("0488ade4", "049d7878", "04b2430c", "04358394", "044a4e28", "045f18bc")
+}
+
+
+@dataclass(frozen=True)
+class Account:
+    """A parsed account key: `identity` is chain code and public key, whatever the prefix."""
+
+    text: str
+    script_type: str
+    identity: str
+    depth: int
+
+
+def parse_account(text: str, network: Network, script_type: str | None = None) -> Account:
+    """The account of an extended public key (BIP32 serialisation, SLIP-132 prefixes).
+
+    `script_type` is what the merchant asked for, None for what the prefix says. Raises
+    AccountKeyRefused, whose message never repeats the key.
+    """
+    payload = _payload(text)
+    if payload[:4] in _PRIVATE_VERSIONS:
+        raise AccountKeyRefused(
+            "this is a private key: never give it to a server; export the account's PUBLIC key"
+            " (xpub, zpub, ypub, tpub, vpub or upub) and treat this one as seen by others"
+        )
+    if payload[:4] not in _PUBLIC_VERSIONS:
+        raise AccountKeyRefused("this is no xpub, ypub, zpub, tpub, upub or vpub")
+    main, promised, prefix = _PUBLIC_VERSIONS[payload[:4]]
+    if main != network.main_keys:
+        other = "mainnet" if main else "a test network"
+        raise AccountKeyRefused(f"a {prefix} is a key of {other}, BTCPAY_NETWORK is {network.name}")
+    if promised and script_type and promised != script_type:
+        raise AccountKeyRefused(f"a {prefix} means {promised}, --script says {script_type}")
+    key = _node(payload)
+    identity = (key.chaincode + key.pubkey).hex()
+    return Account(text, script_type or promised or "p2wpkh", identity, key.depth)
+
+
+def derive(xpub: str, script_type: str, index: int, network: Network) -> str:
+    """The address m/.../0/index below the account key, in the network's encoding.
+
+    p2wpkh: BIP84 and BIP173; p2sh-p2wpkh: BIP49; p2pkh: BIP44. `index` from 0 to 2**31 - 1.
+    """
+    public_key = _external_chain(xpub).get_pubkey_from_path([index])
+    key_hash = ripemd160_sha256(public_key)
+    if script_type == "p2wpkh":
+        return bech32_encode(network.bech32_hrp, [0, *convertbits(key_hash, 8, 5)])
+    if script_type == "p2sh-p2wpkh":
+        return b58encode_check(network.p2sh + ripemd160_sha256(b"\x00\x14" + key_hash))
+    return b58encode_check(network.p2pkh + key_hash)
+
+
+def script_of(address: str, script_type: str) -> bytes:
+    """The scriptPubKey that pays an address that `derive` made."""
+    if script_type == "p2wpkh":
+        return b"\x00\x14" + bytes(segwit_decode(address)[1])
+    payload = b58decode_check(address)[1:]
+    if script_type == "p2sh-p2wpkh":
+        return b"\xa9\x14" + payload + b"\x87"
+    return b"\x76\xa9\x14" + payload + b"\x88\xac"
+
+
+@functools.lru_cache(maxsize=1024)
+def _external_chain(xpub: str) -> BIP32:
+    """The node m/.../0: one derivation for each merchant and process, not for each address."""
+    chain_code, public_key = _node(_payload(xpub)).get_extended_pubkey_from_path([0])
+    return BIP32(chain_code, pubkey=public_key, depth=1, fingerprint=b"\xff" * 4)
+
+
+def _payload(text: str) -> bytes:
+    try:
+        payload = b58decode_check(text)
+    except (ValueError, IndexError, KeyError):
+        payload = b""
+    if len(payload) != 78:
+        raise AccountKeyRefused("this is no extended key: check that it was copied whole")
+    return payload
+
+
+def _node(payload: bytes) -> BIP32:
+    """The key of a BIP32 serialisation: version 4, depth 1, parent 4, index 4, chain 32, key 33."""
+    try:
+        return BIP32(
+            chaincode=payload[13:45],
+            pubkey=payload[45:],
+            depth=payload[4],
+            fingerprint=payload[5:9],
+            index=int.from_bytes(payload[9:13], "big"),
+        )
+    except ValueError as error:
+        raise AccountKeyRefused(f"this extended key is invalid: {error}") from None

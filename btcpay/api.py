@@ -1,0 +1,265 @@
+"""How a request under /api/v1 gets in (key, throttle, scope, body) and out (envelope, headers)."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from flask import Flask, Response, current_app, g, request
+from gunicorn.http.errors import ParseException
+from marshmallow import Schema
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from btcpay import idempotency, json_body, limits
+from btcpay.errors import (
+    ApiError,
+    Forbidden,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+    RateLimited,
+    Unauthorized,
+)
+from btcpay.identifiers import new_id
+from btcpay.keys import Caller, caller_of
+from btcpay.limits import Window
+from btcpay.service import Service
+from schemas import requests as accepts
+from schemas.resources import Resources
+from storage import keys
+from storage.database import Row
+
+log = logging.getLogger(__name__)
+
+ROOT = "/api/v1"
+OPENAPI_PATH = f"{ROOT}/openapi.json"
+JSON = "application/json"
+
+STATUS = {
+    "invalid_request": 400,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "payload_too_large": 413,
+    "rate_limited": 429,
+    "server_error": 500,
+    "price_unavailable": 503,
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One authenticated request to an operation."""
+
+    service: Service
+    caller: Caller
+    operation: str
+
+    @property
+    def merchant_id(self) -> int:
+        """The merchant of the key: all data is scoped to it."""
+        return self.caller.merchant_id
+
+    @property
+    def resources(self) -> Resources:
+        """The schemas that show rows to clients."""
+        return self.service.resources
+
+    def row(self, query: Any, **values: Any) -> Row | None:
+        """The merchant's own row that the query finds."""
+        return self.service.db.row(query, merchant_id=self.merchant_id, **values)
+
+    def only(self, query: Any, **values: Any) -> Row:
+        """The merchant's own row that must be there."""
+        return self.service.db.only(query, merchant_id=self.merchant_id, **values)
+
+    def rows(self, query: Any, **values: Any) -> list[Row]:
+        """The merchant's own rows that the query finds."""
+        return self.service.db.rows(query, merchant_id=self.merchant_id, **values)
+
+    def query(self, schema: Schema) -> dict[str, Any]:
+        """The validated query string."""
+        return accepts.load_query(schema, request.args.to_dict(flat=False))
+
+    def body(self, schema: Schema, empty: bytes | None = None) -> dict[str, Any]:
+        """The validated JSON body; `empty` is what no body at all stands for, if allowed."""
+        g.body = read_json(empty)
+        return accepts.load(schema, g.body)
+
+    def once(self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]) -> Response:
+        """201 with what `make` stores and answers, exactly once for an Idempotency-Key.
+
+        `prepare` runs before, outside the transaction; `make` gets what it returned.
+        """
+        service = self.service
+        answer, replayed = idempotency.once(
+            service.db,
+            self._subject(),
+            service.idempotency_ttl,
+            service.now(),
+            prepare,
+            lambda prepared: orjson.dumps(make(prepared)).decode(),
+        )
+        response = Response(answer, 201, mimetype=JSON)
+        if replayed:
+            response.headers["Idempotent-Replayed"] = "true"
+        return response
+
+    def _subject(self) -> idempotency.Subject | None:
+        key = request.headers.get("Idempotency-Key")
+        if key is None:
+            return None
+        checked = idempotency.check_key(key)
+        digest = json_body.sha256(g.body)
+        return idempotency.Subject(self.merchant_id, self.operation, checked, digest)
+
+
+def answer(value: Any) -> Response:
+    """200 with a JSON value."""
+    return Response(orjson.dumps(value), 200, mimetype=JSON)
+
+
+def read_body() -> bytes:
+    """The request's body. Raises PayloadTooLarge; InvalidRequest when it does not arrive whole."""
+    try:
+        return request.get_data(cache=False)
+    except RequestEntityTooLarge:
+        raise PayloadTooLarge(
+            f"the body exceeds {current_app.config['MAX_CONTENT_LENGTH']} bytes"
+        ) from None
+    except (OSError, ParseException, HTTPException):
+        raise InvalidRequest("the body did not arrive whole") from None
+
+
+def read_json(empty: bytes | None) -> Any:
+    """The body's JSON value. Raises InvalidRequest for another content type or malformed JSON."""
+    body = read_body()
+    if not body and empty is not None:
+        return json_body.parse(empty)
+    if request.mimetype != JSON:
+        raise InvalidRequest("the Content-Type must be application/json")
+    return json_body.parse(body)
+
+
+def _is_api() -> bool:
+    return request.path == ROOT or request.path.startswith(f"{ROOT}/")
+
+
+def _visitor() -> str:
+    return request.remote_addr or "unknown"
+
+
+def admit(service: Service) -> None:
+    """Lets a request under /api/v1 in: key, throttle, scope, in this order.
+
+    Leaves the caller and the window that counted in `g`. Raises ApiError.
+    """
+    if not _is_api():
+        return
+    if request.path == OPENAPI_PATH:
+        g.window = service.limiter.look(limits.FAILED_AUTH, _visitor())
+        return
+    g.caller = _authenticate(service)
+    writes = request.method == "POST"
+    g.window = service.limiter.hit(limits.WRITES if writes else limits.READS, g.caller.key_id)
+    if not g.window.allowed:
+        raise _rate_limited(service, g.window)
+    if writes and not g.caller.may_write:
+        raise Forbidden("this API key is read-only; the operation needs a write key")
+
+
+def _authenticate(service: Service) -> Caller:
+    """The caller by bearer key; an invalid one counts against its address, a missing one not."""
+    scheme, _, secret = request.headers.get("Authorization", "").strip().partition(" ")
+    secret = secret.strip()
+    now = service.now()
+    caller = caller_of(service.db, secret, now) if scheme.lower() == "bearer" and secret else None
+    if caller:
+        service.notes.note(keys.USED, caller.key_id, now)
+        return caller
+    presented = bool(scheme) and (scheme.lower() != "bearer" or bool(secret))
+    ask = service.limiter.hit if presented else service.limiter.look
+    g.window = ask(limits.FAILED_AUTH, _visitor())
+    if presented and not g.window.allowed:
+        raise _rate_limited(service, g.window)
+    raise Unauthorized(
+        "the API key is not valid" if presented else "send the API key as `Authorization: Bearer`"
+    )
+
+
+def _rate_limited(service: Service, window: Window) -> RateLimited:
+    wait_s = window.retry_after_s(service.now().timestamp())
+    return RateLimited(f"too many requests; retry in {wait_s} s", wait_s)
+
+
+def error_response(error: ApiError) -> Response:
+    """The one envelope of every error."""
+    body = orjson.dumps({"error": {"code": error.code, "message": str(error)}})
+    response = Response(body, STATUS[error.code], mimetype=JSON)
+    if isinstance(error, Unauthorized):
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, RateLimited):
+        response.headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, MethodNotAllowed):
+        response.status_code = 405
+        response.headers["Allow"] = ", ".join(sorted(error.allowed))
+    return response
+
+
+def from_http(error: HTTPException) -> ApiError:
+    """What the framework refuses, in the interface's own words."""
+    if error.code == 404:
+        return NotFound("there is nothing at this path")
+    if error.code == 405:
+        return MethodNotAllowed(
+            "this path does not take that method", list(getattr(error, "valid_methods", None) or [])
+        )
+    if error.code == 413:
+        return PayloadTooLarge("the body is too large")
+    return InvalidRequest(error.description or "the request is malformed")
+
+
+def unforeseen(error: Exception) -> ApiError:
+    """Logs a fault with an id that the answer names, and nothing else of it."""
+    request_id = new_id("req")
+    log.error("request %s failed", request_id, exc_info=error)
+    return ApiError(f"something went wrong on our side; request id {request_id}")
+
+
+def add_operation(app: Flask, service: Service, name: str, operation: Any) -> None:
+    """Serves an operation of app.py's table: its view gets a Call, then the path's values."""
+
+    def view(**path_values: str) -> Response:
+        return operation.view(Call(service, g.caller, name), **path_values)
+
+    add_path(app, ROOT + operation.path, view, name, operation.method)
+
+
+def add_path(
+    app: Flask, path: str, view: Callable[..., Any], name: str | None = None, method: str = "GET"
+) -> None:
+    """Serves one method of one path, and OPTIONS no more than any other method."""
+    app.add_url_rule(path, name or path, view, methods=[method], provide_automatic_options=False)
+
+
+def guard(app: Flask, service: Service) -> None:
+    """Puts the way in before every view, and the envelope around every error."""
+    app.before_request(lambda: admit(service))
+    app.after_request(add_headers)
+    app.register_error_handler(ApiError, error_response)
+    app.register_error_handler(HTTPException, lambda error: error_response(from_http(error)))
+    app.register_error_handler(Exception, lambda error: error_response(unforeseen(error)))
+
+
+def add_headers(response: Response) -> Response:
+    """The window that the request counted in, on every answer of the API."""
+    window: Window | None = g.get("window")
+    if window:
+        headers = response.headers
+        headers["X-RateLimit-Limit"] = str(window.limit)
+        headers["X-RateLimit-Remaining"] = str(window.remaining)
+        headers["X-RateLimit-Reset"] = str(window.reset_s)
+    return response

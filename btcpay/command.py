@@ -1,0 +1,37 @@
+"""The command line `btcpay`: answers on standard output, talk on standard error.
+
+Exit status 0: done; 1: failed or refused; 2: wrong use, or mistakes in the settings.
+"""
+
+import logging
+import sys
+
+import click
+
+from btcpay import __version__
+from btcpay.commands import administration, checking, invoicing, running, sandbox
+from btcpay.errors import CommandError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="btcpay")
+def cli() -> None:
+    """On-chain Bitcoin payments for small merchants."""
+
+
+for module in (administration, invoicing, checking, running, sandbox):
+    for command in module.COMMANDS:
+        cli.add_command(command)
+
+
+def main() -> None:
+    """Runs the command line; a refusal is one line on standard error and status 1."""
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    logging.getLogger("peewee").setLevel(logging.WARNING)
+    try:
+        cli()
+    except CommandError as error:
+        click.echo(f"btcpay: {error}", err=True)
+        sys.exit(1)

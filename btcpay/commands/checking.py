@@ -1,0 +1,106 @@
+"""`check`: the cron run, once or again and again."""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import click
+
+from btcpay import fetch
+from btcpay.check import Checker, Run
+from btcpay.clock import utc_now
+from btcpay.commands.shell import Shell, answer_json, as_json, say, with_shell
+from btcpay.errors import CommandError
+from btcpay.explorer import Explorers
+from btcpay.service import new_prices
+from storage import invoices, schema
+
+
+@click.command()
+@click.option("--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Again and again.")
+@click.option("--invoice", "invoice_id", metavar="ID", help="Only this one, whatever its age.")
+@as_json
+@with_shell
+def check(shell: Shell, watch: int | None, invoice_id: str | None, as_json: bool) -> None:
+    """Look at the deposit addresses and settle what is paid.
+
+    Exit status 0: every due address was looked at; 1: some could not be.
+    """
+    if invoice_id is not None:
+        if shell.db.row(invoices.WHOLE, id=invoice_id) is None:
+            raise CommandError(f"there is no invoice {invoice_id!r}")
+        _end(new_checker(shell).run([invoice_id]), as_json)
+    new = _checkers(shell)
+    if watch is None:
+        _end(_run_alone(shell, new), as_json)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    while not stop.is_set():
+        run = _run_alone(shell, new)
+        if run and (run.changed or not run.complete):
+            _report(run, as_json)
+        stop.wait(watch)
+
+
+def _end(run: Run | None, as_json: bool) -> NoReturn:
+    _report(run, as_json)
+    sys.exit(0 if run is None or run.complete else 1)
+
+
+def _checkers(shell: Shell) -> Callable[[], Checker]:
+    """Makes a checker for each run: explorers in their first order, connections and price kept."""
+    settings, session, prices = shell.settings, fetch.new_session(), new_prices(shell.settings)
+    return lambda: Checker(
+        shell.db, settings, Explorers(settings.explorers, session), prices, utc_now
+    )
+
+
+def new_checker(shell: Shell) -> Checker:
+    """A checker for one run."""
+    return _checkers(shell)()
+
+
+def _run_alone(shell: Shell, new: Callable[[], Checker]) -> Run | None:
+    """A run over all that is watched; None when another one is at it."""
+    with schema.only_one(shell.db, shell.settings.database_url, "check") as alone:
+        if not alone:
+            say("another check is running; this one does nothing")
+            return None
+        checker = new()
+        run = _with_progress(checker, checker.watched())
+        checker.finish(run)
+        return run
+
+
+def _with_progress(checker: Checker, ids: Sequence[str]) -> Run:
+    if not sys.stderr.isatty():
+        return checker.run(ids)
+    with click.progressbar(ids, label="addresses", file=sys.stderr) as bar:
+        return checker.run(bar)
+
+
+def _report(run: Run | None, as_json: bool) -> None:
+    if run is None:
+        summary: dict = {"skipped": True}
+    else:
+        summary = {
+            "looked_at": run.looked_at,
+            "failed": run.failed,
+            "changed": run.changed,
+            "calls": run.calls,
+        }
+    if as_json:
+        answer_json(summary)
+    elif run:
+        click.echo(
+            f"looked at {run.looked_at} addresses with {run.calls} calls,"
+            f" {len(run.failed)} could not be asked"
+        )
+        for invoice_id, status in run.changed.items():
+            click.echo(f"{invoice_id} is {status}")
+
+
+COMMANDS = (check,)

@@ -1,0 +1,190 @@
+"""`invoice`: what was asked for, where it stands and why, and the owner's last word."""
+
+import json
+
+import click
+
+from btcpay.check import finish
+from btcpay.clock import utc_now
+from btcpay.commands.shell import Shell, answer_json, as_json, plain, say, show, with_shell
+from btcpay.errors import CommandError
+from btcpay.instants import iso_ms
+from btcpay.settlement import Verdict
+from btcpay.standing import rules_for, standing
+from schemas.requests import STATUSES
+from storage import events, invoices, payments
+from storage.database import Row
+
+LIST_COLUMNS = ("id", "merchant", "status", "amount_sats", "amount_usd_quote", "created_at")
+SHOW_COLUMNS = (
+    "id",
+    "status",
+    "amount_sats",
+    "amount_usd_quote",
+    "price_usd",
+    "description",
+    "deposit_address",
+    "address_index",
+    "payment_link_id",
+    "tx_hash",
+    "settled_reason",
+    "expires_at",
+    "paid_at",
+    "checked_at",
+    "created_at",
+)
+PAYMENT_COLUMNS = (
+    "id",
+    "invoice_id",
+    "amount_sats",
+    "amount_usd_at_receipt",
+    "tx_hash",
+    "created_at",
+)
+OUTPUT_COLUMNS = (
+    "txid",
+    "vout",
+    "amount_sats",
+    "first_seen_at",
+    "block_height",
+    "block_hash",
+    "block_time_at",
+    "spent_height",
+    "vanished_at",
+    "payment_id",
+)
+
+
+@click.group()
+def invoice() -> None:
+    """Invoices of all merchants."""
+
+
+@invoice.command("list")
+@click.option("--status", type=click.Choice(STATUSES))
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
+@as_json
+@with_shell
+def invoice_list(shell: Shell, status: str | None, limit: int, as_json: bool) -> None:
+    """The newest invoices."""
+    query = invoices.ALL_BY_STATUS if status else invoices.ALL
+    show(shell.db.rows(query, status=status, limit=limit), LIST_COLUMNS, as_json)
+
+
+def _find(shell: Shell, invoice_id: str) -> Row:
+    row = shell.db.row(invoices.WHOLE, id=invoice_id)
+    if row is None:
+        raise CommandError(f"there is no invoice {invoice_id!r}")
+    return row
+
+
+@invoice.command("show")
+@click.argument("invoice_id", metavar="ID")
+@as_json
+@with_shell
+def invoice_show(shell: Shell, invoice_id: str, as_json: bool) -> None:
+    """All that is known of an invoice, and why it stands where it stands."""
+    row = _find(shell, invoice_id)
+    verdict = standing(shell.db, shell.settings, row, utc_now())
+    found = {
+        "invoice": plain(row, SHOW_COLUMNS),
+        "standing": {
+            "reason": verdict.reason,
+            "received_sats": verdict.received_sats,
+            "unconfirmed_sats": verdict.unconfirmed_sats,
+            "missing_sats": verdict.missing_sats,
+            "confirmations": verdict.confirmations,
+            "confirmations_needed": rules_for(shell.settings, row).confirmations,
+        },
+        "payments": [
+            plain(payment, PAYMENT_COLUMNS)
+            for payment in shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
+        ],
+        "outputs": [
+            plain(output, OUTPUT_COLUMNS)
+            for output in shell.db.rows(payments.OUTPUTS, invoice_id=invoice_id)
+        ],
+        "events": [
+            {
+                "happened_at": iso_ms(event["happened_at"]),
+                "kind": event["kind"],
+                "detail": json.loads(event["detail"]),
+            }
+            for event in shell.db.rows(events.OF_INVOICE, invoice_id=invoice_id)
+        ],
+    }
+    if as_json:
+        answer_json(found)
+    else:
+        _print(found)
+
+
+def _print(found: dict) -> None:
+    for part, content in found.items():
+        click.echo(part)
+        for line in content if isinstance(content, list) else [content]:
+            for name, value in line.items():
+                if value is not None:
+                    click.echo(f"  {name}: {value}")
+            click.echo()
+
+
+@invoice.command("cancel")
+@click.argument("invoice_id", metavar="ID")
+@click.option("--force", is_flag=True, help="Also while money is on its way.")
+@with_shell
+def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
+    """Cancel an open invoice; what still comes is a payment without invoice."""
+    with shell.db.write():
+        row = _find(shell, invoice_id)
+        if row["status"] != "open":
+            raise CommandError(f"the invoice is {row['status']}; only an open one can be canceled")
+        received_sats = standing(shell.db, shell.settings, row, utc_now()).received_sats
+        if received_sats and not force:
+            raise CommandError(
+                f"{received_sats} satoshis are on their way to this invoice; --force cancels it"
+            )
+        reason = "canceled on the command line"
+        finish(shell.db, row, utc_now(), status="canceled", reason=reason)
+    say(f"canceled {invoice_id}")
+
+
+@invoice.command("settle")
+@click.argument("invoice_id", metavar="ID")
+@click.option("--reason", required=True, help="Kept with the invoice.")
+@with_shell
+def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
+    """Accept what came, late or short, as payment of the invoice."""
+    if not reason.strip():
+        raise CommandError("a settlement by hand needs a reason")
+    now = utc_now()
+    with shell.db.write():
+        row = _find(shell, invoice_id)
+        if row["status"] == "paid":
+            raise CommandError("the invoice is paid already")
+        verdict = standing(shell.db, shell.settings, row, now)
+        _settle(shell, row, verdict, reason)
+    say(f"settled {invoice_id}")
+
+
+def _settle(shell: Shell, row: Row, verdict: Verdict, reason: str) -> None:
+    """Every payment to the invoice's address carries its id; the last one completes it."""
+    received = shell.db.rows(payments.OF_ADDRESS, invoice_id=row["id"])
+    if not received:
+        raise CommandError("no confirmed payment has come to this invoice; nothing to accept")
+    now = utc_now()
+    for payment in received:
+        shell.db.run(payments.SETTLE, invoice_id=row["id"], tx_hash=payment["tx_hash"])
+    finish(
+        shell.db,
+        row,
+        now,
+        status="paid",
+        tx_hash=received[-1]["tx_hash"],
+        paid_at=received[-1]["created_at"],
+        settled_reason=reason,
+        reason=f"settled by hand: {reason}",
+    )
+
+
+COMMANDS = (invoice,)

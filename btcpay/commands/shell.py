@@ -1,0 +1,72 @@
+"""What every command shares: settings first, then the database, answers as text or JSON."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, update_wrapper
+from typing import Any
+
+import click
+import orjson
+
+from btcpay.instants import iso_ms
+from btcpay.serving import read_or_exit
+from btcpay.settings import Settings
+from storage.database import Database, Row
+from storage.schema import open_ready
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The settings of this invocation, and what they lead to."""
+
+    settings: Settings
+
+    @cached_property
+    def db(self) -> Database:
+        """The database. Raises DatabaseNotReady."""
+        return open_ready(self.settings.database_url, self.settings.network.name)
+
+
+def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Reads the settings before the command does anything; mistakes end it with status 2."""
+
+    def command(*args: Any, **kwargs: Any) -> Any:
+        return function(Shell(read_or_exit(os.environ)), *args, **kwargs)
+
+    return update_wrapper(command, function)
+
+
+def say(text: str) -> None:
+    """Talk: to standard error."""
+    click.echo(text, err=True)
+
+
+def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
+    """Answers with rows: a JSON array, or a table of these columns."""
+    plain = [{name: _plain(name, row[name]) for name in columns} for row in rows]
+    if as_json:
+        answer_json(plain)
+        return
+    cells = [list(columns)] + [["" if v is None else str(v) for v in row.values()] for row in plain]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo("  ".join(padded).rstrip())
+
+
+def answer_json(value: Any) -> None:
+    """Answers with one JSON value."""
+    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Stored times as ISO 8601; everything else as it is."""
+    return iso_ms(value) if name.endswith("_at") and isinstance(value, int) else value
+
+
+def plain(row: Row, columns: Sequence[str]) -> Row:
+    """The columns of a row, as `show` would answer them."""
+    return {name: _plain(name, row[name]) for name in columns}

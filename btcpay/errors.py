@@ -1,0 +1,122 @@
+"""Every error that the service raises on purpose.
+
+BtcpayError
+ + ApiError                 a client is told: `code` (specification, section 7) and a message
+ |  + InvalidRequest        a field or parameter is missing, of the wrong type or out of range
+ |  + Unauthorized          no valid API key
+ |  + Forbidden             the key's scope is too small
+ |  + NotFound              nothing with that id belongs to the merchant
+ |  + MethodNotAllowed      the path exists, the method does not
+ |  + Conflict              the Idempotency-Key is in use, or was used with another body
+ |  + PayloadTooLarge       the body is larger than the service reads
+ |  + RateLimited           a rolling window is full; says how long to wait
+ |  + PriceUnavailable      no trustworthy BTC/USD price right now
+ + CommandError             the command line says why and exits 1
+ |  + AccountKeyRefused     an extended key that cannot serve a merchant
+ |  + StaleError            what was read has changed meanwhile; nothing was written
+ |  + DatabaseNotReady      the schema is older or newer than this program, or of another network
+ + SettingsError            mistakes in the environment, all of them; exit status 2
+ + ExplorerError            a question that no explorer answered; never means "nothing there"
+"""
+
+from typing import ClassVar
+
+
+class BtcpayError(Exception):
+    """The root; the message is a sentence for whoever has to act on it."""
+
+
+class ApiError(BtcpayError):
+    """What a client of the HTTP interface is told, with its stable code."""
+
+    code: ClassVar[str] = "server_error"
+
+
+class InvalidRequest(ApiError):
+    """The request is malformed; the message names the field or parameter."""
+
+    code = "invalid_request"
+
+
+class Unauthorized(ApiError):
+    """The bearer credential is missing, unknown or revoked."""
+
+    code = "unauthorized"
+
+
+class Forbidden(ApiError):
+    """The key is valid, its scope does not allow the operation."""
+
+    code = "forbidden"
+
+
+class NotFound(ApiError):
+    """No such resource for this merchant."""
+
+    code = "not_found"
+
+
+class MethodNotAllowed(ApiError):
+    """The path exists, not for this method; `allowed` are those that do."""
+
+    code = "invalid_request"
+
+    def __init__(self, message: str, allowed: list[str]) -> None:
+        super().__init__(message)
+        self.allowed = allowed
+
+
+class Conflict(ApiError):
+    """The Idempotency-Key is being processed or was used with a different body."""
+
+    code = "conflict"
+
+
+class PayloadTooLarge(ApiError):
+    """The request body exceeds the maximum size."""
+
+    code = "payload_too_large"
+
+
+class RateLimited(ApiError):
+    """A window is full; `retry_after_s` whole seconds until one request fits again."""
+
+    code = "rate_limited"
+
+    def __init__(self, message: str, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class PriceUnavailable(ApiError):
+    """Too few sources agree on a fresh BTC/USD price."""
+
+    code = "price_unavailable"
+
+
+class CommandError(BtcpayError):
+    """A command refuses or fails; its message goes to standard error."""
+
+
+class AccountKeyRefused(CommandError):
+    """The extended key is malformed, private, of another network, or contradicts the script."""
+
+
+class StaleError(CommandError):
+    """A state was not any more what it was when it was read; nothing was written."""
+
+
+class DatabaseNotReady(CommandError):
+    """The database has another version or network than this program expects."""
+
+
+class SettingsError(BtcpayError):
+    """`mistakes`: one line each, naming the variable and what it accepts."""
+
+    def __init__(self, mistakes: list[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+
+class ExplorerError(BtcpayError):
+    """The explorers could not be asked, or their answer could not be believed."""

@@ -1,0 +1,36 @@
+"""Instants: aware UTC datetimes in the program, whole milliseconds since 1970 in the database."""
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def to_ms(at: datetime) -> int:
+    """Whole milliseconds since 1970 UTC, rounded down."""
+    return (at - _EPOCH) // _MILLISECOND
+
+
+def from_ms(ms: int) -> datetime:
+    """The aware UTC datetime of a stored time."""
+    return _EPOCH + timedelta(milliseconds=ms)
+
+
+def from_ms_or_none(ms: int | None) -> datetime | None:
+    """Like `from_ms`; an absent time stays absent."""
+    return None if ms is None else from_ms(ms)
+
+
+def from_unix_s(seconds: int) -> datetime:
+    """The aware UTC datetime of a block header's time."""
+    return _EPOCH + timedelta(seconds=seconds)
+
+
+def iso(at: datetime) -> str:
+    """ISO 8601 with milliseconds and a trailing Z, as responses carry it."""
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def iso_ms(ms: int) -> str:
+    """`iso` of a stored time."""
+    return iso(from_ms(ms))

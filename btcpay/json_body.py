@@ -1,0 +1,84 @@
+"""A request's JSON, read exactly: numbers as Decimal, no name twice, nothing beyond RFC 8259."""
+
+import hashlib
+import json
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn
+
+from btcpay.errors import InvalidRequest
+
+
+def parse(body: bytes) -> Any:
+    """The JSON value of the body; every number is a Decimal, NaN where none can hold it.
+
+    Raises InvalidRequest for anything that is not one UTF-8 JSON text without a byte order mark,
+    for a name that appears twice in an object, and for nesting beyond what Python's parser takes.
+    """
+    try:
+        return _DECODER.decode(body.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise InvalidRequest("the body must be JSON in UTF-8") from None
+    except RecursionError:
+        raise InvalidRequest("the body is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise InvalidRequest(f"the body is not valid JSON: {error}") from None
+
+
+def sha256(value: Any) -> str:
+    """A digest that is equal for equal JSON values, however they were written (10 and 10.0).
+
+    Raises InvalidRequest when the value is nested too deeply to walk.
+    """
+    try:
+        text = json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        raise InvalidRequest("the body is nested too deeply") from None
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _canonical(value: Any) -> Any:
+    """Numbers as ["number", text] without trailing zeros; an array then starts with "array"."""
+    if isinstance(value, Decimal):
+        return ["number", _number_text(value)]
+    if isinstance(value, list):
+        return ["array", *map(_canonical, value)]
+    if isinstance(value, dict):
+        return {name: _canonical(item) for name, item in value.items()}
+    return value
+
+
+def _number_text(value: Decimal) -> str:
+    # Text, not arithmetic: a context would round long numbers or write out large exponents.
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        return "NaN"
+    text = "".join(map(str, digits))
+    significant = text.strip("0")
+    if not significant:
+        return "0"
+    return f"{'-' * sign}{significant}e{exponent + len(text) - len(text.rstrip('0'))}"
+
+
+def _number(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Decimal("NaN")  # an exponent of more than 18 digits; every bound refuses it
+
+
+def _no_number(text: str) -> NoReturn:
+    raise InvalidRequest(f"the body is not valid JSON: {text} is no JSON number")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidRequest(f"the name {twice[:80]!a} appears twice in an object of the body")
+    return value
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=_number, parse_float=_number, parse_constant=_no_number, object_pairs_hook=_object
+)

@@ -1,0 +1,66 @@
+"""Makes an invoice: satoshis at the live price, and an address that nobody was ever given."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from btcpay import addresses
+from btcpay.errors import PriceUnavailable
+from btcpay.identifiers import new_id
+from btcpay.instants import to_ms
+from btcpay.money import sats_for_usd
+from btcpay.service import Service
+from storage import invoices, merchants
+from storage.database import Row
+
+MS_PER_HOUR = 3_600_000
+
+
+def quote(amount_usd: Decimal, price_usd: Decimal) -> int:
+    """Satoshis due, rounded up. Raises PriceUnavailable beyond the bitcoin that can exist."""
+    amount_sats = sats_for_usd(amount_usd, price_usd)
+    if amount_sats is None:
+        raise PriceUnavailable("the BTC/USD price is implausible right now; retry shortly")
+    return amount_sats
+
+
+def expiry(hours: Decimal | None, now: datetime) -> datetime | None:
+    """When an invoice of that many hours ends, to the millisecond below; None for no expiry."""
+    return None if hours is None else now + timedelta(milliseconds=int(hours * MS_PER_HOUR))
+
+
+def mint(
+    service: Service,
+    merchant_id: int,
+    order: Mapping[str, Any],
+    price_usd: Decimal,
+    payment_link_id: str | None = None,
+) -> Row:
+    """Stores an invoice for a validated order and returns its public row.
+
+    Call it inside `service.db.write()`: the index is taken in the transaction that stores the
+    invoice, so that a crash gives out no address, and two callers never get the same.
+    """
+    db, network, now = service.db, service.settings.network, service.now()
+    amount_sats = quote(order["amount_usd"], price_usd)
+    account = db.only(merchants.TAKE_INDEX, id=merchant_id)
+    index = account["next_index"] - 1
+    expires_at = expiry(order.get("expires_in_hours"), now)
+    return db.only(
+        invoices.ADD,
+        id=new_id("inv"),
+        merchant_id=merchant_id,
+        payment_link_id=payment_link_id,
+        status="open",
+        amount_sats=amount_sats,
+        amount_usd_quote=str(order["amount_usd"]),
+        price_usd=str(price_usd),
+        description=order.get("description"),
+        customer_email=order.get("customer_email"),
+        deposit_address=addresses.derive(account["xpub"], account["script_type"], index, network),
+        address_index=index,
+        expires_at=expires_at and to_ms(expires_at),
+        created_at=to_ms(now),
+        looks=0,
+    )

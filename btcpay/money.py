@@ -1,0 +1,43 @@
+"""Satoshis and dollars: satoshis are int, dollars are Decimal, no float anywhere."""
+
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
+
+SATS_PER_BTC = 100_000_000
+MAX_MONEY_SATS = 21_000_000 * SATS_PER_BTC  # Bitcoin Core, consensus/amount.h
+CENT = Decimal("0.01")
+
+# 50 digits: a quotient of up to 16 digits that is rounded up here and again to a whole satoshi
+# is the exact ceiling, however many digits the dollars came with.
+_ROUND_UP = Context(prec=50, rounding=ROUND_UP)
+_NEAREST = Context(prec=50, rounding=ROUND_HALF_EVEN)
+
+
+def sats_for_usd(amount_usd: Decimal, price_usd: Decimal) -> int | None:
+    """The satoshis that `amount_usd` > 0 buys at `price_usd` a bitcoin, rounded up, at least 1.
+
+    None when the quotient exceeds the 21 million bitcoin that can exist: such a price is wrong.
+    """
+    btc = _ROUND_UP.divide(amount_usd, price_usd)
+    if btc > 21_000_000:
+        return None
+    sats = _ROUND_UP.multiply(btc, Decimal(SATS_PER_BTC))
+    return max(1, int(sats.to_integral_value(ROUND_CEILING)))
+
+
+def usd_for_sats(amount_sats: int, price_usd: Decimal) -> Decimal:
+    """What `amount_sats` are worth at `price_usd` a bitcoin, to the nearest cent, half to even."""
+    usd = _NEAREST.multiply(Decimal(amount_sats), price_usd) / SATS_PER_BTC
+    return usd.quantize(CENT, ROUND_HALF_EVEN, _NEAREST)
+
+
+def btc_text(amount_sats: int) -> str:
+    """The amount in bitcoin as BIP21 writes it: no exponent, no trailing zeros, point as mark."""
+    whole, rest = divmod(amount_sats, SATS_PER_BTC)
+    return f"{whole}.{rest:08d}".rstrip("0").rstrip(".")
+
+
+def usd_text(amount_usd: Decimal) -> str:
+    """The amount for people: at least cents, never an exponent; under a cent it says so."""
+    if 0 < amount_usd < CENT:
+        return "< 0.01"
+    return f"{amount_usd.quantize(CENT, ROUND_HALF_EVEN, _NEAREST):,f}"

@@ -1,0 +1,163 @@
+"""The BTC/USD price: several sources at once, their median, a quorum, an age limit."""
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any
+
+import requests
+
+from btcpay import fetch
+from btcpay.errors import PriceUnavailable
+from btcpay.settings import PriceSource
+
+log = logging.getLogger(__name__)
+
+SOURCE_TIMEOUT_S = 3
+MAX_ANSWER_BYTES = 1_000_000
+MAX_DEVIATION = Decimal("0.05")  # of the median: further off is a broken or manipulated source
+FRESH_S = 30  # how long an answer serves without asking again
+RETRY_S = 2  # after a failure, so that a dead source is not asked by every request
+_EXACT = Context(prec=28)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The outcome of one refresh: a price, or None; `at_s` on the monotonic clock."""
+
+    price_usd: Decimal | None
+    at_s: float
+
+
+def resolve_pointer(document: Any, pointer: str) -> Any:
+    """The value that an RFC 6901 pointer leads to. Raises LookupError when there is none."""
+    value = document
+    for token in pointer.split("/")[1:]:
+        name = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, list):
+            if not re.fullmatch("0|[1-9][0-9]{0,8}", name):
+                raise LookupError(pointer)
+            value = value[int(name)]
+        elif isinstance(value, dict):
+            value = value[name]
+        else:
+            raise LookupError(pointer)
+    return value
+
+
+def to_price(value: Any) -> Decimal:
+    """A JSON number or numeric string above 0 as Decimal. Raises ValueError for anything else."""
+    numeric = isinstance(value, (int, Decimal)) and not isinstance(value, bool)
+    if not numeric and not (
+        isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", value)
+    ):
+        raise ValueError("no number there")
+    try:
+        price_usd = _EXACT.create_decimal(value)
+    except (InvalidOperation, ArithmeticError) as error:
+        raise ValueError("no usable number there") from error
+    if not (price_usd.is_finite() and Decimal("1e-8") < price_usd < Decimal("1e12")):
+        raise ValueError("no plausible price there")
+    return price_usd
+
+
+def ask(session: requests.Session, source: PriceSource) -> Decimal | None:
+    """One source's price; None, with a line in the log, when it has none to give."""
+    try:
+        body = fetch.get(session, source.url, SOURCE_TIMEOUT_S, MAX_ANSWER_BYTES)
+        return to_price(resolve_pointer(fetch.parse_json(body), source.pointer))
+    except (fetch.FetchError, LookupError, ValueError) as error:
+        log.warning("price source %s: %s", source.url, error or type(error).__name__)
+        return None
+
+
+def median(prices: Sequence[Decimal]) -> Decimal:
+    """The middle one of a non-empty sequence, or the mean of the middle two."""
+    ordered = sorted(prices)
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def agree(prices: Sequence[Decimal], quorum: int) -> Decimal | None:
+    """The median of those within 5 % of everyone's median; None with fewer than `quorum` left."""
+    if not prices:
+        return None
+    centre = median(prices)
+    close = [price for price in prices if abs(price - centre) <= centre * MAX_DEVIATION]
+    return median(close) if len(close) >= quorum else None
+
+
+class Prices:
+    """The price as this process knows it. One thread refreshes; the others wait or do without.
+
+    `monotonic` answers seconds of a clock that never steps.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[PriceSource],
+        quorum: int,
+        max_age_s: int,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._sources = sources
+        self._quorum = quorum
+        self._max_age_s = max_age_s
+        self._monotonic = monotonic
+        self._refreshing = threading.Lock()
+        self._session = fetch.new_session(connections=len(sources))
+        self._good: Asked | None = None
+        self._last: Asked | None = None
+
+    def current(self) -> Decimal:
+        """USD for one bitcoin. Raises PriceUnavailable; never waits longer than one refresh."""
+        called_s = self._monotonic()
+        price_usd = self._known(min(FRESH_S, self._max_age_s))
+        if price_usd is not None:
+            return price_usd
+        if self._refreshing.acquire(blocking=self._known(self._max_age_s) is None):
+            try:
+                if self._must_ask(called_s):
+                    self._refresh()
+            finally:
+                self._refreshing.release()
+        price_usd = self._known(self._max_age_s)
+        if price_usd is None:
+            raise PriceUnavailable("the BTC/USD price is unavailable right now; retry shortly")
+        return price_usd
+
+    def current_or_none(self) -> Decimal | None:
+        """Like `current`; None when there is no price."""
+        try:
+            return self.current()
+        except PriceUnavailable:
+            return None
+
+    def _known(self, age_s: int) -> Decimal | None:
+        good = self._good
+        if good is None or self._monotonic() - good.at_s >= age_s:
+            return None
+        return good.price_usd
+
+    def _must_ask(self, called_s: float) -> bool:
+        """Not when somebody asked while we waited for our turn, or failed a moment ago."""
+        last = self._last
+        if last is None:
+            return True
+        return last.at_s < called_s and self._monotonic() - last.at_s >= RETRY_S
+
+    def _refresh(self) -> None:
+        with ThreadPoolExecutor(max_workers=max(1, len(self._sources))) as pool:
+            answers = list(pool.map(lambda source: ask(self._session, source), self._sources))
+        prices = [price_usd for price_usd in answers if price_usd is not None]
+        self._last = Asked(agree(prices, self._quorum), self._monotonic())
+        if self._last.price_usd is None:
+            log.error("no price: %d of %d sources answered", len(prices), len(self._sources))
+        else:
+            self._good = self._last

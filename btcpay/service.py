@@ -1,0 +1,53 @@
+"""What a running service holds: settings, database, price, windows, notes, clock."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from btcpay.limits import Limiter
+from btcpay.notes import Notes
+from btcpay.price import Prices
+from btcpay.settings import Settings
+from schemas.resources import Resources
+from storage.database import Database
+from storage.schema import open_ready
+
+
+@dataclass(frozen=True)
+class Service:
+    """Everything that a request may use; `now` reads the wall clock."""
+
+    settings: Settings
+    db: Database
+    prices: Prices
+    limiter: Limiter
+    notes: Notes
+    resources: Resources
+    now: Callable[[], datetime]
+
+    @property
+    def idempotency_ttl(self) -> timedelta:
+        """How long an Idempotency-Key is remembered."""
+        return timedelta(hours=self.settings.idempotency_ttl_h)
+
+
+def new_prices(settings: Settings) -> Prices:
+    """The price as these settings say, on the monotonic clock."""
+    return Prices(
+        settings.price_sources, settings.price_quorum, settings.price_max_age_s, time.monotonic
+    )
+
+
+def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
+    """Opens the database and whatever else a process needs. Raises DatabaseNotReady."""
+    db = open_ready(settings.database_url, settings.network.name)
+    return Service(
+        settings=settings,
+        db=db,
+        prices=new_prices(settings),
+        limiter=Limiter(settings.rate_limit_store),
+        notes=Notes(db),
+        resources=Resources(settings.base_url),
+        now=now,
+    )

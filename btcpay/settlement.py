@@ -1,0 +1,271 @@
+"""Settlement: facts about an address and the invoice in, what follows from them out. Pure.
+
+API, pages, command line and the cron run share `decide`; the rules are in docs/settlement.md.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+
+from btcpay.explorer import Block, SeenOutput
+
+COINBASE_MATURITY = 100  # Bitcoin Core, consensus/consensus.h: unspendable before
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the merchant asks: blocks of depth, and percent of the amount that may be missing."""
+
+    confirmations: int
+    tolerance_percent: Decimal
+
+
+@dataclass(frozen=True)
+class Invoice:
+    """What settlement needs to know of an invoice."""
+
+    id: str
+    status: str
+    amount_sats: int
+    created_at: datetime
+    expires_at: datetime | None
+    tx_hash: str | None = None
+    paid_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output to the invoice's address, as we know it.
+
+    `vanished`: left the mempool, no money any more. `doubted`: we knew it confirmed and the last
+    look did not show it: neither counted nor forgotten. `credited`: already a payment;
+    `settles`: one that carries the invoice's id.
+    """
+
+    txid: str
+    vout: int
+    amount_sats: int
+    first_seen_at: datetime
+    coinbase: bool = False
+    block: Block | None = None
+    spent_height: int | None = None
+    vanished: bool = False
+    doubted: bool = False
+    credited: bool = False
+    settles: bool = False
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A payment that should exist: one transaction's confirmed money to this address.
+
+    `settles`: whether it carries the invoice's id.
+    """
+
+    txid: str
+    amount_sats: int
+    received_at: datetime
+    settles: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where the invoice stands. Amounts in satoshis; `reason` is a sentence for the merchant.
+
+    `received_sats` is everything that counts towards the amount, `unconfirmed_sats` the part of
+    it that is not deep enough. `confirmations` is the least depth among what counts.
+    """
+
+    status: str
+    tx_hash: str | None
+    paid_at: datetime | None
+    receipts: tuple[Receipt, ...]
+    received_sats: int
+    unconfirmed_sats: int
+    missing_sats: int
+    confirmations: int
+    reason: str
+
+
+def required_sats(amount_sats: int, tolerance_percent: Decimal) -> int:
+    """The least sum that pays: the amount less the tolerance, rounded up to a whole satoshi."""
+    forgiven = Decimal(amount_sats) * tolerance_percent / 100
+    return amount_sats - int(forgiven)
+
+
+def merge(known: Sequence[Output], seen: Iterable[SeenOutput], now: datetime) -> list[Output]:
+    """What we know after a complete look at the address.
+
+    1. What is seen for the first time was first seen `now`.
+    2. A payment stands as it is: only positive evidence of a reorganisation undoes it.
+    3. What waited in the mempool and is not there any more has vanished.
+    4. What we saw confirmed and is not shown now is doubted: an empty answer undoes nothing.
+    """
+    fresh = {(output.txid, output.vout): output for output in seen}
+    merged = [_after_look(output, fresh.pop((output.txid, output.vout), None)) for output in known]
+    return merged + [
+        Output(
+            txid=output.txid,
+            vout=output.vout,
+            amount_sats=output.amount_sats,
+            first_seen_at=now,
+            coinbase=output.coinbase,
+            block=output.block,
+            spent_height=output.spent_height,
+        )
+        for output in fresh.values()
+    ]
+
+
+def _after_look(output: Output, seen: SeenOutput | None) -> Output:
+    if seen and output.credited:
+        return replace(output, spent_height=seen.spent_height)
+    if seen:
+        return replace(output, block=seen.block, spent_height=seen.spent_height, vanished=False)
+    if output.credited:
+        return output
+    if output.block:
+        return replace(output, doubted=True)
+    return replace(output, vanished=True)
+
+
+def decide(
+    invoice: Invoice,
+    outputs: Sequence[Output],
+    tip_height: int,
+    looked_at: datetime | None,
+    rules: Rules,
+    now: datetime,
+) -> Verdict:
+    """What follows from the facts.
+
+    1. An output counts for an invoice while it was in time: seen before `expires_at`, or in a
+       block whose time is before it.
+    2. Confirmed outputs, deep enough for this invoice, become payments: in the chain's order
+       they settle the invoice until the sum is reached; what comes later, late or after the end
+       is a payment of its own.
+    3. The invoice is paid when the sum is reached, by the transaction that completes it.
+    4. It is expired when a look made after `expires_at` shows too little in time, waiting
+       transactions included.
+
+    `tip_height` is the height of the best block known; `looked_at` when the last complete look
+    at the address began, None when there was none.
+    """
+    needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
+    alive = sorted((output for output in outputs if not output.vanished), key=_chain_order)
+    deep = [output for output in alive if output.credited or _is_deep(output, tip_height, rules)]
+    counting = [output for output in alive if _counts(output, invoice)]
+    both = set(deep) & set(counting)
+    received_sats, confirmed_sats = _sum(counting), _sum(both)
+    settling = _settling(invoice, [output for output in deep if output in both], needed_sats)
+    status, tx_hash, paid_at = invoice.status, invoice.tx_hash, invoice.paid_at
+    if status == "open" and confirmed_sats >= needed_sats:
+        status, tx_hash = "paid", settling[-1].txid
+        paid_at = _receipt_time(settling[-1], invoice, now)
+    elif status == "open" and _is_over(invoice, looked_at) and received_sats < needed_sats:
+        status = "expired"
+    paid = status == "paid"
+    enough = paid or received_sats >= needed_sats
+    return Verdict(
+        status=status,
+        tx_hash=tx_hash,
+        paid_at=paid_at,
+        receipts=_receipts(invoice, deep, settling if paid else [], now),
+        received_sats=received_sats,
+        unconfirmed_sats=received_sats - confirmed_sats,
+        missing_sats=0 if enough else invoice.amount_sats - received_sats,
+        confirmations=min((_depth(output, tip_height) for output in counting), default=0),
+        reason=_reason(status, received_sats, confirmed_sats, needed_sats, rules),
+    )
+
+
+def _sum(outputs: Iterable[Output]) -> int:
+    return sum(output.amount_sats for output in outputs)
+
+
+def _is_over(invoice: Invoice, looked_at: datetime | None) -> bool:
+    return (
+        invoice.expires_at is not None and looked_at is not None and looked_at >= invoice.expires_at
+    )
+
+
+def _counts(output: Output, invoice: Invoice) -> bool:
+    """For a paid invoice what settled it; for any other what came in time."""
+    if invoice.status == "paid":
+        return output.settles
+    if invoice.expires_at is None or output.first_seen_at < invoice.expires_at:
+        return True
+    return output.block is not None and output.block.mined_at < invoice.expires_at
+
+
+def _settling(invoice: Invoice, deep: list[Output], needed_sats: int) -> list[Output]:
+    """The outputs that pay the invoice: whole transactions in the chain's order, to the sum."""
+    if invoice.status != "open":
+        return [output for output in deep if output.settles]
+    settling: list[Output] = []
+    sum_sats = 0
+    for output in deep:
+        if sum_sats >= needed_sats and output.txid != settling[-1].txid:
+            break
+        settling.append(output)
+        sum_sats += output.amount_sats
+    return settling
+
+
+def _receipts(
+    invoice: Invoice, deep: list[Output], settling: list[Output], now: datetime
+) -> tuple[Receipt, ...]:
+    """One for each transaction, in the chain's order."""
+    settling_txids = {output.txid for output in settling}
+    by_txid: dict[str, list[Output]] = {}
+    for output in deep:
+        by_txid.setdefault(output.txid, []).append(output)
+    return tuple(
+        Receipt(
+            txid=txid,
+            amount_sats=_sum(outputs),
+            received_at=_receipt_time(outputs[0], invoice, now),
+            settles=txid in settling_txids,
+        )
+        for txid, outputs in by_txid.items()
+    )
+
+
+def _depth(output: Output, tip_height: int) -> int:
+    """Confirmations; 0 while unconfirmed, and when the tip was asked before the block came."""
+    return max(0, tip_height - output.block.height + 1) if output.block else 0
+
+
+def _is_deep(output: Output, tip_height: int, rules: Rules) -> bool:
+    needed = max(rules.confirmations, COINBASE_MATURITY) if output.coinbase else rules.confirmations
+    return not output.doubted and _depth(output, tip_height) >= needed
+
+
+def _chain_order(output: Output) -> tuple[int, str, int]:
+    return (output.block.height if output.block else 0, output.txid, output.vout)
+
+
+def _receipt_time(output: Output, invoice: Invoice, now: datetime) -> datetime:
+    """The block's time, not before the invoice's creation, not after now."""
+    mined_at = output.block.mined_at if output.block else now
+    return min(max(mined_at, invoice.created_at), now)
+
+
+def _reason(
+    status: str, received_sats: int, confirmed_sats: int, needed_sats: int, rules: Rules
+) -> str:
+    if status == "paid":
+        return f"paid: {confirmed_sats} satoshis confirmed, {needed_sats} were asked for"
+    if status == "canceled":
+        return "canceled: what still comes is a payment without invoice"
+    if status == "expired":
+        return f"expired: {received_sats} of {needed_sats} satoshis came in time"
+    if received_sats == 0:
+        return "open: nothing has been seen at the address"
+    if received_sats < needed_sats:
+        return f"open: {needed_sats - received_sats} satoshis are missing, {received_sats} came"
+    return (
+        f"open: enough was seen, {confirmed_sats} of {needed_sats} satoshis have"
+        f" {rules.confirmations} confirmation(s)"
+    )

@@ -1,0 +1,75 @@
+"""An invoice's rows as values, and the verdict on them; for pages, command line and check."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from btcpay.explorer import Block
+from btcpay.instants import from_ms, from_ms_or_none
+from btcpay.settings import Settings
+from btcpay.settlement import Invoice, Output, Rules, Verdict, decide
+from storage import meta, payments
+from storage.database import Database, Row
+
+
+def rules_for(settings: Settings, invoice_row: Row) -> Rules:
+    """What these settings ask of an invoice of that amount."""
+    return Rules(
+        settings.confirmations.for_usd(Decimal(invoice_row["amount_usd_quote"])),
+        settings.underpayment_tolerance_percent,
+    )
+
+
+def invoice_of(row: Row) -> Invoice:
+    """The value that settlement decides about."""
+    return Invoice(
+        id=row["id"],
+        status=row["status"],
+        amount_sats=row["amount_sats"],
+        created_at=from_ms(row["created_at"]),
+        expires_at=from_ms_or_none(row["expires_at"]),
+        tx_hash=row["tx_hash"],
+        paid_at=from_ms_or_none(row["paid_at"]),
+    )
+
+
+def output_of(row: Row) -> Output:
+    """The output as it was last seen."""
+    block = None
+    if row["block_height"] is not None:
+        block = Block(row["block_height"], row["block_hash"], from_ms(row["block_time_at"]))
+    return Output(
+        txid=row["txid"],
+        vout=row["vout"],
+        amount_sats=row["amount_sats"],
+        first_seen_at=from_ms(row["first_seen_at"]),
+        coinbase=bool(row["coinbase"]),
+        block=block,
+        spent_height=row["spent_height"],
+        vanished=row["vanished_at"] is not None,
+        credited=row["payment_id"] is not None,
+        settles=row["settled_invoice_id"] is not None,
+    )
+
+
+def known_outputs(db: Database, invoice_id: str) -> list[Output]:
+    """Every output ever seen to the invoice's address."""
+    return [output_of(row) for row in db.rows(payments.OUTPUTS, invoice_id=invoice_id)]
+
+
+def standing(
+    db: Database,
+    settings: Settings,
+    row: Row,
+    now: datetime,
+    outputs: Sequence[Output] | None = None,
+) -> Verdict:
+    """The verdict on what is stored; no explorer is asked."""
+    return decide(
+        invoice_of(row),
+        known_outputs(db, row["id"]) if outputs is None else outputs,
+        meta.tip_height(db) or 0,
+        from_ms_or_none(row["checked_at"]),
+        rules_for(settings, row),
+        now,
+    )

@@ -1,0 +1,17 @@
+"""gunicorn's configuration: one process with threads, checked before a socket is opened."""
+
+import os
+
+from btcpay.serving import check_before_start, read_or_exit
+
+settings = read_or_exit(os.environ)
+bind = settings.bind
+worker_class = "gthread"
+threads = 8
+control_socket_disable = True  # signals suffice; the socket would lie in the owner's home
+keepalive = 65  # longer than the 60 s for which common reverse proxies keep connections
+
+
+def on_starting(server):
+    """Runs in the master, when command line and GUNICORN_CMD_ARGS have had their say."""
+    check_before_start(settings, server.cfg.workers)

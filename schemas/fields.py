@@ -1,0 +1,77 @@
+"""The field types of the interface, strict on the way in, exact on the way out."""
+
+import re
+from decimal import Decimal
+from typing import Any
+
+from marshmallow import ValidationError, fields
+from orjson import Fragment
+
+from btcpay.instants import iso_ms
+
+_NO_SCALAR = re.compile("[\x00\ud800-\udfff]")
+
+
+def check_text(text: str, max_length: int | None = None) -> str:
+    """The text itself. Raises ValidationError for U+0000, lone surrogates and excess length."""
+    if _NO_SCALAR.search(text):
+        raise ValidationError("must not contain U+0000 or lone surrogates")
+    if max_length is not None and len(text) > max_length:
+        raise ValidationError(f"must be at most {max_length} characters")
+    return text
+
+
+class Text(fields.String):
+    """A JSON string of at most `max_length` Unicode scalar values, none of them U+0000."""
+
+    def __init__(self, max_length: int | None = None, **kwargs: Any) -> None:
+        metadata = {"maxLength": max_length} if max_length else {}
+        super().__init__(metadata=metadata | kwargs.pop("metadata", {}), **kwargs)
+        self.max_length = max_length
+
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> str:
+        if not isinstance(value, str):
+            raise ValidationError("must be a string")
+        return check_text(value, self.max_length)
+
+
+class Number(fields.Field):
+    """A JSON number above 0 and at most `maximum`, as an exact Decimal; out, as it came in.
+
+    It is stored as text, and the text of a Decimal is a JSON number.
+    """
+
+    def __init__(self, maximum: int | None = None, **kwargs: Any) -> None:
+        bounds = {"exclusiveMinimum": 0, "maximum": maximum} if maximum else {}
+        super().__init__(metadata=bounds | kwargs.pop("metadata", {}), **kwargs)
+        self.maximum = maximum
+
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> Decimal:
+        if not isinstance(value, Decimal):
+            raise ValidationError("must be a number")
+        if not (value.is_finite() and value > 0 and (not self.maximum or value <= self.maximum)):
+            raise ValidationError(f"must be greater than 0 and at most {self.maximum:,}")
+        return value
+
+    def _serialize(self, value: Any, *_: Any, **__: Any) -> Any:
+        return None if value is None else Fragment(str(value))
+
+
+class Timestamp(fields.Field):
+    """Stored milliseconds as ISO 8601 with milliseconds and a trailing Z."""
+
+    def _serialize(self, value: Any, *_: Any, **__: Any) -> Any:
+        return None if value is None else iso_ms(value)
+
+
+class HostedUrl(Text):
+    """The address of a hosted page: the service's root, `path`, and the row's id."""
+
+    _CHECK_ATTRIBUTE = False
+
+    def __init__(self, path: str) -> None:
+        super().__init__(metadata={"format": "uri"})
+        self.path = path
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> str:
+        return f"{getattr(self.parent, 'base_url', '')}{self.path}{obj['id']}"

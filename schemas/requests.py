@@ -1,0 +1,142 @@
+"""What clients send: bodies and query strings."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import (
+    EXCLUDE,
+    Schema,
+    ValidationError,
+    fields,
+    pre_load,
+    validate,
+    validates_schema,
+)
+
+from btcpay.errors import InvalidRequest
+from schemas.fields import Number, Text
+
+MAX_USD = 1_000_000
+MAX_HOURS = 8_760
+STATUSES = ("open", "paid", "expired", "canceled")
+
+
+class Body(Schema):
+    """A JSON object: unknown fields are ignored, `null` for an optional field means absent."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+    error_messages = {"type": "the body must be a JSON object"}
+
+    @pre_load
+    def drop_nulls(self, data: Any, **_: Any) -> Any:
+        """An explicit null is the same as no field."""
+        if not isinstance(data, dict):
+            return data
+        return {name: value for name, value in data.items() if value is not None}
+
+
+_REQUIRED = {"required": "is required"}
+
+
+class NewInvoice(Body):
+    """Body of create-invoice (specification 4.2)."""
+
+    amount_usd = Number(MAX_USD, required=True, error_messages=_REQUIRED)
+    description = Text(500)
+    customer_email = Text(320)
+    expires_in_hours = Number(MAX_HOURS)
+
+
+class NewPaymentLink(Body):
+    """Body of create-payment-link (specification 4.5); every field may be left out."""
+
+    amount_mode = Text(
+        validate=validate.OneOf(("fixed", "flexible"), error="must be fixed or flexible")
+    )
+    amount_usd = Number(MAX_USD)
+    min_amount_usd = Number(MAX_USD)
+    max_amount_usd = Number(MAX_USD)
+    title = Text(200)
+    description = Text(500)
+
+    @validates_schema
+    def fits_mode(self, data: Mapping[str, Any], **_: Any) -> None:
+        """The fields that go with the mode, and the order of the bounds."""
+        mode = mode_of(data)
+        if mode == "fixed" and "amount_usd" not in data:
+            raise ValidationError("is required when amount_mode is fixed", "amount_usd")
+        unfit = ("min_amount_usd", "max_amount_usd") if mode == "fixed" else ("amount_usd",)
+        for name in unfit:
+            if name in data:
+                raise ValidationError(f"does not go with amount_mode {mode}", name)
+        low, high = data.get("min_amount_usd"), data.get("max_amount_usd")
+        if low is not None and high is not None and low > high:
+            raise ValidationError("must not exceed max_amount_usd", "min_amount_usd")
+
+
+def mode_of(link: Mapping[str, Any]) -> str:
+    """The amount mode asked for; without one, a price makes the link fixed."""
+    return link.get("amount_mode") or ("fixed" if "amount_usd" in link else "flexible")
+
+
+class Limit(fields.Field):
+    """The query parameter `limit`: a whole number from 1 to 100 in plain digits."""
+
+    def __init__(self) -> None:
+        bounds = {"minimum": 1, "maximum": 100, "default": 50}
+        super().__init__(load_default=50, metadata=bounds)
+
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> int:
+        if not re.fullmatch("[0-9]{1,20}", value) or not 1 <= int(value) <= 100:
+            raise ValidationError("must be a whole number from 1 to 100")
+        return int(value)
+
+
+class Query(Schema):
+    """The query string of a list operation; unknown parameters are ignored."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+    limit = Limit()
+
+
+class InvoiceQuery(Query):
+    """Of list-invoices."""
+
+    status = fields.String(
+        validate=validate.OneOf(STATUSES, error="must be one of " + ", ".join(STATUSES))
+    )
+
+
+class PaymentQuery(Query):
+    """Of list-payments."""
+
+    invoice_id = fields.String()
+
+
+def load(schema: Schema, data: Any) -> dict[str, Any]:
+    """The validated values. Raises InvalidRequest whose message names every offending field."""
+    try:
+        return schema.load(data)
+    except ValidationError as error:
+        raise InvalidRequest(_sentence(error.messages)) from None
+
+
+def load_query(schema: Schema, parameters: Mapping[str, list[str]]) -> dict[str, Any]:
+    """The validated parameters of a query string; a known one given twice is malformed."""
+    for name in schema.fields:
+        if len(parameters.get(name, ())) > 1:
+            raise InvalidRequest(f"{name} must be given once")
+    return load(schema, {name: values[0] for name, values in parameters.items()})
+
+
+def _sentence(messages: Any) -> str:
+    """One line for all mistakes: field and reason, joined by semicolons."""
+    return "; ".join(
+        reasons[0] if name == "_schema" else f"{name} {reasons[0]}"
+        for name, reasons in sorted(messages.items())
+    )

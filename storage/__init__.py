@@ -1,0 +1,1 @@
+"""What is kept: the models, the migrations and every query."""

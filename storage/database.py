@@ -1,0 +1,137 @@
+"""One database: a connection for each thread, and statements compiled once from the models."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from peewee import PostgresqlDatabase, Query, SqliteDatabase, Value
+
+# WAL lets readers go on beside the one writer; FULL because a commit that is lost after its
+# answer went out would hand out an address twice; 10 s because a check may hold the lock.
+SQLITE_PRAGMAS = {"journal_mode": "wal", "synchronous": "full", "foreign_keys": 1}
+LOCK_WAIT_S = 10
+
+Row = dict[str, Any]
+
+
+class Slot:
+    """A place in a compiled statement that a value of this name fills at each run."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def slot(name: str) -> Value:
+    """A Slot as a peewee expression."""
+    return Value(Slot(name), converter=False)
+
+
+class Statement:
+    """A query's SQL for one database; `arguments` puts the values into their slots."""
+
+    def __init__(self, connection: Any, query: Query) -> None:
+        self.sql, self.parameters = connection.get_sql_context().sql(query).query()
+        self.columns: tuple[str, ...] = ()
+
+    def arguments(self, values: Row) -> list[Any]:
+        """The parameters in order; a missing value is a KeyError, before anything runs."""
+        return [values[p.name] if isinstance(p, Slot) else p for p in self.parameters]
+
+
+class Database:
+    """What the queries run on. `rows`, `row` and `run` compile a query at its first use.
+
+    A query is a module's constant, built from the models with `slot(name)` for its values.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self._statements: dict[int, Statement] = {}
+        self._lock = threading.Lock()
+
+    def rows(self, query: Query, **values: Any) -> list[Row]:
+        """All rows of a query (or of its RETURNING), each a dict by column name."""
+        statement, cursor = self._execute(query, values)
+        columns = statement.columns
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
+    def row(self, query: Query, **values: Any) -> Row | None:
+        """The first row, or None."""
+        statement, cursor = self._execute(query, values)
+        row = cursor.fetchone()
+        # An UPDATE ... RETURNING is only done when all its rows were taken.
+        cursor.fetchall()
+        return None if row is None else dict(zip(statement.columns, row, strict=True))
+
+    def only(self, query: Query, **values: Any) -> Row:
+        """The row that must be there. Raises LookupError when it is not."""
+        row = self.row(query, **values)
+        if row is None:
+            raise LookupError(f"no row for {sorted(values)}")
+        return row
+
+    def run(self, query: Query, **values: Any) -> int:
+        """The number of rows that the statement changed."""
+        return self._execute(query, values)[1].rowcount
+
+    @contextmanager
+    def write(self) -> Iterator[None]:
+        """One transaction that holds the write lock from its start (BEGIN IMMEDIATE)."""
+        with self.connection.atomic():
+            yield
+
+    def close(self) -> None:
+        """Closes this thread's connection."""
+        self.connection.close()
+
+    def _execute(self, query: Query, values: Row) -> tuple[Statement, Any]:
+        statement = self._statements.get(id(query)) or self._compile(query)
+        cursor = self.connection.execute_sql(statement.sql, statement.arguments(values))
+        if not statement.columns and cursor.description:
+            statement.columns = tuple(column[0] for column in cursor.description)
+        return statement, cursor
+
+    def _compile(self, query: Query) -> Statement:
+        with self._lock:
+            statement = Statement(self.connection, query)
+            # Kept with its query, so that the id stays the query's own.
+            statement.query = query  # type: ignore[attr-defined]
+            self._statements[id(query)] = statement
+            return statement
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file of a `sqlite:///` URL; None for another database."""
+    return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+
+
+def open_database(url: str) -> Database:
+    """The database of a BTCPAY_DATABASE_URL; connects at the first query of each thread."""
+    path = sqlite_path(url)
+    if path:
+        return Database(
+            SqliteDatabase(
+                str(path), pragmas=SQLITE_PRAGMAS, timeout=LOCK_WAIT_S, lock_type="IMMEDIATE"
+            )
+        )
+    parts = urlsplit(url)
+    return Database(
+        PostgresqlDatabase(
+            parts.path.lstrip("/"),
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+            host=parts.hostname,
+            port=parts.port or 5432,
+            autorollback=True,
+        )
+    )
+
+
+def create_file(path: Path) -> None:
+    """Makes an empty SQLite file that only its owner can read, and its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

@@ -1,0 +1,40 @@
+"""Idempotency keys: claimed by an INSERT, done or given back by an UPDATE of the owner's."""
+
+from storage.database import slot
+from storage.models import IdempotencyKey as Key
+
+_THIS = (
+    (Key.merchant_id == slot("merchant_id"))
+    & (Key.operation == slot("operation"))
+    & (Key.idempotency_key == slot("idempotency_key"))
+)
+_MINE = _THIS & (Key.owner == slot("owner")) & Key.response.is_null()
+
+CLAIM = Key.insert(
+    {
+        field: slot(field.name)
+        for field in (
+            Key.merchant_id,
+            Key.operation,
+            Key.idempotency_key,
+            Key.body_sha256,
+            Key.owner,
+            Key.locked_at,
+            Key.created_at,
+        )
+    }
+).on_conflict_ignore()
+FIND = Key.select().where(_THIS)
+# From a holder that is gone, or over an answer whose time is up; never from a living one.
+TAKE_OVER = Key.update(
+    {
+        Key.body_sha256: slot("body_sha256"),
+        Key.owner: slot("owner"),
+        Key.locked_at: slot("locked_at"),
+        Key.created_at: slot("created_at"),
+        Key.response: None,
+    }
+).where(_THIS & (Key.owner == slot("old_owner")) & (Key.locked_at == slot("old_locked_at")))
+FULFIL = Key.update({Key.response: slot("response")}).where(_MINE)
+RELEASE = Key.delete().where(_MINE)
+FORGET = Key.delete().where(Key.created_at < slot("before"))

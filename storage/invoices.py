@@ -1,0 +1,103 @@
+"""Invoices: what was asked for, and where it stands."""
+
+from peewee import fn
+
+from storage.database import slot
+from storage.models import Invoice, Merchant, Output
+
+_NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
+_OWN = Invoice.merchant_id == slot("merchant_id")
+
+# What the interface shows; `pay_url` is made from the id.
+PUBLIC = (
+    Invoice.id,
+    Invoice.status,
+    Invoice.amount_sats,
+    Invoice.amount_usd_quote,
+    Invoice.description,
+    Invoice.customer_email,
+    Invoice.deposit_address,
+    Invoice.tx_hash,
+    Invoice.payment_link_id,
+    Invoice.expires_at,
+    Invoice.paid_at,
+    Invoice.created_at,
+)
+
+BY_ID = Invoice.select(*PUBLIC).where((Invoice.id == slot("id")) & _OWN)
+LIST = Invoice.select(*PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
+LIST_BY_STATUS = (
+    Invoice.select(*PUBLIC)
+    .where(_OWN & (Invoice.status == slot("status")))
+    .order_by(*_NEWEST)
+    .limit(slot("limit"))
+)
+
+# All columns, for the check, the pages and the command line.
+WHOLE = Invoice.select().where(Invoice.id == slot("id"))
+_WITH_MERCHANT = Invoice.select(Invoice, Merchant.name.alias("merchant")).join(
+    Merchant, on=(Merchant.id == Invoice.merchant_id)
+)
+ALL = _WITH_MERCHANT.order_by(*_NEWEST).limit(slot("limit"))
+ALL_BY_STATUS = (
+    _WITH_MERCHANT.where(Invoice.status == slot("status")).order_by(*_NEWEST).limit(slot("limit"))
+)
+
+ADD = Invoice.insert(
+    {
+        field: slot(field.name)
+        for field in (
+            Invoice.id,
+            Invoice.merchant_id,
+            Invoice.payment_link_id,
+            Invoice.status,
+            Invoice.amount_sats,
+            Invoice.amount_usd_quote,
+            Invoice.price_usd,
+            Invoice.description,
+            Invoice.customer_email,
+            Invoice.deposit_address,
+            Invoice.address_index,
+            Invoice.expires_at,
+            Invoice.created_at,
+            Invoice.looks,
+        )
+    }
+).returning(*PUBLIC)
+
+# Addresses to look at: open invoices, finished ones for a while, and those with money on its way.
+WATCHED = (
+    Invoice.select(Invoice.id)
+    .where(
+        (Invoice.status == "open")
+        | (Invoice.finished_at > slot("finished_after"))
+        | Invoice.id.in_(
+            Output.select(Output.invoice_id).where(
+                Output.vanished_at.is_null() & Output.payment_id.is_null()
+            )
+        )
+    )
+    .order_by(fn.COALESCE(Invoice.checked_at, 0), Invoice.seq)
+)
+
+OPEN_OF_LINK = Invoice.select(fn.COUNT(Invoice.seq).alias("invoices")).where(
+    (Invoice.payment_link_id == slot("payment_link_id")) & (Invoice.status == "open")
+)
+
+# The first statement of every settlement: whoever finds another count of looks has old facts.
+LOOK = Invoice.update(
+    {Invoice.looks: Invoice.looks + 1, Invoice.checked_at: slot("checked_at")}
+).where((Invoice.id == slot("id")) & (Invoice.looks == slot("looks")))
+
+# Leaves a state only from the state that was read.
+FINISH = Invoice.update(
+    {
+        Invoice.status: slot("status"),
+        Invoice.tx_hash: slot("tx_hash"),
+        Invoice.paid_at: slot("paid_at"),
+        Invoice.settled_reason: slot("settled_reason"),
+        Invoice.finished_at: slot("finished_at"),
+    }
+).where((Invoice.id == slot("id")) & (Invoice.status == slot("from_status")))
+
+ASKED = Invoice.update({Invoice.asked_at: slot("at")}).where(Invoice.id == slot("id"))

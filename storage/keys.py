@@ -1,0 +1,48 @@
+"""API keys: found by the SHA-256 of the secret, never by the secret."""
+
+from storage.database import slot
+from storage.models import ApiKey, Merchant
+
+# What a request needs to know of its key, in one statement.
+BY_SECRET = ApiKey.select(ApiKey.id, ApiKey.merchant_id, ApiKey.scope, ApiKey.revoked_at).where(
+    ApiKey.secret_sha256 == slot("secret_sha256")
+)
+
+ADD = ApiKey.insert(
+    {
+        field: slot(field.name)
+        for field in (
+            ApiKey.id,
+            ApiKey.merchant_id,
+            ApiKey.name,
+            ApiKey.scope,
+            ApiKey.secret_sha256,
+            ApiKey.last_four,
+            ApiKey.created_at,
+        )
+    }
+)
+
+ALL = (
+    ApiKey.select(
+        ApiKey.id,
+        ApiKey.name,
+        Merchant.name.alias("merchant"),
+        ApiKey.scope,
+        ApiKey.last_four,
+        ApiKey.created_at,
+        ApiKey.last_used_at,
+        ApiKey.revoked_at,
+    )
+    .join(Merchant, on=(ApiKey.merchant_id == Merchant.id))
+    .order_by(ApiKey.created_at, ApiKey.id)
+)
+
+BY_ID = ApiKey.select().where(ApiKey.id == slot("id"))
+
+# A key ends once: an end that has come is kept, one that lies ahead may come sooner.
+END = ApiKey.update({ApiKey.revoked_at: slot("at")}).where(
+    (ApiKey.id == slot("id")) & (ApiKey.revoked_at.is_null() | (ApiKey.revoked_at > slot("at")))
+)
+
+USED = ApiKey.update({ApiKey.last_used_at: slot("at")}).where(ApiKey.id == slot("id"))

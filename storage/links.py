@@ -1,0 +1,40 @@
+"""Payment links."""
+
+from storage.database import slot
+from storage.models import PaymentLink
+
+_NEWEST = (PaymentLink.created_at.desc(), PaymentLink.seq.desc())
+
+BY_ID = PaymentLink.select().where(
+    (PaymentLink.merchant_id == slot("merchant_id")) & (PaymentLink.id == slot("id"))
+)
+ANY_BY_ID = PaymentLink.select().where(PaymentLink.id == slot("id"))
+LIST = (
+    PaymentLink.select()
+    .where(PaymentLink.merchant_id == slot("merchant_id"))
+    .order_by(*_NEWEST)
+    .limit(slot("limit"))
+)
+ALL = PaymentLink.select().order_by(*_NEWEST).limit(slot("limit"))
+
+ADD = PaymentLink.insert(
+    {
+        field: slot(field.name)
+        for field in (
+            PaymentLink.id,
+            PaymentLink.merchant_id,
+            PaymentLink.status,
+            PaymentLink.title,
+            PaymentLink.description,
+            PaymentLink.amount_mode,
+            PaymentLink.amount_usd,
+            PaymentLink.min_amount_usd,
+            PaymentLink.max_amount_usd,
+            PaymentLink.created_at,
+        )
+    }
+).returning(*PaymentLink._meta.sorted_fields)
+
+SET_STATUS = PaymentLink.update({PaymentLink.status: slot("status")}).where(
+    PaymentLink.id == slot("id")
+)

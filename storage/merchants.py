@@ -1,0 +1,30 @@
+"""Merchants and their address counters."""
+
+from storage.database import slot
+from storage.models import Merchant
+
+ALL = Merchant.select().order_by(Merchant.id)
+BY_NAME = Merchant.select().where(Merchant.name == slot("name"))
+BY_ACCOUNT_KEY = Merchant.select().where(Merchant.account_key == slot("account_key"))
+BY_ID = Merchant.select().where(Merchant.id == slot("id"))
+
+ADD = Merchant.insert(
+    {
+        field: slot(field.name)
+        for field in (
+            Merchant.name,
+            Merchant.script_type,
+            Merchant.xpub,
+            Merchant.account_key,
+            Merchant.next_index,
+            Merchant.created_at,
+        )
+    }
+)
+
+# Takes the next address index, once and for all; the row stays locked until the transaction ends.
+TAKE_INDEX = (
+    Merchant.update({Merchant.next_index: Merchant.next_index + 1})
+    .where(Merchant.id == slot("id"))
+    .returning(Merchant.next_index, Merchant.script_type, Merchant.xpub)
+)

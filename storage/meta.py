@@ -1,0 +1,28 @@
+"""Facts about the database: its network, the chain's tip at the last check, that check's time."""
+
+from peewee import EXCLUDED
+
+from storage.database import Database, slot
+from storage.models import Fact
+
+_GET = Fact.select(Fact.value).where(Fact.name == slot("name"))
+_SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict(
+    conflict_target=[Fact.name], update={Fact.value: EXCLUDED.value}
+)
+
+
+def get(db: Database, name: str) -> str | None:
+    """The value of a fact; None when it was never set."""
+    row = db.row(_GET, name=name)
+    return row["value"] if row else None
+
+
+def put(db: Database, name: str, value: str) -> None:
+    """Sets a fact."""
+    db.run(_SET, name=name, value=value)
+
+
+def tip_height(db: Database) -> int | None:
+    """Height of the chain's tip when a check last saw it."""
+    text = get(db, "tip_height")
+    return None if text is None else int(text)

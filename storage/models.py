@@ -1,0 +1,152 @@
+"""The peewee models, from which the queries are built; the rules stand in the migrations.
+
+Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact decimal text.
+"""
+
+from peewee import BigIntegerField, CompositeKey, Model, TextField
+
+
+class Fact(Model):
+    """One fact about the database itself."""
+
+    name = TextField(primary_key=True)
+    value = TextField()
+
+    class Meta:
+        table_name = "meta"
+
+
+class Merchant(Model):
+    """Whose money it is, and the account key that its addresses come from."""
+
+    id = BigIntegerField(primary_key=True)
+    name = TextField()
+    script_type = TextField()
+    xpub = TextField()
+    account_key = TextField()
+    next_index = BigIntegerField()
+    created_at = BigIntegerField()
+
+
+class ApiKey(Model):
+    """A bearer credential, by its SHA-256."""
+
+    id = TextField(primary_key=True)
+    merchant_id = BigIntegerField()
+    name = TextField()
+    scope = TextField()
+    secret_sha256 = TextField()
+    last_four = TextField()
+    created_at = BigIntegerField()
+    last_used_at = BigIntegerField(null=True)
+    revoked_at = BigIntegerField(null=True)
+
+    class Meta:
+        table_name = "api_key"
+
+
+class PaymentLink(Model):
+    """A reusable checkout page."""
+
+    seq = BigIntegerField(primary_key=True)
+    id = TextField()
+    merchant_id = BigIntegerField()
+    status = TextField()
+    title = TextField(null=True)
+    description = TextField(null=True)
+    amount_mode = TextField()
+    amount_usd = TextField(null=True)
+    min_amount_usd = TextField(null=True)
+    max_amount_usd = TextField(null=True)
+    created_at = BigIntegerField()
+
+    class Meta:
+        table_name = "payment_link"
+
+
+class Invoice(Model):
+    """A one-time payment request and the address that is its own."""
+
+    seq = BigIntegerField(primary_key=True)
+    id = TextField()
+    merchant_id = BigIntegerField()
+    payment_link_id = TextField(null=True)
+    status = TextField()
+    amount_sats = BigIntegerField()
+    amount_usd_quote = TextField()
+    price_usd = TextField()
+    description = TextField(null=True)
+    customer_email = TextField(null=True)
+    deposit_address = TextField()
+    address_index = BigIntegerField()
+    tx_hash = TextField(null=True)
+    expires_at = BigIntegerField(null=True)
+    paid_at = BigIntegerField(null=True)
+    finished_at = BigIntegerField(null=True)
+    settled_reason = TextField(null=True)
+    looks = BigIntegerField()
+    checked_at = BigIntegerField(null=True)
+    asked_at = BigIntegerField(null=True)
+    created_at = BigIntegerField()
+
+
+class Payment(Model):
+    """What one transaction confirmed to the address of one invoice."""
+
+    seq = BigIntegerField(primary_key=True)
+    id = TextField()
+    merchant_id = BigIntegerField()
+    address_invoice_id = TextField()
+    invoice_id = TextField(null=True)
+    amount_sats = BigIntegerField()
+    amount_usd_at_receipt = TextField(null=True)
+    tx_hash = TextField()
+    created_at = BigIntegerField()
+
+
+class Output(Model):
+    """A transaction output that pays one of our addresses."""
+
+    txid = TextField()
+    vout = BigIntegerField()
+    invoice_id = TextField()
+    merchant_id = BigIntegerField()
+    amount_sats = BigIntegerField()
+    coinbase = BigIntegerField()
+    first_seen_at = BigIntegerField()
+    vanished_at = BigIntegerField(null=True)
+    block_height = BigIntegerField(null=True)
+    block_hash = TextField(null=True)
+    block_time_at = BigIntegerField(null=True)
+    spent_height = BigIntegerField(null=True)
+    payment_id = TextField(null=True)
+
+    class Meta:
+        primary_key = CompositeKey("txid", "vout")
+
+
+class Event(Model):
+    """Something that happened to an invoice."""
+
+    seq = BigIntegerField(primary_key=True)
+    invoice_id = TextField()
+    happened_at = BigIntegerField()
+    kind = TextField()
+    detail = TextField()
+
+
+class IdempotencyKey(Model):
+    """A retry's memory: who holds the key, or what was answered."""
+
+    merchant_id = BigIntegerField()
+    operation = TextField()
+    idempotency_key = TextField()
+    body_sha256 = TextField()
+    owner = TextField()
+    locked_at = BigIntegerField()
+    created_at = BigIntegerField()
+    response = TextField(null=True)
+
+    class Meta:
+        table_name = "idempotency_key"
+        primary_key = CompositeKey("merchant_id", "operation", "idempotency_key")

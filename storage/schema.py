@@ -1,0 +1,111 @@
+"""Brings a database to this version, and says whether it is there."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from peewee import DatabaseError
+from playhouse.migrations import Runner
+
+from btcpay.errors import DatabaseNotReady
+from storage import meta
+from storage.database import Database, create_file, open_database, sqlite_path
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+VERSION = max(path.stem for path in MIGRATIONS.glob("[0-9]*.py"))
+_ADVISORY_LOCK = 0x62746370  # "btcp"; any number that no other program takes
+
+
+def migrate(url: str, network: str) -> list[str]:
+    """Runs the missing migrations under a lock; returns their names, in order.
+
+    Raises DatabaseNotReady when the database is newer, or belongs to another network.
+    """
+    path = sqlite_path(url)
+    if path:
+        create_file(path)
+    db = open_database(url)
+    with only_one(db, url, "migrate", wait=True):
+        runner = Runner(db.connection, str(MIGRATIONS))
+        refuse_newer(runner.applied())
+        done = runner.up()
+        _claim_network(db, network)
+    db.close()
+    return list(done)
+
+
+def version(db: Database) -> str | None:
+    """The newest migration that the database has; None for an empty one."""
+    try:
+        row = db.connection.execute_sql("SELECT max(name) FROM schema_migration").fetchone()
+    except DatabaseError:
+        return None
+    return row[0]
+
+
+def open_ready(url: str, network: str) -> Database:
+    """The database, when it has exactly this version and network; a new SQLite file is made.
+
+    Raises DatabaseNotReady, naming the command that helps.
+    """
+    path = sqlite_path(url)
+    if path and (not path.exists() or path.stat().st_size == 0):
+        migrate(url, network)
+    db = open_database(url)
+    found = version(db)
+    refuse_newer([found] if found else [])
+    if found != VERSION:
+        raise DatabaseNotReady(
+            f"the database is at version {found or 'none'}, this program needs {VERSION}:"
+            " run `btcpay migrate`"
+        )
+    _claim_network(db, network)
+    return db
+
+
+def refuse_newer(applied: Iterator[str] | list[str] | dict) -> None:
+    """Raises DatabaseNotReady when a newer program has changed the schema."""
+    newest = max(applied, default="")
+    if newest > VERSION:
+        raise DatabaseNotReady(
+            f"the database is at version {newest}, newer than this program's {VERSION}:"
+            " install the newer program"
+        )
+
+
+def _claim_network(db: Database, network: str) -> None:
+    kept = meta.get(db, "network")
+    if kept is None:
+        meta.put(db, "network", network)
+    elif kept != network:
+        raise DatabaseNotReady(
+            f"the database belongs to {kept}, BTCPAY_NETWORK says {network}:"
+            " set BTCPAY_DATABASE_URL to another database"
+        )
+
+
+@contextmanager
+def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[bool]:
+    """Yields whether this process is the only one doing `name` with this database.
+
+    The lock is the operating system's or the server's, so that it ends with its process.
+    """
+    path = sqlite_path(url)
+    if path:
+        with open(f"{path}.{name}.lock", "w", encoding="ascii") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+        return
+    number = _ADVISORY_LOCK + sum(name.encode())
+    function = "pg_advisory_lock" if wait else "pg_try_advisory_lock"
+    with db.connection.connection_context():
+        (taken,) = db.connection.execute_sql(f"SELECT {function}(%s)", (number,)).fetchone()
+        try:
+            yield taken is not False
+        finally:
+            db.connection.execute_sql("SELECT pg_advisory_unlock(%s)", (number,))

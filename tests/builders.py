@@ -1,0 +1,166 @@
+"""What tests are built from: a clock, a ticker, a shop. Only what matters to a test is named."""
+
+import json
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from bip32 import BIP32
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from app import create_app
+from btcpay import keys, settings
+from btcpay.addresses import parse_account
+from btcpay.commands.administration import add_merchant
+from btcpay.networks import NETWORKS
+from btcpay.service import Service
+from storage import merchants
+
+REGTEST = NETWORKS["regtest"]
+
+
+class Clock:
+    """Stands still at the moment it was made, until it is moved."""
+
+    def __init__(self) -> None:
+        self.at = datetime.now(UTC).replace(microsecond=0)
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def move(self, **delta: float) -> None:
+        """Forward, or back with negative values; keywords as of timedelta."""
+        self.at += timedelta(**delta)
+
+
+class TickerServer:
+    """A price source on 127.0.0.1; `body` and `status` are what it answers, `asked` how often."""
+
+    def __init__(self) -> None:
+        self.reset()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.asked += 1
+                self.send_response(outer.status)
+                self.send_header("Content-Length", str(len(outer.body)))
+                self.end_headers()
+                self.wfile.write(outer.body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+
+    def reset(self) -> None:
+        self.status = 200
+        self.asked = 0
+        self.price("60000.00")
+
+    def price(self, usd: str) -> None:
+        self.body = json.dumps({"usd": usd}).encode()
+
+    def __enter__(self) -> "TickerServer":
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def new_xpub() -> str:
+    """The account key of a wallet that nobody has, on regtest."""
+    return BIP32.from_seed(keys.random_base62(32).encode(), network="test").get_xpub_from_path(
+        "m/84'/1'/0'"
+    )
+
+
+@dataclass
+class Shop:
+    """A service in this process, with its first merchant's keys."""
+
+    app: Flask
+    service: Service
+    clock: Clock
+    environ: dict[str, str]
+    merchant_id: int = 0
+    write_key: str = ""
+    read_key: str = ""
+    key_ids: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def client(self) -> FlaskClient:
+        return self.app.test_client()
+
+    def add_merchant(self, name: str) -> int:
+        add_merchant(self.service.db, name, parse_account(new_xpub(), REGTEST))
+        return self.service.db.only(merchants.BY_NAME, name=name)["id"]
+
+    def issue(self, scope: str, merchant_id: int | None = None) -> str:
+        """A new key's secret; of the first merchant unless another is named."""
+        key_id, secret = keys.issue(
+            self.service.db, REGTEST, merchant_id or self.merchant_id, scope, "", self.clock()
+        )
+        self.key_ids[secret] = key_id
+        return secret
+
+    def get(self, path: str, key: str | None = None, **kwargs: Any) -> TestResponse:
+        """GET below /api/v1, with the read key unless another is given ("" for none)."""
+        return self._ask("GET", path, self.read_key if key is None else key, kwargs)
+
+    def post(
+        self, path: str, json: Any = None, key: str | None = None, **kwargs: Any
+    ) -> TestResponse:
+        """POST below /api/v1, with the write key unless another is given ("" for none)."""
+        if json is not None:
+            kwargs["json"] = json
+        return self._ask("POST", path, self.write_key if key is None else key, kwargs)
+
+    def _ask(self, method: str, path: str, key: str, kwargs: dict[str, Any]) -> TestResponse:
+        headers = dict(kwargs.pop("headers", {}))
+        if key:
+            headers.setdefault("Authorization", f"Bearer {key}")
+        return self.client.open(f"/api/v1{path}", method=method, headers=headers, **kwargs)
+
+    def invoice(self, amount_usd: float = 25, **fields: Any) -> dict[str, Any]:
+        """Creates an invoice, with a key of its own so that no test runs into the limit."""
+        response = self.post("/invoices", {"amount_usd": amount_usd} | fields, self.issue("write"))
+        assert response.status_code == 201, response.text
+        return response.json
+
+    def link(self, **fields: Any) -> dict[str, Any]:
+        """Creates a payment link likewise."""
+        response = self.post("/payment-links", fields, self.issue("write"))
+        assert response.status_code == 201, response.text
+        return response.json
+
+    def __enter__(self) -> "Shop":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.service.db.close()
+
+
+def open_shop(folder: Path, ticker_url: str, clock: Clock, **environ: str) -> Shop:
+    """A service on a new SQLite file; `environ` overrides the settings."""
+    environ = {
+        "BTCPAY_DATABASE_URL": f"sqlite:///{folder}/btcpay.db",
+        "BTCPAY_PRICE_SOURCES": f"{ticker_url}#/usd",
+        "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
+    } | environ
+    app = create_app(settings.read(environ), clock)
+    shop = Shop(app, app.extensions["btcpay"], clock, environ)
+    shop.merchant_id = shop.add_merchant("shop")
+    shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
+    return shop

@@ -1,0 +1,46 @@
+"""Fixtures: a service in this process on a temporary database, and its fake surroundings."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, Shop, TickerServer, open_shop
+
+
+@pytest.fixture(scope="session")
+def ticker() -> Iterator[TickerServer]:
+    """A price source on a real socket: 60,000 USD for a bitcoin unless a test says otherwise."""
+    with TickerServer() as server:
+        yield server
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands at the real present until a test moves it."""
+    return Clock()
+
+
+@pytest.fixture
+def shop(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Shop]:
+    """A service with one merchant, a write key and a read key."""
+    ticker.reset()
+    with open_shop(tmp_path, ticker.url, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def open_shops(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Callable[..., Shop]]:
+    """Makes services with other settings, each on a database of its own unless told otherwise."""
+    ticker.reset()
+    opened: list[Shop] = []
+
+    def make(**environ: str) -> Shop:
+        folder = tmp_path / f"shop{len(opened)}"
+        folder.mkdir()
+        shop = open_shop(folder, ticker.url, clock, **environ).__enter__()
+        opened.append(shop)
+        return shop
+
+    yield make
+    for shop in opened:
+        shop.close()
