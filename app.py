@@ -35,10 +35,11 @@ def get_balance(call: Call) -> Response:
 def create_invoice(call: Call) -> Response:
     """Converts dollars to satoshis at the live price and mints a deposit address."""
     order = call.body(accepts.NewInvoice())
+    life = minting.life_of(order.get("expires_in_hours"))
     return call.once(
         prepare=call.service.prices.current,
         make=lambda price_usd: call.resources.invoice.dump(
-            minting.mint(call.service, call.merchant_id, order, price_usd)
+            minting.mint(call.service, call.merchant_id, order, price_usd, life)
         ),
     )
 

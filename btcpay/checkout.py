@@ -1,14 +1,17 @@
 """The hosted pages: an invoice's checkout, what it polls, and a payment link's page."""
 
+import re
 from datetime import timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
+from urllib.parse import parse_qs
 
 import orjson
 from flask import Blueprint, Response, redirect, render_template, request
 
 from btcpay import bip21, minting
-from btcpay.errors import ApiError, NotFound
+from btcpay.api import error_response, read_body
+from btcpay.errors import ApiError, NotFound, PriceUnavailable
 from btcpay.identifiers import is_id
 from btcpay.instants import iso, iso_ms
 from btcpay.limits import link_invoices
@@ -70,7 +73,8 @@ def show_invoice(service: Service, id: str) -> Response:
         amount_usd=usd_text(Decimal(row["amount_usd_quote"])),
         missing_btc=btc_text(verdict.missing_sats),
         uri=uri if payable else None,
-        qr=bip21.qr_svg(uri) if payable else None,
+        # Without the message: a long one would not fit, and phones read small codes better.
+        qr=bip21.qr_svg(uri.partition("&")[0]) if payable else None,
         dust=row["amount_sats"] < DUST_SATS,
         expires_at=row["expires_at"] and iso_ms(row["expires_at"]),
         checked_at=row["checked_at"] and iso_ms(row["checked_at"]),
@@ -106,39 +110,39 @@ def pay_link(service: Service, id: str) -> Response:
     """Makes the invoice and leads to it (303); what is wrong comes back on the form."""
     link = _link(service, id)
     try:
-        amount_usd = _chosen_amount(link, request.form.get("amount_usd", ""))
+        amount_usd = _chosen_amount(link, _form_field("amount_usd"))
         price_usd = service.prices.current()
         _count_visitor(service)
         order = {
             "amount_usd": amount_usd,
             "description": link["description"] or link["title"],
-            "expires_in_hours": _life(service),
         }
+        life = timedelta(minutes=service.settings.link_invoice_expiry_min)
         with service.db.write():
             _count_open(service, link)
-            row = minting.mint(service, link["merchant_id"], order, price_usd, link["id"])
+            row = minting.mint(service, link["merchant_id"], order, price_usd, life, link["id"])
     except LinkRefused as refused:
         return _link_page(link, str(refused), refused.status)
-    except ApiError:
+    except PriceUnavailable:
         return _link_page(link, "The exchange rate is unavailable right now. Try again soon.", 503)
-    return redirect(f"{service.settings.base_url}/pay/{row['id']}", 303)  # type: ignore[return-value]
+    # Relative, so that it stays within the origin that the form's policy allows.
+    return redirect(f"../pay/{row['id']}", 303)  # type: ignore[return-value]
 
 
-def _life(service: Service) -> Decimal:
-    minutes = timedelta(minutes=service.settings.link_invoice_expiry_min)
-    return Decimal(minutes // timedelta(seconds=1)) / 3600
+def _form_field(name: str) -> str:
+    fields = parse_qs(read_body().decode("utf-8", "replace"))
+    return fields.get(name, [""])[0].strip()
 
 
 def _chosen_amount(link: Row, text: str) -> Decimal:
     if link["amount_mode"] == "fixed":
         return Decimal(link["amount_usd"])
-    try:
-        amount_usd = Decimal(text.strip())
-    except InvalidOperation:
-        raise LinkRefused(400, "Enter an amount in USD, such as 25 or 19.90.") from None
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+        raise LinkRefused(400, "Enter an amount in USD, such as 25 or 19.90.")
+    amount_usd = Decimal(text)
     low = Decimal(link["min_amount_usd"] or 0)
     high = Decimal(link["max_amount_usd"] or MAX_USD)
-    if not (amount_usd.is_finite() and amount_usd > 0 and low <= amount_usd <= high):
+    if not (amount_usd > 0 and low <= amount_usd <= high):
         least = f"from {usd_text(low)}" if low else "above 0"
         raise LinkRefused(400, f"Enter an amount {least} to {usd_text(high)} USD.")
     return amount_usd
@@ -188,9 +192,10 @@ def _page(template: str, code: int = 200, **values: Any) -> Response:
 
 
 def _error_page(error: ApiError) -> Response:
+    response = error_response(error)
     if request.path.endswith("/status"):
-        raise error
-    return _page("message.html", 404, message=str(error))
+        return response
+    return _page("message.html", response.status_code, message=str(error))
 
 
 def _headers(response: Response) -> Response:

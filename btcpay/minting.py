@@ -1,7 +1,7 @@
 """Makes an invoice: satoshis at the live price, and an address that nobody was ever given."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -25,9 +25,9 @@ def quote(amount_usd: Decimal, price_usd: Decimal) -> int:
     return amount_sats
 
 
-def expiry(hours: Decimal | None, now: datetime) -> datetime | None:
-    """When an invoice of that many hours ends, to the millisecond below; None for no expiry."""
-    return None if hours is None else now + timedelta(milliseconds=int(hours * MS_PER_HOUR))
+def life_of(hours: Decimal | None) -> timedelta | None:
+    """How long an invoice of that many hours lives, to the millisecond below; None for ever."""
+    return None if hours is None else timedelta(milliseconds=int(hours * MS_PER_HOUR))
 
 
 def mint(
@@ -35,9 +35,10 @@ def mint(
     merchant_id: int,
     order: Mapping[str, Any],
     price_usd: Decimal,
+    life: timedelta | None,
     payment_link_id: str | None = None,
 ) -> Row:
-    """Stores an invoice for a validated order and returns its public row.
+    """Stores an invoice for a validated order, with that life, and returns its public row.
 
     Call it inside `service.db.write()`: the index is taken in the transaction that stores the
     invoice, so that a crash gives out no address, and two callers never get the same.
@@ -46,7 +47,6 @@ def mint(
     amount_sats = quote(order["amount_usd"], price_usd)
     account = db.only(merchants.TAKE_INDEX, id=merchant_id)
     index = account["next_index"] - 1
-    expires_at = expiry(order.get("expires_in_hours"), now)
     return db.only(
         invoices.ADD,
         id=new_id("inv"),
@@ -60,7 +60,7 @@ def mint(
         customer_email=order.get("customer_email"),
         deposit_address=addresses.derive(account["xpub"], account["script_type"], index, network),
         address_index=index,
-        expires_at=expires_at and to_ms(expires_at),
+        expires_at=None if life is None else to_ms(now + life),
         created_at=to_ms(now),
         looks=0,
     )

@@ -1,0 +1,153 @@
+"""The shipped sandbox as a process: what `make run` starts, on ports of its own."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(condition: Callable[[], Any], timeout_s: float = 30, why: str = "") -> Any:
+    """The condition's first true value; fails the test when there is none in time."""
+    deadline_s = time.monotonic() + timeout_s
+    while time.monotonic() < deadline_s:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"waited {timeout_s} s for {why or condition}")
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that this process started and theirs, from /proc."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found += [child, *children_of(child)]
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process runs (a zombie does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@dataclass
+class Playground:
+    """A running sandbox: its addresses, and the key that it printed."""
+
+    process: subprocess.Popen
+    introduction: str
+    api: str
+    service: str
+    chain: str
+    environ: dict[str, str]
+
+    @property
+    def key(self) -> str:
+        return re.search(r"sk_test_\w+", self.introduction)[0]
+
+    @property
+    def link(self) -> str:
+        return re.search(r"http\S+/link/lnk_\w+", self.introduction)[0]
+
+    @property
+    def pay_url(self) -> str:
+        return re.search(r"http\S+/pay/inv_\w+", self.introduction)[0]
+
+    def get(self, path: str) -> Any:
+        return requests.get(self.api + path, headers=self._headers(), timeout=10).json()
+
+    def post(self, path: str, body: Any) -> Any:
+        return requests.post(self.api + path, json=body, headers=self._headers(), timeout=10).json()
+
+    def press(self, button: str, **fields: Any) -> Any:
+        """A button of the sandbox's page."""
+        headers = {"Accept": "application/json"}
+        response = requests.post(
+            f"{self.chain}/sandbox/{button}", data=fields, headers=headers, timeout=10
+        )
+        assert response.ok, response.text
+        return response.json()
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
+
+    def pay(self, invoice: dict[str, Any], sats: int | None = None, button: str = "pay") -> str:
+        amount = invoice["amount_sats"] if sats is None else sats
+        return self.press(button, address=invoice["deposit_address"], amount=amount)["txid"]
+
+    def wait_for_status(self, invoice: dict[str, Any], status: str) -> dict[str, Any]:
+        """The invoice once it has the status; the page is polled, its requests are not limited."""
+        reached = lambda: self.page_status(invoice)["status"] == status  # noqa: E731
+        wait_until(reached, why=f"{invoice['id']} to become {status}")
+        return self.get(f"/invoices/{invoice['id']}")
+
+    def page_status(self, invoice: dict[str, Any]) -> dict[str, Any]:
+        return requests.get(f"{invoice['pay_url']}/status", timeout=10).json()
+
+    def btcpay(self, *words: str) -> subprocess.CompletedProcess:
+        """A command line beside the running service."""
+        return subprocess.run(
+            [sys.executable, "-m", "btcpay", *words],
+            cwd=PROJECT,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        """Sends the signal to the sandbox alone and returns its exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(30)
+
+
+def start_playground(folder: Path, service_port: int = 0, chain_port: int = 0) -> Playground:
+    """Runs `btcpay sandbox` until it has introduced itself."""
+    service_port, chain_port = service_port or free_port(), chain_port or free_port()
+    service, chain = f"http://127.0.0.1:{service_port}", f"http://127.0.0.1:{chain_port}"
+    environ = {name: value for name, value in os.environ.items() if "BTCPAY" not in name} | {
+        "BTCPAY_DATABASE_URL": f"sqlite:///{folder}/btcpay.db",
+        "BTCPAY_BASE_URL": service,
+        "BTCPAY_EXPLORERS": chain,
+        "BTCPAY_PRICE_SOURCES": f"{chain}/price#/usd",
+    }
+    log = open(folder / "sandbox.log", "w+", encoding="utf-8")  # noqa: SIM115 - the child's
+    process = subprocess.Popen(
+        [sys.executable, "-m", "btcpay", "sandbox"]
+        + ["--port", str(chain_port), "--state", str(folder / "sandbox")],
+        cwd=PROJECT,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+    )
+    introduction = ""
+    while "sandbox " not in introduction:
+        line = process.stdout.readline()
+        if not line:
+            log.seek(0)
+            raise AssertionError(f"the sandbox did not start: {log.read()}")
+        introduction += line
+    return Playground(process, introduction, f"{service}/api/v1", service, chain, environ)
