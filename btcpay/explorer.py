@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import requests
 from marshmallow import ValidationError
@@ -81,7 +82,8 @@ class Explorers:
             try:
                 return ask(root)
             except (fetch.FetchError, ValidationError) as error:
-                errors.append(f"{root} {_brief(error)}")
+                # The host alone: a root may carry credentials.
+                errors.append(f"{urlsplit(root).hostname} {_brief(error)}")
                 log.warning("explorer %s", errors[-1])
                 if not (isinstance(error, fetch.FetchError) and error.status in (400, 404)):
                     self._prefer_others(root)

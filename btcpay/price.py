@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 
@@ -71,7 +72,9 @@ def ask(session: requests.Session, source: PriceSource) -> Decimal | None:
         body = fetch.get(session, source.url, SOURCE_TIMEOUT_S, MAX_ANSWER_BYTES)
         return to_price(resolve_pointer(fetch.parse_json(body), source.pointer))
     except (fetch.FetchError, LookupError, ValueError) as error:
-        log.warning("price source %s: %s", source.url, error or type(error).__name__)
+        # The host alone: a URL may carry a key.
+        host = urlsplit(source.url).hostname
+        log.warning("price source %s: %s", host, str(error) or type(error).__name__)
         return None
 
 

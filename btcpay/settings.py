@@ -35,7 +35,7 @@ class Confirmations:
 
 @dataclass(frozen=True)
 class Settings:
-    """One value for every variable of the table in docs/settings.md; units are in the names."""
+    """One value for every variable of README's table; units are in the names."""
 
     network: Network
     database_url: str
@@ -162,7 +162,7 @@ def _default_bind(base_url: str) -> str:
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    """Settings from the environment (docs/settings.md says what each variable means).
+    """Settings from the environment (README says what each variable means).
 
     An empty variable counts as absent. Raises SettingsError with every mistake found.
     """

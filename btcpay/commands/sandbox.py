@@ -55,6 +55,8 @@ def sandbox(shell: Shell, port: int, state: Path) -> None:
     settings = shell.settings
     if settings.network.name != "regtest":
         raise CommandError(f"the sandbox is for regtest only, not for {settings.network.name}")
+    if settings.bind.startswith("unix:"):
+        raise CommandError("the sandbox serves on a port; BTCPAY_BIND names a socket file")
     _refuse_taken(f"127.0.0.1:{port}", "--port")
     _refuse_taken(settings.bind, "BTCPAY_BASE_URL or BTCPAY_BIND")
     state.mkdir(parents=True, exist_ok=True)
