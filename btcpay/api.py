@@ -1,6 +1,5 @@
 """How a request under /api/v1 gets in (key, throttle, scope, body) and out (envelope, headers)."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,17 +11,15 @@ from marshmallow import Schema
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from btcpay import idempotency, json_body, limits
+from btcpay.envelope import JSON, error_response, from_http, unforeseen
 from btcpay.errors import (
     ApiError,
     Forbidden,
     InvalidRequest,
-    MethodNotAllowed,
-    NotFound,
     PayloadTooLarge,
     RateLimited,
     Unauthorized,
 )
-from btcpay.identifiers import new_id
 from btcpay.keys import Caller, caller_of
 from btcpay.limits import Window
 from btcpay.service import Service
@@ -31,23 +28,8 @@ from schemas.resources import Resources
 from storage import keys
 from storage.database import Row
 
-log = logging.getLogger(__name__)
-
 ROOT = "/api/v1"
 OPENAPI_PATH = f"{ROOT}/openapi.json"
-JSON = "application/json"
-
-STATUS = {
-    "invalid_request": 400,
-    "unauthorized": 401,
-    "forbidden": 403,
-    "not_found": 404,
-    "conflict": 409,
-    "payload_too_large": 413,
-    "rate_limited": 429,
-    "server_error": 500,
-    "price_unavailable": 503,
-}
 
 
 @dataclass(frozen=True)
@@ -194,40 +176,6 @@ def _authenticate(service: Service) -> Caller:
 def _rate_limited(service: Service, window: Window) -> RateLimited:
     wait_s = window.retry_after_s(service.now().timestamp())
     return RateLimited(f"too many requests; retry in {wait_s} s", wait_s)
-
-
-def error_response(error: ApiError) -> Response:
-    """The one envelope of every error."""
-    body = orjson.dumps({"error": {"code": error.code, "message": str(error)}})
-    response = Response(body, STATUS[error.code], mimetype=JSON)
-    if isinstance(error, Unauthorized):
-        response.headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, RateLimited):
-        response.headers["Retry-After"] = str(error.retry_after_s)
-    if isinstance(error, MethodNotAllowed):
-        response.status_code = 405
-        response.headers["Allow"] = ", ".join(sorted(error.allowed))
-    return response
-
-
-def from_http(error: HTTPException) -> ApiError:
-    """What the framework refuses, in the interface's own words."""
-    if error.code == 404:
-        return NotFound("there is nothing at this path")
-    if error.code == 405:
-        return MethodNotAllowed(
-            "this path does not take that method", list(getattr(error, "valid_methods", None) or [])
-        )
-    if error.code == 413:
-        return PayloadTooLarge("the body is too large")
-    return InvalidRequest(error.description or "the request is malformed")
-
-
-def unforeseen(error: Exception) -> ApiError:
-    """Logs a fault with an id that the answer names, and nothing else of it."""
-    request_id = new_id("req")
-    log.error("request %s failed", request_id, exc_info=error)
-    return ApiError(f"something went wrong on our side; request id {request_id}")
 
 
 def add_operation(app: Flask, service: Service, name: str, operation: Any) -> None:

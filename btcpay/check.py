@@ -1,29 +1,22 @@
-"""The cron run: gather what the chain says of an address, decide, apply in one transaction."""
+"""The cron run: gathers what the chain says of each watched address; applying does the rest."""
 
-import json
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from decimal import Decimal
 
 from btcpay.addresses import script_of
-from btcpay.errors import ExplorerError, StaleError
-from btcpay.explorer import Explorers, SeenOutput
-from btcpay.identifiers import new_id
+from btcpay.applying import Look, apply
+from btcpay.errors import ExplorerError
+from btcpay.explorer import Explorers
 from btcpay.instants import to_ms
-from btcpay.money import usd_for_sats
 from btcpay.price import Prices
 from btcpay.settings import Settings
-from btcpay.settlement import Output, Receipt, Verdict, decide, merge
-from btcpay.standing import invoice_of, known_outputs, rules_for
-from storage import events, idempotency, invoices, merchants, meta, payments
+from btcpay.standing import known_outputs
+from storage import idempotency, invoices, merchants, meta
 from storage.database import Database, Row
 
 log = logging.getLogger(__name__)
-
-# A receipt found later than this has a price of another hour; none is better than a wrong one.
-RECEIPT_PRICE_AGE = timedelta(hours=1)
 
 
 @dataclass
@@ -40,16 +33,6 @@ class Run:
     def complete(self) -> bool:
         """Whether every due address was looked at."""
         return not self.failed and not self.tip_failed
-
-
-@dataclass(frozen=True)
-class Look:
-    """A complete answer about one address, and when the question was put."""
-
-    asked_at: datetime
-    tip_height: int
-    outputs: list[SeenOutput]
-    price_usd: Decimal | None
 
 
 @dataclass(frozen=True)
@@ -126,162 +109,3 @@ class Checker:
     def _forget_answers(self) -> None:
         before = self.now() - timedelta(hours=self.settings.idempotency_ttl_h)
         self.db.run(idempotency.FORGET, before=to_ms(before))
-
-
-def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime) -> Verdict | None:
-    """Writes what follows from a look, all of it or nothing.
-
-    None when another run has looked since `row` was read: its facts are newer than ours.
-    """
-    with db.write():
-        seen_at = {"id": row["id"], "looks": row["looks"], "checked_at": to_ms(look.asked_at)}
-        if db.run(invoices.LOOK, **seen_at) != 1:
-            return None
-        current = db.only(invoices.WHOLE, id=row["id"])
-        known = known_outputs(db, row["id"])
-        outputs = merge(known, look.outputs, look.asked_at)
-        verdict = decide(
-            invoice_of(current),
-            outputs,
-            look.tip_height,
-            look.asked_at,
-            rules_for(settings, current),
-            now,
-        )
-        _write_outputs(db, current, known, outputs, now)
-        written = {output.txid: output.settles for output in known if output.credited}
-        for receipt in verdict.receipts:
-            if receipt.txid not in written:
-                _add_payment(db, current, receipt, look, now)
-            elif receipt.settles and not written[receipt.txid]:
-                db.run(payments.SETTLE, invoice_id=current["id"], tx_hash=receipt.txid)
-        if verdict.status != current["status"]:
-            _finish(db, current, verdict, now)
-        return verdict
-
-
-def _write_outputs(
-    db: Database, row: Row, known: list[Output], outputs: list[Output], now: datetime
-) -> None:
-    before = {(output.txid, output.vout): output for output in known}
-    for output in outputs:
-        old = before.get((output.txid, output.vout))
-        if output == old or output.doubted:
-            continue
-        block = output.block
-        values = {
-            "txid": output.txid,
-            "vout": output.vout,
-            "vanished_at": to_ms(now) if output.vanished else None,
-            "block_height": block.height if block else None,
-            "block_hash": block.hash if block else None,
-            "block_time_at": to_ms(block.mined_at) if block else None,
-            "spent_height": output.spent_height,
-        }
-        if old:
-            db.run(payments.UPDATE_OUTPUT, **values)
-        else:
-            db.run(
-                payments.ADD_OUTPUT,
-                **values,
-                invoice_id=row["id"],
-                merchant_id=row["merchant_id"],
-                amount_sats=output.amount_sats,
-                coinbase=int(output.coinbase),
-                first_seen_at=to_ms(output.first_seen_at),
-            )
-        _note_output(db, row["id"], old, output, now)
-
-
-def _note_output(
-    db: Database, invoice_id: str, old: Output | None, output: Output, now: datetime
-) -> None:
-    block = output.block and {"height": output.block.height, "hash": output.block.hash}
-    detail = {"txid": output.txid, "vout": output.vout, "amount_sats": output.amount_sats}
-    if old is None:
-        record(db, invoice_id, "seen", detail | {"block": block}, now)
-    elif output.vanished:
-        record(db, invoice_id, "vanished", detail, now)
-    elif old.vanished:
-        record(db, invoice_id, "seen again", detail | {"block": block}, now)
-    elif old.block != output.block:
-        record(db, invoice_id, "moved", detail | {"block": block}, now)
-    elif old.spent_height != output.spent_height:
-        record(db, invoice_id, "spent", detail | {"height": output.spent_height}, now)
-
-
-def _add_payment(db: Database, row: Row, receipt: Receipt, look: Look, now: datetime) -> None:
-    payment_id = new_id("pay")
-    db.run(
-        payments.ADD,
-        id=payment_id,
-        merchant_id=row["merchant_id"],
-        address_invoice_id=row["id"],
-        invoice_id=row["id"] if receipt.settles else None,
-        amount_sats=receipt.amount_sats,
-        amount_usd_at_receipt=_usd_text(receipt, look, now),
-        tx_hash=receipt.txid,
-        created_at=to_ms(receipt.received_at),
-    )
-    credited = {"payment_id": payment_id, "txid": receipt.txid, "invoice_id": row["id"]}
-    db.run(payments.CREDIT_OUTPUTS, **credited)
-    detail = {"id": payment_id, "txid": receipt.txid, "amount_sats": receipt.amount_sats}
-    record(db, row["id"], "payment", detail, now)
-
-
-def _usd_text(receipt: Receipt, look: Look, now: datetime) -> str | None:
-    if look.price_usd is None or now - receipt.received_at > RECEIPT_PRICE_AGE:
-        return None
-    return str(usd_for_sats(receipt.amount_sats, look.price_usd))
-
-
-def _finish(db: Database, row: Row, verdict: Verdict, now: datetime) -> None:
-    finish(
-        db,
-        row,
-        now,
-        status=verdict.status,
-        tx_hash=verdict.tx_hash,
-        paid_at=to_ms(verdict.paid_at) if verdict.paid_at else None,
-        reason=verdict.reason,
-    )
-
-
-def finish(
-    db: Database,
-    row: Row,
-    now: datetime,
-    status: str,
-    reason: str,
-    tx_hash: str | None = None,
-    paid_at: int | None = None,
-    settled_reason: str | None = None,
-) -> None:
-    """Ends an invoice that still has the status of `row`, and records why.
-
-    Raises StaleError, which undoes the transaction, when the status has changed since.
-    """
-    changed = db.run(
-        invoices.FINISH,
-        id=row["id"],
-        from_status=row["status"],
-        status=status,
-        tx_hash=tx_hash,
-        paid_at=paid_at,
-        settled_reason=settled_reason,
-        finished_at=to_ms(now),
-    )
-    if changed != 1:
-        raise StaleError(f"invoice {row['id']} is not {row['status']} any more; try again")
-    record(db, row["id"], status, {"reason": reason}, now)
-
-
-def record(db: Database, invoice_id: str, kind: str, detail: dict, now: datetime) -> None:
-    """Adds to the invoice's history."""
-    db.run(
-        events.ADD,
-        invoice_id=invoice_id,
-        happened_at=to_ms(now),
-        kind=kind,
-        detail=json.dumps(detail),
-    )

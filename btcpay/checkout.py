@@ -10,7 +10,8 @@ import orjson
 from flask import Blueprint, Response, redirect, render_template, request
 
 from btcpay import bip21, minting
-from btcpay.api import error_response, read_body
+from btcpay.api import read_body
+from btcpay.envelope import error_response
 from btcpay.errors import ApiError, NotFound, PriceUnavailable
 from btcpay.identifiers import is_id
 from btcpay.instants import iso, iso_ms

@@ -9,7 +9,15 @@ import sys
 import click
 
 from btcpay import __version__
-from btcpay.commands import administration, checking, invoicing, running, sandbox
+from btcpay.commands import (
+    administration,
+    checking,
+    credentials,
+    invoicing,
+    linking,
+    running,
+    sandbox,
+)
 from btcpay.errors import CommandError
 
 
@@ -19,7 +27,7 @@ def cli() -> None:
     """On-chain Bitcoin payments for small merchants."""
 
 
-for module in (administration, invoicing, checking, running, sandbox):
+for module in (administration, credentials, linking, invoicing, checking, running, sandbox):
     for command in module.COMMANDS:
         cli.add_command(command)
 

@@ -6,7 +6,8 @@ from typing import Any
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 
-from btcpay.api import ROOT, STATUS
+from btcpay.api import ROOT
+from btcpay.envelope import STATUS
 from btcpay.settings import Settings
 from schemas.fields import Number, Timestamp
 from schemas.requests import Limit

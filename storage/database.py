@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from peewee import PostgresqlDatabase, Query, SqliteDatabase, Value
+from peewee import Field, PostgresqlDatabase, Query, SqliteDatabase, Value
 
 # WAL lets readers go on beside the one writer; FULL because a commit that is lost after its
 # answer went out would hand out an address twice; 10 s because a check may hold the lock.
@@ -28,6 +28,11 @@ class Slot:
 def slot(name: str) -> Value:
     """A Slot as a peewee expression."""
     return Value(Slot(name), converter=False)
+
+
+def slots(*fields: Field) -> dict[Field, Value]:
+    """Each field with a slot of its own name: the values of an INSERT or UPDATE."""
+    return {field: slot(field.name) for field in fields}
 
 
 class Statement:

@@ -1,6 +1,6 @@
 """Idempotency keys: claimed by an INSERT, done or given back by an UPDATE of the owner's."""
 
-from storage.database import slot
+from storage.database import slot, slots
 from storage.models import IdempotencyKey as Key
 
 _THIS = (
@@ -11,18 +11,15 @@ _THIS = (
 _MINE = _THIS & (Key.owner == slot("owner")) & Key.response.is_null()
 
 CLAIM = Key.insert(
-    {
-        field: slot(field.name)
-        for field in (
-            Key.merchant_id,
-            Key.operation,
-            Key.idempotency_key,
-            Key.body_sha256,
-            Key.owner,
-            Key.locked_at,
-            Key.created_at,
-        )
-    }
+    slots(
+        Key.merchant_id,
+        Key.operation,
+        Key.idempotency_key,
+        Key.body_sha256,
+        Key.owner,
+        Key.locked_at,
+        Key.created_at,
+    )
 ).on_conflict_ignore()
 FIND = Key.select().where(_THIS)
 # From a holder that is gone, or over an answer whose time is up; never from a living one.

@@ -2,7 +2,7 @@
 
 from peewee import fn
 
-from storage.database import slot
+from storage.database import slot, slots
 from storage.models import Invoice, Merchant, Output
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
@@ -44,25 +44,22 @@ ALL_BY_STATUS = (
 )
 
 ADD = Invoice.insert(
-    {
-        field: slot(field.name)
-        for field in (
-            Invoice.id,
-            Invoice.merchant_id,
-            Invoice.payment_link_id,
-            Invoice.status,
-            Invoice.amount_sats,
-            Invoice.amount_usd_quote,
-            Invoice.price_usd,
-            Invoice.description,
-            Invoice.customer_email,
-            Invoice.deposit_address,
-            Invoice.address_index,
-            Invoice.expires_at,
-            Invoice.created_at,
-            Invoice.looks,
-        )
-    }
+    slots(
+        Invoice.id,
+        Invoice.merchant_id,
+        Invoice.payment_link_id,
+        Invoice.status,
+        Invoice.amount_sats,
+        Invoice.amount_usd_quote,
+        Invoice.price_usd,
+        Invoice.description,
+        Invoice.customer_email,
+        Invoice.deposit_address,
+        Invoice.address_index,
+        Invoice.expires_at,
+        Invoice.created_at,
+        Invoice.looks,
+    )
 ).returning(*PUBLIC)
 
 # Addresses to look at: open invoices, finished ones for a while, and those with money on its way.

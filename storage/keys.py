@@ -1,6 +1,6 @@
 """API keys: found by the SHA-256 of the secret, never by the secret."""
 
-from storage.database import slot
+from storage.database import slot, slots
 from storage.models import ApiKey, Merchant
 
 # What a request needs to know of its key, in one statement.
@@ -9,18 +9,15 @@ BY_SECRET = ApiKey.select(ApiKey.id, ApiKey.merchant_id, ApiKey.scope, ApiKey.re
 )
 
 ADD = ApiKey.insert(
-    {
-        field: slot(field.name)
-        for field in (
-            ApiKey.id,
-            ApiKey.merchant_id,
-            ApiKey.name,
-            ApiKey.scope,
-            ApiKey.secret_sha256,
-            ApiKey.last_four,
-            ApiKey.created_at,
-        )
-    }
+    slots(
+        ApiKey.id,
+        ApiKey.merchant_id,
+        ApiKey.name,
+        ApiKey.scope,
+        ApiKey.secret_sha256,
+        ApiKey.last_four,
+        ApiKey.created_at,
+    )
 )
 
 ALL = (

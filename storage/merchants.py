@@ -1,6 +1,6 @@
 """Merchants and their address counters."""
 
-from storage.database import slot
+from storage.database import slot, slots
 from storage.models import Merchant
 
 ALL = Merchant.select().order_by(Merchant.id)
@@ -9,17 +9,14 @@ BY_ACCOUNT_KEY = Merchant.select().where(Merchant.account_key == slot("account_k
 BY_ID = Merchant.select().where(Merchant.id == slot("id"))
 
 ADD = Merchant.insert(
-    {
-        field: slot(field.name)
-        for field in (
-            Merchant.name,
-            Merchant.script_type,
-            Merchant.xpub,
-            Merchant.account_key,
-            Merchant.next_index,
-            Merchant.created_at,
-        )
-    }
+    slots(
+        Merchant.name,
+        Merchant.script_type,
+        Merchant.xpub,
+        Merchant.account_key,
+        Merchant.next_index,
+        Merchant.created_at,
+    )
 )
 
 # Takes the next address index, once and for all; the row stays locked until the transaction ends.

@@ -2,7 +2,7 @@
 
 from peewee import Case, fn
 
-from storage.database import slot
+from storage.database import slot, slots
 from storage.models import Output, Payment
 
 _NEWEST = (Payment.created_at.desc(), Payment.seq.desc())
@@ -32,19 +32,16 @@ OF_ADDRESS = (
 
 # One payment for a transaction and an address: the second insert changes nothing.
 ADD = Payment.insert(
-    {
-        field: slot(field.name)
-        for field in (
-            Payment.id,
-            Payment.merchant_id,
-            Payment.address_invoice_id,
-            Payment.invoice_id,
-            Payment.amount_sats,
-            Payment.amount_usd_at_receipt,
-            Payment.tx_hash,
-            Payment.created_at,
-        )
-    }
+    slots(
+        Payment.id,
+        Payment.merchant_id,
+        Payment.address_invoice_id,
+        Payment.invoice_id,
+        Payment.amount_sats,
+        Payment.amount_usd_at_receipt,
+        Payment.tx_hash,
+        Payment.created_at,
+    )
 ).on_conflict_ignore()
 
 # A part, or late money, becomes payment of the invoice whose address it came to.
@@ -69,21 +66,18 @@ _SEEN = (
     Output.spent_height,
 )
 ADD_OUTPUT = Output.insert(
-    {
-        field: slot(field.name)
-        for field in (
-            Output.txid,
-            Output.vout,
-            Output.invoice_id,
-            Output.merchant_id,
-            Output.amount_sats,
-            Output.coinbase,
-            Output.first_seen_at,
-            *_SEEN,
-        )
-    }
+    slots(
+        Output.txid,
+        Output.vout,
+        Output.invoice_id,
+        Output.merchant_id,
+        Output.amount_sats,
+        Output.coinbase,
+        Output.first_seen_at,
+        *_SEEN,
+    )
 )
-UPDATE_OUTPUT = Output.update({field: slot(field.name) for field in _SEEN}).where(
+UPDATE_OUTPUT = Output.update(slots(*_SEEN)).where(
     (Output.txid == slot("txid")) & (Output.vout == slot("vout"))
 )
 CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(

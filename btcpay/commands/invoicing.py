@@ -4,7 +4,7 @@ import json
 
 import click
 
-from btcpay.check import finish
+from btcpay.applying import finish
 from btcpay.clock import utc_now
 from btcpay.commands.shell import Shell, answer_json, as_json, plain, say, show, with_shell
 from btcpay.errors import CommandError

@@ -1,0 +1,68 @@
+"""Errors as clients get them: one envelope, and the HTTP status of each code."""
+
+import logging
+
+import orjson
+from flask import Response
+from werkzeug.exceptions import HTTPException
+
+from btcpay.errors import (
+    ApiError,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+    RateLimited,
+    Unauthorized,
+)
+from btcpay.identifiers import new_id
+
+log = logging.getLogger(__name__)
+
+JSON = "application/json"
+
+STATUS = {
+    "invalid_request": 400,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "payload_too_large": 413,
+    "rate_limited": 429,
+    "server_error": 500,
+    "price_unavailable": 503,
+}
+
+
+def error_response(error: ApiError) -> Response:
+    """The one envelope of every error."""
+    body = orjson.dumps({"error": {"code": error.code, "message": str(error)}})
+    response = Response(body, STATUS[error.code], mimetype=JSON)
+    if isinstance(error, Unauthorized):
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, RateLimited):
+        response.headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, MethodNotAllowed):
+        response.status_code = 405
+        response.headers["Allow"] = ", ".join(sorted(error.allowed))
+    return response
+
+
+def from_http(error: HTTPException) -> ApiError:
+    """What the framework refuses, in the interface's own words."""
+    if error.code == 404:
+        return NotFound("there is nothing at this path")
+    if error.code == 405:
+        return MethodNotAllowed(
+            "this path does not take that method", list(getattr(error, "valid_methods", None) or [])
+        )
+    if error.code == 413:
+        return PayloadTooLarge("the body is too large")
+    return InvalidRequest(error.description or "the request is malformed")
+
+
+def unforeseen(error: Exception) -> ApiError:
+    """Logs a fault with an id that the answer names, and nothing else of it."""
+    request_id = new_id("req")
+    log.error("request %s failed", request_id, exc_info=error)
+    return ApiError(f"something went wrong on our side; request id {request_id}")
