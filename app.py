@@ -34,7 +34,7 @@ def get_balance(call: Call) -> Response:
 
 def create_invoice(call: Call) -> Response:
     """Converts dollars to satoshis at the live price and mints a deposit address."""
-    order = call.body(accepts.NewInvoice())
+    order = call.body(accepts.NEW_INVOICE)
     life = minting.life_of(order.get("expires_in_hours"))
     return call.once(
         prepare=call.service.prices.current,
@@ -46,7 +46,7 @@ def create_invoice(call: Call) -> Response:
 
 def list_invoices(call: Call) -> Response:
     """The newest invoices, all or those of one status."""
-    wanted = call.query(accepts.InvoiceQuery())
+    wanted = call.query(accepts.INVOICE_QUERY)
     query = invoices.LIST_BY_STATUS if "status" in wanted else invoices.LIST
     return answer(call.resources.invoice.listed(call.rows(query, **wanted)))
 
@@ -61,7 +61,7 @@ def get_invoice(call: Call, id: str) -> Response:
 
 def create_payment_link(call: Call) -> Response:
     """A reusable checkout page; its invoices are made when somebody pays."""
-    wanted = call.body(accepts.NewPaymentLink(), empty=b"{}")
+    wanted = call.body(accepts.NEW_PAYMENT_LINK, empty=b"{}")
     return call.once(
         prepare=lambda: None,
         make=lambda _: call.resources.payment_link.dump(
@@ -87,7 +87,7 @@ def _text(amount_usd: Decimal | None) -> str | None:
 
 def list_payment_links(call: Call) -> Response:
     """The newest payment links."""
-    wanted = call.query(accepts.Query())
+    wanted = call.query(accepts.LIST_QUERY)
     return answer(call.resources.payment_link.listed(call.rows(links.LIST, **wanted)))
 
 
@@ -101,7 +101,7 @@ def get_payment_link(call: Call, id: str) -> Response:
 
 def list_payments(call: Call) -> Response:
     """The newest confirmed payments, all or those that settled one invoice."""
-    wanted = call.query(accepts.PaymentQuery())
+    wanted = call.query(accepts.PAYMENT_QUERY)
     query = payments.LIST_BY_INVOICE if "invoice_id" in wanted else payments.LIST
     return answer(call.resources.payment.listed(call.rows(query, **wanted)))
 

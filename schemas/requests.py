@@ -118,6 +118,14 @@ class PaymentQuery(Query):
     invoice_id = fields.String()
 
 
+# Made once: an instance costs ten times what loading a body does.
+NEW_INVOICE = NewInvoice()
+NEW_PAYMENT_LINK = NewPaymentLink()
+LIST_QUERY = Query()
+INVOICE_QUERY = InvoiceQuery()
+PAYMENT_QUERY = PaymentQuery()
+
+
 def load(schema: Schema, data: Any) -> dict[str, Any]:
     """The validated values. Raises InvalidRequest whose message names every offending field."""
     try:
