@@ -154,7 +154,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     service = open_service(settings, now)
     app = Flask("btcpay")
     app.extensions["btcpay"] = service
-    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
+    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see api.read_body
     app.url_map.merge_slashes = False
     if settings.trusted_proxies:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]

@@ -2,7 +2,7 @@
 
 import os
 
-from btcpay.serving import check_before_start, read_or_exit
+from btcpay.serving import check_before_start, limit_waiting, read_or_exit
 
 settings = read_or_exit(os.environ)
 bind = settings.bind
@@ -15,3 +15,8 @@ keepalive = 65  # longer than the 60 s for which common reverse proxies keep con
 def on_starting(server):
     """Runs in the master, when command line and GUNICORN_CMD_ARGS have had their say."""
     check_before_start(settings, server.cfg.workers)
+
+
+def when_ready(server):
+    """Runs when the sockets listen, before any worker starts."""
+    limit_waiting(listener.sock for listener in server.LISTENERS)

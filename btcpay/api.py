@@ -106,14 +106,20 @@ def answer(value: Any) -> Response:
 
 def read_body() -> bytes:
     """The request's body. Raises PayloadTooLarge; InvalidRequest when it does not arrive whole."""
+    # Werkzeug cuts a chunked body at its limit without a word; one byte more tells.
+    max_bytes = current_app.config["MAX_CONTENT_LENGTH"] - 1
+    too_large = PayloadTooLarge(f"the body exceeds {max_bytes} bytes")
     try:
-        return request.get_data(cache=False)
+        body = request.get_data(cache=False)
     except RequestEntityTooLarge:
-        raise PayloadTooLarge(
-            f"the body exceeds {current_app.config['MAX_CONTENT_LENGTH']} bytes"
-        ) from None
+        raise too_large from None
     except (OSError, ParseException, HTTPException):
         raise InvalidRequest("the body did not arrive whole") from None
+    if len(body) > max_bytes:
+        raise too_large
+    if request.content_length is not None and len(body) < request.content_length:
+        raise InvalidRequest("the body did not arrive whole")
+    return body
 
 
 def read_json(empty: bytes | None) -> Any:
@@ -197,15 +203,17 @@ def add_path(
 def guard(app: Flask, service: Service) -> None:
     """Puts the way in before every view, and the envelope around every error."""
     app.before_request(lambda: admit(service))
-    app.after_request(add_headers)
+    app.after_request(lambda response: add_headers(service, response))
     app.register_error_handler(ApiError, error_response)
     app.register_error_handler(HTTPException, lambda error: error_response(from_http(error)))
     app.register_error_handler(Exception, lambda error: error_response(unforeseen(error)))
 
 
-def add_headers(response: Response) -> Response:
+def add_headers(service: Service, response: Response) -> Response:
     """The window that the request counted in, on every answer of the API."""
     window: Window | None = g.get("window")
+    if window is None and _is_api():  # a fault came before any window was known
+        window = service.limiter.look(limits.FAILED_AUTH, _visitor())
     if window:
         headers = response.headers
         headers["X-RateLimit-Limit"] = str(window.limit)

@@ -105,7 +105,3 @@ class Checker:
         arrived = any(seen.block and (seen.txid, seen.vout) not in credited for seen in outputs)
         price_usd = self.prices.current_or_none() if arrived else None
         return Look(asked_at, tip_height, outputs, price_usd)
-
-    def _forget_answers(self) -> None:
-        before = self.now() - timedelta(hours=self.settings.idempotency_ttl_h)
-        self.db.run(idempotency.FORGET, before=to_ms(before))

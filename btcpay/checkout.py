@@ -63,10 +63,10 @@ def show_invoice(service: Service, id: str) -> Response:
     uri = bip21.payment_uri(
         row["deposit_address"], verdict.missing_sats or row["amount_sats"], row["description"]
     )
-    payable = verdict.status == "open" and verdict.missing_sats > 0
+    payable = row["status"] == "open" and verdict.missing_sats > 0
     return _page(
         "invoice.html",
-        status=verdict.status,
+        status=row["status"],
         needed=rules_for(service.settings, row).confirmations,
         verdict=verdict,
         row=row,

@@ -1,11 +1,19 @@
 """One HTTP GET with a limit on time, size and belief; shared by explorers and price sources."""
 
+import contextlib
 import json
+import socket
+import threading
 import time
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import requests
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError
+from urllib3.response import HTTPResponse
 
 from btcpay import __version__
 
@@ -22,12 +30,59 @@ class FetchError(Exception):
         self.status = status
 
 
+def _shut(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
+@contextlib.contextmanager
+def _shut_after(sock: socket.socket, timeout_s: float | None) -> Iterator[None]:
+    """Ends the connection when the block takes longer.
+
+    A socket's own time-out starts anew with each byte, so that a server that drips the head of
+    its answer could hold a run for ever.
+    """
+    timer = threading.Timer(timeout_s or CONNECT_TIMEOUT_S, _shut, [sock])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+class _PromptHTTP(HTTPConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]
+        with _shut_after(self.sock, self.timeout):
+            return super().getresponse()
+
+
+class _PromptHTTPS(HTTPSConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]
+        with _shut_after(self.sock, self.timeout):
+            return super().getresponse()
+
+
+class _HTTPPool(HTTPConnectionPool):
+    ConnectionCls = _PromptHTTP
+
+
+class _HTTPSPool(HTTPSConnectionPool):
+    ConnectionCls = _PromptHTTPS
+
+
+class _Adapter(requests.adapters.HTTPAdapter):
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+
+
 def new_session(connections: int = 1) -> requests.Session:
     """A session that keeps up to `connections` connections open to each host."""
     session = requests.Session()
     session.headers["User-Agent"] = USER_AGENT
     session.max_redirects = 3
-    adapter = requests.adapters.HTTPAdapter(pool_connections=8, pool_maxsize=connections)
+    adapter = _Adapter(pool_connections=8, pool_maxsize=connections)
     session.mount("http://", adapter)
     session.mount("https://", adapter)
     return session
@@ -41,19 +96,25 @@ def get(session: requests.Session, url: str, timeout_s: float, max_bytes: int) -
     """
     deadline_s = time.monotonic() + timeout_s
     pieces: list[bytes] = []
+    size = 0
     try:
         timeouts = (min(CONNECT_TIMEOUT_S, timeout_s), timeout_s)
         with session.get(url, timeout=timeouts, stream=True) as response:
             if response.status_code != 200:
                 raise FetchError(f"answered HTTP {response.status_code}", response.status_code)
-            for piece in response.iter_content(_PIECE_BYTES):
+            # read1 returns what has come, so that size and time are looked at after every packet.
+            while piece := response.raw.read1(_PIECE_BYTES, decode_content=True):
                 pieces.append(piece)
-                if sum(map(len, pieces)) > max_bytes:
+                size += len(piece)
+                if size > max_bytes:
                     raise FetchError(f"answered more than {max_bytes} bytes")
-                # The read time-out starts anew with each byte; this one does not.
-                if time.monotonic() > deadline_s:
-                    raise FetchError(f"took longer than {timeout_s} s")
-    except (requests.RequestException, OSError, ValueError) as error:
+                if time.monotonic() >= deadline_s:
+                    break
+        if time.monotonic() >= deadline_s:  # also when the connection was shut for that reason
+            raise FetchError(f"took longer than {timeout_s} s")
+    except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+        if time.monotonic() >= deadline_s:
+            raise FetchError(f"took longer than {timeout_s} s") from error
         raise FetchError(f"could not be asked: {type(error).__name__}") from error
     return b"".join(pieces)
 

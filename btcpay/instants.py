@@ -1,5 +1,6 @@
 """Instants: aware UTC datetimes in the program, whole milliseconds since 1970 in the database."""
 
+import functools
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,6 +32,7 @@ def iso(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+@functools.lru_cache(maxsize=4096)  # lists and polls show the same times again and again
 def iso_ms(ms: int) -> str:
     """`iso` of a stored time."""
     return iso(from_ms(ms))

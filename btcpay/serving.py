@@ -1,12 +1,16 @@
 """Before gunicorn starts: wrong settings (status 2) or an old database (1) stop it."""
 
+import socket
+import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
 from btcpay.errors import DatabaseNotReady, SettingsError
 from btcpay.settings import Settings, read
 from storage.schema import open_ready
+
+CLIENT_SILENCE_S = 5  # longer than a phone on a bad line is silent amid a request
 
 
 def read_or_exit(environ: Mapping[str, str]) -> Settings:
@@ -31,6 +35,16 @@ def check_before_start(settings: Settings, processes: int) -> None:
         open_ready(settings.database_url, settings.network.name).close()
     except DatabaseNotReady as error:
         _exit(str(error), 1)
+
+
+def limit_waiting(listeners: Iterable[socket.socket]) -> None:
+    """Lets no client hold a thread by sending nothing: accepted sockets inherit the time-out.
+
+    gunicorn's threads wait for the rest of a request without limit (socket(7), SO_RCVTIMEO).
+    """
+    for listener in listeners:
+        timeout = struct.pack("ll", CLIENT_SILENCE_S, 0)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
 
 
 def _exit(message: str, status: int) -> NoReturn:

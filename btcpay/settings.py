@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -68,13 +68,13 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def _percent(text: str) -> Decimal:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if not (value.is_finite() and 0 <= value <= 5):
+    if not re.fullmatch(r"[0-9](\.[0-9]{1,9})?", text) or Decimal(text) > 5:
         raise ValueError("a number from 0 to 5")
-    return value
+    return Decimal(text)
+
+
+def _is_port(text: str) -> bool:
+    return re.fullmatch("[0-9]{1,5}", text) is not None and int(text) <= 65535
 
 
 def _network(text: str) -> Network:
@@ -140,7 +140,8 @@ def _confirmations(text: str) -> Confirmations:
 
 
 def _database_url(text: str) -> str:
-    if not re.fullmatch(r"sqlite:///.+|postgresql://[^/\s]+/[^/\s]+", text):
+    server = re.fullmatch(r"postgresql://(?:[^/@\s]*@)?[^/@:\s]+(?::([^/\s]*))?/[^/\s]+", text)
+    if not (re.fullmatch("sqlite:///.+", text) or (server and _is_port(server[1] or "5432"))):
         raise ValueError("sqlite:///path or postgresql://user:password@host:port/name")
     return text
 
@@ -152,7 +153,8 @@ def _rate_limit_store(text: str) -> str:
 
 
 def _bind(text: str) -> str:
-    if not re.fullmatch(r"\S+:[0-9]{1,5}|unix:\S+", text):
+    host, _, port = text.rpartition(":")
+    if not re.fullmatch(r"unix:\S+", text) and not (re.fullmatch(r"\S+", host) and _is_port(port)):
         raise ValueError("host:port or unix:/path")
     return text
 

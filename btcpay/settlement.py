@@ -122,7 +122,13 @@ def _after_look(output: Output, seen: SeenOutput | None) -> Output:
     if seen and output.credited:
         return replace(output, spent_height=seen.spent_height)
     if seen:
-        return replace(output, block=seen.block, spent_height=seen.spent_height, vanished=False)
+        return replace(
+            output,
+            block=seen.block,
+            spent_height=seen.spent_height,
+            vanished=False,
+            doubted=False,
+        )
     if output.credited:
         return output
     if output.block:
@@ -200,13 +206,13 @@ def _counts(output: Output, invoice: Invoice) -> bool:
 
 
 def _settling(invoice: Invoice, deep: list[Output], needed_sats: int) -> list[Output]:
-    """The outputs that pay the invoice: whole transactions in the chain's order, to the sum."""
+    """The outputs that pay the invoice: in the chain's order, until the sum is reached."""
     if invoice.status != "open":
         return [output for output in deep if output.settles]
     settling: list[Output] = []
     sum_sats = 0
     for output in deep:
-        if sum_sats >= needed_sats and output.txid != settling[-1].txid:
+        if sum_sats >= needed_sats:
             break
         settling.append(output)
         sum_sats += output.amount_sats

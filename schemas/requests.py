@@ -38,6 +38,7 @@ class Body(Schema):
         return {name: value for name, value in data.items() if value is not None}
 
 
+_OPTIONAL: dict[str, Any] = {"allow_none": True}
 _REQUIRED = {"required": "is required"}
 
 
@@ -45,22 +46,23 @@ class NewInvoice(Body):
     """Body of create-invoice (specification 4.2)."""
 
     amount_usd = Number(MAX_USD, required=True, error_messages=_REQUIRED)
-    description = Text(500)
-    customer_email = Text(320)
-    expires_in_hours = Number(MAX_HOURS)
+    description = Text(500, **_OPTIONAL)
+    customer_email = Text(320, **_OPTIONAL)
+    expires_in_hours = Number(MAX_HOURS, **_OPTIONAL)
 
 
 class NewPaymentLink(Body):
     """Body of create-payment-link (specification 4.5); every field may be left out."""
 
     amount_mode = Text(
-        validate=validate.OneOf(("fixed", "flexible"), error="must be fixed or flexible")
+        validate=validate.OneOf(("fixed", "flexible"), error="must be fixed or flexible"),
+        **_OPTIONAL,
     )
-    amount_usd = Number(MAX_USD)
-    min_amount_usd = Number(MAX_USD)
-    max_amount_usd = Number(MAX_USD)
-    title = Text(200)
-    description = Text(500)
+    amount_usd = Number(MAX_USD, **_OPTIONAL)
+    min_amount_usd = Number(MAX_USD, **_OPTIONAL)
+    max_amount_usd = Number(MAX_USD, **_OPTIONAL)
+    title = Text(200, **_OPTIONAL)
+    description = Text(500, **_OPTIONAL)
 
     @validates_schema
     def fits_mode(self, data: Mapping[str, Any], **_: Any) -> None:

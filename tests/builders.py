@@ -1,13 +1,22 @@
 """What tests are built from: a clock, a ticker, a shop. Only what matters to a test is named."""
 
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import requests
 from bip32 import BIP32
 from flask import Flask
 from flask.testing import FlaskClient
@@ -16,10 +25,12 @@ from werkzeug.test import TestResponse
 from app import create_app
 from btcpay import keys, settings
 from btcpay.addresses import parse_account
+from btcpay.applying import Look, apply
 from btcpay.commands.administration import add_merchant
+from btcpay.explorer import Block, SeenOutput
 from btcpay.networks import NETWORKS
 from btcpay.service import Service
-from storage import merchants
+from storage import invoices, merchants
 
 REGTEST = NETWORKS["regtest"]
 
@@ -164,3 +175,95 @@ def open_shop(folder: Path, ticker_url: str, clock: Clock, **environ: str) -> Sh
     shop.merchant_id = shop.add_merchant("shop")
     shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
     return shop
+
+
+def pay(
+    shop: Shop,
+    invoice: dict[str, Any],
+    amount_sats: int | None = None,
+    mined_at: datetime | None = None,
+    confirmed: bool = True,
+) -> str:
+    """The check sees one output to the invoice's address, in full unless said otherwise.
+
+    Mined at `mined_at`, or now, in the best block. Returns the transaction's id.
+    """
+    db, now = shop.service.db, shop.clock()
+    txid = keys.sha256_of(keys.random_base62(32))
+    block = Block(100, "0b" * 32, mined_at or now) if confirmed else None
+    amount_sats = invoice["amount_sats"] if amount_sats is None else amount_sats
+    look = Look(
+        now, 100, [SeenOutput(txid, 0, amount_sats, False, block, None)], Decimal("60000.00")
+    )
+    row = db.only(invoices.WHOLE, id=invoice["id"])
+    assert apply(db, shop.service.settings, row, look, now) is not None
+    return txid
+
+
+def until(condition: Callable[[], Any], what: str, timeout_s: float = 20) -> Any:
+    """Polls until the condition is true, and returns what it answered."""
+    deadline_s = time.monotonic() + timeout_s
+    while not (answer := condition()):
+        assert time.monotonic() < deadline_s, f"waited {timeout_s} s for {what}"
+        time.sleep(0.01)
+    return answer
+
+
+def clean_environ(**environ: str) -> dict[str, str]:
+    """This process's environment without settings of the service, then `environ`."""
+    ours = ("BTCPAY_", "GUNICORN_")
+    return {n: v for n, v in os.environ.items() if not n.startswith(ours)} | environ
+
+
+class Live:
+    """`btcpay serve` on a free port: processes of their own, on the database of a shop."""
+
+    def __init__(self, shop: Shop, folder: Path, **environ: str) -> None:
+        self._log = folder / "serve.log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "btcpay", "serve"],
+                env=clean_environ(**(shop.environ | {"BTCPAY_BIND": "127.0.0.1:0"} | environ)),
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            self.port = int(until(self._port, "the port in the log")[1])
+            self.url = f"http://127.0.0.1:{self.port}"
+            until(self._is_ready, "the first answer")
+        except BaseException:
+            self.kill()
+            raise
+
+    def log(self) -> str:
+        """Everything that it wrote to standard error so far."""
+        return self._log.read_text()
+
+    def ask(self, method: str, path: str, key: str = "", **kwargs: Any) -> requests.Response:
+        """A request below /api/v1, as `requests` sends it."""
+        headers = kwargs.pop("headers", {}) | ({"Authorization": f"Bearer {key}"} if key else {})
+        url = f"{self.url}/api/v1{path}"
+        return requests.request(method, url, headers=headers, timeout=20, **kwargs)
+
+    def kill(self) -> None:
+        """Ends master and worker at once, as a power cut would."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _port(self) -> re.Match[str] | None:
+        assert self._process.poll() is None, self.log()
+        return re.search(r"Listening at: http://127\.0\.0\.1:([0-9]+)", self.log())
+
+    def _is_ready(self) -> bool:
+        try:
+            return self.ask("GET", "/openapi.json").status_code == 200
+        except requests.ConnectionError:
+            return False
+
+    def __enter__(self) -> "Live":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.kill()

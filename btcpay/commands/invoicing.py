@@ -1,6 +1,7 @@
 """`invoice`: what was asked for, where it stands and why, and the owner's last word."""
 
 import json
+from datetime import datetime
 
 import click
 
@@ -9,7 +10,6 @@ from btcpay.clock import utc_now
 from btcpay.commands.shell import Shell, answer_json, as_json, plain, say, show, with_shell
 from btcpay.errors import CommandError
 from btcpay.instants import iso_ms
-from btcpay.settlement import Verdict
 from btcpay.standing import rules_for, standing
 from schemas.requests import STATUSES
 from storage import events, invoices, payments
@@ -162,17 +162,15 @@ def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
         row = _find(shell, invoice_id)
         if row["status"] == "paid":
             raise CommandError("the invoice is paid already")
-        verdict = standing(shell.db, shell.settings, row, now)
-        _settle(shell, row, verdict, reason)
+        _settle(shell, row, reason, now)
     say(f"settled {invoice_id}")
 
 
-def _settle(shell: Shell, row: Row, verdict: Verdict, reason: str) -> None:
+def _settle(shell: Shell, row: Row, reason: str, now: datetime) -> None:
     """Every payment to the invoice's address carries its id; the last one completes it."""
     received = shell.db.rows(payments.OF_ADDRESS, invoice_id=row["id"])
     if not received:
         raise CommandError("no confirmed payment has come to this invoice; nothing to accept")
-    now = utc_now()
     for payment in received:
         shell.db.run(payments.SETTLE, invoice_id=row["id"], tx_hash=payment["tx_hash"])
     finish(

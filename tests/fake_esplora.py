@@ -1,0 +1,258 @@
+"""Explorers on real sockets: one that pages, lies and breaks as told, one with a real chain.
+
+`histories` holds each address's transactions, newest first; `paging` how they are cut; `instead`
+may answer a path with one of the replies below in place of the truth; `asked` lists the paths.
+"""
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from builders import Clock, Shop, TickerServer, open_shop
+
+from btcpay import fetch
+from btcpay.check import Checker, Run
+from btcpay.explorer import Explorers
+from btcpay.sandbox.coins import choose
+from btcpay.sandbox.keepalive import Server
+from btcpay.sandbox.script import script_of
+from btcpay.sandbox.server import create_sandbox
+from btcpay.sandbox.state import EXTENSION, Sandbox
+from btcpay.sandbox.tx import TxOut
+from btcpay.service import new_prices
+from btcpay.settings import Settings
+from storage import events
+from storage.database import Database
+
+Json = dict[str, Any]
+Reply = Callable[[BaseHTTPRequestHandler], None]
+BLOCK_TIME = 1_767_000_000
+
+
+def tx_of(
+    number: int, script: bytes | str, sats: int = 1_000, height: int | None = None, **fields: Any
+) -> Json:
+    """A transaction as Esplora shows it: one input, one output; confirmed when it has a height."""
+    block = {"block_height": height, "block_hash": f"{height or 0:064x}", "block_time": BLOCK_TIME}
+    spends = fields.pop("spends", ("ff" * 32, 0))
+    script = script if isinstance(script, str) else script.hex()
+    return {
+        "txid": f"{number:064x}",
+        "vin": [{"txid": spends[0], "vout": spends[1], "is_coinbase": False}],
+        "vout": [{"scriptpubkey": script, "value": sats}],
+        "status": {"confirmed": False} if height is None else {"confirmed": True} | block,
+    } | fields
+
+
+def say(body: Any, status: int = 200, **headers: str) -> Reply:
+    """A complete answer; anything but text and bytes goes out as JSON."""
+    if not isinstance(body, str | bytes):
+        body = json.dumps(body)
+    raw = body.encode() if isinstance(body, str) else body
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        for name, value in ({"Content-Length": str(len(raw))} | headers).items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(raw)
+
+    return reply
+
+
+def truncated(body: bytes) -> Reply:
+    """Promises one byte more than it sends, and closes."""
+    return say(body, 200, **{"Content-Length": str(len(body) + 1), "Connection": "close"})
+
+
+def dropped(handler: BaseHTTPRequestHandler) -> None:
+    """Closes the connection without a word."""
+    handler.close_connection = True
+
+
+def silent(released: threading.Event) -> Reply:
+    """Says nothing until it is released."""
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        released.wait(30)
+        handler.close_connection = True
+
+    return reply
+
+
+def dripping(start: bytes, drop: bytes, released: threading.Event) -> Reply:
+    """Sends `start` and then `drop` twenty times a second, until it is released."""
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+        with contextlib.suppress(OSError):
+            handler.wfile.write(start)
+            while not released.wait(0.05):
+                handler.wfile.write(drop)
+                handler.wfile.flush()
+
+    return reply
+
+
+def blockstream(history: list[Json], _path: str, query: str, last: str | None) -> list[Json]:
+    """Up to 50 waiting and 25 confirmed ones, then 25 confirmed after /chain/:last."""
+    waiting = [tx for tx in history if not tx["status"]["confirmed"]]
+    confirmed = [tx for tx in history if tx["status"]["confirmed"]]
+    if last is None:
+        return waiting[:50] + confirmed[:25]
+    return _after(confirmed, last)[:25]
+
+
+def mempool_space(history: list[Json], _path: str, query: str, last: str | None) -> list[Json]:
+    """Ten at a time of both kinds, continued with ?after_txid= or /chain/:last."""
+    after = query.removeprefix("after_txid=") or last
+    return (_after(history, after) if after else history)[:10]
+
+
+def _after(history: list[Json], txid: str) -> list[Json]:
+    txids = [tx["txid"] for tx in history]
+    return history[txids.index(txid) + 1 :] if txid in txids else []
+
+
+class FakeEsplora:
+    """Use it as a context manager; `root` is its URL."""
+
+    def __init__(self) -> None:
+        self.histories: dict[str, list[Json]] = {}
+        self.paging: Callable[..., list[Json]] = blockstream
+        self.tip = 1000
+        self.asked: list[str] = []
+        self.instead: Callable[[str], Reply | None] = lambda path: None
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+            wbufsize = -1  # head and body leave together
+
+            def do_GET(self) -> None:
+                outer.asked.append(self.path)
+                (outer.instead(self.path) or outer._answer(self.path))(self)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._server.handle_error = lambda *_: None  # a client that hangs up is what is tested
+        self.root = f"http://127.0.0.1:{self._server.server_port}"
+
+    def _answer(self, target: str) -> Reply:
+        path, _, query = target.partition("?")
+        if path == "/blocks/tip/height":
+            return say(str(self.tip))
+        _, kind, address, *rest = path.split("/")
+        if kind != "address" or rest[:1] != ["txs"] or address not in self.histories:
+            return say("endpoint does not exist", 404)
+        last = rest[2] if len(rest) == 3 else None
+        return say(self.paging(self.histories[address], path, query, last))
+
+    def __enter__(self) -> "FakeEsplora":
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@contextlib.contextmanager
+def serving_sandbox(folder: Path, clock: Clock) -> Iterator[tuple[Sandbox, str]]:
+    """A real regtest chain on a real socket, whose time is the test's clock; its root URL."""
+    app = create_sandbox(folder, lambda: int(clock().timestamp()))
+    sandbox: Sandbox = app.extensions[EXTENSION]
+    with Server(app, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield sandbox, f"http://127.0.0.1:{server.port}"
+        server.shutdown()
+        thread.join()
+    sandbox.close()
+
+
+@dataclass
+class Till:
+    """A shop, the chain that it is paid on, and the check between them."""
+
+    shop: Shop
+    sandbox: Sandbox
+    clock: Clock
+
+    @property
+    def settings(self) -> Settings:
+        return self.shop.service.settings
+
+    @property
+    def now(self) -> int:
+        return int(self.clock().timestamp())
+
+    def pay(self, invoice: Json, sats: int | None = None) -> str:
+        """Pays an invoice from the sandbox's wallet, all of it unless told otherwise; the txid."""
+        amount = invoice["amount_sats"] if sats is None else sats
+        return self.sandbox.wallet.pay(invoice["deposit_address"], amount, self.now)
+
+    def pay_outputs(self, *parts: tuple[Json, int]) -> str:
+        """One transaction with one output for each (invoice, sats), in this order."""
+        wallet = self.sandbox.wallet
+        outputs = [TxOut(sats, script_of(inv["deposit_address"])) for inv, sats in parts]
+        coins = choose(wallet.coins(), sum(sats for _, sats in parts) + 2_000)
+        return self.sandbox.chain.accept(wallet.build(coins, outputs, 2_000), self.now)
+
+    def mine(self, blocks: int = 1) -> None:
+        self.sandbox.chain.mine(blocks, self.now)
+
+    def checker(self, db: Database | None = None, explorers: Explorers | None = None) -> Checker:
+        """What one `btcpay check` uses: its own connections and its own knowledge of the price."""
+        return Checker(
+            db or self.shop.service.db,
+            self.settings,
+            explorers or Explorers(self.settings.explorers, fetch.new_session()),
+            new_prices(self.settings),
+            self.clock,
+        )
+
+    def check(self) -> Run:
+        """A run over all that is watched."""
+        checker = self.checker()
+        run = checker.run(checker.watched())
+        checker.finish(run)
+        return run
+
+    def look(self, invoice: Json) -> Json:
+        """The invoice as the interface shows it."""
+        return self.shop.get(f"/invoices/{invoice['id']}").json
+
+    def payments(self, invoice: Json | None = None) -> list[Json]:
+        """The newest first; those that settled an invoice when one is named."""
+        query = {"invoice_id": invoice["id"]} if invoice else {}
+        return self.shop.get("/payments", query_string=query).json["data"]
+
+    def balance(self) -> tuple[int, int]:
+        """Confirmed and total satoshis."""
+        body = self.shop.get("/balance").json
+        return body["confirmed_sats"], body["total_sats"]
+
+    def kinds(self, invoice: Json) -> list[str]:
+        """What has happened to an invoice, in order."""
+        found = self.shop.service.db.rows(events.OF_INVOICE, invoice_id=invoice["id"])
+        return [event["kind"] for event in found]
+
+
+@contextlib.contextmanager
+def open_till(folder: Path, ticker: TickerServer, clock: Clock, **environ: str) -> Iterator[Till]:
+    """A shop on a new database beside a new chain."""
+    ticker.reset()
+    with serving_sandbox(folder / "chain", clock) as (sandbox, root):
+        environ = {"BTCPAY_EXPLORERS": root} | environ
+        with open_shop(folder, ticker.url, clock, **environ) as shop:
+            yield Till(shop, sandbox, clock)

@@ -1,0 +1,322 @@
+"""Nothing that a client sends is the service's fault: bodies, in this process."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from builders import Clock, Shop, TickerServer, open_shop
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from werkzeug.test import TestResponse
+
+POSTS = ["/invoices", "/payment-links"]
+QUICK_S = 2  # a body of 64 KiB takes milliseconds; what takes seconds is quadratic or worse
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Shop]:
+    """One service for the module: that it survives its tests is part of them."""
+    ticker.reset()
+    with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
+        yield opened
+
+
+def send(shop: Shop, path: str, body: bytes, **kwargs: Any) -> TestResponse:
+    kwargs.setdefault("content_type", "application/json")
+    return shop.post(path, data=body, key=shop.issue("write"), **kwargs)
+
+
+def assert_refused(response: TestResponse, status: int, code: str, *named: str) -> None:
+    assert response.status_code == status, response.text
+    assert set(response.json) == {"error"} and set(response.json["error"]) == {"code", "message"}
+    assert response.json["error"]["code"] == code
+    for name in named:
+        assert name in response.json["error"]["message"]
+
+
+def assert_no_fault(response: TestResponse) -> None:
+    assert response.status_code < 500, response.text
+    if response.status_code >= 400:
+        assert_refused(response, response.status_code, response.json["error"]["code"])
+
+
+# bodies that are no JSON object
+
+NO_OBJECT = {
+    "nothing but a blank": b" ",
+    "a text that is no JSON": b"amount_usd=5",
+    "half an object": b'{"amount_usd": 5',
+    "an object and more": b'{"amount_usd": 5} {}',
+    "a comma too many": b'{"amount_usd": 5,}',
+    "single quotes": b"{'amount_usd': 5}",
+    "a comment": b'{"amount_usd": 5 /* five */}',
+    "NaN": b'{"amount_usd": NaN}',
+    "Infinity": b'{"amount_usd": Infinity}',
+    "minus Infinity": b'{"amount_usd": -Infinity}',
+    "a leading zero": b'{"amount_usd": 05}',
+    "a plus sign": b'{"amount_usd": +5}',
+    "a point without digits": b'{"amount_usd": 5.}',
+    "a hexadecimal number": b'{"amount_usd": 0x5}',
+    "digits of another script": '{"amount_usd": ٥}'.encode(),
+    "the same name twice": b'{"amount_usd": 5, "amount_usd": 5}',
+    "the same name twice, escaped": b'{"amount_usd": 5, "amount\\u005fusd": 6}',
+    "the same name twice, deep inside": b'{"amount_usd": 5, "x": [{"a": 1, "a": 2}]}',
+    "a lone surrogate twice as name": b'{"amount_usd": 5, "\\ud800": 1, "\\ud800": 2}',
+    "arrays of depth 10,000": b'{"amount_usd": ' + b"[" * 10_000 + b"]" * 10_000 + b"}",
+    "objects of depth 10,000": b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+    "10,000 open brackets": b"[" * 10_000,
+    "an array": b"[]",
+    "an array of an object": b'[{"amount_usd": 5}]',
+    "a number": b"5",
+    "a text": b'"amount_usd"',
+    "null": b"null",
+    "true": b"true",
+    "a byte order mark": b'\xef\xbb\xbf{"amount_usd": 5}',
+    "invalid UTF-8": b'{"amount_usd": 5, "description": "\xff"}',
+    "an overlong UTF-8 form": b'{"amount_usd": 5, "description": "\xc0\xaf"}',
+    "a surrogate in UTF-8": b'{"amount_usd": 5, "description": "\xed\xa0\x80"}',
+    "UTF-16": '{"amount_usd": 5}'.encode("utf-16"),
+    "UTF-16 without a mark": '{"amount_usd": 5}'.encode("utf-16-le"),
+    "UTF-32": '{"amount_usd": 5}'.encode("utf-32"),
+    "a raw line break in a text": b'{"amount_usd": 5, "description": "a\nb"}',
+    "a NUL byte": b'{"amount_usd": 5}\x00',
+}
+
+
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize("name", NO_OBJECT)
+def test_a_body_that_is_no_json_object_is_invalid(shop: Shop, path: str, name: str) -> None:
+    started_s = time.monotonic()
+    assert_refused(send(shop, path, NO_OBJECT[name]), 400, "invalid_request")
+    assert time.monotonic() - started_s < QUICK_S
+
+
+def test_an_empty_body_is_invalid_for_an_invoice_and_enough_for_a_link(shop: Shop) -> None:
+    assert_refused(send(shop, "/invoices", b""), 400, "invalid_request")
+    assert send(shop, "/payment-links", b"").status_code == 201
+
+
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize("extra", [b"[" * 500 + b"]" * 500, b'{"a":' * 300 + b"1" + b"}" * 300])
+def test_nesting_in_an_ignored_field_is_no_fault(shop: Shop, path: str, extra: bytes) -> None:
+    body = b'{"amount_usd": 5, "extra": ' + extra + b"}"
+    assert_no_fault(send(shop, path, body))
+    assert_no_fault(send(shop, path, body, headers={"Idempotency-Key": "deep"}))
+
+
+@pytest.mark.parametrize("depth", range(900, 1100, 7))
+def test_nesting_near_the_parsers_own_limit_is_no_fault(shop: Shop, depth: int) -> None:
+    body = b'{"amount_usd": 5, "extra": ' + b"[" * depth + b"]" * depth + b"}"
+    headers = {"Idempotency-Key": f"depth {depth}"}
+    assert send(shop, "/invoices", body, headers=headers).status_code in (201, 400)
+
+
+# numbers
+
+NOT_IN_RANGE = {
+    "1e400": "1e400",
+    "1e7": "1e7",
+    "an exponent of 19 digits": "1e1000000000000000000",
+    "a negative exponent of 20 digits": "1e-99999999999999999999",
+    "an exponent of 1,000 digits": "1e" + "9" * 1000,
+    "a negative exponent of 1,000 digits": "1e-" + "9" * 1000,
+    "the largest exponent that a Decimal holds": "1e999999999999999999",
+    "60,000 digits": "1" * 60_000,
+    "60,000 digits and a fraction": "1" * 30_000 + "." + "1" * 30_000,
+    "minus 60,000 digits": "-" + "1" * 60_000,
+    "zero with an exponent": "0e999999999999999999",
+    "zero with an exponent of 1,000 digits": "0e" + "9" * 1000,
+    "zero with 60,000 decimals": "0." + "0" * 60_000,
+    "minus zero": "-0.0",
+    "a little above the maximum": "1000000." + "0" * 50_000 + "1",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "body"),
+    [
+        ("/invoices", "amount_usd", '{"amount_usd": %s}'),
+        ("/invoices", "expires_in_hours", '{"amount_usd": 5, "expires_in_hours": %s}'),
+        ("/payment-links", "amount_usd", '{"amount_usd": %s}'),
+        ("/payment-links", "max_amount_usd", '{"max_amount_usd": %s}'),
+    ],
+)
+@pytest.mark.parametrize("name", NOT_IN_RANGE)
+def test_a_number_out_of_range_is_refused_quickly_and_by_name(
+    shop: Shop, path: str, field: str, body: str, name: str
+) -> None:
+    started_s = time.monotonic()
+    for headers in ({}, {"Idempotency-Key": name}):
+        response = send(shop, path, (body % NOT_IN_RANGE[name]).encode(), headers=headers)
+        assert_refused(response, 400, "invalid_request", field)
+    assert time.monotonic() - started_s < QUICK_S
+
+
+@pytest.mark.parametrize(
+    ("number", "amount_sats"),
+    [
+        pytest.param("1e-400", 1, id="1e-400 is above 0"),
+        pytest.param("1e-999999999999999999", 1, id="the smallest that a Decimal holds"),
+        pytest.param("0." + "0" * 60_000 + "1", 1, id="60,000 zeros before the first digit"),
+        pytest.param("0.06" + "0" * 60_000, 100, id="60,000 zeros behind the last digit"),
+        pytest.param("0.06" + "0" * 60_000 + "1", 101, id="a little more, far behind the point"),
+        pytest.param("6e-2", 100, id="a small exponent"),
+        pytest.param("0.0000000000006E+11", 100, id="an exponent with a plus sign"),
+        pytest.param("1000000." + "0" * 60_000, 1_666_666_667, id="the maximum at length"),
+    ],
+)
+def test_a_number_in_range_is_accepted_however_it_is_written(
+    shop: Shop, number: str, amount_sats: int
+) -> None:
+    started_s = time.monotonic()
+    response = send(shop, "/invoices", b'{"amount_usd": %s}' % number.encode())
+    assert response.status_code == 201, response.text
+    assert response.json["amount_sats"] == amount_sats
+    assert shop.get(f"/invoices/{response.json['id']}", shop.issue("read")).json == response.json
+    link = send(shop, "/payment-links", b'{"amount_usd": %s}' % number.encode())
+    assert link.status_code == 201
+    path = link.json["link_url"].removeprefix(shop.service.settings.base_url)
+    assert shop.client.get(path).status_code == 200
+    pay_path = response.json["pay_url"].removeprefix(shop.service.settings.base_url)
+    assert shop.client.get(pay_path).status_code == 200
+    assert time.monotonic() - started_s < QUICK_S
+
+
+@pytest.mark.parametrize("hours", ["1e-400", "1e-999999999999999999", "0." + "0" * 60_000 + "1"])
+def test_a_tiny_number_of_hours_is_accepted(shop: Shop, hours: str) -> None:
+    body = f'{{"amount_usd": 5, "expires_in_hours": {hours}}}'.encode()
+    response = send(shop, "/invoices", body)
+    assert response.status_code == 201
+    assert response.json["expires_at"] == response.json["created_at"]
+
+
+@pytest.mark.parametrize("place", ['{"x": %s, "amount_usd": 5}', '{"amount_usd": 5, "x": [[%s]]}'])
+@pytest.mark.parametrize("name", NOT_IN_RANGE)
+def test_an_absurd_number_in_an_ignored_field_costs_nothing(
+    shop: Shop, place: str, name: str
+) -> None:
+    started_s = time.monotonic()
+    body = (place % NOT_IN_RANGE[name]).encode()
+    response = send(shop, "/invoices", body, headers={"Idempotency-Key": f"{place[2]} {name}"})
+    assert response.status_code == 201
+    assert time.monotonic() - started_s < QUICK_S
+
+
+def test_an_integer_of_a_million_digits_is_too_large(shop: Shop) -> None:
+    body = b'{"amount_usd": ' + b"1" * 1_000_000 + b"}"
+    assert_refused(send(shop, "/invoices", body), 413, "payload_too_large")
+
+
+# texts
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/invoices", "description"),
+        ("/invoices", "customer_email"),
+        ("/payment-links", "title"),
+        ("/payment-links", "description"),
+    ],
+)
+@pytest.mark.parametrize("escape", ["\\u0000", "\\ud800", "\\udfff", "\\udc00\\ud800", "a\\u0000b"])
+def test_u0000_and_lone_surrogates_are_refused_by_name(
+    shop: Shop, path: str, field: str, escape: str
+) -> None:
+    body = f'{{"amount_usd": 5, "{field}": "{escape}"}}'.encode()
+    assert_refused(send(shop, path, body), 400, "invalid_request", field)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"),
+        "\u202eright to left",
+        "\x01\x1f\x7f\x80\ufffe\uffff",
+        "'; DROP TABLE invoice; --",
+        "<script>alert(1)</script>",
+        "%00 {{7*7}} ${7*7}",
+    ],
+)
+def test_any_other_text_comes_back_as_it_went_in(shop: Shop, text: str) -> None:
+    assert shop.invoice(description=text)["description"] == text
+    assert shop.link(title=text)["title"] == text
+
+
+def test_a_surrogate_in_an_ignored_field_or_name_is_no_fault(shop: Shop) -> None:
+    body = b'{"amount_usd": 5, "x": "\\ud800", "\\udfff": "\\u0000"}'
+    for headers in ({}, {"Idempotency-Key": "surrogates"}):
+        assert send(shop, "/invoices", body, headers=headers).status_code == 201
+    assert send(shop, "/payment-links", body, headers={"Idempotency-Key": "s"}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"amount_mode": "\\ud800"}', b'{"amount_mode": "\\u0000"}', b'{"amount_mode": ""}'],
+)
+def test_a_mode_that_is_no_mode_is_refused_by_name(shop: Shop, body: bytes) -> None:
+    assert_refused(send(shop, "/payment-links", body), 400, "invalid_request", "amount_mode")
+
+
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        None,
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/jsonx",
+        "application/json-patch+json",
+        "json",
+        "application/\xff",
+        ";;;=",
+        "x" * 5000,
+    ],
+)
+def test_a_body_of_another_content_type_is_invalid(
+    shop: Shop, path: str, content_type: str | None
+) -> None:
+    response = send(shop, path, b'{"amount_usd": 5}', content_type=content_type)
+    assert_refused(response, 400, "invalid_request", "Content-Type")
+
+
+# anything at all
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+FIELDS = st.sampled_from(
+    ["amount_usd", "amount_mode", "description", "title", "customer_email", "min_amount_usd"]
+    + ["expires_in_hours", "max_amount_usd"]
+)
+NEAR_BODIES = st.dictionaries(
+    FIELDS,
+    st.sampled_from(["fixed", "flexible", "x", 5, 0.01, 10**6, 8760, None]) | JSON_VALUES,
+)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(path=st.sampled_from(POSTS), value=JSON_VALUES | NEAR_BODIES, retried=st.booleans())
+def test_no_json_value_is_a_fault(shop: Shop, path: str, value: Any, retried: bool) -> None:
+    key = shop.issue("write")
+    for _ in range(2):
+        headers = {"Idempotency-Key": key} if retried else {}
+        assert_no_fault(shop.post(path, value, key, headers=headers))
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(path=st.sampled_from(POSTS), body=st.binary(max_size=200))
+def test_no_bytes_are_a_fault(shop: Shop, path: str, body: bytes) -> None:
+    response = send(shop, path, body)
+    assert_no_fault(response)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(name=st.text(), path=st.sampled_from(["/invoices/", "/payment-links/", "/"]))
+def test_no_path_is_a_fault(shop: Shop, path: str, name: str) -> None:
+    encoded = name.encode("utf-8", "surrogatepass").hex("%")
+    assert_no_fault(shop.get(f"{path}%{encoded}", shop.issue("read")))

@@ -1,0 +1,435 @@
+"""Nothing that a client sends is the service's fault: bytes on a socket, to the shipped server."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+from builders import Clock, Live, Shop, TickerServer, open_shop
+
+MAXIMUM_BODY = 65_536
+ORDER = b'{"amount_usd": 5}'
+NOBODY = "sk_test_" + "0" * 43
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Shop]:
+    """One database for the module."""
+    ticker.reset()
+    with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def live(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One server for the module: that it survives its tests is part of them."""
+    with Live(shop, tmp_path_factory.mktemp("live")) as running:
+        yield running
+        assert "Traceback" not in running.log()
+
+
+def exchange(live: Live, sent: bytes, hang_up: bool = False) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers (names in lower case) and body of the answer to raw bytes.
+
+    `hang_up` ends our side of the connection after sending.
+    """
+    with socket.create_connection(("127.0.0.1", live.port), timeout=10) as connection:
+        try:
+            connection.sendall(sent)
+            if hang_up:
+                connection.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # the server may answer and close before it has read everything
+        answer = connection.makefile("rb").read()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    return int(first.split()[1]), {name.lower(): v for name, v in headers.items()}, body
+
+
+def post(
+    shop: Shop, headers: bytes, body: bytes, path: bytes = b"/api/v1/invoices", key: str = ""
+) -> bytes:
+    """A POST with a valid key and `headers`, that asks to close the connection."""
+    return (
+        b"POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        b"Authorization: Bearer %s\r\n%s\r\n%s"
+        % (path, (key or shop.issue("write")).encode(), headers, body)
+    )
+
+
+def get(target: bytes, *lines: bytes, method: bytes = b"GET") -> bytes:
+    head = b"\r\n".join([b"%s %s HTTP/1.1" % (method, target), b"Host: x", *lines])
+    return head + b"\r\nConnection: close\r\n\r\n"
+
+
+def chunked(*pieces: bytes) -> bytes:
+    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (*pieces, b""))
+
+
+def assert_envelope(answer: tuple[int, dict[str, str], bytes], status: int, code: str) -> None:
+    got, headers, body = answer
+    assert got == status, body
+    assert headers["content-type"] == "application/json"
+    assert {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"} <= set(headers)
+    envelope = json.loads(body)
+    assert set(envelope) == {"error"} and set(envelope["error"]) == {"code", "message"}
+    assert envelope["error"]["code"] == code
+
+
+# how a body arrives
+
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+
+
+def test_a_chunked_body_is_read(shop: Shop, live: Live) -> None:
+    status, _, _ = exchange(live, post(shop, CHUNKED, chunked(ORDER[:5], ORDER[5:])))
+    assert status == 201
+
+
+def test_a_chunked_body_of_the_maximum_size_is_read_and_one_byte_more_is_too_large(
+    shop: Shop, live: Live
+) -> None:
+    body = ORDER.ljust(MAXIMUM_BODY)
+    status, _, _ = exchange(live, post(shop, CHUNKED, chunked(body)))
+    assert status == 201
+    assert_envelope(
+        exchange(live, post(shop, CHUNKED, chunked(body, b" "))), 413, "payload_too_large"
+    )
+
+
+@pytest.mark.parametrize("size", [MAXIMUM_BODY + 1, 1_000_000, 20_000_000])
+def test_a_body_beyond_the_limit_is_too_large(shop: Shop, live: Live, size: int) -> None:
+    for headers, body in {
+        b"Content-Length: %d\r\n" % size: b" " * size,
+        CHUNKED: chunked(*[b" " * 100_000] * (size // 100_000 + 1)),
+    }.items():
+        started_s = time.monotonic()
+        answer = exchange(live, post(shop, headers, body))
+        assert_envelope(answer, 413, "payload_too_large")
+        assert time.monotonic() - started_s < 5
+
+
+def test_a_declared_length_beyond_the_limit_is_refused_before_it_arrives(
+    shop: Shop, live: Live
+) -> None:
+    answer = exchange(live, post(shop, b"Content-Length: 99999999999999999999\r\n", ORDER))
+    assert_envelope(answer, 413, "payload_too_large")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"zz\r\n" + ORDER + b"\r\n0\r\n\r\n", id="a size that is no number"),
+        pytest.param(b"-1\r\n" + ORDER + b"\r\n0\r\n\r\n", id="a negative size"),
+        pytest.param(b"\r\n" + ORDER + b"\r\n0\r\n\r\n", id="no size"),
+        pytest.param(b"5\r\n" + ORDER + b"\r\n0\r\n\r\n", id="a size too small"),
+        pytest.param(b"11\r\n" + ORDER + b"0\r\n\r\n", id="no line break behind the chunk"),
+        pytest.param(b"ff\r\n" + ORDER, id="a size too large"),
+        pytest.param(b"11\r\n" + ORDER + b"\r\n", id="no last chunk"),
+        pytest.param(b"ffffffffffffffffffff\r\n" + ORDER, id="an absurd size"),
+        pytest.param(b"\xff\xff\r\n" + ORDER + b"\r\n0\r\n\r\n", id="bytes over 127 as size"),
+    ],
+)
+def test_a_broken_chunk_is_invalid(shop: Shop, live: Live, body: bytes) -> None:
+    sent = post(shop, CHUNKED, body)
+    assert_envelope(exchange(live, sent, hang_up=True), 400, "invalid_request")
+
+
+def test_a_body_cut_short_is_invalid(shop: Shop, live: Live) -> None:
+    sent = post(shop, b"Content-Length: 100\r\n", ORDER)
+    assert_envelope(exchange(live, sent, hang_up=True), 400, "invalid_request")
+
+
+@pytest.mark.parametrize("path", [b"/api/v1/payment-links", b"/api/v1/invoices"])
+def test_a_body_that_never_comes_is_invalid_and_makes_no_link(
+    shop: Shop, live: Live, path: bytes
+) -> None:
+    before = len(shop.get("/payment-links?limit=100", shop.issue("read")).json["data"])
+    sent = post(shop, b"Content-Length: 2\r\n", b"", path)
+    assert_envelope(exchange(live, sent, hang_up=True), 400, "invalid_request")
+    after = len(shop.get("/payment-links?limit=100", shop.issue("read")).json["data"])
+    assert after == before
+
+
+def test_an_invoice_without_length_has_no_body(shop: Shop, live: Live) -> None:
+    assert_envelope(exchange(live, post(shop, b"", ORDER)), 400, "invalid_request")
+
+
+def test_a_compressed_body_is_invalid(shop: Shop, live: Live) -> None:
+    headers = b"Content-Length: 4\r\nContent-Encoding: gzip\r\n"
+    assert_envelope(
+        exchange(live, post(shop, headers, b"\x1f\x8b\x08\x00")), 400, "invalid_request"
+    )
+
+
+def test_a_request_on_a_connection_kept_open_is_not_read_from_the_last_ones_rest(
+    shop: Shop, live: Live
+) -> None:
+    """A body that was refused unread must not become the next request."""
+    smuggled = get(b"/api/v1/openapi.json")
+    key = shop.issue("read").encode()
+    first = (
+        b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+        b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+        % (key, len(smuggled), smuggled)
+    )
+    _, _, rest = exchange(live, first + get(b"/api/v1/balance"))
+    assert b'"openapi"' not in rest
+
+
+# headers
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"Bearer \xff\xfe",
+        b"Bearer " + "ключ".encode(),
+        b"Bearer " + b"x" * 8000,
+        b"\xff",
+        b"Bearer a b c",
+        b"Basic dXNlcjpwYXNz",
+        b"Digest username=x, realm=y",
+        b"Bearer '; DROP TABLE api_key; --",
+    ],
+)
+def test_junk_as_credential_is_unauthorized_or_throttled(live: Live, value: bytes) -> None:
+    status, _, _ = answer = exchange(live, get(b"/api/v1/balance", b"Authorization: " + value))
+    assert_envelope(answer, *((429, "rate_limited") if status == 429 else (401, "unauthorized")))
+
+
+@pytest.mark.parametrize(
+    ("value", "accepted"),
+    [
+        pytest.param(b"", False, id="empty"),
+        pytest.param(b"k", True, id="1 character"),
+        pytest.param(b"k" * 255, True, id="255 characters"),
+        pytest.param(b"k" * 256, False, id="256 characters"),
+        pytest.param(b"\xff", False, id="a byte over 127"),
+        pytest.param("ключ".encode(), False, id="UTF-8"),
+        pytest.param(b"a b~!", True, id="blanks and signs"),
+        pytest.param(b"a\tb", False, id="a tab"),
+        pytest.param(b"'; DROP TABLE idempotency_key; --", True, id="SQL"),
+    ],
+)
+def test_an_idempotency_key_is_1_to_255_printable_ascii_characters(
+    shop: Shop, live: Live, value: bytes, accepted: bool
+) -> None:
+    headers = b"Content-Length: 17\r\nIdempotency-Key: %s\r\n" % value
+    answer = exchange(live, post(shop, headers, ORDER))
+    if accepted:
+        assert answer[0] == 201
+    else:
+        assert_envelope(answer, 400, "invalid_request")
+        assert b"Idempotency-Key" in answer[2]
+
+
+FORWARDED = [b"203.0.113.7", b"junk", b"1, 2, 3, 4", b"\xff", b"", b"::1%eth0", b"9" * 4000]
+
+
+@pytest.mark.parametrize("value", FORWARDED)
+def test_x_forwarded_for_is_not_believed(live: Live, value: bytes) -> None:
+    header = b"X-Forwarded-For: " + value
+    bad_key = b"Authorization: Bearer " + NOBODY.encode()
+    before = exchange(live, get(b"/api/v1/openapi.json"))[1]["x-ratelimit-remaining"]
+    exchange(live, get(b"/api/v1/balance", header, bad_key))
+    after = exchange(live, get(b"/api/v1/openapi.json"))[1]["x-ratelimit-remaining"]
+    assert int(after) == max(0, int(before) - 1)
+
+
+def test_x_forwarded_for_is_believed_of_as_many_proxies_as_are_trusted(
+    shop: Shop, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("proxied")
+    bad_key = b"Authorization: Bearer " + NOBODY.encode()
+    with Live(shop, folder, BTCPAY_TRUSTED_PROXIES="1") as proxied:
+
+        def remaining(forwarded: bytes) -> int:
+            header = b"X-Forwarded-For: " + forwarded
+            return int(
+                exchange(proxied, get(b"/api/v1/balance", header, bad_key))[1][
+                    "x-ratelimit-remaining"
+                ]
+            )
+
+        assert remaining(b"203.0.113.7") == 19
+        assert remaining(b"203.0.113.8") == 19
+        assert remaining(b"203.0.113.8, 203.0.113.7") == 18
+        for absurd in FORWARDED[1:]:
+            assert remaining(absurd) >= 0
+
+
+# paths, methods and query strings
+
+JUNK_IDS = [
+    b"inv_%00",
+    b"%00",
+    b"%ff",
+    b"%ff%fe%fd",
+    b"inv_" + b"%00" * 24,
+    b"inv_" + b"0" * 24 + b"%0a",
+    b"inv_" + b"%D9%A3" * 24,
+    b"inv_" + b"0" * 2000,
+    b"%F0%9F%98%80",
+    b"'%20OR%20'1'='1",
+    b"1;DROP%20TABLE%20invoice",
+    b"..",
+    b"%2e%2e",
+    b"%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    b"%",
+    b"%zz",
+    b"{id}",
+]
+
+
+@pytest.mark.parametrize("collection", [b"invoices", b"payment-links"])
+@pytest.mark.parametrize("junk", JUNK_IDS)
+def test_a_junk_id_is_not_found(shop: Shop, live: Live, collection: bytes, junk: bytes) -> None:
+    key = b"Authorization: Bearer " + shop.issue("read").encode()
+    target = b"/api/v1/" + collection + b"/" + junk
+    assert_envelope(exchange(live, get(target, key)), 404, "not_found")
+
+
+PATHS = [
+    b"/api/v1",
+    b"/api/v1/",
+    b"/api/v1/nothing",
+    b"/api/v1/balance/",
+    b"/api/v1/invoices/",
+    b"/api/v1//balance",
+    b"/api/v1/invoices/a/b",
+    b"/api/v1/BALANCE",
+    b"/api/v1/balance%20",
+    b"/api/v1/%00",
+    b"/api/v1/openapi.json/",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_an_unknown_path_is_not_found_with_a_key_and_unauthorized_without(
+    shop: Shop, live: Live, path: bytes
+) -> None:
+    key = b"Authorization: Bearer " + shop.issue("read").encode()
+    assert_envelope(exchange(live, get(path, key)), 404, "not_found")
+    assert_envelope(exchange(live, get(path)), 401, "unauthorized")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [b"/api/v1/balance", b"/api/v1/invoices", b"/api/v1/invoices/inv_0", b"/api/v1/openapi.json"],
+)
+@pytest.mark.parametrize("method", [b"OPTIONS", b"PUT", b"PATCH", b"DELETE", b"TRACE", b"BREW"])
+def test_another_method_is_not_allowed(shop: Shop, live: Live, path: bytes, method: bytes) -> None:
+    key = b"Authorization: Bearer " + shop.issue("write").encode()
+    answer = exchange(live, get(path, key, method=method))
+    assert_envelope(answer, 405, "invalid_request")
+    assert "GET" in answer[1]["allow"]
+    if not path.endswith(b"json"):
+        assert answer[1]["x-ratelimit-limit"] == "120"
+        assert_envelope(exchange(live, get(path, method=method)), 401, "unauthorized")
+
+
+def test_head_is_get_without_a_body(shop: Shop, live: Live) -> None:
+    key = b"Authorization: Bearer " + shop.issue("read").encode()
+    status, headers, body = exchange(live, get(b"/api/v1/balance", key, method=b"HEAD"))
+    assert (status, body) == (200, b"")
+    assert headers["x-ratelimit-remaining"] == "119"
+
+
+QUERIES = {
+    b"limit=": 400,
+    b"limit=%2B5": 400,
+    b"limit=+5": 400,
+    b"limit=5+": 400,
+    b"limit=%D9%A3": 400,
+    b"limit=1e1": 400,
+    b"limit=5.0": 400,
+    b"limit=0x5": 400,
+    b"limit=-5": 400,
+    b"limit=" + b"9" * 4000: 400,
+    b"limit=5%00": 400,
+    b"limit=5%0a": 400,
+    b"limit=%ff": 400,
+    b"limit=NaN": 400,
+    b"limit": 400,
+    b"limit=5&limit=5": 400,
+    b"limit[]=5": 200,
+    b"LIMIT=500": 200,
+    b"unknown=1&unknown=2": 200,
+    b"%ff=%ff&%00=%00": 200,
+    b"&&&===&": 200,
+    b"limit=005": 200,
+    b"limit=5&cursor=x": 200,
+}
+
+
+@pytest.mark.parametrize("path", [b"invoices", b"payment-links", b"payments"])
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_string_is_understood_or_refused(
+    shop: Shop, live: Live, path: bytes, query: bytes
+) -> None:
+    key = b"Authorization: Bearer " + shop.issue("read").encode()
+    answer = exchange(live, get(b"/api/v1/" + path + b"?" + query, key))
+    if QUERIES[query] == 400:
+        assert_envelope(answer, 400, "invalid_request")
+        assert b"limit" in answer[2]
+    else:
+        assert answer[0] == 200
+
+
+@pytest.mark.parametrize("junk", [b"%00", b"inv_%00", b"%ff", b"'--", b"x" * 3000, b"%ed%a0%80"])
+def test_a_junk_invoice_id_in_the_filter_is_an_empty_list(
+    shop: Shop, live: Live, junk: bytes
+) -> None:
+    key = b"Authorization: Bearer " + shop.issue("read").encode()
+    status, _, body = exchange(live, get(b"/api/v1/payments?invoice_id=" + junk, key))
+    assert (status, json.loads(body)) == (200, {"object": "list", "data": []})
+
+
+@pytest.mark.parametrize("status", [b"%00", b"%ff", b"open&status=open", b"", b"o" * 3000])
+def test_a_junk_status_is_refused_by_name(shop: Shop, live: Live, status: bytes) -> None:
+    key = b"Authorization: Bearer " + shop.issue("read").encode()
+    answer = exchange(live, get(b"/api/v1/invoices?status=" + status, key))
+    assert_envelope(answer, 400, "invalid_request")
+    assert b"status" in answer[2]
+
+
+# what gunicorn itself refuses never reaches the service, so that it has no envelope
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param(b"Content-Length: five\r\n", id="a length that is no number"),
+        pytest.param(b"Content-Length: -1\r\n", id="a negative length"),
+        pytest.param(b"Content-Length: 17\r\nContent-Length: 18\r\n", id="two lengths"),
+        pytest.param(b"Content-Length: 17\r\n" + CHUNKED, id="a length and chunks"),
+        pytest.param(b"Transfer-Encoding: rot13\r\n", id="an unknown encoding"),
+    ],
+)
+def test_framing_that_gunicorn_refuses_is_a_4xx_or_501(
+    shop: Shop, live: Live, headers: bytes
+) -> None:
+    status, _, _ = exchange(live, post(shop, headers, ORDER), hang_up=True)
+    assert 400 <= status < 500 or status == 501
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(get(b"/api/v1/balance", b"Authorization: Bearer \x7f"), id="DEL in a header"),
+        pytest.param(get(b"/api/v1/balance", b"A: \x00"), id="NUL in a header"),
+        pytest.param(get(b"/api/v1/balance", b"A b: c"), id="a blank in a header's name"),
+        pytest.param(get(b"/api/v1/balance", b"no colon"), id="a header without colon"),
+        pytest.param(get(b"/api/v1/\xf0\x9f\x98\x80"), id="raw bytes over 127 in the path"),
+        pytest.param(get(b"/api/v1/" + b"x" * 9000), id="a path of 9,000 bytes"),
+        pytest.param(get(b"/api/v1/balance", b"A: " + b"x" * 70_000), id="a header of 70,000"),
+        pytest.param(get(b"/api/v1/balance", *[b"A: b"] * 500), id="500 headers"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", id="TLS"),
+        pytest.param(b"GET\r\n\r\n", id="no target"),
+    ],
+)
+def test_a_malformed_request_is_a_4xx(live: Live, sent: bytes) -> None:
+    assert 400 <= exchange(live, sent)[0] < 500

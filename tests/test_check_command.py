@@ -1,0 +1,335 @@
+"""The shipped command line as processes: what cron and the merchant type, and what comes back."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import Clock, TickerServer, until
+from fake_esplora import FakeEsplora, Till, open_till
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+class Terminal:
+    """Runs `python -m btcpay ...` with the settings of a shop."""
+
+    def __init__(self, till: Till) -> None:
+        self.environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | till.shop.environ
+
+    def start(self, *words: str, **environ: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-m", "btcpay", *words],
+            env=self.environ | environ,
+            cwd=PROJECT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str, status: int = 0, **environ: str) -> tuple[str, str]:
+        """Standard output and standard error of a command that ends with `status`."""
+        process = self.start(*words, **environ)
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode == status, output + errors
+        return output, errors
+
+    def json(self, *words: str, status: int = 0) -> Any:
+        return json.loads(self.run(*words, "--json", status=status)[0])
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def btcpay(till: Till) -> Terminal:
+    return Terminal(till)
+
+
+def test_check_settles_what_is_paid_and_says_so(till, btcpay):
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice)
+    till.mine()
+    output, _ = btcpay.run("check")
+    assert "looked at 1 addresses" in output and f"{invoice['id']} is paid" in output
+    assert till.look(invoice)["tx_hash"] == txid
+    again = btcpay.json("check")
+    assert (again["looked_at"], again["failed"], again["changed"]) == (1, [], {})
+    assert again["calls"] >= 2
+
+
+def test_check_of_one_invoice_looks_at_that_one_alone(till, btcpay):
+    one, two = till.shop.invoice(), till.shop.invoice()
+    till.pay(one), till.pay(two)
+    till.mine()
+    assert btcpay.json("check", "--invoice", one["id"])["changed"] == {one["id"]: "paid"}
+    assert till.look(two)["status"] == "open"
+
+
+def test_check_of_one_invoice_looks_beyond_the_watch_too(till, btcpay):
+    till.clock.move(days=-30)
+    invoice = till.shop.invoice()
+    btcpay.run("invoice", "cancel", invoice["id"])
+    never = {"BTCPAY_WATCH_AFTER_EXPIRY_H": "0"}
+    assert "looked at 0" in btcpay.run("check", **never)[0]
+    assert "looked at 1" in btcpay.run("check", "--invoice", invoice["id"], **never)[0]
+
+
+def test_check_of_an_invoice_that_does_not_exist_fails(btcpay):
+    output, errors = btcpay.run("check", "--invoice", "inv_nothing", status=1)
+    assert output == "" and "no invoice 'inv_nothing'" in errors
+
+
+def test_check_without_an_explorer_fails_and_changes_nothing(till, btcpay):
+    invoice = till.shop.invoice()
+    till.sandbox.switches.explorer_up = False
+    summary = btcpay.json("check", status=1)
+    assert (summary["failed"], summary["changed"]) == ([invoice["id"]], {})
+    assert "could not be asked" in btcpay.run("check", status=1)[0]
+
+
+def test_a_second_check_beside_a_first_does_nothing_and_says_so(till, btcpay):
+    go_on = threading.Event()
+
+    def wait_for_the_second(_path: str) -> None:
+        go_on.wait(60)
+
+    with FakeEsplora() as esplora:
+        btcpay.environ["BTCPAY_EXPLORERS"] = esplora.root
+        esplora.instead = wait_for_the_second
+        first = btcpay.start("check", "--json")
+        until(lambda: esplora.asked, "the first check to ask")
+        output, errors = btcpay.run("check")
+        assert output == "" and "another check is running" in errors
+        assert btcpay.json("check") == {"skipped": True}
+        assert len(esplora.asked) == 1
+        go_on.set()
+        output, errors = first.communicate(timeout=60)
+        assert (first.returncode, json.loads(output)["looked_at"]) == (0, 0), errors
+
+
+def test_after_a_check_that_was_killed_the_next_one_runs(till, btcpay):
+    released = threading.Event()
+    with FakeEsplora() as esplora:
+        esplora.instead = lambda _: released.wait(60) and None
+        first = btcpay.start("check", BTCPAY_EXPLORERS=esplora.root)
+        until(lambda: esplora.asked, "the first check to ask")
+        first.kill()
+        first.communicate()
+        released.set()
+    assert "looked at 0" in btcpay.run("check")[0]
+
+
+def test_checks_started_together_make_one_payment(till, btcpay):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    processes = [btcpay.start("check") for _ in range(3)]
+    processes += [btcpay.start("check", "--invoice", invoice["id"]) for _ in range(3)]
+    for process in processes:
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+    assert len(till.payments(invoice)) == 1
+    assert till.kinds(invoice).count("paid") == 1
+
+
+def test_check_watches_until_it_is_told_to_stop(till, btcpay):
+    invoice = till.shop.invoice()
+    process = btcpay.start("check", "--watch", "1")
+    till.pay(invoice)
+    till.mine()
+    try:
+        until(lambda: till.look(invoice)["status"] == "paid", "the watch to settle", 30)
+        process.terminate()
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert f"{invoice['id']} is paid" in output
+    finally:
+        process.kill()
+
+
+def test_invoice_list_shows_the_newest_first_and_filters_by_status(till, btcpay):
+    old, new = till.shop.invoice(), till.shop.invoice()
+    btcpay.run("invoice", "cancel", old["id"])
+    assert [row["id"] for row in btcpay.json("invoice", "list")] == [new["id"], old["id"]]
+    listed = btcpay.json("invoice", "list", "--status", "canceled")
+    assert [(row["id"], row["merchant"]) for row in listed] == [(old["id"], "shop")]
+    lines = btcpay.run("invoice", "list", "--limit", "1")[0].splitlines()
+    assert len(lines) == 2 and lines[1].startswith(new["id"])
+
+
+def test_invoice_show_says_why_it_stands_where_it_stands(till, btcpay):
+    invoice = till.shop.invoice(description="tea")
+    txid = till.pay(invoice, 1_000)
+    till.mine()
+    btcpay.run("check")
+    found = btcpay.json("invoice", "show", invoice["id"])
+    missing = invoice["amount_sats"] - 1_000
+    assert found["standing"]["reason"] == f"open: {missing} satoshis are missing, 1000 came"
+    assert [p["tx_hash"] for p in found["payments"]] == [txid]
+    assert [(o["txid"], o["amount_sats"]) for o in found["outputs"]] == [(txid, 1_000)]
+    assert [event["kind"] for event in found["events"]] == ["seen", "payment"]
+    assert "tea" in btcpay.run("invoice", "show", invoice["id"])[0]
+
+
+def test_invoice_cancel_ends_an_open_invoice_once(till, btcpay):
+    invoice = till.shop.invoice()
+    btcpay.run("invoice", "cancel", invoice["id"])
+    assert till.look(invoice)["status"] == "canceled"
+    assert "the invoice is canceled" in btcpay.run("invoice", "cancel", invoice["id"], status=1)[1]
+
+
+@pytest.mark.parametrize("mined", [pytest.param(0, id="waiting"), pytest.param(1, id="a part")])
+def test_invoice_cancel_is_refused_while_money_is_on_its_way_unless_forced(till, btcpay, mined):
+    invoice = till.shop.invoice()
+    till.pay(invoice, 1_000)
+    for _ in range(mined):
+        till.mine()
+    btcpay.run("check")
+    errors = btcpay.run("invoice", "cancel", invoice["id"], status=1)[1]
+    assert "1000 satoshis" in errors and "--force" in errors
+    assert till.look(invoice)["status"] == "open"
+    btcpay.run("invoice", "cancel", invoice["id"], "--force")
+    assert till.look(invoice)["status"] == "canceled"
+
+
+def test_invoice_settle_accepts_a_part_and_survives_later_checks(till, btcpay):
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice, 1_000)
+    till.mine()
+    btcpay.run("check")
+    btcpay.run("invoice", "settle", invoice["id"], "--reason", "a friend")
+    more = till.pay(invoice, 2_000)
+    till.mine()
+    btcpay.run("check")
+    found = till.look(invoice)
+    assert (found["status"], found["tx_hash"]) == ("paid", txid)
+    assert [p["tx_hash"] for p in till.payments(invoice)] == [txid]
+    assert {p["tx_hash"]: p["invoice_id"] for p in till.payments()}[more] is None
+    shown = btcpay.json("invoice", "show", invoice["id"])["invoice"]
+    assert shown["settled_reason"] == "a friend"
+
+
+def test_invoice_settle_accepts_what_came_after_a_cancel(till, btcpay):
+    invoice = till.shop.invoice()
+    btcpay.run("invoice", "cancel", invoice["id"])
+    till.pay(invoice)
+    till.mine()
+    btcpay.run("check")
+    assert till.payments(invoice) == []
+    btcpay.run("invoice", "settle", invoice["id"], "--reason", "came after all")
+    btcpay.run("check")
+    assert till.look(invoice)["status"] == "paid" and len(till.payments(invoice)) == 1
+
+
+def test_invoice_settle_is_refused_when_nothing_confirmed_came(till, btcpay):
+    invoice = till.shop.invoice()
+    settle = ("invoice", "settle", invoice["id"], "--reason", "trust")
+    assert "nothing to accept" in btcpay.run(*settle, status=1)[1]
+    till.pay(invoice)
+    btcpay.run("check")
+    assert "nothing to accept" in btcpay.run(*settle, status=1)[1]
+    till.mine()
+    btcpay.run("check")
+    assert "paid already" in btcpay.run(*settle, status=1)[1]
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        pytest.param((), 2, id="no reason is wrong use"),
+        pytest.param(("--reason", " "), 1, id="an empty reason is refused"),
+    ],
+)
+def test_invoice_settle_needs_a_reason(till, btcpay, reason, status):
+    btcpay.run("invoice", "settle", till.shop.invoice()["id"], *reason, status=status)
+
+
+@pytest.mark.parametrize("command", ["show", "cancel", "settle"])
+def test_an_unknown_invoice_is_named(btcpay, command):
+    words = ["--reason", "x"] if command == "settle" else []
+    assert "'inv_x'" in btcpay.run("invoice", command, "inv_x", *words, status=1)[1]
+
+
+def test_a_link_is_deactivated_and_activated_again(till, btcpay):
+    link = till.shop.link(title="tip jar")
+    page = f"/link/{link['id']}"
+    btcpay.run("link", "deactivate", link["id"])
+    assert till.shop.get(f"/payment-links/{link['id']}").json["status"] == "inactive"
+    assert till.shop.client.get(page).status_code == 410
+    btcpay.run("link", "activate", link["id"])
+    assert till.shop.client.get(page).status_code == 200
+    assert "lnk_x" in btcpay.run("link", "deactivate", "lnk_x", status=1)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("merchant", "list"), {"name", "script_type", "next_index", "created_at"}),
+        (("key", "list"), {"id", "merchant", "scope", "last_four", "revoked_at"}),
+        (("link", "list"), {"id", "status", "title", "amount_mode"}),
+        (("invoice", "list"), {"id", "status", "amount_sats", "created_at"}),
+    ],
+)
+def test_every_list_answers_as_json_with_times_as_iso_8601(till, btcpay, words, names):
+    till.shop.invoice(), till.shop.link()
+    rows = btcpay.json(*words)
+    assert rows and all(names <= row.keys() for row in rows)
+    assert all(row["created_at"].endswith("Z") for row in rows)
+    assert "secret" not in json.dumps(rows)
+
+
+WRONG = {"BTCPAY_NETWORK": "moon", "BTCPAY_CONFIRMATIONS": "0", "BTCPAY_BASE_URL": "pay.example"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check",),
+        ("migrate",),
+        ("merchant", "list"),
+        ("key", "list"),
+        ("invoice", "list"),
+        ("link", "list"),
+        ("serve",),
+        ("sandbox",),
+    ],
+    ids=" ".join,
+)
+def test_wrong_settings_stop_every_command_naming_each_variable(btcpay, words):
+    output, errors = btcpay.run(*words, status=2, **WRONG)
+    assert output == "" and "Traceback" not in errors
+    assert len(errors.splitlines()) == 3 and all(name in errors for name in WRONG)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--help",), ("-h",), ("--version",), ("check", "--help"), ("invoice", "settle", "--help")],
+    ids=" ".join,
+)
+def test_help_and_version_work_with_wrong_settings(btcpay, words):
+    output, errors = btcpay.run(*words, **WRONG)
+    assert output and errors == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("chek",),
+        ("check", "--watch", "0"),
+        ("check", "--watch", "x"),
+        ("invoice", "list", "--status", "lost"),
+        ("invoice", "show"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_use_is_status_2(btcpay, words):
+    output, errors = btcpay.run(*words, status=2)
+    assert output == "" and "Usage:" in errors

@@ -1,0 +1,304 @@
+"""The check when something else goes wrong: explorers, other checks, coins that have moved."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bip32 import BIP32
+from bit import PrivateKeyTestnet
+from builders import REGTEST, Clock, Shop, TickerServer, open_shop
+from fake_esplora import FakeEsplora, Reply, Till, dropped, open_till, say, truncated, tx_of
+
+from btcpay import fetch
+from btcpay.addresses import parse_account, script_of
+from btcpay.commands.administration import add_merchant
+from btcpay.explorer import Explorers, SeenOutput
+from btcpay.sandbox.coins import Spendable, sign
+from btcpay.sandbox.tx import Outpoint, TxOut
+from storage import merchants
+from storage.database import open_database
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def esplora() -> Iterator[FakeEsplora]:
+    with FakeEsplora() as server:
+        yield server
+
+
+@pytest.fixture
+def faked(tmp_path, ticker, clock, esplora) -> Iterator[Till]:
+    """A shop before the scriptable explorer, which knows every address of it as empty."""
+    ticker.reset()
+    with open_shop(tmp_path, ticker.url, clock, BTCPAY_EXPLORERS=esplora.root) as shop:
+        yield Till(shop, None, clock)
+
+
+def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table, without what each look and each request may note."""
+    noted = {"looks", "checked_at", "asked_at", "last_used_at"}
+    path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
+    connection = sqlite3.connect(path)
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    found = {}
+    for (table,) in tables:
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        kept = ", ".join(f'"{column}"' for column in columns if column not in noted)
+        rows = connection.execute(f"SELECT {kept} FROM {table}").fetchall()  # noqa: S608
+        found[table] = [row for row in rows if row[0] != "checked_at"]
+    connection.close()
+    return found
+
+
+def script_for(invoice: dict[str, Any]) -> bytes:
+    return script_of(invoice["deposit_address"], "p2wpkh")
+
+
+def test_the_same_check_again_and_again_changes_nothing(till):
+    paid, part, late, waiting, canceled = (
+        till.shop.invoice(**fields) for fields in ({}, {}, {"expires_in_hours": 1}, {}, {})
+    )
+    till.pay(paid), till.pay(part, 1_000)
+    till.mine()
+    till.clock.move(hours=2)
+    till.pay(late), till.pay(paid), till.pay(canceled)
+    till.mine()
+    till.pay(waiting)
+    till.check()
+    before = dump(till.shop)
+    assert len(before["payment"]) == 5 and len(before["output"]) == 6
+    for _ in range(20):
+        till.clock.move(seconds=2)
+        assert till.check().changed == {}
+    assert dump(till.shop) == before
+
+
+class Meeting(Explorers):
+    """Answers only when another check has its answer too, so that both decide on the same facts."""
+
+    def __init__(self, root: str, barrier: threading.Barrier) -> None:
+        super().__init__([root], fetch.new_session())
+        self._barrier = barrier
+
+    def outputs_to(self, address: str, script: bytes) -> list[SeenOutput]:
+        seen = super().outputs_to(address, script)
+        self._barrier.wait(10)
+        return seen
+
+
+@pytest.mark.parametrize("checks", [2, 4])
+def test_checks_that_see_the_same_money_at_the_same_time_make_one_payment(till, checks):
+    invoices = [till.shop.invoice() for _ in range(5)]
+    for invoice in invoices:
+        till.pay(invoice)
+    till.mine()
+    ids, barrier = till.checker().watched(), threading.Barrier(checks)
+    runs = []
+
+    def check() -> None:
+        db = open_database(till.settings.database_url)
+        explorers = Meeting(till.settings.explorers[0], barrier)
+        runs.append(till.checker(db, explorers).run(ids))
+        db.close()
+
+    threads = [threading.Thread(target=check) for _ in range(checks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [(run.looked_at, run.failed) for run in runs] == [(5, [])] * checks
+    changed = [invoice_id for run in runs for invoice_id in run.changed]
+    assert sorted(changed) == sorted(invoice["id"] for invoice in invoices)
+    assert sorted(p["invoice_id"] for p in till.payments()) == sorted(changed)
+    assert till.kinds(invoices[0]) == ["seen", "payment", "paid"]
+
+
+def test_while_the_explorer_is_down_nothing_expires_and_every_address_is_reported(till):
+    ending, paid = till.shop.invoice(expires_in_hours=1), till.shop.invoice()
+    till.clock.move(hours=2)
+    till.pay(paid)
+    till.mine()
+    till.sandbox.switches.explorer_up = False
+    run = till.check()
+    assert sorted(run.failed) == sorted([ending["id"], paid["id"]])
+    assert (run.looked_at, run.changed, run.complete) == (0, {}, False)
+    assert till.look(ending)["status"] == till.look(paid)["status"] == "open"
+    till.sandbox.switches.explorer_up = True
+    assert till.check().changed == {ending["id"]: "expired", paid["id"]: "paid"}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(say("oops", 500), id="500"),
+        pytest.param(say("not found", 404), id="404"),
+        pytest.param(say("<html>"), id="HTML"),
+        pytest.param(say([{"txid": 1}]), id="another schema"),
+        pytest.param(say([tx_of(1, b"", sats=-5)]), id="a negative amount"),
+        pytest.param(truncated(b"[]"), id="half an answer"),
+        pytest.param(dropped, id="a closed connection"),
+    ],
+)
+def test_garbage_for_one_address_does_not_stop_the_run(faked, esplora, reply: Reply):
+    bad, good, ending = faked.shop.invoice(), faked.shop.invoice(), None
+    ending = faked.shop.invoice(expires_in_hours=1)
+    faked.clock.move(hours=2)
+    address = bad["deposit_address"]
+    esplora.instead = lambda path: reply if address in path else None
+    esplora.histories = {
+        good["deposit_address"]: [tx_of(1, script_for(good), good["amount_sats"], height=1000)],
+        ending["deposit_address"]: [],
+    }
+    run = faked.check()
+    assert (run.failed, run.looked_at) == ([bad["id"]], 2)
+    assert run.changed == {good["id"]: "paid", ending["id"]: "expired"}
+    assert faked.look(bad)["status"] == "open"
+
+
+def test_an_answer_that_cannot_be_stored_does_not_stop_the_run(faked, esplora):
+    one, two = faked.shop.invoice(), faked.shop.invoice()
+    tx = tx_of(1, script_for(one), one["amount_sats"], height=1000)
+    esplora.histories = {one["deposit_address"]: [tx], two["deposit_address"]: []}
+    faked.check()
+    # The same output again, now said to pay another address as well: its key is taken.
+    lie = tx | {"vout": [{"scriptpubkey": script_for(two).hex(), "value": 5}]}
+    esplora.histories[two["deposit_address"]] = [lie]
+    run = faked.check()
+    assert (run.failed, run.looked_at) == ([two["id"]], 1)
+    assert faked.look(two)["status"] == "open" and len(faked.payments()) == 1
+
+
+def test_an_empty_answer_does_not_undo_a_payment(faked, esplora):
+    invoice = faked.shop.invoice(expires_in_hours=1)
+    tx = tx_of(1, script_for(invoice), invoice["amount_sats"], height=1000)
+    esplora.histories = {invoice["deposit_address"]: [tx]}
+    faked.check()
+    esplora.histories = {invoice["deposit_address"]: []}
+    faked.clock.move(hours=2)
+    assert faked.check().changed == {}
+    assert faked.look(invoice)["status"] == "paid" and len(faked.payments(invoice)) == 1
+
+
+def test_money_that_was_confirmed_and_is_not_shown_is_neither_counted_nor_forgotten(
+    tmp_path, ticker, clock, esplora
+):
+    two = {"BTCPAY_EXPLORERS": esplora.root, "BTCPAY_CONFIRMATIONS": "2"}
+    ticker.reset()
+    with open_shop(tmp_path, ticker.url, clock, **two) as shop:
+        till = Till(shop, None, clock)
+        invoice = shop.invoice(expires_in_hours=1)
+        tx = tx_of(1, script_for(invoice), invoice["amount_sats"], height=1000)
+        esplora.histories = {invoice["deposit_address"]: [tx]}
+        till.check()
+        esplora.histories, esplora.tip = {invoice["deposit_address"]: []}, 1001
+        clock.move(hours=2)
+        assert till.check().changed == {}
+        assert till.look(invoice)["status"] == "open" and till.payments() == []
+        esplora.histories = {invoice["deposit_address"]: [tx]}
+        assert till.check().changed == {invoice["id"]: "paid"}
+
+
+def test_the_page_does_not_say_paid_before_the_invoice_is(tmp_path, ticker, clock, esplora):
+    two = {"BTCPAY_EXPLORERS": esplora.root, "BTCPAY_CONFIRMATIONS": "2"}
+    ticker.reset()
+    with open_shop(tmp_path, ticker.url, clock, **two) as shop:
+        till = Till(shop, None, clock)
+        invoice = shop.invoice()
+        tx = tx_of(1, script_for(invoice), invoice["amount_sats"], height=1000)
+        esplora.histories = {invoice["deposit_address"]: [tx]}
+        till.check()
+        # The chain grows, and the address itself cannot be asked: who knows what became of it?
+        esplora.tip, esplora.histories = 1001, {}
+        assert till.check().failed == [invoice["id"]]
+        assert till.look(invoice)["status"] == "open" and till.payments() == []
+        assert shop.client.get(f"/pay/{invoice['id']}/status").json["status"] == "open"
+        assert "Paid" not in shop.client.get(f"/pay/{invoice['id']}").text
+
+
+def test_a_reorganisation_before_the_payment_counts_just_waits_again(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.check()
+    till.mine()
+    till.sandbox.chain.reorganise(1, till.now)
+    assert till.check().changed == {}
+    assert till.balance() == (0, invoice["amount_sats"])
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+
+
+class Sweeper:
+    """A merchant whose wallet is known here: BIP49, since the sandbox signs that."""
+
+    def __init__(self, till: Till) -> None:
+        self._till = till
+        self._wallet = BIP32.from_seed(b"sweeper of the tests", network="test")
+        xpub = self._wallet.get_xpub_from_path("m/49'/1'/0'")
+        account = parse_account(xpub, REGTEST, "p2sh-p2wpkh")
+        db = till.shop.service.db
+        add_merchant(db, "sweeper", account)
+        self.merchant_id = db.only(merchants.BY_NAME, name="sweeper")["id"]
+        till.shop.write_key = till.shop.read_key = till.shop.issue("write", self.merchant_id)
+
+    def invoice(self) -> dict[str, Any]:
+        return self._till.shop.post("/invoices", {"amount_usd": 25}).json
+
+    def sweep(self, invoice: dict[str, Any], txid: str) -> None:
+        """Moves the first output of `txid`, which paid this merchant's first invoice."""
+        key = self._wallet.get_privkey_from_path("m/49'/1'/0'/0/0")
+        chain, sats = self._till.sandbox.chain, invoice["amount_sats"]
+        coin = Spendable(Outpoint(txid, 0), sats, waiting=False)
+        outputs = [TxOut(sats - 1_000, self._till.sandbox.wallet.script)]
+        raw = sign(PrivateKeyTestnet.from_bytes(key), [coin], outputs, rbf=True)
+        chain.accept(raw, self._till.now)
+
+
+def test_an_invoice_whose_coin_was_swept_before_the_first_look_is_paid(till):
+    sweeper = Sweeper(till)
+    invoice = sweeper.invoice()
+    txid = till.pay(invoice)
+    till.mine()
+    sweeper.sweep(invoice, txid)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert [p["amount_sats"] for p in till.payments(invoice)] == [invoice["amount_sats"]]
+    assert till.balance() == (0, 0)
+
+
+def test_a_swept_coin_leaves_the_balance_when_its_spending_confirms(till):
+    sweeper = Sweeper(till)
+    invoice = sweeper.invoice()
+    txid = till.pay(invoice)
+    till.check()
+    assert till.balance() == (0, invoice["amount_sats"])
+    till.mine()
+    till.check()
+    assert till.balance() == (invoice["amount_sats"],) * 2
+    sweeper.sweep(invoice, txid)
+    till.check()
+    assert till.balance() == (invoice["amount_sats"],) * 2
+    till.mine()
+    till.check()
+    assert till.balance() == (0, 0)
+    assert till.look(invoice)["status"] == "paid" and "spent" in till.kinds(invoice)
+
+
+def test_a_sweep_that_a_reorganisation_undoes_is_in_the_balance_again(till):
+    sweeper = Sweeper(till)
+    invoice = sweeper.invoice()
+    txid = till.pay(invoice)
+    till.mine()
+    sweeper.sweep(invoice, txid)
+    till.mine()
+    till.check()
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    assert till.balance() == (invoice["amount_sats"],) * 2

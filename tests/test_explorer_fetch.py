@@ -1,0 +1,115 @@
+"""One GET: complete within its time and size, or an error that says why and betrays no secret."""
+
+import threading
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+from fake_esplora import FakeEsplora, dripping, dropped, say, silent
+
+from btcpay import fetch
+
+
+@pytest.fixture
+def server() -> Iterator[FakeEsplora]:
+    with FakeEsplora() as fake:
+        yield fake
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    """Set at the end of the test, so that no reply outlives it."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def get(server: FakeEsplora, path: str = "/x", timeout_s: float = 5, max_bytes: int = 100) -> bytes:
+    return fetch.get(fetch.new_session(), server.root + path, timeout_s, max_bytes)
+
+
+def test_an_answer_of_exactly_the_limit_is_read(server):
+    server.instead = lambda _: say(b"a" * 100)
+    assert get(server) == b"a" * 100
+
+
+def test_an_answer_of_one_byte_more_is_refused(server):
+    server.instead = lambda _: say(b"a" * 101)
+    with pytest.raises(fetch.FetchError, match="more than 100 bytes"):
+        get(server)
+
+
+@pytest.mark.parametrize("status", [201, 204, 206, 304, 400, 401, 404, 429, 500, 503])
+def test_only_200_is_an_answer_and_the_error_carries_the_status(server, status):
+    server.instead = lambda _: say(b"", status)
+    with pytest.raises(fetch.FetchError, match=str(status)) as caught:
+        get(server)
+    assert caught.value.status == status
+
+
+def test_a_redirect_is_followed_to_the_answer(server):
+    server.instead = lambda path: say("", 302, Location="/y") if path == "/x" else say("there")
+    assert get(server) == b"there"
+
+
+def test_a_circle_of_redirects_is_left(server):
+    server.instead = lambda _: say("", 302, Location="/x")
+    with pytest.raises(fetch.FetchError, match="TooManyRedirects"):
+        get(server)
+    assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://127.0.0.1/x", "http://["])
+def test_a_redirect_to_what_is_no_http_is_refused(server, location):
+    server.instead = lambda _: say("", 302, Location=location)
+    with pytest.raises(fetch.FetchError):
+        get(server)
+
+
+def test_the_message_never_holds_the_query(server):
+    for reply in (say("", 500), dropped, say(b"a" * 101)):
+        server.instead = lambda _, reply=reply: reply
+        with pytest.raises(fetch.FetchError) as caught:
+            get(server, "/x?token=hunter2")
+        assert "hunter2" not in str(caught.value)
+
+
+def test_a_server_that_says_nothing_is_left_at_the_time_out(server, released):
+    server.instead = lambda _: silent(released)
+    began_s = time.monotonic()
+    with pytest.raises(fetch.FetchError, match="took longer"):
+        get(server, timeout_s=0.3)
+    assert time.monotonic() - began_s < 3
+
+
+SLOW = {
+    "a body of known length": (b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n", b" "),
+    "a body of unknown length": (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "one long header": (b"HTTP/1.1 200 OK\r\nX-A: ", b"b"),
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
+}
+
+
+@pytest.mark.parametrize("slow", [pytest.param(s, id=f"{name} drip") for name, s in SLOW.items()])
+def test_an_answer_that_drips_on_is_left_at_the_time_out(server, released, slow):
+    server.instead = lambda _: dripping(*slow, released)
+    patience = threading.Timer(2, released.set)  # so that a client without a limit ends too
+    patience.start()
+    with pytest.raises(fetch.FetchError):
+        get(server, timeout_s=0.3, max_bytes=1_000_000)
+    assert not released.is_set(), "the client waited for the server instead of its time-out"
+    patience.cancel()
+
+
+def test_numbers_stay_exact():
+    assert fetch.parse_json(b"[0.1, 1e2, 3]") == [Decimal("0.1"), Decimal(100), 3]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"\xff", b"[" * 100_000, b"9" * 5000, b"<html>", b"[1,]", b"'a'"]
+)
+def test_what_is_no_json_is_refused(body):
+    with pytest.raises(fetch.FetchError, match="no JSON"):
+        fetch.parse_json(body)

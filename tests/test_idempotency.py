@@ -1,0 +1,382 @@
+"""Idempotency-Key: a retry gets the first answer again and never makes a second resource."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from builders import Live, Shop, TickerServer, until
+from werkzeug.test import TestResponse
+
+from btcpay import json_body
+from btcpay.instants import to_ms
+from storage import idempotency, merchants
+
+ORDER = {"amount_usd": 5}
+RETRY = {"Idempotency-Key": "order 7"}
+
+
+class HeldTicker(TickerServer):
+    """A price source that answers when it is released; until then whoever asks waits."""
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+        super().__init__()
+
+    @property
+    def body(self) -> bytes:
+        self.released.wait(20)
+        return self._body
+
+    @body.setter
+    def body(self, value: bytes) -> None:
+        self._body = value
+
+
+@pytest.fixture
+def held() -> Iterator[HeldTicker]:
+    """A price source that nobody gets an answer from yet."""
+    with HeldTicker() as server:
+        yield server
+        server.released.set()
+
+
+@pytest.fixture
+def waiting(open_shops: Callable[..., Shop], held: HeldTicker) -> Shop:
+    """A shop whose price comes when the ticker is released (it waits 3 s for it)."""
+    return open_shops(BTCPAY_PRICE_SOURCES=f"{held.url}#/usd")
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """Clients that ask at the same time."""
+    with ThreadPoolExecutor(max_workers=8) as executor:
+        yield executor
+
+
+def order(shop: Shop, body: Any = None, **headers: str) -> TestResponse:
+    return shop.post("/invoices", body or ORDER, headers=RETRY | headers)
+
+
+def count(shop: Shop, path: str = "/invoices") -> int:
+    return len(shop.get(f"{path}?limit=100").json["data"])
+
+
+def addresses_used(shop: Shop) -> int:
+    return shop.service.db.only(merchants.BY_ID, id=shop.merchant_id)["next_index"]
+
+
+def held_row(shop: Shop) -> dict[str, Any]:
+    return shop.service.db.only(
+        idempotency.FIND,
+        merchant_id=shop.merchant_id,
+        operation="create-invoice",
+        idempotency_key=RETRY["Idempotency-Key"],
+    )
+
+
+def claim_and_die(shop: Shop, body: Any = None) -> None:
+    """What a process leaves that dies between claiming the key and storing the invoice."""
+    now_ms = to_ms(shop.clock())
+    shop.service.db.run(
+        idempotency.CLAIM,
+        merchant_id=shop.merchant_id,
+        operation="create-invoice",
+        idempotency_key=RETRY["Idempotency-Key"],
+        body_sha256=json_body.sha256(body or {"amount_usd": 5}),
+        owner="own_of_the_dead",
+        locked_at=now_ms,
+        created_at=now_ms,
+    )
+
+
+# repeats
+
+
+@pytest.mark.parametrize("path", ["/invoices", "/payment-links"])
+def test_a_repeat_gets_the_first_answer_again_and_makes_nothing(shop: Shop, path: str) -> None:
+    first = shop.post(path, ORDER, headers=RETRY)
+    shop.clock.move(minutes=5)
+    second = shop.post(path, ORDER, headers=RETRY)
+    assert "Idempotent-Replayed" not in first.headers
+    assert second.headers["Idempotent-Replayed"] == "true"
+    assert (second.status_code, second.data) == (first.status_code, first.data) == (201, first.data)
+    assert second.mimetype == "application/json"
+    assert count(shop, path) == 1
+
+
+def test_without_a_key_every_request_makes_an_invoice(shop: Shop) -> None:
+    for _ in range(2):
+        shop.post("/invoices", ORDER)
+    assert count(shop) == addresses_used(shop) == 2
+
+
+def test_a_repeat_takes_no_address(shop: Shop) -> None:
+    for _ in range(3):
+        order(shop)
+    assert addresses_used(shop) == 1
+
+
+def test_a_repeat_needs_no_price(
+    shop: Shop, open_shops: Callable[..., Shop], ticker: TickerServer
+) -> None:
+    short = open_shops(BTCPAY_PRICE_MAX_AGE_S="1")
+    first = order(short)
+    ticker.status = 500
+    until(
+        lambda: short.post("/invoices", ORDER, short.issue("write")).status_code == 503,
+        "the price to be too old",
+    )
+    assert order(short).data == first.data
+
+
+SAME = [
+    ('{"amount_usd": 10}', '{"amount_usd": 10.0}', "10 and 10.0"),
+    ('{"amount_usd": 10}', '{"amount_usd": 1e1}', "10 and 1e1"),
+    ('{"amount_usd": 0.5}', '{"amount_usd": 500E-3}', "0.5 and 500E-3"),
+    ('{"amount_usd": 5, "x": 0}', '{"amount_usd": 5, "x": -0.0}', "zero and minus zero"),
+    ('{"amount_usd": 5, "x": {}}', '{"x":{},"amount_usd":5}', "another order and spacing"),
+    ('{"amount_usd": 5, "x": "é"}', '{"amount_usd": 5, "x": "\\u00e9"}', "an escape"),
+]
+OTHER = [
+    ('{"amount_usd": 5}', '{"amount_usd": 5.000000000000000000000000001}', "the 27th decimal"),
+    ('{"amount_usd": 5}', '{"amount_usd": 6}', "another amount"),
+    ('{"amount_usd": 5}', '{"amount_usd": 5, "description": null}', "a null more"),
+    ('{"amount_usd": 5}', '{"amount_usd": 5, "x": 1}', "an ignored field more"),
+    ('{"amount_usd": 5, "x": 1}', '{"amount_usd": 5, "x": "1"}', "a number and its text"),
+    ('{"amount_usd": 5, "x": 1}', '{"amount_usd": 5, "x": true}', "one and true"),
+    ('{"amount_usd": 5, "x": [1, 2]}', '{"amount_usd": 5, "x": [2, 1]}', "another array order"),
+    ('{"amount_usd": 5, "x": 1}', '{"amount_usd": 5, "x": ["number", "1e0"]}', "a disguise"),
+]
+
+
+def order_text(shop: Shop, body: str) -> TestResponse:
+    return shop.post(
+        "/invoices", data=body.encode(), content_type="application/json", headers=RETRY
+    )
+
+
+@pytest.mark.parametrize(("one", "other"), [pytest.param(a, b, id=id) for a, b, id in SAME])
+def test_the_same_value_is_the_same_body(shop: Shop, one: str, other: str) -> None:
+    first, second = order_text(shop, one), order_text(shop, other)
+    assert first.status_code == 201
+    assert second.headers["Idempotent-Replayed"] == "true"
+    assert second.data == first.data
+
+
+@pytest.mark.parametrize(("one", "other"), [pytest.param(a, b, id=id) for a, b, id in OTHER])
+def test_another_value_is_a_conflict(shop: Shop, one: str, other: str) -> None:
+    assert order_text(shop, one).status_code == 201
+    refused = order_text(shop, other)
+    assert (refused.status_code, refused.json["error"]["code"]) == (409, "conflict")
+    assert count(shop) == 1
+
+
+def test_no_body_and_an_empty_object_make_the_same_link(shop: Shop) -> None:
+    first = shop.post("/payment-links", headers=RETRY)
+    second = shop.post("/payment-links", {}, headers=RETRY)
+    assert second.data == first.data
+
+
+# scope
+
+
+def test_a_key_belongs_to_a_merchant(shop: Shop) -> None:
+    order(shop)
+    other = shop.issue("write", shop.add_merchant("other"))
+    theirs = shop.post("/invoices", {"amount_usd": 6}, other, headers=RETRY)
+    assert theirs.status_code == 201 and "Idempotent-Replayed" not in theirs.headers
+
+
+def test_a_key_belongs_to_all_api_keys_of_its_merchant(shop: Shop) -> None:
+    first = order(shop)
+    again = shop.post("/invoices", ORDER, shop.issue("write"), headers=RETRY)
+    assert again.data == first.data
+
+
+def test_a_key_belongs_to_an_operation(shop: Shop) -> None:
+    order(shop)
+    link = shop.post("/payment-links", ORDER, headers=RETRY)
+    assert (link.status_code, link.json["object"]) == (201, "payment_link")
+
+
+def test_keys_differ_by_case_and_inner_blanks(shop: Shop) -> None:
+    for key in ("order 7", "Order 7", "order  7"):
+        assert order(shop, **{"Idempotency-Key": key}).status_code == 201
+    assert count(shop) == 3
+
+
+# what fails gives the key back
+
+
+def test_a_body_that_is_refused_does_not_spend_the_key(shop: Shop) -> None:
+    for body in ({"amount_usd": -1}, {"amount_usd": "5"}, {"description": "no amount"}):
+        assert order(shop, body).status_code == 400
+    assert order(shop).status_code == 201
+
+
+def test_a_price_that_is_unavailable_does_not_spend_the_key(
+    shop: Shop, open_shops: Callable[..., Shop], ticker: TickerServer
+) -> None:
+    ticker.status = 500
+    assert order(shop).status_code == 503
+    ticker.status = 200
+
+    def again() -> TestResponse | None:
+        response = shop.post("/invoices", ORDER, shop.issue("write"), headers=RETRY)
+        return response if response.status_code == 201 else None
+
+    fresh = until(again, "the price to be back")
+    assert "Idempotent-Replayed" not in fresh.headers
+    assert order(shop, {"amount_usd": 6}).status_code == 409
+
+
+def test_a_refused_scope_does_not_spend_the_key(shop: Shop) -> None:
+    assert shop.post("/invoices", ORDER, shop.read_key, headers=RETRY).status_code == 403
+    assert order(shop, {"amount_usd": 6}).status_code == 201
+
+
+def test_a_fault_does_not_spend_the_key_nor_an_address(shop: Shop) -> None:
+    sql = shop.service.db.connection.execute_sql
+    sql("ALTER TABLE invoice RENAME TO gone")
+    assert order(shop).status_code == 500
+    sql("ALTER TABLE gone RENAME TO invoice")
+    assert order(shop).status_code == 201
+    assert addresses_used(shop) == 1
+
+
+# memory
+
+
+@pytest.mark.parametrize(
+    ("age", "replayed"),
+    [
+        pytest.param(timedelta(hours=24), True, id="after exactly 24 hours it is remembered"),
+        pytest.param(timedelta(hours=24, milliseconds=1), False, id="a millisecond later not"),
+    ],
+)
+def test_a_key_is_remembered_for_24_hours(shop: Shop, age: timedelta, replayed: bool) -> None:
+    first = order(shop)
+    shop.clock.move(seconds=age.total_seconds())
+    second = order(shop)
+    assert second.status_code == 201
+    assert (second.data == first.data) == replayed
+    assert count(shop) == (1 if replayed else 2)
+
+
+def test_a_forgotten_key_takes_another_body_and_is_remembered_anew(shop: Shop) -> None:
+    order(shop)
+    shop.clock.move(hours=25)
+    second = order(shop, {"amount_usd": 6})
+    shop.clock.move(hours=23)
+    assert order(shop, {"amount_usd": 6}).data == second.data
+
+
+def test_the_memory_is_as_long_as_the_setting_says(open_shops: Callable[..., Shop]) -> None:
+    shop = open_shops(BTCPAY_IDEMPOTENCY_TTL_H="1")
+    order(shop)
+    shop.clock.move(hours=1, milliseconds=1)
+    assert "Idempotent-Replayed" not in order(shop).headers
+
+
+# holders that died, or were overtaken
+
+
+@pytest.mark.parametrize("body", [ORDER, {"amount_usd": 6}])
+def test_a_dead_holder_locks_its_key_for_less_than_a_minute(
+    shop: Shop, body: dict[str, Any]
+) -> None:
+    claim_and_die(shop)
+    for seconds in (0, 59.999):
+        shop.clock.move(seconds=seconds)
+        refused = order(shop, body)
+        assert (refused.status_code, refused.json["error"]["code"]) == (409, "conflict")
+    shop.clock.move(milliseconds=1)
+    assert order(shop, body).status_code == 201
+    assert count(shop) == addresses_used(shop) == 1
+
+
+def test_a_claim_from_the_future_locks_no_longer_than_a_minute_either(shop: Shop) -> None:
+    shop.clock.move(hours=3)
+    claim_and_die(shop)
+    shop.clock.move(hours=-3)
+    assert order(shop).status_code == 201
+
+
+def test_a_holder_that_was_overtaken_makes_nothing(
+    waiting: Shop, held: HeldTicker, pool: ThreadPoolExecutor
+) -> None:
+    slow: Future[TestResponse] = pool.submit(order, waiting)
+    until(lambda: held.asked == 1, "the first request to ask for the price")
+    owner = held_row(waiting)["owner"]
+    waiting.clock.move(seconds=60)
+    quick: Future[TestResponse] = pool.submit(order, waiting)
+    until(lambda: held_row(waiting)["owner"] != owner, "the second request to take the key")
+    held.released.set()
+    assert (slow.result().status_code, quick.result().status_code) == (409, 201)
+    assert count(waiting) == addresses_used(waiting) == 1
+    assert order(waiting).data == quick.result().data
+
+
+# the shipped server: requests that overlap, and a server that dies
+
+
+def order_live(live: Live, key: str) -> requests.Response:
+    return live.ask("POST", "/invoices", key, json=ORDER, headers=RETRY)
+
+
+def test_two_at_once_make_one_invoice(
+    waiting: Shop, held: HeldTicker, pool: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    with Live(waiting, tmp_path) as live:
+        first: Future[requests.Response] = pool.submit(order_live, live, waiting.write_key)
+        until(lambda: held.asked == 1, "the first request to ask for the price")
+        second = order_live(live, waiting.write_key)
+        assert (second.status_code, second.json()["error"]["code"]) == (409, "conflict")
+        assert not first.done()
+        held.released.set()
+        assert first.result().status_code == 201
+        replay = order_live(live, waiting.write_key)
+        assert replay.headers["Idempotent-Replayed"] == "true"
+        assert replay.content == first.result().content
+    assert count(waiting) == addresses_used(waiting) == 1
+
+
+def test_many_at_once_make_one_invoice(
+    shop: Shop, pool: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    start = threading.Barrier(8)
+
+    def ask(headers: dict[str, str]) -> requests.Response:
+        start.wait(20)
+        return live.ask("POST", "/invoices", shop.issue("write"), json=ORDER, headers=headers)
+
+    with Live(shop, tmp_path) as live:
+        for rounds in range(1, 6):
+            answers = list(pool.map(ask, [{"Idempotency-Key": f"round {rounds}"}] * 8))
+            assert {answer.status_code for answer in answers} <= {201, 409}
+            assert len({answer.content for answer in answers if answer.status_code == 201}) == 1
+            assert count(shop) == addresses_used(shop) == rounds
+
+
+def test_a_server_killed_in_the_middle_leaves_no_invoice_and_a_key_usable_after_a_minute(
+    waiting: Shop, held: HeldTicker, pool: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    with Live(waiting, tmp_path) as live:
+        cut: Future[requests.Response] = pool.submit(order_live, live, waiting.write_key)
+        until(lambda: held.asked == 1, "the request to ask for the price")
+        live.kill()
+        assert isinstance(cut.exception(), requests.ConnectionError)
+    assert count(waiting) == addresses_used(waiting) == 0
+    held.released.set()
+    locked_at = datetime.fromtimestamp(held_row(waiting)["locked_at"] / 1000, UTC)
+    waiting.clock.at = locked_at + timedelta(seconds=59)
+    assert order(waiting).status_code == 409
+    waiting.clock.at = locked_at + timedelta(seconds=60)
+    made = order(waiting)
+    assert made.status_code == 201 and "Idempotent-Replayed" not in made.headers
+    assert count(waiting) == addresses_used(waiting) == 1

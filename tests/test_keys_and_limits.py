@@ -1,0 +1,304 @@
+"""API keys through the real command line, their secrets, and the windows of the shipped server."""
+
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from builders import Live, Shop, clean_environ, new_xpub, until
+
+from btcpay import keys
+
+SECRET = re.compile("sk_test_[0-9A-Za-z]{43}")
+NOBODY = "sk_test_" + "0" * 43
+EMAIL = "ada.lovelace@example.com"
+
+
+def btcpay(shop: Shop, *arguments: str, status: int = 0, **environ: str) -> str:
+    """Standard output of `btcpay ...` on the shop's database."""
+    done = subprocess.run(
+        [sys.executable, "-m", "btcpay", *arguments],
+        env=clean_environ(**(shop.environ | environ)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == status, done.stderr
+    return done.stdout
+
+
+def issue(shop: Shop, scope: str, *more: str) -> str:
+    return btcpay(shop, "key", "issue", "shop", "--scope", scope, *more).strip()
+
+
+def listed(shop: Shop) -> dict[str, dict]:
+    """What `key list` says, by the last four characters of the secret."""
+    return {row["last_four"]: row for row in json.loads(btcpay(shop, "key", "list", "--json"))}
+
+
+def status_of(shop: Shop, key: str, method: str = "GET") -> int:
+    ask = shop.get if method == "GET" else shop.post
+    return ask("/payment-links", key=key).status_code
+
+
+# issue
+
+
+@pytest.mark.parametrize(("scope", "may_post"), [("read", 403), ("write", 201)])
+def test_an_issued_key_works_at_once_with_its_scope(shop: Shop, scope: str, may_post: int) -> None:
+    secret = issue(shop, scope)
+    assert status_of(shop, secret) == 200
+    assert status_of(shop, secret, "POST") == may_post
+
+
+def test_issue_prints_the_secret_alone_and_once(shop: Shop) -> None:
+    secret = issue(shop, "read")
+    assert SECRET.fullmatch(secret)
+    assert secret not in btcpay(shop, "key", "list")
+    assert secret not in btcpay(shop, "key", "list", "--json")
+
+
+def test_a_secret_is_never_issued_twice(shop: Shop) -> None:
+    secrets = {shop.issue("read") for _ in range(100)}
+    assert len(secrets) == 100
+
+
+def test_a_mainnet_key_says_that_it_is_live(tmp_path: Path, shop: Shop) -> None:
+    mainnet = {
+        "BTCPAY_NETWORK": "mainnet",
+        "BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/mainnet.db",
+        "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
+    }
+    # The zpub of BIP84's test vectors.
+    zpub = (
+        "zpub6rFR7y4Q2AijBEqTUquhVz398htDFrtymD9xYYfG1m4wAcvPhXNfE3EfH1r1ADqtfSdVCToUG868RvUUk"
+        "gDKf31mGDtKsAYz2oz2AGutZYs"
+    )
+    btcpay(shop, "merchant", "add", "live", "--xpub", zpub, "--yes", **mainnet)
+    secret = btcpay(shop, "key", "issue", "live", "--scope", "read", **mainnet).strip()
+    assert re.fullmatch("sk_live_[0-9A-Za-z]{43}", secret)
+
+
+def test_issue_as_json_names_id_scope_and_secret(shop: Shop) -> None:
+    answer = json.loads(issue(shop, "write", "--name", "till", "--json"))
+    assert set(answer) == {"id", "scope", "name", "secret"}
+    assert (answer["scope"], answer["name"]) == ("write", "till")
+    assert SECRET.fullmatch(answer["secret"])
+
+
+def test_a_key_of_no_merchant_is_not_issued(shop: Shop) -> None:
+    assert btcpay(shop, "key", "issue", "nobody", "--scope", "read", status=1) == ""
+
+
+@pytest.mark.parametrize("arguments", [[], ["--scope", "admin"], ["--scope", ""]])
+def test_a_key_needs_a_scope(shop: Shop, arguments: list[str]) -> None:
+    assert btcpay(shop, "key", "issue", "shop", *arguments, status=2) == ""
+
+
+def test_a_key_belongs_to_the_merchant_that_it_was_issued_to(shop: Shop) -> None:
+    shop.link()
+    btcpay(shop, "merchant", "add", "second", "--xpub", new_xpub(), "--yes")
+    second = btcpay(shop, "key", "issue", "second", "--scope", "read").strip()
+    assert shop.get("/payment-links", second).json["data"] == []
+    assert len(shop.get("/payment-links").json["data"]) == 1
+
+
+def test_the_list_says_whose_key_it_is_and_when_it_was_used(shop: Shop) -> None:
+    secret = issue(shop, "read", "--name", "till")
+    row = listed(shop)[secret[-4:]]
+    assert (row["merchant"], row["scope"], row["name"]) == ("shop", "read", "till")
+    assert row["last_used_at"] is None and row["revoked_at"] is None
+    assert status_of(shop, secret) == 200
+    used = until(lambda: listed(shop)[secret[-4:]]["last_used_at"], "the note of the use")
+    assert datetime.fromisoformat(used) == shop.clock()
+
+
+# revoke and rotate
+
+
+def test_a_revoked_key_is_unauthorized_from_then_on(shop: Shop) -> None:
+    secret = issue(shop, "read")
+    assert status_of(shop, secret) == 200
+    btcpay(shop, "key", "revoke", listed(shop)[secret[-4:]]["id"])
+    shop.clock.at = datetime.fromisoformat(listed(shop)[secret[-4:]]["revoked_at"])
+    assert status_of(shop, secret) == 401
+    shop.clock.move(days=1000)
+    assert status_of(shop, secret) == 401
+
+
+def test_revoking_one_key_leaves_the_others(shop: Shop) -> None:
+    btcpay(shop, "key", "revoke", shop.key_ids[shop.read_key])
+    shop.clock.move(minutes=5)
+    assert (status_of(shop, shop.read_key), status_of(shop, shop.write_key)) == (401, 200)
+
+
+@pytest.mark.parametrize("command", ["revoke", "rotate"])
+def test_an_unknown_or_revoked_key_is_neither_revoked_nor_rotated(shop: Shop, command: str) -> None:
+    assert btcpay(shop, "key", command, "key_" + "0" * 24, status=1) == ""
+    key_id = shop.key_ids[shop.read_key]
+    btcpay(shop, "key", "revoke", key_id)
+    assert btcpay(shop, "key", command, key_id, status=1) == ""
+    alive = [row["id"] for row in listed(shop).values() if row["revoked_at"] is None]
+    assert alive == [shop.key_ids[shop.write_key]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hours"),
+    [
+        pytest.param([], 24, id="24 hours unless said otherwise"),
+        pytest.param(["--grace", "2"], 2, id="2 hours"),
+        pytest.param(["--grace", "0"], 0, id="no grace"),
+    ],
+)
+def test_the_old_secret_works_until_its_grace_is_over(
+    shop: Shop, arguments: list[str], hours: int
+) -> None:
+    old = issue(shop, "write")
+    before = datetime.now(shop.clock().tzinfo)
+    new = btcpay(shop, "key", "rotate", listed(shop)[old[-4:]]["id"], *arguments).strip()
+    ends_at = datetime.fromisoformat(listed(shop)[old[-4:]]["revoked_at"])
+    assert timedelta(0) <= ends_at - before - timedelta(hours=hours) < timedelta(minutes=1)
+    shop.clock.at = ends_at - timedelta(milliseconds=1)
+    assert (status_of(shop, old), status_of(shop, new)) == (200, 200)
+    shop.clock.at = ends_at
+    assert (status_of(shop, old), status_of(shop, new)) == (401, 200)
+
+
+def test_a_rotated_key_keeps_scope_name_and_merchant(shop: Shop) -> None:
+    old = issue(shop, "read", "--name", "till")
+    new = btcpay(shop, "key", "rotate", listed(shop)[old[-4:]]["id"]).strip()
+    assert SECRET.fullmatch(new) and new != old
+    assert status_of(shop, new, "POST") == 403
+    row = listed(shop)[new[-4:]]
+    assert (row["merchant"], row["scope"], row["name"]) == ("shop", "read", "till")
+
+
+def test_a_key_in_its_grace_can_be_revoked_at_once(shop: Shop) -> None:
+    key_id = shop.key_ids[shop.read_key]
+    btcpay(shop, "key", "rotate", key_id)
+    btcpay(shop, "key", "revoke", key_id)
+    shop.clock.move(minutes=5)
+    assert status_of(shop, shop.read_key) == 401
+
+
+@pytest.mark.parametrize("grace", ["-1", "8761", "1.5", "soon"])
+def test_a_grace_that_is_no_number_of_hours_is_refused(shop: Shop, grace: str) -> None:
+    key_id = shop.key_ids[shop.read_key]
+    assert btcpay(shop, "key", "rotate", key_id, "--grace", grace, status=2) == ""
+    shop.clock.move(days=400)
+    assert status_of(shop, shop.read_key) == 200
+
+
+def test_a_rotated_key_spends_a_window_of_its_own(shop: Shop) -> None:
+    for _ in range(30):
+        shop.post("/invoices", {})
+    assert shop.post("/invoices", {}).status_code == 429
+    new = btcpay(shop, "key", "rotate", shop.key_ids[shop.write_key]).strip()
+    assert shop.post("/invoices", {}, new).status_code == 400
+
+
+# secrets
+
+
+def test_no_secret_is_in_the_database_only_its_sha256(shop: Shop) -> None:
+    first = issue(shop, "write")
+    second = btcpay(shop, "key", "rotate", listed(shop)[first[-4:]]["id"]).strip()
+    for secret in (first, second):
+        status_of(shop, secret)
+    status_of(shop, NOBODY)
+    path = Path(shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///"))
+    files = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
+    assert {path.name, f"{path.name}-wal"} <= set(files)
+    together = b"".join(files.values())
+    for secret in (first, second, shop.write_key, NOBODY):
+        assert secret.encode() not in together
+        assert secret[8:].encode() not in together
+    assert keys.sha256_of(first).encode() in together
+
+
+def test_the_database_is_readable_by_its_owner_alone(shop: Shop) -> None:
+    path = Path(shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///"))
+    for file in path.parent.glob(f"{path.name}*"):
+        if not file.name.endswith(".lock"):
+            assert file.stat().st_mode & 0o077 == 0, file.name
+
+
+def test_no_secret_and_no_email_is_in_the_log(shop: Shop, tmp_path: Path) -> None:
+    invalid = "sk_test_" + "wrong" * 8 + "123"
+    order = {"amount_usd": 5, "customer_email": EMAIL, "description": "a present for Charles"}
+    retry = {"Idempotency-Key": "the order of Ada"}
+    with Live(shop, tmp_path) as live:
+        statuses = [
+            live.ask("POST", "/invoices", shop.write_key, json=order, headers=retry),
+            live.ask("POST", "/invoices", shop.write_key, json=order | {"amount_usd": 0}),
+            live.ask("GET", "/invoices", shop.read_key),
+            live.ask("GET", f"/invoices?status={invalid}", invalid),
+            live.ask("GET", "/balance", headers={"Authorization": f"Basic {invalid}"}),
+        ]
+        path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
+        with sqlite3.connect(path) as other:
+            other.execute("ALTER TABLE invoice RENAME TO gone")
+        fault = live.ask("POST", "/invoices", shop.write_key, json=order)
+        log = until(
+            lambda: "Traceback" in (text := live.log()) and text, "the fault to be in the log"
+        )
+    assert [answer.status_code for answer in statuses] == [201, 400, 200, 401, 401]
+    assert fault.status_code == 500
+    request_id = re.search("req_[0-9A-Za-z]{24}", fault.text)
+    assert request_id and request_id[0] in log
+    for private in (shop.write_key, shop.read_key, invalid, EMAIL, "Charles", "order of Ada"):
+        assert private not in log
+    for hash_of in (shop.write_key, shop.read_key):
+        assert keys.sha256_of(hash_of) not in log
+
+
+def test_a_fault_while_a_key_is_looked_up_logs_no_secret(shop: Shop, tmp_path: Path) -> None:
+    with Live(shop, tmp_path) as live:
+        path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
+        with sqlite3.connect(path) as other:
+            other.execute("ALTER TABLE api_key RENAME TO gone")
+        answer = live.ask("GET", "/balance", shop.read_key)
+        log = until(
+            lambda: "Traceback" in (text := live.log()) and text, "the fault to be in the log"
+        )
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "server_error"
+    assert shop.read_key not in log and keys.sha256_of(shop.read_key) not in log
+
+
+# windows of the shipped server
+
+
+def test_the_server_holds_30_writes_of_a_key_and_says_when_to_come_back(
+    shop: Shop, tmp_path: Path
+) -> None:
+    with Live(shop, tmp_path) as live:
+        answers = [live.ask("POST", "/payment-links", shop.write_key) for _ in range(31)]
+        read = live.ask("GET", "/payment-links", shop.write_key)
+    assert [answer.status_code for answer in answers] == [201] * 30 + [429]
+    remaining = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers]
+    assert remaining == [*range(29, -1, -1), 0]
+    assert 50 <= int(answers[-1].headers["Retry-After"]) <= 60
+    assert {answer.headers["X-RateLimit-Reset"] for answer in answers} == {
+        answers[0].headers["X-RateLimit-Reset"]
+    }
+    assert len(read.json()["data"]) == 30
+
+
+def test_a_window_is_not_overrun_by_requests_at_once(shop: Shop, tmp_path: Path) -> None:
+    with Live(shop, tmp_path) as live, ThreadPoolExecutor(max_workers=8) as pool:
+
+        def write(_: int) -> int:
+            return live.ask("POST", "/payment-links", shop.write_key).status_code
+
+        statuses = list(pool.map(write, range(60)))
+    assert sorted(statuses) == [201] * 30 + [429] * 30
+
+
+def test_more_than_one_process_needs_a_shared_store(shop: Shop) -> None:
+    btcpay(shop, "serve", status=2, GUNICORN_CMD_ARGS="--workers 2", BTCPAY_BIND="127.0.0.1:0")

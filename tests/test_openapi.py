@@ -1,0 +1,348 @@
+"""The OpenAPI document says what the specification says, and the running service keeps to it."""
+
+import ipaddress
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from builders import Clock, Live, Shop, TickerServer, open_shop
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import CHECKS
+from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
+
+import app
+from btcpay import openapi
+from btcpay.settings import read
+
+# Section 4: operation id, method and path, scope, status of success, and what section 7 adds.
+COMMON = {"401", "429", "500"}
+WRITES = COMMON | {"400", "403", "409", "413"}
+OPERATIONS = {
+    "get-balance": ("get", "/balance", "read", {"200"} | COMMON),
+    "create-invoice": ("post", "/invoices", "write", {"201", "503"} | WRITES),
+    "list-invoices": ("get", "/invoices", "read", {"200", "400"} | COMMON),
+    "get-invoice": ("get", "/invoices/{id}", "read", {"200", "404"} | COMMON),
+    "create-payment-link": ("post", "/payment-links", "write", {"201"} | WRITES),
+    "list-payment-links": ("get", "/payment-links", "read", {"200", "400"} | COMMON),
+    "get-payment-link": ("get", "/payment-links/{id}", "read", {"200", "404"} | COMMON),
+    "list-payments": ("get", "/payments", "read", {"200", "400"} | COMMON),
+}
+CODES = {
+    "400": "invalid_request",
+    "401": "unauthorized",
+    "403": "forbidden",
+    "404": "not_found",
+    "409": "conflict",
+    "413": "payload_too_large",
+    "429": "rate_limited",
+    "500": "server_error",
+    "503": "price_unavailable",
+}
+WINDOW = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
+
+TEXT, NUMBER, WHOLE = {"string"}, {"number"}, {"integer"}
+NULL = {"null"}
+# Section 2: the fields of every resource and their types.
+INVOICE = {
+    "object": TEXT,
+    "id": TEXT,
+    "status": TEXT,
+    "asset": TEXT,
+    "amount_sats": WHOLE,
+    "amount_usd_quote": NUMBER | NULL,
+    "description": TEXT | NULL,
+    "customer_email": TEXT | NULL,
+    "deposit_address": TEXT | NULL,
+    "tx_hash": TEXT | NULL,
+    "payment_link_id": TEXT | NULL,
+    "pay_url": TEXT,
+    "expires_at": TEXT | NULL,
+    "paid_at": TEXT | NULL,
+    "created_at": TEXT,
+}
+PAYMENT_LINK = {
+    "object": TEXT,
+    "id": TEXT,
+    "status": TEXT,
+    "title": TEXT | NULL,
+    "description": TEXT | NULL,
+    "amount_mode": TEXT,
+    "amount_usd": NUMBER | NULL,
+    "min_amount_usd": NUMBER | NULL,
+    "max_amount_usd": NUMBER | NULL,
+    "asset": TEXT,
+    "link_url": TEXT,
+    "created_at": TEXT,
+}
+PAYMENT = {
+    "object": TEXT,
+    "id": TEXT,
+    "invoice_id": TEXT | NULL,
+    "asset": TEXT,
+    "amount_sats": WHOLE,
+    "amount_usd_at_receipt": NUMBER | NULL,
+    "tx_hash": TEXT | NULL,
+    "created_at": TEXT,
+}
+BALANCE = {
+    "object": TEXT,
+    "asset": TEXT,
+    "confirmed_sats": WHOLE,
+    "total_sats": WHOLE,
+    "confirmed_usd": NUMBER | NULL,
+}
+SHOWS = {
+    "get-balance": ("balance", BALANCE),
+    "create-invoice": ("invoice", INVOICE),
+    "list-invoices": ("invoice", INVOICE),
+    "get-invoice": ("invoice", INVOICE),
+    "create-payment-link": ("payment_link", PAYMENT_LINK),
+    "list-payment-links": ("payment_link", PAYMENT_LINK),
+    "get-payment-link": ("payment_link", PAYMENT_LINK),
+    "list-payments": ("payment", PAYMENT),
+}
+ABOVE_0 = {"exclusiveMinimum": 0}
+MILLION = ABOVE_0 | {"maximum": 1_000_000}
+# Sections 4.2 and 4.5: the fields of the bodies, their types and bounds; null means absent.
+BODIES = {
+    "create-invoice": {
+        "amount_usd": (NUMBER, MILLION),
+        "description": (TEXT | NULL, {"maxLength": 500}),
+        "customer_email": (TEXT | NULL, {"maxLength": 320}),
+        "expires_in_hours": (NUMBER | NULL, ABOVE_0 | {"maximum": 8_760}),
+    },
+    "create-payment-link": {
+        "amount_mode": (TEXT | NULL, {}),
+        "amount_usd": (NUMBER | NULL, MILLION),
+        "min_amount_usd": (NUMBER | NULL, MILLION),
+        "max_amount_usd": (NUMBER | NULL, MILLION),
+        "title": (TEXT | NULL, {"maxLength": 200}),
+        "description": (TEXT | NULL, {"maxLength": 500}),
+    },
+}
+# Sections 4.3 to 4.8: the query parameters.
+LIMIT = {"type": "integer", "minimum": 1, "maximum": 100, "default": 50}
+STATUSES = {"type": "string", "enum": ["open", "paid", "expired", "canceled"]}
+QUERIES = {
+    "list-invoices": {"limit": LIMIT, "status": STATUSES},
+    "list-payment-links": {"limit": LIMIT},
+    "list-payments": {"limit": LIMIT, "invoice_id": {"type": "string"}},
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Shop]:
+    """One service for the module."""
+    ticker.reset()
+    with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def document(shop: Shop) -> dict[str, Any]:
+    """The document as it is served, without a key."""
+    response = shop.get("/openapi.json", "")
+    assert (response.status_code, response.mimetype) == (200, "application/json")
+    return response.json
+
+
+def resolved(document: dict[str, Any], node: Any) -> Any:
+    """The node that a $ref leads to, or the node itself."""
+    while isinstance(node, dict) and "$ref" in node:
+        path, node = node["$ref"].removeprefix("#/").split("/"), document
+        for name in path:
+            node = node[name]
+    return node
+
+
+def operation(document: dict[str, Any], name: str) -> dict[str, Any]:
+    method, path, *_ = OPERATIONS[name]
+    return document["paths"][path][method]
+
+
+def types(schema: dict[str, Any]) -> set[str]:
+    kind = schema["type"]
+    return {kind} if isinstance(kind, str) else set(kind)
+
+
+def content(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    assert set(node["content"]) == {"application/json"}
+    return resolved(document, node["content"]["application/json"]["schema"])
+
+
+def test_the_document_is_valid_openapi_3_1(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1.")
+    assert [str(error) for error in OPENAPI_31_VALIDATOR.iter_errors(document)] == []
+    broken = document | {"paths": {"/balance": {"get": {"responses": "none"}}}}
+    assert not OPENAPI_31_VALIDATOR.is_valid(broken)
+
+
+def test_the_description_is_marked_version_1_0_0(document: dict[str, Any]) -> None:
+    assert document["info"]["version"] == "1.0.0"
+
+
+def test_the_service_root_ends_with_the_version_prefix(
+    shop: Shop, document: dict[str, Any]
+) -> None:
+    assert document["servers"] == [{"url": f"{shop.service.settings.base_url}/api/v1"}]
+
+
+def test_the_document_has_the_specified_operations_and_no_others(
+    document: dict[str, Any],
+) -> None:
+    described = {
+        described["operationId"]: (method, path)
+        for path, methods in document["paths"].items()
+        for method, described in methods.items()
+    }
+    assert described == {name: row[:2] for name, row in OPERATIONS.items()}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_names_its_scope_and_needs_the_bearer_key(
+    document: dict[str, Any], name: str
+) -> None:
+    described = operation(document, name)
+    assert f"`{OPERATIONS[name][2]}`" in described["description"]
+    (needed,) = described.get("security", document["security"])
+    scheme = document["components"]["securitySchemes"][next(iter(needed))]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_has_every_status_that_applies(document: dict[str, Any], name: str) -> None:
+    responses = operation(document, name)["responses"]
+    assert set(responses) == OPERATIONS[name][3]
+    for status, code in CODES.items():
+        if status in responses:
+            response = resolved(document, responses[status])
+            assert code in response["description"]
+            envelope = content(document, response)
+            assert envelope["required"] == ["error"]
+            error = resolved(document, envelope["properties"]["error"])
+            assert set(error["required"]) == set(error["properties"]) == {"code", "message"}
+            assert set(error["properties"]["code"]["enum"]) == set(CODES.values())
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_response_has_the_rate_limit_headers_and_429_retry_after(
+    document: dict[str, Any], name: str
+) -> None:
+    for status, node in operation(document, name)["responses"].items():
+        headers = resolved(document, node)["headers"]
+        assert set(headers) == WINDOW | ({"Retry-After"} if status == "429" else set())
+        for header in headers.values():
+            described = resolved(document, header)
+            assert described["required"] and described["schema"]["type"] == "integer"
+
+
+@pytest.mark.parametrize("name", SHOWS)
+def test_a_success_shows_exactly_the_documented_fields(document: dict[str, Any], name: str) -> None:
+    kind, table = SHOWS[name]
+    success = min(OPERATIONS[name][3])
+    schema = content(document, operation(document, name)["responses"][success])
+    if name.startswith("list-"):
+        assert set(schema["properties"]) == set(schema["required"]) == {"object", "data"}
+        assert schema["properties"]["object"]["const"] == "list"
+        schema = resolved(document, schema["properties"]["data"]["items"])
+    assert {field: types(s) for field, s in schema["properties"].items()} == table
+    assert set(schema["required"]) == set(table)
+    assert schema["properties"]["object"]["enum"] == [kind]
+    assert schema["properties"].get("asset", {"enum": ["BTC"]})["enum"] == ["BTC"]
+    for field, described in schema["properties"].items():
+        assert (described.get("format") == "date-time") == field.endswith("_at")
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_has_exactly_the_documented_fields_and_bounds(
+    document: dict[str, Any], name: str
+) -> None:
+    body = operation(document, name)["requestBody"]
+    schema = content(document, body)
+    assert body["required"] == (name == "create-invoice")
+    assert schema.get("required", []) == (["amount_usd"] if name == "create-invoice" else [])
+    assert set(schema["properties"]) == set(BODIES[name])
+    for field, (kinds, bounds) in BODIES[name].items():
+        described = schema["properties"][field]
+        assert bounds.items() <= described.items(), field
+        assert types(described) == kinds, field
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_list_has_exactly_the_documented_parameters(document: dict[str, Any], name: str) -> None:
+    parameters = operation(document, name)["parameters"]
+    assert {parameter["name"]: parameter["schema"] for parameter in parameters} == QUERIES[name]
+    assert all(p["in"] == "query" and not p.get("required") for p in parameters)
+
+
+@pytest.mark.parametrize("name", ["create-invoice", "create-payment-link"])
+def test_a_post_may_carry_an_idempotency_key(document: dict[str, Any], name: str) -> None:
+    (parameter,) = operation(document, name)["parameters"]
+    assert (parameter["name"], parameter["in"]) == ("Idempotency-Key", "header")
+    assert not parameter.get("required")
+    bounds = {"type": "string", "minLength": 1, "maxLength": 255}
+    assert bounds.items() <= parameter["schema"].items()
+
+
+# the running service
+
+
+@pytest.fixture(scope="module")
+def live(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """The shipped server on the module's database, with something of everything in it."""
+    folder = tmp_path_factory.mktemp("live")
+    with Live(shop, folder, BTCPAY_TRUSTED_PROXIES="1") as running:
+        yield running
+        assert "Traceback" not in running.log()
+
+
+@pytest.fixture(scope="module")
+def keys(shop: Shop) -> Iterator[str]:
+    """Enough write keys in turn that none spends its 30 writes a minute."""
+    return itertools.cycle([shop.issue("write") for _ in range(200)])
+
+
+@pytest.fixture(scope="module")
+def addresses() -> Iterator[str]:
+    """Ever another address to ask from: schemathesis tries each operation with invalid keys."""
+    return (str(ipaddress.IPv4Address("10.0.0.0") + number) for number in itertools.count(1))
+
+
+# Made without a service, since pytest asks for the operations before any fixture is there.
+# The key is the test's own business: generated ones would only be overwritten by it.
+described = schemathesis.openapi.from_dict(
+    openapi.document(read({}), app.OPERATIONS),
+    config=schemathesis.Config.from_dict({"generation": {"with-security-parameters": False}}),
+)
+
+
+def test_the_served_document_is_the_one_that_the_service_is_held_to(live: Live) -> None:
+    served = live.ask("GET", "/openapi.json").json()
+    assert served == described.raw_schema
+
+
+@described.parametrize()
+@settings(
+    max_examples=100,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+def test_the_service_keeps_to_its_description(
+    case: schemathesis.Case, live: Live, keys: Iterator[str], addresses: Iterator[str]
+) -> None:
+    # Not positive_data_acceptance for create-payment-link: which fields go together there
+    # (a price or bounds, the lower bound first) is no matter of a field's own schema.
+    excluded = (
+        [CHECKS.get_one("positive_data_acceptance")]
+        if case.operation.definition.raw["operationId"] == "create-payment-link"
+        else []
+    )
+    case.call_and_validate(
+        base_url=f"{live.url}/api/v1",
+        headers={"Authorization": f"Bearer {next(keys)}", "X-Forwarded-For": next(addresses)},
+        excluded_checks=excluded,
+    )

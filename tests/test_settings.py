@@ -1,0 +1,263 @@
+"""The settings: every variable's default, both sides of every bound, all mistakes at once."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from btcpay.errors import SettingsError
+from btcpay.networks import NETWORKS
+from btcpay.settings import PriceSource, Settings, read
+
+PREFIX = "BTCPAY_"
+SOURCES = " ".join(f"https://{name}.example/#/usd" for name in "abc")
+
+
+def field_of(settings: Settings, name: str) -> Any:
+    return getattr(settings, name.removeprefix(PREFIX).lower())
+
+
+def mistakes(**environ: str) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        read({PREFIX + name: value for name, value in environ.items()})
+    return caught.value.mistakes
+
+
+DEFAULTS = {
+    "NETWORK": NETWORKS["regtest"],
+    "DATABASE_URL": "sqlite:///var/btcpay.db",
+    "BASE_URL": "http://127.0.0.1:8000",
+    "EXPLORERS": ("http://127.0.0.1:8001",),
+    "PRICE_SOURCES": (PriceSource("http://127.0.0.1:8001/price", "/usd"),),
+    "PRICE_QUORUM": 1,
+    "PRICE_MAX_AGE_S": 120,
+    "WATCH_AFTER_EXPIRY_H": 168,
+    "EXPLORER_CALLS_PER_HOUR": 600,
+    "UNDERPAYMENT_TOLERANCE_PERCENT": 0,
+    "RATE_LIMIT_STORE": "memory://",
+    "TRUSTED_PROXIES": 0,
+    "MAX_BODY_BYTES": 65536,
+    "IDEMPOTENCY_TTL_H": 24,
+    "LINK_INVOICE_EXPIRY_MIN": 60,
+    "LINK_INVOICES_PER_VISITOR": 10,
+    "LINK_OPEN_INVOICES": 50,
+    "BIND": "127.0.0.1:8000",
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+@pytest.mark.parametrize("blank", [None, "", "  "], ids=["absent", "empty", "blank"])
+def test_without_a_value_the_default_holds(name, blank):
+    environ = {} if blank is None else {PREFIX + name: blank}
+    assert field_of(read(environ), name) == DEFAULTS[name]
+
+
+def test_one_confirmation_is_the_default_for_every_amount():
+    asked = read({}).confirmations
+    assert [asked.for_usd(Decimal(usd)) for usd in ("0.01", "1000000")] == [1, 1]
+
+
+def test_the_defaults_name_every_setting():
+    fields = {name.lower() for name in DEFAULTS} | {"confirmations"}
+    assert set(Settings.__dataclass_fields__) == fields
+
+
+WHOLE = {
+    "PRICE_MAX_AGE_S": (1, 3600),
+    "WATCH_AFTER_EXPIRY_H": (0, 87600),
+    "EXPLORER_CALLS_PER_HOUR": (1, 10_000_000),
+    "TRUSTED_PROXIES": (0, 10),
+    "MAX_BODY_BYTES": (1024, 16_777_216),
+    "IDEMPOTENCY_TTL_H": (1, 8760),
+    "LINK_INVOICE_EXPIRY_MIN": (1, 525_600),
+    "LINK_INVOICES_PER_VISITOR": (1, 100_000),
+    "LINK_OPEN_INVOICES": (1, 1_000_000),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_whole_number_is_taken_from_its_least_to_its_largest_and_no_further(name):
+    low, high = WHOLE[name]
+    for value in (low, high):
+        assert field_of(read({PREFIX + name: str(value)}), name) == value
+    for value in (low - 1, high + 1):
+        (mistake,) = mistakes(**{name: str(value)})
+        assert mistake == f"{PREFIX}{name} accepts a whole number from {low} to {high}"
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize(
+    "text", ["x", "1.0", "1e3", "+5", "0x10", "1_0", "\u0665", "5 5", "true", "9" * 5000]
+)
+def test_what_is_no_plain_whole_number_is_a_mistake(name, text):
+    (mistake,) = mistakes(**{name: text})
+    assert mistake.startswith(f"{PREFIX}{name} ")
+
+
+GOOD = {
+    "NETWORK": ["mainnet", "testnet", "testnet4", "signet", "regtest"],
+    "DATABASE_URL": [
+        "sqlite:///btcpay.db",
+        "sqlite:////var/lib/btcpay.db",
+        "postgresql://u:p@host:5432/name",
+        "postgresql://host/name",
+    ],
+    "BASE_URL": ["https://pay.example.com", "http://[::1]:8000", "https://example.com/shop"],
+    "EXPLORERS": ["http://a", "http://a/api https://b:3000/api/"],
+    "PRICE_SOURCES": ["http://a#", "http://a#/x http://b?pair=XBT#/0/~1"],
+    "CONFIRMATIONS": ["1", "100", "1 3@1000 6@10000", "2 1@0.01"],
+    "UNDERPAYMENT_TOLERANCE_PERCENT": ["0", "0.0", "5", "5.00", "0.001"],
+    "RATE_LIMIT_STORE": ["memory://", "redis://127.0.0.1:6379/0", "rediss://host:6379/1"],
+    "BIND": ["127.0.0.1:8000", "0.0.0.0:1", "[::1]:65535", "unix:/run/btcpay.sock"],
+}
+BAD = {
+    "NETWORK": ["main", "Mainnet", "bitcoin", "mainnet testnet"],
+    "DATABASE_URL": [
+        "btcpay.db",
+        "sqlite://btcpay.db",
+        "sqlite:///",
+        "mysql://host/name",
+        "postgresql://host",
+        "postgresql:///name",
+        "postgresql://host:port/name",
+        "postgresql://host:65536/name",
+    ],
+    "BASE_URL": [
+        "pay.example.com",
+        "ftp://pay.example.com",
+        "https://",
+        "https://host:0",
+        "https://host:65536",
+        "https://host:x",
+        "https://ho st",
+        "https://host/?a=b",
+        "https://host/#a",
+        "https://user:secret@host",
+        "javascript:alert(1)",
+    ],
+    "EXPLORERS": ["localhost:3000", "http://a ftp://b", "http://", "http://a:99999"],
+    "PRICE_SOURCES": ["http://a", "http://a#usd", "a#/usd", "http://a#/x http://b"],
+    "CONFIRMATIONS": [
+        "0",
+        "101",
+        "-1",
+        "x",
+        "1.5",
+        "1 3",
+        "1@10",
+        "1 3@x",
+        "1 0@10",
+        "1 101@10",
+        "1 3@1000 6@1000",
+        "1 6@10000 3@1000",
+        "1 3@-5",
+        "1 3@0",
+        "1, 3@10",
+    ],
+    "UNDERPAYMENT_TOLERANCE_PERCENT": [
+        "-0.1",
+        "5.001",
+        "NaN",
+        "Infinity",
+        "x",
+        "1%",
+        "1,5",
+        "\u0663",
+        "0_1",
+    ],
+    "RATE_LIMIT_STORE": ["memory", "memory://x", "redis://", "memcached://host", "file:///x"],
+    "BIND": ["8000", "127.0.0.1", "host:", ":8000x", "host:65536", "host:99999", "ho st:80"],
+}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name in GOOD for text in GOOD[name]])
+def test_a_good_value_is_taken(name, text):
+    read({PREFIX + name: text})
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name in BAD for text in BAD[name]])
+def test_a_bad_value_is_a_mistake_that_names_its_variable(name, text):
+    (mistake,) = mistakes(**{name: text})
+    assert mistake.startswith(f"{PREFIX}{name} accepts ")
+
+
+def test_every_mistake_is_reported_at_once():
+    wrong = {name: texts[0] for name, texts in BAD.items()} | dict.fromkeys(WHOLE, "x")
+    wrong["PRICE_QUORUM"] = "0"
+    found = mistakes(**wrong)
+    assert sorted(line.split()[0] for line in found) == sorted(PREFIX + name for name in wrong)
+
+
+def test_no_mistake_repeats_the_value_for_it_may_be_a_secret():
+    found = mistakes(
+        DATABASE_URL="postgres://u:hunter2@h/n",
+        RATE_LIMIT_STORE="rdis://:hunter2@h",
+        EXPLORERS="htp://u:hunter2@h",
+    )
+    assert len(found) == 3 and "hunter2" not in " ".join(found)
+
+
+def test_unknown_variables_of_others_are_nobodys_mistake():
+    assert read({"PATH": "/bin", "BTCPAY": "x"}) == read({})
+
+
+@pytest.mark.parametrize(
+    ("sources", "quorum"),
+    [("http://a#/usd", 1), ("http://a#/usd http://b#/usd", 2), (SOURCES, 2)],
+    ids=["one source", "two sources", "three sources"],
+)
+def test_the_quorum_is_two_where_there_are_two_sources(sources, quorum):
+    assert read({"BTCPAY_PRICE_SOURCES": sources}).price_quorum == quorum
+
+
+@pytest.mark.parametrize(("text", "good"), [("0", False), ("1", True), ("3", True), ("4", False)])
+def test_the_quorum_is_from_one_to_the_number_of_sources(text, good):
+    if good:
+        environ = {"BTCPAY_PRICE_SOURCES": SOURCES, "BTCPAY_PRICE_QUORUM": text}
+        assert read(environ).price_quorum == int(text)
+    else:
+        (mistake,) = mistakes(PRICE_SOURCES=SOURCES, PRICE_QUORUM=text)
+        assert mistake == "BTCPAY_PRICE_QUORUM accepts a whole number from 1 to 3"
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_each_network_brings_its_explorers_and_price_sources(network):
+    settings = read({"BTCPAY_NETWORK": network})
+    assert settings.explorers == NETWORKS[network].explorers
+    assert len(settings.price_sources) == (1 if network == "regtest" else 5)
+    assert settings.price_quorum == (1 if network == "regtest" else 2)
+    named = {"mainnet": "/api", "regtest": ":8001"}.get(network, f"/{network}/api")
+    assert all(root.endswith(named) for root in settings.explorers)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "bind"),
+    [
+        ("http://127.0.0.1:9000", "127.0.0.1:9000"),
+        ("https://pay.example.com", "127.0.0.1:8000"),
+        ("https://pay.example.com:8443", "127.0.0.1:8443"),
+    ],
+)
+def test_the_service_listens_at_the_port_of_its_base_url_unless_told_otherwise(base_url, bind):
+    assert read({"BTCPAY_BASE_URL": base_url}).bind == bind
+    told = {"BTCPAY_BASE_URL": base_url, "BTCPAY_BIND": "0.0.0.0:80"}
+    assert read(told).bind == "0.0.0.0:80"
+
+
+def test_trailing_slashes_of_roots_are_dropped():
+    settings = read({"BTCPAY_BASE_URL": "http://a/", "BTCPAY_EXPLORERS": "http://b/api/ http://c/"})
+    assert (settings.base_url, settings.explorers) == ("http://a", ("http://b/api", "http://c"))
+
+
+@pytest.mark.parametrize(
+    ("usd", "blocks"),
+    [("0.01", 1), ("999.99", 1), ("1000", 3), ("9999.99", 3), ("10000", 6), ("1000000", 6)],
+)
+def test_the_confirmations_follow_the_amount_from_each_step_on(usd, blocks):
+    asked = read({"BTCPAY_CONFIRMATIONS": "1 3@1000 6@10000"}).confirmations
+    assert asked.for_usd(Decimal(usd)) == blocks
+
+
+def test_the_settings_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        read({}).bind = "0.0.0.0:80"

@@ -1,0 +1,376 @@
+"""`decide`: facts about an address in, what follows out. Every row is a sentence.
+
+Times are minutes after the invoice's creation; it asks 100,000 satoshis, ends at minute 60 and is
+judged at minute 30, or at 90 after a look at 90.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from btcpay.explorer import Block
+from btcpay.settlement import Invoice, Output, Rules, Verdict, decide, required_sats
+
+CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+TIP = 1000
+ASKED = 100_000
+DEADLINE = 60
+NEVER = None
+
+
+def at(minute: float) -> datetime:
+    return CREATED + timedelta(minutes=minute)
+
+
+def coin(
+    sats: int = ASKED,
+    tx: str = "aa",
+    height: int | None = None,
+    mined: float = 10,
+    seen: float = 5,
+    **facts: Any,
+) -> Output:
+    """An output; confirmed when it has a height."""
+    block = None if height is None else Block(height, f"block{height}", at(mined))
+    vout = facts.pop("vout", 0)
+    return Output(tx, vout, sats, first_seen_at=at(seen), block=block, **facts)
+
+
+def payment(sats: int = ASKED, tx: str = "aa", settles: bool = True, **facts: Any) -> Output:
+    """An output that is a payment already."""
+    return coin(sats, tx, **({"height": TIP} | facts), credited=True, settles=settles)
+
+
+def judge(
+    outputs: list[Output],
+    status: str = "open",
+    now: float = 30,
+    looked: float | None = 30,
+    deadline: float | None = DEADLINE,
+    confirmations: int = 1,
+    tolerance: str = "0",
+    amount: int = ASKED,
+    tip: int = TIP,
+) -> Verdict:
+    invoice = Invoice("inv", status, amount, CREATED, None if deadline is None else at(deadline))
+    if status == "paid":
+        invoice = replace(invoice, tx_hash="aa", paid_at=at(10))
+    looked_at = None if looked is None else at(looked)
+    rules = Rules(confirmations, Decimal(tolerance))
+    return decide(invoice, outputs, tip, looked_at, rules, at(now))
+
+
+def shown(verdict: Verdict) -> dict[str, Any]:
+    """The verdict in the words of the table."""
+    return {
+        "status": verdict.status,
+        "tx": verdict.tx_hash,
+        "paid": verdict.paid_at and (verdict.paid_at - CREATED).total_seconds() / 60,
+        "receipts": [(r.txid, r.amount_sats, r.settles) for r in verdict.receipts],
+        "received": verdict.received_sats,
+        "unconfirmed": verdict.unconfirmed_sats,
+        "missing": verdict.missing_sats,
+        "depth": verdict.confirmations,
+    }
+
+
+AFTER: dict[str, Any] = {"now": 90, "looked": 90}
+DOUBTED: dict[str, Any] = {"height": 999, "doubted": True}
+PAID = {"status": "paid", "tx": "aa", "missing": 0, "unconfirmed": 0}
+OPEN = {"status": "open", "tx": None, "paid": None}
+EXPIRED = {"status": "expired", "tx": None, "paid": None}
+
+
+def row(sentence: str, outputs: list[Output], expected: dict[str, Any], **given: Any) -> Any:
+    return pytest.param(outputs, given, expected, id=sentence)
+
+
+CASES = [
+    row("nothing came: open", [], OPEN | {"received": 0, "missing": ASKED, "receipts": []}),
+    row(
+        "the exact amount, confirmed, pays",
+        [coin(height=TIP)],
+        PAID | {"paid": 10, "receipts": [("aa", ASKED, True)], "received": ASKED, "depth": 1},
+    ),
+    row(
+        "the exact amount, unconfirmed, does not pay yet",
+        [coin()],
+        OPEN | {"receipts": [], "received": ASKED, "unconfirmed": ASKED, "missing": 0, "depth": 0},
+    ),
+    row(
+        "a part stays open and is a payment without invoice",
+        [coin(40_000, height=TIP)],
+        OPEN | {"receipts": [("aa", 40_000, False)], "received": 40_000, "missing": 60_000},
+    ),
+    row(
+        "a part and then the rest pay together, by the transaction that completed the sum",
+        [payment(40_000, settles=False, height=990), coin(60_000, "bb", TIP, mined=20)],
+        PAID
+        | {"tx": "bb", "paid": 20, "received": ASKED}
+        | {"receipts": [("aa", 40_000, True), ("bb", 60_000, True)]},
+    ),
+    row(
+        "a confirmed part and a waiting rest: open, nothing missing",
+        [coin(40_000, height=TIP), coin(60_000, "bb")],
+        OPEN | {"unconfirmed": 60_000, "missing": 0, "depth": 0},
+    ),
+    row(
+        "more than asked pays, and the payment shows what came",
+        [coin(100_001, height=TIP)],
+        PAID | {"receipts": [("aa", 100_001, True)], "received": 100_001},
+    ),
+    row(
+        "paid twice: the second is a payment without invoice",
+        [coin(height=999), coin(tx="bb", height=TIP)],
+        PAID | {"receipts": [("aa", ASKED, True), ("bb", ASKED, False)]},
+    ),
+    row(
+        "one satoshi short does not pay",
+        [coin(99_999, height=TIP)],
+        OPEN | {"missing": 1, "receipts": [("aa", 99_999, False)]},
+    ),
+    row("short by exactly the tolerance pays", [coin(99_000, height=TIP)], PAID, tolerance="1"),
+    row(
+        "one satoshi beyond the tolerance does not pay, and all that is short is missing",
+        [coin(98_999, height=TIP)],
+        OPEN | {"missing": 1_001},
+        tolerance="1",
+    ),
+    row("5 % short with 5 % tolerance pays", [coin(95_000, height=TIP)], PAID, tolerance="5"),
+    row(
+        "waiting money within the tolerance misses nothing",
+        [coin(99_000)],
+        OPEN | {"missing": 0, "unconfirmed": 99_000},
+        tolerance="1",
+    ),
+    row(
+        "two outputs of one transaction are one payment",
+        [coin(30_000, height=TIP), coin(70_000, height=TIP, vout=1)],
+        PAID | {"receipts": [("aa", ASKED, True)]},
+    ),
+    row(
+        "a transaction settles whole, also the output beyond the sum",
+        [coin(height=TIP), coin(5, height=TIP, vout=1)],
+        PAID | {"receipts": [("aa", 100_005, True)], "received": 100_005},
+    ),
+    row(
+        "two transactions in one block settle together, in one order whoever names them first",
+        [coin(60_000, "bb", TIP), coin(40_000, "aa", TIP)],
+        PAID | {"tx": "bb", "receipts": [("aa", 40_000, True), ("bb", 60_000, True)]},
+    ),
+    row(
+        "the chain's order decides, not the order of arrival",
+        [coin(60_000, "aa", 1000, seen=1), coin(40_000, "bb", 998), coin(1_000, "cc", 999)],
+        PAID
+        | {"tx": "aa"}
+        | {"receipts": [("bb", 40_000, True), ("cc", 1_000, True), ("aa", 60_000, True)]},
+    ),
+    row(
+        "waiting across the deadline, seen before it: stays open",
+        [coin(seen=59.9)],
+        OPEN | {"unconfirmed": ASKED, "missing": 0},
+        **AFTER,
+    ),
+    row(
+        "waiting across the deadline, but too little: expires",
+        [coin(99_999, seen=59.9)],
+        EXPIRED | {"missing": 1},
+        **AFTER,
+    ),
+    row(
+        "seen in time and confirmed after the deadline: paid",
+        [coin(seen=59.9, height=TIP, mined=80)],
+        PAID | {"paid": 80},
+        **AFTER,
+    ),
+    row(
+        "vanished after the deadline: expires",
+        [coin(vanished=True)],
+        EXPIRED | {"received": 0, "receipts": []},
+        **AFTER,
+    ),
+    row("vanished before the deadline: open, nothing came", [coin(vanished=True)], OPEN),
+    row(
+        "seen only after the deadline, in a block before it: paid",
+        [coin(seen=90, height=TIP, mined=59)],
+        PAID | {"paid": 59},
+        **AFTER,
+    ),
+    row(
+        "late: a payment without invoice, and the invoice expires",
+        [coin(seen=61, height=TIP, mined=62)],
+        EXPIRED | {"receipts": [("aa", ASKED, False)], "received": 0},
+        **AFTER,
+    ),
+    row("late and waiting: expires at once", [coin(seen=61)], EXPIRED | {"receipts": []}, **AFTER),
+    row(
+        "a part in time and the rest late: expires, both are payments without invoice",
+        [coin(40_000, height=999), coin(60_000, "bb", TIP, mined=70, seen=70)],
+        EXPIRED | {"receipts": [("aa", 40_000, False), ("bb", 60_000, False)], "received": 40_000},
+        **AFTER,
+    ),
+    row("first seen at the deadline exactly is late", [coin(seen=60)], EXPIRED, **AFTER),
+    row("first seen a moment before the deadline is in time", [coin(seen=59.999)], OPEN, **AFTER),
+    row(
+        "a block at the deadline exactly is late",
+        [coin(seen=70, height=TIP, mined=60)],
+        EXPIRED | {"receipts": [("aa", ASKED, False)]},
+        **AFTER,
+    ),
+    row(
+        "a block a moment before the deadline is in time",
+        [coin(seen=70, height=TIP, mined=59.999)],
+        PAID,
+        **AFTER,
+    ),
+    row("a look at the deadline exactly expires", [], EXPIRED, now=90, looked=60),
+    row("a look a moment before the deadline does not expire", [], OPEN, now=90, looked=59.999),
+    row("never looked at, long after the deadline: open", [], OPEN, now=90, looked=NEVER),
+    row("without a deadline nothing expires", [], OPEN, now=9e6, looked=9e6, deadline=None),
+    row(
+        "without a deadline nothing is late",
+        [coin(seen=9e5, height=TIP, mined=9e5)],
+        PAID | {"paid": 9e5},
+        now=9e6,
+        looked=9e6,
+        deadline=None,
+    ),
+    row(
+        "after a cancel money is a payment without invoice",
+        [coin(height=TIP)],
+        {"status": "canceled", "tx": None, "receipts": [("aa", ASKED, False)]},
+        status="canceled",
+    ),
+    row(
+        "after its expiry money is a payment without invoice, also when its block was in time",
+        [coin(seen=95, height=TIP, mined=59)],
+        EXPIRED | {"receipts": [("aa", ASKED, False)]},
+        status="expired",
+        now=95,
+        looked=95,
+    ),
+    row(
+        "beyond what is paid money is a payment without invoice",
+        [payment(), coin(tx="bb", height=TIP)],
+        PAID
+        | {"paid": 10, "received": ASKED}
+        | {"receipts": [("aa", ASKED, True), ("bb", ASKED, False)]},
+        status="paid",
+    ),
+    row(
+        "two deep where three are asked: open",
+        [coin(height=TIP - 1)],
+        OPEN | {"depth": 2, "unconfirmed": ASKED, "receipts": []},
+        confirmations=3,
+    ),
+    row("three deep where three are asked: paid", [coin(height=998)], PAID, confirmations=3),
+    row("five deep where six are asked: open", [coin(height=996)], OPEN, confirmations=6),
+    row(
+        "six deep where six are asked: paid",
+        [coin(height=995)],
+        PAID | {"depth": 6},
+        confirmations=6,
+    ),
+    row(
+        "one part deep and one too shallow: open, the deep one is a payment",
+        [coin(60_000, height=995), coin(40_000, "bb", 996)],
+        OPEN | {"receipts": [("aa", 60_000, False)], "unconfirmed": 40_000, "depth": 5},
+        confirmations=6,
+    ),
+    row(
+        "a tip one older than the block is depth zero",
+        [coin(height=TIP + 1)],
+        OPEN | {"depth": 0, "receipts": []},
+    ),
+    row(
+        "a tip far older than the block is still depth zero",
+        [coin(height=TIP + 500)],
+        OPEN | {"depth": 0, "receipts": [], "unconfirmed": ASKED},
+    ),
+    row(
+        "a coinbase 99 deep is immature",
+        [coin(height=902, coinbase=True)],
+        OPEN | {"depth": 99, "receipts": []},
+    ),
+    row("a coinbase 100 deep pays", [coin(height=901, coinbase=True)], PAID | {"depth": 100}),
+    row(
+        "a block before the creation pays at the creation",
+        [coin(height=TIP, mined=-10)],
+        PAID | {"paid": 0},
+    ),
+    row("a block ahead of the clock pays now", [coin(height=TIP, mined=45)], PAID | {"paid": 30}),
+    row(
+        "a coin that the merchant has swept still pays",
+        [coin(height=990, spent_height=995)],
+        PAID | {"receipts": [("aa", ASKED, True)]},
+    ),
+    row(
+        "a doubted output neither pays nor lets the invoice expire",
+        [coin(**DOUBTED)],
+        OPEN | {"receipts": [], "received": ASKED, "unconfirmed": ASKED},
+        **AFTER,
+    ),
+    row(
+        "settled by hand for less than asked: survives every look",
+        [payment(10)],
+        PAID | {"received": 10, "receipts": [("aa", 10, True)]},
+        status="paid",
+        **AFTER,
+    ),
+    row(
+        "settled by hand for money that came late: survives every look",
+        [payment(seen=70, mined=71)],
+        PAID | {"received": ASKED, "receipts": [("aa", ASKED, True)]},
+        status="paid",
+        **AFTER,
+    ),
+    row(
+        "a payment stays one when its block is above the tip of a lagging explorer",
+        [payment()],
+        PAID | {"receipts": [("aa", ASKED, True)], "depth": 0},
+        status="paid",
+        tip=TIP - 5,
+    ),
+    row("a single satoshi is asked and comes", [coin(1, height=TIP)], PAID, amount=1),
+]
+
+
+@pytest.mark.parametrize(("outputs", "given", "expected"), CASES)
+def test_decide(outputs: list[Output], given: dict[str, Any], expected: dict[str, Any]) -> None:
+    found = shown(judge(outputs, **given))
+    assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("amount", "percent", "needed"),
+    [
+        pytest.param(100, "0", 100, id="without tolerance all of it"),
+        pytest.param(100, "5", 95, id="5 % of 100"),
+        pytest.param(
+            99, "1", 99, id="0.99 satoshi forgiven is none: the merchant is never shorted"
+        ),
+        pytest.param(101, "1", 100, id="1.01 satoshi forgiven is one"),
+        pytest.param(1, "5", 1, id="a single satoshi is never forgiven"),
+        pytest.param(2_100_000_000_000_000, "0.5", 2_089_500_000_000_000, id="all there can be"),
+    ],
+)
+def test_the_least_sum_is_rounded_up_to_a_whole_satoshi(amount, percent, needed):
+    assert required_sats(amount, Decimal(percent)) == needed
+
+
+@pytest.mark.parametrize(
+    ("outputs", "given", "words"),
+    [
+        pytest.param([], {}, "open: nothing has been seen", id="nothing came"),
+        pytest.param([coin(1)], {}, "99999 satoshis are missing, 1 came", id="a part came"),
+        pytest.param([coin()], {"confirmations": 3}, "3 confirmation", id="all came, too shallow"),
+        pytest.param([coin(height=TIP)], {}, "100000 satoshis confirmed", id="paid"),
+        pytest.param([coin(7)], AFTER, "expired: 7 of 100000 satoshis", id="expired"),
+        pytest.param([], {"status": "canceled"}, "without invoice", id="canceled"),
+    ],
+)
+def test_the_reason_is_a_sentence_with_the_numbers(outputs, given, words):
+    assert words in judge(outputs, **given).reason

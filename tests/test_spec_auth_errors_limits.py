@@ -1,0 +1,405 @@
+"""Specification, sections 5 to 9: keys, errors, rolling windows, the version."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from builders import Clock, Shop
+from werkzeug.test import TestResponse
+
+from app import create_app
+from btcpay import settings
+
+CODES = {
+    "invalid_request",
+    "unauthorized",
+    "forbidden",
+    "not_found",
+    "conflict",
+    "payload_too_large",
+    "rate_limited",
+    "price_unavailable",
+    "server_error",
+}
+NOBODY = "sk_test_" + "0" * 43
+
+
+class Wall:
+    """Stands where the shop's clock stands: the windows read the wall clock themselves."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def __call__(self) -> float:
+        return self.clock.at.timestamp()
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """The windows' time stands still and moves with the clock."""
+    monkeypatch.setattr(time, "time", Wall(clock))
+
+
+def status_and_code(response: TestResponse) -> tuple[int, str]:
+    return response.status_code, response.json["error"]["code"]
+
+
+def window(response: TestResponse) -> tuple[int, int, int]:
+    """Limit, remaining, reset."""
+    names = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+    limit, remaining, reset = (int(response.headers[name]) for name in names)
+    return limit, remaining, reset
+
+
+def conflicting(shop: Shop) -> TestResponse:
+    shop.post("/payment-links", {}, headers={"Idempotency-Key": "k"})
+    return shop.post("/payment-links", {"title": "x"}, headers={"Idempotency-Key": "k"})
+
+
+def exhausted(shop: Shop) -> TestResponse:
+    for _ in range(30):
+        shop.post("/invoices", {})
+    return shop.post("/invoices", {})
+
+
+def refused_for_its_address(shop: Shop) -> TestResponse:
+    for _ in range(20):
+        shop.get("/balance", NOBODY)
+    return shop.get("/balance", NOBODY)
+
+
+def unpriced(shop: Shop) -> TestResponse:
+    deaf = shop.environ | {"BTCPAY_PRICE_SOURCES": "http://127.0.0.1:9/#/usd"}
+    app = create_app(settings.read(deaf), shop.clock)
+    return replace(shop, app=app).post("/invoices", {"amount_usd": 5})
+
+
+def keyless(shop: Shop) -> TestResponse:
+    shop.service.db.connection.execute_sql("ALTER TABLE api_key RENAME TO gone")
+    return shop.get("/balance")
+
+
+def broken(shop: Shop) -> TestResponse:
+    shop.service.db.connection.execute_sql("ALTER TABLE payment_link RENAME TO gone")
+    return shop.get("/payment-links")
+
+
+def oversized(shop: Shop) -> TestResponse:
+    return shop.post("/invoices", data=b" " * 65_537, content_type="application/json")
+
+
+ERRORS = [
+    pytest.param(lambda s: s.post("/invoices", {}), 400, "invalid_request", id="a bad body"),
+    pytest.param(lambda s: s.get("/invoices?limit=0"), 400, "invalid_request", id="a bad limit"),
+    pytest.param(lambda s: s.get("/balance", ""), 401, "unauthorized", id="no key"),
+    pytest.param(lambda s: s.get("/balance", NOBODY), 401, "unauthorized", id="an invalid key"),
+    pytest.param(lambda s: s.get("/nothing", ""), 401, "unauthorized", id="no key, no such path"),
+    pytest.param(
+        lambda s: s.post("/invoices", {"amount_usd": 5}, s.read_key),
+        403,
+        "forbidden",
+        id="a read-only key",
+    ),
+    pytest.param(
+        lambda s: s.get("/invoices/inv_" + "0" * 24), 404, "not_found", id="an unknown invoice"
+    ),
+    pytest.param(lambda s: s.get("/nothing"), 404, "not_found", id="an unknown path"),
+    pytest.param(lambda s: s.get(""), 404, "not_found", id="the bare root"),
+    pytest.param(lambda s: s.post("/balance"), 405, "invalid_request", id="a wrong method"),
+    pytest.param(conflicting, 409, "conflict", id="a reused Idempotency-Key"),
+    pytest.param(oversized, 413, "payload_too_large", id="too large a body"),
+    pytest.param(exhausted, 429, "rate_limited", id="an exhausted write bucket"),
+    pytest.param(refused_for_its_address, 429, "rate_limited", id="an exhausted address"),
+    pytest.param(broken, 500, "server_error", id="a broken database"),
+    pytest.param(keyless, 500, "server_error", id="keys that cannot be looked up"),
+    pytest.param(unpriced, 503, "price_unavailable", id="no price"),
+]
+SUCCESSES = [
+    pytest.param(lambda s: s.get("/balance"), id="a balance"),
+    pytest.param(lambda s: s.get("/invoices"), id="a list"),
+    pytest.param(lambda s: s.post("/invoices", {"amount_usd": 5}), id="a new invoice"),
+    pytest.param(lambda s: s.post("/payment-links"), id="a new link"),
+]
+Ask = Callable[[Shop], TestResponse]
+
+
+# 5
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_a_key_is_sent_as_a_bearer_credential(shop: Shop, scheme: str) -> None:
+    headers = {"Authorization": f"{scheme} {shop.read_key}"}
+    assert shop.get("/balance", "", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "credential",
+    [
+        pytest.param(lambda shop: {}, id="no header"),
+        pytest.param(lambda shop: {"Authorization": ""}, id="an empty header"),
+        pytest.param(lambda shop: {"Authorization": "Bearer"}, id="a scheme without a key"),
+        pytest.param(lambda shop: {"Authorization": "Bearer "}, id="a scheme and a blank"),
+        pytest.param(lambda shop: {"Authorization": f"Bearer {NOBODY}"}, id="an unknown key"),
+        pytest.param(lambda shop: {"Authorization": shop.read_key}, id="a key without a scheme"),
+        pytest.param(lambda shop: {"Authorization": f"Basic {shop.read_key}"}, id="another scheme"),
+        pytest.param(
+            lambda shop: {"Authorization": f"Bearer {shop.read_key[:-1]}"}, id="a key cut short"
+        ),
+        pytest.param(
+            lambda shop: {"Authorization": f"Bearer {shop.read_key.upper()}"}, id="in upper case"
+        ),
+        pytest.param(
+            lambda shop: {"Authorization": f"Bearer {shop.read_key}, Bearer {shop.read_key}"},
+            id="two keys",
+        ),
+        pytest.param(lambda shop: {"X-Api-Key": shop.read_key}, id="a key in another header"),
+    ],
+)
+def test_a_missing_or_invalid_key_is_unauthorized(shop: Shop, credential: Any) -> None:
+    for path in ("/balance", "/nothing"):
+        response = shop.get(path, "", headers=credential(shop))
+        assert status_and_code(response) == (401, "unauthorized")
+        assert response.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_key_in_the_query_string_is_no_credential(shop: Shop) -> None:
+    assert shop.get(f"/balance?api_key={shop.read_key}", "").status_code == 401
+
+
+# 6
+
+
+def test_payment_confirmation_is_observed_by_polling_alone(shop: Shop) -> None:
+    rules = [rule.rule for rule in shop.app.url_map.iter_rules()]
+    assert not [rule for rule in rules if "hook" in rule or "event" in rule]
+
+
+# 7
+
+
+@pytest.mark.parametrize(("ask", "status", "code"), ERRORS)
+def test_every_error_has_its_status_its_code_and_the_one_envelope(
+    shop: Shop, ask: Ask, status: int, code: str
+) -> None:
+    response = ask(shop)
+    assert status_and_code(response) == (status, code)
+    assert code in CODES
+    assert response.mimetype == "application/json"
+    assert set(response.json) == {"error"}
+    assert set(response.json["error"]) == {"code", "message"}
+    message = response.json["error"]["message"]
+    assert isinstance(message, str) and message
+
+
+def test_a_server_error_names_a_request_id_and_nothing_else(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = broken(shop).json["error"]["message"]
+    assert "payment_link" not in message and "Error" not in message
+    assert message.rpartition(" ")[2] in caplog.text
+
+
+def test_a_wrong_method_says_which_are_allowed(shop: Shop) -> None:
+    assert shop.post("/balance").headers["Allow"] == "GET, HEAD"
+    headers = {"Authorization": f"Bearer {shop.write_key}"}
+    response = shop.client.delete("/api/v1/invoices", headers=headers)
+    assert response.headers["Allow"] == "GET, HEAD, POST"
+
+
+# 8: headers
+
+
+@pytest.mark.parametrize("ask", [pytest.param(e.values[0], id=e.id) for e in ERRORS])
+def test_rate_limit_headers_are_on_every_error(shop: Shop, ask: Ask) -> None:
+    assert_window_is_plausible(ask(shop))
+
+
+@pytest.mark.parametrize("ask", SUCCESSES)
+def test_rate_limit_headers_are_on_every_success(shop: Shop, ask: Ask) -> None:
+    response = ask(shop)
+    assert response.status_code < 300
+    assert_window_is_plausible(response)
+
+
+def assert_window_is_plausible(response: TestResponse) -> None:
+    limit, remaining, reset = window(response)
+    assert limit in (120, 30, 20) and 0 <= remaining <= limit
+    assert time.time() - 1 < reset <= time.time() + 61
+    assert ("Retry-After" in response.headers) == (response.status_code == 429)
+
+
+def test_the_document_needs_no_key_and_carries_the_headers_too(shop: Shop) -> None:
+    response = shop.get("/openapi.json", "")
+    assert response.status_code == 200
+    assert window(response)[:2] == (20, 20)
+
+
+# 8: buckets
+
+READ, WRITE, FAILED = 120, 30, 20
+
+
+def read(shop: Shop, key: str | None = None) -> TestResponse:
+    return shop.get("/payment-links?limit=1", key)
+
+
+def write(shop: Shop, key: str | None = None) -> TestResponse:
+    return shop.post("/payment-links", {"amount_usd": -1}, key)
+
+
+def fail(shop: Shop, key: str | None = None, address: str = "127.0.0.1") -> TestResponse:
+    return shop.get("/balance", key or NOBODY, environ_overrides={"REMOTE_ADDR": address})
+
+
+BUCKETS = [
+    pytest.param(read, READ, 200, id="120 reads by key"),
+    pytest.param(write, WRITE, 400, id="30 writes by key"),
+    pytest.param(fail, FAILED, 401, id="20 failures by address"),
+]
+
+
+@pytest.mark.usefixtures("still")
+@pytest.mark.parametrize(("ask", "limit", "status"), BUCKETS)
+def test_a_bucket_holds_its_limit_and_refuses_the_next(
+    shop: Shop, clock: Clock, ask: Ask, limit: int, status: int
+) -> None:
+    reset = int(clock().timestamp()) + 60
+    for remaining in range(limit - 1, -1, -1):
+        response = ask(shop)
+        assert response.status_code == status
+        assert window(response) == (limit, remaining, reset)
+    for _ in range(3):
+        response = ask(shop)
+        assert status_and_code(response) == (429, "rate_limited")
+        assert window(response) == (limit, 0, reset)
+        assert response.headers["Retry-After"] == "60"
+
+
+@pytest.mark.usefixtures("still")
+@pytest.mark.parametrize(("ask", "limit", "status"), BUCKETS)
+def test_a_bucket_refuses_until_its_60_seconds_are_over(
+    shop: Shop, clock: Clock, ask: Ask, limit: int, status: int
+) -> None:
+    for _ in range(limit):
+        ask(shop)
+    clock.move(seconds=59)
+    response = ask(shop)
+    assert response.status_code == 429
+    assert response.headers["Retry-After"] == "1"
+    clock.move(seconds=1.001)
+    assert ask(shop).status_code == status
+
+
+@pytest.mark.usefixtures("still")
+@pytest.mark.parametrize(("ask", "limit", "status"), BUCKETS)
+def test_the_window_rolls(shop: Shop, clock: Clock, ask: Ask, limit: int, status: int) -> None:
+    """A fixed window would let the whole limit in again after the first 60 seconds."""
+    for _ in range(limit // 2):
+        ask(shop)
+    clock.move(seconds=40)
+    for _ in range(limit // 2):
+        ask(shop)
+    assert ask(shop).status_code == 429
+    clock.move(seconds=20.001)
+    statuses = [ask(shop).status_code for _ in range(limit // 2 + 1)]
+    assert statuses == [status] * (limit // 2) + [429]
+
+
+@pytest.mark.usefixtures("still")
+def test_retry_after_never_exceeds_the_window_between_two_full_seconds(
+    shop: Shop, clock: Clock
+) -> None:
+    clock.move(milliseconds=500)
+    assert exhausted(shop).headers["Retry-After"] == "60"
+
+
+def test_reads_and_writes_are_counted_apart(shop: Shop) -> None:
+    key = shop.issue("write")
+    for _ in range(WRITE):
+        write(shop, key)
+    assert write(shop, key).status_code == 429
+    assert window(read(shop, key))[:2] == (READ, READ - 1)
+
+
+def test_keys_are_counted_apart_also_of_one_merchant(shop: Shop) -> None:
+    for _ in range(WRITE):
+        write(shop)
+    assert write(shop).status_code == 429
+    assert window(write(shop, shop.issue("write")))[:2] == (WRITE, WRITE - 1)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda shop: shop.get("/nothing"), id="a 404"),
+        pytest.param(lambda shop: shop.get("/invoices?limit=0"), id="a 400"),
+        pytest.param(broken, id="a 500"),
+    ],
+)
+def test_a_get_counts_in_the_read_bucket_whatever_its_answer(shop: Shop, ask: Ask) -> None:
+    assert window(ask(shop))[:2] == (READ, READ - 1)
+    assert window(shop.get("/balance"))[:2] == (READ, READ - 2)
+
+
+def test_a_post_counts_in_the_write_bucket_whatever_its_answer(shop: Shop) -> None:
+    answers = [
+        shop.post("/invoices", {}),
+        shop.post("/nothing"),
+        shop.post("/balance"),
+        oversized(shop),
+        shop.post("/invoices", {"amount_usd": 5}),
+    ]
+    assert [answer.status_code for answer in answers] == [400, 404, 405, 413, 201]
+    assert [window(answer)[:2] for answer in answers] == [(WRITE, WRITE - n) for n in range(1, 6)]
+
+
+def test_a_forbidden_post_counts_in_the_write_bucket_of_the_read_key(shop: Shop) -> None:
+    assert window(write(shop, shop.read_key))[:2] == (WRITE, WRITE - 1)
+    assert window(write(shop, shop.read_key))[:2] == (WRITE, WRITE - 2)
+
+
+def test_a_refused_request_is_not_carried_out(shop: Shop) -> None:
+    for _ in range(WRITE):
+        write(shop)
+    assert shop.post("/payment-links", {}).status_code == 429
+    assert shop.get("/payment-links").json["data"] == []
+
+
+def test_failures_are_counted_by_address(shop: Shop) -> None:
+    for number in range(FAILED):
+        fail(shop, f"sk_test_{number}", "203.0.113.7")
+    assert fail(shop, address="203.0.113.7").status_code == 429
+    assert window(fail(shop, address="203.0.113.8"))[:2] == (FAILED, FAILED - 1)
+
+
+def test_a_valid_key_is_never_refused_for_the_failures_of_its_address(shop: Shop) -> None:
+    for _ in range(FAILED + 1):
+        fail(shop)
+    assert read(shop).status_code == 200
+    assert fail(shop).status_code == 429
+
+
+def test_a_missing_credential_is_no_failed_attempt(shop: Shop) -> None:
+    for _ in range(FAILED + 5):
+        response = shop.get("/balance", "")
+        assert response.status_code == 401
+        assert window(response)[:2] == (FAILED, FAILED)
+    assert window(fail(shop))[:2] == (FAILED, FAILED - 1)
+
+
+def test_a_missing_credential_is_unauthorized_even_from_an_exhausted_address(shop: Shop) -> None:
+    refused_for_its_address(shop)
+    assert shop.get("/balance", "").status_code == 401
+
+
+# 9
+
+
+def test_the_version_is_carried_in_the_path_and_the_description(shop: Shop) -> None:
+    assert shop.get("/openapi.json").json["info"]["version"] == "1.0.0"
+    headers = {"Authorization": f"Bearer {shop.read_key}"}
+    assert shop.client.get("/api/v1/balance", headers=headers).status_code == 200
+    assert shop.client.get("/balance", headers=headers).status_code == 404
+    assert shop.client.get("/api/v2/balance", headers=headers).status_code == 404

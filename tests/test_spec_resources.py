@@ -1,0 +1,407 @@
+"""Specification, sections 2 and 3: the fields of every resource, and how an invoice gets paid."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from builders import Shop, TickerServer, pay
+
+from btcpay.instants import iso
+
+TEXT, NUMBER, WHOLE, NULL = str, (int, float), int, type(None)
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+# The tables of section 2: field, and the types that it may have.
+INVOICE = {
+    "object": (TEXT,),
+    "id": (TEXT,),
+    "status": (TEXT,),
+    "asset": (TEXT,),
+    "amount_sats": (WHOLE,),
+    "amount_usd_quote": (*NUMBER, NULL),
+    "description": (TEXT, NULL),
+    "customer_email": (TEXT, NULL),
+    "deposit_address": (TEXT, NULL),
+    "tx_hash": (TEXT, NULL),
+    "payment_link_id": (TEXT, NULL),
+    "pay_url": (TEXT,),
+    "expires_at": (TEXT, NULL),
+    "paid_at": (TEXT, NULL),
+    "created_at": (TEXT,),
+}
+PAYMENT_LINK = {
+    "object": (TEXT,),
+    "id": (TEXT,),
+    "status": (TEXT,),
+    "title": (TEXT, NULL),
+    "description": (TEXT, NULL),
+    "amount_mode": (TEXT,),
+    "amount_usd": (*NUMBER, NULL),
+    "min_amount_usd": (*NUMBER, NULL),
+    "max_amount_usd": (*NUMBER, NULL),
+    "asset": (TEXT,),
+    "link_url": (TEXT,),
+    "created_at": (TEXT,),
+}
+PAYMENT = {
+    "object": (TEXT,),
+    "id": (TEXT,),
+    "invoice_id": (TEXT, NULL),
+    "asset": (TEXT,),
+    "amount_sats": (WHOLE,),
+    "amount_usd_at_receipt": (*NUMBER, NULL),
+    "tx_hash": (TEXT, NULL),
+    "created_at": (TEXT,),
+}
+BALANCE = {
+    "object": (TEXT,),
+    "asset": (TEXT,),
+    "confirmed_sats": (WHOLE,),
+    "total_sats": (WHOLE,),
+    "confirmed_usd": (*NUMBER, NULL),
+}
+EVERYTHING = {
+    "description": "Tea for two",
+    "customer_email": "ada@example.com",
+    "expires_in_hours": 2,
+}
+
+
+def assert_has_exactly(resource: dict[str, Any], table: dict[str, tuple[type, ...]]) -> None:
+    assert set(resource) == set(table)
+    for name, types in table.items():
+        assert type(resource[name]) in types, name
+        if name.endswith("_at") and resource[name] is not None:
+            assert MOMENT.fullmatch(resource[name]), name
+
+
+def paid(shop: Shop) -> dict[str, Any]:
+    invoice = shop.invoice(30)
+    pay(shop, invoice)
+    return shop.get(f"/invoices/{invoice['id']}").json
+
+
+def link_invoice(shop: Shop) -> dict[str, Any]:
+    link = shop.link(amount_usd=5)
+    assert shop.client.post(f"/link/{link['id']}").status_code == 303
+    return shop.get("/invoices").json["data"][0]
+
+
+# 2.1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda shop: shop.invoice(), id="new with nothing but an amount"),
+        pytest.param(lambda shop: shop.invoice(0.01, **EVERYTHING), id="new with everything"),
+        pytest.param(paid, id="paid"),
+        pytest.param(link_invoice, id="made through a payment link"),
+    ],
+)
+def test_an_invoice_has_exactly_the_documented_fields(shop: Shop, make: Any) -> None:
+    assert_has_exactly(make(shop), INVOICE)
+
+
+def test_an_invoices_object_is_always_invoice_and_its_asset_always_btc(shop: Shop) -> None:
+    for invoice in (shop.invoice(), paid(shop), link_invoice(shop)):
+        assert (invoice["object"], invoice["asset"]) == ("invoice", "BTC")
+
+
+def test_an_invoices_id_is_inv_and_alphanumeric_characters_and_unique(shop: Shop) -> None:
+    ids = [shop.invoice()["id"] for _ in range(5)]
+    assert all(re.fullmatch("inv_[0-9A-Za-z]+", id) for id in ids)
+    assert len(set(ids)) == 5
+
+
+def test_a_new_invoice_is_open_and_not_paid(shop: Shop) -> None:
+    invoice = shop.invoice()
+    assert invoice["status"] == "open"
+    assert invoice["tx_hash"] is None and invoice["paid_at"] is None
+
+
+@pytest.mark.parametrize(
+    ("amount_usd", "amount_sats"),
+    [
+        pytest.param(60000, 100_000_000, id="the price of a bitcoin is a bitcoin"),
+        pytest.param(0.0006, 1, id="exactly one satoshi"),
+        pytest.param(0.00060001, 2, id="a little more than one satoshi is rounded up"),
+        pytest.param(25, 41_667, id="41,666.67 satoshis are rounded up"),
+        pytest.param(1_000_000, 1_666_666_667, id="the largest amount"),
+    ],
+)
+def test_an_invoices_amount_due_is_the_usd_amount_at_the_live_rate(
+    shop: Shop, amount_usd: float, amount_sats: int
+) -> None:
+    assert shop.invoice(amount_usd)["amount_sats"] == amount_sats
+
+
+@pytest.mark.parametrize("text", ["25", "25.10", "0.01", "1000000", "0.1000000000000000055511151"])
+def test_an_invoices_usd_quote_is_the_amount_as_it_was_sent(shop: Shop, text: str) -> None:
+    response = shop.post(
+        "/invoices", data=f'{{"amount_usd":{text}}}', content_type="application/json"
+    )
+    assert f'"amount_usd_quote":{text},' in response.text
+
+
+def test_an_invoices_memo_and_email_are_the_merchants_or_null(shop: Shop) -> None:
+    assert shop.invoice()["description"] is None
+    assert shop.invoice()["customer_email"] is None
+    full = shop.invoice(**EVERYTHING)
+    assert full["description"] == "Tea for two"
+    assert full["customer_email"] == "ada@example.com"
+
+
+def test_every_invoice_has_a_deposit_address_of_its_own(shop: Shop) -> None:
+    addresses = {shop.invoice()["deposit_address"] for _ in range(5)}
+    assert len(addresses) == 5
+    assert all(re.fullmatch("bcrt1q[0-9a-z]{38}", address) for address in addresses)
+
+
+def test_an_invoices_tx_hash_and_paid_at_are_set_once_it_is_paid(shop: Shop) -> None:
+    invoice = shop.invoice()
+    shop.clock.move(minutes=30)
+    mined_at = shop.clock() - timedelta(minutes=10)
+    tx_hash = pay(shop, invoice, mined_at=mined_at)
+    shown = shop.get(f"/invoices/{invoice['id']}").json
+    assert (shown["status"], shown["tx_hash"]) == ("paid", tx_hash)
+    assert shown["paid_at"] == iso(mined_at)
+
+
+def test_an_invoices_payment_link_id_names_the_link_that_generated_it(shop: Shop) -> None:
+    assert shop.invoice()["payment_link_id"] is None
+    made = link_invoice(shop)
+    assert made["payment_link_id"] == shop.get("/payment-links").json["data"][0]["id"]
+
+
+def test_an_invoices_pay_url_is_its_hosted_checkout_page(shop: Shop) -> None:
+    invoice = shop.invoice()
+    root, path = re.fullmatch("(http://[^/]+)(/.*)", invoice["pay_url"]).groups()
+    assert root == shop.service.settings.base_url
+    page = shop.client.get(path)
+    assert page.status_code == 200 and page.mimetype == "text/html"
+    assert invoice["deposit_address"] in page.text
+
+
+@pytest.mark.parametrize(
+    ("hours", "life"),
+    [
+        pytest.param(1, timedelta(hours=1), id="an hour"),
+        pytest.param(0.5, timedelta(minutes=30), id="half an hour"),
+        pytest.param(8760, timedelta(days=365), id="the longest, a year"),
+        pytest.param(0.0000003, timedelta(milliseconds=1), id="about a millisecond"),
+    ],
+)
+def test_an_invoices_expires_at_is_so_many_hours_after_its_creation(
+    shop: Shop, hours: float, life: timedelta
+) -> None:
+    assert shop.invoice(expires_in_hours=hours)["expires_at"] == iso(shop.clock() + life)
+
+
+def test_an_invoice_without_expiry_has_a_null_expires_at(shop: Shop) -> None:
+    assert shop.invoice()["expires_at"] is None
+
+
+def test_timestamps_carry_milliseconds_and_a_trailing_z(shop: Shop) -> None:
+    shop.clock.move(milliseconds=7)
+    created_at = shop.invoice()["created_at"]
+    assert created_at == iso(shop.clock()) and created_at.endswith(".007Z")
+
+
+# 2.2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({}, id="with no field at all"),
+        pytest.param({"amount_mode": "fixed", "amount_usd": 9.5, "title": "Tea"}, id="fixed"),
+        pytest.param(
+            {"amount_mode": "flexible", "min_amount_usd": 1, "max_amount_usd": 2}, id="flexible"
+        ),
+    ],
+)
+def test_a_payment_link_has_exactly_the_documented_fields(
+    shop: Shop, fields: dict[str, Any]
+) -> None:
+    assert_has_exactly(shop.link(**fields), PAYMENT_LINK)
+
+
+def test_a_new_payment_link_is_active_and_of_asset_btc(shop: Shop) -> None:
+    link = shop.link()
+    assert (link["object"], link["status"], link["asset"]) == ("payment_link", "active", "BTC")
+    assert re.fullmatch("lnk_[0-9A-Za-z]+", link["id"])
+    assert link["created_at"] == iso(shop.clock())
+
+
+def test_a_payment_links_title_and_description_are_the_merchants_or_null(shop: Shop) -> None:
+    assert shop.link()["title"] is None and shop.link()["description"] is None
+    link = shop.link(title="Tea", description="Green")
+    assert (link["title"], link["description"]) == ("Tea", "Green")
+
+
+def test_a_fixed_link_has_amount_usd_and_null_bounds(shop: Shop) -> None:
+    link = shop.link(amount_mode="fixed", amount_usd=9.5)
+    assert (link["amount_mode"], link["amount_usd"]) == ("fixed", 9.5)
+    assert link["min_amount_usd"] is None and link["max_amount_usd"] is None
+
+
+def test_a_flexible_link_has_bounds_and_a_null_amount_usd(shop: Shop) -> None:
+    link = shop.link(amount_mode="flexible", min_amount_usd=1.25, max_amount_usd=200)
+    assert (link["amount_mode"], link["amount_usd"]) == ("flexible", None)
+    assert (link["min_amount_usd"], link["max_amount_usd"]) == (1.25, 200)
+
+
+def test_a_payment_links_link_url_is_its_public_checkout_page(shop: Shop) -> None:
+    link = shop.link(title="Tea for two")
+    path = link["link_url"].removeprefix(shop.service.settings.base_url)
+    page = shop.client.get(path)
+    assert page.status_code == 200 and "Tea for two" in page.text
+
+
+def test_every_payment_through_a_link_generates_its_own_invoice_and_address(shop: Shop) -> None:
+    link = shop.link(amount_usd=5)
+    for _ in range(3):
+        shop.client.post(f"/link/{link['id']}")
+    made = shop.get("/invoices").json["data"]
+    assert len({invoice["id"] for invoice in made}) == 3
+    assert len({invoice["deposit_address"] for invoice in made}) == 3
+    assert {invoice["payment_link_id"] for invoice in made} == {link["id"]}
+
+
+# 2.3
+
+
+def test_a_payment_has_exactly_the_documented_fields(shop: Shop) -> None:
+    paid(shop)
+    pay(shop, shop.invoice(), 1000)
+    settling_and_partial = shop.get("/payments").json["data"]
+    assert len(settling_and_partial) == 2
+    for payment in settling_and_partial:
+        assert_has_exactly(payment, PAYMENT)
+        assert (payment["object"], payment["asset"]) == ("payment", "BTC")
+        assert re.fullmatch("pay_[0-9A-Za-z]+", payment["id"])
+
+
+def test_a_payment_shows_what_came_its_worth_and_its_transaction(shop: Shop) -> None:
+    invoice = shop.invoice(30)
+    tx_hash = pay(shop, invoice, 60_000)
+    (payment,) = shop.get("/payments").json["data"]
+    assert payment["amount_sats"] == 60_000
+    assert payment["amount_usd_at_receipt"] == 36
+    assert payment["tx_hash"] == tx_hash and re.fullmatch("[0-9a-f]{64}", tx_hash)
+    assert payment["invoice_id"] == invoice["id"]
+
+
+def test_a_payment_that_settled_no_invoice_has_a_null_invoice_id(shop: Shop) -> None:
+    pay(shop, shop.invoice(30), 1)
+    assert shop.get("/payments").json["data"][0]["invoice_id"] is None
+
+
+def test_a_payment_recorded_long_after_its_block_has_no_usd_value(shop: Shop) -> None:
+    invoice = shop.invoice(30)
+    shop.clock.move(hours=5)
+    pay(shop, invoice, mined_at=shop.clock() - timedelta(hours=2))
+    assert shop.get("/payments").json["data"][0]["amount_usd_at_receipt"] is None
+
+
+def test_a_payments_created_at_is_when_it_confirmed(shop: Shop) -> None:
+    invoice = shop.invoice()
+    mined_at = shop.clock() + timedelta(minutes=5)
+    shop.clock.move(minutes=20)
+    pay(shop, invoice, mined_at=mined_at)
+    assert shop.get("/payments").json["data"][0]["created_at"] == iso(mined_at)
+
+
+# 2.4
+
+
+def test_a_balance_has_exactly_the_documented_fields(shop: Shop) -> None:
+    assert_has_exactly(shop.get("/balance").json, BALANCE)
+
+
+def test_a_new_merchants_balance_is_zero(shop: Shop) -> None:
+    assert shop.get("/balance").json == {
+        "object": "balance",
+        "asset": "BTC",
+        "confirmed_sats": 0,
+        "total_sats": 0,
+        "confirmed_usd": 0,
+    }
+
+
+def test_the_total_adds_unconfirmed_incoming_credits_to_the_confirmed_balance(shop: Shop) -> None:
+    pay(shop, shop.invoice(30))
+    pay(shop, shop.invoice(30), 7_000, confirmed=False)
+    balance = shop.get("/balance").json
+    assert (balance["confirmed_sats"], balance["total_sats"]) == (50_000, 57_000)
+    assert balance["confirmed_usd"] == 30
+
+
+def test_the_confirmed_usd_value_is_null_when_the_live_price_is_unavailable(
+    shop: Shop, ticker: TickerServer
+) -> None:
+    ticker.status = 500
+    balance = shop.get("/balance").json
+    assert balance["confirmed_usd"] is None
+    assert balance["confirmed_sats"] == 0
+
+
+# 2.5
+
+
+@pytest.mark.parametrize("path", ["/invoices", "/payment-links", "/payments"])
+def test_every_list_endpoint_returns_the_envelope_and_nothing_else(shop: Shop, path: str) -> None:
+    assert shop.get(path).json == {"object": "list", "data": []}
+
+
+@pytest.mark.parametrize(
+    ("path", "table"),
+    [("/invoices", INVOICE), ("/payment-links", PAYMENT_LINK), ("/payments", PAYMENT)],
+)
+def test_a_list_holds_whole_resources(
+    shop: Shop, path: str, table: dict[str, tuple[type, ...]]
+) -> None:
+    paid(shop)
+    shop.link(amount_usd=1)
+    (item,) = shop.get(path).json["data"]
+    assert_has_exactly(item, table)
+
+
+# 3.1
+
+
+def test_an_open_invoice_becomes_paid_when_a_matching_payment_confirms(shop: Shop) -> None:
+    invoice = shop.invoice()
+    tx_hash = pay(shop, invoice)
+    shown = shop.get(f"/invoices/{invoice['id']}").json
+    assert shown == invoice | {
+        "status": "paid",
+        "tx_hash": tx_hash,
+        "paid_at": iso(shop.clock()),
+    }
+    listed = shop.get(f"/payments?invoice_id={invoice['id']}").json["data"]
+    assert [payment["tx_hash"] for payment in listed] == [tx_hash]
+
+
+@pytest.mark.parametrize(
+    ("less_sats", "confirmed", "status"),
+    [
+        pytest.param(0, True, "paid", id="the exact amount pays"),
+        pytest.param(1, True, "open", id="one satoshi less does not"),
+        pytest.param(0, False, "open", id="unconfirmed money does not"),
+    ],
+)
+def test_only_a_matching_confirmed_payment_pays(
+    shop: Shop, less_sats: int, confirmed: bool, status: str
+) -> None:
+    invoice = shop.invoice()
+    pay(shop, invoice, invoice["amount_sats"] - less_sats, confirmed=confirmed)
+    assert shop.get(f"/invoices/{invoice['id']}").json["status"] == status
+
+
+def test_no_rate_no_invoice_is_created(shop: Shop, ticker: TickerServer) -> None:
+    ticker.status = 500
+    assert shop.post("/invoices", {"amount_usd": 5}).status_code == 503
+    assert shop.get("/invoices").json["data"] == []

@@ -1,0 +1,397 @@
+"""The schema refuses what must never be, migrations run once, an address is handed out once."""
+
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from peewee import IntegrityError, Model
+
+from btcpay.errors import DatabaseNotReady
+from storage import merchants, meta, models, schema
+from storage.database import Database, open_database
+
+PROJECT = Path(__file__).resolve().parent.parent
+REFUSED = (IntegrityError, sqlite3.IntegrityError)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/new/btcpay.db"
+
+
+@pytest.fixture
+def db(url: str) -> Iterator[Database]:
+    schema.migrate(url, "regtest")
+    opened = open_database(url)
+    yield opened
+    opened.close()
+
+
+# One row for each table that everything else allows; a test names what differs.
+ROWS: dict[str, dict[str, Any]] = {
+    "merchant": {
+        "id": 1,
+        "name": "shop",
+        "script_type": "p2wpkh",
+        "xpub": "x",
+        "account_key": "k",
+        "created_at": 0,
+    },
+    "api_key": {
+        "id": "key_1",
+        "merchant_id": 1,
+        "name": "",
+        "scope": "read",
+        "secret_sha256": "s",
+        "last_four": "four",
+        "created_at": 0,
+    },
+    "payment_link": {
+        "id": "lnk_1",
+        "merchant_id": 1,
+        "status": "active",
+        "amount_mode": "fixed",
+        "amount_usd": "5",
+        "created_at": 0,
+    },
+    "invoice": {
+        "id": "inv_1",
+        "merchant_id": 1,
+        "status": "open",
+        "amount_sats": 1_000,
+        "amount_usd_quote": "1",
+        "price_usd": "60000",
+        "deposit_address": "addr1",
+        "address_index": 0,
+        "created_at": 0,
+    },
+    "payment": {
+        "id": "pay_1",
+        "merchant_id": 1,
+        "address_invoice_id": "inv_1",
+        "amount_sats": 1_000,
+        "tx_hash": "aa",
+        "created_at": 0,
+    },
+    "output": {
+        "txid": "aa",
+        "vout": 0,
+        "invoice_id": "inv_1",
+        "merchant_id": 1,
+        "amount_sats": 1_000,
+        "coinbase": 0,
+        "first_seen_at": 0,
+    },
+    "event": {"invoice_id": "inv_1", "happened_at": 0, "kind": "seen", "detail": "{}"},
+    "idempotency_key": {
+        "merchant_id": 1,
+        "operation": "create-invoice",
+        "idempotency_key": "k",
+        "body_sha256": "b",
+        "owner": "o",
+        "locked_at": 0,
+        "created_at": 0,
+    },
+}
+BLOCK = {"block_height": 1, "block_hash": "00", "block_time_at": 0}
+PAID = {"status": "paid", "paid_at": 1, "tx_hash": "aa", "finished_at": 1}
+SECOND = {"id": "inv_2", "deposit_address": "addr2", "address_index": 1}
+FLEXIBLE = {"amount_mode": "flexible", "amount_usd": None}
+
+
+def insert(db: Database, table: str, **changes: Any) -> None:
+    row = ROWS[table] | changes
+    names, places = ", ".join(row), ", ".join("?" * len(row))
+    db.connection.execute_sql(
+        f"INSERT INTO {table} ({names}) VALUES ({places})",  # noqa: S608 - names from above
+        list(row.values()),
+    )
+
+
+@pytest.fixture
+def full(db: Database) -> Database:
+    """One row in every table."""
+    for table in ROWS:
+        insert(db, table)
+    return db
+
+
+@pytest.mark.parametrize(
+    ("table", "changes"),
+    [
+        pytest.param(
+            "merchant", {"id": 2, "name": "b", "account_key": "l"}, id="a second merchant"
+        ),
+        pytest.param("invoice", SECOND, id="a second invoice"),
+        pytest.param("invoice", SECOND | {"amount_sats": 1}, id="an invoice of one satoshi"),
+        pytest.param(
+            "invoice", SECOND | {"amount_sats": 21 * 10**14}, id="an invoice of all there can be"
+        ),
+        pytest.param("invoice", SECOND | PAID, id="a paid invoice"),
+        pytest.param("invoice", SECOND | PAID | {"settled_reason": "x"}, id="one settled by hand"),
+        pytest.param(
+            "invoice", SECOND | {"status": "expired", "finished_at": 1}, id="an expired invoice"
+        ),
+        pytest.param("payment_link", FLEXIBLE | {"id": "lnk_2"}, id="a flexible link"),
+        pytest.param("payment", {"id": "pay_2", "tx_hash": "bb"}, id="a second payment"),
+        pytest.param(
+            "payment",
+            {"id": "pay_2", "tx_hash": "bb", "invoice_id": "inv_1"},
+            id="a payment that settles the invoice of its address",
+        ),
+        pytest.param("output", {"vout": 1}, id="another output of the transaction"),
+        pytest.param("output", BLOCK | {"vout": 1, "payment_id": "pay_1"}, id="a credited output"),
+        pytest.param("output", {"vout": 1, "vanished_at": 1}, id="a vanished output"),
+    ],
+)
+def test_what_may_be_is_stored(full, table, changes):
+    insert(full, table, **changes)
+
+
+@pytest.mark.parametrize(
+    ("table", "changes"),
+    [
+        pytest.param("merchant", {"id": 2, "account_key": "l"}, id="a name twice"),
+        pytest.param("merchant", {"id": 2, "name": "b"}, id="a wallet of two merchants"),
+        pytest.param(
+            "merchant",
+            {"id": 2, "name": "b", "account_key": "l", "script_type": "p2tr"},
+            id="a script that is not served",
+        ),
+        pytest.param(
+            "merchant",
+            {"id": 2, "name": "b", "account_key": "l", "next_index": -1},
+            id="a counter below zero",
+        ),
+        pytest.param(
+            "merchant",
+            {"id": 2, "name": "b", "account_key": "l", "next_index": 2**31 + 1},
+            id="a counter beyond the last index",
+        ),
+        pytest.param("api_key", {"id": "key_2"}, id="a secret twice"),
+        pytest.param(
+            "api_key", {"id": "key_2", "secret_sha256": "t", "scope": "all"}, id="a scope"
+        ),
+        pytest.param(
+            "api_key",
+            {"id": "key_2", "secret_sha256": "t", "merchant_id": 9},
+            id="a key of no merchant",
+        ),
+        pytest.param("payment_link", {}, id="a link's id twice"),
+        pytest.param("payment_link", {"id": "lnk_2", "amount_usd": None}, id="fixed without price"),
+        pytest.param(
+            "payment_link", {"id": "lnk_2", "amount_mode": "flexible"}, id="flexible with a price"
+        ),
+        pytest.param(
+            "payment_link", {"id": "lnk_2", "max_amount_usd": "9"}, id="fixed with bounds"
+        ),
+        pytest.param(
+            "payment_link", {"id": "lnk_2", "status": "gone"}, id="an unknown link status"
+        ),
+        pytest.param("invoice", SECOND | {"id": "inv_1"}, id="an invoice's id twice"),
+        pytest.param("invoice", SECOND | {"deposit_address": "addr1"}, id="an address twice"),
+        pytest.param("invoice", SECOND | {"address_index": 0}, id="an index twice"),
+        pytest.param("invoice", SECOND | {"amount_sats": 0}, id="an invoice of nothing"),
+        pytest.param("invoice", SECOND | {"amount_sats": 21 * 10**14 + 1}, id="more than exists"),
+        pytest.param("invoice", SECOND | {"status": "lost"}, id="an unknown invoice status"),
+        pytest.param("invoice", SECOND | {"finished_at": 1}, id="open and finished"),
+        pytest.param("invoice", SECOND | PAID | {"finished_at": None}, id="paid, not finished"),
+        pytest.param("invoice", SECOND | PAID | {"paid_at": None}, id="paid at no time"),
+        pytest.param("invoice", SECOND | PAID | {"tx_hash": None}, id="paid by no transaction"),
+        pytest.param("invoice", SECOND | {"tx_hash": "aa"}, id="open with a transaction"),
+        pytest.param("invoice", SECOND | {"paid_at": 1}, id="open with a time of payment"),
+        pytest.param("invoice", SECOND | {"settled_reason": "x"}, id="open and settled by hand"),
+        pytest.param("invoice", SECOND | {"merchant_id": 9}, id="an invoice of no merchant"),
+        pytest.param("invoice", SECOND | {"payment_link_id": "lnk_9"}, id="an invoice of no link"),
+        pytest.param(
+            "invoice", SECOND | {"deposit_address": None}, id="an invoice with no address"
+        ),
+        pytest.param("payment", {"id": "pay_2"}, id="two payments of one transaction and invoice"),
+        pytest.param("payment", {"tx_hash": "bb"}, id="a payment's id twice"),
+        pytest.param(
+            "payment", {"id": "pay_2", "tx_hash": "bb", "amount_sats": 0}, id="a payment of nothing"
+        ),
+        pytest.param(
+            "payment",
+            {"id": "pay_2", "tx_hash": "bb", "invoice_id": "inv_9"},
+            id="a payment that settles another invoice than its address's",
+        ),
+        pytest.param(
+            "payment",
+            {"id": "pay_2", "tx_hash": "bb", "address_invoice_id": "inv_9"},
+            id="a payment to nobody's address",
+        ),
+        pytest.param("output", {}, id="an output twice"),
+        pytest.param("output", {"vout": -1}, id="an output before the first"),
+        pytest.param("output", {"vout": 1, "amount_sats": 0}, id="an output of nothing"),
+        pytest.param("output", {"vout": 1, "coinbase": 2}, id="neither coinbase nor not"),
+        pytest.param("output", {"vout": 1, "block_height": 1}, id="a height without a block"),
+        pytest.param("output", BLOCK | {"vout": 1, "block_time_at": None}, id="a block of no time"),
+        pytest.param("output", BLOCK | {"vout": 1, "vanished_at": 1}, id="vanished and in a block"),
+        pytest.param(
+            "output",
+            {"vout": 1, "vanished_at": 1, "payment_id": "pay_1"},
+            id="vanished and a payment",
+        ),
+        pytest.param("output", {"vout": 1, "payment_id": "pay_9"}, id="credited to no payment"),
+        pytest.param("event", {"invoice_id": "inv_9"}, id="an event of no invoice"),
+        pytest.param("idempotency_key", {}, id="an idempotency key twice"),
+    ],
+)
+def test_what_must_never_be_is_refused_by_the_schema(full, table, changes):
+    with pytest.raises(REFUSED):
+        insert(full, table, **changes)
+
+
+MODELS = [
+    value
+    for value in vars(models).values()
+    if isinstance(value, type) and issubclass(value, Model) and value is not Model
+]
+
+
+@pytest.mark.parametrize("model", [pytest.param(m, id=m._meta.table_name) for m in MODELS])
+def test_the_models_have_the_columns_of_the_tables(db, model):
+    columns = [column.name for column in db.connection.get_columns(model._meta.table_name)]
+    assert list(model._meta.columns) == columns
+
+
+def test_every_table_has_a_model(db):
+    tables = set(db.connection.get_tables()) - {"schema_migration", "sqlite_sequence"}
+    assert tables == {model._meta.table_name for model in MODELS}
+
+
+def test_sqlite_keeps_what_it_has_answered(db):
+    pragmas = ("journal_mode", "synchronous", "foreign_keys")
+    found = [db.connection.execute_sql(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
+    assert found == ["wal", 2, 1]
+
+
+def test_migrating_again_does_nothing(url):
+    assert schema.migrate(url, "regtest") == [schema.VERSION]
+    assert schema.migrate(url, "regtest") == []
+
+
+def test_the_file_is_its_owners_alone(url):
+    schema.migrate(url, "regtest")
+    path = Path(url.removeprefix("sqlite:///"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_of_several_that_migrate_at_once_one_does_it(url):
+    barrier, done = threading.Barrier(4), []
+
+    def migrate() -> None:
+        barrier.wait()
+        done.append(schema.migrate(url, "regtest"))
+
+    threads = [threading.Thread(target=migrate) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(done) == [[], [], [], [schema.VERSION]]
+
+
+def test_a_new_file_is_made_without_asking(url):
+    db = schema.open_ready(url, "regtest")
+    assert (schema.version(db), meta.get(db, "network")) == (schema.VERSION, "regtest")
+    db.close()
+
+
+def set_version(url: str, version: str | None) -> None:
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+    if version is None:
+        connection.execute("DELETE FROM schema_migration")
+    else:
+        connection.execute("UPDATE schema_migration SET name = ?", (version,))
+    connection.commit()
+    connection.close()
+
+
+VERSIONS = [
+    pytest.param("0000_before", "run `btcpay migrate`", id="an older one"),
+    pytest.param(None, "run `btcpay migrate`", id="one of no version"),
+    pytest.param("9999_later", "install the newer program", id="a newer one"),
+]
+
+
+@pytest.mark.parametrize(("version", "help"), VERSIONS)
+def test_a_database_of_another_version_is_refused_naming_what_helps(url, version, help):
+    schema.migrate(url, "regtest")
+    set_version(url, version)
+    with pytest.raises(DatabaseNotReady, match=help):
+        schema.open_ready(url, "regtest")
+
+
+@pytest.mark.parametrize("command", ["check", "serve"])
+@pytest.mark.parametrize(("version", "help"), VERSIONS)
+def test_serve_and_check_end_with_status_1_naming_what_helps(url, version, help, command):
+    schema.migrate(url, "regtest")
+    set_version(url, version)
+    process = subprocess.run(
+        [sys.executable, "-m", "btcpay", command],
+        env={"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url, "BTCPAY_BIND": "127.0.0.1:0"},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (process.returncode, process.stdout) == (1, "")
+    assert help in process.stderr and "Traceback" not in process.stderr
+
+
+def test_migrating_does_not_touch_a_newer_database(url):
+    schema.migrate(url, "regtest")
+    set_version(url, "9999_later")
+    with pytest.raises(DatabaseNotReady, match="install the newer program"):
+        schema.migrate(url, "regtest")
+
+
+@pytest.mark.parametrize("open_it", [schema.migrate, schema.open_ready])
+def test_a_database_of_another_network_is_refused(url, open_it):
+    schema.migrate(url, "mainnet")
+    with pytest.raises(DatabaseNotReady, match="belongs to mainnet, BTCPAY_NETWORK says regtest"):
+        open_it(url, "regtest")
+
+
+def test_an_index_is_taken_once_by_each_of_eight_threads(full, url):
+    taken: list[int] = []
+
+    def take() -> None:
+        own = open_database(url)
+        for _ in range(25):
+            with own.write():
+                taken.append(own.only(merchants.TAKE_INDEX, id=1)["next_index"])
+        own.close()
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == list(range(1, 201))
+
+
+def test_an_index_of_a_transaction_that_failed_is_given_out_again(full):
+    with pytest.raises(RuntimeError), full.write():
+        full.only(merchants.TAKE_INDEX, id=1)
+        raise RuntimeError
+    assert full.only(merchants.TAKE_INDEX, id=1)["next_index"] == 1
+
+
+def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(db, url):
+    with (
+        schema.only_one(db, url, "check") as first,
+        schema.only_one(db, url, "check") as second,
+        schema.only_one(db, url, "backup") as other,
+    ):
+        assert (first, second, other) == (True, False, True)
+    with schema.only_one(db, url, "check") as again:
+        assert again

@@ -1,0 +1,58 @@
+"""How many statements the hot paths run: counted by SQLite itself."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from builders import Shop
+
+
+@contextmanager
+def statements(shop: Shop) -> Iterator[list[str]]:
+    """What this thread's connection runs meanwhile."""
+    connection = shop.service.db.connection.connection()
+    found: list[str] = []
+    connection.set_trace_callback(found.append)
+    yield found
+    connection.set_trace_callback(None)
+
+
+@pytest.mark.parametrize(
+    ("path", "limit"),
+    [
+        pytest.param("/invoices/{id}", 2, id="get-invoice: the key and the invoice"),
+        pytest.param("/balance", 2, id="get-balance: the key and the sum"),
+        pytest.param("/invoices", 2, id="list-invoices: the key and the list"),
+        pytest.param("/payments", 2, id="list-payments: the key and the list"),
+        pytest.param("/payment-links", 2, id="list-payment-links: the key and the list"),
+    ],
+)
+def test_a_read_runs_at_most_two_statements(shop, path, limit):
+    path = path.format(id=shop.invoice()["id"])
+    for _ in range(2):  # the first time, and when everything is warm
+        with statements(shop) as run:
+            assert shop.get(path).status_code == 200
+        assert 1 <= len(run) <= limit, run
+
+
+def test_a_read_writes_nothing_before_it_answers(shop):
+    path = f"/invoices/{shop.invoice()['id']}"
+    with statements(shop) as run:
+        shop.get(path)
+    assert all(statement.startswith("SELECT") for statement in run), run
+
+
+def test_creating_an_invoice_is_one_transaction(shop):
+    with statements(shop) as run:
+        assert shop.post("/invoices", {"amount_usd": 25}).status_code == 201
+    words = [statement.split()[0] for statement in run]
+    assert words.count("BEGIN") == words.count("COMMIT") == 1
+    assert words.count("INSERT") == words.count("UPDATE") == 1
+
+
+def test_polling_the_checkout_page_runs_a_handful_of_reads(shop):
+    invoice = shop.invoice()
+    path = f"/pay/{invoice['id']}/status"
+    with statements(shop) as run:
+        assert shop.client.get(path).status_code == 200
+    assert len(run) <= 4 and all(statement.startswith("SELECT") for statement in run), run
