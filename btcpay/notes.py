@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from datetime import datetime
 
 from peewee import PeeweeException, Query
@@ -12,6 +13,7 @@ from storage.database import Database
 log = logging.getLogger(__name__)
 
 EVERY_MS = 60_000  # one note a minute for each subject: a page polls every two seconds
+GATHER_S = 1
 REMEMBERED = 10_000  # subjects; beyond it the memory starts anew
 
 
@@ -47,6 +49,9 @@ class Notes:
         while True:
             with self._wake:
                 self._wake.wait_for(lambda: bool(self._pending))
+            # One commit for the notes of a second: each commit waits for the disk.
+            time.sleep(GATHER_S)
+            with self._wake:
                 pending, self._pending = self._pending, {}
             self._write(pending)
 

@@ -46,7 +46,7 @@ def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
         settings=settings,
         db=db,
         prices=new_prices(settings),
-        limiter=Limiter(settings.rate_limit_store),
+        limiter=Limiter(settings.rate_limit_store, lambda: now().timestamp()),
         notes=Notes(db),
         resources=Resources(settings.base_url),
         now=now,

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -57,6 +57,10 @@ class Database:
         self.connection = connection
         self._statements: dict[int, Statement] = {}
         self._lock = threading.Lock()
+        # SQLite has one writer, and who finds it busy sleeps and tries again: threads queue here.
+        self._turn: AbstractContextManager[Any] = (
+            threading.RLock() if isinstance(connection, SqliteDatabase) else nullcontext()
+        )
 
     def rows(self, query: Query, **values: Any) -> list[Row]:
         """All rows of a query (or of its RETURNING), each a dict by column name."""
@@ -86,7 +90,7 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[None]:
         """One transaction that holds the write lock from its start (BEGIN IMMEDIATE)."""
-        with self.connection.atomic():
+        with self._turn, self.connection.atomic():
             yield
 
     def close(self) -> None:

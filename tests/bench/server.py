@@ -1,0 +1,132 @@
+"""Servers in processes of their own: started, asked for a first answer, weighed, stopped."""
+
+import os
+import re
+import runpy
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+START_S = 30
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+class Server:
+    """A Python module that serves on `port`; `environ` is added to this process's environment."""
+
+    def __init__(
+        self, port: int, module: Sequence[str], folder: Path, environ: dict[str, str]
+    ) -> None:
+        self.port = port
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._started_s = time.perf_counter()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *module],
+            cwd=folder,
+            env=os.environ | environ,
+            stdout=subprocess.DEVNULL,
+            stderr=self._log,
+        )
+
+    def ask(self, line: str, key: str = "", body: str | None = None) -> bytes:
+        """The whole answer to one request on a connection of its own."""
+        head = f"{line} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {key}\r\n"
+        head += "Connection: close\r\nContent-Type: application/json\r\n"
+        request = f"{head}Content-Length: {len(body or '')}\r\n\r\n{body or ''}"
+        with socket.create_connection(("127.0.0.1", self.port), START_S) as connection:
+            connection.sendall(request.encode())
+            with connection.makefile("rb") as answer:
+                return answer.read()
+
+    def first_answer_s(self, line: str, key: str = "") -> float:
+        """Seconds from the start to the first answer, which must be a 200. Raises RuntimeError."""
+        while time.perf_counter() - self._started_s < START_S and self._process.poll() is None:
+            try:
+                answer = self.ask(line, key)
+            except ConnectionError:
+                time.sleep(0.002)
+                continue
+            if not answer.startswith((b"HTTP/1.1 200 ", b"HTTP/1.0 200 ")):
+                raise RuntimeError(f"unexpected answer: {answer[:600]!r}")
+            return time.perf_counter() - self._started_s
+        raise RuntimeError(f"no answer from {self._process.args}: {self.last_words()}")
+
+    def last_words(self) -> str:
+        """The end of what it wrote to standard error."""
+        self._log.seek(0)
+        return self._log.read()[-4000:]
+
+    def memory_mib(self) -> float:
+        """The worker's proportional set size: pages shared with the master count half."""
+        pid = self._process.pid
+        (worker,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        rollup = Path(f"/proc/{worker}/smaps_rollup").read_text()
+        return int(re.search(r"^Pss: +(\d+) kB", rollup, re.MULTILINE)[1]) / 1024
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._process.terminate()
+        self._process.wait(START_S)
+        self._log.close()
+
+
+class Servers:
+    """Makes the servers of one bench; they end with `stack`."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._stack = stack
+        # The service's worker class, threads and so on, without importing any of the service.
+        settings = runpy.run_path(str(ROOT / "gunicorn.conf.py"))
+        lines = [
+            f"{name} = {value!r}\n"
+            for name, value in settings.items()
+            if isinstance(value, (str, int)) and name != "bind" and not name.startswith("_")
+        ]
+        self._conf = folder / "gunicorn.conf.py"
+        self._conf.write_text("".join(lines))
+        (folder / "price.json").write_text('{"usd": "60000.00"}')
+        port = free_port()
+        ticker = Server(port, ["http.server", "--bind", "127.0.0.1", str(port)], folder, {})
+        self.kept(ticker)
+        self._price_source = f"http://127.0.0.1:{port}/price.json#/usd"
+
+    def bare(self, answer_bytes: int) -> Server:
+        """The bare route, answering so many bytes."""
+        port = free_port()
+        module = ["gunicorn", "-c", str(self._conf), "-b", f"127.0.0.1:{port}", "bare:app"]
+        return Server(port, module, Path(__file__).parent, {"BARE_BYTES": str(answer_bytes)})
+
+    def service(self, database_url: str) -> Server:
+        """The service with its own configuration, as the README starts it."""
+        port = free_port()
+        environ = {
+            "BTCPAY_DATABASE_URL": database_url,
+            "BTCPAY_PRICE_SOURCES": self._price_source,
+            "BTCPAY_BASE_URL": f"http://127.0.0.1:{port}",
+        }
+        return Server(port, ["gunicorn", "wsgi:app"], ROOT, environ)
+
+    def kept(self, server: Server) -> Server:
+        """The server once it listens, until the bench ends."""
+        self._stack.enter_context(server)
+        deadline_s = time.perf_counter() + START_S
+        while time.perf_counter() < deadline_s:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", server.port)) == 0:
+                    return server
+            time.sleep(0.01)
+        raise RuntimeError(f"nothing listens on port {server.port}")
