@@ -101,7 +101,7 @@ class Call:
 
 def answer(value: Any) -> Response:
     """200 with a JSON value."""
-    return Response(orjson.dumps(value), 200, mimetype=JSON)
+    return Response(orjson.dumps(value), 200, content_type=JSON)
 
 
 def read_body() -> bytes:
@@ -215,8 +215,8 @@ def add_headers(service: Service, response: Response) -> Response:
     if window is None and _is_api():  # a fault came before any window was known
         window = service.limiter.look(limits.FAILED_AUTH, _visitor())
     if window:
-        headers = response.headers
-        headers["X-RateLimit-Limit"] = str(window.limit)
-        headers["X-RateLimit-Remaining"] = str(window.remaining)
-        headers["X-RateLimit-Reset"] = str(window.reset_s)
+        add = response.headers.add  # no view sets them, so nothing has to be replaced
+        add("X-RateLimit-Limit", str(window.limit))
+        add("X-RateLimit-Remaining", str(window.remaining))
+        add("X-RateLimit-Reset", str(window.reset_s))
     return response

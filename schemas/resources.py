@@ -1,5 +1,6 @@
 """What clients get: the resources of the specification's section 2, field by field."""
 
+import operator
 from typing import Any
 
 from marshmallow import Schema, fields, validate
@@ -24,17 +25,17 @@ class Resource(Schema):
     def __init__(self, base_url: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.base_url = base_url
-        self._names = tuple(self.dump_fields)
-        self._constants = {
-            name: field.constant
-            for name, field in self.dump_fields.items()
-            if isinstance(field, fields.Constant)
-        }
-        self._made = tuple(
+        shown = self.dump_fields.items()
+        self._blank = {name: getattr(field, "constant", None) for name, field in shown}
+        self._columns = [
+            name for name, field in shown if not isinstance(field, (fields.Constant, HostedUrl))
+        ]
+        self._values_of = operator.itemgetter(*self._columns)
+        self._made = [
             (name, field._serialize)
-            for name, field in self.dump_fields.items()
+            for name, field in shown
             if isinstance(field, (Number, Timestamp, HostedUrl))
-        )
+        ]
 
     def dump(self, obj: Any, *, many: bool | None = None) -> Any:
         """What marshmallow's own `dump` returns for a row, or for a list of them."""
@@ -42,7 +43,8 @@ class Resource(Schema):
         return [self._shown(row) for row in obj] if many else self._shown(obj)
 
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        shown = {name: row.get(name) for name in self._names} | self._constants
+        shown = self._blank.copy()
+        shown.update(zip(self._columns, self._values_of(row), strict=True))
         for name, serialize in self._made:
             shown[name] = serialize(shown[name], name, row)
         return shown
