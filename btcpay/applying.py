@@ -1,7 +1,8 @@
 """Writes what follows from a look at an address: all of it in one transaction, or nothing."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -10,10 +11,11 @@ from btcpay.explorer import SeenOutput
 from btcpay.identifiers import new_id
 from btcpay.instants import to_ms
 from btcpay.money import usd_for_sats
+from btcpay.proof import Proven
 from btcpay.settings import Settings
 from btcpay.settlement import Output, Receipt, Verdict, decide, merge
 from btcpay.standing import invoice_of, known_outputs, rules_for
-from storage import events, invoices, payments
+from storage import balances, events, invoices, payments
 from storage.database import Database, Row
 
 # A receipt found later than this has a price of another hour; none is better than a wrong one.
@@ -21,13 +23,27 @@ RECEIPT_PRICE_AGE = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
+class Proof:
+    """What was proven of a transaction, and the document that proves it again."""
+
+    proven: Proven
+    document: str
+
+
+@dataclass(frozen=True)
 class Look:
-    """A complete answer about one address, and when the question was put."""
+    """A complete answer about one address, and when the question was put.
+
+    `proofs` by txid: a confirmed output without one is doubted, and never becomes a payment.
+    `unproven`: a proof was wanted and could not be had.
+    """
 
     asked_at: datetime
     tip_height: int
     outputs: list[SeenOutput]
     price_usd: Decimal | None
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
+    unproven: bool = False
 
 
 def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime) -> Verdict | None:
@@ -41,25 +57,76 @@ def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime)
             return None
         current = db.only(invoices.WHOLE, id=row["id"])
         known = known_outputs(db, row["id"])
-        outputs = merge(known, look.outputs, look.asked_at)
+        outputs = note_proofs(merge(known, look.outputs, look.asked_at), look.proofs)
         verdict = decide(
             invoice_of(current),
-            outputs,
+            doubt_unproven(outputs, look.proofs),
             look.tip_height,
-            look.asked_at,
+            None if _some_vanished(known, outputs) else look.asked_at,
             rules_for(settings, current),
             now,
         )
-        _write_outputs(db, current, known, outputs, now)
-        written = {output.txid: output.settles for output in known if output.credited}
-        for receipt in verdict.receipts:
-            if receipt.txid not in written:
-                _add_payment(db, current, receipt, look, now)
-            elif receipt.settles and not written[receipt.txid]:
-                db.run(payments.SETTLE, invoice_id=current["id"], tx_hash=receipt.txid)
+        with balances.kept(db, current["id"], current["merchant_id"]):
+            _write_outputs(db, current, known, outputs, now)
+            _write_payments(db, current, known, verdict, look, now)
         if verdict.status != current["status"]:
             _finish(db, current, verdict, now)
         return verdict
+
+
+def _write_payments(
+    db: Database, row: Row, known: list[Output], verdict: Verdict, look: Look, now: datetime
+) -> None:
+    written = {output.txid: output.settles for output in known if output.credited}
+    for receipt in verdict.receipts:
+        if receipt.txid not in written:
+            _add_payment(db, row, receipt, look, now)
+        elif receipt.settles and not written[receipt.txid]:
+            db.run(payments.SETTLE, invoice_id=row["id"], tx_hash=receipt.txid)
+
+
+def note_proofs(outputs: list[Output], proofs: Mapping[str, Proof]) -> list[Output]:
+    """The outputs, with those marked that this look has proven."""
+    return [
+        replace(output, proven=True) if _is_proven(output, outputs, proofs) else output
+        for output in outputs
+    ]
+
+
+def doubt_unproven(outputs: list[Output], proofs: Mapping[str, Proof]) -> list[Output]:
+    """The outputs, with those doubted whose block, time or amount no proof bears out."""
+    return [
+        output
+        if output.credited or not output.block or _is_proven(output, outputs, proofs)
+        else replace(output, doubted=True)
+        for output in outputs
+    ]
+
+
+def _is_proven(output: Output, outputs: list[Output], proofs: Mapping[str, Proof]) -> bool:
+    proof = proofs.get(output.txid)
+    return proof is not None and bears_out(proof.proven, output, outputs)
+
+
+def bears_out(proven: Proven, output: Output, outputs: Sequence[Output]) -> bool:
+    """Whether block and time hold, and the transaction pays us exactly the outputs that we know."""
+    known = {o.vout: o.amount_sats for o in outputs if o.txid == output.txid and not o.vanished}
+    paid = {vout: sats for vout, sats in proven.amounts_sats.items() if sats}
+    return output.block is not None and (
+        known == paid
+        and proven.height == output.block.height
+        and proven.block_hash == output.block.hash
+        and proven.mined_at == output.block.mined_at
+    )
+
+
+def _some_vanished(known: list[Output], outputs: list[Output]) -> bool:
+    """Whether this look misses money that waited: then it does not expire the invoice as well.
+
+    An explorer may be behind, or change its list between two pages; the next look decides.
+    """
+    waiting = {(output.txid, output.vout) for output in known if not output.vanished}
+    return any(output.vanished and (output.txid, output.vout) in waiting for output in outputs)
 
 
 def _write_outputs(
@@ -74,11 +141,15 @@ def _write_outputs(
         values = {
             "txid": output.txid,
             "vout": output.vout,
+            "invoice_id": row["id"],
+            "amount_sats": output.amount_sats,
+            "coinbase": int(output.coinbase),
             "vanished_at": to_ms(now) if output.vanished else None,
             "block_height": block.height if block else None,
             "block_hash": block.hash if block else None,
             "block_time_at": to_ms(block.mined_at) if block else None,
             "spent_height": output.spent_height,
+            "proven": int(output.proven),
         }
         if old:
             db.run(payments.UPDATE_OUTPUT, **values)
@@ -86,10 +157,7 @@ def _write_outputs(
             db.run(
                 payments.ADD_OUTPUT,
                 **values,
-                invoice_id=row["id"],
                 merchant_id=row["merchant_id"],
-                amount_sats=output.amount_sats,
-                coinbase=int(output.coinbase),
                 first_seen_at=to_ms(output.first_seen_at),
             )
         _note_output(db, row["id"], old, output, now)
@@ -125,6 +193,8 @@ def _add_payment(db: Database, row: Row, receipt: Receipt, look: Look, now: date
         tx_hash=receipt.txid,
         created_at=to_ms(receipt.received_at),
     )
+    document = look.proofs[receipt.txid].document
+    db.run(payments.ADD_PROOF, payment_id=payment_id, document=document)
     credited = {"payment_id": payment_id, "txid": receipt.txid, "invoice_id": row["id"]}
     db.run(payments.CREDIT_OUTPUTS, **credited)
     detail = {"id": payment_id, "txid": receipt.txid, "amount_sats": receipt.amount_sats}
@@ -132,7 +202,7 @@ def _add_payment(db: Database, row: Row, receipt: Receipt, look: Look, now: date
 
 
 def _usd_text(receipt: Receipt, look: Look, now: datetime) -> str | None:
-    if look.price_usd is None or now - receipt.received_at > RECEIPT_PRICE_AGE:
+    if look.price_usd is None or now - receipt.mined_at > RECEIPT_PRICE_AGE:
         return None
     return str(usd_for_sats(receipt.amount_sats, look.price_usd))
 

@@ -8,14 +8,15 @@ from urllib.parse import parse_qs
 
 import orjson
 from flask import Blueprint, Response, redirect, render_template, request
+from limits import RateLimitItem
 
 from btcpay import bip21, minting
 from btcpay.api import read_body
 from btcpay.envelope import error_response
 from btcpay.errors import ApiError, NotFound, PriceUnavailable
 from btcpay.identifiers import is_id
-from btcpay.instants import iso, iso_ms
-from btcpay.limits import link_invoices
+from btcpay.instants import iso, iso_ms, to_ms
+from btcpay.limits import Window, link_invoices
 from btcpay.money import btc_text, usd_text
 from btcpay.service import Service
 from btcpay.standing import rules_for, standing
@@ -59,11 +60,13 @@ def pages(service: Service) -> Blueprint:
 def show_invoice(service: Service, id: str) -> Response:
     """The checkout page; `status.js` keeps it up to date, a refresh does the same."""
     row = _invoice(service, id)
-    verdict = standing(service.db, service.settings, row, service.now())
+    now = service.now()
+    verdict = standing(service.db, service.settings, row, now)
+    overdue = row["expires_at"] is not None and to_ms(now) >= row["expires_at"]
     uri = bip21.payment_uri(
         row["deposit_address"], verdict.missing_sats or row["amount_sats"], row["description"]
     )
-    payable = row["status"] == "open" and verdict.missing_sats > 0
+    payable = row["status"] == "open" and verdict.missing_sats > 0 and not overdue
     return _page(
         "invoice.html",
         status=row["status"],
@@ -76,6 +79,7 @@ def show_invoice(service: Service, id: str) -> Response:
         uri=uri if payable else None,
         # Without the message: a long one would not fit, and phones read small codes better.
         qr=bip21.qr_svg(uri.partition("&")[0]) if payable else None,
+        overdue=overdue,
         dust=row["amount_sats"] < DUST_SATS,
         expires_at=row["expires_at"] and iso_ms(row["expires_at"]),
         checked_at=row["checked_at"] and iso_ms(row["checked_at"]),
@@ -112,15 +116,17 @@ def pay_link(service: Service, id: str) -> Response:
     link = _link(service, id)
     try:
         amount_usd = _chosen_amount(link, _form_field("amount_usd"))
+        _refuse_full(service.limiter.look(*_visitor_window(service)))
         price_usd = service.prices.current()
-        _count_visitor(service)
+        _refuse_full(service.limiter.hit(*_visitor_window(service)))
         order = {
             "amount_usd": amount_usd,
             "description": link["description"] or link["title"],
         }
         life = timedelta(minutes=service.settings.link_invoice_expiry_min)
         with service.db.write():
-            _count_open(service, link)
+            link = _link(service, id)
+            _refuse_inactive(service, link)
             row = minting.mint(service, link["merchant_id"], order, price_usd, life, link["id"])
     except LinkRefused as refused:
         return _link_page(link, str(refused), refused.status)
@@ -149,15 +155,21 @@ def _chosen_amount(link: Row, text: str) -> Decimal:
     return amount_usd
 
 
-def _count_visitor(service: Service) -> None:
+def _visitor_window(service: Service) -> tuple[RateLimitItem, str]:
     """So that nobody runs a merchant's wallet past its gap limit alone."""
     item = link_invoices(service.settings.link_invoices_per_visitor)
-    if not service.limiter.hit(item, request.remote_addr or "unknown").allowed:
+    return item, request.remote_addr or "unknown"
+
+
+def _refuse_full(window: Window) -> None:
+    if not window.allowed:
         raise LinkRefused(429, "Too many invoices from your address. Try again in an hour.")
 
 
-def _count_open(service: Service, link: Row) -> None:
-    """Nor together with others. Inside the transaction that mints, so that the count holds."""
+def _refuse_inactive(service: Service, link: Row) -> None:
+    """Nor together with others. Inside the transaction that mints, so that it still holds."""
+    if link["status"] != "active":
+        raise LinkRefused(410, "This payment link is no longer active.")
     row = service.db.row(invoices.OPEN_OF_LINK, payment_link_id=link["id"])
     if row is None or row["invoices"] >= service.settings.link_open_invoices:
         raise LinkRefused(429, "Too many unpaid invoices of this link. Try again later.")

@@ -7,6 +7,7 @@ import logging
 import sys
 
 import click
+from peewee import PeeweeException
 
 from btcpay import __version__
 from btcpay.commands import (
@@ -41,5 +42,11 @@ def main() -> None:
     try:
         cli()
     except CommandError as error:
+        click.echo(f"btcpay: {error}", err=True)
+        sys.exit(1)
+    except PeeweeException as error:
+        click.echo(f"btcpay: the database cannot be used: {error}", err=True)
+        sys.exit(1)
+    except OSError as error:
         click.echo(f"btcpay: {error}", err=True)
         sys.exit(1)

@@ -58,6 +58,8 @@ def from_http(error: HTTPException) -> ApiError:
         )
     if error.code == 413:
         return PayloadTooLarge("the body is too large")
+    if (error.code or 500) >= 500:
+        return unforeseen(getattr(error, "original_exception", None) or error)
     return InvalidRequest(error.description or "the request is malformed")
 
 

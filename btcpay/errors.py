@@ -16,6 +16,7 @@ BtcpayError
  |  + StaleError            what was read has changed meanwhile; nothing was written
  |  + DatabaseNotReady      the schema is older or newer than this program, or of another network
  + SettingsError            mistakes in the environment, all of them; exit status 2
+ + ProofFailed              evidence of a payment that does not prove it
  + ExplorerError            a question that no explorer answered; never means "nothing there"
 """
 
@@ -116,6 +117,10 @@ class SettingsError(BtcpayError):
     def __init__(self, mistakes: list[str]) -> None:
         super().__init__("\n".join(mistakes))
         self.mistakes = mistakes
+
+
+class ProofFailed(BtcpayError):
+    """The evidence does not prove the payment; the message names what does not hold."""
 
 
 class ExplorerError(BtcpayError):

@@ -5,7 +5,6 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -35,32 +34,40 @@ def _shut(sock: socket.socket) -> None:
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-@contextlib.contextmanager
-def _shut_after(sock: socket.socket, timeout_s: float | None) -> Iterator[None]:
-    """Ends the connection when the block takes longer.
+class _Timer(threading.local):
+    """The timer of the answer that this thread is waiting for."""
 
-    A socket's own time-out starts anew with each byte, so that a server that drips the head of
-    its answer could hold a run for ever.
-    """
-    timer = threading.Timer(timeout_s or CONNECT_TIMEOUT_S, _shut, [sock])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    running: threading.Timer | None = None
+
+    def start(self, sock: socket.socket, timeout_s: float | None) -> None:
+        """Shuts the socket down when the answer is not whole in time.
+
+        A socket's own time-out starts anew with each byte, so that a server that drips its answer
+        could hold a run for ever.
+        """
+        self.running = threading.Timer(timeout_s or CONNECT_TIMEOUT_S, _shut, [sock])
+        self.running.daemon = True
+        self.running.start()
+
+    def cancel(self) -> None:
+        """The answer is there, or given up."""
+        if self.running:
+            self.running.cancel()
+
+
+_timer = _Timer()
 
 
 class _PromptHTTP(HTTPConnection):
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]
-        with _shut_after(self.sock, self.timeout):
-            return super().getresponse()
+        _timer.start(self.sock, self.timeout)
+        return super().getresponse()
 
 
 class _PromptHTTPS(HTTPSConnection):
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]
-        with _shut_after(self.sock, self.timeout):
-            return super().getresponse()
+        _timer.start(self.sock, self.timeout)
+        return super().getresponse()
 
 
 class _HTTPPool(HTTPConnectionPool):
@@ -81,7 +88,7 @@ def new_session(connections: int = 1) -> requests.Session:
     """A session that keeps up to `connections` connections open to each host."""
     session = requests.Session()
     session.headers["User-Agent"] = USER_AGENT
-    session.max_redirects = 3
+    session.headers["Accept-Encoding"] = "identity"  # a compressed answer has no honest size
     adapter = _Adapter(pool_connections=8, pool_maxsize=connections)
     session.mount("http://", adapter)
     session.mount("https://", adapter)
@@ -99,11 +106,14 @@ def get(session: requests.Session, url: str, timeout_s: float, max_bytes: int) -
     size = 0
     try:
         timeouts = (min(CONNECT_TIMEOUT_S, timeout_s), timeout_s)
-        with session.get(url, timeout=timeouts, stream=True) as response:
+        # Redirects are not followed: a configured URL answers itself.
+        with session.get(url, timeout=timeouts, stream=True, allow_redirects=False) as response:
             if response.status_code != 200:
                 raise FetchError(f"answered HTTP {response.status_code}", response.status_code)
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                raise FetchError("answered compressed")
             # read1 returns what has come, so that size and time are looked at after every packet.
-            while piece := response.raw.read1(_PIECE_BYTES, decode_content=True):
+            while piece := response.raw.read1(_PIECE_BYTES, decode_content=False):
                 pieces.append(piece)
                 size += len(piece)
                 if size > max_bytes:
@@ -116,6 +126,8 @@ def get(session: requests.Session, url: str, timeout_s: float, max_bytes: int) -
         if time.monotonic() >= deadline_s:
             raise FetchError(f"took longer than {timeout_s} s") from error
         raise FetchError(f"could not be asked: {type(error).__name__}") from error
+    finally:
+        _timer.cancel()
     return b"".join(pieces)
 
 

@@ -48,6 +48,8 @@ def issue(
 def caller_of(db: Database, secret: str, now: datetime) -> Caller | None:
     """Who presents this secret; None for an unknown or revoked one."""
     row = db.row(keys.BY_SECRET, secret_sha256=sha256_of(secret))
-    if row is None or (row["revoked_at"] is not None and row["revoked_at"] <= to_ms(now)):
+    if row is None or row["revoked_at"] is not None:
+        return None
+    if row["expires_at"] is not None and row["expires_at"] <= to_ms(now):
         return None
     return Caller(row["id"], row["merchant_id"], row["scope"] == "write")

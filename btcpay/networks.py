@@ -21,6 +21,7 @@ class Network:
 
     `bech32_hrp`: human-readable part (BIP173); `p2pkh`, `p2sh`: base58check version bytes;
     `main_keys`: whether extended keys are xpub/ypub/zpub (BIP32, SLIP-132) or tpub/upub/vpub;
+    `max_target_bits`: the easiest target that a proof's headers may claim, in compact form;
     `explorers`: Esplora roots; `price_sources`: URL#/json/pointer.
     """
 
@@ -29,6 +30,7 @@ class Network:
     p2pkh: bytes
     p2sh: bytes
     main_keys: bool
+    max_target_bits: int
     explorers: tuple[str, ...]
     price_sources: tuple[str, ...] = PUBLIC_TICKERS
 
@@ -42,6 +44,9 @@ NETWORKS = {
             b"\x00",
             b"\x05",
             True,
+            # A quarter of the difficulty of November 2025 (1.52e14, bits 0x1701d936): a chain of
+            # less work is not the one that merchants mean, and costs a forger this much.
+            0x170764D8,
             ("https://blockstream.info/api", "https://mempool.space/api"),
         ),
         Network(
@@ -50,16 +55,34 @@ NETWORKS = {
             b"\x6f",
             b"\xc4",
             False,
+            0x1D00FFFF,  # these are Bitcoin Core's powLimit (kernel/chainparams.cpp)
             ("https://blockstream.info/testnet/api", "https://mempool.space/testnet/api"),
         ),
-        Network("testnet4", "tb", b"\x6f", b"\xc4", False, ("https://mempool.space/testnet4/api",)),
-        Network("signet", "tb", b"\x6f", b"\xc4", False, ("https://mempool.space/signet/api",)),
+        Network(
+            "testnet4",
+            "tb",
+            b"\x6f",
+            b"\xc4",
+            False,
+            0x1D00FFFF,
+            ("https://mempool.space/testnet4/api",),
+        ),
+        Network(
+            "signet",
+            "tb",
+            b"\x6f",
+            b"\xc4",
+            False,
+            0x1E0377AE,
+            ("https://mempool.space/signet/api",),
+        ),
         Network(
             "regtest",
             "bcrt",
             b"\x6f",
             b"\xc4",
             False,
+            0x207FFFFF,
             (SANDBOX_URL,),
             (f"{SANDBOX_URL}/price#/usd",),
         ),

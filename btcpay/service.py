@@ -13,6 +13,9 @@ from schemas.resources import Resources
 from storage.database import Database
 from storage.schema import open_ready
 
+# The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 
 @dataclass(frozen=True)
 class Service:
@@ -33,9 +36,12 @@ class Service:
 
 
 def new_prices(settings: Settings) -> Prices:
-    """The price as these settings say, on the monotonic clock."""
+    """The price as these settings say, on a clock that never steps and runs while we sleep."""
     return Prices(
-        settings.price_sources, settings.price_quorum, settings.price_max_age_s, time.monotonic
+        settings.price_sources,
+        settings.price_quorum,
+        settings.price_max_age_s,
+        lambda: time.clock_gettime(_STEADY),
     )
 
 

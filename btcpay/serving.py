@@ -1,10 +1,13 @@
 """Before gunicorn starts: wrong settings (status 2) or an old database (1) stop it."""
 
+import logging
 import socket
 import struct
 import sys
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
+
+from peewee import PeeweeException
 
 from btcpay.errors import DatabaseNotReady, SettingsError
 from btcpay.settings import Settings, read
@@ -33,8 +36,10 @@ def check_before_start(settings: Settings, processes: int) -> None:
         )
     try:
         open_ready(settings.database_url, settings.network.name).close()
-    except DatabaseNotReady as error:
+    except (DatabaseNotReady, OSError) as error:
         _exit(str(error), 1)
+    except PeeweeException as error:
+        _exit(f"the database cannot be used: {error}", 1)
 
 
 def limit_waiting(listeners: Iterable[socket.socket]) -> None:
@@ -45,6 +50,16 @@ def limit_waiting(listeners: Iterable[socket.socket]) -> None:
     for listener in listeners:
         timeout = struct.pack("ll", CLIENT_SILENCE_S, 0)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
+
+
+def withhold_headers(record: logging.LogRecord) -> bool:
+    """A log filter: what gunicorn says of a malformed request may quote a secret from its headers.
+
+    The line stays, without the quotation.
+    """
+    if "nvalid" in str(record.msg):
+        record.msg, record.args, record.exc_info = "a malformed request was refused", (), None
+    return True
 
 
 def _exit(message: str, status: int) -> NoReturn:

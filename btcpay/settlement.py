@@ -5,11 +5,12 @@ API, pages, command line and the cron run share `decide`; the rules are in docs/
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from btcpay.explorer import Block, SeenOutput
 
+BLOCK_TIME_SLACK = timedelta(hours=2)  # how far a block's time may be off, both ways
 COINBASE_MATURITY = 100  # Bitcoin Core, consensus/consensus.h: unspendable before
 
 
@@ -38,9 +39,9 @@ class Invoice:
 class Output:
     """An output to the invoice's address, as we know it.
 
-    `vanished`: left the mempool, no money any more. `doubted`: we knew it confirmed and the last
-    look did not show it: neither counted nor forgotten. `credited`: already a payment;
-    `settles`: one that carries the invoice's id.
+    `proven`: its block was proven to us. `vanished`: left the mempool, no money any more.
+    `doubted`: it was proven and the last look did not show it: neither counted nor forgotten.
+    `credited`: already a payment; `settles`: one that carries the invoice's id.
     """
 
     txid: str
@@ -50,6 +51,7 @@ class Output:
     coinbase: bool = False
     block: Block | None = None
     spent_height: int | None = None
+    proven: bool = False
     vanished: bool = False
     doubted: bool = False
     credited: bool = False
@@ -60,11 +62,13 @@ class Output:
 class Receipt:
     """A payment that should exist: one transaction's confirmed money to this address.
 
-    `settles`: whether it carries the invoice's id.
+    `mined_at` is its block's time, `received_at` that within the invoice's life; `settles`:
+    whether it carries the invoice's id.
     """
 
     txid: str
     amount_sats: int
+    mined_at: datetime
     received_at: datetime
     settles: bool
 
@@ -99,8 +103,9 @@ def merge(known: Sequence[Output], seen: Iterable[SeenOutput], now: datetime) ->
 
     1. What is seen for the first time was first seen `now`.
     2. A payment stands as it is: only positive evidence of a reorganisation undoes it.
-    3. What waited in the mempool and is not there any more has vanished.
-    4. What we saw confirmed and is not shown now is doubted: an empty answer undoes nothing.
+    3. What waited or was only said to be confirmed, and is not shown now, has vanished.
+    4. What was proven to be in a block and is not shown now is doubted: an empty answer undoes
+       nothing.
     """
     fresh = {(output.txid, output.vout): output for output in seen}
     merged = [_after_look(output, fresh.pop((output.txid, output.vout), None)) for output in known]
@@ -124,6 +129,9 @@ def _after_look(output: Output, seen: SeenOutput | None) -> Output:
     if seen:
         return replace(
             output,
+            amount_sats=seen.amount_sats,
+            coinbase=seen.coinbase,
+            proven=output.proven and output.block == seen.block,
             block=seen.block,
             spent_height=seen.spent_height,
             vanished=False,
@@ -131,9 +139,9 @@ def _after_look(output: Output, seen: SeenOutput | None) -> Output:
         )
     if output.credited:
         return output
-    if output.block:
+    if output.proven:
         return replace(output, doubted=True)
-    return replace(output, vanished=True)
+    return replace(output, block=None, vanished=True)
 
 
 def decide(
@@ -197,9 +205,14 @@ def _is_over(invoice: Invoice, looked_at: datetime | None) -> bool:
 
 
 def _counts(output: Output, invoice: Invoice) -> bool:
-    """For a paid invoice what settled it; for any other what came in time."""
+    """For a paid invoice what settled it; for any other what came in time.
+
+    Money from before the invoice is no answer to it: its address was used before.
+    """
     if invoice.status == "paid":
         return output.settles
+    if output.block and output.block.mined_at < invoice.created_at - BLOCK_TIME_SLACK:
+        return False
     if invoice.expires_at is None or output.first_seen_at < invoice.expires_at:
         return True
     return output.block is not None and output.block.mined_at < invoice.expires_at
@@ -231,6 +244,7 @@ def _receipts(
         Receipt(
             txid=txid,
             amount_sats=_sum(outputs),
+            mined_at=outputs[0].block.mined_at if outputs[0].block else now,
             received_at=_receipt_time(outputs[0], invoice, now),
             settles=txid in settling_txids,
         )

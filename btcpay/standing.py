@@ -1,6 +1,7 @@
 """An invoice's rows as values, and the verdict on them; for pages, command line and check."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -46,6 +47,7 @@ def output_of(row: Row) -> Output:
         coinbase=bool(row["coinbase"]),
         block=block,
         spent_height=row["spent_height"],
+        proven=bool(row["proven"]),
         vanished=row["vanished_at"] is not None,
         credited=row["payment_id"] is not None,
         settles=row["settled_invoice_id"] is not None,
@@ -64,10 +66,17 @@ def standing(
     now: datetime,
     outputs: Sequence[Output] | None = None,
 ) -> Verdict:
-    """The verdict on what is stored; no explorer is asked."""
+    """The verdict on what is stored, or on `outputs` as a look has just shown them.
+
+    What is stored as confirmed and is no payment was not deep enough, or not proven: it waits.
+    """
+    if outputs is None:
+        outputs = [
+            replace(output, doubted=not output.credited) for output in known_outputs(db, row["id"])
+        ]
     return decide(
         invoice_of(row),
-        known_outputs(db, row["id"]) if outputs is None else outputs,
+        outputs,
         meta.tip_height(db) or 0,
         from_ms_or_none(row["checked_at"]),
         rules_for(settings, row),

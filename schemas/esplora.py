@@ -58,3 +58,18 @@ class Transaction(_Answer):
     vin = fields.List(fields.Nested(Input), required=True)
     vout = fields.List(fields.Nested(TxOutput), required=True)
     status = fields.Nested(Status, required=True)
+
+    @validates_schema
+    def pays_what_can_exist(self, data: Mapping[str, Any], **_: Any) -> None:
+        """More than 21 million bitcoin at once are no transaction."""
+        if sum(output["value"] for output in data["vout"]) > MAX_MONEY_SATS:
+            raise ValidationError("pays more than can exist")
+
+
+class MerkleProof(_Answer):
+    """A transaction's siblings up to the Merkle root, and its position in the block."""
+
+    merkle = fields.List(
+        fields.String(validate=_HASH), required=True, validate=validate.Length(max=32)
+    )
+    pos = fields.Integer(required=True, strict=True, validate=_UINT32)

@@ -142,5 +142,5 @@ def open_database(url: str) -> Database:
 
 def create_file(path: Path) -> None:
     """Makes an empty SQLite file that only its owner can read, and its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

@@ -101,4 +101,15 @@ FINISH = Invoice.update(
     }
 ).where((Invoice.id == slot("id")) & (Invoice.status == slot("from_status")))
 
+# The one way back: a paid invoice whose payment a reorganisation has undone.
+REOPEN = Invoice.update(
+    {
+        Invoice.status: "open",
+        Invoice.tx_hash: None,
+        Invoice.paid_at: None,
+        Invoice.settled_reason: None,
+        Invoice.finished_at: None,
+    }
+).where((Invoice.id == slot("id")) & (Invoice.status == "paid"))
+
 ASKED = Invoice.update({Invoice.asked_at: slot("at")}).where(Invoice.id == slot("id"))

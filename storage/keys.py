@@ -1,12 +1,14 @@
 """API keys: found by the SHA-256 of the secret, never by the secret."""
 
+from peewee import fn
+
 from storage.database import slot, slots
 from storage.models import ApiKey, Merchant
 
 # What a request needs to know of its key, in one statement.
-BY_SECRET = ApiKey.select(ApiKey.id, ApiKey.merchant_id, ApiKey.scope, ApiKey.revoked_at).where(
-    ApiKey.secret_sha256 == slot("secret_sha256")
-)
+BY_SECRET = ApiKey.select(
+    ApiKey.id, ApiKey.merchant_id, ApiKey.scope, ApiKey.expires_at, ApiKey.revoked_at
+).where(ApiKey.secret_sha256 == slot("secret_sha256"))
 
 ADD = ApiKey.insert(
     slots(
@@ -29,7 +31,7 @@ ALL = (
         ApiKey.last_four,
         ApiKey.created_at,
         ApiKey.last_used_at,
-        ApiKey.revoked_at,
+        fn.COALESCE(ApiKey.revoked_at, ApiKey.expires_at).alias("revoked_at"),
     )
     .join(Merchant, on=(ApiKey.merchant_id == Merchant.id))
     .order_by(ApiKey.created_at, ApiKey.id)
@@ -37,9 +39,13 @@ ALL = (
 
 BY_ID = ApiKey.select().where(ApiKey.id == slot("id"))
 
-# A key ends once: an end that has come is kept, one that lies ahead may come sooner.
-END = ApiKey.update({ApiKey.revoked_at: slot("at")}).where(
-    (ApiKey.id == slot("id")) & (ApiKey.revoked_at.is_null() | (ApiKey.revoked_at > slot("at")))
+# A key is revoked once, and for ever.
+REVOKE = ApiKey.update({ApiKey.revoked_at: slot("at")}).where(
+    (ApiKey.id == slot("id")) & ApiKey.revoked_at.is_null()
+)
+# A rotated key ends by itself; it is rotated once.
+EXPIRE = ApiKey.update({ApiKey.expires_at: slot("at")}).where(
+    (ApiKey.id == slot("id")) & ApiKey.revoked_at.is_null() & ApiKey.expires_at.is_null()
 )
 
 USED = ApiKey.update({ApiKey.last_used_at: slot("at")}).where(ApiKey.id == slot("id"))

@@ -39,6 +39,7 @@ class ApiKey(Model):
     last_four = TextField()
     created_at = BigIntegerField()
     last_used_at = BigIntegerField(null=True)
+    expires_at = BigIntegerField(null=True)
     revoked_at = BigIntegerField(null=True)
 
     class Meta:
@@ -119,10 +120,26 @@ class Output(Model):
     block_hash = TextField(null=True)
     block_time_at = BigIntegerField(null=True)
     spent_height = BigIntegerField(null=True)
+    proven = BigIntegerField()
     payment_id = TextField(null=True)
 
     class Meta:
-        primary_key = CompositeKey("txid", "vout")
+        primary_key = CompositeKey("invoice_id", "txid", "vout")
+
+
+class Proof(Model):
+    """What convinced the service of a payment."""
+
+    payment_id = TextField(primary_key=True)
+    document = TextField()
+
+
+class Balance(Model):
+    """What a merchant has, as totals."""
+
+    merchant_id = BigIntegerField(primary_key=True)
+    confirmed_sats = BigIntegerField()
+    total_sats = BigIntegerField()
 
 
 class Event(Model):

@@ -1,9 +1,7 @@
-"""Outputs as they were seen, payments as they count, and the balance of both."""
-
-from peewee import Case, fn
+"""Outputs as they were seen, payments as they count, and what proves them."""
 
 from storage.database import slot, slots
-from storage.models import Output, Payment
+from storage.models import Output, Payment, Proof
 
 _NEWEST = (Payment.created_at.desc(), Payment.seq.desc())
 _OWN = Payment.merchant_id == slot("merchant_id")
@@ -59,11 +57,14 @@ OUTPUTS = (
 )
 
 _SEEN = (
+    Output.amount_sats,
+    Output.coinbase,
     Output.vanished_at,
     Output.block_height,
     Output.block_hash,
     Output.block_time_at,
     Output.spent_height,
+    Output.proven,
 )
 ADD_OUTPUT = Output.insert(
     slots(
@@ -71,29 +72,56 @@ ADD_OUTPUT = Output.insert(
         Output.vout,
         Output.invoice_id,
         Output.merchant_id,
-        Output.amount_sats,
-        Output.coinbase,
         Output.first_seen_at,
         *_SEEN,
     )
 )
 UPDATE_OUTPUT = Output.update(slots(*_SEEN)).where(
-    (Output.txid == slot("txid")) & (Output.vout == slot("vout"))
+    (Output.invoice_id == slot("invoice_id"))
+    & (Output.txid == slot("txid"))
+    & (Output.vout == slot("vout"))
 )
 CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
     (Output.txid == slot("txid"))
     & (Output.invoice_id == slot("invoice_id"))
     & Output.payment_id.is_null()
+    & (Output.proven == 1)
 )
 
-# Confirmed is what counts as payment and has not moved; the total adds what is on its way.
-BALANCE = Output.select(
-    fn.COALESCE(
-        fn.SUM(Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)), 0
-    ).alias("confirmed_sats"),
-    fn.COALESCE(fn.SUM(Output.amount_sats), 0).alias("total_sats"),
-).where(
-    (Output.merchant_id == slot("merchant_id"))
-    & Output.vanished_at.is_null()
-    & Output.spent_height.is_null()
+ADD_PROOF = Proof.insert(slots(Proof.payment_id, Proof.document))
+PROOFS_OF_ADDRESS = (
+    Proof.select(Proof.document)
+    .join(Payment, on=(Payment.id == Proof.payment_id))
+    .where(Payment.address_invoice_id == slot("invoice_id"))
+    .order_by(Payment.created_at, Payment.seq)
+)
+
+# The blocks that payments are in and that a reorganisation may still undo.
+RECENT_BLOCKS = (
+    Output.select(Output.block_height, Output.block_hash)
+    .where(Output.payment_id.is_null(False) & (Output.block_height > slot("final_height")))
+    .distinct()
+)
+IN_BLOCK = (
+    Payment.select(Payment)
+    .join(Output, on=(Output.payment_id == Payment.id))
+    .where((Output.block_height == slot("height")) & (Output.block_hash == slot("hash")))
+    .distinct()
+)
+# The three steps that take a payment back; its outputs wait again, in no block.
+UNCREDIT_OUTPUTS = Output.update(
+    {
+        Output.payment_id: None,
+        Output.block_height: None,
+        Output.block_hash: None,
+        Output.block_time_at: None,
+        Output.spent_height: None,
+        Output.proven: 0,
+    }
+).where(Output.payment_id == slot("payment_id"))
+DELETE_PROOF = Proof.delete().where(Proof.payment_id == slot("payment_id"))
+DELETE = Payment.delete().where(Payment.id == slot("payment_id"))
+# The other payments of an invoice that is open again are parts again.
+UNSETTLE = Payment.update({Payment.invoice_id: None}).where(
+    Payment.invoice_id == slot("invoice_id")
 )

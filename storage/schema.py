@@ -1,6 +1,7 @@
 """Brings a database to this version, and says whether it is there."""
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,10 +51,13 @@ def open_ready(url: str, network: str) -> Database:
     Raises DatabaseNotReady, naming the command that helps.
     """
     path = sqlite_path(url)
-    if path and (not path.exists() or path.stat().st_size == 0):
+    if path and not path.exists():
         migrate(url, network)
     db = open_database(url)
     found = version(db)
+    if path and found is None and _is_empty(db):  # new, or another process is just making it
+        migrate(url, network)
+        found = version(db)
     refuse_newer([found] if found else [])
     if found != VERSION:
         raise DatabaseNotReady(
@@ -62,6 +66,11 @@ def open_ready(url: str, network: str) -> Database:
         )
     _claim_network(db, network)
     return db
+
+
+def _is_empty(db: Database) -> bool:
+    tables = db.connection.execute_sql("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return {name for (name,) in tables.fetchall()} <= {"schema_migration", "sqlite_sequence"}
 
 
 def refuse_newer(applied: Iterator[str] | list[str] | dict) -> None:
@@ -93,7 +102,8 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
     """
     path = sqlite_path(url)
     if path:
-        with open(f"{path}.{name}.lock", "w", encoding="ascii") as file:
+        lock = os.open(f"{path}.{name}.lock", os.O_CREAT | os.O_WRONLY, 0o600)
+        with open(lock, "w", encoding="ascii") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -25,10 +26,11 @@ from werkzeug.test import TestResponse
 from app import create_app
 from btcpay import keys, settings
 from btcpay.addresses import parse_account
-from btcpay.applying import Look, apply
+from btcpay.applying import Look, Proof, apply
 from btcpay.commands.administration import add_merchant
 from btcpay.explorer import Block, SeenOutput
 from btcpay.networks import NETWORKS
+from btcpay.proof import Proven
 from btcpay.service import Service
 from storage import invoices, merchants
 
@@ -192,12 +194,31 @@ def pay(
     txid = keys.sha256_of(keys.random_base62(32))
     block = Block(100, "0b" * 32, mined_at or now) if confirmed else None
     amount_sats = invoice["amount_sats"] if amount_sats is None else amount_sats
-    look = Look(
-        now, 100, [SeenOutput(txid, 0, amount_sats, False, block, None)], Decimal("60000.00")
-    )
+    seen = [SeenOutput(txid, 0, amount_sats, False, block, None)]
+    proofs = {}
+    if block:
+        proven = Proven(txid, block.hash, block.mined_at, {0: amount_sats}, block.height)
+        proofs = {txid: Proof(proven, "{}")}
+    look = Look(now, 100, seen, Decimal("60000.00"), proofs)
     row = db.only(invoices.WHOLE, id=invoice["id"])
     assert apply(db, shop.service.settings, row, look, now) is not None
     return txid
+
+
+def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table, without what each look and each request may note."""
+    noted = {"looks", "checked_at", "asked_at", "last_used_at"}
+    path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
+    connection = sqlite3.connect(path)
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    found = {}
+    for (table,) in tables:
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        kept = ", ".join(f'"{column}"' for column in columns if column not in noted)
+        rows = connection.execute(f"SELECT {kept} FROM {table}").fetchall()  # noqa: S608
+        found[table] = [row for row in rows if row[0] != "checked_at"]
+    connection.close()
+    return found
 
 
 def until(condition: Callable[[], Any], what: str, timeout_s: float = 20) -> Any:

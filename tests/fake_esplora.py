@@ -2,28 +2,37 @@
 
 `histories` holds each address's transactions, newest first; `paging` how they are cut; `instead`
 may answer a path with one of the replies below in place of the truth; `asked` lists the paths.
+What `tx_of` makes is invented and can be shown, but not proven; what `mine` makes is proven.
 """
 
 import contextlib
 import json
+import re
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import requests
 from builders import Clock, Shop, TickerServer, open_shop
 
 from btcpay import fetch
+from btcpay.bitcoin.merkle import merkle_branch
+from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
+from btcpay.bitcoin.wire import shown, unshown
 from btcpay.check import Checker, Run
 from btcpay.explorer import Explorers
+from btcpay.sandbox.block import Block, build_block, build_coinbase
 from btcpay.sandbox.coins import choose
 from btcpay.sandbox.keepalive import Server
 from btcpay.sandbox.script import script_of
 from btcpay.sandbox.server import create_sandbox
 from btcpay.sandbox.state import EXTENSION, Sandbox
-from btcpay.sandbox.tx import TxOut
 from btcpay.service import new_prices
 from btcpay.settings import Settings
 from storage import events
@@ -31,7 +40,8 @@ from storage.database import Database
 
 Json = dict[str, Any]
 Reply = Callable[[BaseHTTPRequestHandler], None]
-BLOCK_TIME = 1_767_000_000
+PROJECT = Path(__file__).resolve().parent.parent
+BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it
 
 
 def tx_of(
@@ -126,6 +136,7 @@ class FakeEsplora:
         self.histories: dict[str, list[Json]] = {}
         self.paging: Callable[..., list[Json]] = blockstream
         self.tip = 1000
+        self.blocks: dict[int, Block] = {}
         self.asked: list[str] = []
         self.instead: Callable[[str], Reply | None] = lambda path: None
         outer = self
@@ -152,10 +163,50 @@ class FakeEsplora:
         if path == "/blocks/tip/height":
             return say(str(self.tip))
         _, kind, address, *rest = path.split("/")
+        if proof := self._proof(kind, address, rest):
+            return proof
         if kind != "address" or rest[:1] != ["txs"] or address not in self.histories:
             return say("endpoint does not exist", 404)
         last = rest[2] if len(rest) == 3 else None
         return say(self.paging(self.histories[address], path, query, last))
+
+    def mine(self, script: bytes, sats: int, height: int = 1000) -> Json:
+        """A payment in a real block at this height, as Esplora shows it."""
+        origin = TxIn(Outpoint("ff" * 32, len(self.blocks)), b"", 0xFFFFFFFF)
+        tx = Tx(2, (origin,), (TxOut(sats, script),), 0)
+        block = self._build(height, [tx])
+        shown = tx_of(0, script, sats, height, txid=tx.txid)
+        return shown | {"status": shown["status"] | {"block_hash": block.hash}}
+
+    def block_at(self, height: int) -> Block:
+        """The block at this height: an empty one on the one below unless one was mined."""
+        return self.blocks.get(height) or self._build(height, [])
+
+    def _build(self, height: int, txs: list[Tx]) -> Block:
+        assert height not in self.blocks, f"there is a block at {height}"
+        below = self.blocks.get(height - 1)
+        coinbase = build_coinbase(height, 0, b"\x51", txs)
+        block = build_block(below.hash if below else "00" * 32, BLOCK_TIME, coinbase, txs)
+        self.blocks[height] = block
+        return block
+
+    def _proof(self, kind: str, key: str, rest: list[str]) -> Reply | None:
+        """The answers that prove what was mined."""
+        if kind == "block-height" and int(key) <= self.tip:
+            return say(self.block_at(int(key)).hash)
+        for block in self.blocks.values():
+            if kind == "block" and key == block.hash and rest == ["header"]:
+                return say(block.header.hex())
+            if kind == "block" and key == block.hash and rest == ["txid", "0"]:
+                return say(block.txs[0].txid)
+            txids = [tx.txid for tx in block.txs]
+            if kind == "tx" and key in txids and rest == ["hex"]:
+                return say(block.txs[txids.index(key)].raw.hex())
+            if kind == "tx" and key in txids and rest == ["merkle-proof"]:
+                position = txids.index(key)
+                siblings = merkle_branch([unshown(txid) for txid in txids], position)
+                return say({"merkle": [shown(node) for node in siblings], "pos": position})
+        return None
 
     def __enter__(self) -> "FakeEsplora":
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -164,6 +215,32 @@ class FakeEsplora:
     def __exit__(self, *_: Any) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class Liar(FakeEsplora):
+    """Passes on what an honest explorer says, but for what `lies` make of it.
+
+    A lie is found by a regular expression for its path; it gets the JSON value or text of the
+    true answer and returns what goes out instead, or a reply.
+    """
+
+    def __init__(self, honest: str) -> None:
+        super().__init__()
+        self.honest = honest
+        self.lies: dict[str, Callable[[Any], Any]] = {}
+
+    def _answer(self, target: str) -> Reply:
+        truth = requests.get(self.honest + target, timeout=10)
+        for pattern, lie in self.lies.items():
+            if re.search(pattern, target):
+                is_json = truth.headers.get("Content-Type", "").startswith("application/json")
+                answer = lie(truth.json() if is_json else truth.text)
+                return answer if callable(answer) else say(answer)
+        return say(truth.content, truth.status_code)
+
+    def count(self, pattern: str) -> int:
+        """How often a path of this kind was asked for."""
+        return sum(1 for path in self.asked if re.search(pattern, path))
 
 
 @contextlib.contextmanager
@@ -256,3 +333,50 @@ def open_till(folder: Path, ticker: TickerServer, clock: Clock, **environ: str) 
         environ = {"BTCPAY_EXPLORERS": root} | environ
         with open_shop(folder, ticker.url, clock, **environ) as shop:
             yield Till(shop, sandbox, clock)
+
+
+@dataclass
+class LiedTo(Till):
+    """A till whose first explorer may lie."""
+
+    liar: Liar
+
+
+@contextlib.contextmanager
+def open_lied_to(
+    folder: Path, ticker: TickerServer, clock: Clock, honest_too: bool = False, **environ: str
+) -> Iterator[LiedTo]:
+    """A shop before a liar, and behind that, if wanted, the honest explorer."""
+    ticker.reset()
+    with serving_sandbox(folder / "chain", clock) as (sandbox, root), Liar(root) as liar:
+        roots = f"{liar.root} {root}" if honest_too else liar.root
+        environ = {"BTCPAY_EXPLORERS": roots} | environ
+        with open_shop(folder, ticker.url, clock, **environ) as shop:
+            yield LiedTo(shop, sandbox, clock, liar)
+
+
+class Terminal:
+    """Runs `python -m btcpay ...` with the settings of a shop."""
+
+    def __init__(self, till: Till) -> None:
+        self.environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | till.shop.environ
+
+    def start(self, *words: str, **environ: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-m", "btcpay", *words],
+            env=self.environ | environ,
+            cwd=PROJECT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str, status: int = 0, **environ: str) -> tuple[str, str]:
+        """Standard output and standard error of a command that ends with `status`."""
+        process = self.start(*words, **environ)
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode == status, output + errors
+        return output, errors
+
+    def json(self, *words: str, status: int = 0) -> Any:
+        return json.loads(self.run(*words, "--json", status=status)[0])

@@ -1,45 +1,15 @@
 """The shipped command line as processes: what cron and the merchant type, and what comes back."""
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from builders import Clock, TickerServer, until
-from fake_esplora import FakeEsplora, Till, open_till
+from fake_esplora import FakeEsplora, Terminal, Till, open_till
 
 PROJECT = Path(__file__).resolve().parent.parent
-
-
-class Terminal:
-    """Runs `python -m btcpay ...` with the settings of a shop."""
-
-    def __init__(self, till: Till) -> None:
-        self.environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | till.shop.environ
-
-    def start(self, *words: str, **environ: str) -> subprocess.Popen:
-        return subprocess.Popen(
-            [sys.executable, "-m", "btcpay", *words],
-            env=self.environ | environ,
-            cwd=PROJECT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *words: str, status: int = 0, **environ: str) -> tuple[str, str]:
-        """Standard output and standard error of a command that ends with `status`."""
-        process = self.start(*words, **environ)
-        output, errors = process.communicate(timeout=60)
-        assert process.returncode == status, output + errors
-        return output, errors
-
-    def json(self, *words: str, status: int = 0) -> Any:
-        return json.loads(self.run(*words, "--json", status=status)[0])
 
 
 @pytest.fixture

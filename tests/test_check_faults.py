@@ -1,6 +1,5 @@
 """The check when something else goes wrong: explorers, other checks, coins that have moved."""
 
-import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,15 +8,15 @@ from typing import Any
 import pytest
 from bip32 import BIP32
 from bit import PrivateKeyTestnet
-from builders import REGTEST, Clock, Shop, TickerServer, open_shop
+from builders import REGTEST, Clock, TickerServer, dump, open_shop
 from fake_esplora import FakeEsplora, Reply, Till, dropped, open_till, say, truncated, tx_of
 
 from btcpay import fetch
 from btcpay.addresses import parse_account, script_of
+from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.commands.administration import add_merchant
 from btcpay.explorer import Explorers, SeenOutput
 from btcpay.sandbox.coins import Spendable, sign
-from btcpay.sandbox.tx import Outpoint, TxOut
 from storage import merchants
 from storage.database import open_database
 
@@ -40,22 +39,6 @@ def faked(tmp_path, ticker, clock, esplora) -> Iterator[Till]:
     ticker.reset()
     with open_shop(tmp_path, ticker.url, clock, BTCPAY_EXPLORERS=esplora.root) as shop:
         yield Till(shop, None, clock)
-
-
-def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table, without what each look and each request may note."""
-    noted = {"looks", "checked_at", "asked_at", "last_used_at"}
-    path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
-    connection = sqlite3.connect(path)
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    found = {}
-    for (table,) in tables:
-        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        kept = ", ".join(f'"{column}"' for column in columns if column not in noted)
-        rows = connection.execute(f"SELECT {kept} FROM {table}").fetchall()  # noqa: S608
-        found[table] = [row for row in rows if row[0] != "checked_at"]
-    connection.close()
-    return found
 
 
 def script_for(invoice: dict[str, Any]) -> bytes:
@@ -154,7 +137,7 @@ def test_garbage_for_one_address_does_not_stop_the_run(faked, esplora, reply: Re
     address = bad["deposit_address"]
     esplora.instead = lambda path: reply if address in path else None
     esplora.histories = {
-        good["deposit_address"]: [tx_of(1, script_for(good), good["amount_sats"], height=1000)],
+        good["deposit_address"]: [esplora.mine(script_for(good), good["amount_sats"])],
         ending["deposit_address"]: [],
     }
     run = faked.check()
@@ -165,20 +148,35 @@ def test_garbage_for_one_address_does_not_stop_the_run(faked, esplora, reply: Re
 
 def test_an_answer_that_cannot_be_stored_does_not_stop_the_run(faked, esplora):
     one, two = faked.shop.invoice(), faked.shop.invoice()
-    tx = tx_of(1, script_for(one), one["amount_sats"], height=1000)
-    esplora.histories = {one["deposit_address"]: [tx], two["deposit_address"]: []}
-    faked.check()
-    # The same output again, now said to pay another address as well: its key is taken.
-    lie = tx | {"vout": [{"scriptpubkey": script_for(two).hex(), "value": 5}]}
-    esplora.histories[two["deposit_address"]] = [lie]
+    faked.shop.service.db.connection.execute_sql(
+        "CREATE TRIGGER broken BEFORE INSERT ON output"
+        f" WHEN NEW.invoice_id = '{one['id']}' BEGIN SELECT RAISE(ABORT, 'no room'); END"
+    )
+    esplora.histories = {
+        one["deposit_address"]: [esplora.mine(script_for(one), one["amount_sats"])],
+        two["deposit_address"]: [esplora.mine(script_for(two), two["amount_sats"], 999)],
+    }
     run = faked.check()
-    assert (run.failed, run.looked_at) == ([two["id"]], 1)
-    assert faked.look(two)["status"] == "open" and len(faked.payments()) == 1
+    assert (run.failed, run.changed) == ([one["id"]], {two["id"]: "paid"})
+    assert faked.look(one)["status"] == "open" and len(faked.payments()) == 1
+
+
+def test_an_output_once_shown_at_a_wrong_address_is_found_at_the_right_one(faked, esplora):
+    wrong, right = faked.shop.invoice(), faked.shop.invoice()
+    tx = esplora.mine(script_for(right), right["amount_sats"])
+    lie = tx | {"vout": [{"scriptpubkey": script_for(wrong).hex(), "value": 5}]}
+    lie |= {"status": {"confirmed": False}}
+    esplora.histories = {wrong["deposit_address"]: [lie], right["deposit_address"]: []}
+    faked.check()
+    esplora.histories = {wrong["deposit_address"]: [], right["deposit_address"]: [tx]}
+    run = faked.check()
+    assert (run.failed, run.changed) == ([], {right["id"]: "paid"})
+    assert faked.balance() == (right["amount_sats"], right["amount_sats"])
 
 
 def test_an_empty_answer_does_not_undo_a_payment(faked, esplora):
     invoice = faked.shop.invoice(expires_in_hours=1)
-    tx = tx_of(1, script_for(invoice), invoice["amount_sats"], height=1000)
+    tx = esplora.mine(script_for(invoice), invoice["amount_sats"])
     esplora.histories = {invoice["deposit_address"]: [tx]}
     faked.check()
     esplora.histories = {invoice["deposit_address"]: []}
@@ -195,7 +193,7 @@ def test_money_that_was_confirmed_and_is_not_shown_is_neither_counted_nor_forgot
     with open_shop(tmp_path, ticker.url, clock, **two) as shop:
         till = Till(shop, None, clock)
         invoice = shop.invoice(expires_in_hours=1)
-        tx = tx_of(1, script_for(invoice), invoice["amount_sats"], height=1000)
+        tx = esplora.mine(script_for(invoice), invoice["amount_sats"])
         esplora.histories = {invoice["deposit_address"]: [tx]}
         till.check()
         esplora.histories, esplora.tip = {invoice["deposit_address"]: []}, 1001
@@ -212,7 +210,7 @@ def test_the_page_does_not_say_paid_before_the_invoice_is(tmp_path, ticker, cloc
     with open_shop(tmp_path, ticker.url, clock, **two) as shop:
         till = Till(shop, None, clock)
         invoice = shop.invoice()
-        tx = tx_of(1, script_for(invoice), invoice["amount_sats"], height=1000)
+        tx = esplora.mine(script_for(invoice), invoice["amount_sats"])
         esplora.histories = {invoice["deposit_address"]: [tx]}
         till.check()
         # The chain grows, and the address itself cannot be asked: who knows what became of it?

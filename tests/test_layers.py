@@ -125,13 +125,62 @@ def test_a_top_is_imported_by_its_own_alone(package, importers):
     assert offences(reaching) == []
 
 
-def test_the_sandbox_knows_nothing_of_the_service():
+SHARED_WITH_THE_SANDBOX = "btcpay.bitcoin"
+
+
+def test_the_sandbox_knows_nothing_of_the_service_but_the_structures_of_bitcoin():
+    known = ("btcpay.sandbox", SHARED_WITH_THE_SANDBOX)
+
     def knowing(path: Path) -> list[str]:
         if not within(name_of(path), "btcpay.sandbox"):
             return []
-        return [name for name in imported(path) if not within(name, "btcpay.sandbox")]
+        return [name for name in imported(path) if not any(within(name, k) for k in known)]
 
     assert offences(knowing) == []
+
+
+# From the bytes up to the run: each may import what stands before it, never after.
+PROOF_ARROWS = [
+    "btcpay.bitcoin",
+    "btcpay.proof",
+    "btcpay.proof_file",
+    "btcpay.explorer",
+    "btcpay.evidence",
+    "btcpay.settlement",
+    "btcpay.applying",
+    "btcpay.reorganisation",
+    "btcpay.check",
+    "btcpay.commands",
+]
+
+
+@pytest.mark.parametrize("name", PROOF_ARROWS)
+def test_what_proves_and_what_follows_the_chain_imports_downwards(name):
+    higher = PROOF_ARROWS[PROOF_ARROWS.index(name) + 1 :]
+
+    def upward(path: Path) -> list[str]:
+        if not within(name_of(path), name):
+            return []
+        return [m for m in imported(path) if any(within(m, above) for above in higher)]
+
+    assert offences(upward) == []
+
+
+def test_the_structures_of_bitcoin_know_nothing_else_of_the_project():
+    def knowing(path: Path) -> list[str]:
+        if not within(name_of(path), "btcpay.bitcoin"):
+            return []
+        return [m for m in imported(path) if not within(m, "btcpay.bitcoin")]
+
+    assert offences(knowing) == []
+
+
+# The two that decide from what they are given alone, and so can be checked offline.
+@pytest.mark.parametrize("name", ["btcpay.proof", "btcpay.settlement"])
+def test_what_is_pure_asks_nobody_and_reads_no_clock_or_database(name):
+    outside = ("btcpay.fetch", "btcpay.clock", "btcpay.evidence", "storage")
+    found = imported(MODULES[name])
+    assert [m for m in found if any(within(m, part) for part in outside)] == []
 
 
 def test_no_import_stands_inside_a_function():

@@ -91,10 +91,10 @@ def test_a_source_on_a_closed_port_has_failed():
     assert ask(fetch.new_session(), PriceSource("http://127.0.0.1:9/", "/usd")) is None
 
 
-def test_a_redirect_is_followed_to_the_number(server):
+def test_a_redirect_is_a_failed_source(server):
     moved = say("", 301, Location="/here")
     server.instead = lambda path: moved if path == "/" else say({"usd": "100"})
-    assert ask(fetch.new_session(), PriceSource(f"{server.root}/", "/usd")) == 100
+    assert ask(fetch.new_session(), PriceSource(f"{server.root}/", "/usd")) is None
 
 
 def test_the_log_of_a_failed_source_holds_no_key_from_its_query(server, caplog):

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from btcpay.bitcoin.tx import parse_tx
 from btcpay.sandbox.block import GENESIS, parse_block, push_height, subsidy_sats
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.sighash import witness_sighash
 from btcpay.sandbox.state import FIRST_BLOCKS, open_sandbox
-from btcpay.sandbox.tx import parse_tx
 
 NOW = 1_800_000_000
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"

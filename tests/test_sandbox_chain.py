@@ -9,14 +9,14 @@ from bit.network.meta import Unspent
 from bit.transaction import create_new_transaction
 from coincurve import PrivateKey
 
+from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
+from btcpay.bitcoin.wire import Malformed, hash160
 from btcpay.sandbox.coins import Spendable
-from btcpay.sandbox.errors import BadRequest, JournalError, Malformed, Rejected
+from btcpay.sandbox.errors import BadRequest, JournalError, Rejected
 from btcpay.sandbox.mischief import double_spends, replace
 from btcpay.sandbox.script import p2pkh, script_of
 from btcpay.sandbox.sighash import witness_sighash
 from btcpay.sandbox.state import Sandbox, open_sandbox
-from btcpay.sandbox.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.sandbox.wire import hash160
 
 NOW = 1_800_000_000
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"

@@ -22,7 +22,8 @@ SHOWN_MOVED = replace(SHOWN, block=RIVAL)
 WAITING = Output("aa", 0, 7, first_seen_at=FIRST)
 CONFIRMED = replace(WAITING, block=BLOCK)
 VANISHED = replace(WAITING, vanished=True)
-DOUBTED = replace(CONFIRMED, doubted=True)
+PROVEN = replace(CONFIRMED, proven=True)
+DOUBTED = replace(PROVEN, doubted=True)
 CREDITED = replace(CONFIRMED, credited=True, settles=True)
 
 
@@ -50,7 +51,15 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
         pytest.param([VANISHED], [], [VANISHED], id="vanished stays vanished"),
         pytest.param([VANISHED], [SHOWN_WAITING], [WAITING], id="back again in the mempool"),
         pytest.param([VANISHED], [SHOWN], [CONFIRMED], id="vanished, and then in a block"),
-        pytest.param([CONFIRMED], [], [DOUBTED], id="confirmed and not shown: doubted, block kept"),
+        pytest.param([PROVEN], [], [DOUBTED], id="proven and not shown: doubted, block kept"),
+        pytest.param([CONFIRMED], [], [VANISHED], id="only said to be confirmed, not shown: gone"),
+        pytest.param([PROVEN], [SHOWN], [PROVEN], id="proven and shown again: still proven"),
+        pytest.param(
+            [PROVEN],
+            [SHOWN_MOVED],
+            [replace(CONFIRMED, block=RIVAL)],
+            id="proven and now in another block: to be proven there",
+        ),
         pytest.param(
             [CONFIRMED],
             [SHOWN_WAITING],
@@ -69,7 +78,7 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
             [replace(CONFIRMED, spent_height=1005)],
             id="spent: known with the block of its spending",
         ),
-        pytest.param([DOUBTED], [SHOWN], [CONFIRMED], id="doubted and shown again: trusted again"),
+        pytest.param([DOUBTED], [SHOWN], [PROVEN], id="doubted and shown again: trusted again"),
         pytest.param([CREDITED], [], [CREDITED], id="an empty answer leaves a payment as it is"),
         pytest.param(
             [CREDITED],
@@ -102,8 +111,8 @@ def test_merge(known, seen, expected):
 
 
 def test_an_empty_answer_between_two_full_ones_leaves_no_trace():
-    after = merge(merge([CONFIRMED], [], NOW), [SHOWN], LATER)
-    assert after == [CONFIRMED]
+    after = merge(merge([PROVEN], [], NOW), [SHOWN], LATER)
+    assert after == [PROVEN]
 
 
 def test_the_known_is_not_changed_in_place():
@@ -114,6 +123,6 @@ def test_the_known_is_not_changed_in_place():
 
 def test_money_that_was_confirmed_is_missed_after_an_empty_answer_but_the_invoice_lives():
     invoice = Invoice("inv", "open", 7, FIRST, NOW)
-    doubted = merge([CONFIRMED], [], LATER)
+    doubted = merge([PROVEN], [], LATER)
     verdict = decide(invoice, doubted, 1000, LATER, Rules(1, Decimal(0)), LATER)
     assert (verdict.status, verdict.receipts, verdict.received_sats) == ("open", (), 7)

@@ -17,6 +17,7 @@ from storage import merchants, meta, models, schema
 from storage.database import Database, open_database
 
 PROJECT = Path(__file__).resolve().parent.parent
+MIGRATIONS = sorted(path.stem for path in (PROJECT / "storage/migrations").glob("0*.py"))
 REFUSED = (IntegrityError, sqlite3.IntegrityError)
 
 
@@ -88,6 +89,7 @@ ROWS: dict[str, dict[str, Any]] = {
         "coinbase": 0,
         "first_seen_at": 0,
     },
+    "proof": {"payment_id": "pay_1", "document": "{}"},
     "event": {"invoice_id": "inv_1", "happened_at": 0, "kind": "seen", "detail": "{}"},
     "idempotency_key": {
         "merchant_id": 1,
@@ -240,6 +242,8 @@ def test_what_may_be_is_stored(full, table, changes):
             id="vanished and a payment",
         ),
         pytest.param("output", {"vout": 1, "payment_id": "pay_9"}, id="credited to no payment"),
+        pytest.param("proof", {}, id="two proofs of one payment"),
+        pytest.param("proof", {"payment_id": "pay_9"}, id="a proof of no payment"),
         pytest.param("event", {"invoice_id": "inv_9"}, id="an event of no invoice"),
         pytest.param("idempotency_key", {}, id="an idempotency key twice"),
     ],
@@ -274,7 +278,7 @@ def test_sqlite_keeps_what_it_has_answered(db):
 
 
 def test_migrating_again_does_nothing(url):
-    assert schema.migrate(url, "regtest") == [schema.VERSION]
+    assert schema.migrate(url, "regtest") == MIGRATIONS
     assert schema.migrate(url, "regtest") == []
 
 
@@ -296,7 +300,7 @@ def test_of_several_that_migrate_at_once_one_does_it(url):
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(done) == [[], [], [], [schema.VERSION]]
+    assert sorted(done) == [[], [], [], MIGRATIONS]
 
 
 def test_a_new_file_is_made_without_asking(url):
@@ -306,7 +310,9 @@ def test_a_new_file_is_made_without_asking(url):
 
 
 def set_version(url: str, version: str | None) -> None:
+    """The only one that the database remembers, or none."""
     connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+    connection.execute("DELETE FROM schema_migration WHERE name != ?", (MIGRATIONS[0],))
     if version is None:
         connection.execute("DELETE FROM schema_migration")
     else:

@@ -8,7 +8,7 @@ from btcpay.clock import utc_now
 from btcpay.commands.shell import Shell, answer_json, as_json, plain, say, show, with_shell
 from btcpay.errors import AccountKeyRefused, CommandError
 from btcpay.instants import to_ms
-from storage import merchants, schema
+from storage import balances, merchants, schema
 from storage.database import Database
 
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
@@ -48,6 +48,7 @@ def add_merchant(db: Database, name: str, account: Account) -> None:
                 next_index=0,
                 created_at=to_ms(utc_now()),
             )
+            db.run(balances.OPEN, merchant_id=db.only(merchants.BY_NAME, name=name)["id"])
     except IntegrityError:
         raise CommandError(f"there is a merchant {name!r}, or one with this key, already") from None
 

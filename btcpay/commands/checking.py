@@ -1,5 +1,6 @@
 """`check`: the cron run, once or again and again."""
 
+import logging
 import signal
 import sys
 import threading
@@ -7,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import click
+from peewee import PeeweeException
 
 from btcpay import fetch
 from btcpay.check import Checker, Run
@@ -16,6 +18,8 @@ from btcpay.errors import CommandError
 from btcpay.explorer import Explorers
 from btcpay.service import new_prices
 from storage import invoices, schema
+
+log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -28,6 +32,8 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, as_json: bool
 
     Exit status 0: every due address was looked at; 1: some could not be.
     """
+    if watch is not None and invoice_id is not None:
+        raise click.UsageError("--watch and --invoice do not go together")
     if invoice_id is not None:
         if shell.db.row(invoices.WHOLE, id=invoice_id) is None:
             raise CommandError(f"there is no invoice {invoice_id!r}")
@@ -39,9 +45,13 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, as_json: bool
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     while not stop.is_set():
-        run = _run_alone(shell, new)
-        if run and (run.changed or not run.complete):
-            _report(run, as_json)
+        try:
+            run = _run_alone(shell, new)
+        except PeeweeException as error:
+            log.error("this check could not use the database: %s", error)
+        else:
+            if run and (run.changed or not run.complete):
+                _report(run, as_json)
         stop.wait(watch)
 
 
@@ -89,6 +99,7 @@ def _report(run: Run | None, as_json: bool) -> None:
         summary = {
             "looked_at": run.looked_at,
             "failed": run.failed,
+            "chain_failed": run.tip_failed,
             "changed": run.changed,
             "calls": run.calls,
         }
@@ -99,6 +110,8 @@ def _report(run: Run | None, as_json: bool) -> None:
             f"looked at {run.looked_at} addresses with {run.calls} calls,"
             f" {len(run.failed)} could not be asked"
         )
+        if run.tip_failed:
+            click.echo("no explorer could be asked for the chain's tip: nothing was looked at")
         for invoice_id, status in run.changed.items():
             click.echo(f"{invoice_id} is {status}")
 

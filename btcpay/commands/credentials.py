@@ -41,17 +41,23 @@ def key_issue(shell: Shell, merchant: str, scope: str, name: str, as_json: bool)
     owner = shell.db.row(merchants.BY_NAME, name=merchant)
     if owner is None:
         raise CommandError(f"there is no merchant {merchant!r}")
-    _issue(shell, owner["id"], scope, name, as_json)
-
-
-def _issue(shell: Shell, merchant_id: int, scope: str, name: str, as_json: bool) -> None:
-    network = shell.settings.network
     with shell.db.write():
-        key_id, secret = keys.issue(shell.db, network, merchant_id, scope, name, utc_now())
+        issued = _issue(shell, owner["id"], scope, name)
+    _show_secret(issued, as_json)
+
+
+def _issue(shell: Shell, merchant_id: int, scope: str, name: str) -> Row:
+    network = shell.settings.network
+    key_id, secret = keys.issue(shell.db, network, merchant_id, scope, name, utc_now())
+    return {"id": key_id, "scope": scope, "name": name, "secret": secret}
+
+
+def _show_secret(issued: Row, as_json: bool) -> None:
+    """After the transaction: a secret that was shown works."""
     if as_json:
-        answer_json({"id": key_id, "scope": scope, "name": name, "secret": secret})
+        answer_json(issued)
     else:
-        click.echo(secret)
+        click.echo(issued["secret"])
 
 
 @key.command("list")
@@ -69,19 +75,14 @@ def _find_key(db: Database, key_id: str) -> Row:
     return row
 
 
-def _end_key(db: Database, key_id: str, at: int) -> None:
-    if db.run(stored_keys.END, id=key_id, at=at) != 1:
-        raise CommandError(f"the key {key_id} was revoked before")
-
-
 @key.command("revoke")
 @click.argument("key_id", metavar="ID")
 @with_shell
 def key_revoke(shell: Shell, key_id: str) -> None:
     """Revoke a key now."""
     _find_key(shell.db, key_id)
-    with shell.db.write():
-        _end_key(shell.db, key_id, to_ms(utc_now()))
+    if shell.db.run(stored_keys.REVOKE, id=key_id, at=to_ms(utc_now())) != 1:
+        raise CommandError(f"the key {key_id} was revoked before")
     say(f"revoked {key_id}")
 
 
@@ -100,9 +101,12 @@ def key_revoke(shell: Shell, key_id: str) -> None:
 def key_rotate(shell: Shell, key_id: str, grace: int, as_json: bool) -> None:
     """Issue a new secret; the old one works for the grace time."""
     old = _find_key(shell.db, key_id)
+    ends_at = to_ms(utc_now() + timedelta(hours=grace))
     with shell.db.write():
-        _end_key(shell.db, key_id, to_ms(utc_now() + timedelta(hours=grace)))
-        _issue(shell, old["merchant_id"], old["scope"], old["name"], as_json)
+        if shell.db.run(stored_keys.EXPIRE, id=key_id, at=ends_at) != 1:
+            raise CommandError(f"the key {key_id} was revoked or rotated before")
+        issued = _issue(shell, old["merchant_id"], old["scope"], old["name"])
+    _show_secret(issued, as_json)
     say(f"the old key {key_id} works for {grace} more hours")
 
 

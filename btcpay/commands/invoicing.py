@@ -2,14 +2,25 @@
 
 import json
 from datetime import datetime
+from typing import BinaryIO
 
 import click
 
+from btcpay import proof_file
 from btcpay.applying import finish
 from btcpay.clock import utc_now
-from btcpay.commands.shell import Shell, answer_json, as_json, plain, say, show, with_shell
-from btcpay.errors import CommandError
-from btcpay.instants import iso_ms
+from btcpay.commands.shell import (
+    Shell,
+    answer_json,
+    as_json,
+    plain,
+    printable,
+    say,
+    show,
+    with_shell,
+)
+from btcpay.errors import CommandError, ProofFailed
+from btcpay.instants import iso, iso_ms
 from btcpay.standing import rules_for, standing
 from schemas.requests import STATUSES
 from storage import events, invoices, payments
@@ -41,6 +52,7 @@ PAYMENT_COLUMNS = (
     "tx_hash",
     "created_at",
 )
+PROOF_COLUMNS = ("txid", "vout", "amount_sats", "script", "block_hash", "mined_at", "network")
 OUTPUT_COLUMNS = (
     "txid",
     "vout",
@@ -80,11 +92,18 @@ def _find(shell: Shell, invoice_id: str) -> Row:
 
 @invoice.command("show")
 @click.argument("invoice_id", metavar="ID")
+@click.option("--proof", is_flag=True, help="The proofs of its payments instead, as JSON.")
 @as_json
 @with_shell
-def invoice_show(shell: Shell, invoice_id: str, as_json: bool) -> None:
+def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> None:
     """All that is known of an invoice, and why it stands where it stands."""
     row = _find(shell, invoice_id)
+    if proof:
+        kept = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
+        if not kept:
+            raise CommandError("no payment of this invoice has been proven")
+        answer_json([json.loads(proven["document"]) for proven in kept])
+        return
     verdict = standing(shell.db, shell.settings, row, utc_now())
     found = {
         "invoice": plain(row, SHOW_COLUMNS),
@@ -125,7 +144,7 @@ def _print(found: dict) -> None:
         for line in content if isinstance(content, list) else [content]:
             for name, value in line.items():
                 if value is not None:
-                    click.echo(f"  {name}: {value}")
+                    click.echo(f"  {name}: {printable(value)}")
             click.echo()
 
 
@@ -185,4 +204,33 @@ def _settle(shell: Shell, row: Row, reason: str, now: datetime) -> None:
     )
 
 
-COMMANDS = (invoice,)
+@click.command("verify-proof")
+@click.argument("file", type=click.File("rb"))
+@as_json
+def verify_proof(file: BinaryIO, as_json: bool) -> None:
+    """Check a file of `invoice show --proof` offline, from the file alone.
+
+    Exit status 1 when anything in it does not hold.
+    """
+    rows = []
+    for document in proof_file.load(file.read()):
+        try:
+            proven = proof_file.check_document(document)
+        except ProofFailed as error:
+            raise CommandError(f"the proof fails: {error}") from error
+        rows += [
+            {
+                "txid": proven.txid,
+                "vout": vout,
+                "amount_sats": amount_sats,
+                "script": document["script"],
+                "block_hash": proven.block_hash,
+                "mined_at": iso(proven.mined_at),
+                "network": document["network"],
+            }
+            for vout, amount_sats in proven.amounts_sats.items()
+        ]
+    show(rows, PROOF_COLUMNS, as_json)
+
+
+COMMANDS = (invoice, verify_proof)

@@ -1,5 +1,7 @@
 """`sandbox`: a chain, the service and the check on this machine, with a demo merchant."""
 
+import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -27,6 +29,7 @@ from storage import merchants
 from storage.database import Database
 
 DEMO = "demo"
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 10
 
@@ -54,12 +57,15 @@ def sandbox(shell: Shell, port: int, state: Path) -> None:
     """Start a regtest playground: chain, price, service, and a check every two seconds."""
     settings = shell.settings
     if settings.network.name != "regtest":
-        raise CommandError(f"the sandbox is for regtest only, not for {settings.network.name}")
+        raise CommandError(
+            f"the sandbox is for regtest only, not for {settings.network.name}:"
+            " unset BTCPAY_NETWORK and the variables that go with it"
+        )
     if settings.bind.startswith("unix:"):
         raise CommandError("the sandbox serves on a port; BTCPAY_BIND names a socket file")
     _refuse_taken(f"127.0.0.1:{port}", "--port")
     _refuse_taken(settings.bind, "BTCPAY_BASE_URL or BTCPAY_BIND")
-    state.mkdir(parents=True, exist_ok=True)
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
     demo = Demo(f"http://127.0.0.1:{port}", _service_url(settings), _demo_key(shell, state))
     environ = os.environ | {
         "BTCPAY_EXPLORERS": demo.chain_url,
@@ -131,9 +137,16 @@ def _start(children: ExitStack, environ: dict[str, str], *words: str) -> subproc
         env=environ | {"PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
+        preexec_fn=_end_with_parent,
     )
     children.callback(_stop, child)
     return child
+
+
+def _end_with_parent() -> None:
+    """In the child: SIGTERM when the parent is gone, however it ended (Linux, prctl(2))."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _stop(child: subprocess.Popen) -> None:

@@ -50,11 +50,17 @@ def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
     if as_json:
         answer_json(plain)
         return
-    cells = [list(columns)] + [["" if v is None else str(v) for v in row.values()] for row in plain]
+    cells = [list(columns)] + [[printable(value) for value in row.values()] for row in plain]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.echo("  ".join(padded).rstrip())
+
+
+def printable(value: Any) -> str:
+    """The value as one line that a terminal only shows: a customer's text may hold controls."""
+    text = "" if value is None else str(value)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def answer_json(value: Any) -> None:

@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
+from btcpay.bitcoin.tx import Outpoint, Tx
 from btcpay.sandbox import rules
 from btcpay.sandbox.errors import Rejected
 from btcpay.sandbox.ledger import Coin, Ledger
 from btcpay.sandbox.mempool import Entry, Mempool
 from btcpay.sandbox.spend import verify_input
-from btcpay.sandbox.tx import Outpoint, Tx
 
 MAX_CHAIN_TXS = 25  # Bitcoin Core's limit of waiting ancestors, and of waiting descendants
 MAX_REPLACED_TXS = 100  # BIP125 rule 5

@@ -4,9 +4,9 @@ import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from btcpay.sandbox.merkle import merkle_root
-from btcpay.sandbox.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, read_tx
-from btcpay.sandbox.wire import Reader, compact_size, hash256, shown, u32, unshown
+from btcpay.bitcoin.merkle import merkle_root
+from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, read_tx
+from btcpay.bitcoin.wire import Reader, compact_size, hash256, shown, u32, unshown
 
 BITS = 0x207FFFFF  # regtest's easiest target: every second hash meets it
 TARGET = 0x7FFFFF << 8 * (0x20 - 3)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from btcpay.bitcoin.tx import Tx, parse_tx
 from btcpay.sandbox.acceptance import apply, judge
 from btcpay.sandbox.block import GENESIS, Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.errors import BadRequest, Rejected
@@ -11,7 +12,6 @@ from btcpay.sandbox.journal import Journal
 from btcpay.sandbox.ledger import Ledger
 from btcpay.sandbox.mempool import Mempool
 from btcpay.sandbox.rules import MAX_BLOCK_WEIGHT
-from btcpay.sandbox.tx import Tx, parse_tx
 
 MAX_FUTURE_S = 7200  # a block's time may run ahead of the clock by two hours
 MAX_BLOCKS_AT_ONCE = 1000

@@ -7,12 +7,12 @@ from bit import PrivateKeyTestnet
 from bit import transaction as bit_tx
 from bit.network.meta import Unspent
 
+from btcpay.bitcoin.tx import Outpoint, TxOut
+from btcpay.bitcoin.wire import u32, unshown
 from btcpay.sandbox.acceptance import MAX_CHAIN_TXS
 from btcpay.sandbox.chain import Chain
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.rules import COINBASE_MATURITY_BLOCKS
-from btcpay.sandbox.tx import Outpoint, TxOut
-from btcpay.sandbox.wire import u32, unshown
 
 OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
 INPUT_VB = 91  # a P2SH-P2WPKH input

@@ -1,7 +1,6 @@
 """What can go wrong in the sandbox.
 
 SandboxError
-├── Malformed      bytes that are no transaction or block
 ├── Rejected       a transaction that a node would refuse; `reason` is Bitcoin Core's reject reason
 ├── BadRequest     a button pressed with something that cannot be done
 └── JournalError   the state directory cannot be read, or another sandbox uses it
@@ -10,10 +9,6 @@ SandboxError
 
 class SandboxError(Exception):
     """The root of the tree."""
-
-
-class Malformed(SandboxError):
-    """Bytes that do not decode."""
 
 
 class Rejected(SandboxError):

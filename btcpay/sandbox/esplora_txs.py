@@ -4,11 +4,12 @@ import json
 
 from flask import Response, jsonify, request
 
-from btcpay.sandbox.errors import Malformed, Rejected
+from btcpay.bitcoin.tx import Outpoint
+from btcpay.bitcoin.wire import Malformed
+from btcpay.sandbox.errors import Rejected
 from btcpay.sandbox.lookup import Found, find, proof
 from btcpay.sandbox.plain import binary, read_hash, read_number, refuse, text
 from btcpay.sandbox.state import current
-from btcpay.sandbox.tx import Outpoint
 from btcpay.sandbox.views import outspend_view, status_view, tx_view
 
 # sendrawtransaction's error codes, which electrs passes on.

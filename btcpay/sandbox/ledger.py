@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
 from btcpay.sandbox.block import Block
 from btcpay.sandbox.script import OP_RETURN
-from btcpay.sandbox.tx import Outpoint, Tx, TxOut
 
 MTP_BLOCKS = 11  # BIP113 and the rule for block times: the median of the last eleven
 

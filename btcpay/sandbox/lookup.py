@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
+from btcpay.bitcoin.merkle import merkle_branch
+from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
+from btcpay.bitcoin.wire import shown, unshown
 from btcpay.sandbox.chain import Chain
-from btcpay.sandbox.merkle import merkle_branch
-from btcpay.sandbox.tx import Outpoint, Tx, TxOut
-from btcpay.sandbox.wire import shown, unshown
 
 
 class Found(NamedTuple):

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
 from btcpay.sandbox.block import Block
 from btcpay.sandbox.ledger import touched
-from btcpay.sandbox.tx import Outpoint, Tx, TxOut
 
 
 class Entry(NamedTuple):

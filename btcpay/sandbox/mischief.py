@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from btcpay.bitcoin.tx import Tx, TxOut
 from btcpay.sandbox.coins import Spendable, choose, total
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.mempool import Entry
-from btcpay.sandbox.tx import Tx, TxOut
 from btcpay.sandbox.wallet import Wallet
 
 

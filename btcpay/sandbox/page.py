@@ -5,11 +5,11 @@ from typing import Any
 
 from flask import Blueprint, render_template
 
+from btcpay.bitcoin.tx import Tx
 from btcpay.sandbox.chain import Chain
 from btcpay.sandbox.lookup import find
 from btcpay.sandbox.script import address_of
 from btcpay.sandbox.state import Sandbox, current
-from btcpay.sandbox.tx import Tx
 
 SHOWN_BLOCKS = 8
 SHOWN_TXS = 20

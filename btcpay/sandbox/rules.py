@@ -5,10 +5,10 @@ Left out on purpose: the dust limit, so that an invoice of a few satoshis can be
 
 from collections.abc import Sequence
 
+from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Tx
 from btcpay.sandbox.errors import Rejected
 from btcpay.sandbox.ledger import Coin
 from btcpay.sandbox.script import OP_RETURN, kind, witness_version
-from btcpay.sandbox.tx import NO_TXID, NO_VOUT, Tx
 
 MAX_MONEY_SATS = 21_000_000 * 100_000_000
 MAX_BLOCK_WEIGHT = 4_000_000

@@ -1,7 +1,7 @@
 """What a signature with SIGHASH_ALL signs: the original digest and that of BIP143."""
 
-from btcpay.sandbox.tx import Tx
-from btcpay.sandbox.wire import compact_size, hash256, prefixed, u32
+from btcpay.bitcoin.tx import Tx
+from btcpay.bitcoin.wire import compact_size, hash256, prefixed, u32
 
 SIGHASH_ALL = 1
 

@@ -7,11 +7,11 @@ keeps the chain one that Bitcoin Core would accept.
 from coincurve import PublicKey
 from coincurve.ecdsa import cdata_to_der, der_to_cdata
 
+from btcpay.bitcoin.tx import Tx, TxOut
+from btcpay.bitcoin.wire import hash160
 from btcpay.sandbox.errors import Rejected
 from btcpay.sandbox.script import kind, p2pkh
 from btcpay.sandbox.sighash import SIGHASH_ALL, legacy_sighash, witness_sighash
-from btcpay.sandbox.tx import Tx, TxOut
-from btcpay.sandbox.wire import hash160
 
 
 def verify_input(tx: Tx, index: int, prevout: TxOut) -> None:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from btcpay.bitcoin.tx import NO_TXID, Outpoint, TxIn, TxOut
 from btcpay.sandbox.block import Block
 from btcpay.sandbox.chain import Chain
 from btcpay.sandbox.ledger import Ledger
 from btcpay.sandbox.lookup import Found, find, spender
 from btcpay.sandbox.script import address_of, kind
-from btcpay.sandbox.tx import NO_TXID, Outpoint, TxIn, TxOut
 
 REGTEST_DIFFICULTY = 4.6565423739069247e-10  # mainnet's easiest target divided by regtest's
 

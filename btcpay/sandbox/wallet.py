@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from bit import PrivateKeyTestnet
 
+from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.chain import Chain
 from btcpay.sandbox.coins import Spendable, choose, estimate_vsize, sign, spendables, total
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.mempool import Entry
 from btcpay.sandbox.rules import MAX_MONEY_SATS
 from btcpay.sandbox.script import script_of
-from btcpay.sandbox.tx import TxOut
 
 FEE_SATS_PER_VB = 2
 CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner

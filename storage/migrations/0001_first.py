@@ -22,7 +22,8 @@ TABLES = (
         next_index BIGINT NOT NULL DEFAULT 0 CHECK (next_index BETWEEN 0 AND 2147483648),
         created_at BIGINT NOT NULL
     )""",
-    # The secret itself is never stored. `revoked_at` may lie ahead: a rotated key's last hour.
+    # The secret itself is never stored. `revoked_at` is final, whatever the clock does later;
+    # `expires_at` is the end of a rotated key's grace.
     """CREATE TABLE api_key (
         id TEXT PRIMARY KEY,
         merchant_id BIGINT NOT NULL REFERENCES merchant (id),
@@ -32,6 +33,7 @@ TABLES = (
         last_four TEXT NOT NULL,
         created_at BIGINT NOT NULL,
         last_used_at BIGINT,
+        expires_at BIGINT,
         revoked_at BIGINT
     )""",
     """CREATE TABLE payment_link (
@@ -108,7 +110,10 @@ TABLES = (
     "CREATE INDEX payment_newest ON payment (merchant_id, created_at, seq)",
     "CREATE INDEX payment_of_invoice ON payment (invoice_id) WHERE invoice_id IS NOT NULL",
     # Every output ever seen to one of our addresses, spent ones too. `vanished_at` marks one
-    # that left the mempool: no money, but history. `payment_id` is set once it counts.
+    # that left the mempool: no money, but history. `proven` says that its block was proven to us,
+    # `payment_id` is set once it counts.
+    # The key begins with the invoice: an explorer that once showed an output at a wrong address
+    # must not keep it from the right one.
     """CREATE TABLE output (
         txid TEXT NOT NULL,
         vout BIGINT NOT NULL CHECK (vout >= 0),
@@ -122,13 +127,14 @@ TABLES = (
         block_hash TEXT,
         block_time_at BIGINT,
         spent_height BIGINT,
+        proven BIGINT NOT NULL DEFAULT 0 CHECK (proven IN (0, 1)),
         payment_id TEXT REFERENCES payment (id),
-        PRIMARY KEY (txid, vout),
+        PRIMARY KEY (invoice_id, txid, vout),
         CHECK ((block_height IS NULL) = (block_hash IS NULL)),
         CHECK ((block_height IS NULL) = (block_time_at IS NULL)),
+        CHECK (proven = 0 OR block_height IS NOT NULL),
         CHECK (vanished_at IS NULL OR (block_height IS NULL AND payment_id IS NULL))
     )""",
-    "CREATE INDEX output_of_invoice ON output (invoice_id)",
     # The balance reads this index alone; a coin that has moved leaves it.
     "CREATE INDEX output_unspent ON output (merchant_id, payment_id, amount_sats)"
     " WHERE vanished_at IS NULL AND spent_height IS NULL",

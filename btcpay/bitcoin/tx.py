@@ -4,8 +4,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from btcpay.sandbox.errors import Malformed
-from btcpay.sandbox.wire import Reader, compact_size, hash256, prefixed, shown, u32, unshown
+from btcpay.bitcoin.wire import (
+    Malformed,
+    Reader,
+    compact_size,
+    hash256,
+    prefixed,
+    shown,
+    u32,
+    unshown,
+)
 
 SEGWIT_MARKER = b"\x00\x01"
 NO_TXID = "00" * 32
@@ -101,6 +109,23 @@ class Tx:
     def signals_replacement(self) -> bool:
         """BIP125: any sequence below 0xfffffffe opts in."""
         return any(i.sequence < 0xFFFFFFFE for i in self.inputs)
+
+
+def coinbase_height(coinbase: Tx) -> int | None:
+    """The block's height as its coinbase begins with it (BIP34); None when it does not.
+
+    Every block of today carries it: mainnet since height 227,931.
+    """
+    script_sig = coinbase.inputs[0].script_sig
+    if not script_sig:
+        return None
+    opcode = script_sig[0]
+    if 0x51 <= opcode <= 0x60:  # OP_1 to OP_16
+        return opcode - 0x50
+    number = script_sig[1 : 1 + opcode]
+    if not 1 <= opcode <= 5 or len(number) != opcode or number[-1] & 0x80:
+        return None
+    return int.from_bytes(number, "little")
 
 
 def parse_tx(raw: bytes) -> Tx:

@@ -2,7 +2,9 @@
 
 import hashlib
 
-from btcpay.sandbox.errors import Malformed
+
+class Malformed(ValueError):
+    """Bytes that do not decode."""
 
 
 def hash256(data: bytes) -> bytes:

@@ -1,6 +1,8 @@
 """Merkle trees as Bitcoin builds them: the last node of an odd row is paired with itself."""
 
-from btcpay.sandbox.wire import hash256
+from collections.abc import Sequence
+
+from btcpay.bitcoin.wire import hash256
 
 
 def merkle_root(leaves: list[bytes]) -> bytes:
@@ -23,3 +25,12 @@ def merkle_branch(leaves: list[bytes], position: int) -> list[bytes]:
 def _parents(row: list[bytes]) -> list[bytes]:
     paired = row + row[-1:] if len(row) % 2 else row
     return [hash256(paired[i] + paired[i + 1]) for i in range(0, len(paired), 2)]
+
+
+def root_above(leaf: bytes, branch: Sequence[bytes], position: int) -> bytes:
+    """The root that a leaf at `position` has with these siblings, given from the leaves up."""
+    node = leaf
+    for level, sibling in enumerate(branch):
+        right = position >> level & 1
+        node = hash256(sibling + node if right else node + sibling)
+    return node

@@ -1,0 +1,1 @@
+"""The data structures of Bitcoin: bytes, transactions, headers, Merkle trees."""

@@ -1,0 +1,72 @@
+"""Gathers an explorer's evidence for a payment, and what it says of blocks; believes nothing.
+
+Source: Blockstream/esplora API.md: /tx/:txid/hex, /tx/:txid/merkle-proof, /block/:hash/header,
+/block/:hash/txid/:index, /block-height/:height.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from btcpay import fetch
+from btcpay.explorer import Block, Get, get_text, tip_height
+from btcpay.networks import Network
+from btcpay.proof import Branch, Evidence, prove_block
+from schemas.esplora import MerkleProof
+
+_HASH = "[0-9a-f]{64}"
+_MERKLE_PROOF = MerkleProof()
+MAX_TX_HEX = 8_000_000  # a block's weight limit, in hex digits
+
+
+@dataclass(frozen=True)
+class Survey:
+    """One explorer's chain: its height, and the hash of its block at each height asked for."""
+
+    tip_height: int
+    hashes: Mapping[int, str]
+
+
+def gather(get: Get, txid: str, block: Block, confirmations: int) -> Evidence:
+    """The evidence that `txid` is in `block`, with as many headers as confirmations asked for.
+
+    Six calls, and two for each further header. Raises FetchError, or ValidationError for an
+    answer of another form.
+    """
+    coinbase = get_text(get, f"/block/{block.hash}/txid/0", _HASH, "coinbase")
+    hashes = [block.hash] + [
+        block_hash(get, height) for height in range(block.height + 1, block.height + confirmations)
+    ]
+    return Evidence(
+        payment=_branch(get, txid),
+        coinbase=_branch(get, coinbase),
+        headers=[header(get, hash) for hash in hashes],
+    )
+
+
+def survey(get: Get, heights: Iterable[int]) -> Survey:
+    """The tip and the hashes at these heights, from one root; heights above its tip left out."""
+    tip = tip_height(get)
+    return Survey(tip, {height: block_hash(get, height) for height in heights if height <= tip})
+
+
+def prove_at(get: Get, hash: str, height: int, network: Network) -> None:
+    """Raises ProofFailed or FetchError unless a block of this hash, height and work is shown."""
+    coinbase = _branch(get, get_text(get, f"/block/{hash}/txid/0", _HASH, "coinbase"))
+    prove_block(coinbase, header(get, hash), hash, height, network.max_target_bits)
+
+
+def block_hash(get: Get, height: int) -> str:
+    """Hash of the root's block at this height. Raises FetchError."""
+    return get_text(get, f"/block-height/{height}", _HASH, "block hash")
+
+
+def header(get: Get, hash: str) -> bytes:
+    """The 80 bytes that the root shows for this hash; unchecked. Raises FetchError."""
+    return bytes.fromhex(get_text(get, f"/block/{hash}/header", "[0-9a-f]{160}", "header"))
+
+
+def _branch(get: Get, txid: str) -> Branch:
+    pattern = f"(?:[0-9a-f]{{2}}){{10,{MAX_TX_HEX // 2}}}"
+    raw = bytes.fromhex(get_text(get, f"/tx/{txid}/hex", pattern, "raw transaction"))
+    answer = _MERKLE_PROOF.load(fetch.parse_json(get(f"/tx/{txid}/merkle-proof")))
+    return Branch(raw, answer["pos"], answer["merkle"])

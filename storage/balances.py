@@ -1,0 +1,48 @@
+"""Balances: totals for each merchant, kept in step with the outputs that they sum."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from peewee import Case, fn
+
+from storage.database import Database, slot
+from storage.models import Balance, Output
+
+OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
+    Balance.merchant_id == slot("merchant_id")
+)
+
+_COUNTED = (
+    fn.COALESCE(fn.SUM(Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)), 0),
+    fn.COALESCE(fn.SUM(Output.amount_sats), 0),
+)
+_SUMS = Output.select(_COUNTED[0].alias("confirmed_sats"), _COUNTED[1].alias("total_sats")).where(
+    Output.vanished_at.is_null() & Output.spent_height.is_null()
+)
+_OF_INVOICE = _SUMS.where(Output.invoice_id == slot("invoice_id"))
+# What the totals must equal; for tests and for whoever doubts them.
+RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))
+
+OPEN = Balance.insert(
+    {Balance.merchant_id: slot("merchant_id"), Balance.confirmed_sats: 0, Balance.total_sats: 0}
+)
+_CHANGE = Balance.update(
+    {
+        Balance.confirmed_sats: Balance.confirmed_sats + slot("confirmed_sats"),
+        Balance.total_sats: Balance.total_sats + slot("total_sats"),
+    }
+).where(Balance.merchant_id == slot("merchant_id"))
+
+
+@contextmanager
+def kept(db: Database, invoice_id: str, merchant_id: int) -> Iterator[None]:
+    """Adds to the merchant's totals what the block changes of this invoice's outputs.
+
+    Inside the transaction that changes them, so that both happen or neither.
+    """
+    before = db.only(_OF_INVOICE, invoice_id=invoice_id)
+    yield
+    after = db.only(_OF_INVOICE, invoice_id=invoice_id)
+    change = {name: after[name] - before[name] for name in after}
+    if any(change.values()):
+        db.run(_CHANGE, merchant_id=merchant_id, **change)

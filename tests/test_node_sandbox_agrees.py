@@ -1,0 +1,674 @@
+"""The sandbox against a full node: what one takes, the other does, and both show the same chain.
+
+Both get the same blocks and the same transactions; DIFFERENCES says where they differ, and why.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+import requests
+from bit import PrivateKeyTestnet
+from bitcoin_node import (
+    FINAL_SEQUENCE,
+    NOBODY,
+    BitcoinNode,
+    Coin,
+    Refused,
+    sign,
+)
+from builders import Clock
+from fake_esplora import serving_sandbox
+from node_esplora import NodeEsplora
+
+from btcpay.bitcoin.merkle import merkle_root
+from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
+from btcpay.bitcoin.wire import Malformed, hash160, shown, unshown
+from btcpay.sandbox.acceptance import MAX_CHAIN_TXS, judge
+from btcpay.sandbox.block import COMMITMENT_PREFIX, push_height, subsidy_sats, witness_commitment
+from btcpay.sandbox.errors import Rejected
+from btcpay.sandbox.keyfile import open_key
+from btcpay.sandbox.ledger import Ledger
+from btcpay.sandbox.mempool import Mempool
+from btcpay.sandbox.mischief import double_spends
+from btcpay.sandbox.rules import COINBASE_MATURITY_BLOCKS, MAX_MONEY_SATS, MAX_SATS_PER_VB
+from btcpay.sandbox.script import address_of, p2pkh, p2sh, script_of
+from btcpay.sandbox.state import Sandbox
+
+COIN_SATS = 1_000_000
+FEE_SATS = 1_000
+COINS_OF_EACH_KIND = 60
+TO_NOBODY = script_of(NOBODY)
+ANYONE = p2sh(hash160(b"\x51"))  # whoever pushes the script OP_TRUE may spend it
+
+
+@dataclass
+class Pair:
+    """A sandbox and a node with the same blocks, and a payer with coins of every kind."""
+
+    sandbox: Sandbox
+    root: str
+    node: BitcoinNode
+    clock: Clock
+    miner: PrivateKeyTestnet
+    payer: PrivateKeyTestnet = field(default_factory=PrivateKeyTestnet)
+    coins: dict[str, list[Coin]] = field(default_factory=dict)
+
+    @property
+    def now(self) -> int:
+        return int(self.clock().timestamp())
+
+    @property
+    def next_height(self) -> int:
+        return self.sandbox.chain.ledger.height + 1
+
+    @property
+    def median_time(self) -> int:
+        ledger = self.sandbox.chain.ledger
+        return ledger.median_time_past(ledger.tip.hash)
+
+    def feed(self, *hashes: str) -> None:
+        """Gives the node blocks of the sandbox; it must take them and come to the same tip."""
+        ledger = self.sandbox.chain.ledger
+        for block_hash in hashes:
+            self.node.submit(ledger.blocks[block_hash])
+        assert self.node.tip() == (ledger.height, ledger.tip.hash)
+
+    def mine(self, count: int = 1) -> list[str]:
+        hashes = self.sandbox.chain.mine(count, self.now)
+        self.feed(*hashes)
+        return hashes
+
+    def provide(self) -> None:
+        """Confirms 60 coins of each kind that the sandbox can spend, and of one that it cannot."""
+        key_hash = hash160(self.payer.public_key)
+        program = b"\x00\x14" + key_hash
+        scripts = {"p2wpkh": program, "p2sh-p2wpkh": p2sh(hash160(program)), "anyone": ANYONE}
+        scripts |= {"p2pkh": p2pkh(key_hash)}
+        for name, script in scripts.items():
+            output = TxOut(COIN_SATS, script)
+            wallet = self.sandbox.wallet
+            raw = wallet.build(wallet.coins()[:1], [output] * COINS_OF_EACH_KIND, 10_000)
+            txid = self.sandbox.chain.accept(raw, self.now)
+            vouts = range(COINS_OF_EACH_KIND)
+            self.coins[name] = [Coin(Outpoint(txid, vout), output, 0) for vout in vouts]
+        self.mine()
+
+    def coin(self, kind: str = "p2wpkh") -> Coin:
+        """One that no other test spends."""
+        return self.coins[kind].pop()
+
+    def spend(self, *coins: Coin, fee_sats: int = FEE_SATS, **options: int) -> Tx:
+        """Everything to nobody."""
+        total_sats = sum(coin.output.value_sats for coin in coins)
+        return sign(self.payer, coins, [TxOut(total_sats - fee_sats, TO_NOBODY)], **options)
+
+    def pay_out(self, *outputs: TxOut) -> Tx:
+        """A coin for these outputs, and change."""
+        coin = self.coin()
+        rest_sats = COIN_SATS - FEE_SATS - sum(output.value_sats for output in outputs)
+        return sign(self.payer, [coin], [*outputs, TxOut(rest_sats, coin.output.script)])
+
+    def reward(self, height: int) -> Coin:
+        """The coinbase of a block of the sandbox."""
+        ledger = self.sandbox.chain.ledger
+        coinbase = ledger.blocks[ledger.hashes[height]].txs[0]
+        return Coin(Outpoint(coinbase.txid, 0), coinbase.outputs[0], height)
+
+    def verdicts(self, raw: bytes) -> tuple[str, str]:
+        """ "taken" or the reason for refusing, of the sandbox and of the node."""
+        answers = []
+        for take in (lambda: self.sandbox.chain.accept(raw, self.now), lambda: self.node.send(raw)):
+            try:
+                take()
+                answers.append("taken")
+            except (Rejected, Malformed, Refused) as error:
+                answers.append(str(error))
+        return answers[0], answers[1]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    clock, folder = Clock(), tmp_path_factory.mktemp("chain")
+    with BitcoinNode() as node, serving_sandbox(folder, clock) as (sandbox, root):
+        pair = Pair(sandbox, root, node, clock, open_key(folder / "wallet.wif"))
+        pair.feed(*sandbox.chain.ledger.hashes[1:])
+        pair.provide()
+        yield pair
+
+
+def tampered(tx: Tx, **changes: object) -> Tx:
+    """The first input otherwise."""
+    return replace(tx, inputs=(tx.inputs[0]._replace(**changes), *tx.inputs[1:]))
+
+
+def bad_signature(pair: Pair) -> Tx:
+    tx = pair.spend(pair.coin())
+    signature, key = tx.inputs[0].witness
+    return tampered(tx, witness=(signature[:-3] + bytes([signature[-3] ^ 1]) + signature[-2:], key))
+
+
+def other_sighash(pair: Pair) -> Tx:
+    """Anyone-can-pay where all was signed: the digest is another."""
+    tx = pair.spend(pair.coin())
+    signature, key = tx.inputs[0].witness
+    return tampered(tx, witness=(signature[:-1] + b"\x81", key))
+
+
+def high_s(pair: Pair) -> Tx:
+    """The same signature with n - s: valid for the curve, malleable, not relayed (BIP146)."""
+    order = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+    tx = pair.spend(pair.coin())
+    signature, key = tx.inputs[0].witness
+    r_end = 4 + signature[3]
+    s = order - int.from_bytes(signature[r_end + 2 : -1])
+    s_bytes = b"\x00" + s.to_bytes(32)
+    body = signature[2:r_end] + b"\x02" + bytes([len(s_bytes)]) + s_bytes
+    return tampered(tx, witness=(b"\x30" + bytes([len(body)]) + body + b"\x01", key))
+
+
+def wrong_key(pair: Pair) -> Tx:
+    return sign(PrivateKeyTestnet(), [pair.coin()], [TxOut(COIN_SATS - FEE_SATS, TO_NOBODY)])
+
+
+def wrong_amount(pair: Pair) -> Tx:
+    """BIP143 signs the amount: a payer that is lied to about it signs nothing of use."""
+    coin = pair.coin()
+    lied_to = coin._replace(output=coin.output._replace(value_sats=COIN_SATS + 1))
+    return sign(pair.payer, [lied_to], [TxOut(COIN_SATS - FEE_SATS, TO_NOBODY)])
+
+
+def with_witness_on_p2pkh(pair: Pair) -> Tx:
+    return tampered(pair.spend(pair.coin("p2pkh")), witness=(b"\x01",))
+
+
+def witness_taken_off(pair: Pair) -> Tx:
+    return tampered(pair.spend(pair.coin()), witness=())
+
+
+def one_witness_item_more(pair: Pair) -> Tx:
+    tx = pair.spend(pair.coin())
+    return tampered(tx, witness=(b"\x01", *tx.inputs[0].witness))
+
+
+def script_sig_beside_witness(pair: Pair) -> Tx:
+    return tampered(pair.spend(pair.coin()), script_sig=b"\x51")
+
+
+def double_spend_in_mempool(pair: Pair) -> list[Tx]:
+    coin = pair.coin()
+    first = pair.spend(coin, sequence=FINAL_SEQUENCE)
+    return [first, pair.spend(coin, fee_sats=9 * FEE_SATS)]
+
+
+def replacement(pair: Pair) -> list[Tx]:
+    coin = pair.coin()
+    return [pair.spend(coin), pair.spend(coin, fee_sats=9 * FEE_SATS)]
+
+
+def spent_in_a_block(pair: Pair) -> Tx:
+    coin = pair.coin()
+    pair.sandbox.chain.accept(pair.spend(coin).raw, pair.now)
+    pair.mine()
+    return pair.spend(coin, fee_sats=9 * FEE_SATS)
+
+
+def confirmed_already(pair: Pair) -> Tx:
+    tx = pair.spend(pair.coin())
+    pair.sandbox.chain.accept(tx.raw, pair.now)
+    pair.mine()
+    return tx
+
+
+def twice(pair: Pair) -> list[Tx]:
+    tx = pair.spend(pair.coin())
+    return [tx, tx]
+
+
+def from_nowhere(pair: Pair) -> Tx:
+    return pair.spend(pair.coin()._replace(outpoint=Outpoint("ab" * 32, 0)))
+
+
+def same_input_twice(pair: Pair) -> Tx:
+    coin = pair.coin()
+    return pair.spend(coin, coin)
+
+
+def coinbase_spend(pair: Pair, depth: int) -> Tx:
+    """`depth`: how deep the coinbase is when the next block comes; 100 is ripe."""
+    reward = pair.reward(pair.next_height - depth)
+    return sign(pair.miner, [reward], [TxOut(reward.output.value_sats - FEE_SATS, TO_NOBODY)])
+
+
+def with_feerate(pair: Pair, sats_per_vb: int, more_sats: int) -> Tx:
+    """From a P2PKH coin of a reward's size, so that the highest fee can be paid too."""
+    reward = pair.reward(pair.next_height - COINBASE_MATURITY_BLOCKS)
+    value_sats = reward.output.value_sats
+
+    def paying(fee_sats: int) -> Tx:
+        return sign(pair.miner, [reward], [TxOut(value_sats - fee_sats, TO_NOBODY)])
+
+    return paying(paying(0).vsize * sats_per_vb + more_sats)
+
+
+def chain_of(length: int) -> Callable[[Pair], list[Tx]]:
+    def build(pair: Pair) -> list[Tx]:
+        txs, coin = [], pair.coin()
+        for _ in range(length):
+            output = TxOut(coin.output.value_sats - FEE_SATS, coin.output.script)
+            txs.append(sign(pair.payer, [coin], [output]))
+            coin = Coin(Outpoint(txs[-1].txid, 0), output, -1)
+        return txs
+
+    return build
+
+
+def with_outputs(*outputs: TxOut) -> Callable[[Pair], Tx]:
+    """Signed, whatever their sum."""
+    return lambda pair: sign(pair.payer, [pair.coin()], outputs)
+
+
+def with_version(version: int) -> Callable[[Pair], Tx]:
+    """From a key whose signature does not cover it: the verdict must come from the version."""
+
+    def build(pair: Pair) -> Tx:
+        coin = pair.coin("anyone")
+        spend = TxIn(coin.outpoint, b"\x01\x51", FINAL_SEQUENCE)
+        return Tx(version, (spend,), (TxOut(COIN_SATS - FEE_SATS, TO_NOBODY),), 0)
+
+    return build
+
+
+def of_64_bytes(pair: Pair) -> Tx:
+    tx = sign(pair.payer, [pair.coin()], [TxOut(COIN_SATS - FEE_SATS, b"\x6a\x02hi")])
+    assert len(tx.stripped) == 64
+    return tx
+
+
+def a_coinbase(pair: Pair) -> Tx:
+    spend = TxIn(Outpoint(NO_TXID, NO_VOUT), b"\x51\x51", FINAL_SEQUENCE)
+    return Tx(2, (spend,), (TxOut(1_000, TO_NOBODY),), 0)
+
+
+def locked(pair: Pair, until: int, sequence: int = 0xFFFFFFFE) -> Tx:
+    return pair.spend(pair.coin(), locktime=until, sequence=sequence)
+
+
+P2TR = b"\x51\x20" + bytes(range(32))
+Build = Callable[[Pair], Tx | list[Tx]]
+MATURE = COINBASE_MATURITY_BLOCKS
+
+# Each builds one transaction, or several of which the last is judged.
+TAKEN: dict[str, Build] = {
+    "a P2WPKH coin": lambda p: p.spend(p.coin("p2wpkh")),
+    "a P2SH-P2WPKH coin": lambda p: p.spend(p.coin("p2sh-p2wpkh")),
+    "a P2PKH coin": lambda p: p.spend(p.coin("p2pkh")),
+    "coins of all three kinds": lambda p: p.spend(
+        p.coin("p2pkh"), p.coin("p2wpkh"), p.coin("p2sh-p2wpkh")
+    ),
+    "outputs of every common kind": lambda p: p.pay_out(
+        TxOut(10_000, p2pkh(bytes(20))),
+        TxOut(10_000, ANYONE),
+        TxOut(10_000, b"\x00\x20" + bytes(32)),
+        TxOut(10_000, b"\x21" + p.payer.public_key + b"\xac"),
+        TxOut(0, b"\x6a\x05hello"),
+    ),
+    "a coinbase in its hundredth block": lambda p: coinbase_spend(p, MATURE),
+    "one satoshi per virtual byte": lambda p: with_feerate(p, 1, 0),
+    "10,000 satoshis per virtual byte": lambda p: with_feerate(p, MAX_SATS_PER_VB, 0),
+    "a lock that ended with the last block": lambda p: locked(p, p.next_height - 1),
+    "a lock in time that has ended": lambda p: locked(p, p.median_time - 1),
+    "a lock that final sequences lift": lambda p: locked(p, 9_999_999, FINAL_SEQUENCE),
+    "a parent and its child": chain_of(2),
+    "the 25th of a waiting chain": chain_of(MAX_CHAIN_TXS),
+}
+IN_NO_BLOCK, NOT_RELAYED = True, False  # against consensus, or only against policy
+SCRIPT = "mandatory-script-verify-flag-failed"
+# (what, the sandbox's reason in Bitcoin Core's words, whether a block with it is refused too)
+REFUSED: list[tuple[str, Build, str, bool]] = [
+    ("a tampered signature", bad_signature, SCRIPT, IN_NO_BLOCK),
+    ("a signature of another kind than it says", other_sighash, SCRIPT, IN_NO_BLOCK),
+    ("a signature with a high S", high_s, SCRIPT, NOT_RELAYED),
+    ("a signature by another key", wrong_key, SCRIPT, IN_NO_BLOCK),
+    ("a signature over another amount", wrong_amount, SCRIPT, IN_NO_BLOCK),
+    ("a witness on a P2PKH coin", with_witness_on_p2pkh, SCRIPT, IN_NO_BLOCK),
+    ("no witness on a P2WPKH coin", witness_taken_off, SCRIPT, IN_NO_BLOCK),
+    ("one witness item too many", one_witness_item_more, SCRIPT, IN_NO_BLOCK),
+    ("a scriptSig on a P2WPKH coin", script_sig_beside_witness, SCRIPT, IN_NO_BLOCK),
+    (
+        "a double spend of what does not signal",
+        double_spend_in_mempool,
+        "txn-mempool-conflict",
+        NOT_RELAYED,
+    ),
+    (
+        "a coin that is spent in a block",
+        spent_in_a_block,
+        "bad-txns-inputs-missingorspent",
+        IN_NO_BLOCK,
+    ),
+    (
+        "a transaction that is in a block",
+        confirmed_already,
+        "Transaction outputs already in utxo set",
+        IN_NO_BLOCK,
+    ),
+    ("a coin that never was", from_nowhere, "bad-txns-inputs-missingorspent", IN_NO_BLOCK),
+    ("the same coin twice", same_input_twice, "bad-txns-inputs-duplicate", IN_NO_BLOCK),
+    (
+        "a coinbase one block too young",
+        lambda p: coinbase_spend(p, MATURE - 1),
+        "bad-txns-premature-spend-of-coinbase",
+        IN_NO_BLOCK,
+    ),
+    (
+        "one satoshi more than came in",
+        with_outputs(TxOut(COIN_SATS + 1, TO_NOBODY)),
+        "bad-txns-in-belowout",
+        IN_NO_BLOCK,
+    ),
+    (
+        "more money than there is",
+        with_outputs(TxOut(MAX_MONEY_SATS + 1, TO_NOBODY)),
+        "bad-txns-vout-toolarge",
+        IN_NO_BLOCK,
+    ),
+    (
+        "outputs whose sum is more than there is",
+        with_outputs(TxOut(MAX_MONEY_SATS, TO_NOBODY), TxOut(MAX_MONEY_SATS, TO_NOBODY)),
+        "bad-txns-txouttotal-toolarge",
+        IN_NO_BLOCK,
+    ),
+    (
+        "a negative amount",
+        with_outputs(TxOut((1 << 64) - 1, TO_NOBODY)),
+        "bad-txns-vout-negative",
+        IN_NO_BLOCK,
+    ),
+    ("no output", with_outputs(), "bad-txns-vout-empty", IN_NO_BLOCK),
+    (
+        "two OP_RETURN outputs",
+        lambda p: p.pay_out(TxOut(0, b"\x6a\x01a"), TxOut(0, b"\x6a\x01b")),
+        "multi-op-return",
+        NOT_RELAYED,
+    ),
+    (
+        "an OP_RETURN of 84 bytes",
+        lambda p: p.pay_out(TxOut(0, b"\x6a\x4c\x51" + bytes(81))),
+        "scriptpubkey",
+        NOT_RELAYED,
+    ),
+    (
+        "an output script of no kind",
+        lambda p: p.pay_out(TxOut(1_000, b"\x51")),
+        "scriptpubkey",
+        NOT_RELAYED,
+    ),
+    (
+        "one satoshi less than one per virtual byte",
+        lambda p: with_feerate(p, 1, -1),
+        "min relay fee not met",
+        NOT_RELAYED,
+    ),
+    (
+        "a fee above 10,000 satoshis per virtual byte",
+        lambda p: with_feerate(p, MAX_SATS_PER_VB, 1),
+        "max-fee-exceeded",
+        NOT_RELAYED,
+    ),
+    (
+        "a lock until after the next block",
+        lambda p: locked(p, p.next_height),
+        "non-final",
+        IN_NO_BLOCK,
+    ),
+    (
+        "a lock in time that ends at the median",
+        lambda p: locked(p, p.median_time),
+        "non-final",
+        IN_NO_BLOCK,
+    ),
+    (
+        "a relative lock that has not passed",
+        lambda p: p.spend(p.coin(), sequence=60_000),
+        "non-BIP68-final",
+        IN_NO_BLOCK,
+    ),
+    ("a coinbase outside a block", a_coinbase, "coinbase", IN_NO_BLOCK),
+    ("version 0", with_version(0), "version", NOT_RELAYED),
+    (
+        "the 26th of a waiting chain",
+        chain_of(MAX_CHAIN_TXS + 1),
+        "too-long-mempool-chain",
+        NOT_RELAYED,
+    ),
+]
+# (what, does the sandbox take it, why the two differ)
+DIFFERENCES: list[tuple[str, Build, bool, str]] = [
+    ("a replacement with a higher fee", replacement, True, "bcoin has no replace-by-fee (BIP125)"),
+    ("a transaction that waits already", twice, True, "sendrawtransaction accepts it again"),
+    (
+        "dust",
+        lambda p: p.pay_out(TxOut(100, TO_NOBODY)),
+        True,
+        "rules.py leaves the limit out, so that invoices of a few satoshis can be tried",
+    ),
+    (
+        "a payment to a Taproot address",
+        lambda p: p.pay_out(TxOut(10_000, P2TR)),
+        True,
+        "bcoin is older than Taproot and does not relay to unknown witness versions",
+    ),
+    (
+        "a transaction of 64 bytes",
+        of_64_bytes,
+        False,
+        "Core relays none (CVE-2017-12842) since 0.16.1; bcoin has no lower limit",
+    ),
+    (
+        "a relative lock that has passed",
+        lambda p: p.spend(p.coin(), sequence=1),
+        False,
+        "rules.py refuses every relative lock: it keeps no times of coins",
+    ),
+    (
+        "a coin that anyone may spend",
+        lambda p: Tx(
+            2,
+            (TxIn(p.coin("anyone").outpoint, b"\x01\x51", FINAL_SEQUENCE),),
+            (TxOut(COIN_SATS - FEE_SATS, TO_NOBODY),),
+            0,
+        ),
+        False,
+        "spend.py refuses what it cannot check",
+    ),
+]
+
+
+def judged(pair: Pair, build: Build) -> tuple[Tx, str, str]:
+    """The transaction, and what sandbox and node say of it."""
+    built = build(pair)
+    txs = built if isinstance(built, list) else [built]
+    for tx in txs[:-1]:
+        assert pair.verdicts(tx.raw) == ("taken", "taken")
+    return txs[-1], *pair.verdicts(txs[-1].raw)
+
+
+@pytest.mark.parametrize("build", TAKEN.values(), ids=TAKEN)
+def test_both_take_and_the_node_takes_a_block_of_the_sandbox_with(pair: Pair, build: Build) -> None:
+    tx, *verdicts = judged(pair, build)
+    assert verdicts == ["taken", "taken"]
+    pair.mine()
+    assert tx.txid in pair.sandbox.chain.ledger.confirmed
+
+
+@pytest.mark.parametrize(
+    ("build", "reason", "in_no_block"),
+    [row[1:] for row in REFUSED],
+    ids=[row[0] for row in REFUSED],
+)
+def test_both_refuse(pair: Pair, build: Build, reason: str, in_no_block: bool) -> None:
+    tx, by_sandbox, by_node = judged(pair, build)
+    assert by_sandbox.startswith(reason) and by_node != "taken"
+    if in_no_block:
+        with pytest.raises(Refused):
+            pair.node.mine_conflict(tx.raw)
+    pair.mine()
+    assert pair.node.mempool() == []
+
+
+@pytest.mark.parametrize(
+    ("build", "sandbox_takes"),
+    [row[1:3] for row in DIFFERENCES],
+    ids=[f"{row[0]}: {row[3]}" for row in DIFFERENCES],
+)
+def test_they_differ_as_listed(pair: Pair, build: Build, sandbox_takes: bool) -> None:
+    tx, by_sandbox, by_node = judged(pair, build)
+    node_takes = not sandbox_takes
+    assert (by_sandbox == "taken", by_node == "taken") == (sandbox_takes, node_takes)
+    pair.mine()  # whatever the sandbox took, the node takes in a block
+    if node_takes:
+        pair.node.drop(tx.txid)
+
+
+@pytest.mark.parametrize("raw", ["", "00", "0200000000000000", "0200000000010000000000"])
+def test_neither_takes_bytes_that_are_no_transaction(pair: Pair, raw: str) -> None:
+    assert "taken" not in pair.verdicts(bytes.fromhex(raw))
+
+
+def test_neither_takes_a_transaction_that_lacks_its_last_byte(pair: Pair) -> None:
+    assert "taken" not in pair.verdicts(pair.spend(pair.coin()).raw[:-1])
+
+
+def test_a_byte_too_many_is_refused_by_the_sandbox_and_not_read_by_bcoin(pair: Pair) -> None:
+    tx = pair.spend(pair.coin())
+    by_sandbox, by_node = pair.verdicts(tx.raw + b"\x00")  # Core: TX decode failed
+    assert (by_sandbox != "taken", by_node) == (True, "taken")
+    pair.node.drop(tx.txid)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 7])
+def test_the_node_takes_a_block_of_so_many_payments(pair: Pair, count: int) -> None:
+    for number in range(count):
+        pair.sandbox.wallet.pay(NOBODY, 10_000 + number, pair.now)
+    (block_hash,) = pair.mine()
+    assert len(pair.node.block(block_hash).txs) == count + 1
+
+
+def test_the_node_follows_a_reorganisation_that_takes_payments_back(pair: Pair) -> None:
+    pair.sandbox.wallet.pay(NOBODY, 20_000, pair.now)
+    kept = pair.mine()
+    lost = pair.sandbox.wallet.pay(NOBODY, 30_000, pair.now)
+    pair.mine(2)
+    chain = pair.sandbox.chain
+    pair.feed(*chain.reorganise(2, pair.now, double_spends(pair.sandbox.wallet, 2)))
+    txids = {tx.txid for tx, _ in pair.node.history(TO_NOBODY)}
+    assert lost not in txids and lost not in chain.ledger.confirmed
+    assert pair.node.rpc("getblockheader", kept[0])["confirmations"] == 4
+
+
+def test_after_a_reorganisation_both_confirm_what_waits_again(pair: Pair) -> None:
+    txid = pair.sandbox.wallet.pay(NOBODY, 40_000, pair.now)
+    (lost,) = pair.mine()
+    pair.feed(*pair.sandbox.chain.reorganise(1, pair.now))
+    assert txid in pair.sandbox.chain.mempool.entries
+    (found,) = pair.mine()
+    assert lost != found
+    assert txid in [tx.txid for tx in pair.node.block(found).txs]
+
+
+def test_the_node_takes_blocks_beyond_the_second_halving(pair: Pair) -> None:
+    pair.mine(max(1, 301 - pair.sandbox.chain.ledger.height))
+    assert pair.reward(300).output.value_sats == 1_250_000_000
+    assert pair.node.coins(pair.reward(300).output.script, coinbases=True)
+
+
+def test_both_count_the_same_coins(pair: Pair) -> None:
+    coins = pair.sandbox.chain.ledger.coins
+    found = pair.node.rpc("gettxoutsetinfo")
+    total_sats = sum(coin.output.value_sats for coin in coins.values())
+    assert found["txouts"] == len(coins)
+    assert round(found["total_amount"] * 100_000_000) == total_sats
+
+
+@pytest.fixture(scope="module")
+def esplora(pair: Pair) -> Iterator[NodeEsplora]:
+    """Beside the sandbox's."""
+    with NodeEsplora(pair.node) as served:
+        yield served
+
+
+UNKNOWN = "ab" * 32
+BLOCK_PATHS = ("", "/header", "/status", "/txids", "/raw")
+TX_PATHS = ("", "/hex", "/raw", "/status", "/merkle-proof", "/outspends", "/outspend/0")
+ADDRESS_PATHS = ("", "/txs", "/txs/mempool", "/txs/chain", "/utxo")
+
+
+def get(root: str, path: str) -> tuple[int, object]:
+    answer = requests.get(root + path, timeout=10)
+    json = "json" in answer.headers["Content-Type"] and answer.status_code == 200
+    return answer.status_code, answer.json() if json else answer.content
+
+
+def test_both_explorers_answer_the_same(pair: Pair, esplora: NodeEsplora) -> None:
+    wallet, chain = pair.sandbox.wallet, pair.sandbox.chain
+    address = address_of(p2pkh(hash160(PrivateKeyTestnet().public_key)))
+    (lost,) = pair.mine()
+    pair.feed(*chain.reorganise(1, pair.now))
+    confirmed = [wallet.pay(address, 10_000 + n, pair.now) for n in range(27)]
+    pair.mine()
+    waiting = wallet.pay(address, 5_000, pair.now)
+    pair.node.send(chain.mempool.entries[waiting].tx.raw)
+    coinbase = pair.reward(pair.next_height - 1).outpoint.txid
+    blocks = (lost, chain.ledger.hashes[0], chain.ledger.tip.hash, UNKNOWN)
+    last = (f"/txs/chain/{txid}" for txid in (confirmed[3], UNKNOWN))
+    paths = [
+        *("/blocks/tip/height", "/blocks/tip/hash", "/nothing"),
+        *(f"/block-height/{height}" for height in (0, 150, 99_999)),
+        *(f"/block/{each}{rest}" for each in blocks for rest in BLOCK_PATHS),
+        *(f"/tx/{each}{rest}" for each in (*confirmed[:2], waiting, coinbase) for rest in TX_PATHS),
+        *(f"/tx/{UNKNOWN}{rest}" for rest in TX_PATHS),
+        *(f"/address/{address}{rest}" for rest in (*ADDRESS_PATHS, *last)),
+        *(f"/address/{wallet.address}/txs", "/address/nonsense/txs"),
+    ]
+    differing = [path for path in paths if get(pair.root, path) != get(esplora.root, path)]
+    assert differing == []
+
+
+def test_the_sandbox_reads_and_verifies_the_blocks_of_the_node() -> None:
+    with BitcoinNode() as node:
+        node.fund()
+        for count in (1, 2, 5):
+            for number in range(count):
+                node.pay(NOBODY, 10_000 + number)
+            node.mine()
+        lost = node.pay(NOBODY, 20_000)
+        node.mine()
+        node.reorganise(1, drop=[lost])
+        ledger = Ledger()
+        for height in range(node.tip()[0] + 1):
+            connect_verified(ledger, node, node.rpc("getblockhash", height))
+        assert (ledger.height, ledger.tip.hash) == node.tip()
+        assert node.rpc("gettxoutsetinfo")["txouts"] == len(ledger.coins)
+
+
+def connect_verified(ledger: Ledger, node: BitcoinNode, block_hash: str) -> None:
+    """Everything that the sandbox knows to check about a block, before it is its tip."""
+    block = node.block(block_hash)
+    assert block.raw.hex() == node.rpc("getblock", block_hash, False)
+    assert block.hash == block_hash and block.meets_target
+    assert block.merkle_root == shown(merkle_root([unshown(tx.txid) for tx in block.txs]))
+    height, fees_sats = ledger.height + 1, 0
+    if height:
+        coinbase, *txs = block.txs
+        assert block.previous == ledger.tip.hash
+        assert block.time > ledger.median_time_past(ledger.tip.hash)
+        for tx in txs:
+            assert parse_tx(tx.raw) == tx
+            fees_sats += judge(ledger, Mempool(), tx, block.time).entry.fee_sats
+        paid_sats = sum(output.value_sats for output in coinbase.outputs)
+        assert paid_sats <= subsidy_sats(height) + fees_sats
+        assert coinbase.inputs[0].script_sig.startswith(push_height(height))
+        commitment = COMMITMENT_PREFIX + witness_commitment(txs)
+        assert any(output.script == commitment for output in coinbase.outputs)
+    ledger.connect(block)

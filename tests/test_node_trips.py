@@ -1,0 +1,476 @@
+"""Payments on a full node's chain, through the explorer client and the check, as decided.
+
+One chain and one clock for all, which only ever goes forward; a new shop for each test.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from bip32 import BIP32
+from bit import PrivateKeyTestnet
+from bitcoin_node import NOBODY, BitcoinNode, Coin, sign
+from builders import REGTEST, Clock, TickerServer, open_shop
+from fake_esplora import Json, Till
+from node_esplora import Answer, Fault, NodeEsplora
+
+from btcpay.addresses import derive, parse_account
+from btcpay.bitcoin.tx import Outpoint, TxOut
+from btcpay.commands.administration import add_merchant
+from btcpay.proof_file import check_document
+from btcpay.sandbox.script import script_of
+from storage import merchants, payments
+
+ACCOUNT = "m/84'/1'/0'"
+WALLET_LOOKS_AHEAD = 20
+
+
+@dataclass
+class NodeTill(Till):
+    """A till whose chain is a node's, and whose merchant can spend."""
+
+    node: BitcoinNode
+    esplora: NodeEsplora
+    merchant: BIP32
+
+    def pay(self, invoice: Json, sats: int | None = None) -> str:
+        return self.pay_outputs((invoice, invoice["amount_sats"] if sats is None else sats))
+
+    def pay_outputs(self, *parts: tuple[Json, int]) -> str:
+        return self.node.pay_many([(inv["deposit_address"], sats) for inv, sats in parts])
+
+    def mine(self, blocks: int = 1) -> None:
+        self.node.set_time(self.now)
+        self.node.mine(blocks)
+
+    def state(self, invoice: Json) -> tuple[str, int, int]:
+        """What the checkout page is told: status, satoshis received and unconfirmed."""
+        body = self.shop.client.get(f"/pay/{invoice['id']}/status").json
+        return body["status"], body["received_sats"], body["unconfirmed_sats"]
+
+    def sweep(self, invoice: Json, txid: str) -> str:
+        """The merchant's wallet moves what `txid` paid to the invoice; the sweep's txid."""
+        script = script_of(invoice["deposit_address"])
+        outputs = enumerate(self.node.transaction(txid).outputs)
+        coins = [Coin(Outpoint(txid, n), out, 0) for n, out in outputs if out.script == script]
+        total_sats = sum(coin.output.value_sats for coin in coins)
+        tx = sign(self._key_of(invoice), coins, [TxOut(total_sats - 500, script_of(NOBODY))])
+        return self.node.send(tx.raw)
+
+    def _key_of(self, invoice: Json) -> PrivateKeyTestnet:
+        account = self.merchant.get_xpub_from_path(ACCOUNT)
+        for index in range(WALLET_LOOKS_AHEAD):
+            if derive(account, "p2wpkh", index, REGTEST) == invoice["deposit_address"]:
+                path = f"{ACCOUNT}/0/{index}"
+                return PrivateKeyTestnet.from_bytes(self.merchant.get_privkey_from_path(path))
+        raise AssertionError("the merchant's wallet does not find this address")
+
+
+@pytest.fixture(scope="module")
+def chain() -> Iterator[tuple[BitcoinNode, NodeEsplora, Clock]]:
+    with BitcoinNode() as node, NodeEsplora(node.fund()) as esplora:
+        yield node, esplora, Clock()
+
+
+@pytest.fixture
+def till(
+    tmp_path: Path, ticker: TickerServer, chain: tuple[BitcoinNode, NodeEsplora, Clock]
+) -> Iterator[NodeTill]:
+    node, esplora, clock = chain
+    ticker.reset()
+    esplora.clear()
+    clock.move(minutes=1)
+    wallet = BIP32.from_seed(str(tmp_path).encode(), network="test")
+    with open_shop(tmp_path, ticker.url, clock, BTCPAY_EXPLORERS=esplora.root) as shop:
+        account = parse_account(wallet.get_xpub_from_path(ACCOUNT), REGTEST)
+        add_merchant(shop.service.db, "spender", account)
+        shop.merchant_id = shop.service.db.only(merchants.BY_NAME, name="spender")["id"]
+        shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
+        yield NodeTill(shop, None, clock, node, esplora, wallet)
+    for txid in node.mempool():
+        if txid in node.mempool():
+            node.drop(txid)
+
+
+def test_an_exact_payment_is_seen_waiting_and_pays_with_its_block(till: NodeTill) -> None:
+    invoice = till.shop.invoice()
+    amount_sats = invoice["amount_sats"]
+    txid = till.pay(invoice)
+    assert till.check().changed == {}
+    assert till.state(invoice) == ("open", amount_sats, amount_sats)
+    assert till.balance() == (0, amount_sats)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.look(invoice)["tx_hash"] == txid
+    assert [(p["amount_sats"], p["tx_hash"]) for p in till.payments(invoice)] == [
+        (amount_sats, txid)
+    ]
+    assert till.balance() == (amount_sats, amount_sats)
+
+
+def test_a_part_leaves_the_invoice_open_and_the_rest_pays_it(till: NodeTill) -> None:
+    invoice = till.shop.invoice()
+    amount_sats = invoice["amount_sats"]
+    part = till.pay(invoice, 10_000)
+    till.mine()
+    assert till.check().changed == {}
+    assert till.state(invoice) == ("open", 10_000, 0)
+    assert [(p["amount_sats"], p["invoice_id"]) for p in till.payments()] == [(10_000, None)]
+    rest = till.pay(invoice, amount_sats - 10_000)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.look(invoice)["tx_hash"] == rest
+    assert {p["tx_hash"] for p in till.payments(invoice)} == {part, rest}
+    assert till.balance() == (amount_sats, amount_sats)
+
+
+def test_two_outputs_of_one_transaction_are_one_payment_of_their_sum(till: NodeTill) -> None:
+    invoice = till.shop.invoice()
+    amount_sats = invoice["amount_sats"]
+    txid = till.pay_outputs((invoice, 10_000), (invoice, amount_sats - 10_000))
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert [(p["amount_sats"], p["tx_hash"]) for p in till.payments()] == [(amount_sats, txid)]
+
+
+def test_one_transaction_pays_two_invoices_each_with_its_own_amount(till: NodeTill) -> None:
+    one, two = till.shop.invoice(25), till.shop.invoice(40)
+    txid = till.pay_outputs((one, one["amount_sats"]), (two, two["amount_sats"]))
+    till.mine()
+    assert till.check().changed == {one["id"]: "paid", two["id"]: "paid"}
+    for invoice in (one, two):
+        assert till.look(invoice)["tx_hash"] == txid
+        assert [p["amount_sats"] for p in till.payments(invoice)] == [invoice["amount_sats"]]
+
+
+def test_one_transaction_that_pays_one_of_two_invoices_short_pays_the_other(
+    till: NodeTill,
+) -> None:
+    one, two = till.shop.invoice(25), till.shop.invoice(40)
+    till.pay_outputs((one, one["amount_sats"] - 1), (two, two["amount_sats"]))
+    till.mine()
+    assert till.check().changed == {two["id"]: "paid"}
+    assert till.state(one) == ("open", one["amount_sats"] - 1, 0)
+
+
+def take_back(till: NodeTill, txid: str) -> None:
+    till.node.set_time(till.now)
+    till.node.mine_conflict(till.node.take_back(txid))
+
+
+def drop(till: NodeTill, txid: str) -> None:
+    till.node.drop(txid)
+
+
+GONE = {"replaced in a block": take_back, "dropped from the mempool": drop}
+
+
+@pytest.mark.parametrize("lose", GONE.values(), ids=GONE)
+def test_a_waiting_payment_that_is_gone_is_history_and_no_money(
+    till: NodeTill, lose: Callable[[NodeTill, str], None]
+) -> None:
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice)
+    till.check()
+    lose(till, txid)
+    assert till.check().changed == {}
+    assert till.state(invoice) == ("open", 0, 0)
+    assert till.kinds(invoice) == ["seen", "vanished"]
+    assert till.payments() == [] and till.balance() == (0, 0)
+    again = till.pay(invoice)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.look(invoice)["tx_hash"] == again
+    assert [p["tx_hash"] for p in till.payments()] == [again]
+
+
+@pytest.mark.parametrize("lose", GONE.values(), ids=GONE)
+def test_an_invoice_waits_after_its_deadline_for_what_came_in_time_until_it_is_gone(
+    till: NodeTill, lose: Callable[[NodeTill, str], None]
+) -> None:
+    invoice = till.shop.invoice(expires_in_hours=1)
+    txid = till.pay(invoice)
+    till.check()
+    till.clock.move(hours=1)
+    assert till.check().changed == {}
+    lose(till, txid)
+    assert till.check().changed == {}  # the look that misses the money does not end it as well
+    assert till.check().changed == {invoice["id"]: "expired"}
+
+
+def test_what_came_in_time_pays_when_its_block_comes_after_the_deadline(till: NodeTill) -> None:
+    invoice = till.shop.invoice(expires_in_hours=1)
+    txid = till.pay(invoice)
+    till.check()
+    till.clock.move(hours=2)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.look(invoice)["tx_hash"] == txid
+
+
+def test_what_was_mined_before_the_deadline_pays_though_first_seen_after_it(
+    till: NodeTill,
+) -> None:
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.pay(invoice)
+    till.clock.move(minutes=59)
+    till.mine()
+    till.clock.move(hours=2)
+    assert till.check().changed == {invoice["id"]: "paid"}
+
+
+def test_a_dropped_payment_that_another_node_kept_still_pays(till: NodeTill) -> None:
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice)
+    raw = till.node.transaction(txid).raw
+    till.check()
+    till.node.drop(txid)
+    till.check()
+    till.node.set_time(till.now)
+    till.node.mine_conflict(raw)
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.look(invoice)["tx_hash"] == txid
+
+
+@pytest.mark.parametrize("same_block", [True, False], ids=["in the same block", "a block later"])
+def test_a_payment_that_the_merchant_swept_before_the_check_was_paid(
+    till: NodeTill, same_block: bool
+) -> None:
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice)
+    if not same_block:
+        till.mine()
+    till.sweep(invoice, txid)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert [p["amount_sats"] for p in till.payments(invoice)] == [invoice["amount_sats"]]
+    assert till.balance() == (0, 0)
+
+
+def test_a_swept_coin_leaves_the_balance_when_the_sweep_confirms(till: NodeTill) -> None:
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice)
+    till.mine()
+    till.check()
+    till.sweep(invoice, txid)
+    till.check()
+    assert till.balance() == (invoice["amount_sats"],) * 2
+    till.mine()
+    till.check()
+    assert till.balance() == (0, 0)
+    assert till.look(invoice)["status"] == "paid"
+
+
+def test_a_history_of_several_pages_is_read_to_its_end(till: NodeTill) -> None:
+    invoice = till.shop.invoice()
+    parts = [1_000] * 51
+    for sats in parts[:26]:
+        till.pay(invoice, sats)
+    till.mine()
+    for sats in parts[26:]:
+        till.pay(invoice, sats)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.balance() == (sum(parts), sum(parts))
+
+
+# What the chain takes back
+
+
+def test_a_payment_reorganised_away_opens_the_invoice_and_it_may_be_paid_again(
+    till: NodeTill,
+) -> None:
+    invoice = till.shop.invoice()
+    lost = till.pay(invoice)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    till.node.reorganise(1, instead=[till.node.take_back(lost)])
+    till.check()
+    assert till.look(invoice)["status"] == "open"
+    assert till.payments() == [] and till.balance() == (0, 0)
+    again = till.pay(invoice)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.look(invoice)["tx_hash"] == again
+    assert [p["tx_hash"] for p in till.payments()] == [again]
+
+
+def test_a_payment_that_a_reorganisation_put_back_waits_and_pays_once_more(
+    till: NodeTill,
+) -> None:
+    invoice = till.shop.invoice()
+    amount_sats = invoice["amount_sats"]
+    txid = till.pay(invoice)
+    till.mine()
+    till.check()
+    till.node.reorganise(1)
+    till.check()
+    assert till.state(invoice) == ("open", amount_sats, amount_sats)
+    assert till.payments() == [] and till.balance() == (0, amount_sats)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert [p["tx_hash"] for p in till.payments(invoice)] == [txid]
+    assert till.balance() == (amount_sats, amount_sats)
+
+
+def test_a_payment_below_the_fork_stays(till: NodeTill) -> None:
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine(2)
+    till.check()
+    paid = till.look(invoice)
+    till.node.reorganise(1)
+    assert till.check().changed == {}
+    assert till.look(invoice) == paid
+    assert till.balance() == (invoice["amount_sats"],) * 2
+
+
+def test_what_is_lost_at_two_depths_is_undone_and_what_is_below_stays(till: NodeTill) -> None:
+    kept, one, two = till.shop.invoice(), till.shop.invoice(), till.shop.invoice()
+    for invoice in (kept, one, two):
+        till.pay(invoice)
+        till.mine()
+    assert len(till.check().changed) == 3
+    till.node.reorganise(2)
+    assert till.check().changed == {}
+    assert [till.look(i)["status"] for i in (kept, one, two)] == ["paid", "open", "open"]
+    assert [till.kinds(i).count("reorganised") for i in (kept, one, two)] == [0, 1, 1]
+    till.mine()
+    assert till.check().changed == {one["id"]: "paid", two["id"]: "paid"}
+    assert len(till.payments()) == 3
+
+
+# What is proven
+
+
+@pytest.mark.parametrize("others", [0, 1, 2, 6])
+def test_a_payment_in_a_nodes_block_is_proven_and_its_proof_holds_offline(
+    till: NodeTill, others: int
+) -> None:
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice)
+    for _ in range(others):
+        till.node.pay(till.node.wallet.address, 20_000)
+    till.mine()
+    till.check()
+    rows = till.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
+    (proven,) = (check_document(json.loads(row["document"])) for row in rows)
+    assert (proven.txid, proven.block_hash) == (txid, till.node.tip()[1])
+    assert list(proven.amounts_sats.values()) == [invoice["amount_sats"]]
+
+
+def test_a_proof_costs_six_calls_and_is_asked_for_once(till: NodeTill) -> None:
+    till.pay(till.shop.invoice())
+    till.mine()
+    till.esplora.clear()
+    till.check()
+    till.check()
+    calls = till.esplora.calls
+    assert calls["/tx/:txid/hex"] == calls["/tx/:txid/merkle-proof"] == 2
+    assert calls["/block/:hash/txid/:index"] == calls["/block/:hash/header"] == 1
+    assert calls["/block-height/:height"] == 2  # each of the two runs compares the block
+
+
+# What the explorer does wrong
+
+FAULTS = {
+    "answers 500": Fault("/address/", status=500),
+    "answers 429": Fault("/address/", status=429),
+    "answers 404": Fault("/address/", status=404),
+    "hangs up": Fault("/address/", drop=True),
+    "hangs up in the middle": Fault("/address/", cut=True),
+    "answers garbage": Fault("/address/", body=b"<html>busy</html>"),
+    "fails at the second page": Fault("/address/", nth=2, status=500),
+    "fails for the tip": Fault("/blocks/tip", status=500),
+    "answers no height": Fault("/blocks/tip", body=b"[]"),
+    "has no raw transactions": Fault("/hex", status=404),
+    "has no Merkle branches": Fault("/merkle-proof", status=404),
+    "has another coinbase": Fault("/txid/0", body=b"00" * 32),
+    "has headers of nothing": Fault("/header", body=b"00" * 80),
+    "fails at the second branch": Fault("/merkle-proof", nth=2, status=500),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_an_explorer_that_cannot_be_asked_changes_nothing_and_delays(
+    till: NodeTill, fault: Fault
+) -> None:
+    unpaid, paid = till.shop.invoice(expires_in_hours=1), till.shop.invoice(expires_in_hours=1)
+    till.pay(paid)
+    till.mine()
+    till.clock.move(hours=2)
+    till.esplora.set(fault)
+    run = till.check()
+    assert run.failed
+    assert set(run.failed) <= {unpaid["id"], paid["id"]}
+    assert all(till.look({"id": each})["status"] == "open" for each in run.failed)
+    till.esplora.clear()
+    till.check()
+    assert (till.look(unpaid)["status"], till.look(paid)["status"]) == ("expired", "paid")
+
+
+def test_a_tip_from_before_the_payment_is_no_confirmation(till: NodeTill) -> None:
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    till.esplora.set(Fault(stale_tip=1))
+    assert till.check().changed == {}
+    assert till.look(invoice)["status"] == "open"
+    till.esplora.clear()
+    assert till.check().changed == {invoice["id"]: "paid"}
+
+
+def test_an_explorer_that_forgets_a_paid_invoice_undoes_nothing(till: NodeTill) -> None:
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    paid = till.look(invoice)
+    till.esplora.set(Fault("/address/", body=b"[]"))
+    assert till.check().changed == {}
+    assert till.look(invoice) == paid
+    assert till.balance() == (invoice["amount_sats"],) * 2
+
+
+def test_an_explorer_that_exaggerates_what_came_pays_no_invoice(till: NodeTill) -> None:
+    invoice = till.shop.invoice()
+    script = script_of(invoice["deposit_address"]).hex()
+
+    def exaggerate(_path: str, history: Answer) -> Answer:
+        for tx in history:
+            for output in tx["vout"]:
+                if output["scriptpubkey"] == script:
+                    output["value"] = invoice["amount_sats"]
+        return history
+
+    till.pay(invoice, 1_000)
+    till.mine()
+    till.esplora.set(Fault("/address/", lie=exaggerate))
+    till.check()
+    assert till.look(invoice)["status"] == "open"
+    assert till.payments(invoice) == []
+
+
+def test_an_explorer_that_calls_waiting_money_confirmed_pays_no_invoice(till: NodeTill) -> None:
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    height, block_hash = till.node.tip()
+
+    def confirm(_path: str, history: Answer) -> Answer:
+        block = {"block_height": height, "block_hash": block_hash, "block_time": till.now}
+        return [tx | {"status": {"confirmed": True} | block} for tx in history]
+
+    till.esplora.set(Fault("/address/", lie=confirm))
+    till.check()
+    assert till.look(invoice)["status"] == "open"
+    assert till.payments(invoice) == []
+
+
+def test_the_explorer_counts_what_it_was_asked(till: NodeTill) -> None:
+    till.shop.invoice()
+    run = till.check()
+    assert run.calls == till.esplora.calls.total()
+    assert till.esplora.calls["/blocks/tip/height"] == 1
+    assert till.esplora.calls["/address/:address/txs"] == 1
