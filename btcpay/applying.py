@@ -8,12 +8,13 @@ from decimal import Decimal
 
 from btcpay.errors import StaleError
 from btcpay.explorer import SeenOutput
+from btcpay.facts import Output, Receipt, Verdict
 from btcpay.identifiers import new_id
 from btcpay.instants import to_ms
 from btcpay.money import usd_for_sats
 from btcpay.proof import Proven
 from btcpay.settings import Settings
-from btcpay.settlement import Output, Receipt, Verdict, decide, merge
+from btcpay.settlement import decide, merge
 from btcpay.standing import invoice_of, known_outputs, rules_for
 from storage import balances, events, invoices, payments
 from storage.database import Database, Row

@@ -11,13 +11,14 @@ from btcpay.applying import Look, Proof, apply, bears_out
 from btcpay.errors import ExplorerError, ProofFailed
 from btcpay.evidence import gather
 from btcpay.explorer import Explorers, Get
+from btcpay.facts import Output
 from btcpay.instants import to_ms
 from btcpay.price import Prices
 from btcpay.proof import prove
 from btcpay.proof_file import to_document
 from btcpay.reorganisation import follow
 from btcpay.settings import Settings
-from btcpay.settlement import Output, merge
+from btcpay.settlement import merge
 from btcpay.standing import known_outputs, rules_for, standing
 from storage import idempotency, invoices, merchants, meta
 from storage.database import Database, Row

@@ -6,9 +6,10 @@ from datetime import datetime
 from decimal import Decimal
 
 from btcpay.explorer import Block
+from btcpay.facts import Invoice, Output, Rules, Verdict
 from btcpay.instants import from_ms, from_ms_or_none
 from btcpay.settings import Settings
-from btcpay.settlement import Invoice, Output, Rules, Verdict, decide
+from btcpay.settlement import decide
 from storage import meta, payments
 from storage.database import Database, Row
 

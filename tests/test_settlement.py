@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from btcpay.explorer import Block
-from btcpay.settlement import Invoice, Output, Rules, Verdict, decide, required_sats
+from btcpay.facts import Invoice, Output, Rules, Verdict
+from btcpay.settlement import decide, required_sats
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 TIP = 1000

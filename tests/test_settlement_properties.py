@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btcpay.explorer import Block
-from btcpay.settlement import Invoice, Output, Rules, decide, required_sats
+from btcpay.facts import Invoice, Output, Rules
+from btcpay.settlement import decide, required_sats
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 TIP = 1000

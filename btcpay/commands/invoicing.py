@@ -104,8 +104,17 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> N
             raise CommandError("no payment of this invoice has been proven")
         answer_json([json.loads(proven["document"]) for proven in kept])
         return
+    found = _explained(shell, row)
+    if as_json:
+        answer_json(found)
+    else:
+        _print(found)
+
+
+def _explained(shell: Shell, row: Row) -> dict:
+    """The invoice, where it stands and why, its payments, what was seen, what happened."""
     verdict = standing(shell.db, shell.settings, row, utc_now())
-    found = {
+    return {
         "invoice": plain(row, SHOW_COLUMNS),
         "standing": {
             "reason": verdict.reason,
@@ -117,11 +126,11 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> N
         },
         "payments": [
             plain(payment, PAYMENT_COLUMNS)
-            for payment in shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
+            for payment in shell.db.rows(payments.OF_ADDRESS, invoice_id=row["id"])
         ],
         "outputs": [
             plain(output, OUTPUT_COLUMNS)
-            for output in shell.db.rows(payments.OUTPUTS, invoice_id=invoice_id)
+            for output in shell.db.rows(payments.OUTPUTS, invoice_id=row["id"])
         ],
         "events": [
             {
@@ -129,13 +138,9 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> N
                 "kind": event["kind"],
                 "detail": json.loads(event["detail"]),
             }
-            for event in shell.db.rows(events.OF_INVOICE, invoice_id=invoice_id)
+            for event in shell.db.rows(events.OF_INVOICE, invoice_id=row["id"])
         ],
     }
-    if as_json:
-        answer_json(found)
-    else:
-        _print(found)
 
 
 def _print(found: dict) -> None:
