@@ -245,10 +245,15 @@ def with_feerate(pair: Pair, sats_per_vb: int, more_sats: int) -> Tx:
     reward = pair.reward(pair.next_height - COINBASE_MATURITY_BLOCKS)
     value_sats = reward.output.value_sats
 
-    def paying(fee_sats: int) -> Tx:
-        return sign(pair.miner, [reward], [TxOut(value_sats - fee_sats, TO_NOBODY)])
+    def paying(fee_sats: int, number: int) -> Tx:
+        output = TxOut(value_sats - fee_sats, p2pkh(number.to_bytes(20, "big")))
+        return sign(pair.miner, [reward], [output])
 
-    return paying(paying(0).vsize * sats_per_vb + more_sats)
+    # Signatures vary by a byte: the larger of the two usual sizes is tried for.
+    vsize = max(paying(0, number).vsize for number in range(20))
+    fee_sats = vsize * sats_per_vb + more_sats
+    txs = (paying(fee_sats, number) for number in range(100))
+    return next(tx for tx in txs if tx.vsize == vsize)
 
 
 def chain_of(length: int) -> Callable[[Pair], list[Tx]]:
