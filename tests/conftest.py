@@ -1,10 +1,12 @@
 """Fixtures: a service in this process on a temporary database, and its fake surroundings."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from builders import Clock, Shop, TickerServer, open_shop
+from fake_esplora import LiedTo, open_lied_to
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +46,12 @@ def open_shops(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[C
     yield make
     for shop in opened:
         shop.close()
+
+
+@pytest.fixture
+def lied_to(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Callable[..., LiedTo]]:
+    """Opens shops whose explorer lies as told."""
+    with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(
+            open_lied_to(tmp_path, ticker, clock, **options)
+        )

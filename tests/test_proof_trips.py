@@ -2,15 +2,13 @@
 
 import copy
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
-from builders import Clock, TickerServer
-from fake_esplora import Json, LiedTo, Terminal, open_lied_to, say, tx_of
+from fake_esplora import Json, LiedTo, Terminal, say, tx_of
 
 from btcpay.addresses import script_of
 
@@ -19,14 +17,6 @@ NOWHERE = {
     "BTCPAY_DATABASE_URL": "sqlite:////nowhere/at/all.db",
     "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
 }
-
-
-@pytest.fixture
-def lied_to(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Callable[..., LiedTo]]:
-    with ExitStack() as stack:
-        yield lambda **options: stack.enter_context(
-            open_lied_to(tmp_path, ticker, clock, **options)
-        )
 
 
 @pytest.fixture

@@ -3,28 +3,18 @@
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from builders import Clock, TickerServer, dump
-from fake_esplora import Json, LiedTo, Terminal, open_lied_to, say
+from builders import dump
+from fake_esplora import Json, LiedTo, Terminal, say
 
 from btcpay.bitcoin.wire import hash256
 from btcpay.reorganisation import undo
 from btcpay.sandbox.mischief import double_spends, replace
 from storage import payments
 from storage.database import open_database
-
-
-@pytest.fixture
-def lied_to(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Callable[..., LiedTo]]:
-    with ExitStack() as stack:
-        yield lambda **options: stack.enter_context(
-            open_lied_to(tmp_path, ticker, clock, **options)
-        )
 
 
 @pytest.fixture
