@@ -55,9 +55,12 @@ def open_ready(url: str, network: str) -> Database:
         migrate(url, network)
     db = open_database(url)
     found = version(db)
-    if path and found is None and _is_empty(db):  # new, or another process is just making it
-        migrate(url, network)
-        found = version(db)
+    if path and found != VERSION:  # new, or another process is just making it: wait for that
+        with only_one(db, url, "migrate", wait=True):
+            found, empty = version(db), _is_empty(db)
+        if found is None and empty:
+            migrate(url, network)
+            found = version(db)
     refuse_newer([found] if found else [])
     if found != VERSION:
         raise DatabaseNotReady(
