@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from btcpay.errors import StaleError
-from btcpay.explorer import SeenOutput
 from btcpay.facts import Output, Receipt, Verdict
+from btcpay.history import SeenOutput
 from btcpay.identifiers import new_id
 from btcpay.instants import to_ms
 from btcpay.money import usd_for_sats
@@ -16,7 +16,7 @@ from btcpay.proof import Proven
 from btcpay.settings import Settings
 from btcpay.settlement import decide, merge
 from btcpay.standing import invoice_of, known_outputs, rules_for
-from storage import balances, events, invoices, payments
+from storage import balances, events, invoices, merchants, payments
 from storage.database import Database, Row
 
 # A receipt found later than this has a price of another hour; none is better than a wrong one.
@@ -25,10 +25,11 @@ RECEIPT_PRICE_AGE = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Proof:
-    """What was proven of a transaction, and the document that proves it again."""
+    """What was proven of a transaction, the document that proves it again, and who showed it."""
 
     proven: Proven
     document: str
+    explorer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Look:
     """A complete answer about one address, and when the question was put.
 
     `proofs` by txid: a confirmed output without one is doubted, and never becomes a payment.
-    `unproven`: a proof was wanted and could not be had.
+    `unproven`: a proof was wanted and could not be had. `explorer`: the host that was asked.
     """
 
     asked_at: datetime
@@ -45,6 +46,7 @@ class Look:
     price_usd: Decimal | None
     proofs: Mapping[str, Proof] = field(default_factory=dict)
     unproven: bool = False
+    explorer: str | None = None
 
 
 def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime) -> Verdict | None:
@@ -53,8 +55,9 @@ def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime)
     None when another run has looked since `row` was read: its facts are newer than ours.
     """
     with db.write():
-        seen_at = {"id": row["id"], "looks": row["looks"], "checked_at": to_ms(look.asked_at)}
-        if db.run(invoices.LOOK, **seen_at) != 1:
+        at = to_ms(look.asked_at)
+        look_at = {"checked_at": at, "doubted_at": at if look.unproven else None}
+        if db.run(invoices.LOOK, id=row["id"], looks=row["looks"], **look_at) != 1:
             return None
         current = db.only(invoices.WHOLE, id=row["id"])
         known = known_outputs(db, row["id"])
@@ -68,10 +71,10 @@ def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime)
             now,
         )
         with balances.kept(db, current["id"], current["merchant_id"]):
-            _write_outputs(db, current, known, outputs, now)
+            _write_outputs(db, row, known, outputs, look, now)
             _write_payments(db, current, known, verdict, look, now)
         if verdict.status != current["status"]:
-            _finish(db, current, verdict, now)
+            _finish(db, current, verdict, look, now)
         return verdict
 
 
@@ -131,7 +134,7 @@ def _some_vanished(known: list[Output], outputs: list[Output]) -> bool:
 
 
 def _write_outputs(
-    db: Database, row: Row, known: list[Output], outputs: list[Output], now: datetime
+    db: Database, row: Row, known: list[Output], outputs: list[Output], look: Look, now: datetime
 ) -> None:
     before = {(output.txid, output.vout): output for output in known}
     for output in outputs:
@@ -143,6 +146,7 @@ def _write_outputs(
             "txid": output.txid,
             "vout": output.vout,
             "invoice_id": row["id"],
+            "first_seen_at": to_ms(output.first_seen_at),
             "amount_sats": output.amount_sats,
             "coinbase": int(output.coinbase),
             "vanished_at": to_ms(now) if output.vanished else None,
@@ -155,20 +159,23 @@ def _write_outputs(
         if old:
             db.run(payments.UPDATE_OUTPUT, **values)
         else:
-            db.run(
-                payments.ADD_OUTPUT,
-                **values,
-                merchant_id=row["merchant_id"],
-                first_seen_at=to_ms(output.first_seen_at),
-            )
-        _note_output(db, row["id"], old, output, now)
+            db.run(payments.ADD_OUTPUT, **values, merchant_id=row["merchant_id"])
+        if output.spent_height and (old is None or old.spent_height is None):
+            swept_at = {"at": to_ms(look.asked_at), "checked_at": row["checked_at"] or 0}
+            db.run(merchants.SWEPT, id=row["merchant_id"], **swept_at)
+        _note_output(db, row["id"], old, output, look, now)
 
 
 def _note_output(
-    db: Database, invoice_id: str, old: Output | None, output: Output, now: datetime
+    db: Database, invoice_id: str, old: Output | None, output: Output, look: Look, now: datetime
 ) -> None:
     block = output.block and {"height": output.block.height, "hash": output.block.hash}
-    detail = {"txid": output.txid, "vout": output.vout, "amount_sats": output.amount_sats}
+    detail = {
+        "txid": output.txid,
+        "vout": output.vout,
+        "amount_sats": output.amount_sats,
+        "explorer": look.explorer,
+    }
     if old is None:
         record(db, invoice_id, "seen", detail | {"block": block}, now)
     elif output.vanished:
@@ -194,11 +201,18 @@ def _add_payment(db: Database, row: Row, receipt: Receipt, look: Look, now: date
         tx_hash=receipt.txid,
         created_at=to_ms(receipt.received_at),
     )
-    document = look.proofs[receipt.txid].document
-    db.run(payments.ADD_PROOF, payment_id=payment_id, document=document)
+    proof = look.proofs[receipt.txid]
+    db.run(payments.ADD_PROOF, payment_id=payment_id, document=proof.document)
     credited = {"payment_id": payment_id, "txid": receipt.txid, "invoice_id": row["id"]}
     db.run(payments.CREDIT_OUTPUTS, **credited)
-    detail = {"id": payment_id, "txid": receipt.txid, "amount_sats": receipt.amount_sats}
+    block = {"height": proof.proven.height, "hash": proof.proven.block_hash}
+    detail = {
+        "id": payment_id,
+        "txid": receipt.txid,
+        "amount_sats": receipt.amount_sats,
+        "block": block,
+        "explorer": proof.explorer,
+    }
     record(db, row["id"], "payment", detail, now)
 
 
@@ -208,7 +222,7 @@ def _usd_text(receipt: Receipt, look: Look, now: datetime) -> str | None:
     return str(usd_for_sats(receipt.amount_sats, look.price_usd))
 
 
-def _finish(db: Database, row: Row, verdict: Verdict, now: datetime) -> None:
+def _finish(db: Database, row: Row, verdict: Verdict, look: Look, now: datetime) -> None:
     finish(
         db,
         row,
@@ -217,6 +231,7 @@ def _finish(db: Database, row: Row, verdict: Verdict, now: datetime) -> None:
         tx_hash=verdict.tx_hash,
         paid_at=to_ms(verdict.paid_at) if verdict.paid_at else None,
         reason=verdict.reason,
+        explorer=look.explorer,
     )
 
 
@@ -229,6 +244,7 @@ def finish(
     tx_hash: str | None = None,
     paid_at: int | None = None,
     settled_reason: str | None = None,
+    explorer: str | None = None,
 ) -> None:
     """Ends an invoice that still has the status of `row`, and records why.
 
@@ -246,7 +262,8 @@ def finish(
     )
     if changed != 1:
         raise StaleError(f"invoice {row['id']} is not {row['status']} any more; try again")
-    record(db, row["id"], status, {"reason": reason}, now)
+    detail = {"reason": reason} | ({"explorer": explorer} if explorer else {})
+    record(db, row["id"], status, detail, now)
 
 
 def record(db: Database, invoice_id: str, kind: str, detail: dict, now: datetime) -> None:

@@ -18,6 +18,7 @@ BtcpayError
  + SettingsError            mistakes in the environment, all of them; exit status 2
  + ProofFailed              evidence of a payment that does not prove it
  + ExplorerError            a question that no explorer answered; never means "nothing there"
+    + OutOfBudget           no explorer may be asked for now
 """
 
 from typing import ClassVar
@@ -125,3 +126,7 @@ class ProofFailed(BtcpayError):
 
 class ExplorerError(BtcpayError):
     """The explorers could not be asked, or their answer could not be believed."""
+
+
+class OutOfBudget(ExplorerError):
+    """No explorer may be asked any more for now."""

@@ -1,14 +1,12 @@
-"""Gathers an explorer's evidence for a payment, and what it says of blocks; believes nothing.
+"""Gathers an explorer's evidence for a payment or a block; believes nothing.
 
 Source: Blockstream/esplora API.md: /tx/:txid/hex, /tx/:txid/merkle-proof, /block/:hash/header,
 /block/:hash/txid/:index, /block-height/:height.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-
 from btcpay import fetch
-from btcpay.explorer import Block, Get, get_text, tip_height
+from btcpay.explorer import get_text
+from btcpay.history import Block, Get
 from btcpay.networks import Network
 from btcpay.proof import Branch, Evidence, prove_block
 from schemas.esplora import MerkleProof
@@ -16,14 +14,6 @@ from schemas.esplora import MerkleProof
 _HASH = "[0-9a-f]{64}"
 _MERKLE_PROOF = MerkleProof()
 MAX_TX_HEX = 8_000_000  # a block's weight limit, in hex digits
-
-
-@dataclass(frozen=True)
-class Survey:
-    """One explorer's chain: its height, and the hash of its block at each height asked for."""
-
-    tip_height: int
-    hashes: Mapping[int, str]
 
 
 def gather(get: Get, txid: str, block: Block, confirmations: int) -> Evidence:
@@ -41,12 +31,6 @@ def gather(get: Get, txid: str, block: Block, confirmations: int) -> Evidence:
         coinbase=_branch(get, coinbase),
         headers=[header(get, hash) for hash in hashes],
     )
-
-
-def survey(get: Get, heights: Iterable[int]) -> Survey:
-    """The tip and the hashes at these heights, from one root; heights above its tip left out."""
-    tip = tip_height(get)
-    return Survey(tip, {height: block_hash(get, height) for height in heights if height <= tip})
 
 
 def prove_at(get: Get, hash: str, height: int, network: Network) -> None:

@@ -3,138 +3,157 @@
 Source: Blockstream/esplora API.md; mempool.space's API documentation.
 """
 
-import functools
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from typing import TypeVar
 
 import requests
 from marshmallow import ValidationError
 
 from btcpay import fetch
-from btcpay.errors import ExplorerError, ProofFailed
-from btcpay.instants import from_unix_s
-from schemas.esplora import MAX_MONEY_SATS, Transaction
+from btcpay.budget import UNLIMITED, Budget, BudgetSpent, Purse
+from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
+from btcpay.history import Get, SeenOutput, read_outputs
+from btcpay.root import Root
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-Get = Callable[[str], bytes]
 
-REQUEST_TIMEOUT_S = 20  # for a whole answer; public explorers take several seconds when busy
-MAX_ANSWER_BYTES = 16_000_000  # 75 transactions of ordinary size are some 200 kB
+TRIES = 2  # of one question at one root: a kept connection may just have been closed
 MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; an explorer three behind is stuck
-MAX_PAGES = 400  # 10,000 transactions to one address is no invoice any more
-
-_HISTORY = Transaction(many=True)
 
 
 @dataclass(frozen=True)
-class Block:
-    """The block that a transaction is in; `mined_at` is its header's time."""
+class History:
+    """All outputs to an address, and the host of the explorer that showed them."""
 
-    height: int
-    hash: str
-    mined_at: datetime
-
-
-@dataclass(frozen=True)
-class SeenOutput:
-    """An output that pays the address; `spent_height` is the block in which it was spent."""
-
-    txid: str
-    vout: int
-    amount_sats: int
-    coinbase: bool
-    block: Block | None
-    spent_height: int | None
+    outputs: list[SeenOutput]
+    explorer: str
 
 
 class Explorers:
     """Several Esplora roots, asked in order of preference.
 
-    A root that could not be reached goes to the back of the line for as long as this value lives,
-    so that a run does not wait for it at every address. `calls` counts requests. Thread safe.
+    A root that failed goes to the back of the line for as long as this value lives, so that a run
+    does not wait for it at every address. Thread safe. `pause` waits so many seconds.
     """
 
-    def __init__(self, roots: Sequence[str], session: requests.Session) -> None:
-        self._roots = list(roots)
-        self._session = session
+    def __init__(
+        self,
+        roots: Sequence[str],
+        session: requests.Session,
+        budget: Budget | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._line = [Root(url, session, budget) for url in roots]
+        self._budget, self._pause = budget, pause
         self._lock = threading.Lock()
-        self._last_root = ""
-        self._fresh: set[str] = set()
+        self._last = self._line[0]
         self._least_height = 0
-        self.calls = 0
 
-    def ask(self, question: Callable[[Get], T]) -> T:
+    @property
+    def calls(self) -> int:
+        """Requests made so far, failed ones too."""
+        return sum(root.calls for root in self._line)
+
+    def purse(self) -> Purse:
+        """What may be spent on all roots together."""
+        if self._budget is None:
+            return UNLIMITED
+        return self._budget.purse([root.name for root in self._line])
+
+    def sweep(self, calls: int) -> None:
+        """Notes that so many of this run's calls are for addresses that nobody waits for."""
+        if self._budget and calls:
+            self._budget.sweep(self._line[0].name, calls)
+
+    def close(self) -> None:
+        """Gives back what was counted and not asked."""
+        if self._budget:
+            self._budget.give_back()
+
+    def ask(self, question: Callable[[Root], T]) -> T:
         """What `question` makes of the first root that answers it whole.
 
-        `question` gets a function from path to body. FetchError, ValidationError and ProofFailed
-        turn it to the next root. Raises ExplorerError when no root is left.
+        `question` gets a root: a function from path to body. FetchError, ValidationError and
+        ProofFailed turn it to the next one; after a failure that may pass, each is asked twice.
+        Raises ExplorerError when no root is left, OutOfBudget when all that is missing is budget.
         """
-        errors = []
-        for root in list(self._roots):
-            get = functools.partial(self._get, root)
+        tries: Counter[Root] = Counter()
+        errors: dict[Root, Exception] = {}
+        while root := self._next(tries):
             try:
-                self._refuse_stale(root, get)
-                answer = question(get)
+                self._refuse_stale(root)
+                answer = question(root)
             except (fetch.FetchError, ValidationError, ProofFailed) as error:
-                # The host alone: a root may carry credentials.
-                errors.append(f"{urlsplit(root).hostname} {_brief(error)}")
-                log.warning("explorer %s", errors[-1])
-                if not (isinstance(error, fetch.FetchError) and error.status in (400, 404)):
-                    self._prefer_others(root)
+                tries[root] += 1 if root.failed(error) else TRIES
+                errors[root] = error
+                self._note_failure(root, error)
             else:
-                self._last_root = root
+                root.succeeded()
+                self._last = root
                 return answer
-        raise ExplorerError("no explorer answered: " + "; ".join(errors))
+        if all(root.is_spent for root in self._line):
+            raise OutOfBudget("the budget of every explorer is spent for now")
+        said = [
+            f"{root.host} {_brief(errors[root]) if root in errors else root.given_up}"
+            for root in self._line
+        ]
+        raise ExplorerError("no explorer answered: " + "; ".join(said))
+
+    def _next(self, tries: Counter[Root]) -> Root | None:
+        """The root to be asked: the least tried, then those that need no pause, in their order."""
+        with self._lock:
+            left = [root for root in self._line if root.is_usable and tries[root] < TRIES]
+        if not left:
+            return None
+        root = min(left, key=lambda root: (tries[root], root.pause_s() > 0))
+        if pause_s := root.pause_s():
+            self._pause(pause_s)
+        return root
+
+    def _note_failure(self, root: Root, error: Exception) -> None:
+        if isinstance(error, BudgetSpent):
+            return
+        # The host alone: a root may carry credentials.
+        log.warning("explorer %s %s", root.host, _brief(error))
+        if not (isinstance(error, fetch.BadStatus) and error.status in (400, 404)):
+            with self._lock:
+                self._line.remove(root)
+                self._line.append(root)
 
     def require(self, height: int) -> None:
         """From now on only roots that know a block near `height`, which the last one answered.
 
         A root that is behind would not show what has been paid since.
         """
-        self._fresh, self._least_height = {self._last_root}, height - MAX_BLOCKS_BEHIND
+        self._least_height = height - MAX_BLOCKS_BEHIND
+        for root in self._line:
+            root.is_fresh = root is self._last
 
-    def _refuse_stale(self, root: str, get: Get) -> None:
-        if self._least_height <= 0 or root in self._fresh:
+    def _refuse_stale(self, root: Root) -> None:
+        if self._least_height <= 0 or root.is_fresh:
             return
-        behind = self._least_height + MAX_BLOCKS_BEHIND - tip_height(get)
+        behind = self._least_height + MAX_BLOCKS_BEHIND - tip_height(root)
         if behind > MAX_BLOCKS_BEHIND:
             raise fetch.FetchError(f"is {behind} blocks behind the others")
-        self._fresh.add(root)
+        root.is_fresh = True
 
-    def tip_height(self) -> int:
-        """Height of the best block. Raises ExplorerError."""
-        return self.ask(tip_height)
-
-    def outputs_to(self, address: str, script: bytes) -> list[SeenOutput]:
+    def history(self, address: str, script: bytes) -> History:
         """Every output that ever paid `script`, the address's scriptPubKey, spent or not.
 
-        Complete, or ExplorerError: an empty list says that the explorer knows of none.
+        Complete, or ExplorerError: no outputs say that the explorer knows of none.
         """
 
-        def question(get: Get) -> list[SeenOutput]:
-            outputs = outputs_in(_history(get, address), script)
-            if sum(output.amount_sats for output in outputs) > MAX_MONEY_SATS:
-                raise fetch.FetchError("answered more money than can exist")
-            return outputs
+        def question(root: Root) -> History:
+            return History(read_outputs(root, address, script), root.host)
 
         return self.ask(question)
-
-    def _prefer_others(self, root: str) -> None:
-        with self._lock:
-            self._roots.remove(root)
-            self._roots.append(root)
-
-    def _get(self, root: str, path: str) -> bytes:
-        with self._lock:
-            self.calls += 1
-        return fetch.get(self._session, root + path, REQUEST_TIMEOUT_S, MAX_ANSWER_BYTES)
 
 
 def get_text(get: Get, path: str, pattern: str, what: str) -> str:
@@ -148,64 +167,6 @@ def get_text(get: Get, path: str, pattern: str, what: str) -> str:
 def tip_height(get: Get) -> int:
     """Height of the root's best block. Raises FetchError."""
     return int(get_text(get, "/blocks/tip/height", "[0-9]{1,8}|100000000", "height"))
-
-
-def _history(get: Get, address: str) -> list[dict[str, Any]]:
-    """All transactions of the address, by txid once, newest first.
-
-    A page's length says nothing about what follows: servers differ in their caps. Only a
-    page without a new transaction ends the list.
-    """
-    seen: dict[str, dict[str, Any]] = {}
-    for page in _pages(get, address, seen):
-        fresh = {tx["txid"]: tx for tx in page if tx["txid"] not in seen}
-        if not fresh:
-            return list(seen.values())
-        seen |= fresh
-    raise fetch.FetchError(f"answered more than {MAX_PAGES} pages for one address")
-
-
-def _pages(
-    get: Get, address: str, seen: dict[str, dict[str, Any]]
-) -> Iterator[list[dict[str, Any]]]:
-    path = f"/address/{address}/txs"
-    for _ in range(MAX_PAGES):
-        yield _HISTORY.load(fetch.parse_json(get(path)))
-        last = next(reversed(seen.values()))
-        # Behind confirmed ones Esplora continues under /chain; behind a page of unconfirmed
-        # ones only mempool.space has more, and other servers answer the first page again.
-        after = f"/chain/{last['txid']}" if _block(last) else f"?after_txid={last['txid']}"
-        path = f"/address/{address}/txs{after}"
-
-
-def outputs_in(history: list[dict[str, Any]], script: bytes) -> list[SeenOutput]:
-    """What an address's transactions pay to `script` (0 satoshis are no money), and where spent."""
-    spent = {
-        (spending["txid"], spending["vout"]): block.height
-        for tx in history
-        if (block := _block(tx))
-        for spending in tx["vin"]
-    }
-    return [
-        SeenOutput(
-            txid=tx["txid"],
-            vout=vout,
-            amount_sats=output["value"],
-            coinbase=any(spending["is_coinbase"] for spending in tx["vin"]),
-            block=_block(tx),
-            spent_height=spent.get((tx["txid"], vout)),
-        )
-        for tx in history
-        for vout, output in enumerate(tx["vout"])
-        if output["scriptpubkey"] == script.hex() and output["value"] > 0
-    ]
-
-
-def _block(tx: dict[str, Any]) -> Block | None:
-    status = tx["status"]
-    if not status["confirmed"]:
-        return None
-    return Block(status["block_height"], status["block_hash"], from_unix_s(status["block_time"]))
 
 
 def _brief(error: Exception) -> str:

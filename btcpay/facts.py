@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from btcpay.explorer import Block
+from btcpay.history import Block
 
 
 @dataclass(frozen=True)

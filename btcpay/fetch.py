@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
@@ -22,11 +23,21 @@ _PIECE_BYTES = 65536
 
 
 class FetchError(Exception):
-    """The answer could not be had; `status` is the HTTP status when there was one."""
+    """The answer could not be had, or is not what was asked for."""
 
-    def __init__(self, message: str, status: int | None = None) -> None:
-        super().__init__(message)
+
+class Unreachable(FetchError):
+    """No whole answer came: no connection, a time-out, a body that broke off."""
+
+
+class BadStatus(FetchError):
+    """Another status than 200; `retry_after_s` is what the server asked for, 0 when nothing."""
+
+    def __init__(self, status: int, retry_after: str = "") -> None:
+        super().__init__(f"answered HTTP {status}")
         self.status = status
+        # RFC 9110 also allows a date here; nobody's clock is believed.
+        self.retry_after_s = int(retry_after) if re.fullmatch("[0-9]{1,6}", retry_after) else 0
 
 
 def _shut(sock: socket.socket) -> None:
@@ -98,8 +109,8 @@ def new_session(connections: int = 1) -> requests.Session:
 def get(session: requests.Session, url: str, timeout_s: float, max_bytes: int) -> bytes:
     """The body of a 200 answer, complete within `timeout_s` of wall time and `max_bytes`.
 
-    Raises FetchError for every other outcome: no connection, a time-out, a broken or oversized
-    body, another status. The message names host and cause, never the query's secrets.
+    Raises BadStatus, Unreachable or, for an oversized or compressed body, FetchError. The message
+    names the cause, never the query's secrets.
     """
     deadline_s = time.monotonic() + timeout_s
     pieces: list[bytes] = []
@@ -109,7 +120,7 @@ def get(session: requests.Session, url: str, timeout_s: float, max_bytes: int) -
         # Redirects are not followed: a configured URL answers itself.
         with session.get(url, timeout=timeouts, stream=True, allow_redirects=False) as response:
             if response.status_code != 200:
-                raise FetchError(f"answered HTTP {response.status_code}", response.status_code)
+                raise BadStatus(response.status_code, response.headers.get("Retry-After", ""))
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise FetchError("answered compressed")
             # read1 returns what has come, so that size and time are looked at after every packet.
@@ -121,11 +132,11 @@ def get(session: requests.Session, url: str, timeout_s: float, max_bytes: int) -
                 if time.monotonic() >= deadline_s:
                     break
         if time.monotonic() >= deadline_s:  # also when the connection was shut for that reason
-            raise FetchError(f"took longer than {timeout_s} s")
+            raise Unreachable(f"took longer than {timeout_s} s")
     except (requests.RequestException, HTTPError, OSError, ValueError) as error:
         if time.monotonic() >= deadline_s:
-            raise FetchError(f"took longer than {timeout_s} s") from error
-        raise FetchError(f"could not be asked: {type(error).__name__}") from error
+            raise Unreachable(f"took longer than {timeout_s} s") from error
+        raise Unreachable(f"could not be asked: {type(error).__name__}") from error
     finally:
         _timer.cancel()
     return b"".join(pieces)

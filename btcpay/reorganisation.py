@@ -6,66 +6,111 @@ nothing.
 """
 
 import logging
+from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.applying import record
-from btcpay.evidence import block_hash, prove_at, survey
-from btcpay.explorer import Explorers, Get
+from btcpay.evidence import block_hash, prove_at
+from btcpay.explorer import Explorers, tip_height
+from btcpay.history import Get
+from btcpay.instants import to_ms
 from btcpay.networks import Network
+from btcpay.root import Root
 from storage import balances, invoices, meta, payments
 from storage.database import Database, Row
 
 log = logging.getLogger(__name__)
 
 FINAL_DEPTH = 6  # a block that was compared at this depth is not compared again
-_HEIGHTS = ("high_height", "final_height")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A root's tip, the blocks of ours that are not in its chain, and the root's host.
+
+    `compared` names the tip and the blocks that were held against it; empty when none were.
+    """
+
+    tip_height: int
+    lost: list[Row]
+    explorer: str
+    compared: str = ""
 
 
 def follow(db: Database, explorers: Explorers, network: Network, now: datetime) -> int:
     """Compares the blocks of recent payments with the chain's; returns the tip's height.
 
-    One call for the tip and one for each distinct block, five for a tip higher than any proven.
-    Raises ExplorerError.
+    Two calls while the tip is the same; after that one for each distinct block, and five for a
+    tip higher than any proven. Raises ExplorerError.
 
     `high_height` is the highest block that was proven to us, as payments' blocks and tips are:
     a lower chain is no evidence.
     `final_height` is six blocks below it: what was compared there is not compared again.
     """
-    high_height, final_height = (int(meta.get(db, name) or 0) for name in _HEIGHTS)
-    blocks = db.rows(payments.RECENT_BLOCKS, final_height=final_height)
-    high_height = max([high_height, *(block["block_height"] for block in blocks)])
+    known = meta.all(db)
+    blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(known.get("final_height", 0)))
+    high_height = max(
+        [int(known.get("high_height", 0)), *(block["block_height"] for block in blocks)]
+    )
 
-    def question(get: Get) -> tuple[int, list[Row]]:
-        found = survey(get, sorted({block["block_height"] for block in blocks}))
-        tip_height = found.tip_height
-        if not blocks or tip_height < high_height:
-            return tip_height, []
-        if tip_height > high_height:
-            prove_at(get, block_hash(get, tip_height), tip_height, network)
-        lost = [b for b in blocks if found.hashes[b["block_height"]] != b["block_hash"]]
-        for height in {block["block_height"] for block in lost}:
-            prove_at(get, found.hashes[height], height, network)
-        return tip_height, lost
+    def question(root: Root) -> Comparison:
+        tip = tip_height(root)
+        if not blocks or tip < high_height:
+            return Comparison(tip, [], root.host)
+        hash = block_hash(root, tip)
+        compared = " ".join([hash, *sorted(block["block_hash"] for block in blocks)])
+        if compared == known.get("compared"):
+            return Comparison(tip, [], root.host, compared)
+        if tip > high_height:
+            prove_at(root, hash, tip, network)
+        return Comparison(tip, _lost(root, blocks, {tip: hash}, network), root.host, compared)
 
-    tip_height, lost = explorers.ask(question)
-    explorers.require(tip_height)
-    for block in lost:
-        undo(db, block["block_height"], block["block_hash"], now)
-    if blocks and tip_height > high_height:
-        meta.put(db, "high_height", str(tip_height))
-        meta.put(db, "final_height", str(tip_height - FINAL_DEPTH + 1))
-    meta.put(db, "tip_height", str(tip_height))
-    return tip_height
+    found = explorers.ask(question)
+    explorers.require(found.tip_height)
+    for block in found.lost:
+        undo(db, block["block_height"], block["block_hash"], found.explorer, now)
+    facts = _facts(known, found, high_height, now)
+    if facts:
+        with db.write():
+            for name, value in facts.items():
+                meta.put(db, name, value)
+    return found.tip_height
 
 
-def undo(db: Database, height: int, hash: str, now: datetime) -> None:
+def _lost(get: Get, blocks: list[Row], known: dict[int, str], network: Network) -> list[Row]:
+    """Those of these blocks in whose place the root has another one, proven."""
+    heights = {block["block_height"] for block in blocks}
+    hashes = {height: known.get(height) or block_hash(get, height) for height in heights}
+    lost = [block for block in blocks if hashes[block["block_height"]] != block["block_hash"]]
+    for height in {block["block_height"] for block in lost}:
+        prove_at(get, hashes[height], height, network)
+    return lost
+
+
+def _facts(
+    known: dict[str, str], found: Comparison, high_height: int, now: datetime
+) -> dict[str, str]:
+    """What is to be remembered until the next run, as far as it has changed."""
+    facts = {"tip_height": str(found.tip_height)}
+    if found.compared and not found.lost:
+        facts["compared"] = found.compared
+    if found.compared and found.tip_height > high_height:
+        facts["high_height"] = str(found.tip_height)
+        facts["final_height"] = str(found.tip_height - FINAL_DEPTH + 1)
+    changed = {name: value for name, value in facts.items() if known.get(name) != value}
+    # Whoever waits for a block is looked at when there is a new one.
+    return changed | ({"tip_at": str(to_ms(now))} if changed else {})
+
+
+def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> None:
     """Takes back every payment in this block, and opens the invoices that they paid again."""
     with db.write():
         for payment in db.rows(payments.IN_BLOCK, height=height, hash=hash):
-            _undo_payment(db, payment, {"height": height, "hash": hash}, now)
+            detail = {"block": {"height": height, "hash": hash}, "explorer": explorer}
+            _undo_payment(db, payment, detail, now)
 
 
-def _undo_payment(db: Database, payment: Row, block: Row, now: datetime) -> None:
+def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> None:
     invoice_id, payment_id = payment["address_invoice_id"], payment["id"]
     with balances.kept(db, invoice_id, payment["merchant_id"]):
         db.run(payments.UNCREDIT_OUTPUTS, payment_id=payment_id)
@@ -74,8 +119,8 @@ def _undo_payment(db: Database, payment: Row, block: Row, now: datetime) -> None
     reopened = payment["invoice_id"] is not None and db.run(invoices.REOPEN, id=invoice_id)
     if reopened:
         db.run(payments.UNSETTLE, invoice_id=invoice_id)
-    detail = {"id": payment_id, "txid": payment["tx_hash"], "block": block}
-    record(db, invoice_id, "reorganised", detail | {"reopened": bool(reopened)}, now)
+    detail = {"id": payment_id, "txid": payment["tx_hash"], "reopened": bool(reopened)} | detail
+    record(db, invoice_id, "reorganised", detail, now)
     log.error(
         "reorganised: payment %s of %s satoshis to invoice %s is undone%s",
         payment_id,

@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from btcpay.explorer import SeenOutput
 from btcpay.facts import Invoice, Output, Receipt, Rules, Verdict
+from btcpay.history import SeenOutput
 
 BLOCK_TIME_SLACK = timedelta(hours=2)  # how far a block's time may be off, both ways
 COINBASE_MATURITY = 100  # Bitcoin Core, consensus/consensus.h: unspendable before
@@ -52,6 +52,7 @@ def _after_look(output: Output, seen: SeenOutput | None) -> Output:
     if seen:
         return replace(
             output,
+            first_seen_at=_first_seen_at(output, seen),
             amount_sats=seen.amount_sats,
             coinbase=seen.coinbase,
             proven=output.proven and output.block == seen.block,
@@ -65,6 +66,13 @@ def _after_look(output: Output, seen: SeenOutput | None) -> Output:
     if output.proven:
         return replace(output, doubted=True)
     return replace(output, block=None, vanished=True)
+
+
+def _first_seen_at(output: Output, seen: SeenOutput) -> datetime:
+    """Not after the time of a block that was proven: a reorganisation makes nothing late."""
+    if output.proven and output.block and output.block != seen.block:
+        return min(output.first_seen_at, output.block.mined_at)
+    return output.first_seen_at
 
 
 def decide(

@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from btcpay.explorer import Block
 from btcpay.facts import Invoice, Output, Rules, Verdict
+from btcpay.history import Block
 from btcpay.instants import from_ms, from_ms_or_none
 from btcpay.settings import Settings
 from btcpay.settlement import decide
@@ -60,26 +60,20 @@ def known_outputs(db: Database, invoice_id: str) -> list[Output]:
     return [output_of(row) for row in db.rows(payments.OUTPUTS, invoice_id=invoice_id)]
 
 
-def standing(
-    db: Database,
-    settings: Settings,
-    row: Row,
-    now: datetime,
-    outputs: Sequence[Output] | None = None,
-) -> Verdict:
-    """The verdict on what is stored, or on `outputs` as a look has just shown them.
+def standing(db: Database, settings: Settings, row: Row, now: datetime) -> Verdict:
+    """The verdict on what is stored.
 
     What is stored as confirmed and is no payment was not deep enough, or not proven: it waits.
     """
-    if outputs is None:
-        outputs = [
-            replace(output, doubted=not output.credited) for output in known_outputs(db, row["id"])
-        ]
-    return decide(
-        invoice_of(row),
-        outputs,
-        meta.tip_height(db) or 0,
-        from_ms_or_none(row["checked_at"]),
-        rules_for(settings, row),
-        now,
-    )
+    outputs = [
+        replace(output, doubted=not output.credited) for output in known_outputs(db, row["id"])
+    ]
+    return verdict_on(settings, row, outputs, meta.tip_height(db) or 0, now)
+
+
+def verdict_on(
+    settings: Settings, row: Row, outputs: Sequence[Output], tip_height: int, now: datetime
+) -> Verdict:
+    """The verdict on these outputs, before a look at the address is counted."""
+    looked_at = from_ms_or_none(row["checked_at"])
+    return decide(invoice_of(row), outputs, tip_height, looked_at, rules_for(settings, row), now)

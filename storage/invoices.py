@@ -62,9 +62,23 @@ ADD = Invoice.insert(
     )
 ).returning(*PUBLIC)
 
+# What the schedule must know of an address.
+_SCHEDULED = (
+    Invoice.id,
+    Invoice.status,
+    Invoice.amount_usd_quote,
+    Invoice.created_at,
+    Invoice.checked_at,
+    Invoice.asked_at,
+    Invoice.expires_at,
+    Invoice.doubted_at,
+    fn.EXISTS(Output.select(Output.txid).where(Output.invoice_id == Invoice.id)).alias(
+        "has_history"
+    ),
+)
 # Addresses to look at: open invoices, finished ones for a while, and those with money on its way.
 WATCHED = (
-    Invoice.select(Invoice.id)
+    Invoice.select(*_SCHEDULED)
     .where(
         (Invoice.status == "open")
         | (
@@ -80,6 +94,25 @@ WATCHED = (
     )
     .order_by(fn.COALESCE(Invoice.checked_at, 0), Invoice.seq)
 )
+# Addresses with a coin whose watch has ended, longest unseen first: asked whether it has moved.
+_FUNDED = (
+    Invoice.select(*_SCHEDULED)
+    .where(
+        (Invoice.status != "open")
+        & (Invoice.finished_at <= slot("finished_after"))
+        & Invoice.id.in_(
+            Output.select(Output.invoice_id).where(
+                (Output.merchant_id == slot("merchant_id"))
+                & Output.payment_id.is_null(False)
+                & Output.vanished_at.is_null()
+                & Output.spent_height.is_null()
+            )
+        )
+    )
+    .order_by(fn.COALESCE(Invoice.checked_at, 0), Invoice.seq)
+)
+FUNDED = _FUNDED.where(fn.COALESCE(Invoice.checked_at, 0) < slot("checked_before"))
+PROBE = _FUNDED.limit(1)
 
 OPEN_OF_LINK = Invoice.select(fn.COUNT(Invoice.seq).alias("invoices")).where(
     (Invoice.payment_link_id == slot("payment_link_id")) & (Invoice.status == "open")
@@ -87,7 +120,11 @@ OPEN_OF_LINK = Invoice.select(fn.COUNT(Invoice.seq).alias("invoices")).where(
 
 # The first statement of every settlement: whoever finds another count of looks has old facts.
 LOOK = Invoice.update(
-    {Invoice.looks: Invoice.looks + 1, Invoice.checked_at: slot("checked_at")}
+    {
+        Invoice.looks: Invoice.looks + 1,
+        Invoice.checked_at: slot("checked_at"),
+        Invoice.doubted_at: slot("doubted_at"),
+    }
 ).where((Invoice.id == slot("id")) & (Invoice.looks == slot("looks")))
 
 # Leaves a state only from the state that was read.

@@ -25,3 +25,20 @@ TAKE_INDEX = (
     .where(Merchant.id == slot("id"))
     .returning(Merchant.next_index, Merchant.script_type, Merchant.xpub)
 )
+
+# One funded address an hour is asked whether its coin has moved; when one has, all others are.
+TO_PROBE = Merchant.select(Merchant.id, Merchant.probed_at, Merchant.swept_at).where(
+    Merchant.probed_at.is_null()
+    | (Merchant.probed_at < slot("before"))
+    | (Merchant.probed_at > slot("now"))
+    | Merchant.swept_at.is_null(False)
+)
+PROBED = Merchant.update({Merchant.probed_at: slot("at")}).where(Merchant.id == slot("id"))
+# An address that was asked because others had moved does not start all over again.
+SWEPT = Merchant.update({Merchant.swept_at: slot("at")}).where(
+    (Merchant.id == slot("id"))
+    & (Merchant.swept_at.is_null() | (Merchant.swept_at <= slot("checked_at")))
+)
+SWEEP_DONE = Merchant.update({Merchant.swept_at: None}).where(
+    (Merchant.id == slot("id")) & (Merchant.swept_at == slot("swept_at"))
+)

@@ -6,6 +6,7 @@ from storage.database import Database, slot
 from storage.models import Fact
 
 _GET = Fact.select(Fact.value).where(Fact.name == slot("name"))
+_ALL = Fact.select()
 _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict(
     conflict_target=[Fact.name], update={Fact.value: EXCLUDED.value}
 )
@@ -15,6 +16,11 @@ def get(db: Database, name: str) -> str | None:
     """The value of a fact; None when it was never set."""
     row = db.row(_GET, name=name)
     return row["value"] if row else None
+
+
+def all(db: Database) -> dict[str, str]:
+    """Every fact by its name."""
+    return {row["name"]: row["value"] for row in db.rows(_ALL)}
 
 
 def put(db: Database, name: str, value: str) -> None:

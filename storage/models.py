@@ -26,6 +26,8 @@ class Merchant(Model):
     account_key = TextField()
     next_index = BigIntegerField()
     created_at = BigIntegerField()
+    probed_at = BigIntegerField(null=True)
+    swept_at = BigIntegerField(null=True)
 
 
 class ApiKey(Model):
@@ -89,6 +91,7 @@ class Invoice(Model):
     checked_at = BigIntegerField(null=True)
     asked_at = BigIntegerField(null=True)
     created_at = BigIntegerField()
+    doubted_at = BigIntegerField(null=True)
 
 
 class Payment(Model):
@@ -150,6 +153,27 @@ class Event(Model):
     happened_at = BigIntegerField()
     kind = TextField()
     detail = TextField()
+
+
+class Explorer(Model):
+    """An explorer that asked to be left alone, and until when."""
+
+    root = TextField(primary_key=True)
+    refusals = BigIntegerField()
+    rests_until_at = BigIntegerField()
+
+
+class ExplorerUse(Model):
+    """The calls to an explorer in one minute."""
+
+    root = TextField()
+    minute_at = BigIntegerField()
+    calls = BigIntegerField()
+    swept = BigIntegerField()
+
+    class Meta:
+        table_name = "explorer_use"
+        primary_key = CompositeKey("root", "minute_at")
 
 
 class IdempotencyKey(Model):

@@ -1,5 +1,7 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
+from peewee import Case
+
 from storage.database import slot, slots
 from storage.models import Output, Payment, Proof
 
@@ -57,6 +59,7 @@ OUTPUTS = (
 )
 
 _SEEN = (
+    Output.first_seen_at,
     Output.amount_sats,
     Output.coinbase,
     Output.vanished_at,
@@ -72,7 +75,6 @@ ADD_OUTPUT = Output.insert(
         Output.vout,
         Output.invoice_id,
         Output.merchant_id,
-        Output.first_seen_at,
         *_SEEN,
     )
 )
@@ -96,6 +98,11 @@ PROOFS_OF_ADDRESS = (
     .order_by(Payment.created_at, Payment.seq)
 )
 
+# Money on its way: what no payment has been made of.
+WAITING = Output.select(
+    Output.invoice_id, Output.block_height, Output.coinbase, Output.proven
+).where(Output.vanished_at.is_null() & Output.payment_id.is_null())
+
 # The blocks that payments are in and that a reorganisation may still undo.
 RECENT_BLOCKS = (
     Output.select(Output.block_height, Output.block_hash)
@@ -108,9 +115,15 @@ IN_BLOCK = (
     .where((Output.block_height == slot("height")) & (Output.block_hash == slot("hash")))
     .distinct()
 )
-# The three steps that take a payment back; its outputs wait again, in no block.
+# The three steps that take a payment back; its outputs wait again, in no block. That they were
+# seen no later than in it is as true as before: what came in time did.
 UNCREDIT_OUTPUTS = Output.update(
     {
+        Output.first_seen_at: Case(
+            None,
+            [(Output.block_time_at < Output.first_seen_at, Output.block_time_at)],
+            Output.first_seen_at,
+        ),
         Output.payment_id: None,
         Output.block_height: None,
         Output.block_hash: None,

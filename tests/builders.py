@@ -28,7 +28,7 @@ from btcpay import keys, settings
 from btcpay.addresses import parse_account
 from btcpay.applying import Look, Proof, apply
 from btcpay.commands.administration import add_merchant
-from btcpay.explorer import Block, SeenOutput
+from btcpay.history import Block, SeenOutput
 from btcpay.networks import NETWORKS
 from btcpay.proof import Proven
 from btcpay.service import Service
@@ -207,16 +207,18 @@ def pay(
 
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, without what each look and each request may note."""
-    noted = {"looks", "checked_at", "asked_at", "last_used_at"}
+    noted = {"looks", "checked_at", "asked_at", "last_used_at", "probed_at"}
     path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
     connection = sqlite3.connect(path)
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     found = {}
     for (table,) in tables:
+        if table.startswith("explorer"):
+            continue
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
         kept = ", ".join(f'"{column}"' for column in columns if column not in noted)
         rows = connection.execute(f"SELECT {kept} FROM {table}").fetchall()  # noqa: S608
-        found[table] = [row for row in rows if row[0] != "checked_at"]
+        found[table] = [row for row in rows if row[0] not in ("checked_at", "compared", "tip_at")]
     connection.close()
     return found
 

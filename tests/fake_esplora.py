@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,10 @@ from btcpay import fetch
 from btcpay.bitcoin.merkle import merkle_branch
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import shown, unshown
+from btcpay.budget import Budget
 from btcpay.check import Checker, Run
 from btcpay.explorer import Explorers
+from btcpay.instants import to_ms
 from btcpay.sandbox.block import Block, build_block, build_coinbase
 from btcpay.sandbox.coins import choose
 from btcpay.sandbox.keepalive import Server
@@ -35,12 +38,13 @@ from btcpay.sandbox.server import create_sandbox
 from btcpay.sandbox.state import EXTENSION, Sandbox
 from btcpay.service import new_prices
 from btcpay.settings import Settings
-from storage import events
+from storage import events, invoices
 from storage.database import Database
 
 Json = dict[str, Any]
 Reply = Callable[[BaseHTTPRequestHandler], None]
 PROJECT = Path(__file__).resolve().parent.parent
+OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its budget is another test's
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it
 
 
@@ -288,20 +292,40 @@ class Till:
     def mine(self, blocks: int = 1) -> None:
         self.sandbox.chain.mine(blocks, self.now)
 
-    def checker(self, db: Database | None = None, explorers: Explorers | None = None) -> Checker:
+    def watched(self) -> list[str]:
+        """Ids of the invoices whose addresses are watched, longest unseen first."""
+        since = self.clock() - timedelta(hours=self.settings.watch_after_expiry_h)
+        rows = self.shop.service.db.rows(invoices.WATCHED, finished_after=to_ms(since))
+        return [row["id"] for row in rows]
+
+    def checker(
+        self,
+        db: Database | None = None,
+        explorers: Explorers | None = None,
+        in_flight: int = 4,
+    ) -> Checker:
         """What one `btcpay check` uses: its own connections and its own knowledge of the price."""
         return Checker(
             db or self.shop.service.db,
             self.settings,
-            explorers or Explorers(self.settings.explorers, fetch.new_session()),
+            explorers or self.explorers(db),
             new_prices(self.settings),
             self.clock,
+            in_flight,
         )
 
+    def explorers(self, db: Database | None = None) -> Explorers:
+        """Those of the settings, within their budget; never waiting before they are asked again."""
+        budget = Budget(
+            db or self.shop.service.db, self.settings.explorer_calls_per_hour, self.clock
+        )
+        session = fetch.new_session(4)
+        return Explorers(self.settings.explorers, session, budget, pause=lambda _: None)
+
     def check(self) -> Run:
-        """A run over all that is watched."""
+        """A run over all that is due."""
         checker = self.checker()
-        run = checker.run(checker.watched())
+        run = checker.run()
         checker.finish(run)
         return run
 
@@ -330,7 +354,7 @@ def open_till(folder: Path, ticker: TickerServer, clock: Clock, **environ: str) 
     """A shop on a new database beside a new chain."""
     ticker.reset()
     with serving_sandbox(folder / "chain", clock) as (sandbox, root):
-        environ = {"BTCPAY_EXPLORERS": root} | environ
+        environ = {"BTCPAY_EXPLORERS": root} | OWN_EXPLORER | environ
         with open_shop(folder, ticker.url, clock, **environ) as shop:
             yield Till(shop, sandbox, clock)
 
@@ -350,7 +374,7 @@ def open_lied_to(
     ticker.reset()
     with serving_sandbox(folder / "chain", clock) as (sandbox, root), Liar(root) as liar:
         roots = f"{liar.root} {root}" if honest_too else liar.root
-        environ = {"BTCPAY_EXPLORERS": roots} | environ
+        environ = {"BTCPAY_EXPLORERS": roots} | OWN_EXPLORER | environ
         with open_shop(folder, ticker.url, clock, **environ) as shop:
             yield LiedTo(shop, sandbox, clock, liar)
 

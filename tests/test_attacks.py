@@ -43,7 +43,7 @@ def check(shop: Shop, *servers: FakeEsplora) -> Run:
     explorers = Explorers([server.root for server in servers], fetch.new_session())
     service = shop.service
     checker = Checker(service.db, service.settings, explorers, service.prices, shop.clock)
-    return checker.run(checker.watched())
+    return checker.run()
 
 
 def script_for(invoice: dict) -> bytes:

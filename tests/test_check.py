@@ -278,7 +278,7 @@ def test_a_finished_invoice_is_watched_for_a_week(till, age, watched):
     till.clock.move(**age)
     till.pay(invoice)
     till.mine()
-    assert (till.checker().watched() == [invoice["id"]]) is watched
+    assert (till.watched() == [invoice["id"]]) is watched
     till.check()
     assert len(till.payments()) == int(watched)
 
@@ -286,7 +286,7 @@ def test_a_finished_invoice_is_watched_for_a_week(till, age, watched):
 def test_an_open_invoice_without_a_deadline_is_watched_for_ever(till):
     invoice = till.shop.invoice()
     till.clock.move(days=4000)
-    assert till.checker().watched() == [invoice["id"]]
+    assert till.watched() == [invoice["id"]]
 
 
 def test_money_on_its_way_is_watched_beyond_the_week(till):
@@ -296,10 +296,10 @@ def test_money_on_its_way_is_watched_beyond_the_week(till):
     till.check()
     till.clock.move(days=30)
     till.mine()
-    assert till.checker().watched() == [invoice["id"]]
+    assert till.watched() == [invoice["id"]]
     till.check()
     assert len(till.payments()) == 1
-    assert till.checker().watched() == []
+    assert till.watched() == []
 
 
 def test_the_longest_unseen_address_comes_first(till):
@@ -307,7 +307,7 @@ def test_the_longest_unseen_address_comes_first(till):
     till.checker().run([old["id"]])
     till.clock.move(seconds=1)
     till.checker().run([middle["id"]])
-    assert till.checker().watched() == [new["id"], old["id"], middle["id"]]
+    assert till.watched() == [new["id"], old["id"], middle["id"]]
 
 
 def test_with_a_tolerance_a_little_less_pays(tmp_path, ticker, clock):

@@ -15,7 +15,7 @@ from btcpay import fetch
 from btcpay.addresses import parse_account, script_of
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.commands.administration import add_merchant
-from btcpay.explorer import Explorers, SeenOutput
+from btcpay.explorer import Explorers, History
 from btcpay.sandbox.coins import Spendable, sign
 from storage import merchants
 from storage.database import open_database
@@ -71,10 +71,10 @@ class Meeting(Explorers):
         super().__init__([root], fetch.new_session())
         self._barrier = barrier
 
-    def outputs_to(self, address: str, script: bytes) -> list[SeenOutput]:
-        seen = super().outputs_to(address, script)
+    def history(self, address: str, script: bytes) -> History:
+        history = super().history(address, script)
         self._barrier.wait(10)
-        return seen
+        return history
 
 
 @pytest.mark.parametrize("checks", [2, 4])
@@ -83,13 +83,13 @@ def test_checks_that_see_the_same_money_at_the_same_time_make_one_payment(till, 
     for invoice in invoices:
         till.pay(invoice)
     till.mine()
-    ids, barrier = till.checker().watched(), threading.Barrier(checks)
+    ids, barrier = till.watched(), threading.Barrier(checks)
     runs = []
 
     def check() -> None:
         db = open_database(till.settings.database_url)
         explorers = Meeting(till.settings.explorers[0], barrier)
-        runs.append(till.checker(db, explorers).run(ids))
+        runs.append(till.checker(db, explorers, in_flight=1).run(ids))
         db.close()
 
     threads = [threading.Thread(target=check) for _ in range(checks)]

@@ -20,9 +20,10 @@ from fake_esplora import (
     tx_of,
 )
 
-from btcpay import explorer, fetch
+from btcpay import fetch, root
 from btcpay.errors import ExplorerError
-from btcpay.explorer import Explorers
+from btcpay.explorer import Explorers, tip_height
+from btcpay.history import MAX_PAGES, Block
 from btcpay.instants import from_unix_s
 
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
@@ -62,12 +63,13 @@ def released() -> Iterator[threading.Event]:
 
 
 def client(*servers: FakeEsplora, session: requests.Session | None = None) -> Explorers:
-    return Explorers([server.root for server in servers], session or fetch.new_session())
+    roots = [server.root for server in servers]
+    return Explorers(roots, session or fetch.new_session(), pause=lambda _: None)
 
 
 def found(explorers: Explorers) -> list[int]:
     """The numbers of the transactions that pay the address."""
-    return [int(output.txid, 16) for output in explorers.outputs_to(ADDRESS, SCRIPT)]
+    return [int(output.txid, 16) for output in explorers.history(ADDRESS, SCRIPT).outputs]
 
 
 def history(waiting: int, confirmed: int) -> list[dict[str, Any]]:
@@ -125,7 +127,7 @@ def test_a_short_page_is_not_taken_for_the_last_one(first, length):
 
 def test_only_an_empty_or_known_page_ends_the_list(first):
     first.histories[ADDRESS] = history(0, 2)
-    client(first).outputs_to(ADDRESS, SCRIPT)
+    client(first).history(ADDRESS, SCRIPT)
     assert first.asked == [f"/address/{ADDRESS}/txs", f"/address/{ADDRESS}/txs/chain/{2:064x}"]
 
 
@@ -145,7 +147,7 @@ def test_an_endless_pager_is_left_after_a_bounded_number_of_pages(first, second)
     numbers = iter(range(1, 10_000))
     first.paging = lambda *_: [tx_of(next(numbers), SCRIPT, height=1)]
     assert found(client(first, second)) == [7]
-    assert len(first.asked) == explorer.MAX_PAGES
+    assert len(first.asked) == MAX_PAGES
 
 
 GOOD = tx_of(1, SCRIPT, height=999)
@@ -227,7 +229,7 @@ def test_what_cannot_be_believed_is_asked_of_the_next_explorer(first, second, re
 def test_what_cannot_be_believed_is_an_error_when_nobody_else_can_be_asked(first, reply: Reply):
     first.instead = lambda _: reply
     with pytest.raises(ExplorerError, match=r"127\.0\.0\.1"):
-        client(first).outputs_to(ADDRESS, SCRIPT)
+        client(first).history(ADDRESS, SCRIPT)
 
 
 def test_the_undamaged_transaction_is_believed(first):
@@ -238,16 +240,16 @@ def test_the_undamaged_transaction_is_believed(first):
 @pytest.mark.parametrize("sats", [1, 2_100_000_000_000_000])
 def test_amounts_up_to_all_the_bitcoin_there_can_be_are_believed(first, sats):
     first.histories[ADDRESS] = paying(sats)
-    assert [o.amount_sats for o in client(first).outputs_to(ADDRESS, SCRIPT)] == [sats]
+    assert [o.amount_sats for o in client(first).history(ADDRESS, SCRIPT).outputs] == [sats]
 
 
 def test_an_oversized_answer_is_left_before_it_fills_the_memory(first, second):
-    first.instead = lambda _: say(b" " * (explorer.MAX_ANSWER_BYTES + 1))
+    first.instead = lambda _: say(b" " * (root.MAX_ANSWER_BYTES + 1))
     assert found(client(first, second)) == [7]
 
 
 def test_an_oversized_answer_that_was_compressed_small_is_left_too(first, second):
-    packed = gzip.compress(b" " * (explorer.MAX_ANSWER_BYTES + 1))
+    packed = gzip.compress(b" " * (root.MAX_ANSWER_BYTES + 1))
     first.instead = lambda _: say(packed, **{"Content-Encoding": "gzip"})
     assert found(client(first, second)) == [7]
 
@@ -271,15 +273,15 @@ def test_a_history_that_breaks_in_the_middle_is_asked_whole_of_the_next_explorer
 def test_when_all_fail_the_error_says_why_of_each(first, second):
     first.instead = lambda _: say("oops", 500)
     second.instead = lambda _: say(HTML)
-    with pytest.raises(ExplorerError, match="HTTP 500.*no JSON"):
-        client(first, second).outputs_to(ADDRESS, SCRIPT)
+    with pytest.raises(ExplorerError, match="no JSON.*HTTP 500"):
+        client(first, second).history(ADDRESS, SCRIPT)
 
 
 def test_neither_the_error_nor_the_log_holds_a_roots_credentials(first, caplog):
     first.instead = lambda _: say("oops", 500)
     root = first.root.replace("http://", "http://user:hunter2@")
     with pytest.raises(ExplorerError) as caught:
-        Explorers([root], fetch.new_session()).outputs_to(ADDRESS, SCRIPT)
+        Explorers([root], fetch.new_session()).history(ADDRESS, SCRIPT)
     assert "hunter2" not in str(caught.value) + caplog.text
 
 
@@ -301,14 +303,14 @@ def test_a_root_that_does_not_know_one_address_keeps_its_place(first, second, st
     first.instead = lambda path: say("unknown", status) if ADDRESS in path else None
     assert found(explorers) == [7]
     first.tip, second.tip = 11, 22
-    assert explorers.tip_height() == 11
+    assert explorers.ask(tip_height) == 11
 
 
 def test_calls_are_counted_failed_ones_too(first, second):
     explorers = client(first, second)
     first.instead = lambda _: say("oops", 500)
-    explorers.tip_height()
-    explorers.outputs_to(ADDRESS, SCRIPT)
+    explorers.ask(tip_height)
+    explorers.history(ADDRESS, SCRIPT)
     assert explorers.calls == len(first.asked) + len(second.asked) == 1 + 1 + 2
 
 
@@ -318,7 +320,7 @@ def test_calls_are_counted_failed_ones_too(first, second):
 )
 def test_the_tip_is_a_height(first, text, height):
     first.instead = lambda _: say(text)
-    assert client(first).tip_height() == height
+    assert client(first).ask(tip_height) == height
 
 
 @pytest.mark.parametrize(
@@ -340,30 +342,30 @@ def test_the_tip_is_a_height(first, text, height):
 def test_anything_else_is_no_tip(first, second, text):
     first.instead = lambda _: say(text)
     second.tip = 5
-    assert client(first, second).tip_height() == 5
+    assert client(first, second).ask(tip_height) == 5
     with pytest.raises(ExplorerError, match="no height"):
-        client(first).tip_height()
+        client(first).ask(tip_height)
 
 
 def test_a_spent_output_is_listed_with_the_block_that_spent_it(first):
     spending = tx_of(2, OTHER, height=999, spends=(f"{1:064x}", 0))
     first.histories[ADDRESS] = [spending, tx_of(1, SCRIPT, 1234, height=990)]
-    (output,) = client(first).outputs_to(ADDRESS, SCRIPT)
+    (output,) = client(first).history(ADDRESS, SCRIPT).outputs
     assert (output.amount_sats, output.spent_height) == (1234, 999)
-    assert output.block == explorer.Block(990, f"{990:064x}", from_unix_s(BLOCK_TIME))
+    assert output.block == Block(990, f"{990:064x}", from_unix_s(BLOCK_TIME))
 
 
 def test_an_output_whose_spending_waits_is_not_spent_yet(first):
     spending = tx_of(2, OTHER, spends=(f"{1:064x}", 0))
     first.histories[ADDRESS] = [spending, tx_of(1, SCRIPT, height=990)]
-    (output,) = client(first).outputs_to(ADDRESS, SCRIPT)
+    (output,) = client(first).history(ADDRESS, SCRIPT).outputs
     assert output.spent_height is None
 
 
 def test_the_spending_of_another_output_of_that_transaction_spends_nothing_of_ours(first):
     spending = tx_of(2, OTHER, height=999, spends=(f"{1:064x}", 1))
     first.histories[ADDRESS] = [spending, tx_of(1, SCRIPT, height=990)]
-    (output,) = client(first).outputs_to(ADDRESS, SCRIPT)
+    (output,) = client(first).history(ADDRESS, SCRIPT).outputs
     assert output.spent_height is None
 
 
@@ -376,7 +378,7 @@ def test_only_outputs_to_the_script_count_and_none_of_zero_satoshis(first):
         {"scriptpubkey": HEX, "value": 8},
     ]
     first.histories[ADDRESS] = damaged(vout=outputs)
-    seen = client(first).outputs_to(ADDRESS, SCRIPT)
+    seen = client(first).history(ADDRESS, SCRIPT).outputs
     assert [(output.vout, output.amount_sats) for output in seen] == [(1, 6), (4, 8)]
 
 
@@ -384,5 +386,5 @@ def test_only_outputs_to_the_script_count_and_none_of_zero_satoshis(first):
 def test_a_coinbase_is_told_from_other_transactions(first, is_coinbase):
     spends = {"txid": "00" * 32, "vout": 0xFFFFFFFF, "is_coinbase": is_coinbase}
     first.histories[ADDRESS] = damaged(vin=[spends])
-    (output,) = client(first).outputs_to(ADDRESS, SCRIPT)
+    (output,) = client(first).history(ADDRESS, SCRIPT).outputs
     assert output.coinbase is is_coinbase

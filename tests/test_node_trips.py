@@ -5,93 +5,28 @@ One chain and one clock for all, which only ever goes forward; a new shop for ea
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from bip32 import BIP32
-from bit import PrivateKeyTestnet
-from bitcoin_node import NOBODY, BitcoinNode, Coin, sign
-from builders import REGTEST, Clock, TickerServer, open_shop
-from fake_esplora import Json, Till
-from node_esplora import Answer, Fault, NodeEsplora
+from builders import TickerServer
+from node_esplora import Answer, Fault
+from node_till import Chain, NodeTill, open_chain, open_node_till
 
-from btcpay.addresses import derive, parse_account
-from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.commands.administration import add_merchant
 from btcpay.proof_file import check_document
 from btcpay.sandbox.script import script_of
-from storage import merchants, payments
-
-ACCOUNT = "m/84'/1'/0'"
-WALLET_LOOKS_AHEAD = 20
-
-
-@dataclass
-class NodeTill(Till):
-    """A till whose chain is a node's, and whose merchant can spend."""
-
-    node: BitcoinNode
-    esplora: NodeEsplora
-    merchant: BIP32
-
-    def pay(self, invoice: Json, sats: int | None = None) -> str:
-        return self.pay_outputs((invoice, invoice["amount_sats"] if sats is None else sats))
-
-    def pay_outputs(self, *parts: tuple[Json, int]) -> str:
-        return self.node.pay_many([(inv["deposit_address"], sats) for inv, sats in parts])
-
-    def mine(self, blocks: int = 1) -> None:
-        self.node.set_time(self.now)
-        self.node.mine(blocks)
-
-    def state(self, invoice: Json) -> tuple[str, int, int]:
-        """What the checkout page is told: status, satoshis received and unconfirmed."""
-        body = self.shop.client.get(f"/pay/{invoice['id']}/status").json
-        return body["status"], body["received_sats"], body["unconfirmed_sats"]
-
-    def sweep(self, invoice: Json, txid: str) -> str:
-        """The merchant's wallet moves what `txid` paid to the invoice; the sweep's txid."""
-        script = script_of(invoice["deposit_address"])
-        outputs = enumerate(self.node.transaction(txid).outputs)
-        coins = [Coin(Outpoint(txid, n), out, 0) for n, out in outputs if out.script == script]
-        total_sats = sum(coin.output.value_sats for coin in coins)
-        tx = sign(self._key_of(invoice), coins, [TxOut(total_sats - 500, script_of(NOBODY))])
-        return self.node.send(tx.raw)
-
-    def _key_of(self, invoice: Json) -> PrivateKeyTestnet:
-        account = self.merchant.get_xpub_from_path(ACCOUNT)
-        for index in range(WALLET_LOOKS_AHEAD):
-            if derive(account, "p2wpkh", index, REGTEST) == invoice["deposit_address"]:
-                path = f"{ACCOUNT}/0/{index}"
-                return PrivateKeyTestnet.from_bytes(self.merchant.get_privkey_from_path(path))
-        raise AssertionError("the merchant's wallet does not find this address")
+from storage import payments
 
 
 @pytest.fixture(scope="module")
-def chain() -> Iterator[tuple[BitcoinNode, NodeEsplora, Clock]]:
-    with BitcoinNode() as node, NodeEsplora(node.fund()) as esplora:
-        yield node, esplora, Clock()
+def chain() -> Iterator[Chain]:
+    with open_chain() as opened:
+        yield opened
 
 
 @pytest.fixture
-def till(
-    tmp_path: Path, ticker: TickerServer, chain: tuple[BitcoinNode, NodeEsplora, Clock]
-) -> Iterator[NodeTill]:
-    node, esplora, clock = chain
-    ticker.reset()
-    esplora.clear()
-    clock.move(minutes=1)
-    wallet = BIP32.from_seed(str(tmp_path).encode(), network="test")
-    with open_shop(tmp_path, ticker.url, clock, BTCPAY_EXPLORERS=esplora.root) as shop:
-        account = parse_account(wallet.get_xpub_from_path(ACCOUNT), REGTEST)
-        add_merchant(shop.service.db, "spender", account)
-        shop.merchant_id = shop.service.db.only(merchants.BY_NAME, name="spender")["id"]
-        shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
-        yield NodeTill(shop, None, clock, node, esplora, wallet)
-    for txid in node.mempool():
-        if txid in node.mempool():
-            node.drop(txid)
+def till(tmp_path: Path, ticker: TickerServer, chain: Chain) -> Iterator[NodeTill]:
+    with open_node_till(tmp_path, ticker, chain) as opened:
+        yield opened
 
 
 def test_an_exact_payment_is_seen_waiting_and_pays_with_its_block(till: NodeTill) -> None:
@@ -382,14 +317,12 @@ FAULTS = {
     "hangs up": Fault("/address/", drop=True),
     "hangs up in the middle": Fault("/address/", cut=True),
     "answers garbage": Fault("/address/", body=b"<html>busy</html>"),
-    "fails at the second page": Fault("/address/", nth=2, status=500),
     "fails for the tip": Fault("/blocks/tip", status=500),
     "answers no height": Fault("/blocks/tip", body=b"[]"),
     "has no raw transactions": Fault("/hex", status=404),
     "has no Merkle branches": Fault("/merkle-proof", status=404),
     "has another coinbase": Fault("/txid/0", body=b"00" * 32),
     "has headers of nothing": Fault("/header", body=b"00" * 80),
-    "fails at the second branch": Fault("/merkle-proof", nth=2, status=500),
 }
 
 
@@ -409,6 +342,27 @@ def test_an_explorer_that_cannot_be_asked_changes_nothing_and_delays(
     till.esplora.clear()
     till.check()
     assert (till.look(unpaid)["status"], till.look(paid)["status"]) == ("expired", "paid")
+
+
+ONCE = {
+    "fails at the second page": Fault("/address/", nth=2, status=500),
+    "fails at the second branch": Fault("/merkle-proof", nth=2, status=500),
+    "hangs up once": Fault("/address/", nth=1, drop=True),
+    "breaks off once": Fault("/hex", nth=1, cut=True),
+    "fails once for the tip": Fault("/blocks/tip", nth=1, status=503),
+}
+
+
+@pytest.mark.parametrize("fault", ONCE.values(), ids=ONCE)
+def test_what_fails_once_is_asked_again_and_delays_nothing(till: NodeTill, fault: Fault) -> None:
+    unpaid, paid = till.shop.invoice(expires_in_hours=1), till.shop.invoice(expires_in_hours=1)
+    till.pay(paid)
+    till.mine()
+    till.clock.move(hours=2)
+    till.esplora.set(fault)
+    run = till.check()
+    assert run.complete and fault.met
+    assert run.changed == {unpaid["id"]: "expired", paid["id"]: "paid"}
 
 
 def test_a_tip_from_before_the_payment_is_no_confirmation(till: NodeTill) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from btcpay.explorer import Block
 from btcpay.facts import Invoice, Output, Rules, Verdict
+from btcpay.history import Block
 from btcpay.settlement import decide, required_sats
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from btcpay.explorer import Block, SeenOutput
 from btcpay.facts import Invoice, Output, Rules
+from btcpay.history import Block, SeenOutput
 from btcpay.settlement import decide, merge
 
 FIRST = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

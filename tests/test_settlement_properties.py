@@ -7,8 +7,8 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btcpay.explorer import Block
 from btcpay.facts import Invoice, Output, Rules
+from btcpay.history import Block
 from btcpay.settlement import decide, required_sats
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

@@ -4,13 +4,15 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NoReturn
 
 import click
 from peewee import PeeweeException
 
 from btcpay import fetch
+from btcpay.budget import Budget
 from btcpay.check import Checker, Run
 from btcpay.clock import utc_now
 from btcpay.commands.shell import Shell, answer_json, as_json, say, with_shell
@@ -18,6 +20,9 @@ from btcpay.errors import CommandError
 from btcpay.explorer import Explorers
 from btcpay.service import new_prices
 from storage import invoices, schema
+
+# Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
+MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +42,8 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, as_json: bool
     if invoice_id is not None:
         if shell.db.row(invoices.WHOLE, id=invoice_id) is None:
             raise CommandError(f"there is no invoice {invoice_id!r}")
-        _end(new_checker(shell).run([invoice_id]), as_json)
+        # A look by hand is always made; it counts, but nothing is refused.
+        _end(new_checker(shell, sys.maxsize).run([invoice_id]), as_json)
     new = _checkers(shell)
     if watch is None:
         _end(_run_alone(shell, new), as_json)
@@ -60,17 +66,24 @@ def _end(run: Run | None, as_json: bool) -> NoReturn:
     sys.exit(0 if run is None or run.complete else 1)
 
 
-def _checkers(shell: Shell) -> Callable[[], Checker]:
+def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker]:
     """Makes a checker for each run: explorers in their first order, connections and price kept."""
-    settings, session, prices = shell.settings, fetch.new_session(), new_prices(shell.settings)
-    return lambda: Checker(
-        shell.db, settings, Explorers(settings.explorers, session), prices, utc_now
-    )
+    settings, prices = shell.settings, new_prices(shell.settings)
+    per_hour = per_hour or settings.explorer_calls_per_hour
+    in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
+    session = fetch.new_session(in_flight)
+
+    def new() -> Checker:
+        budget = Budget(shell.db, per_hour, utc_now)
+        explorers = Explorers(settings.explorers, session, budget)
+        return Checker(shell.db, settings, explorers, prices, utc_now, in_flight)
+
+    return new
 
 
-def new_checker(shell: Shell) -> Checker:
-    """A checker for one run."""
-    return _checkers(shell)()
+def new_checker(shell: Shell, per_hour: int | None = None) -> Checker:
+    """A checker for one run; `per_hour` in place of the budget that is set."""
+    return _checkers(shell, per_hour)()
 
 
 def _run_alone(shell: Shell, new: Callable[[], Checker]) -> Run | None:
@@ -80,16 +93,13 @@ def _run_alone(shell: Shell, new: Callable[[], Checker]) -> Run | None:
             say("another check is running; this one does nothing")
             return None
         checker = new()
-        run = _with_progress(checker, checker.watched())
+        run = checker.run(progress=_bar if sys.stderr.isatty() else nullcontext)
         checker.finish(run)
         return run
 
 
-def _with_progress(checker: Checker, ids: Sequence[str]) -> Run:
-    if not sys.stderr.isatty():
-        return checker.run(ids)
-    with click.progressbar(ids, label="addresses", file=sys.stderr) as bar:
-        return checker.run(bar)
+def _bar(ids: Sequence[str]) -> AbstractContextManager[Iterable[str]]:
+    return click.progressbar(ids, label="addresses", file=sys.stderr)
 
 
 def _report(run: Run | None, as_json: bool) -> None:
@@ -99,6 +109,8 @@ def _report(run: Run | None, as_json: bool) -> None:
         summary = {
             "looked_at": run.looked_at,
             "failed": run.failed,
+            "unreached": run.unreached,
+            "put_off": run.put_off,
             "chain_failed": run.tip_failed,
             "changed": run.changed,
             "calls": run.calls,
@@ -108,8 +120,13 @@ def _report(run: Run | None, as_json: bool) -> None:
     elif run:
         click.echo(
             f"looked at {run.looked_at} addresses with {run.calls} calls,"
-            f" {len(run.failed)} could not be asked"
+            f" {len(run.failed)} could not be asked, {run.put_off} wait for their turn"
         )
+        if run.unreached:
+            click.echo(
+                f"the budget of calls did not reach {len(run.unreached)} that somebody waits for:"
+                " see BTCPAY_EXPLORER_CALLS_PER_HOUR"
+            )
         if run.tip_failed:
             click.echo("no explorer could be asked for the chain's tip: nothing was looked at")
         for invoice_id, status in run.changed.items():

@@ -29,6 +29,7 @@ from storage import merchants
 from storage.database import Database
 
 DEMO = "demo"
+OWN_EXPLORER = "10000000"  # calls an hour: the sandbox is its own explorer, and is asked every 2 s
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 10
@@ -69,6 +70,7 @@ def sandbox(shell: Shell, port: int, state: Path) -> None:
     demo = Demo(f"http://127.0.0.1:{port}", _service_url(settings), _demo_key(shell, state))
     environ = os.environ | {
         "BTCPAY_EXPLORERS": demo.chain_url,
+        "BTCPAY_EXPLORER_CALLS_PER_HOUR": OWN_EXPLORER,
         "BTCPAY_PRICE_SOURCES": f"{demo.chain_url}/price#/usd",
         "BTCPAY_PRICE_QUORUM": "1",
     }

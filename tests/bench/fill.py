@@ -34,7 +34,9 @@ def fill(path: Path, invoices: int) -> str:
     account = BIP32.from_seed(b"bench" * 8, network="test").get_xpub_from_path("m/84'/1'/0'")
     with db:
         db.execute(
-            "INSERT INTO merchant VALUES (1, 'bench', 'p2wpkh', ?, 'bench', ?, 0)",
+            "INSERT INTO merchant"
+            " (id, name, script_type, xpub, account_key, next_index, created_at)"
+            " VALUES (1, 'bench', 'p2wpkh', ?, 'bench', ?, 0)",
             (account, invoices),
         )
         db.executemany(

@@ -1,0 +1,112 @@
+"""One look at an address: its history from an explorer, and the proof of what would count."""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from btcpay.addresses import script_of
+from btcpay.applying import Look, Proof, bears_out
+from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
+from btcpay.evidence import gather
+from btcpay.explorer import Explorers
+from btcpay.facts import Output
+from btcpay.price import Prices
+from btcpay.proof import prove
+from btcpay.proof_file import to_document
+from btcpay.root import Root
+from btcpay.settings import Settings
+from btcpay.settlement import merge
+from btcpay.standing import known_outputs, rules_for, verdict_on
+from storage import invoices, merchants
+from storage.database import Database, Row
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An invoice, its address's scriptPubKey, and what was known before this look."""
+
+    row: Row
+    script: bytes
+    known: list[Output]
+    tip_height: int
+
+
+def subject_of(db: Database, invoice_id: str, tip_height: int) -> Subject:
+    """Reads what a look needs to know, so that it needs no database."""
+    row = db.only(invoices.WHOLE, id=invoice_id)
+    account = db.only(merchants.BY_ID, id=row["merchant_id"])
+    script = script_of(row["deposit_address"], account["script_type"])
+    return Subject(row, script, known_outputs(db, invoice_id), tip_height)
+
+
+@dataclass(frozen=True)
+class Looker:
+    """What a look asks: explorers, and the price when something was received. Thread safe."""
+
+    settings: Settings
+    explorers: Explorers
+    prices: Prices
+
+    def look(self, subject: Subject, clock: Callable[[], datetime]) -> Look:
+        """Everything that has to be asked of the world about one invoice. Raises ExplorerError."""
+        now = clock()
+        history = self.explorers.history(subject.row["deposit_address"], subject.script)
+        outputs = merge(subject.known, history.outputs, now)
+        proofs = {
+            output.txid: self._prove(output, outputs, subject.script, confirmations)
+            for output, confirmations in self._to_be_proven(subject, outputs, now)
+        }
+        return Look(
+            now,
+            subject.tip_height,
+            history.outputs,
+            price_usd=self.prices.current_or_none() if any(proofs.values()) else None,
+            proofs={txid: proof for txid, proof in proofs.items() if proof},
+            unproven=not all(proofs.values()),
+            explorer=history.explorer,
+        )
+
+    def _to_be_proven(
+        self, subject: Subject, outputs: Sequence[Output], now: datetime
+    ) -> list[tuple[Output, int]]:
+        """One output of each transaction to be proven, and with how many headers.
+
+        What would become a payment, with as many as the invoice asks for; what is in a block for
+        the first time, with its own: so that an invention cannot keep an invoice open.
+        """
+        verdict = verdict_on(self.settings, subject.row, outputs, subject.tip_height, now)
+        due = {receipt.txid for receipt in verdict.receipts}
+        confirmations = rules_for(self.settings, subject.row).confirmations
+        waiting = {o.txid: o for o in outputs if o.block and not o.credited and not o.vanished}
+        return [
+            (output, confirmations if txid in due else 1)
+            for txid, output in waiting.items()
+            if txid in due or not output.proven
+        ]
+
+    def _prove(
+        self, output: Output, outputs: Sequence[Output], script: bytes, confirmations: int
+    ) -> Proof | None:
+        """The proof of a payment; None, with an error in the log, when no explorer has it."""
+        network = self.settings.network
+
+        def question(root: Root) -> Proof:
+            assert output.block is not None  # as _to_be_proven chose it
+            evidence = gather(root, output.txid, output.block, confirmations)
+            proven = prove(evidence, output.txid, script, network.max_target_bits, confirmations)
+            if not bears_out(proven, output, outputs):
+                raise ProofFailed("the proof contradicts what the explorer said before")
+            document = to_document(evidence, output.txid, script, network.name, confirmations)
+            return Proof(proven, json.dumps(document), root.host)
+
+        try:
+            return self.explorers.ask(question)
+        except OutOfBudget:
+            raise
+        except ExplorerError as error:
+            log.error("payment %s is not proven: %s", output.txid, error)
+            return None

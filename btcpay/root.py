@@ -1,0 +1,101 @@
+"""One Esplora root: asked within its budget, left alone while it fails, given up in the end."""
+
+import logging
+import random
+import threading
+import time
+from urllib.parse import urlsplit
+
+import requests
+
+from btcpay import fetch
+from btcpay.budget import Budget, BudgetSpent, name_of
+from btcpay.instants import iso
+
+log = logging.getLogger(__name__)
+
+REQUEST_TIMEOUT_S = 20  # for a whole answer; public explorers take several seconds when busy
+MAX_ANSWER_BYTES = 16_000_000  # 75 transactions of ordinary size are some 200 kB
+PATIENCE = 4  # failures in a row, then it is not asked again in this run
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 8.0  # doubled at each failure in a row
+TOO_MANY = (403, 429)  # some answer "forbidden" to whom they have banned
+
+
+class Root:
+    """Called with a path it returns the body. Raises FetchError. Thread safe.
+
+    `calls` counts requests, `host` is what may be shown.
+    """
+
+    def __init__(self, url: str, session: requests.Session, budget: Budget | None) -> None:
+        self.name = name_of(url)
+        self.host = str(urlsplit(url).hostname)
+        self.calls = 0
+        self.is_fresh = False
+        self._url, self._session, self._budget = url, session, budget
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._not_before_s = 0.0
+        self.is_spent = False
+        self.given_up = ""
+        self._refusals = budget.refusals(self.name) if budget else 0
+        if budget and (until := budget.rests_until(self.name)):
+            self.given_up = f"asked to be left alone, and is until {iso(until)}"
+
+    def __call__(self, path: str) -> bytes:
+        if self.given_up:
+            raise fetch.FetchError(self.given_up)
+        if self._budget:
+            self._budget.take(self.name)
+        with self._lock:
+            self.calls += 1
+        return fetch.get(self._session, self._url + path, REQUEST_TIMEOUT_S, MAX_ANSWER_BYTES)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it may still be asked in this run; if not, `given_up` says why."""
+        return not self.given_up
+
+    def pause_s(self) -> float:
+        """For how long it should be left alone after its last failure."""
+        return max(0.0, self._not_before_s - time.monotonic())
+
+    def succeeded(self) -> None:
+        """It has answered a whole question."""
+        with self._lock:
+            self._failures = 0
+            refusals, self._refusals = self._refusals, 0
+        if self._budget and refusals:
+            self._budget.answered(self.name)
+
+    def failed(self, error: Exception) -> bool:
+        """Takes note of a failure; whether the same question is worth asking here once more."""
+        if isinstance(error, BudgetSpent):
+            self.is_spent, self.given_up = True, str(error)
+        elif isinstance(error, fetch.BadStatus) and error.status in TOO_MANY:
+            self._refused(error.retry_after_s)
+        elif isinstance(error, fetch.Unreachable) or _is_down(error):
+            self._back_off()
+            return self.is_usable
+        return False
+
+    def _back_off(self) -> None:
+        """Doubles the pause; calls that were under way when it began fail for the same reason."""
+        with self._lock:
+            if self.pause_s():
+                return
+            pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**self._failures)
+            self._not_before_s = time.monotonic() + pause_s * random.uniform(0.5, 1.5)
+            self._failures += 1
+            if self._failures >= PATIENCE:
+                self.given_up = f"failed {PATIENCE} times in a row"
+
+    def _refused(self, retry_after_s: int) -> None:
+        with self._lock:
+            known, self.given_up = self.given_up, "asked to be left alone"
+        if self._budget and not known:
+            self._budget.refused(self.name, retry_after_s)
+
+
+def _is_down(error: Exception) -> bool:
+    return isinstance(error, fetch.BadStatus) and error.status >= 500

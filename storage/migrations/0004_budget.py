@@ -1,0 +1,32 @@
+"""What explorers were asked, what they asked of us, and which coins may have moved."""
+
+STATEMENTS = (
+    # `root` is host, port and path: what else a URL holds may be secret. `rests_until_at` is when
+    # an explorer that said "too many" may be asked again, `refusals` how often it said so in a row.
+    """CREATE TABLE explorer (
+        root TEXT PRIMARY KEY,
+        refusals BIGINT NOT NULL CHECK (refusals > 0),
+        rests_until_at BIGINT NOT NULL
+    )""",
+    # Calls in each minute, counted before they are made: a process that dies has spent them.
+    # `swept` is the part that was meant for addresses that nobody waits for.
+    """CREATE TABLE explorer_use (
+        root TEXT NOT NULL,
+        minute_at BIGINT NOT NULL,
+        calls BIGINT NOT NULL CHECK (calls >= 0),
+        swept BIGINT NOT NULL CHECK (swept >= 0),
+        PRIMARY KEY (root, minute_at)
+    )""",
+    # The last look found money in a block that no explorer could prove: look again soon.
+    "ALTER TABLE invoice ADD COLUMN doubted_at BIGINT",
+    # Once an hour one funded address is asked whether its coin has moved; since `swept_at` it is
+    # known that one has, and every other that was not looked at since is asked as well.
+    "ALTER TABLE merchant ADD COLUMN probed_at BIGINT",
+    "ALTER TABLE merchant ADD COLUMN swept_at BIGINT",
+)
+
+
+def up(migrator, db):
+    """Adds tables and columns."""
+    for statement in STATEMENTS:
+        db.execute_sql(statement)

@@ -1,0 +1,95 @@
+"""A shop before a full node's chain, and a merchant whose wallet can spend."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bip32 import BIP32
+from bit import PrivateKeyTestnet
+from bitcoin_node import NOBODY, BitcoinNode, Coin, sign
+from builders import REGTEST, Clock, TickerServer, open_shop
+from fake_esplora import OWN_EXPLORER, Json, Till
+from node_esplora import NodeEsplora
+
+from btcpay.addresses import derive, parse_account
+from btcpay.bitcoin.tx import Outpoint, TxOut
+from btcpay.commands.administration import add_merchant
+from btcpay.sandbox.script import script_of
+from storage import merchants
+
+Chain = tuple[BitcoinNode, NodeEsplora, Clock]
+ACCOUNT = "m/84'/1'/0'"
+WALLET_LOOKS_AHEAD = 20
+
+
+@dataclass
+class NodeTill(Till):
+    """A till whose chain is a node's, and whose merchant can spend."""
+
+    node: BitcoinNode
+    esplora: NodeEsplora
+    merchant: BIP32
+
+    def pay(self, invoice: Json, sats: int | None = None) -> str:
+        return self.pay_outputs((invoice, invoice["amount_sats"] if sats is None else sats))
+
+    def pay_outputs(self, *parts: tuple[Json, int]) -> str:
+        return self.node.pay_many([(inv["deposit_address"], sats) for inv, sats in parts])
+
+    def mine(self, blocks: int = 1) -> None:
+        self.node.set_time(self.now)
+        self.node.mine(blocks)
+
+    def state(self, invoice: Json) -> tuple[str, int, int]:
+        """What the checkout page is told: status, satoshis received and unconfirmed."""
+        body = self.shop.client.get(f"/pay/{invoice['id']}/status").json
+        return body["status"], body["received_sats"], body["unconfirmed_sats"]
+
+    def sweep(self, invoice: Json, txid: str) -> str:
+        """The merchant's wallet moves what `txid` paid to the invoice; the sweep's txid."""
+        script = script_of(invoice["deposit_address"])
+        outputs = enumerate(self.node.transaction(txid).outputs)
+        coins = [Coin(Outpoint(txid, n), out, 0) for n, out in outputs if out.script == script]
+        total_sats = sum(coin.output.value_sats for coin in coins)
+        tx = sign(self._key_of(invoice), coins, [TxOut(total_sats - 500, script_of(NOBODY))])
+        return self.node.send(tx.raw)
+
+    def _key_of(self, invoice: Json) -> PrivateKeyTestnet:
+        account = self.merchant.get_xpub_from_path(ACCOUNT)
+        for index in range(WALLET_LOOKS_AHEAD):
+            if derive(account, "p2wpkh", index, REGTEST) == invoice["deposit_address"]:
+                path = f"{ACCOUNT}/0/{index}"
+                return PrivateKeyTestnet.from_bytes(self.merchant.get_privkey_from_path(path))
+        raise AssertionError("the merchant's wallet does not find this address")
+
+
+@contextlib.contextmanager
+def open_chain() -> Iterator[Chain]:
+    """A node with a funded wallet, its explorer, and a clock that starts at the present."""
+    with BitcoinNode() as node, NodeEsplora(node.fund()) as esplora:
+        yield node, esplora, Clock()
+
+
+@contextlib.contextmanager
+def open_node_till(
+    folder: Path, ticker: TickerServer, chain: Chain, **environ: str
+) -> Iterator[NodeTill]:
+    """A new shop on the chain, a minute after the one before; leaves nothing in the mempool."""
+    node, esplora, clock = chain
+    ticker.reset()
+    esplora.clear()
+    clock.move(minutes=1)
+    wallet = BIP32.from_seed(str(folder).encode(), network="test")
+    environ = {"BTCPAY_EXPLORERS": esplora.root} | OWN_EXPLORER | environ
+    with open_shop(folder, ticker.url, clock, **environ) as shop:
+        account = parse_account(wallet.get_xpub_from_path(ACCOUNT), REGTEST)
+        add_merchant(shop.service.db, "spender", account)
+        shop.merchant_id = shop.service.db.only(merchants.BY_NAME, name="spender")["id"]
+        shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
+        try:
+            yield NodeTill(shop, None, clock, node, esplora, wallet)
+        finally:
+            for txid in node.mempool():
+                if txid in node.mempool():
+                    node.drop(txid)
