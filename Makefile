@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run install test check format bench lock clean
+.PHONY: run install test check format bench bench-check lock clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -25,6 +25,10 @@ format: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
 	$(BIN)/python tests/bench/run.py
+
+bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how fast
+	PYTHONPATH=.:tests $(BIN)/python tests/bench/budget.py
+	PYTHONPATH=.:tests $(BIN)/python tests/bench/sweep.py
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes
 	for name in requirements requirements-build requirements-dev; do \

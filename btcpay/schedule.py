@@ -138,6 +138,28 @@ def plan(watched: Iterable[Watched], tip: Tip, purse: Purse, now: datetime) -> P
     )
 
 
+def next_look(id: str, watched: Sequence[Watched], tip: Tip, now: datetime) -> str:
+    """When this address is looked at next, and why then, as a sentence."""
+    found = [one for one in watched if one.id == id]
+    if not found:
+        return "none: its watch has ended; `btcpay check --invoice` looks all the same"
+    (this,) = found
+    if reason := urgency(this, tip, now):
+        return f"the next check: {reason}"
+    ahead = sum(
+        patience(one, now) > patience(this, now) and urgency(one, tip, now) is None
+        for one in watched
+    )
+    heights = [output.ready_height for output in this.waiting if output.ready_height is not None]
+    if heights:
+        return f"when block {min(heights)} is there, or in its turn: {ahead} have waited longer"
+    if this.waiting:
+        return f"with the next block, or in its turn: {ahead} have waited longer for their age"
+    if this.status == "open" and this.expires_at and this.expires_at > now:
+        return f"in its turn, {ahead} have waited longer for their age, and at its deadline"
+    return f"in its turn: {ahead} have waited longer for their age"
+
+
 def turns_share(purse: Purse, payers: int) -> int:
     """Calls that this run may spend on addresses that nobody waits for.
 

@@ -23,10 +23,15 @@ def tip_of(db: Database, now: datetime) -> Tip:
 
 @dataclass(frozen=True)
 class Field:
-    """All addresses of one moment; `probes` are those asked for their merchant's hourly probe."""
+    """All addresses of one moment.
+
+    `probes`: those that are their merchant's hourly probe, and whose. `swept`: merchants, all of
+    whose coins were looked at since one had moved, and since when.
+    """
 
     addresses: list[Watched]
     probes: dict[str, int]
+    swept: dict[int, int]
 
 
 def field_of(db: Database, settings: Settings, now: datetime) -> Field:
@@ -38,33 +43,30 @@ def field_of(db: Database, settings: Settings, now: datetime) -> Field:
         for row in db.rows(invoices.WATCHED, finished_after=watched_since)
     }
     probes: dict[str, int] = {}
+    swept: dict[int, int] = {}
     at = {"before": to_ms(now - PROBE_EVERY), "now": to_ms(now)}
     for merchant in db.rows(merchants.TO_PROBE, **at):
         coins = {"merchant_id": merchant["id"], "finished_after": watched_since}
-        for row in _moved_since(db, merchant, coins, now):
-            found.setdefault(row["id"], _watched(settings, row, (), merchant["swept_at"], now))
-        if not merchant["probed_at"] or not at["before"] <= merchant["probed_at"] <= at["now"]:
+        probed_at, swept_at = merchant["probed_at"], merchant["swept_at"]
+        if swept_at is not None:
+            unseen = db.rows(invoices.FUNDED, checked_before=swept_at, **coins)
+            for row in unseen:
+                found.setdefault(row["id"], _watched(settings, row, (), swept_at, now))
+            if not unseen or swept_at > at["now"]:
+                swept[merchant["id"]] = swept_at
+        if probed_at is None or not at["before"] <= probed_at <= at["now"]:
             for row in db.rows(invoices.PROBE, **coins):
                 probes[row["id"]] = merchant["id"]
-                found.setdefault(row["id"], _watched(settings, row, (), merchant["probed_at"], now))
-    return Field(list(found.values()), probes)
+                found.setdefault(row["id"], _watched(settings, row, (), probed_at, now))
+    return Field(list(found.values()), probes, swept)
 
 
 def note_probes(db: Database, field: Field, looks: Sequence[str], now: datetime) -> None:
-    """Starts the hour until a merchant's next probe."""
+    """Starts the hour until a merchant's next probe, and ends what a moved coin has begun."""
     for invoice_id in field.probes.keys() & set(looks):
         db.run(merchants.PROBED, id=field.probes[invoice_id], at=to_ms(now))
-
-
-def _moved_since(db: Database, merchant: Row, coins: Row, now: datetime) -> list[Row]:
-    """The merchant's addresses with a coin that were not looked at since another coin moved."""
-    swept_at = merchant["swept_at"]
-    if swept_at is None:
-        return []
-    rows = db.rows(invoices.FUNDED, checked_before=swept_at, **coins)
-    if not rows or swept_at > to_ms(now):
-        db.run(merchants.SWEEP_DONE, id=merchant["id"], swept_at=swept_at)
-    return rows
+    for merchant_id, swept_at in field.swept.items():
+        db.run(merchants.SWEEP_DONE, id=merchant_id, swept_at=swept_at)
 
 
 def _waiting(db: Database) -> dict[str, list[Row]]:

@@ -20,6 +20,7 @@ from btcpay.commands.shell import (
     with_shell,
 )
 from btcpay.errors import CommandError, ProofFailed
+from btcpay.explain import explanation, look_ahead
 from btcpay.instants import iso, iso_ms
 from btcpay.standing import rules_for, standing
 from schemas.requests import STATUSES
@@ -104,14 +105,14 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> N
             raise CommandError("no payment of this invoice has been proven")
         answer_json([json.loads(proven["document"]) for proven in kept])
         return
-    found = _explained(shell, row)
     if as_json:
-        answer_json(found)
-    else:
-        _print(found)
+        answer_json(_all_facts(shell, row))
+        return
+    for heading, sentence in explanation(shell.db, shell.settings, row, utc_now()):
+        click.echo(f"{heading:<11} {printable(sentence)}")
 
 
-def _explained(shell: Shell, row: Row) -> dict:
+def _all_facts(shell: Shell, row: Row) -> dict:
     """The invoice, where it stands and why, its payments, what was seen, what happened."""
     verdict = standing(shell.db, shell.settings, row, utc_now())
     return {
@@ -124,6 +125,7 @@ def _explained(shell: Shell, row: Row) -> dict:
             "confirmations": verdict.confirmations,
             "confirmations_needed": rules_for(shell.settings, row).confirmations,
         },
+        "next_look": look_ahead(shell.db, shell.settings, row["id"], utc_now()),
         "payments": [
             plain(payment, PAYMENT_COLUMNS)
             for payment in shell.db.rows(payments.OF_ADDRESS, invoice_id=row["id"])
@@ -141,16 +143,6 @@ def _explained(shell: Shell, row: Row) -> dict:
             for event in shell.db.rows(events.OF_INVOICE, invoice_id=row["id"])
         ],
     }
-
-
-def _print(found: dict) -> None:
-    for part, content in found.items():
-        click.echo(part)
-        for line in content if isinstance(content, list) else [content]:
-            for name, value in line.items():
-                if value is not None:
-                    click.echo(f"  {name}: {printable(value)}")
-            click.echo()
 
 
 @invoice.command("cancel")

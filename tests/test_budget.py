@@ -1,0 +1,354 @@
+"""The budget of calls: counted across runs and processes, and what an explorer's refusal costs."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from builders import Clock, Shop, TickerServer, open_shop, until
+from fake_esplora import FakeEsplora, Terminal, Till, dropped, say
+
+from btcpay import fetch
+from btcpay import root as roots
+from btcpay.budget import CALLS_AT_ONCE, Budget, BudgetSpent, name_of
+from btcpay.errors import ExplorerError, OutOfBudget
+from btcpay.explorer import Explorers, tip_height
+from storage import explorers as queries
+from storage import invoices
+from storage.database import open_database
+
+ROOT = "explorer:3000/api"
+
+
+@pytest.fixture
+def make(shop: Shop, clock: Clock) -> Callable[..., Budget]:
+    """A budget on the shop's database, as every new process has one."""
+    return lambda per_hour=100: Budget(shop.service.db, per_hour, clock)
+
+
+@pytest.fixture
+def esplora() -> Iterator[FakeEsplora]:
+    with FakeEsplora() as server:
+        yield server
+
+
+@pytest.fixture
+def second() -> Iterator[FakeEsplora]:
+    with FakeEsplora() as server:
+        yield server
+
+
+def spend(budget: Budget, calls: int, name: str = ROOT) -> None:
+    for _ in range(calls):
+        budget.take(name)
+    budget.give_back()
+
+
+def left(budget: Budget, *names: str) -> int:
+    return budget.purse(names or [ROOT]).left
+
+
+def test_a_call_beyond_the_hours_budget_is_refused(make):
+    spend(make(), 100)
+    with pytest.raises(BudgetSpent, match="asked 100 times"):
+        make().take(ROOT)
+
+
+@pytest.mark.parametrize(("minutes", "free"), [(60, 0), (61, 100)])
+def test_calls_are_free_again_when_their_minute_is_an_hour_old(make, clock, minutes, free):
+    clock.at = clock.at.replace(second=30)
+    spend(make(), 100)
+    clock.move(minutes=minutes, seconds=-29)
+    assert left(make()) == free
+
+
+def test_what_was_counted_and_not_made_is_given_back(make):
+    spend(make(), 3)
+    assert left(make()) == 97
+
+
+def test_a_process_that_dies_has_spent_what_it_had_counted(make):
+    make().take(ROOT)
+    assert left(make()) == 100 - CALLS_AT_ONCE
+
+
+def test_each_explorer_has_a_budget_of_its_own(make):
+    spend(make(), 100)
+    spend(make(), 1, "other/api")
+    assert left(make(), ROOT, "other/api") == 99
+
+
+def test_processes_that_spend_at_the_same_time_share_one_budget(shop, clock):
+    taken = []
+
+    def run() -> None:
+        db = open_database(shop.service.settings.database_url)
+        budget = Budget(db, 100, clock)
+        try:
+            while True:
+                budget.take(ROOT)
+                taken.append(1)
+        except BudgetSpent:
+            db.close()
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 100
+
+
+def test_what_a_clock_that_was_ahead_has_spent_binds_nobody(make, clock):
+    clock.move(days=400)
+    spend(make(), 100)
+    make().refused(ROOT, 3600)
+    clock.move(days=-400)
+    assert left(make()) == 100
+
+
+def test_only_host_port_and_path_of_a_root_are_kept(shop, clock):
+    assert name_of("https://user:hunter2@explorer:3000/api?token=x#y") == ROOT
+
+
+def test_the_rhythm_of_runs_is_the_shorter_of_the_last_two_gaps(make, clock):
+    clock.at = clock.at.replace(second=0)
+    first = make().purse([ROOT])
+    assert (first.since_s, first.rhythm_s) == (None, None)
+    spend(make(), 1)
+    clock.move(minutes=1)
+    spend(make(), 1)
+    clock.move(hours=5)
+    purse = make().purse([ROOT])
+    assert (purse.since_s, purse.rhythm_s) == (5 * 3600, 60)
+
+
+def test_old_minutes_are_forgotten(shop, make, clock):
+    spend(make(), 1)
+    clock.move(days=2)
+    spend(make(), 1)
+    assert len(shop.service.db.rows(queries.MINUTES, now=2**62)) == 1
+
+
+# What a root does when it is refused, fails, or has nothing left
+
+
+def client(budget: Budget | None, *servers: FakeEsplora, paused: list[float] | None = None) -> Any:
+    pause = (lambda s: None) if paused is None else paused.append
+    return Explorers([s.root for s in servers], fetch.new_session(4), budget, pause)
+
+
+def test_when_the_budget_of_one_is_spent_the_next_is_asked(make, esplora, second):
+    spend(make(), 100, name_of(esplora.root))
+    second.tip = 7
+    assert client(make(), esplora, second).ask(tip_height) == 7
+    assert esplora.asked == []
+
+
+def test_when_all_budgets_are_spent_nobody_is_asked(make, esplora, second):
+    for server in (esplora, second):
+        spend(make(), 100, name_of(server.root))
+    with pytest.raises(OutOfBudget):
+        client(make(), esplora, second).ask(tip_height)
+    assert esplora.asked == second.asked == []
+
+
+def test_a_question_that_meets_the_end_of_the_budget_is_not_answered_in_part(make, esplora):
+    esplora.histories["a"] = []
+    spend(make(), 99, name_of(esplora.root))
+
+    def two_calls(get: Callable[[str], bytes]) -> tuple[int, int]:
+        return tip_height(get), tip_height(get)
+
+    with pytest.raises(OutOfBudget):
+        client(make(), esplora).ask(two_calls)
+    assert len(esplora.asked) == 1
+
+
+@pytest.mark.parametrize("status", roots.TOO_MANY)
+def test_who_says_too_many_is_asked_no_more_in_this_run(make, esplora, second, status):
+    esplora.instead = lambda _: say("slow down", status)
+    explorers = client(make(), esplora, second)
+    for _ in range(3):
+        assert explorers.ask(tip_height) == second.tip
+    assert len(esplora.asked) == 1
+
+
+def refusals(make: Any, esplora: FakeEsplora, clock: Clock, minutes: list[float]) -> int:
+    """Runs after so many minutes each; how often the explorer was asked."""
+    for pause in minutes:
+        clock.move(minutes=pause)
+        with pytest.raises(ExplorerError):
+            client(make(10_000), esplora).ask(tip_height)
+    return len(esplora.asked)
+
+
+def test_after_a_first_refusal_the_next_run_asks_and_after_a_second_not(make, esplora, clock):
+    esplora.instead = lambda _: say("slow down", 429)
+    assert refusals(make, esplora, clock, [0, 0, 0.7, 0.6]) == 2 + 1
+
+
+def test_refusals_in_a_row_lengthen_the_rest_up_to_an_hour(make, esplora, clock):
+    esplora.instead = lambda _: say("slow down", 429)
+    every_minute = [1.0] * (6 * 60)
+    # 1, 2, 4, ... 32 minutes, then an hour each time: some ten calls in six hours, not 360.
+    assert 9 <= refusals(make, esplora, clock, every_minute) <= 14
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(119, 1), (121, 2)])
+def test_an_explorer_that_says_for_how_long_is_left_alone_so_long(
+    make, esplora, clock, seconds, asked
+):
+    esplora.instead = lambda _: say("slow down", 429, **{"Retry-After": "120"})
+    assert refusals(make, esplora, clock, [0, seconds / 60]) == asked
+
+
+def test_nobody_is_left_alone_for_longer_than_an_hour(make, esplora, clock):
+    esplora.instead = lambda _: say("slow down", 429, **{"Retry-After": "999999"})
+    assert refusals(make, esplora, clock, [0, 59, 2]) == 2
+
+
+def test_an_answer_forgets_the_refusals(make, esplora, clock):
+    esplora.instead = lambda _: say("slow down", 429)
+    refusals(make, esplora, clock, [0, 0])
+    clock.move(minutes=2)
+    esplora.instead = lambda _: None
+    assert client(make(), esplora).ask(tip_height) == esplora.tip
+    assert make().refusals(name_of(esplora.root)) == 0
+
+
+def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora, monkeypatch):
+    monkeypatch.setattr(roots.time, "monotonic", lambda: now[0])
+    now, paused = [100.0], []
+
+    def wait(seconds: float) -> None:
+        paused.append(seconds)
+        now[0] += seconds
+
+    esplora.instead = lambda _: dropped
+    explorers = Explorers([esplora.root], fetch.new_session(), None, wait)
+    for _ in range(2):
+        with pytest.raises(ExplorerError):
+            explorers.ask(tip_height)
+    # 0.25, 0.5 and 1 s, each half to one and a half of it, and then it is given up.
+    assert len(esplora.asked) == roots.PATIENCE == 4 and len(paused) == 3
+    assert 0.125 <= paused[0] <= 0.375 and 0.25 <= paused[1] <= 0.75 and 0.5 <= paused[2] <= 1.5
+    with pytest.raises(ExplorerError, match="failed 4 times in a row"):
+        explorers.ask(tip_height)
+    assert len(esplora.asked) == 4
+
+
+def test_calls_that_fail_together_count_as_one_failure(esplora):
+    esplora.instead = lambda _: say("oops", 500)
+    explorers = client(None, esplora)
+    threads = [threading.Thread(target=_swallow, args=(explorers,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    esplora.instead = lambda _: None
+    assert explorers.ask(tip_height) == esplora.tip
+
+
+def _swallow(explorers: Explorers) -> None:
+    with pytest.raises(ExplorerError):
+        explorers.ask(tip_height)
+
+
+def test_the_next_explorer_is_asked_before_anybody_waits(esplora, second):
+    esplora.instead = lambda _: dropped
+    paused: list[float] = []
+    assert client(None, esplora, second, paused=paused).ask(tip_height) == second.tip
+    assert paused == [] and len(esplora.asked) == 1
+
+
+# The check within its budget
+
+
+@pytest.fixture
+def till(tmp_path: Any, ticker: TickerServer, clock: Clock, esplora: FakeEsplora) -> Iterator[Till]:
+    ticker.reset()
+    environ = {"BTCPAY_EXPLORERS": esplora.root, "BTCPAY_EXPLORER_CALLS_PER_HOUR": "20"}
+    with open_shop(tmp_path, ticker.url, clock, **environ) as shop:
+        yield Till(shop, None, clock)
+
+
+def open_invoices(till: Till, esplora: FakeEsplora, count: int) -> list[dict[str, Any]]:
+    till.clock.move(minutes=-1)
+    made = [till.shop.invoice() for _ in range(count)]
+    for invoice in made:
+        esplora.histories[invoice["deposit_address"]] = []
+    till.clock.move(minutes=1)
+    return made
+
+
+def ask_for(till: Till, *asked: dict[str, Any]) -> None:
+    at = int(till.clock().timestamp() * 1000)
+    for invoice in asked:
+        till.shop.service.db.run(invoices.ASKED, id=invoice["id"], at=at)
+
+
+def test_a_run_looks_first_at_what_somebody_looks_at_and_says_what_it_puts_off(till, esplora):
+    made = open_invoices(till, esplora, 30)
+    ask_for(till, made[20])
+    run = till.check()
+    assert f"/address/{made[20]['deposit_address']}/txs" == esplora.asked[1]
+    assert run.complete and run.put_off == 30 - run.looked_at > 0
+    assert run.calls == len(esplora.asked) <= 20
+
+
+def test_a_run_that_cannot_reach_a_payer_says_so_with_its_exit_status(till, esplora):
+    made = open_invoices(till, esplora, 30)
+    ask_for(till, *made)
+    run = till.check()
+    assert not run.complete and run.failed == []
+    assert run.looked_at + len(run.unreached) == 30
+    report = Terminal(till).json("check", status=1)
+    assert len(report["unreached"]) > 0 and report["calls"] + run.calls <= 20
+
+
+def test_in_a_rolling_hour_no_more_calls_are_made_than_the_budget_has(till, esplora):
+    open_invoices(till, esplora, 30)
+    counts = []
+    for _ in range(150):
+        till.clock.move(minutes=1)
+        before = len(esplora.asked)
+        till.check()
+        counts.append(len(esplora.asked) - before)
+    assert max(sum(counts[start : start + 60]) for start in range(90)) <= 20
+    assert sum(counts) >= 30
+
+
+def test_a_look_by_hand_is_made_without_a_budget_and_counts(till, esplora):
+    (invoice,) = open_invoices(till, esplora, 1)
+    spend(till.explorers()._budget, 20, name_of(esplora.root))
+    assert Terminal(till).json("check", status=0)["looked_at"] == 0
+    assert Terminal(till).json("check", "--invoice", invoice["id"])["looked_at"] == 1
+
+
+def test_asked_for_is_noted_when_a_page_or_its_status_is_read(shop, clock):
+    invoice = shop.invoice()
+    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+    assert row["asked_at"] is None
+    for path in (f"/pay/{invoice['id']}", f"/pay/{invoice['id']}/status"):
+        clock.move(minutes=2)
+        assert shop.client.get(path).status_code == 200
+        _until_noted(shop, invoice["id"], clock.at)
+
+
+def _until_noted(shop: Shop, invoice_id: str, at: Any) -> None:
+    wanted = int(at.timestamp() * 1000)
+    until(
+        lambda: shop.service.db.only(invoices.WHOLE, id=invoice_id)["asked_at"] == wanted,
+        "the note that somebody looks",
+    )
+
+
+def test_a_step_of_the_clock_back_makes_nobody_wait(till, esplora):
+    (invoice,) = open_invoices(till, esplora, 1)
+    till.clock.move(days=300)
+    till.check()
+    till.clock.move(days=-300, minutes=2)
+    ask_for(till, invoice)
+    before = len(esplora.asked)
+    assert till.check().looked_at == 1 and len(esplora.asked) > before
