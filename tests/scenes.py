@@ -1,0 +1,377 @@
+"""Scenes just before a check, and worlds in which that check is disturbed.
+
+A scene is a chain that stands still, and a shop's database with something to find on it. A world
+is a copy of that database, with a way of its own to the chain: what is done to one world leaves
+the scene and the other worlds as they are.
+"""
+
+import contextlib
+import json
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import requests
+from bip32 import BIP32
+from bit import PrivateKeyTestnet
+from builders import REGTEST, Clock, TickerServer
+from fake_esplora import FakeEsplora, Json, Reply, Terminal, Till, open_till, say
+
+from btcpay.addresses import parse_account
+from btcpay.bitcoin.tx import Outpoint, TxOut
+from btcpay.commands.administration import add_merchant
+from btcpay.sandbox import mischief
+from btcpay.sandbox.coins import Spendable, sign
+from storage import balances, merchants
+from storage.database import open_database
+
+Rows = dict[str, list[Any]]
+# What answers a world's call in place of the truth: its number from 1, its path, the true body.
+Fault = Callable[[int, str, bytes], Reply | None]
+
+# Counts and notes of looks, calls and requests: another number of them is no other outcome.
+NOISE = frozenset(
+    {"seq", "looks", "asked_at", "last_used_at", "probed_at", "tip_at", "explorer", "explorer_use"}
+)
+# When something was noticed: differs where the clock of the wall decides.
+NOTICED = frozenset({"first_seen_at", "vanished_at", "happened_at", "finished_at", "checked_at"})
+
+
+class Relay(FakeEsplora):
+    """Passes on what the explorer of a scene says, to each world below a path of its own.
+
+    The chain stands still, so that each answer is fetched once and remembered.
+    """
+
+    def __init__(self, honest: str) -> None:
+        super().__init__()
+        self.faults: dict[str, Fault] = {}
+        self._honest = honest
+        self._truths: dict[str, requests.Response] = {}
+        self._calls: dict[str, list[str]] = {}
+        self._lock = threading.Lock()
+
+    def calls(self, world: str) -> list[str]:
+        """The paths that this world has asked for, in the order of their arrival."""
+        return self._calls.get(world, [])
+
+    def _answer(self, target: str) -> Reply:
+        world, _, rest = target.removeprefix("/").partition("/")
+        path = f"/{rest}"
+        # Counted here and not at the client, which may ask in several threads at once.
+        with self._lock:
+            calls = self._calls.setdefault(world, [])
+            calls.append(path)
+            number = len(calls)
+            if path not in self._truths:
+                self._truths[path] = requests.get(self._honest + path, timeout=10)
+        truth, fault = self._truths[path], self.faults.get(world)
+        instead = fault(number, path, truth.content) if fault else None
+        return instead or say(truth.content, truth.status_code)
+
+
+@dataclass
+class World:
+    """One copy of the shop: `environ` is what its own process would be started with."""
+
+    name: str
+    path: Path
+    till: Till
+    environ: dict[str, str]
+
+
+@dataclass
+class Scene:
+    """What the worlds have in common; `before` is the database as the check finds it."""
+
+    till: Till
+    relay: Relay
+    folder: Path
+    before: Path
+    _names: Iterator[int] = field(default_factory=lambda: iter(range(1_000_000)))
+
+    @contextlib.contextmanager
+    def world(self, fault: Fault | None = None) -> Iterator[World]:
+        """A new copy of the shop, whose calls meet this fault."""
+        name = f"world{next(self._names)}"
+        path = self.folder / f"{name}.db"
+        shutil.copy(self.before, path)
+        url, root = f"sqlite:///{path}", f"{self.relay.root}/{name}"
+        if fault:
+            self.relay.faults[name] = fault
+        service = self.till.shop.service
+        settings = replace(service.settings, database_url=url, explorers=(root,))
+        db = open_database(url)
+        shop = replace(self.till.shop, service=replace(service, db=db, settings=settings))
+        environ = shop.environ | {"BTCPAY_DATABASE_URL": url, "BTCPAY_EXPLORERS": root}
+        try:
+            yield World(name, path, Till(shop, self.till.sandbox, self.till.clock), environ)
+        finally:
+            db.close()
+            for file in self.folder.glob(f"{name}.db*"):
+                file.unlink()
+
+    def heal(self, world: World) -> None:
+        """From now on the world's calls are answered with the truth."""
+        self.relay.faults.pop(world.name, None)
+
+
+@contextlib.contextmanager
+def open_scene(
+    prepare: Callable[[Till], None], folder: Path, ticker: TickerServer, clock: Clock
+) -> Iterator[Scene]:
+    """Plays `prepare`, which takes two hours, so that it ends half an hour before the present."""
+    present = clock.at
+    clock.move(hours=-2.5)
+    with open_till(folder, ticker, clock, BTCPAY_CONFIRMATIONS="1 3@1000") as till:
+        prepare(till)
+        clock.at = present
+        before = folder / "before.db"
+        with (
+            contextlib.closing(sqlite3.connect(path_of(till))) as source,
+            contextlib.closing(sqlite3.connect(before)) as copy,
+        ):
+            source.backup(copy)  # a copy of the file alone would miss what is in the journal
+        with Relay(till.settings.explorers[0]) as relay:
+            yield Scene(till, relay, folder, before)
+
+
+def path_of(till: Till) -> Path:
+    return Path(till.settings.database_url.removeprefix("sqlite:///"))
+
+
+# The scenes
+
+
+def in_full_and_in_parts(till: Till) -> None:
+    """One invoice is paid at once, one in two parts, of which the first is known already."""
+    parts, full = till.shop.invoice(25), till.shop.invoice(40)
+    till.pay(parts, 10_000)
+    till.mine()
+    till.check()
+    till.clock.move(hours=2)
+    till.pay(parts, parts["amount_sats"] - 10_000), till.pay(full)
+    till.mine()
+
+
+def one_transaction_for_two(till: Till) -> None:
+    """One transaction pays two invoices, one of them with two outputs."""
+    one, two = till.shop.invoice(25), till.shop.invoice(40)
+    till.clock.move(hours=2)
+    rest = one["amount_sats"] - 10_000
+    till.pay_outputs((one, 10_000), (two, two["amount_sats"]), (one, rest))
+    till.mine()
+
+
+def over_the_deadline(till: Till) -> None:
+    """Invoices whose time is up: with nothing, with what waits, with too late money."""
+    _nothing, waiting, confirmed, replaced, late = (
+        till.shop.invoice(25, expires_in_hours=1) for _ in range(5)
+    )
+    till.pay(waiting)
+    in_time, taken_back = till.pay(confirmed), till.pay(replaced)
+    till.check()
+    till.clock.move(hours=2)
+    mischief.replace(till.sandbox.wallet, till.now, taken_back, away=True)
+    till.sandbox.chain.mine(1, till.now, only=[in_time, till.pay(late)])
+
+
+def deep_or_canceled(till: Till) -> None:
+    """Large sums, one of them deep enough by now; and money that nobody asks for any more."""
+    deep, shallow, canceled = till.shop.invoice(1500), till.shop.invoice(1500), till.shop.invoice()
+    till.pay(deep)
+    till.clock.move(hours=2)
+    till.mine()
+    till.check()
+    Terminal(till).run("invoice", "cancel", canceled["id"])
+    till.pay(shallow), till.pay(canceled)
+    till.mine(2)
+
+
+def swept(till: Till) -> None:
+    """Coins that have moved on: of a payment that is known, and before anyone looked."""
+    sweeper = Sweeper(till)
+    known, unknown = sweeper.invoice(), sweeper.invoice()
+    first = till.pay(known)
+    till.mine()
+    till.check()
+    till.clock.move(hours=2)
+    second = till.pay(unknown)
+    till.mine()
+    sweeper.sweep(known, first), sweeper.sweep(unknown, second)
+    till.mine()
+
+
+def reorganised(till: Till) -> None:
+    """Two blocks are lost. One payment is taken back, one waits again, one is in another block.
+
+    And a coin that had been swept is there again.
+    """
+    sweeper = Sweeper(till)
+    kept = sweeper.invoice()
+    lost, waits, moved, parts = (till.shop.invoice(25) for _ in range(4))
+    coin = till.pay(kept)
+    till.mine()
+    till.clock.move(hours=2)
+    sweeper.sweep(kept, coin)
+    raw = till.sandbox.chain.mempool.entries[till.pay(moved)].tx.raw
+    till.pay(parts, 10_000)
+    till.mine()
+    till.pay(lost), till.pay(waits), till.pay(parts, parts["amount_sats"] - 10_000)
+    till.mine()
+    assert sorted(till.check().changed.values()) == ["paid"] * 5
+    taken_back = mischief.double_spends(till.sandbox.wallet, 1)[0]
+    till.sandbox.chain.reorganise(2, till.now, [raw, taken_back])
+
+
+SCENES = (
+    in_full_and_in_parts,
+    one_transaction_for_two,
+    over_the_deadline,
+    deep_or_canceled,
+    swept,
+    reorganised,
+)
+
+
+class Sweeper:
+    """A merchant whose wallet is known here: BIP49, since the sandbox signs that."""
+
+    def __init__(self, till: Till) -> None:
+        self._till = till
+        self._wallet = BIP32.from_seed(b"sweeper of the scenes", network="test")
+        account = parse_account(
+            self._wallet.get_xpub_from_path("m/49'/1'/0'"), REGTEST, "p2sh-p2wpkh"
+        )
+        db = till.shop.service.db
+        add_merchant(db, "sweeper", account)
+        self._key = till.shop.issue("write", db.only(merchants.BY_NAME, name="sweeper")["id"])
+        self._indices: dict[str, int] = {}
+
+    def invoice(self) -> Json:
+        made = self._till.shop.post("/invoices", {"amount_usd": 25}, self._key).json
+        self._indices[made["id"]] = len(self._indices)
+        return made
+
+    def sweep(self, invoice: Json, txid: str) -> None:
+        """Moves the first output of `txid`, which paid this invoice."""
+        index = self._indices[invoice["id"]]
+        key = self._wallet.get_privkey_from_path(f"m/49'/1'/0'/0/{index}")
+        sats, wallet = invoice["amount_sats"], self._till.sandbox.wallet
+        coin = Spendable(Outpoint(txid, 0), sats, waiting=False)
+        outputs = [TxOut(sats - 1_000, wallet.script)]
+        raw = sign(PrivateKeyTestnet.from_bytes(key), [coin], outputs, rbf=True)
+        self._till.sandbox.chain.accept(raw, self._till.now)
+
+
+# What became of a world
+
+
+def state(path: Path, without: frozenset[str] = NOISE) -> Rows:
+    """Every row of every table, less the columns and facts of these names.
+
+    The random id of a payment is replaced by what it is: its transaction and its invoice. The
+    order in which things happened is left out: an invoice whose late money could not be proven at
+    first is over before that money is a payment, and else after it.
+    """
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        tables = [n for (n,) in found if not n.startswith("sqlite_") and n not in without]
+        rows = {
+            table: [dict(row) for row in connection.execute(f"SELECT * FROM {table}")]  # noqa: S608
+            for table in tables
+        }
+    for row in rows["event"]:
+        row["detail"] = json.loads(row["detail"])
+    names = _names_of_payments(rows["event"])
+    for row in rows["event"]:
+        row["detail"] = _named(row["detail"], names)
+    return {
+        table: sorted(
+            (
+                _named({n: value for n, value in row.items() if n not in without}, names)
+                for row in rows[table]
+                if not (table == "meta" and row["name"] in without)
+            ),
+            key=repr,
+        )
+        for table in tables
+    }
+
+
+def _names_of_payments(events: list[Json]) -> dict[str, str]:
+    """By id, also of those that were undone: their events remain."""
+    return {
+        event["detail"]["id"]: f"{event['detail']['txid']} to {event['invoice_id']}"
+        for event in events
+        if event["kind"] == "payment"
+    }
+
+
+def _named(row: Json, names: dict[str, str]) -> Json:
+    return {n: names.get(v, v) if isinstance(v, str) else v for n, v in row.items()}
+
+
+def differences(found: Rows, wanted: Rows) -> list[str]:
+    """Each row that one of the two has more often than the other."""
+    told = []
+    for table in sorted(found.keys() | wanted.keys()):
+        rows, others = found.get(table, []), wanted.get(table, [])
+        told += [f"{table}, unwanted: {row}" for row in rows if rows.count(row) > others.count(row)]
+        told += [
+            f"{table}, missing: {row}" for row in others if others.count(row) > rows.count(row)
+        ]
+    return told
+
+
+def assert_sound(path: Path) -> None:
+    """What must hold at every moment, whatever happened.
+
+    A balance is the sum of its outputs, a payment is proven and is the sum of its outputs, an
+    invoice is paid by the payments that carry its id and by nothing less.
+    """
+    url = f"sqlite:///{path}"
+    db = open_database(url)
+    for merchant in db.rows(merchants.ALL):
+        where = {"merchant_id": db.only(merchants.BY_NAME, name=merchant["name"])["id"]}
+        stored, summed = (db.only(q, **where) for q in (balances.OF_MERCHANT, balances.RECOMPUTED))
+        assert stored == summed, f"the balance is {stored}, its outputs are {summed}"
+    db.close()
+    rows = state(path)
+    proven = {row["payment_id"] for row in rows["proof"]}
+    assert proven == {payment["id"] for payment in rows["payment"]}, f"proven are {proven}"
+    for payment in rows["payment"]:
+        outputs = [row for row in rows["output"] if row["payment_id"] == payment["id"]]
+        paid_sats = sum(row["amount_sats"] for row in outputs)
+        assert payment["amount_sats"] == paid_sats, f"{payment} of {outputs}"
+        known = all(row["proven"] and row["txid"] == payment["tx_hash"] for row in outputs)
+        assert known, f"{payment} of {outputs}"
+    for invoice in rows["invoice"]:
+        settling = [row for row in rows["payment"] if row["invoice_id"] == invoice["id"]]
+        if invoice["status"] != "paid":
+            assert settling == [], f"{invoice} is not paid, and yet by {settling}"
+        elif invoice["settled_reason"] is None:
+            paid_sats = sum(row["amount_sats"] for row in settling)
+            assert paid_sats >= invoice["amount_sats"], f"{invoice} is paid by {settling}"
+            completed = invoice["tx_hash"] in {row["tx_hash"] for row in settling}
+            assert completed, f"{invoice} is paid by {settling}"
+
+
+def assert_nothing_else(found: Rows, before: Rows, end: Rows) -> None:
+    """Nothing came about that an undisturbed check would not have brought about.
+
+    An invoice stands where it stood or will stand, or is open once its payment was undone.
+    """
+    statuses = [{row["id"]: row["status"] for row in rows["invoice"]} for rows in (before, end)]
+    reopened = {row["invoice_id"] for row in end["event"] if row["kind"] == "reorganised"}
+    for invoice in found["invoice"]:
+        allowed = {was[invoice["id"]] for was in statuses}
+        allowed |= {"open"} if invoice["id"] in reopened else set()
+        assert invoice["status"] in allowed, f"{invoice} of {allowed}"
+    payments = [{row["id"] for row in rows["payment"]} for rows in (found, before, end)]
+    assert payments[0] <= payments[1] | payments[2], f"payments {payments}"

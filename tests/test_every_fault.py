@@ -1,0 +1,185 @@
+"""Whatever single call to the explorer fails in a check: later checks end as if it had not.
+
+The calls are enumerated, not chosen. The explorer counts them as they arrive, so that it does not
+matter who asks in which order; and each world is compared with one that nothing disturbed.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fake_esplora import Reply, dropped, say
+from scenes import (
+    NOISE,
+    SCENES,
+    Fault,
+    Rows,
+    Scene,
+    World,
+    assert_nothing_else,
+    assert_sound,
+    differences,
+    open_scene,
+    state,
+)
+
+TIP = "/blocks/tip/height"
+# More than processors: a client that waits before it asks again does not hold up the others.
+WORKERS = 8
+# What an explorer seemed to take back and to show again leaves these traces.
+SEEN = {"seen", "vanished", "seen again", "moved"}
+
+
+def empty(truth: bytes) -> Reply:
+    """Nothing where there was something: a list without entries, or no text."""
+    return say("[]" if truth[:1] in (b"[", b"{") else "")
+
+
+def half(truth: bytes) -> Reply:
+    """Promises all of it; of a height even the half is a number."""
+    promised = {"Content-Length": str(len(truth)), "Connection": "close"}
+    return say(truth[: len(truth) // 2], 200, **promised)
+
+
+Answer = Callable[[bytes], Reply]
+NO_ANSWER: dict[str, Answer] = {
+    "HTTP 500": lambda _: say("oops", 500),
+    "a dropped connection": lambda _: dropped,
+    "HTTP 429": lambda _: say("too many requests", 429),
+    "half an answer": half,
+}
+WRONG_ANSWER: dict[str, Answer] = {
+    "garbage": lambda _: say("<html>we are moving</html>"),
+    "an empty answer": empty,
+}
+# Only a number can be out of date; ten blocks are more than any payment here is deep.
+STALE: dict[str, Answer] = {"a stale tip": lambda truth: say(str(int(truth) - 10))}
+# These are no failures to answer but answers, which a check may believe for the moment.
+LIES = ("an empty answer", "a stale tip")
+
+
+def faults_for(calls: list[str]) -> Iterator[tuple[int, str, Answer]]:
+    """For each call its number, what goes wrong, and the answer: none once, a wrong one once.
+
+    The kinds go round among calls that ask for the same: all kinds for all calls would take three
+    times as long and tell no more, since a client cannot know the third header from the first.
+    """
+    asked: dict[str, int] = {}
+    for number, path in enumerate(calls, 1):
+        what = re.sub(
+            "(?<=/)(?:[0-9a-f]{64}|[0-9]+|bcrt1[0-9a-z]+|[2mn][1-9A-Za-z]{33,34})", "*", path
+        )
+        turn = asked[what] = asked.get(what, -1) + 1
+        chosen = [list(kinds.items())[turn % len(kinds)] for kinds in (NO_ANSWER, WRONG_ANSWER)]
+        for kind, answer in chosen + (list(STALE.items()) if path == TIP else []):
+            yield number, kind, answer
+
+
+@pytest.fixture(params=SCENES, ids=lambda prepare: prepare.__name__.replace("_", " "))
+def scene(request, tmp_path, ticker, clock, caplog) -> Iterator[Scene]:
+    caplog.set_level(logging.CRITICAL)  # each fault is a line in the log, and there are hundreds
+    with open_scene(request.param, tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+def check_until_settled(world: World) -> Rows:
+    """Two clean looks: the one that misses waiting money does not expire the invoice as well."""
+    for _ in range(2):
+        run = world.till.check()
+        assert run.complete, run.failed
+    return state(world.path)
+
+
+class Trial:
+    """The check of a scene: once undisturbed, then with one fault after another."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.before = scene, state(scene.before)
+        with scene.world() as world:
+            assert world.till.check().complete
+            self.calls = list(scene.relay.calls(world.name))
+            assert state(world.path) != self.before
+            self.end = check_until_settled(world)
+        self._ends: dict[str, Rows] = {}
+
+    def disturb(self, what: str, fault: Fault, is_met: Callable[[list[str]], bool]) -> None:
+        """One check with this fault, then clean ones; what is wrong is told with `what` failed."""
+        __tracebackhide__ = True
+        with self.scene.world(fault) as world:
+            try:
+                world.till.check()
+                assert is_met(self.scene.relay.calls(world.name)), "the fault was never met"
+                assert_sound(world.path)
+                assert_nothing_else(state(world.path), self.before, self.end)
+                self.scene.heal(world)
+                end = self._end_of(world)
+                assert differences(_told(end, what), _told(self.end, what)) == []
+            except AssertionError as error:
+                raise AssertionError(f"after {what}: {error}") from error
+
+    def _end_of(self, world: World) -> Rows:
+        """From equal states the same checks go on: each is taken to its end once.
+
+        `looks` guards what a check may write, so that it is compared as well.
+        """
+        reached = repr(state(world.path, NOISE - {"looks"}))
+        if reached not in self._ends:
+            self._ends[reached] = check_until_settled(world)
+            assert_sound(world.path)
+        return self._ends[reached]
+
+
+def _told(rows: Rows, what: str) -> Rows:
+    """What has to be the same; after a lie not how often money was seen.
+
+    Money that waits vanishes by an empty answer, and is seen again.
+    """
+    if not what.startswith(LIES):
+        return rows
+    return rows | {"event": [row for row in rows["event"] if row["kind"] not in SEEN]}
+
+
+def all_of(trials: list[Callable[[], None]]) -> None:
+    """Runs all of them, some at once; the first that fails fails the test."""
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for future in [pool.submit(trial) for trial in trials]:
+            future.result()
+
+
+def nth(number: int, answer: Answer) -> Fault:
+    return lambda count, _path, truth: answer(truth) if count == number else None
+
+
+def every(path: str, answer: Answer) -> Fault:
+    return lambda _count, asked, truth: answer(truth) if asked == path else None
+
+
+def test_after_any_single_call_has_failed_the_end_is_the_same(scene):
+    trial = Trial(scene)
+    assert TIP in trial.calls and len(trial.calls) > 15
+    all_of(
+        [
+            lambda number=number, kind=kind, answer=answer: trial.disturb(
+                f"{kind} to call {number}, {trial.calls[number - 1]}",
+                nth(number, answer),
+                lambda calls: len(calls) >= number,
+            )
+            for number, kind, answer in faults_for(trial.calls)
+        ]
+    )
+
+
+def test_after_a_question_that_was_never_answered_the_end_is_the_same(scene):
+    trial = Trial(scene)
+    all_of(
+        [
+            lambda path=path: trial.disturb(
+                f"HTTP 500 to every {path}",
+                every(path, NO_ANSWER["HTTP 500"]),
+                lambda calls: path in calls,
+            )
+            for path in sorted(set(trial.calls))
+        ]
+    )

@@ -1,0 +1,328 @@
+"""At whatever statement a process dies: the next one ends as if it had not.
+
+The processes are real and so is their death, by SIGKILL. As a script this file is what they come
+from: it has loaded the program and forks one for each line of its input, which costs
+milliseconds where a new interpreter would take half a second. It has neither threads nor
+connections that a fork would break; the explorer lives with the tests.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import peewee
+import pytest
+from builders import Clock, clean_environ
+from fake_esplora import Till
+from scenes import (
+    NOISE,
+    NOTICED,
+    SCENES,
+    Rows,
+    Scene,
+    World,
+    assert_nothing_else,
+    assert_sound,
+    differences,
+    open_scene,
+    state,
+)
+
+from app import create_app
+from btcpay import command, settings
+
+PROJECT = Path(__file__).resolve().parent.parent
+CREATED = 2  # the first digit of 201
+PROCESSES = 2  # that die at the same time, each in a world of its own
+
+# The processes that die
+
+
+def fork_for_each_line() -> None:
+    """Forks a process for each order on standard input, and answers how it ended."""
+    for line in sys.stdin:
+        order = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            _live(order)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _live(order: dict[str, Any]) -> None:
+    """Does what is ordered; never returns."""
+    status = 70
+    signal.alarm(60)  # one that hangs fails the test and does not hold it up
+    try:
+        os.environ.update(order["environ"])
+        log = os.open(order["log"], os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        for standard in (1, 2):
+            os.dup2(log, standard)
+        _die_before(order["statement"], log)
+        status = _act(order["words"])
+    except Exception:  # noqa: BLE001 - this process ends here, and its log tells why
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _die_before(statement: int | None, log: int) -> None:
+    """Kills this process before its so manieth statement, on whichever connection.
+
+    BEGIN and COMMIT are statements too; what follows a COMMIT dies right after it.
+    """
+    statements = itertools.count(1)
+
+    def trace(sql: str) -> None:
+        if next(statements) == statement:
+            os.write(log, f"killed before {sql}\n".encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        connection = opened(*args, **kwargs)
+        connection.set_trace_callback(trace)
+        return connection
+
+    opened, peewee.sqlite3.connect = peewee.sqlite3.connect, connect
+
+
+def _act(words: list[str]) -> int:
+    """What the command line would do; POST is a request to a service of this process."""
+    if words[0] == "POST":
+        return _post(*words[1:])
+    sys.argv = ["btcpay", *words]
+    try:
+        command.main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def _post(path: str, key: str, at: str, body: str) -> int:
+    """Writes the answer to standard output; the exit status is the HTTP status's first digit."""
+    clock = Clock()
+    clock.at = datetime.fromisoformat(at)
+    app = create_app(settings.read(os.environ), clock)
+    headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": "order 1"}
+    answer = app.test_client().post(
+        path, data=body, headers=headers, content_type="application/json"
+    )
+    os.write(1, answer.data)
+    return answer.status_code // 100
+
+
+# The tests
+
+
+class Forge:
+    """A process of this file that makes the processes that die."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "forked.log"
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            env=clean_environ(PYTHONPATH=f"{PROJECT}"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+        )
+
+    def run(self, environ: dict[str, str], words: list[str], statement: int | None = None) -> int:
+        """The exit status, -9 after a death."""
+        order = {
+            "environ": environ,
+            "words": words,
+            "statement": statement,
+            "log": str(self._log),
+        }
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def log(self) -> str:
+        """What the last process said."""
+        return self._log.read_text(errors="replace")
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait(10)
+        self._process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def forges(tmp_path_factory) -> Iterator[list[Forge]]:
+    with contextlib.ExitStack() as stack:
+        made = [Forge(tmp_path_factory.mktemp("forge")) for _ in range(PROCESSES)]
+        for forge in made:
+            stack.callback(forge.close)
+        yield made
+
+
+@dataclass
+class Deaths:
+    """One process after another, each killed one statement later, until one survives."""
+
+    scene: Scene
+    after_death: Callable[[Forge, World], None]
+    after_life: Callable[[Forge, World], None]
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def all(self, forges: list[Forge], words: list[str], status: int = 0) -> int:
+        """How many there were; `status` is what the one that survives ends with."""
+        with ThreadPoolExecutor(len(forges)) as pool:
+            each = [pool.submit(self._go_on, forge, words, status) for forge in forges]
+            return sum(future.result() for future in each)
+
+    def _go_on(self, forge: Forge, words: list[str], status: int) -> int:
+        deaths = 0
+        try:
+            while not self._over.is_set():
+                deaths += self._dies(forge, words, next(self._numbers), status)
+        finally:
+            self._over.set()
+        return deaths
+
+    def _dies(self, forge: Forge, words: list[str], number: int, status: int) -> bool:
+        with self.scene.world() as world:
+            ended = forge.run(world.environ, words, number)
+            log = forge.log()
+            try:
+                if ended == -signal.SIGKILL:
+                    self.after_death(forge, world)
+                    return True
+                self._over.set()
+                assert ended == status
+                self.after_life(forge, world)
+                return False
+            except AssertionError as error:
+                raise AssertionError(f"statement {number}, {log}: {error}") from error
+
+
+def settled(world: World) -> Rows:
+    """The end of a world, but for the moments at which something was noticed."""
+    return state(world.path, NOISE | NOTICED)
+
+
+class Trial:
+    """A command that dies, and is given again: it ends as where it was given once."""
+
+    def __init__(self, scene: Scene, forge: Forge, words: list[str], times: int = 1) -> None:
+        self.words, self._times = words, times
+        self._before = state(scene.before)
+        self._ends: dict[str, Rows] = {}
+        with scene.world() as world:
+            assert forge.run(world.environ, words) == 0, forge.log()
+            assert state(world.path) != self._before
+            self._again(forge, world, times - 1)
+            self._end = settled(world)
+        self.deaths = Deaths(scene, self.after_death, self.after_life)
+
+    def after_death(self, forge: Forge, world: World) -> None:
+        """What died has left nothing half done, and its successor does the rest."""
+        assert_sound(world.path)
+        assert_nothing_else(state(world.path), self._before, self._end)
+        # Many deaths leave the same: each state is taken to its end once.
+        reached = repr(state(world.path, NOISE - {"looks"} | NOTICED))
+        if reached not in self._ends:
+            self._again(forge, world, self._times)
+            assert_sound(world.path)
+            self._ends[reached] = settled(world)
+        assert differences(self._ends[reached], self._end) == []
+
+    def after_life(self, forge: Forge, world: World) -> None:
+        self._again(forge, world, self._times - 1)
+        assert differences(settled(world), self._end) == []
+
+    def _again(self, forge: Forge, world: World, times: int) -> None:
+        for _ in range(times):
+            status = forge.run(world.environ, self.words)
+            # A command that was given and done before says so.
+            assert status == 0 or "already" in forge.log() or "only an open one" in forge.log()
+
+
+@pytest.mark.parametrize("prepare", SCENES, ids=lambda prepare: prepare.__name__.replace("_", " "))
+def test_a_check_killed_at_any_statement_is_finished_by_the_next(
+    prepare, tmp_path, ticker, clock, forges
+):
+    with open_scene(prepare, tmp_path, ticker, clock) as scene:
+        # Two checks: the look that misses waiting money does not expire the invoice as well.
+        trial = Trial(scene, forges[0], ["check"], times=2)
+        assert trial.deaths.all(forges, trial.words) > 30
+
+
+def paid_too_late(till: Till) -> None:
+    """An expired invoice with money in two transactions, and one that is still open."""
+    late = till.shop.invoice(25, expires_in_hours=1)
+    till.clock.move(hours=2)
+    till.shop.invoice(40)
+    till.pay(late, 10_000), till.pay(late, late["amount_sats"] - 10_000)
+    till.mine()
+    assert till.check().changed == {late["id"]: "expired"}
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("expired", ["invoice", "settle", "ID", "--reason", "good enough"]),
+        ("open", ["invoice", "cancel", "ID"]),
+    ],
+    ids=["invoice settle", "invoice cancel"],
+)
+def test_an_owners_command_killed_at_any_statement_is_done_by_giving_it_again(
+    status, words, tmp_path, ticker, clock, forges
+):
+    with open_scene(paid_too_late, tmp_path, ticker, clock) as scene:
+        (invoice,) = scene.till.shop.get("/invoices", query_string={"status": status}).json["data"]
+        trial = Trial(scene, forges[0], [invoice["id"] if w == "ID" else w for w in words])
+        assert trial.deaths.all(forges, trial.words) > 10
+
+
+def test_an_order_killed_at_any_statement_makes_one_invoice_when_it_is_sent_again(
+    tmp_path, ticker, clock, forges
+):
+    """With its Idempotency-Key: at once, and when the dead one's claim is over after a minute."""
+    with open_scene(paid_too_late, tmp_path, ticker, clock) as scene:
+        order = json.dumps({"amount_usd": 30, "description": "one"})
+
+        def words(seconds: int) -> list[str]:
+            at = scene.till.clock() + timedelta(seconds=seconds)
+            key = scene.till.shop.write_key
+            return ["POST", "/api/v1/invoices", key, at.isoformat(), order]
+
+        def again(forge: Forge, world: World) -> None:
+            assert_sound(world.path)
+            at_once = forge.run(world.environ, words(0)), forge.log()
+            assert at_once[0] == CREATED or "still being processed" in at_once[1]
+            later = [(forge.run(world.environ, words(60)), forge.log()) for _ in range(2)]
+            (status, answer), replay = later
+            assert status == CREATED and replay == later[0]
+            assert at_once[0] != CREATED or at_once == later[0]
+            rows = state(world.path)
+            made = [row for row in rows["invoice"] if row["description"] == "one"]
+            assert [row["id"] for row in made] == [json.loads(answer)["id"]]
+            assert [row["response"] for row in rows["idempotency_key"]] == [answer]
+            # Every index was given to one invoice, and the last to this.
+            assert sorted(row["address_index"] for row in rows["invoice"]) == [0, 1, 2]
+            assert made[0]["address_index"] == 2
+            assert [row["next_index"] for row in rows["merchant"]] == [3]
+
+        assert Deaths(scene, again, again).all(forges, words(0), status=CREATED) > 10
+
+
+if __name__ == "__main__":
+    fork_for_each_line()
