@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
-from btcpay.applying import Look, apply
+from btcpay.applying import apply
 from btcpay.budget import Purse
 from btcpay.errors import ExplorerError, OutOfBudget
 from btcpay.explorer import Explorers
@@ -19,6 +19,7 @@ from btcpay.price import Prices
 from btcpay.reorganisation import follow
 from btcpay.schedule import plan
 from btcpay.settings import Settings
+from btcpay.sightings import Look
 from btcpay.turns import field_of, note_probes, tip_of
 from storage import idempotency, meta
 from storage.database import Database

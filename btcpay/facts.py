@@ -32,7 +32,8 @@ class Invoice:
 class Output:
     """An output to the invoice's address, as we know it.
 
-    `proven`: its block was proven to us. `vanished`: left the mempool, no money any more.
+    `proven`: its block was proven to us, and `position` in it. `vanished`: left the mempool, no
+    money any more.
     `doubted`: it was proven and the last look did not show it: neither counted nor forgotten.
     `credited`: already a payment; `settles`: one that carries the invoice's id.
     """
@@ -49,6 +50,7 @@ class Output:
     doubted: bool = False
     credited: bool = False
     settles: bool = False
+    position: int | None = None
 
 
 @dataclass(frozen=True)

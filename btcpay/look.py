@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.addresses import script_of
-from btcpay.applying import Look, Proof, bears_out
 from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
 from btcpay.evidence import gather
 from btcpay.explorer import Explorers
@@ -18,6 +17,7 @@ from btcpay.proof_file import to_document
 from btcpay.root import Root
 from btcpay.settings import Settings
 from btcpay.settlement import merge
+from btcpay.sightings import Look, Proof, bears_out
 from btcpay.standing import known_outputs, rules_for, verdict_on
 from storage import invoices, merchants
 from storage.database import Database, Row

@@ -44,7 +44,8 @@ class Evidence:
 class Proven:
     """What follows from the evidence: `amounts_sats` by output index, to the script asked for.
 
-    `height` is what the block's coinbase says (BIP34); None when it says none.
+    `height` is what the block's coinbase says (BIP34); None when it says none. `position`: the
+    transaction's place in the block, 0 the coinbase's.
     """
 
     txid: str
@@ -52,6 +53,7 @@ class Proven:
     mined_at: datetime
     amounts_sats: Mapping[int, int]
     height: int | None
+    position: int = 0
 
 
 def prove(
@@ -85,7 +87,14 @@ def prove(
     }
     _require(any(amounts_sats.values()), "the transaction does not pay the invoice's address")
     mined_at = from_unix_s(headers[0].time)
-    return Proven(txid, headers[0].hash, mined_at, amounts_sats, coinbase_height(coinbase))
+    return Proven(
+        txid,
+        headers[0].hash,
+        mined_at,
+        amounts_sats,
+        coinbase_height(coinbase),
+        evidence.payment.position,
+    )
 
 
 def prove_block(coinbase: Branch, header: bytes, hash: str, height: int, max_bits: int) -> None:

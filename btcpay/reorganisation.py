@@ -1,4 +1,4 @@
-"""Follows reorganisations: a payment whose block left the best chain is undone, on evidence only.
+"""Follows reorganisations: what was in a block that left the best chain is undone, on evidence.
 
 Evidence is another block, proven to be of that height and of real work, on a chain at least as
 high as the highest block that was proven to us. An empty answer, a lower chain or an error undo
@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.applying import record
+from btcpay.ending import record
 from btcpay.evidence import block_hash, prove_at
 from btcpay.explorer import Explorers, tip_height
 from btcpay.history import Get
@@ -103,11 +103,25 @@ def _facts(
 
 
 def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> None:
-    """Takes back every payment in this block, and opens the invoices that they paid again."""
+    """Takes back every payment in this block, and opens the invoices that they paid again.
+
+    What was proven there and is no payment yet waits in no block again.
+    """
     with db.write():
+        for output in db.rows(payments.UNCOUNTED_IN_BLOCK, height=height, hash=hash):
+            _unprove(db, output, {"block": {"height": height, "hash": hash}}, explorer, now)
         for payment in db.rows(payments.IN_BLOCK, height=height, hash=hash):
             detail = {"block": {"height": height, "hash": hash}, "explorer": explorer}
             _undo_payment(db, payment, detail, now)
+
+
+def _unprove(db: Database, output: Row, detail: Row, explorer: str, now: datetime) -> None:
+    key = {name: output[name] for name in ("invoice_id", "txid", "vout")}
+    with balances.kept(db, output["invoice_id"], output["merchant_id"]):
+        db.run(payments.UNPROVE_OUTPUT, **key)
+    told = {"txid": output["txid"], "vout": output["vout"], "explorer": explorer}
+    record(db, output["invoice_id"], "reorganised", told | detail, now)
+    log.warning("reorganised: %s to invoice %s waits again", output["txid"], output["invoice_id"])
 
 
 def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> None:

@@ -56,6 +56,7 @@ def _after_look(output: Output, seen: SeenOutput | None) -> Output:
             amount_sats=seen.amount_sats,
             coinbase=seen.coinbase,
             proven=output.proven and output.block == seen.block,
+            position=output.position if output.block == seen.block else None,
             block=seen.block,
             spent_height=seen.spent_height,
             vanished=False,
@@ -193,8 +194,9 @@ def _is_deep(output: Output, tip_height: int, rules: Rules) -> bool:
     return not output.doubted and _depth(output, tip_height) >= needed
 
 
-def _chain_order(output: Output) -> tuple[int, str, int]:
-    return (output.block.height if output.block else 0, output.txid, output.vout)
+def _chain_order(output: Output) -> tuple[int, int, str, int]:
+    height = output.block.height if output.block else 0
+    return (height, output.position or 0, output.txid, output.vout)
 
 
 def _receipt_time(output: Output, invoice: Invoice, now: datetime) -> datetime:

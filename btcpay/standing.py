@@ -52,6 +52,7 @@ def output_of(row: Row) -> Output:
         vanished=row["vanished_at"] is not None,
         credited=row["payment_id"] is not None,
         settles=row["settled_invoice_id"] is not None,
+        position=row["position"],
     )
 
 

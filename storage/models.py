@@ -124,6 +124,7 @@ class Output(Model):
     block_time_at = BigIntegerField(null=True)
     spent_height = BigIntegerField(null=True)
     proven = BigIntegerField()
+    position = BigIntegerField(null=True)
     payment_id = TextField(null=True)
 
     class Meta:

@@ -68,6 +68,7 @@ _SEEN = (
     Output.block_time_at,
     Output.spent_height,
     Output.proven,
+    Output.position,
 )
 ADD_OUTPUT = Output.insert(
     slots(
@@ -103,35 +104,53 @@ WAITING = Output.select(
     Output.invoice_id, Output.block_height, Output.coinbase, Output.proven
 ).where(Output.vanished_at.is_null() & Output.payment_id.is_null())
 
-# The blocks that payments are in and that a reorganisation may still undo.
+# The blocks that money was proven to be in and that a reorganisation may still undo.
 RECENT_BLOCKS = (
     Output.select(Output.block_height, Output.block_hash)
-    .where(Output.payment_id.is_null(False) & (Output.block_height > slot("final_height")))
+    .where((Output.proven == 1) & (Output.block_height > slot("final_height")))
     .distinct()
 )
 IN_BLOCK = (
     Payment.select(Payment)
     .join(Output, on=(Output.payment_id == Payment.id))
-    .where((Output.block_height == slot("height")) & (Output.block_hash == slot("hash")))
+    .where(
+        (Output.block_height == slot("height"))
+        & (Output.block_hash == slot("hash"))
+        & (Output.proven == 1)
+    )
     .distinct()
 )
-# The three steps that take a payment back; its outputs wait again, in no block. That they were
-# seen no later than in it is as true as before: what came in time did.
-UNCREDIT_OUTPUTS = Output.update(
-    {
-        Output.first_seen_at: Case(
-            None,
-            [(Output.block_time_at < Output.first_seen_at, Output.block_time_at)],
-            Output.first_seen_at,
-        ),
-        Output.payment_id: None,
-        Output.block_height: None,
-        Output.block_hash: None,
-        Output.block_time_at: None,
-        Output.spent_height: None,
-        Output.proven: 0,
-    }
-).where(Output.payment_id == slot("payment_id"))
+# What was proven in that block and is no payment yet.
+UNCOUNTED_IN_BLOCK = Output.select().where(
+    (Output.block_height == slot("height"))
+    & (Output.block_hash == slot("hash"))
+    & Output.payment_id.is_null()
+    & (Output.proven == 1)
+)
+# Outputs wait again, in no block. That they were seen no later than in it is as true as before:
+# what came in time did.
+_WAITS_AGAIN = {
+    Output.first_seen_at: Case(
+        None,
+        [(Output.block_time_at < Output.first_seen_at, Output.block_time_at)],
+        Output.first_seen_at,
+    ),
+    Output.payment_id: None,
+    Output.block_height: None,
+    Output.block_hash: None,
+    Output.block_time_at: None,
+    Output.spent_height: None,
+    Output.proven: 0,
+    Output.position: None,
+}
+UNPROVE_OUTPUT = Output.update(_WAITS_AGAIN).where(
+    (Output.invoice_id == slot("invoice_id"))
+    & (Output.txid == slot("txid"))
+    & (Output.vout == slot("vout"))
+    & Output.payment_id.is_null()
+)
+# The three steps that take a payment back.
+UNCREDIT_OUTPUTS = Output.update(_WAITS_AGAIN).where(Output.payment_id == slot("payment_id"))
 DELETE_PROOF = Proof.delete().where(Proof.payment_id == slot("payment_id"))
 DELETE = Payment.delete().where(Payment.id == slot("payment_id"))
 # The other payments of an invoice that is open again are parts again.

@@ -26,12 +26,13 @@ from werkzeug.test import TestResponse
 from app import create_app
 from btcpay import keys, settings
 from btcpay.addresses import parse_account
-from btcpay.applying import Look, Proof, apply
+from btcpay.applying import apply
 from btcpay.commands.administration import add_merchant
 from btcpay.history import Block, SeenOutput
 from btcpay.networks import NETWORKS
 from btcpay.proof import Proven
 from btcpay.service import Service
+from btcpay.sightings import Look, Proof
 from storage import invoices, merchants
 
 REGTEST = NETWORKS["regtest"]

@@ -8,7 +8,7 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import Till, open_till
 
-from btcpay.applying import finish
+from btcpay.ending import finish
 from btcpay.sandbox.mischief import replace
 from storage import invoices
 
@@ -317,3 +317,18 @@ def test_with_a_tolerance_a_little_less_pays(tmp_path, ticker, clock):
         till.pay(enough, 99_000), till.pay(short, 98_999)
         till.mine()
         assert till.check().changed == {enough["id"]: "paid"}
+
+
+def test_of_two_payments_in_one_block_the_first_in_the_block_pays(till):
+    for _ in range(6):
+        invoice = till.shop.invoice()
+        half = -(-invoice["amount_sats"] // 2)
+        first, second = till.pay(invoice, half), till.pay(invoice, half)
+        full = till.pay(invoice)
+        till.mine()
+        assert till.check().changed == {invoice["id"]: "paid"}
+        order = [tx.txid for tx in till.sandbox.chain.ledger.tip.txs[1:]]
+        assert sorted(order) == sorted([first, second, full])
+        settled = {payment["tx_hash"] for payment in till.payments(invoice)}
+        paying = order[:1] if order[0] == full else order[:2]
+        assert settled == set(paying) and till.look(invoice)["tx_hash"] == paying[-1]

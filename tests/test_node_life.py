@@ -16,9 +16,9 @@ from fake_esplora import Json, Terminal
 from node_esplora import Answer, Fault
 from node_till import Chain, NodeTill, open_chain, open_node_till
 
-from btcpay.applying import finish
 from btcpay.bitcoin.tx import TxOut, parse_tx
 from btcpay.check import Run
+from btcpay.ending import finish
 from btcpay.instants import from_unix_s
 from btcpay.proof_file import check_document
 from btcpay.sandbox.block import build_block, build_coinbase

@@ -583,3 +583,34 @@ def test_what_was_in_time_by_its_block_stays_in_time_when_the_block_is_lost(
     assert till.look(invoice)["status"] == "open"
     till.mine(2)
     assert till.check().changed == {invoice["id"]: "paid"}
+
+
+def test_proven_money_that_is_not_deep_enough_and_is_spent_twice_goes_away(lied_to):
+    till = lied_to(BTCPAY_CONFIRMATIONS="3")
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    assert till.balance() == (0, invoice["amount_sats"])
+    reorganise(till, double_spend=True)
+    till.check()
+    assert till.kinds(invoice)[-2:] == ["reorganised", "vanished"]
+    assert till.balance() == (0, 0)
+    till.clock.move(hours=2)
+    assert till.check().changed == {invoice["id"]: "expired"}
+
+
+def test_proven_money_that_is_not_deep_enough_is_not_undone_without_evidence(lied_to):
+    till = lied_to(BTCPAY_CONFIRMATIONS="3")
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine(2)
+    till.check()
+    till.liar.lies = {"/address/": lambda _: []}
+    till.check()
+    till.liar.lies = {"/block-height/": lambda _: "ab" * 32}
+    till.check()
+    till.liar.lies = {}
+    assert till.balance() == (0, invoice["amount_sats"])
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}

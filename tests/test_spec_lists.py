@@ -6,7 +6,7 @@ import pytest
 from builders import Shop, pay
 from werkzeug.test import TestResponse
 
-from btcpay.applying import finish
+from btcpay.ending import finish
 from storage import invoices
 
 LISTS = ["/invoices", "/payment-links", "/payments"]

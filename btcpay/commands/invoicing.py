@@ -7,7 +7,6 @@ from typing import BinaryIO
 import click
 
 from btcpay import proof_file
-from btcpay.applying import finish
 from btcpay.clock import utc_now
 from btcpay.commands.shell import (
     Shell,
@@ -19,6 +18,7 @@ from btcpay.commands.shell import (
     show,
     with_shell,
 )
+from btcpay.ending import finish
 from btcpay.errors import CommandError, ProofFailed
 from btcpay.explain import explanation, look_ahead
 from btcpay.instants import iso, iso_ms

@@ -1,4 +1,4 @@
-"""What explorers were asked, what they asked of us, and which coins may have moved."""
+"""What explorers were asked, what they asked of us, which coins may have moved, and the order."""
 
 STATEMENTS = (
     # `root` is host, port and path: what else a URL holds may be secret. `rests_until_at` is when
@@ -17,6 +17,11 @@ STATEMENTS = (
         swept BIGINT NOT NULL CHECK (swept >= 0),
         PRIMARY KEY (root, minute_at)
     )""",
+    # The transaction's place in its block, as proven: the chain's order within a block.
+    "ALTER TABLE output ADD COLUMN position BIGINT",
+    # What is proven is followed, whether it counts yet or not.
+    "DROP INDEX output_of_block",
+    "CREATE INDEX output_of_block ON output (block_height, block_hash) WHERE proven = 1",
     # The last look found money in a block that no explorer could prove: look again soon.
     "ALTER TABLE invoice ADD COLUMN doubted_at BIGINT",
     # Once an hour one funded address is asked whether its coin has moved; since `swept_at` it is

@@ -1,0 +1,142 @@
+"""What a look has shown of an address: proven, doubted or gone; and its way into the database."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+
+from btcpay.ending import record
+from btcpay.facts import Output
+from btcpay.history import SeenOutput
+from btcpay.instants import to_ms
+from btcpay.proof import Proven
+from storage import merchants, payments
+from storage.database import Database, Row
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was proven of a transaction, the document that proves it again, and who showed it."""
+
+    proven: Proven
+    document: str
+    explorer: str | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """A complete answer about one address, and when the question was put.
+
+    `proofs` by txid: a confirmed output without one is doubted, and never becomes a payment.
+    `unproven`: a proof was wanted and could not be had. `explorer`: the host that was asked.
+    """
+
+    asked_at: datetime
+    tip_height: int
+    outputs: list[SeenOutput]
+    price_usd: Decimal | None
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
+    unproven: bool = False
+    explorer: str | None = None
+
+
+def note_proofs(outputs: list[Output], proofs: Mapping[str, Proof]) -> list[Output]:
+    """The outputs, with those marked that this look has proven."""
+    return [
+        replace(output, proven=True, position=proofs[output.txid].proven.position)
+        if _is_proven(output, outputs, proofs)
+        else output
+        for output in outputs
+    ]
+
+
+def doubt_unproven(outputs: list[Output], proofs: Mapping[str, Proof]) -> list[Output]:
+    """The outputs, with those doubted whose block, time or amount no proof bears out."""
+    return [
+        output
+        if output.credited or not output.block or _is_proven(output, outputs, proofs)
+        else replace(output, doubted=True)
+        for output in outputs
+    ]
+
+
+def _is_proven(output: Output, outputs: list[Output], proofs: Mapping[str, Proof]) -> bool:
+    proof = proofs.get(output.txid)
+    return proof is not None and bears_out(proof.proven, output, outputs)
+
+
+def bears_out(proven: Proven, output: Output, outputs: Sequence[Output]) -> bool:
+    """Whether block and time hold, and the transaction pays us exactly the outputs that we know."""
+    known = {o.vout: o.amount_sats for o in outputs if o.txid == output.txid and not o.vanished}
+    paid = {vout: sats for vout, sats in proven.amounts_sats.items() if sats}
+    return output.block is not None and (
+        known == paid
+        and proven.height == output.block.height
+        and proven.block_hash == output.block.hash
+        and proven.mined_at == output.block.mined_at
+    )
+
+
+def some_vanished(known: list[Output], outputs: list[Output]) -> bool:
+    """Whether this look misses money that waited: then it does not expire the invoice as well.
+
+    An explorer may be behind, or change its list between two pages; the next look decides.
+    """
+    waiting = {(output.txid, output.vout) for output in known if not output.vanished}
+    return any(output.vanished and (output.txid, output.vout) in waiting for output in outputs)
+
+
+def write_outputs(
+    db: Database, row: Row, known: list[Output], outputs: list[Output], look: Look, now: datetime
+) -> None:
+    before = {(output.txid, output.vout): output for output in known}
+    for output in outputs:
+        old = before.get((output.txid, output.vout))
+        if output == old or output.doubted:
+            continue
+        block = output.block
+        values = {
+            "txid": output.txid,
+            "vout": output.vout,
+            "invoice_id": row["id"],
+            "first_seen_at": to_ms(output.first_seen_at),
+            "amount_sats": output.amount_sats,
+            "coinbase": int(output.coinbase),
+            "vanished_at": to_ms(now) if output.vanished else None,
+            "block_height": block.height if block else None,
+            "block_hash": block.hash if block else None,
+            "block_time_at": to_ms(block.mined_at) if block else None,
+            "spent_height": output.spent_height,
+            "proven": int(output.proven),
+            "position": output.position,
+        }
+        if old:
+            db.run(payments.UPDATE_OUTPUT, **values)
+        else:
+            db.run(payments.ADD_OUTPUT, **values, merchant_id=row["merchant_id"])
+        if output.spent_height and (old is None or old.spent_height is None):
+            swept_at = {"at": to_ms(look.asked_at), "checked_at": row["checked_at"] or 0}
+            db.run(merchants.SWEPT, id=row["merchant_id"], **swept_at)
+        _note_output(db, row["id"], old, output, look, now)
+
+
+def _note_output(
+    db: Database, invoice_id: str, old: Output | None, output: Output, look: Look, now: datetime
+) -> None:
+    block = output.block and {"height": output.block.height, "hash": output.block.hash}
+    detail = {
+        "txid": output.txid,
+        "vout": output.vout,
+        "amount_sats": output.amount_sats,
+        "explorer": look.explorer,
+    }
+    if old is None:
+        record(db, invoice_id, "seen", detail | {"block": block}, now)
+    elif output.vanished:
+        record(db, invoice_id, "vanished", detail, now)
+    elif old.vanished:
+        record(db, invoice_id, "seen again", detail | {"block": block}, now)
+    elif old.block != output.block:
+        record(db, invoice_id, "moved", detail | {"block": block}, now)
+    elif old.spent_height != output.spent_height:
+        record(db, invoice_id, "spent", detail | {"height": output.spent_height}, now)

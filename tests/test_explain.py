@@ -1,0 +1,123 @@
+"""`btcpay invoice show`: reads like an explanation, and says when the next look is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import Json, Till, open_till
+
+from btcpay.explain import explanation
+from storage import invoices
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock, BTCPAY_CONFIRMATIONS="1 3@1000") as opened:
+        yield opened
+
+
+def told(till: Till, invoice: Json) -> dict[str, list[str]]:
+    """The sentences below each heading."""
+    db = till.shop.service.db
+    row = db.only(invoices.WHOLE, id=invoice["id"])
+    found: dict[str, list[str]] = {}
+    heading = ""
+    for name, sentence in explanation(db, till.settings, row, till.clock()):
+        heading = name or heading
+        found.setdefault(heading, []).append(sentence)
+    return found
+
+
+def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
+    invoice = till.shop.invoice(description="tea", expires_in_hours=1)
+    said = told(till, invoice)
+    assert said["invoice"] == [f"{invoice['id']}, open"]
+    assert said["asked for"] == [
+        "41667 satoshis (0.00041667 BTC), which were 25.00 USD at 60,000.00 USD a bitcoin",
+        "tea",
+        f"to be paid before {invoice['expires_at']}",
+    ]
+    assert said["address"] == [f"{invoice['deposit_address']}, number 0 of the account"]
+    assert said["seen"] == ["0 satoshis that count, 1 confirmation(s) are asked for"]
+    assert said["missing"] == ["41667 satoshis"]
+    assert said["why"] == ["open: nothing has been seen at the address"]
+    assert said["last look"] == ["never"]
+    assert said["next look"] == [
+        "in its turn, 0 have waited longer for their age, and at its deadline"
+    ]
+    assert said["history"] == [f"made {invoice['created_at']}"]
+
+
+def test_a_part_says_what_is_missing_and_who_showed_it(till):
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice, 1_000)
+    till.mine()
+    till.check()
+    said = told(till, invoice)
+    (payment,) = till.payments()
+    assert said["seen"][0] == "1000 satoshis that count, 0 of them not deep enough yet;" + (
+        " 1 of 1 confirmation(s)"
+    )
+    assert f"1000 satoshis by {txid}:0" in said["seen"][1]
+    assert said["seen"][1].endswith(f"in block 201, counted as {payment['id']}")
+    assert said["missing"] == ["40667 satoshis"]
+    seen, counted = said["history"][1:]
+    assert " seen: 1000 satoshis" in seen and seen.endswith("by 127.0.0.1")
+    assert " payment: 1000 satoshis" in counted and "block 201" in counted
+
+
+def test_money_in_the_mempool_is_looked_at_with_the_next_block(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.check()
+    said = told(till, invoice)
+    assert said["seen"][1].endswith("waits in the mempool")
+    assert said["next look"][0].startswith("with the next block")
+
+
+def test_money_that_waits_for_depth_is_looked_at_when_it_is_deep_enough(till):
+    invoice = till.shop.invoice(5_000)
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    said = told(till, invoice)
+    assert said["seen"][0].endswith("1 of 3 confirmation(s)")
+    assert said["next look"][0].startswith("when block 203 is there")
+
+
+def test_a_vanished_payment_is_said_to_be_gone(till):
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice)
+    till.check()
+    till.sandbox.chain.mempool.remove({txid})
+    till.check()
+    said = told(till, invoice)
+    assert "gone since" in said["seen"][1] and " vanished: " in said["history"][-1]
+
+
+def test_a_look_that_is_due_says_why(till):
+    invoice = till.shop.invoice()
+    till.clock.move(minutes=1)
+    at = int(till.clock().timestamp() * 1000)
+    till.shop.service.db.run(invoices.ASKED, id=invoice["id"], at=at)
+    assert told(till, invoice)["next look"] == ["the next check: somebody is looking at its page"]
+
+
+def test_after_the_watch_there_is_no_next_look(till):
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.clock.move(hours=2)
+    till.check()
+    till.clock.move(days=8)
+    assert told(till, invoice)["next look"][0].startswith("none: its watch has ended")
+
+
+def test_a_reorganised_payment_tells_its_block_and_that_the_invoice_is_open_again(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    line = next(one for one in told(till, invoice)["history"] if " reorganised: " in one)
+    assert "block 201 " in line and "the invoice is open again" in line and "127.0.0.1" in line
