@@ -14,6 +14,7 @@ from btcpay.commands import (
     administration,
     checking,
     credentials,
+    examining,
     invoicing,
     linking,
     running,
@@ -28,7 +29,18 @@ def cli() -> None:
     """On-chain Bitcoin payments for small merchants."""
 
 
-for module in (administration, credentials, linking, invoicing, checking, running, sandbox):
+MODULES = (
+    administration,
+    credentials,
+    linking,
+    invoicing,
+    checking,
+    examining,
+    running,
+    sandbox,
+)
+
+for module in MODULES:
     for command in module.COMMANDS:
         cli.add_command(command)
 
