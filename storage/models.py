@@ -3,7 +3,7 @@
 Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact decimal text.
 """
 
-from peewee import BigIntegerField, CompositeKey, Model, TextField
+from peewee import BigIntegerField, BlobField, CompositeKey, Model, TextField
 
 
 class Fact(Model):
@@ -26,6 +26,17 @@ class Merchant(Model):
     account_key = TextField()
     next_index = BigIntegerField()
     created_at = BigIntegerField()
+
+
+class Brand(Model):
+    """How a merchant's pages look."""
+
+    merchant_id = BigIntegerField(primary_key=True)
+    name = TextField(null=True)
+    accent = TextField(null=True)
+    logo = BlobField(null=True)
+    logo_type = TextField(null=True)
+    logo_sha256 = TextField(null=True)
 
 
 class ApiKey(Model):
