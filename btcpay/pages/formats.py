@@ -36,8 +36,8 @@ def moment(at_ms: int, language: str) -> str:
 
 
 def ago(elapsed_ms: int, language: str) -> str:
-    """How long ago something was: `12 seconds ago`; a time that is still to come is now."""
-    elapsed = timedelta(seconds=max(0, elapsed_ms) // 1000)
+    """How long ago something was, at least a second: `12 seconds ago`."""
+    elapsed = timedelta(seconds=max(1, elapsed_ms // 1000))
     return format_timedelta(-elapsed, add_direction=True, threshold=1, locale=language)
 
 

@@ -41,7 +41,7 @@
 
   const RELATIVE = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
   const ago = (seconds) => {
-    const [unit, size] = RELATIVE.find(([, size]) => seconds >= size) || ["second", 1];
+    const [unit, size] = RELATIVE.find(([, size]) => seconds >= size);
     const format = new Intl.RelativeTimeFormat(document.documentElement.lang);
     return format.format(-Math.floor(seconds / size), unit);
   };
@@ -52,7 +52,7 @@
     if (checked && status.checked_at) {
       const elapsed = Math.max(0, now() - Date.parse(status.checked_at));
       checked.dateTime = status.checked_at;
-      checked.textContent = ago(Math.floor(elapsed / SECOND));
+      checked.textContent = ago(Math.max(1, Math.floor(elapsed / SECOND)));
       find("long-ago").hidden = elapsed <= longAgoMs;
     }
     if (find("countdown")) {
