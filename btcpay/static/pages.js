@@ -20,7 +20,8 @@
     signature = sign(status);
   };
 
-  const isFinal = () => !status || status.status !== "open";
+  // By what the page shows, not by what was heard: its new content may have failed to come.
+  const isFinal = () => !["waiting", "partial", "seen", "overdue"].includes(find("main").dataset.state);
   const isOver = () => status.expires_at && now() >= Date.parse(status.expires_at);
   const mayStillBePaid = () => ["waiting", "partial"].includes(find("main").dataset.state);
 
@@ -98,6 +99,7 @@
   };
   const wake = () => {
     clearTimeout(timer);
+    changedAt = performance.now();
     if (!document.hidden) poll();
   };
 
