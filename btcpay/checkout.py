@@ -5,13 +5,12 @@ from collections.abc import Callable
 from urllib.parse import parse_qs
 
 import orjson
-from flask import Blueprint, Response, redirect, request
-from flask_babel import gettext
+from flask import Blueprint, Response, request
 
 from btcpay import branding
 from btcpay.api import read_body
 from btcpay.envelope import JSON
-from btcpay.errors import NotFound, PriceUnavailable
+from btcpay.errors import NotFound
 from btcpay.identifiers import is_id
 from btcpay.pages import languages
 from btcpay.pages.answers import Pages, accent_css, kept
@@ -53,13 +52,13 @@ class Checkout:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.pages = Pages(service)
-        self._returning = Returning(service.db, service.settings.base_url)
+        self._returning = Returning(service.db, service.settings)
 
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
-        standing = self._standing(id)
-        brand = self.pages.brand(standing.row["merchant_id"])
-        return self.pages.page("invoice.html", brand=brand, page=page_of(standing, brand["name"]))
+        found = self._standing(id)
+        brand = self.pages.brand(found.row["merchant_id"])
+        return self.pages.page("invoice.html", brand=brand, page=page_of(found, brand["name"]))
 
     def show_status(self, id: str) -> Response:
         """What the page polls: an allow-list of fields."""
@@ -76,19 +75,18 @@ class Checkout:
         visitor = Visitor(request.remote_addr or "unknown", text, self._returning.known(id))
         try:
             invoice_id = order(self.service, link, visitor)
-        except PriceUnavailable:
-            return self._link_page(link, _no_price(), text)
         except LinkRefused as refused:
             return self._link_page(link, refused, text)
         # Relative, so that it stays within the origin that the form's policy allows.
-        response = redirect(f"../pay/{invoice_id}{languages.carried()}", 303)
-        life_s = self.service.settings.link_invoice_expiry_min * 60
-        self._returning.remember(response, id, invoice_id, life_s)  # type: ignore[arg-type]
-        return response  # type: ignore[return-value]
+        response = Response(status=303)
+        response.headers["Location"] = f"../pay/{invoice_id}{languages.carried()}"
+        self._returning.remember(response, id, invoice_id)
+        return response
 
     def show_logo(self, sha256: str) -> Response:
         """A merchant's logo, as the type that its bytes had when it was stored."""
-        row = self.service.db.row(brands.LOGO, logo_sha256=sha256)
+        known = re.fullmatch("[0-9a-f]{64}", sha256)
+        row = self.service.db.row(brands.LOGO, logo_sha256=sha256) if known else None
         if row is None:
             raise NotFound("there is no such logo")
         return kept(bytes(row["logo"]), row["logo_type"])
@@ -133,13 +131,3 @@ class Checkout:
         if refused and refused.retry_after_s:
             page.headers["Retry-After"] = str(refused.retry_after_s)
         return page
-
-
-def _no_price() -> LinkRefused:
-    return LinkRefused(
-        503,
-        gettext(
-            "The exchange rate is not available right now, so nothing was created."
-            " Please try again in a minute."
-        ),
-    )

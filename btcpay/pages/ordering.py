@@ -9,6 +9,7 @@ from typing import Any
 from flask_babel import gettext
 
 from btcpay import minting
+from btcpay.errors import PriceUnavailable
 from btcpay.instants import to_ms
 from btcpay.limits import Window, link_invoices
 from btcpay.pages import formats, languages
@@ -64,7 +65,7 @@ def link_values(link: Row, refused: LinkRefused | None, typed: str) -> dict[str,
 def order(service: Service, link: Row, visitor: Visitor) -> str:
     """The id of the invoice to pay: the visitor's open one of the same amount, or a new one.
 
-    The price is asked for outside the transaction. Raises LinkRefused; PriceUnavailable.
+    The price is asked for outside the transaction. Raises LinkRefused.
     """
     _refuse_inactive(link)
     amount_usd = _chosen_usd(link, visitor.amount_text)
@@ -72,14 +73,41 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
         return found
     item = link_invoices(service.settings.link_invoices_per_visitor)
     _refuse_full(service, service.limiter.look(item, visitor.address))
-    price_usd = service.prices.current()
+    price_usd = _current_price_usd(service)
     _refuse_full(service, service.limiter.hit(item, visitor.address))
     wanted = {"amount_usd": amount_usd, "description": link["description"] or link["title"]}
     life = timedelta(minutes=service.settings.link_invoice_expiry_min)
     with service.db.write():
         _refuse_inactive(service.db.only(links.ANY_BY_ID, id=link["id"]))
         _refuse_crowded(service, link)
-        return minting.mint(service, link["merchant_id"], wanted, price_usd, life, link["id"])["id"]
+        return _minted(service, link, wanted, price_usd, life)
+
+
+def _minted(
+    service: Service, link: Row, wanted: dict[str, Any], price_usd: Decimal, life: timedelta
+) -> str:
+    try:
+        row = minting.mint(service, link["merchant_id"], wanted, price_usd, life, link["id"])
+    except PriceUnavailable:  # such a price would ask for more bitcoin than there can be
+        raise _no_price() from None
+    return row["id"]
+
+
+def _current_price_usd(service: Service) -> Decimal:
+    try:
+        return service.prices.current()
+    except PriceUnavailable:
+        raise _no_price() from None
+
+
+def _no_price() -> LinkRefused:
+    return LinkRefused(
+        503,
+        gettext(
+            "The exchange rate is not available right now, so nothing was created."
+            " Please try again in a minute."
+        ),
+    )
 
 
 def _chosen_usd(link: Row, text: str) -> Decimal:

@@ -9,6 +9,7 @@ from flask import Response, request
 from itsdangerous import BadData, URLSafeSerializer
 
 from btcpay.identifiers import SECRET_CHARACTERS, is_id, random_base62
+from btcpay.settings import Settings
 from storage import meta
 from storage.database import Database
 
@@ -23,9 +24,10 @@ class Returning:
     link's id is the salt, so that no cookie serves at another link.
     """
 
-    def __init__(self, db: Database, base_url: str) -> None:
+    def __init__(self, db: Database, settings: Settings) -> None:
         self._db = db
-        self._root = urlsplit(base_url)
+        self._root = urlsplit(settings.base_url)
+        self._life_s = settings.link_invoice_expiry_min * 60
 
     @cached_property
     def _key(self) -> str:
@@ -47,13 +49,13 @@ class Returning:
             return ()
         return [id for id in ids if is_id("inv", id)][:REMEMBERED]
 
-    def remember(self, response: Response, link_id: str, invoice_id: str, life_s: int) -> None:
+    def remember(self, response: Response, link_id: str, invoice_id: str) -> None:
         """Sends the cookie with this invoice in front, for as long as such an invoice lives."""
         ids = [invoice_id, *(id for id in self.known(link_id) if id != invoice_id)]
         response.set_cookie(
             COOKIE,
             str(self._signer(link_id).dumps(ids[:REMEMBERED])),
-            max_age=life_s,
+            max_age=self._life_s,
             path=self._root.path + request.path,
             secure=self._root.scheme == "https",
             httponly=True,
