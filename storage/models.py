@@ -3,7 +3,7 @@
 Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact decimal text.
 """
 
-from peewee import BigIntegerField, CompositeKey, Model, TextField
+from peewee import BigIntegerField, BlobField, CompositeKey, Model, TextField
 
 
 class Fact(Model):
@@ -28,6 +28,17 @@ class Merchant(Model):
     created_at = BigIntegerField()
     probed_at = BigIntegerField(null=True)
     swept_at = BigIntegerField(null=True)
+
+
+class Brand(Model):
+    """How a merchant's pages look."""
+
+    merchant_id = BigIntegerField(primary_key=True)
+    name = TextField(null=True)
+    accent = TextField(null=True)
+    logo = BlobField(null=True)
+    logo_type = TextField(null=True)
+    logo_sha256 = TextField(null=True)
 
 
 class ApiKey(Model):
@@ -124,8 +135,8 @@ class Output(Model):
     block_time_at = BigIntegerField(null=True)
     spent_height = BigIntegerField(null=True)
     proven = BigIntegerField()
-    position = BigIntegerField(null=True)
     payment_id = TextField(null=True)
+    position = BigIntegerField(null=True)
 
     class Meta:
         primary_key = CompositeKey("invoice_id", "txid", "vout")

@@ -24,14 +24,16 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def wait_until(condition: Callable[[], Any], timeout_s: float = 30, why: str = "") -> Any:
+def wait_until(
+    condition: Callable[[], Any], timeout_s: float = 30, why: str = "", every_s: float = 0.05
+) -> Any:
     """The condition's first true value; fails the test when there is none in time."""
     deadline_s = time.monotonic() + timeout_s
     while time.monotonic() < deadline_s:
         value = condition()
         if value:
             return value
-        time.sleep(0.05)
+        time.sleep(every_s)
     raise AssertionError(f"waited {timeout_s} s for {why or condition}")
 
 
@@ -98,9 +100,9 @@ class Playground:
         return self.press(button, address=invoice["deposit_address"], amount=amount)["txid"]
 
     def wait_for_status(self, invoice: dict[str, Any], status: str) -> dict[str, Any]:
-        """The invoice once it has the status; the page is polled, its requests are not limited."""
+        """The invoice once it has the status; the page is polled, well within what visitors may."""
         reached = lambda: self.page_status(invoice)["status"] == status  # noqa: E731
-        wait_until(reached, why=f"{invoice['id']} to become {status}")
+        wait_until(reached, why=f"{invoice['id']} to become {status}", every_s=0.2)
         return self.get(f"/invoices/{invoice['id']}")
 
     def page_status(self, invoice: dict[str, Any]) -> dict[str, Any]:

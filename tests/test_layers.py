@@ -166,6 +166,18 @@ def test_what_proves_and_what_follows_the_chain_imports_downwards(name):
     assert offences(upward) == []
 
 
+def test_the_pages_are_shown_by_the_checkout_alone_and_know_nothing_of_the_api():
+    def reaching(path: Path) -> list[str]:
+        name = name_of(path)
+        if within(name, "btcpay.pages"):
+            above = ("btcpay.api", "btcpay.checkout", "btcpay.commands", "app")
+            return [m for m in imported(path) if any(within(m, part) for part in above)]
+        outside = name != "btcpay.checkout"
+        return [m for m in imported(path) if outside and within(m, "btcpay.pages")]
+
+    assert offences(reaching) == []
+
+
 def test_the_structures_of_bitcoin_know_nothing_else_of_the_project():
     def knowing(path: Path) -> list[str]:
         if not within(name_of(path), "btcpay.bitcoin"):
@@ -176,7 +188,9 @@ def test_the_structures_of_bitcoin_know_nothing_else_of_the_project():
 
 
 # The two that decide from what they are given alone, and so can be checked offline.
-@pytest.mark.parametrize("name", ["btcpay.proof", "btcpay.settlement"])
+@pytest.mark.parametrize(
+    "name", ["btcpay.proof", "btcpay.settlement", "btcpay.branding", "btcpay.bip21"]
+)
 def test_what_is_pure_asks_nobody_and_reads_no_clock_or_database(name):
     outside = ("btcpay.fetch", "btcpay.clock", "btcpay.evidence", "storage")
     found = imported(MODULES[name])

@@ -41,6 +41,7 @@ DEFAULTS = {
     "LINK_INVOICE_EXPIRY_MIN": 60,
     "LINK_INVOICES_PER_VISITOR": 10,
     "LINK_OPEN_INVOICES": 50,
+    "FRAME_ANCESTORS": (),
     "BIND": "127.0.0.1:8000",
 }
 
@@ -108,6 +109,7 @@ GOOD = {
     "CONFIRMATIONS": ["1", "100", "1 3@1000 6@10000", "2 1@0.01"],
     "UNDERPAYMENT_TOLERANCE_PERCENT": ["0", "0.0", "5", "5.00", "0.001"],
     "RATE_LIMIT_STORE": ["memory://", "redis://127.0.0.1:6379/0", "rediss://host:6379/1"],
+    "FRAME_ANCESTORS": ["https://shop.example.com", "http://127.0.0.1:8080 https://[::1]"],
     "BIND": ["127.0.0.1:8000", "0.0.0.0:1", "[::1]:65535", "unix:/run/btcpay.sock"],
 }
 BAD = {
@@ -134,6 +136,15 @@ BAD = {
         "https://host/#a",
         "https://user:secret@host",
         "javascript:alert(1)",
+    ],
+    "FRAME_ANCESTORS": [
+        "*",
+        "'self'",
+        "https://*.example.com",
+        "shop.example.com",
+        "https://shop.example.com/",
+        "https://a; script-src *",
+        "https://a,https://b",
     ],
     "EXPLORERS": ["localhost:3000", "http://a ftp://b", "http://", "http://a:99999"],
     "PRICE_SOURCES": ["http://a", "http://a#usd", "a#/usd", "http://a#/x http://b"],

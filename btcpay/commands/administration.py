@@ -1,18 +1,25 @@
 """`migrate` and `merchant`: what is set up once."""
 
+import hashlib
+from pathlib import Path
+from typing import Any
+
 import click
 from peewee import IntegrityError
 
+from btcpay import branding
 from btcpay.addresses import SCRIPT_TYPES, Account, derive, parse_account
 from btcpay.clock import utc_now
 from btcpay.commands.shell import Shell, answer_json, as_json, plain, say, show, with_shell
 from btcpay.errors import AccountKeyRefused, CommandError
 from btcpay.instants import to_ms
-from storage import balances, merchants, schema
-from storage.database import Database
+from storage import balances, brands, merchants, schema
+from storage.database import Database, Row
 
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 MERCHANT_COLUMNS = ("name", "script_type", "next_index", "created_at")
+BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
+NO_BRAND = dict.fromkeys(("name", "accent", "logo", "logo_type", "logo_sha256"))
 
 
 @click.command()
@@ -90,6 +97,57 @@ def merchant_add(
 def merchant_list(shell: Shell, as_json: bool) -> None:
     """All merchants, and the index of their next address."""
     show(shell.db.rows(merchants.ALL), MERCHANT_COLUMNS, as_json)
+
+
+@merchant.command("brand")
+@click.argument("merchant_name", metavar="MERCHANT")
+@click.option("--name", help="The name that the pages show; wallets show it as the recipient.")
+@click.option(
+    "--logo",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=f"A PNG, JPEG or WebP image of at most {branding.MAX_LOGO_BYTES // 1024} KiB.",
+)
+@click.option("--accent", metavar="'#rrggbb'", help="The colour of the pages' button.")
+@click.option("--clear", is_flag=True, help="Forget what was set before.")
+@as_json
+@with_shell
+def merchant_brand(
+    shell: Shell, merchant_name: str, clear: bool, as_json: bool, **given: Any
+) -> None:
+    """Show or set what a merchant's pages look like."""
+    wanted = _checked(**given)
+    merchant_id = _merchant_id(shell.db, merchant_name)
+    with shell.db.write():
+        row = shell.db.row(brands.WHOLE, merchant_id=merchant_id)
+        row = (NO_BRAND if clear or row is None else row) | wanted | {"merchant_id": merchant_id}
+        if clear or wanted:
+            shell.db.run(brands.PUT, **row)
+    show([row | {"merchant": merchant_name}], BRAND_COLUMNS, as_json)
+
+
+def _checked(name: str | None, logo: Path | None, accent: str | None) -> Row:
+    """What was given, as it is stored. Raises CommandError for what cannot be shown."""
+    wanted: Row = {}
+    if name is not None:
+        wanted["name"] = branding.checked_name(name)
+    if accent is not None:
+        wanted["accent"] = branding.checked_accent(accent)
+    if logo is not None:
+        with logo.open("rb") as file:
+            content = file.read(branding.MAX_LOGO_BYTES + 1)
+        wanted |= {
+            "logo": content,
+            "logo_type": branding.image_type(content),
+            "logo_sha256": hashlib.sha256(content).hexdigest(),
+        }
+    return wanted
+
+
+def _merchant_id(db: Database, name: str) -> int:
+    row = db.row(merchants.BY_NAME, name=name)
+    if row is None:
+        raise CommandError(f"there is no merchant {name!r}")
+    return row["id"]
 
 
 COMMANDS = (migrate, merchant)

@@ -16,6 +16,7 @@ from statistics import median
 
 from fill import KEYS, fill, invoice_id, secret
 from load import Load, Measured, drive
+from pages import pages_ms
 from server import Server, Servers
 
 API = "/api/v1/invoices"
@@ -174,6 +175,9 @@ def main() -> None:
             bare = servers.kept(servers.bare(size))
             compare(client, operation, bare, services, options.rounds, options.seconds)
         compare_starts(servers, urls[SMALL])
+        print("\ninvoice page, ms of processor time beside a bare template")
+        for name, took_ms in pages_ms(urls[SMALL]).items():
+            show(name, took_ms, 3, at_most=True)
         for stored, service in services.items():
             ratio = service.memory_mib() / bare.memory_mib()
             show(f"worker's memory (PSS) against bare, {stored:,} stored", ratio, 1.6, at_most=True)

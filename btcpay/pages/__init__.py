@@ -1,0 +1,1 @@
+"""The hosted pages: what they may show, in which language, behind which headers."""

@@ -1,0 +1,46 @@
+"""Script, style sheet and icon: read once, their hash in their address, kept for ever."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent.parent / "static"
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file as it is served."""
+
+    content: bytes
+    media_type: str
+    name: str
+
+
+class Assets:
+    """The files of btcpay/static by the name that has their hash: `pages.1a2b3c4d5e.css`."""
+
+    @cached_property
+    def _files(self) -> dict[str, Asset]:
+        found = {}
+        for path in FOLDER.iterdir():
+            content = path.read_bytes()
+            digest = hashlib.sha256(content).hexdigest()[:10]
+            name = f"{path.stem}.{digest}{path.suffix}"
+            found[path.name] = Asset(content, MEDIA_TYPES[path.suffix], name)
+        return found
+
+    def address(self, file: str) -> str:
+        """Relative to a page: the service may stand under a prefix."""
+        return f"../assets/{self._files[file].name}"
+
+    def find(self, name: str) -> tuple[Asset, bool] | None:
+        """The file of that name, and whether the hash in it is the file's own.
+
+        An older program's page may ask for a hash that is gone: better today's file than none.
+        """
+        match = re.fullmatch(r"(\w+)\.[0-9a-f]{10}(\.\w+)", name)
+        asset = self._files.get(match[1] + match[2]) if match else None
+        return (asset, asset.name == name) if asset else None

@@ -1,0 +1,232 @@
+"""What a merchant may put on the pages, and what is refused: `btcpay merchant brand`."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, Shop, TickerServer
+from fake_esplora import Terminal, Till, open_till
+from playground import PROJECT
+from test_checkout_invoice import Page
+
+from btcpay import branding
+from btcpay.errors import CommandError
+
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + b"\x00" * 40
+JPEG = b"\xff\xd8\xff\xe0" + b"\x00" * 40
+WEBP = b"RIFF\x24\x00\x00\x00WEBPVP8L" + b"\x00" * 40
+GREEN = "#0b7a4b"
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shop(till: Till) -> Shop:
+    return till.shop
+
+
+@pytest.fixture
+def btcpay(till: Till) -> Terminal:
+    return Terminal(till)
+
+
+def pages(shop: Shop) -> list[Page]:
+    """The page of an invoice and that of a link."""
+    paths = f"/pay/{shop.invoice()['id']}", f"/link/{shop.link(amount_usd=5)['id']}"
+    return [Page(shop.client.get(path).text) for path in paths]
+
+
+def hrefs(page: Page, rel: str) -> list[str]:
+    return [named["href"] for tag, named in page.tags if tag == "link" and named["rel"] == rel]
+
+
+def test_without_a_brand_the_pages_name_nobody(shop, btcpay):
+    for page in pages(shop):
+        assert "brand" not in page.texts and len(hrefs(page, "stylesheet")) == 1
+    assert btcpay.json("merchant", "brand", "shop")[0]["name"] is None
+
+
+def test_a_brand_shows_on_both_pages(shop, btcpay, tmp_path):
+    (tmp_path / "logo").write_bytes(PNG)
+    words = ("--name", "Harbour Roasters", "--logo", str(tmp_path / "logo"), "--accent", "#0B7A4B")
+    (row,) = btcpay.json("merchant", "brand", "shop", *words)
+    assert (row["name"], row["accent"], row["logo_type"]) == (
+        "Harbour Roasters",
+        GREEN,
+        "image/png",
+    )
+    for page in pages(shop):
+        assert page.texts["brand"].strip() == "Harbour Roasters"
+        assert "Harbour Roasters</title>" in page.source
+        logo = shop.client.get(page.attributes["logo"]["src"][2:])
+        assert (logo.data, logo.content_type) == (PNG, "image/png")
+        assert logo.headers["X-Content-Type-Options"] == "nosniff"
+        assert "immutable" in logo.headers["Cache-Control"]
+        accent = shop.client.get(hrefs(page, "stylesheet")[1][2:])
+        assert accent.text == ":root{--accent:#0b7a4b;--on-accent:#ffffff}\n"
+        assert accent.mimetype == "text/css"
+
+
+def test_wallets_show_the_name_as_the_recipient(shop, btcpay):
+    btcpay.run("merchant", "brand", "shop", "--name", "Caf\u00e9 & Co")
+    assert "&label=Caf%C3%A9%20%26%20Co" in pages(shop)[0].uri
+
+
+def test_what_is_not_given_stays_and_clear_forgets(btcpay):
+    btcpay.run("merchant", "brand", "shop", "--name", "One", "--accent", GREEN)
+    (row,) = btcpay.json("merchant", "brand", "shop", "--name", "Two")
+    assert (row["name"], row["accent"]) == ("Two", GREEN)
+    (row,) = btcpay.json("merchant", "brand", "shop", "--clear", "--accent", GREEN)
+    assert (row["name"], row["accent"]) == (None, GREEN)
+    (row,) = btcpay.json("merchant", "brand", "shop", "--clear")
+    assert set(row.values()) == {"shop", None}
+
+
+def test_a_brand_is_its_merchants_alone(shop, btcpay):
+    other = shop.add_merchant("other")
+    btcpay.run("merchant", "brand", "other", "--name", "Other")
+    assert "brand" not in pages(shop)[0].texts
+    shop.write_key = shop.issue("write", other)
+    made = shop.post("/invoices", {"amount_usd": 5}).json
+    assert "Other" in Page(shop.client.get(f"/pay/{made['id']}").text).texts["brand"]
+
+
+def test_an_unknown_merchant_is_named(btcpay):
+    assert "'nobody'" in btcpay.run("merchant", "brand", "nobody", "--name", "x", status=1)[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        pytest.param(PNG, "image/png", id="PNG"),
+        pytest.param(JPEG, "image/jpeg", id="JPEG"),
+        pytest.param(WEBP, "image/webp", id="WebP"),
+        pytest.param(
+            PNG.ljust(branding.MAX_LOGO_BYTES, b"0"), "image/png", id="as large as can be"
+        ),
+    ],
+)
+def test_a_logo_is_known_by_its_bytes(content, media_type):
+    assert branding.image_type(content) == media_type
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", id="an SVG"),
+        pytest.param(b"<!doctype html><script>alert(1)</script>", id="a page"),
+        pytest.param(b"GIF89a" + b"\0" * 40, id="a GIF"),
+        pytest.param(b"RIFF\x24\x00\x00\x00WAVEfmt ", id="sound in the same container"),
+        pytest.param(b" " + PNG, id="a PNG that does not begin at the beginning"),
+        pytest.param(PNG.ljust(branding.MAX_LOGO_BYTES + 1, b"0"), id="a byte too large"),
+    ],
+)
+def test_any_other_logo_is_refused(content):
+    with pytest.raises(CommandError, match="logo"):
+        branding.image_type(content)
+
+
+def test_a_refused_logo_changes_nothing(btcpay, tmp_path):
+    (tmp_path / "logo.png").write_bytes(b"<svg/>")
+    words = ("--name", "New", "--logo", str(tmp_path / "logo.png"))
+    assert "PNG, JPEG or WebP" in btcpay.run("merchant", "brand", "shop", *words, status=1)[1]
+    assert btcpay.json("merchant", "brand", "shop")[0]["name"] is None
+
+
+@pytest.mark.parametrize("path", ["/logo/" + "0" * 64, "/logo/x", "/logo/%00", "/logo/..%2fmeta"])
+def test_a_logo_that_there_is_not_is_404(shop, path):
+    assert shop.client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "ratio"),
+    [("#000000", "#ffffff", 21.0), ("#777777", "#ffffff", 4.48), ("#ff0000", "#ffffff", 4.0)],
+)
+def test_contrast_is_that_of_wcag(one, other, ratio):
+    assert (
+        round(branding.contrast(one, other), 2) == ratio == round(branding.contrast(other, one), 2)
+    )
+
+
+@pytest.mark.parametrize(
+    "accent",
+    [
+        pytest.param(GREEN, id="a green"),
+        pytest.param("#2563eb", id="the pages' own blue"),
+        pytest.param(" #C0392B ", id="a red, written large"),
+        pytest.param("#949494", id="the lightest grey: 3.03 to 1 on white"),
+        pytest.param("#666666", id="a dark grey"),
+    ],
+)
+def test_a_colour_that_reads_in_both_themes_is_taken(accent):
+    taken = branding.checked_accent(accent)
+    assert branding.contrast(taken, branding.button_text(taken)) >= 4.5
+    assert min(branding.contrast(taken, page) for page in ("#ffffff", "#15181d")) >= 3
+
+
+@pytest.mark.parametrize(
+    ("accent", "reason"),
+    [
+        pytest.param("#ffd700", "light page.*choose a darker", id="gold is lost on white"),
+        pytest.param("#969696", "light page.*choose a darker", id="a grey: 2.96 to 1 on white"),
+        pytest.param("#1a237e", "dark page.*choose a lighter", id="navy is lost in the dark"),
+        pytest.param("#000000", "dark page.*choose a lighter", id="black"),
+        pytest.param("red", "colour such as", id="a name"),
+        pytest.param("#fff", "colour such as", id="three digits"),
+        pytest.param("#2563eb;}", "colour such as", id="more than a colour"),
+        pytest.param("#2563e\uff42", "colour such as", id="full-width digits"),
+    ],
+)
+def test_a_colour_that_is_hard_to_see_is_refused_with_the_reason(accent, reason):
+    with pytest.raises(CommandError, match=reason):
+        branding.checked_accent(accent)
+
+
+@pytest.mark.parametrize("name", ["ffd700.css", "0B7A4B.css", "0b7a4b", "0b7a4b.css.css", "x.css"])
+def test_a_style_exists_for_usable_colours_alone(shop, name):
+    assert shop.client.get(f"/accent/{name}").status_code == 404
+
+
+def test_the_contrast_is_measured_against_the_backgrounds_that_the_pages_have():
+    css = (PROJECT / "btcpay" / "static" / "pages.css").read_text()
+    light, dark = re.findall(r"--page: (#\w{6});", css)
+    assert (light, dark) == (branding.LIGHT_PAGE, branding.DARK_PAGE)
+
+
+def palettes() -> list[dict[str, str]]:
+    """The colours of the light theme, and those of the dark one."""
+    css = (PROJECT / "btcpay" / "static" / "pages.css").read_text()
+    light, dark = re.findall(r"--page: #.*?\}", css, re.S)[:2]
+    colours = [dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in (light, dark)]
+    return [colours[0], colours[0] | colours[1]]
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("text", ["ink", "quiet", "bad"])
+def test_the_pages_own_texts_have_a_contrast_of_aa(theme, text):
+    colours = palettes()[theme]
+    assert branding.contrast(colours[text], colours["page"]) >= 4.5
+    assert branding.contrast(colours["ink"], colours["field"]) >= 4.5
+    assert branding.is_usable(colours["accent"])
+    assert colours["on-accent"] == branding.button_text(colours["accent"])
+
+
+@pytest.mark.parametrize(
+    "name", ["", "  ", "two\nlines", "\u202eevil", "\x1b[2J", "x" * 61, "zero\u200bwidth"]
+)
+def test_a_name_is_one_short_printable_line(name):
+    with pytest.raises(CommandError, match="printable"):
+        branding.checked_name(name)
+
+
+def test_a_name_is_text_and_never_markup(shop, btcpay):
+    btcpay.run("merchant", "brand", "shop", "--name", "<b>&{{7*7}}</title>")
+    for page in pages(shop):
+        assert page.texts["brand"].strip() == "<b>&{{7*7}}</title>"
+        assert "b" not in [tag for tag, _ in page.tags]

@@ -1,0 +1,395 @@
+"""The page of an invoice: its states in their own words, and what it asks a wallet to pay."""
+
+import json
+import re
+from datetime import timedelta
+from decimal import Decimal
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from builders import Shop, pay
+
+from btcpay import bip21
+from btcpay.facts import Verdict
+from btcpay.money import btc_text
+from btcpay.pages import formats
+from btcpay.pages.invoice import InvoicePage, Standing, status_of
+from storage import invoices, meta
+
+STATUS_FIELDS = {
+    "status",
+    "amount_sats",
+    "received_sats",
+    "unconfirmed_sats",
+    "missing_sats",
+    "confirmations",
+    "confirmations_needed",
+    "expires_at",
+    "checked_at",
+    "now",
+}
+
+
+class Page(HTMLParser):
+    """A page by its ids: `texts` and `attributes` of each element that has one."""
+
+    VOID = frozenset({"meta", "link", "img", "input", "br", "wbr"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.source, self.texts, self.attributes = text, {}, {}
+        self.tags: list[tuple[str, dict[str, Any]]] = []
+        self._open: list[str | None] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self.tags.append((tag, named))
+        if id := named.get("id"):
+            assert id not in self.attributes, f"two elements with the id {id}"
+            self.attributes[id], self.texts[id] = named, ""
+        if tag not in self.VOID:
+            self._open.append(id)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        for id in filter(None, self._open):
+            self.texts[id] += data
+
+    @property
+    def state(self) -> str:
+        return self.attributes["main"]["data-state"]
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return json.loads(self.attributes["main"]["data-status"])
+
+    @property
+    def uri(self) -> str | None:
+        return self.attributes.get("open-wallet", {}).get("href")
+
+    @property
+    def asks_for_money(self) -> bool:
+        return "<svg" in self.source or "bitcoin:" in self.source
+
+
+def show(shop: Shop, invoice: dict[str, Any], query: str = "") -> Page:
+    response = shop.client.get(f"/pay/{invoice['id']}{query}")
+    assert response.status_code == 200
+    return Page(response.text)
+
+
+def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
+    values = dict.fromkeys(("tx_hash", "paid_at", "settled_reason"))
+    shop.service.db.run(
+        invoices.FINISH,
+        id=invoice["id"],
+        from_status="open",
+        status=status,
+        finished_at=1,
+        **values,
+    )
+
+
+def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop: Shop) -> None:
+    invoice = shop.invoice(25, description="Two bags of coffee")
+    page = show(shop, invoice)
+    assert (page.state, page.texts["state"]) == ("waiting", "Waiting for your payment")
+    assert page.texts["amount-btc"] == btc_text(invoice["amount_sats"])
+    assert page.texts["amount-sats"] == "41,667 satoshis"
+    assert page.texts["amount-usd"] == "25.00 USD"
+    assert page.texts["description"] == "Two bags of coffee"
+    assert page.uri.startswith(f"bitcoin:{invoice['deposit_address']}?amount=0.00041667&")
+    assert page.texts["address"] == invoice["deposit_address"]
+    assert page.source.count("<svg") == 1
+
+
+def test_the_address_stands_in_groups_that_joined_are_the_address(shop: Shop) -> None:
+    invoice = shop.invoice()
+    page = show(shop, invoice)
+    assert "".join(formats.groups(invoice["deposit_address"])) == invoice["deposit_address"]
+    assert re.search(r"<span>bcrt</span><wbr><span>1q..</span><wbr>", page.source)
+    assert page.attributes["copy-address"]["data-copy"] == invoice["deposit_address"]
+
+
+def test_amount_address_and_link_are_copied_separately(shop: Shop) -> None:
+    page = show(shop, shop.invoice())
+    assert page.attributes["copy-amount"]["data-copy"] == page.texts["amount-btc"]
+    assert page.attributes["copy-link"]["data-copy-href"] == "open-wallet"
+
+
+def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop: Shop) -> None:
+    invoice = shop.invoice()
+    whole = show(shop, invoice)
+    pay(shop, invoice, 20_000, confirmed=False)
+    page = show(shop, invoice)
+    assert page.state == "partial"
+    assert "0.0002 BTC have arrived" in page.texts["words"]
+    assert "missing 0.00021667 BTC" in page.texts["words"]
+    assert page.uri.startswith(f"bitcoin:{invoice['deposit_address']}?amount=0.00021667")
+    assert page.attributes["copy-amount"]["data-copy"] == "0.00021667"
+    rest = bip21.payment_uri(invoice["deposit_address"], 21_667)
+    assert bip21.qr_svg(rest) in page.source and bip21.qr_svg(rest) not in whole.source
+
+
+def test_what_is_seen_in_full_waits_for_confirmations_and_asks_for_nothing(open_shops) -> None:
+    shop = open_shops(BTCPAY_CONFIRMATIONS="3")
+    invoice = shop.invoice()
+    pay(shop, invoice, confirmed=False)
+    page = show(shop, invoice)
+    assert page.state == "seen" and not page.asks_for_money
+    assert "3 more confirmations" in page.texts["words"]
+    assert page.texts["confirmations"] == "Confirmations: 0 of 3"
+    assert page.texts["address"] == invoice["deposit_address"]
+
+
+def test_two_of_three_confirmations_wait_for_one_more(open_shops) -> None:
+    shop = open_shops(BTCPAY_CONFIRMATIONS="3")
+    invoice = shop.invoice()
+    pay(shop, invoice)
+    meta.put(shop.service.db, "tip_height", "101")  # the payment is in block 100
+    page = show(shop, invoice)
+    assert "one more confirmation" in page.texts["words"]
+    assert page.texts["confirmations"] == "Confirmations: 2 of 3"
+
+
+def test_a_paid_invoice_is_a_receipt_with_amount_time_transaction_and_usd(shop: Shop) -> None:
+    invoice = shop.invoice(1234.5, description="Coffee")
+    txid = pay(shop, invoice)
+    page = show(shop, invoice)
+    assert (page.state, page.texts["state"]) == ("paid", "Paid") and not page.asks_for_money
+    assert page.texts["transaction"] == txid
+    assert page.texts["amount-usd"] == "1,234.50 USD"
+    assert page.texts["amount-btc"] == btc_text(invoice["amount_sats"])
+    paid_at = shop.get(f"/invoices/{invoice['id']}").json["paid_at"]
+    assert page.attributes["paid-at"]["datetime"] == paid_at
+    assert page.texts["paid-at"].endswith(" UTC")
+    assert "received-btc" not in page.texts and "beyond" not in page.texts
+
+
+def test_a_receipt_of_too_much_shows_what_came(shop: Shop) -> None:
+    invoice = shop.invoice()
+    pay(shop, invoice, 50_000)
+    page = show(shop, invoice)
+    assert page.texts["received-btc"] == "0.0005" and page.texts["amount-btc"] == "0.00041667"
+
+
+def test_a_second_payment_to_a_paid_invoice_is_said_to_be_with_the_seller(shop: Shop) -> None:
+    invoice = shop.invoice()
+    pay(shop, invoice)
+    pay(shop, invoice, 1000)
+    assert "0.00001 BTC came beyond" in show(shop, invoice).texts["beyond"]
+
+
+def test_an_expired_invoice_reassures_and_keeps_its_address_readable(shop: Shop) -> None:
+    invoice = shop.invoice(expires_in_hours=1)
+    finish(shop, invoice, "expired")
+    page = show(shop, invoice)
+    assert page.state == "expired" and not page.asks_for_money
+    assert "do nothing: it will be found" in page.texts["words"]
+    assert page.texts["address"] == invoice["deposit_address"]
+
+
+def test_money_that_came_too_late_is_acknowledged(shop: Shop) -> None:
+    invoice = shop.invoice(expires_in_hours=1)
+    shop.clock.move(hours=2)
+    finish(shop, invoice, "expired")
+    pay(shop, invoice, 1000)
+    page = show(shop, invoice)
+    assert page.state == "expired" and "0.00001 BTC were found" in page.texts["beyond"]
+
+
+def test_a_canceled_invoice_asks_not_to_be_paid(shop: Shop) -> None:
+    invoice = shop.invoice()
+    finish(shop, invoice, "canceled")
+    page = show(shop, invoice)
+    assert page.state == "canceled" and not page.asks_for_money
+    assert "Please do not pay it" in page.texts["words"]
+
+
+def test_past_its_deadline_an_open_invoice_has_its_own_words(shop: Shop) -> None:
+    invoice = shop.invoice(expires_in_hours=1)
+    shop.clock.move(hours=1, milliseconds=-1)
+    assert show(shop, invoice).state == "waiting"
+    shop.clock.move(milliseconds=1)
+    page = show(shop, invoice)
+    assert page.state == "overdue" and not page.asks_for_money
+    assert "it will be found" in page.texts["words"]
+
+
+def test_what_was_seen_in_time_stays_seen_past_the_deadline(shop: Shop) -> None:
+    invoice = shop.invoice(expires_in_hours=1)
+    pay(shop, invoice, confirmed=False)
+    shop.clock.move(hours=2)
+    assert show(shop, invoice).state == "seen"
+
+
+@pytest.mark.parametrize(
+    ("left", "counts", "shown"),
+    [
+        pytest.param({"minutes": 5}, False, "5:00", id="with five minutes left it does not"),
+        pytest.param({"minutes": 4, "seconds": 59}, True, "4:59", id="with less it does"),
+        pytest.param({"milliseconds": 1}, True, "0:01", id="the last second is rounded up"),
+    ],
+)
+def test_a_countdown_shows_when_less_than_five_minutes_are_left(
+    shop: Shop, left: dict[str, int], counts: bool, shown: str
+) -> None:
+    invoice = shop.invoice(expires_in_hours=1)
+    shop.clock.at += timedelta(hours=1) - timedelta(**left)
+    page = show(shop, invoice)
+    assert ("hidden" in page.attributes["time-left"]) is not counts
+    assert ("hidden" in page.attributes["pay-by"]) is counts
+    assert page.texts["countdown"] == shown
+
+
+def test_an_invoice_without_expiry_has_no_deadline_on_its_page(shop: Shop) -> None:
+    page = show(shop, shop.invoice())
+    assert "pay-by" not in page.texts and "countdown" not in page.texts
+
+
+def test_before_the_first_look_the_page_says_so(shop: Shop) -> None:
+    page = show(shop, shop.invoice())
+    assert "not been checked" in page.texts["checked"] and "hidden" in page.attributes["long-ago"]
+
+
+@pytest.mark.parametrize(
+    ("passed_s", "said", "long_ago"),
+    [
+        pytest.param(12, "12 seconds ago", False, id="seconds"),
+        pytest.param(600, "10 minutes ago", False, id="ten minutes are not long"),
+        pytest.param(601, "10 minutes ago", True, id="more than ten minutes are"),
+        pytest.param(7200, "2 hours ago", True, id="hours"),
+        pytest.param(-5, "1 second ago", False, id="a clock that was set back"),
+    ],
+)
+def test_the_page_says_when_the_chain_was_last_looked_at(
+    shop: Shop, passed_s: int, said: str, long_ago: bool
+) -> None:
+    invoice = shop.invoice()
+    pay(shop, invoice, 1, confirmed=False)
+    shop.clock.move(seconds=passed_s)
+    page = show(shop, invoice)
+    assert page.texts["checked"] == f"Blockchain last checked: {said}"
+    assert ("hidden" not in page.attributes["long-ago"]) is long_ago
+
+
+def test_the_status_has_exactly_its_documented_fields(shop: Shop) -> None:
+    invoice = shop.invoice(customer_email="a@example.com", expires_in_hours=1)
+    assert set(shop.client.get(f"/pay/{invoice['id']}/status").json) == STATUS_FIELDS
+
+
+def test_the_page_carries_the_status_that_the_script_compares_with(shop: Shop) -> None:
+    invoice = shop.invoice(expires_in_hours=1)
+    pay(shop, invoice, 5, confirmed=False)
+    status = shop.client.get(f"/pay/{invoice['id']}/status").json
+    assert show(shop, invoice).status == status
+
+
+def test_page_and_status_tell_nothing_but_what_they_are_for(shop: Shop) -> None:
+    invoice = shop.invoice(customer_email="payer@example.com")
+    other = shop.invoice(customer_email="other@example.com")
+    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+    told = shop.client.get(f"/pay/{invoice['id']}").text
+    told += shop.client.get(f"/pay/{invoice['id']}/status").text
+    for secret in ("example.com", other["id"], other["deposit_address"], "pub", row["price_usd"]):
+        assert secret not in told
+    fields = set(InvoicePage.__dataclass_fields__)
+    assert not fields & {"customer_email", "merchant_id", "price_usd", "payment_link_id", "xpub"}
+
+
+def test_without_javascript_a_link_refreshes_the_page(shop: Shop) -> None:
+    page = show(shop, shop.invoice(), "?lang=en")
+    (refresh,) = re.findall(r'<noscript><p><a href="(.*?)">', page.source)
+    assert refresh == "?lang=en"
+
+
+def test_a_dust_amount_is_warned_of(shop: Shop) -> None:
+    dust, more = shop.invoice(0.0001), shop.invoice(0.1764)
+    assert "many wallets refuse" in show(shop, dust).texts["dust"]
+    assert more["amount_sats"] == 294 and "dust" not in show(shop, more).texts
+    assert show(shop, dust).texts["amount-usd"] == "< 0.01 USD"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("<script>alert(1)</script>", id="a script"),
+        pytest.param('"><img src=x onerror=alert(1)>', id="an image that breaks out"),
+        pytest.param("{{ 7 * 7 }}{% raw %}", id="the template's own language"),
+        pytest.param("%(name)s %s 100%", id="a format"),
+        pytest.param("' data-state='paid", id="an attribute"),
+    ],
+)
+def test_a_description_is_text_and_never_markup(shop: Shop, text: str) -> None:
+    page = show(shop, shop.invoice(description=text))
+    assert page.texts["description"] == text
+    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert "img" not in [tag for tag, _ in page.tags]
+
+
+def test_a_description_that_turns_the_writing_around_stays_in_its_place(shop: Shop) -> None:
+    page = show(shop, shop.invoice(description="pay \u202etnuoma\u202c"))
+    assert page.attributes["description"]["dir"] == "auto"
+    style = (shop.client.get(assets_of(page)["stylesheet"][2:])).text
+    assert re.search(r"#description \{[^}]*unicode-bidi: isolate", style)
+
+
+def assets_of(page: Page) -> dict[str, str]:
+    return {named["rel"]: named["href"] for tag, named in page.tags if tag == "link"}
+
+
+def test_a_long_description_shows_whole_and_is_cut_for_the_wallet(shop: Shop) -> None:
+    invoice = shop.invoice()
+    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"]) | {
+        "description": "\u20bf" * 10_000
+    }
+    verdict = Verdict("open", None, None, (), 0, 0, row["amount_sats"], 0, "")
+    with shop.app.test_request_context():
+        standing = Standing(row, verdict, 1, shop.clock())
+        assert set(status_of(standing)) == STATUS_FIELDS
+    uri = bip21.payment_uri("bc1q", 1, message=row["description"])
+    assert parse_qs(urlsplit(uri).query)["message"] == ["\u20bf" * bip21.MESSAGE_CHARACTERS]
+
+
+@pytest.mark.parametrize(
+    ("sats", "amount"),
+    [
+        pytest.param(1, "0.00000001", id="one satoshi, without exponent"),
+        pytest.param(10, "0.0000001", id="no trailing zero"),
+        pytest.param(100_000_000, "1", id="a whole bitcoin has no point"),
+        pytest.param(2_100_000_000_000_000, "21000000", id="all there can be"),
+        pytest.param(123_456_789_012, "1234.56789012", id="no grouping"),
+    ],
+)
+def test_the_uri_has_the_amount_as_bip21_writes_it(sats: int, amount: str) -> None:
+    assert bip21.payment_uri("bc1qx", sats) == f"bitcoin:bc1qx?amount={amount}"
+
+
+def test_label_and_message_are_percent_encoded() -> None:
+    uri = bip21.payment_uri("bc1qx", 1, "Caf\u00e9 & Co", "a=b?c#d /\n100%")
+    label, message = uri.split("&")[1:]
+    assert label == "label=Caf%C3%A9%20%26%20Co"
+    assert message == "message=a%3Db%3Fc%23d%20%2F%0A100%25"
+
+
+def test_the_qr_code_is_on_white_with_four_modules_around_and_no_style() -> None:
+    svg = bip21.qr_svg("bitcoin:bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x?amount=0.00041667")
+    assert svg.startswith('<svg viewBox="0 0 45 45"><path fill="#fff" d="M0 0h45v45h-45z"/>')
+    assert 'd="M4 4.5h7' in svg  # version 5 has 37 modules; four are left free on each side
+    assert "style" not in svg and "class" not in svg
+
+
+def test_amounts_in_bitcoin_have_a_point_in_every_language(shop: Shop) -> None:
+    invoice = shop.invoice()
+    for language in ("en", "es", "de", "fr", "pt", "ja"):
+        page = show(shop, invoice, f"?lang={language}")
+        assert page.texts["amount-btc"] == "0.00041667"
+        assert Decimal(page.attributes["copy-amount"]["data-copy"]) == Decimal("0.00041667")

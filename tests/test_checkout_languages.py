@@ -1,0 +1,184 @@
+"""Six languages: complete catalogs, chosen by header or link; numbers as each writes them."""
+
+import re
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.mofile import read_mo, write_mo
+from babel.messages.pofile import read_po
+from builders import Shop
+from playground import PROJECT
+from test_checkout_invoice import Page
+
+from btcpay.pages.languages import LANGUAGES
+
+FOLDER = PROJECT / "btcpay" / "translations"
+METHODS = [("**.py", "python"), ("templates/*.html", "jinja2")]
+TRIMMED = {"templates/*.html": {"trimmed": "true", "silent": "false"}}
+TRANSLATED = sorted(set(LANGUAGES) - {"en"})
+MSGIDS = {message for _, _, message, _, _ in extract_from_dir(PROJECT / "btcpay", METHODS, TRIMMED)}
+
+
+def catalog(language: str) -> Catalog:
+    with (FOLDER / language / "LC_MESSAGES" / "messages.po").open("rb") as file:
+        return read_po(file, language)
+
+
+def texts(value: str | tuple[str, ...] | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def test_the_pages_have_texts_to_translate():
+    assert len(MSGIDS) > 50 and {"Paid", "Open in wallet"} <= MSGIDS
+
+
+def test_there_is_a_catalog_for_every_language_but_that_of_the_ids():
+    assert sorted(path.name for path in FOLDER.iterdir()) == TRANSLATED
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_a_catalog_has_every_text_of_the_pages_and_no_other(language):
+    assert {message.id for message in catalog(language) if message.id} == MSGIDS
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_every_text_is_translated_and_none_is_a_guess(language):
+    found = catalog(language)
+    messages = [message for message in found if message.id]
+    assert [message.id for message in messages if message.fuzzy] == []
+    assert [m.id for m in messages if not all(texts(m.string))] == []
+    plural = [message for message in messages if message.pluralizable]
+    assert [m.id for m in plural if len(texts(m.string)) != found.num_plurals] == []
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_a_translation_has_the_same_places_for_values(language):
+    def places(text: str) -> set[str]:
+        return set(re.findall(r"%\(\w+\)s", text))
+
+    for message in catalog(language):
+        asked = set().union(*map(places, texts(message.id)))
+        for text in texts(message.string) if message.id else []:
+            assert places(text) <= asked, text
+            assert "%" not in re.sub(r"%\(\w+\)s", "", text), text
+        if message.id:
+            assert places(texts(message.string)[-1]) == asked, message.id
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_what_is_compiled_is_what_is_written(language):
+    """`make catalogs` compiles; the checkout alone must serve, so the result is kept beside it."""
+    compiled = BytesIO((FOLDER / language / "LC_MESSAGES" / "messages.mo").read_bytes())
+    again = BytesIO()
+    write_mo(again, catalog(language))
+    again.seek(0)
+    strings = [
+        [(message.id, message.string) for message in read_mo(file) if message.id]
+        for file in (compiled, again)
+    ]
+    assert strings[0] == strings[1]
+
+
+def test_no_text_stands_in_a_template_untranslated():
+    """Between tags there are only expressions and what no language changes."""
+    for path in (PROJECT / "btcpay" / "templates").glob("*.html"):
+        text = re.sub(r" data-[\w-]+=(\"[^\"]*\"|'[^']*')", "", path.read_text())
+        bare = re.sub(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", "", text, flags=re.S)
+        assert set(bare.split()) <= {"BTC", "\u00b7"}, path.name
+
+
+def heading(shop: Shop, query: str = "", accept: str = "") -> tuple[str, str]:
+    path = f"/pay/{shop.invoice()['id']}{query}"
+    page = Page(shop.client.get(path, headers={"Accept-Language": accept}).text)
+    return page.tags[0][1]["lang"], page.texts["state"]
+
+
+WAITING = {
+    "en": "Waiting for your payment",
+    "es": "A la espera de su pago",
+    "de": "Warten auf Ihre Zahlung",
+    "fr": "En attente de votre paiement",
+    "pt": "Aguardando o seu pagamento",
+    "ja": "\u304a\u652f\u6255\u3044\u3092\u304a\u5f85\u3061\u3057\u3066\u3044\u307e\u3059",
+}
+
+
+@pytest.mark.parametrize("language", WAITING)
+def test_a_page_is_in_the_language_that_the_picker_asks_for(shop, language):
+    assert heading(shop, f"?lang={language}", accept="fr") == (language, WAITING[language])
+
+
+@pytest.mark.parametrize(
+    ("accept", "language"),
+    [
+        pytest.param("de", "de", id="the browser's one language"),
+        pytest.param("de-AT,de;q=0.9,en;q=0.8", "de", id="a region of it"),
+        pytest.param("pt-BR", "pt", id="Brazil"),
+        pytest.param("it,es;q=0.7,en;q=0.3", "es", id="the best that there is"),
+        pytest.param("fr;q=0.1,ja;q=0.9", "ja", id="by weight, not by place"),
+        pytest.param("it", "en", id="none of ours"),
+        pytest.param("", "en", id="no header"),
+        pytest.param("*", "en", id="any"),
+        pytest.param("\x00;;q=x,,,", "en", id="nonsense"),
+    ],
+)
+def test_without_a_choice_the_browser_decides(shop, accept, language):
+    assert heading(shop, accept=accept)[0] == language
+
+
+@pytest.mark.parametrize("lang", ["../../etc", "DE", "de_DE", "xx", "", "de%00", "%F0%9F%92%A9"])
+def test_a_language_that_we_do_not_have_is_as_good_as_none(shop, lang):
+    assert heading(shop, f"?lang={lang}", accept="ja") == ("ja", WAITING["ja"])
+
+
+def test_the_picker_is_plain_links_and_marks_the_current_one(shop):
+    page = Page(shop.client.get(f"/pay/{shop.invoice()['id']}?lang=fr").text)
+    links = [named for tag, named in page.tags if tag == "a" and "hreflang" in named]
+    assert [link["href"] for link in links] == [f"?lang={code}" for code in LANGUAGES]
+    assert [link["lang"] for link in links if "aria-current" in link] == ["fr"]
+
+
+def test_a_choice_is_carried_from_the_link_to_the_invoice_without_a_cookie(shop):
+    link = shop.link(amount_usd=5)
+    page = shop.client.get(f"/link/{link['id']}?lang=de")
+    assert 'action="?lang=de"' in page.text and "Set-Cookie" not in page.headers
+    pressed = shop.client.post(f"/link/{link['id']}?lang=de")
+    assert pressed.headers["Location"].endswith("?lang=de")
+    assert "?" not in shop.client.post(f"/link/{link['id']}").headers["Location"]
+
+
+@pytest.mark.parametrize(
+    ("language", "usd", "satoshis"),
+    [
+        ("en", "1,234.50 USD", "2,057,500 satoshis"),
+        ("es", "1.234,50 USD", "2.057.500 satoshis"),
+        ("de", "1.234,50 USD", "2.057.500 Satoshi"),
+        ("fr", "1\u202f234,50 USD", "2\u202f057\u202f500 satoshis"),
+        ("pt", "1.234,50 USD", "2.057.500 satoshis"),
+        ("ja", "1,234.50 USD", "2,057,500 satoshi"),
+    ],
+)
+def test_numbers_are_written_as_the_language_writes_them(shop, language, usd, satoshis):
+    page = Page(shop.client.get(f"/pay/{shop.invoice(1234.5)['id']}?lang={language}").text)
+    assert (page.texts["amount-usd"], page.texts["amount-sats"]) == (usd, satoshis)
+    assert page.texts["amount-btc"] == "0.020575"
+
+
+def test_a_refusal_is_in_the_visitors_language(shop):
+    link = shop.link(max_amount_usd=50)
+    response = shop.client.post(f"/link/{link['id']}?lang=de", data={"amount_usd": "x"})
+    assert "wie 25 oder 19,90" in Page(response.text).texts["amount-problem"]
+
+
+def test_an_error_page_is_in_the_visitors_language(shop):
+    response = shop.client.get("/pay/inv_unknown", headers={"Accept-Language": "es"})
+    assert response.status_code == 404 and "nada" in response.text
+
+
+def test_the_script_has_no_text_of_its_own():
+    script = Path(PROJECT / "btcpay" / "static" / "pages.js").read_text()
+    strings = re.findall(r"\"([^\"\n]*)\"", re.sub(r"//.*", "", script))
+    assert [text for text in strings if re.search(r"[A-Za-z]+ [A-Za-z]+", text)] == ["use strict"]

@@ -1,0 +1,173 @@
+"""Around the pages: headers, frames, limits of their own, files of their own, weight."""
+
+import re
+from pathlib import Path
+
+import pytest
+from builders import Live, Shop, pay
+from playground import PROJECT
+from test_checkout_invoice import Page
+
+from btcpay import limits
+from btcpay.pages.assets import Assets
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors "
+)
+STATIC = PROJECT / "btcpay" / "static"
+
+
+def paths(shop: Shop) -> list[str]:
+    """One of each kind that a visitor may ask for, errors included."""
+    invoice, link = f"/pay/{shop.invoice()['id']}", f"/link/{shop.link()['id']}"
+    return [invoice, f"{invoice}/status", link, "/pay/inv_x", "/link/lnk_x", "/logo/x", "/assets/x"]
+
+
+def test_every_answer_forbids_what_pages_do_not_need(shop: Shop) -> None:
+    for path in paths(shop):
+        headers = shop.client.get(path).headers
+        assert headers["Content-Security-Policy"] == POLICY + "'none'", path
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"] == "no-store"
+        assert "Set-Cookie" not in headers
+
+
+def test_frames_are_for_the_origins_that_the_setting_names(open_shops) -> None:
+    shop = open_shops(BTCPAY_FRAME_ANCESTORS="https://a.example https://b.example:8443")
+    for path in paths(shop):
+        policy = shop.client.get(path).headers["Content-Security-Policy"]
+        assert policy == POLICY + "https://a.example https://b.example:8443"
+
+
+def all_pages(shop: Shop) -> list[Page]:
+    paid, part = shop.invoice(), shop.invoice(expires_in_hours=1, description="x")
+    pay(shop, paid)
+    pay(shop, part, 5000, confirmed=False)
+    flexible = shop.link(title="T", description="D")
+    found = [f"/pay/{paid['id']}", f"/pay/{part['id']}", f"/link/{flexible['id']}", *paths(shop)]
+    answers = [shop.client.get(path) for path in found]
+    answers.append(shop.client.post(f"/link/{flexible['id']}", data={"amount_usd": "x"}))
+    return [Page(answer.text) for answer in answers if answer.mimetype == "text/html"]
+
+
+def test_no_page_has_code_or_style_inside(shop: Shop) -> None:
+    for page in all_pages(shop):
+        for tag, named in page.tags:
+            assert tag != "style" and not {"style", "srcdoc"} & set(named)
+            assert [name for name in named if name.startswith("on")] == []
+        assert not re.search(r"<script[^>]*>[^<]", page.source)
+
+
+def test_no_page_asks_another_host_for_anything(shop: Shop) -> None:
+    for page in all_pages(shop):
+        for _tag, named in page.tags:
+            for name in ("src", "href", "action"):
+                address = named.get(name, "?")
+                assert re.match(r"\?|\.\./|bitcoin:", address), address
+    for name in ("pages.js", "pages.css"):
+        assert not re.search(r"https?:|//\w|@import|url\(", (STATIC / name).read_text())
+
+
+def test_every_page_is_usable_by_those_who_listen(shop: Shop) -> None:
+    for page in all_pages(shop):
+        assert [tag for tag, _ in page.tags].count("h1") == 1
+        assert page.attributes["announce"]["aria-live"] == "polite"
+        for tag, named in page.tags:
+            if tag == "img":
+                assert "alt" in named
+            if tag == "input":
+                assert f'<label for="{named["id"]}"' in page.source
+        described = [named.get("aria-describedby", "").split() for _, named in page.tags]
+        assert {id for ids in described for id in ids} <= page.attributes.keys()
+
+
+def test_visitors_have_a_window_of_their_own(shop: Shop, monkeypatch) -> None:
+    path = f"/pay/{shop.invoice()['id']}"
+    for _ in range(limits.VISITS.amount - 1):
+        shop.service.limiter.hit(limits.VISITS, "127.0.0.1")
+    assert shop.client.get(path).status_code == 200
+    page, status = shop.client.get(path), shop.client.get(f"{path}/status")
+    assert page.status_code == status.status_code == 429
+    assert "wait a minute" in page.text and page.mimetype == "text/html"
+    assert status.json["error"]["code"] == "rate_limited"
+    for answer in (page, status):
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60
+    assert shop.get("/balance").headers["X-RateLimit-Remaining"] == "119"
+    elsewhere = {"REMOTE_ADDR": "198.51.100.7"}
+    assert shop.client.get(path, environ_base=elsewhere).status_code == 200
+    shop.clock.move(seconds=61)
+    assert shop.client.get(path).status_code == 200
+
+
+def test_the_window_is_wide_enough_for_many_pages_that_poll() -> None:
+    assert limits.VISITS.amount >= 20 * 60 / 2  # twenty pages, one question every two seconds
+
+
+def test_visits_take_nothing_from_the_apis_windows(shop: Shop) -> None:
+    headers = shop.client.get(f"/pay/{shop.invoice()['id']}").headers
+    assert not [name for name, _ in headers if name.startswith("X-RateLimit")]
+
+
+@pytest.mark.parametrize("name", ["pages.css", "pages.js", "icon.svg"])
+def test_a_file_is_kept_for_ever_under_the_hash_of_its_content(shop: Shop, name: str) -> None:
+    address = Assets().address(name)
+    answer = shop.client.get(address[2:])
+    assert answer.data == (STATIC / name).read_bytes()
+    assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_an_old_hash_gets_todays_file_and_is_not_kept(shop: Shop) -> None:
+    answer = shop.client.get("/assets/pages.0000000000.css")
+    assert answer.status_code == 200 and answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    "name", ["pages.css", "../settings.py", "..%2f..%2fsettings.py", "pages.0000000000.py", "%00"]
+)
+def test_no_other_file_is_served(shop: Shop, name: str) -> None:
+    assert shop.client.get(f"/assets/{name}").status_code == 404
+
+
+def test_the_style_is_announced_before_the_page_is_read(shop: Shop) -> None:
+    answer = shop.client.get(f"/pay/{shop.invoice()['id']}")
+    assert answer.headers["Link"] == f"<{Assets().address('pages.css')}>; rel=preload; as=style"
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_page_style_and_script_are_under_30_kib_together(shop: Shop, language: str) -> None:
+    invoice = shop.invoice(999_999.99, description="\u65e5" * 500, expires_in_hours=1)
+    page = shop.client.get(f"/pay/{invoice['id']}?lang={language}").data
+    files = sum(len(path.read_bytes()) for path in STATIC.iterdir())
+    assert len(page) + files < 30 * 1024
+    assert len(page) < 14_000  # what a server sends before it waits for the first answer
+
+
+def test_a_fault_is_a_page_that_names_a_request_and_nothing_else(shop: Shop, caplog) -> None:
+    path = f"/pay/{shop.invoice()['id']}"
+    shop.service.db.connection.execute_sql("ALTER TABLE brand RENAME TO gone")
+    answer = shop.client.get(path)
+    assert answer.status_code == 500 and "no such table" not in answer.text
+    assert re.search(r"request id req_\w+", answer.text)[0].split()[-1] in caplog.text
+
+
+def test_a_body_that_is_too_large_is_a_page_too(open_shops) -> None:
+    shop = open_shops(BTCPAY_MAX_BODY_BYTES="1024")
+    link = shop.link()
+    answer = shop.client.post(f"/link/{link['id']}", data={"amount_usd": "9" * 2000})
+    assert answer.status_code == 413 and answer.mimetype == "text/html"
+
+
+def test_a_running_service_serves_pages_and_files_as_they_are_linked(
+    shop: Shop, tmp_path: Path
+) -> None:
+    invoice = shop.invoice()
+    with Live(shop, tmp_path) as live:
+        page = Page(live.ask("GET", f"/../../pay/{invoice['id']}?lang=de").text)
+        assert page.texts["state"] == "Warten auf Ihre Zahlung"
+        for tag, named in page.tags:
+            address = named.get("src") or (named.get("href") if tag == "link" else None)
+            if address:
+                assert live.ask("GET", f"/../../pay/{address}").status_code == 200, address
