@@ -69,7 +69,7 @@ def follow(db: Database, explorers: Explorers, network: Network, now: datetime) 
     explorers.require(found.tip_height)
     for block in found.lost:
         undo(db, block["block_height"], block["block_hash"], found.explorer, now)
-    facts = _facts(known, found, high_height, now)
+    facts = _facts(known, found, now)
     if facts:
         with db.write():
             for name, value in facts.items():
@@ -87,14 +87,12 @@ def _lost(get: Get, blocks: list[Row], known: dict[int, str], network: Network) 
     return lost
 
 
-def _facts(
-    known: dict[str, str], found: Comparison, high_height: int, now: datetime
-) -> dict[str, str]:
+def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str, str]:
     """What is to be remembered until the next run, as far as it has changed."""
     facts = {"tip_height": str(found.tip_height)}
     if found.compared and not found.lost:
         facts["compared"] = found.compared
-    if found.compared and found.tip_height > high_height:
+    if found.compared:
         facts["high_height"] = str(found.tip_height)
         facts["final_height"] = str(found.tip_height - FINAL_DEPTH + 1)
     changed = {name: value for name, value in facts.items() if known.get(name) != value}
