@@ -16,16 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from bip32 import BIP32
-from bit import PrivateKeyTestnet
-from builders import REGTEST, Clock, TickerServer
+from builders import Clock, TickerServer
 from fake_esplora import FakeEsplora, Json, Reply, Terminal, Till, open_till, say
+from sweeper import Sweeper
 
-from btcpay.addresses import parse_account
-from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.commands.administration import add_merchant
 from btcpay.sandbox import mischief
-from btcpay.sandbox.coins import Spendable, sign
 from storage import balances, merchants
 from storage.database import open_database
 
@@ -194,7 +189,7 @@ def deep_or_canceled(till: Till) -> None:
 
 def swept(till: Till) -> None:
     """Coins that have moved on: of a payment that is known, and before anyone looked."""
-    sweeper = Sweeper(till)
+    sweeper = Sweeper(till, keep_shop=True)
     known, unknown = sweeper.invoice(), sweeper.invoice()
     first = till.pay(known)
     till.mine()
@@ -211,7 +206,7 @@ def reorganised(till: Till) -> None:
 
     And a coin that had been swept is there again.
     """
-    sweeper = Sweeper(till)
+    sweeper = Sweeper(till, keep_shop=True)
     kept = sweeper.invoice()
     lost, waits, moved, parts = (till.shop.invoice(25) for _ in range(4))
     coin = till.pay(kept)
@@ -236,36 +231,6 @@ SCENES = (
     swept,
     reorganised,
 )
-
-
-class Sweeper:
-    """A merchant whose wallet is known here: BIP49, since the sandbox signs that."""
-
-    def __init__(self, till: Till) -> None:
-        self._till = till
-        self._wallet = BIP32.from_seed(b"sweeper of the scenes", network="test")
-        account = parse_account(
-            self._wallet.get_xpub_from_path("m/49'/1'/0'"), REGTEST, "p2sh-p2wpkh"
-        )
-        db = till.shop.service.db
-        add_merchant(db, "sweeper", account)
-        self._key = till.shop.issue("write", db.only(merchants.BY_NAME, name="sweeper")["id"])
-        self._indices: dict[str, int] = {}
-
-    def invoice(self) -> Json:
-        made = self._till.shop.post("/invoices", {"amount_usd": 25}, self._key).json
-        self._indices[made["id"]] = len(self._indices)
-        return made
-
-    def sweep(self, invoice: Json, txid: str) -> None:
-        """Moves the first output of `txid`, which paid this invoice."""
-        index = self._indices[invoice["id"]]
-        key = self._wallet.get_privkey_from_path(f"m/49'/1'/0'/0/{index}")
-        sats, wallet = invoice["amount_sats"], self._till.sandbox.wallet
-        coin = Spendable(Outpoint(txid, 0), sats, waiting=False)
-        outputs = [TxOut(sats - 1_000, wallet.script)]
-        raw = sign(PrivateKeyTestnet.from_bytes(key), [coin], outputs, rbf=True)
-        self._till.sandbox.chain.accept(raw, self._till.now)
 
 
 # What became of a world

@@ -6,18 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bip32 import BIP32
-from bit import PrivateKeyTestnet
-from builders import REGTEST, Clock, TickerServer, dump, open_shop
+from builders import Clock, TickerServer, dump, open_shop
 from fake_esplora import FakeEsplora, Reply, Till, dropped, open_till, say, truncated, tx_of
+from sweeper import Sweeper
 
 from btcpay import fetch
-from btcpay.addresses import parse_account, script_of
-from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.commands.administration import add_merchant
+from btcpay.addresses import script_of
 from btcpay.explorer import Explorers, History
-from btcpay.sandbox.coins import Spendable, sign
-from storage import merchants
 from storage.database import open_database
 
 
@@ -231,32 +226,6 @@ def test_a_reorganisation_before_the_payment_counts_just_waits_again(till):
     assert till.balance() == (0, invoice["amount_sats"])
     till.mine()
     assert till.check().changed == {invoice["id"]: "paid"}
-
-
-class Sweeper:
-    """A merchant whose wallet is known here: BIP49, since the sandbox signs that."""
-
-    def __init__(self, till: Till) -> None:
-        self._till = till
-        self._wallet = BIP32.from_seed(b"sweeper of the tests", network="test")
-        xpub = self._wallet.get_xpub_from_path("m/49'/1'/0'")
-        account = parse_account(xpub, REGTEST, "p2sh-p2wpkh")
-        db = till.shop.service.db
-        add_merchant(db, "sweeper", account)
-        self.merchant_id = db.only(merchants.BY_NAME, name="sweeper")["id"]
-        till.shop.write_key = till.shop.read_key = till.shop.issue("write", self.merchant_id)
-
-    def invoice(self) -> dict[str, Any]:
-        return self._till.shop.post("/invoices", {"amount_usd": 25}).json
-
-    def sweep(self, invoice: dict[str, Any], txid: str) -> None:
-        """Moves the first output of `txid`, which paid this merchant's first invoice."""
-        key = self._wallet.get_privkey_from_path("m/49'/1'/0'/0/0")
-        chain, sats = self._till.sandbox.chain, invoice["amount_sats"]
-        coin = Spendable(Outpoint(txid, 0), sats, waiting=False)
-        outputs = [TxOut(sats - 1_000, self._till.sandbox.wallet.script)]
-        raw = sign(PrivateKeyTestnet.from_bytes(key), [coin], outputs, rbf=True)
-        chain.accept(raw, self._till.now)
 
 
 def test_an_invoice_whose_coin_was_swept_before_the_first_look_is_paid(till):

@@ -5,17 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bip32 import BIP32
-from bit import PrivateKeyTestnet
-from builders import REGTEST, Clock, TickerServer
+from builders import Clock, TickerServer
 from fake_esplora import Json, LiedTo, open_lied_to
+from sweeper import Sweeper
 
-from btcpay.addresses import parse_account
-from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.commands.administration import add_merchant
-from btcpay.sandbox.coins import Spendable, sign
-from btcpay.sandbox.script import script_of
-from storage import balances, merchants, payments
+from storage import balances
 
 ACCOUNT = "m/49'/1'/0'"
 NOBODY = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
@@ -23,25 +17,20 @@ NOBODY = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[LiedTo]:
-    """A shop that watches for a day after an invoice is finished; its wallet can spend."""
+    """A shop that watches for a day after an invoice is finished."""
     with open_lied_to(tmp_path, ticker, clock, BTCPAY_WATCH_AFTER_EXPIRY_H="24") as opened:
-        shop = opened.shop
-        account = parse_account(wallet().get_xpub_from_path(ACCOUNT), REGTEST, "p2sh-p2wpkh")
-        add_merchant(shop.service.db, "spender", account)
-        shop.merchant_id = shop.service.db.only(merchants.BY_NAME, name="spender")["id"]
-        shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
         yield opened
 
 
-def wallet() -> BIP32:
-    return BIP32.from_seed(b"a merchant's wallet".ljust(32), network="test")
+@pytest.fixture
+def sweeper(till: LiedTo) -> Sweeper:
+    return Sweeper(till)
 
 
-def paid_long_ago(till: LiedTo, count: int) -> list[Json]:
-    """Invoices that were paid, and whose watch has ended."""
-    made = [till.shop.invoice() for _ in range(count)]
-    for invoice in made:
-        till.pay(invoice)
+def paid_long_ago(till: LiedTo, sweeper: Sweeper, count: int) -> dict[str, Json]:
+    """Invoices that were paid, and whose watch has ended, by the paying transaction."""
+    invoices = [sweeper.invoice() for _ in range(count)]
+    made = {till.pay(invoice): invoice for invoice in invoices}
     till.mine()
     assert len(till.check().changed) == count
     till.clock.move(hours=25)
@@ -50,99 +39,88 @@ def paid_long_ago(till: LiedTo, count: int) -> list[Json]:
     return made
 
 
-def sweep(till: LiedTo, *made: Json) -> None:
+def sweep(till: LiedTo, sweeper: Sweeper, made: dict[str, Json]) -> None:
     """The merchant's wallet moves these coins, each in a transaction of its own."""
-    for invoice in made:
-        rows = till.shop.service.db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
-        index = till.shop.service.db.connection.execute_sql(
-            "SELECT address_index FROM invoice WHERE id = ?", (invoice["id"],)
-        ).fetchone()[0]
-        key = wallet().get_privkey_from_path(f"{ACCOUNT}/0/{index}")
-        coins = [
-            Spendable(Outpoint(row["txid"], row["vout"]), row["amount_sats"], False) for row in rows
-        ]
-        total_sats = sum(coin.value_sats for coin in coins)
-        outputs = [TxOut(total_sats - 500, script_of(NOBODY))]
-        raw = sign(PrivateKeyTestnet.from_bytes(key), coins, outputs, rbf=False)
-        till.sandbox.chain.accept(raw, till.now)
+    for txid, invoice in made.items():
+        sweeper.sweep(invoice, txid)
     till.mine()
 
 
-def asked(till: LiedTo, *made: Json) -> list[bool]:
+def asked(till: LiedTo, made: dict[str, Json]) -> list[bool]:
     """Whether each address was asked for since the last time."""
-    found = [till.liar.count(invoice["deposit_address"]) > 0 for invoice in made]
+    found = [till.liar.count(invoice["deposit_address"]) > 0 for invoice in made.values()]
     till.liar.asked.clear()
     return found
 
 
-def balances_agree(till: LiedTo) -> bool:
-    at: dict[str, Any] = {"merchant_id": till.shop.merchant_id}
+def balances_agree(till: LiedTo, sweeper: Sweeper) -> bool:
+    at: dict[str, Any] = {"merchant_id": sweeper.merchant_id}
     db = till.shop.service.db
     return db.only(balances.OF_MERCHANT, **at) == db.only(balances.RECOMPUTED, **at)
 
 
-def test_one_funded_address_an_hour_is_asked_the_longest_unseen_first(till):
-    made = paid_long_ago(till, 3)
+def test_one_funded_address_an_hour_is_asked_the_longest_unseen_first(till, sweeper):
+    made = paid_long_ago(till, sweeper, 3)
     seen = []
     for _ in range(4):
         till.clock.move(hours=1, seconds=1)
         till.check()
-        seen.append(asked(till, *made).index(True))
+        seen.append(asked(till, made).index(True))
     assert sorted(seen[:3]) == [0, 1, 2] and seen[3] == seen[0]
 
 
 @pytest.mark.parametrize(("minutes", "probed"), [(59, False), (61, True)])
-def test_the_next_probe_comes_after_an_hour(till, minutes, probed):
-    made = paid_long_ago(till, 2)
+def test_the_next_probe_comes_after_an_hour(till, sweeper, minutes, probed):
+    made = paid_long_ago(till, sweeper, 2)
     till.clock.move(minutes=minutes)
     till.check()
-    assert any(asked(till, *made)) is probed
+    assert any(asked(till, made)) is probed
 
 
-def test_when_no_coin_has_moved_the_others_are_not_asked(till):
-    made = paid_long_ago(till, 4)
+def test_when_no_coin_has_moved_the_others_are_not_asked(till, sweeper):
+    made = paid_long_ago(till, sweeper, 4)
     till.clock.move(hours=2)
     till.check()
-    assert asked(till, *made).count(True) == 1
+    assert asked(till, made).count(True) == 1
     till.check()
-    assert asked(till, *made).count(True) == 0
+    assert asked(till, made).count(True) == 0
 
 
-def test_when_the_probed_coin_has_moved_all_others_are_asked_once(till):
-    made = paid_long_ago(till, 4)
-    left = made[0]
+def test_when_the_probed_coin_has_moved_all_others_are_asked_once(till, sweeper):
+    made = paid_long_ago(till, sweeper, 4)
+    left = next(iter(made.values()))
     before_sats = till.balance()[0]
-    sweep(till, *made[1:])
+    sweep(till, sweeper, dict(list(made.items())[1:]))
     for _ in range(3):  # the first probe may be the one coin that stayed
         till.clock.move(hours=1, seconds=1)
         till.check()
         till.clock.move(minutes=1)
         till.check()
     assert till.balance() == (left["amount_sats"],) * 2
-    assert before_sats > left["amount_sats"] and balances_agree(till)
+    assert before_sats > left["amount_sats"] and balances_agree(till, sweeper)
     till.liar.asked.clear()
     till.clock.move(minutes=1)
     till.check()
-    assert asked(till, *made) == [False] * 4
+    assert asked(till, made) == [False] * 4
 
 
-def test_a_coin_that_moves_while_its_address_is_watched_has_the_others_asked_too(till):
-    made = paid_long_ago(till, 3)
-    fresh = till.shop.invoice()
-    till.pay(fresh)
+def test_a_coin_that_moves_while_its_address_is_watched_has_the_others_asked_too(till, sweeper):
+    made = paid_long_ago(till, sweeper, 3)
+    fresh = sweeper.invoice()
+    txid = till.pay(fresh)
     till.mine()
     till.check()
-    sweep(till, *made, fresh)
+    sweep(till, sweeper, made | {txid: fresh})
     till.clock.move(minutes=1)
     till.check()
     till.clock.move(minutes=1)
     till.check()
-    assert till.balance() == (0, 0) and balances_agree(till)
+    assert till.balance() == (0, 0) and balances_agree(till, sweeper)
 
 
-def test_a_merchant_without_coins_is_asked_nothing(till):
-    made = paid_long_ago(till, 2)
-    sweep(till, *made)
+def test_a_merchant_without_coins_is_asked_nothing(till, sweeper):
+    made = paid_long_ago(till, sweeper, 2)
+    sweep(till, sweeper, made)
     for _ in range(2):
         till.clock.move(hours=1, seconds=1)
         till.check()
@@ -151,26 +129,20 @@ def test_a_merchant_without_coins_is_asked_nothing(till):
     till.liar.asked.clear()
     till.clock.move(hours=5)
     till.check()
-    assert asked(till, *made) == [False, False]
+    assert asked(till, made) == [False, False]
 
 
-def test_another_merchants_coins_are_left_alone(till):
-    made = paid_long_ago(till, 2)
-    shop, own_key = till.shop, till.shop.write_key
-    shop.write_key = shop.issue("write", shop.service.db.only(merchants.BY_NAME, name="shop")["id"])
-    other = shop.client.post(
-        "/api/v1/invoices",
-        json={"amount_usd": 25},
-        headers={"Authorization": f"Bearer {shop.write_key}"},
-    ).json
-    shop.write_key = own_key
+def test_another_merchants_coins_are_left_alone(till, sweeper):
+    made = paid_long_ago(till, sweeper, 2)
+    shop = till.shop
+    other = shop.post("/invoices", {"amount_usd": 25}, shop.issue("write", shop.merchant_id)).json
     till.pay(other)
     till.mine()
     till.check()
     till.clock.move(hours=25)
     till.check(), till.check()
-    sweep(till, *made)
+    sweep(till, sweeper, made)
     till.clock.move(minutes=30)
     till.liar.asked.clear()
     till.check()
-    assert asked(till, other) == [False]
+    assert asked(till, {"": other}) == [False]

@@ -1,0 +1,42 @@
+"""A merchant whose wallet the test has, so that coins can be moved: BIP49, as the sandbox signs."""
+
+from bip32 import BIP32
+from bit import PrivateKeyTestnet
+from builders import REGTEST
+from fake_esplora import Json, Till
+
+from btcpay.addresses import parse_account
+from btcpay.bitcoin.tx import Outpoint, TxOut
+from btcpay.commands.administration import add_merchant
+from btcpay.sandbox.coins import Spendable, sign
+from storage import merchants
+
+
+class Sweeper:
+    """Adds itself to a till's shop; `keep_shop` leaves the shop's keys with its first merchant."""
+
+    def __init__(self, till: Till, keep_shop: bool = False) -> None:
+        self._till = till
+        self._wallet = BIP32.from_seed(b"sweeper of the tests", network="test")
+        xpub = self._wallet.get_xpub_from_path("m/49'/1'/0'")
+        db, shop = till.shop.service.db, till.shop
+        add_merchant(db, "sweeper", parse_account(xpub, REGTEST, "p2sh-p2wpkh"))
+        self.merchant_id = db.only(merchants.BY_NAME, name="sweeper")["id"]
+        self.key = shop.issue("write", self.merchant_id)
+        if not keep_shop:
+            shop.write_key = shop.read_key = self.key
+        self._indices: dict[str, int] = {}
+
+    def invoice(self) -> Json:
+        made = self._till.shop.post("/invoices", {"amount_usd": 25}, self.key).json
+        self._indices[made["id"]] = len(self._indices)
+        return made
+
+    def sweep(self, invoice: Json, txid: str) -> None:
+        """Moves the first output of `txid`, which paid this invoice in full; waits to be mined."""
+        path = f"m/49'/1'/0'/0/{self._indices[invoice['id']]}"
+        key = PrivateKeyTestnet.from_bytes(self._wallet.get_privkey_from_path(path))
+        sats, wallet = invoice["amount_sats"], self._till.sandbox.wallet
+        coin = Spendable(Outpoint(txid, 0), sats, waiting=False)
+        raw = sign(key, [coin], [TxOut(sats - 1_000, wallet.script)], rbf=True)
+        self._till.sandbox.chain.accept(raw, self._till.now)
