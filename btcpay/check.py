@@ -101,7 +101,6 @@ class Checker:
 
     def _look_at_all(self, ids: Iterable[str], tip_height: int, run: Run) -> None:
         """Gathers in `in_flight` threads, and applies in this one what is there."""
-        looker = Looker(self.settings, self.explorers, self.prices)
         todo, under_way = iter(ids), dict[Future[Look], Subject]()
         with ThreadPoolExecutor(self.in_flight) as pool:
             try:
@@ -111,7 +110,7 @@ class Checker:
                     for invoice_id in more:
                         with _edge(invoice_id, run):
                             subject = subject_of(self.db, invoice_id, tip_height)
-                            under_way[pool.submit(looker.look, subject, self.now)] = subject
+                            under_way[pool.submit(self._look, subject)] = subject
                     if not more and not under_way:
                         return
                     done = wait(under_way, return_when=FIRST_COMPLETED).done
@@ -123,6 +122,13 @@ class Checker:
                                 self._settle(subject, future.result(), run)
             finally:
                 pool.shutdown(cancel_futures=True)
+
+    def _look(self, subject: Subject) -> Look:
+        """In a thread of the pool; closes the connection with which its calls may be counted."""
+        try:
+            return Looker(self.settings, self.explorers, self.prices).look(subject, self.now)
+        finally:
+            self.db.close()
 
     def _settle(self, subject: Subject, look: Look, run: Run) -> None:
         """Applies a look and notes what it did."""

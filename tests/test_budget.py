@@ -292,7 +292,8 @@ def test_a_run_looks_first_at_what_somebody_looks_at_and_says_what_it_puts_off(t
     made = open_invoices(till, esplora, 30)
     ask_for(till, made[20])
     run = till.check()
-    assert f"/address/{made[20]['deposit_address']}/txs" == esplora.asked[1]
+    assert f"/address/{made[20]['deposit_address']}/txs" in esplora.asked
+    assert run.looked_at < 5
     assert run.complete and run.put_off == 30 - run.looked_at > 0
     assert run.calls == len(esplora.asked) <= 20
 
