@@ -2,7 +2,8 @@
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
@@ -23,7 +24,11 @@ LONGEST_REST = HOUR  # public explorers count by the hour
 
 
 class BudgetSpent(FetchError):
-    """This explorer must not be asked now: its hour is spent, or it asked to be left alone."""
+    """This explorer's hour is spent."""
+
+
+class TooDear(BudgetSpent):
+    """What is left of this explorer's hour does not reach to the end of the question."""
 
 
 def name_of(root: str) -> str:
@@ -36,9 +41,10 @@ def name_of(root: str) -> str:
 class Purse:
     """What a run may spend, in calls.
 
-    `per_hour` of all explorers that may be asked, `left` of it, `swept` the part of the last hour
-    that went to addresses that nobody waits for. `since_s` is the time since the run before, and
-    `rhythm_s` how often runs come, a minute or longer; None where there was none.
+    `per_hour` of one explorer, since a second is there for when the first fails; `left` of the one
+    that has most; `swept` the part of the last hour that went to addresses that nobody waits for.
+    `since_s` is the time since the run before, and `rhythm_s` how often runs come; None where there
+    was none.
     """
 
     per_hour: int
@@ -65,21 +71,50 @@ class Budget:
     _credit: dict[str, int] = field(default_factory=dict)
     _minutes: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _claimed: threading.local = field(default_factory=threading.local)
 
     def take(self, name: str) -> None:
         """Counts one call to this explorer. Raises BudgetSpent."""
+        if claimed := getattr(self._claimed, "calls", 0):
+            self._claimed.calls = claimed - 1
+            return
         with self._lock:
-            if not self._credit.get(name):
-                self._credit[name] = self._reserve(name)
+            self._fill(name, 1)
             self._credit[name] -= 1
 
-    def _reserve(self, name: str) -> int:
+    @contextmanager
+    def claim(self, name: str, calls: int) -> Iterator[None]:
+        """Sets so many calls aside for this thread: a proof that is begun is worth its end only.
+
+        Raises TooDear when they are not there.
+        """
+        with self._lock:
+            try:
+                self._fill(name, calls)
+            except BudgetSpent as error:
+                raise TooDear(f"has not {calls} calls left in this hour") from error
+            self._credit[name] -= calls
+        self._claimed.calls = calls
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._credit[name] += self._claimed.calls
+            self._claimed.calls = 0
+
+    def _fill(self, name: str, calls: int) -> None:
+        """Sees to it that so many calls are counted and not made yet. Raises BudgetSpent."""
+        missing = calls - self._credit.setdefault(name, 0)
+        if missing > 0:
+            self._credit[name] += self._reserve(name, missing)
+
+    def _reserve(self, name: str, least: int) -> int:
         now_ms = to_ms(self.now())
         minute_ms = now_ms - now_ms % MINUTE_MS
         with self.db.write():
             used = self.db.only(explorers.USED_OF_ROOT, root=name, **_last_hour(now_ms))["calls"]
-            calls = min(CALLS_AT_ONCE, self.per_hour - used)
-            if calls <= 0:
+            calls = min(max(CALLS_AT_ONCE, least), self.per_hour - used)
+            if calls < least:
                 raise BudgetSpent(f"was asked {used} times in this hour, its budget is spent")
             self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=calls, swept=0)
         self._minutes[name] = minute_ms
@@ -102,14 +137,12 @@ class Budget:
         rows = self.db.rows(explorers.USED, **_last_hour(now_ms))
         used = {row["root"]: row for row in rows}
         awake = [name for name in names if not self.rests_until(name)]
-        left = sum(
-            max(0, self.per_hour - (used[name]["calls"] if name in used else 0)) for name in awake
-        )
+        left = [self.per_hour - (used[name]["calls"] if name in used else 0) for name in awake]
         minutes = [row["minute_at"] for row in self.db.rows(explorers.MINUTES, now=now_ms)]
         gaps = [(a - b) / 1000 for a, b in zip([now_ms, *minutes], minutes, strict=False)]
         return Purse(
-            per_hour=self.per_hour * len(awake),
-            left=left,
+            per_hour=self.per_hour if awake else 0,
+            left=max([0, *left]),
             swept=sum(row["swept"] for row in used.values()),
             since_s=gaps[0] if gaps else None,
             rhythm_s=min(gaps) if gaps else None,
@@ -154,4 +187,6 @@ class Budget:
 
 def _last_hour(now_ms: int) -> dict[str, int]:
     # A minute that began before the hour counts whole: calls of its last second are in the hour.
-    return {"after": now_ms - HOUR // timedelta(milliseconds=1) - MINUTE_MS, "now": now_ms}
+    # What a clock that was ahead by less than an hour has counted was just spent.
+    hour_ms = HOUR // timedelta(milliseconds=1)
+    return {"after": now_ms - hour_ms - MINUTE_MS, "now": now_ms + hour_ms}

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
+from peewee import PeeweeException
+
 from btcpay.applying import apply
 from btcpay.budget import Purse
 from btcpay.errors import ExplorerError, OutOfBudget
@@ -21,7 +23,7 @@ from btcpay.schedule import plan
 from btcpay.settings import Settings
 from btcpay.sightings import Look
 from btcpay.turns import field_of, note_probes, tip_of
-from storage import idempotency, meta
+from storage import idempotency, invoices, meta
 from storage.database import Database
 
 log = logging.getLogger(__name__)
@@ -45,6 +47,14 @@ class Run:
     calls: int = 0
     tip_failed: bool = False
     proven: bool = False
+
+    def add(self, other: "Run") -> None:
+        """Takes over what a part of it did."""
+        self.looked_at += other.looked_at
+        self.failed += other.failed
+        self.unreached += other.unreached
+        self.changed |= other.changed
+        self.proven = self.proven or other.proven
 
     @property
     def complete(self) -> bool:
@@ -73,20 +83,35 @@ class Checker:
         run = Run()
         purse = self.explorers.purse()
         try:
-            tip_height = follow(self.db, self.explorers, self.settings.network, self.now())
+            if ids is None and self._is_idle(purse, run):
+                return run
+            self._run(ids, purse, progress, run)
+        finally:
+            self.explorers.close()
+            run.calls = self.explorers.calls
+        return run
+
+    def _is_idle(self, purse: Purse, run: Run) -> bool:
+        """Whether the budget is low and nothing to be looked at: then not even the tip is asked."""
+        return purse.left < purse.per_hour / 2 and not self._planned(run, purse, spend=False)
+
+    def _run(self, ids: Sequence[str] | None, purse: Purse, progress: Progress, run: Run) -> None:
+        try:
+            tip_height = self._follow(purse)
         except ExplorerError as error:
             log.error("the check could not ask for the tip: %s", error)
             run.tip_failed = not isinstance(error, OutOfBudget)
             missed = run.failed if run.tip_failed else run.unreached
             missed.extend(self._planned(run, purse, spend=False) if ids is None else ids)
-        else:
-            looks = self._planned(run, purse, spend=True) if ids is None else ids
-            with progress(looks) as shown:
-                self._look_at_all(shown, tip_height, run)
-            self._note_height(run)
-        self.explorers.close()
-        run.calls = self.explorers.calls
-        return run
+            return
+        looks = self._planned(run, purse, spend=True) if ids is None else ids
+        with progress(looks) as shown:
+            self._look_at_all(shown, tip_height, run)
+        self._note_height(run)
+
+    def _follow(self, purse: Purse) -> int:
+        thrifty = purse.left < purse.per_hour / 2
+        return follow(self.db, self.explorers, self.settings.network, self.now(), thrifty)
 
     def _planned(self, run: Run, purse: Purse, spend: bool) -> list[str]:
         """What this run looks at; notes in `run` what it puts off, and what it will `spend`."""
@@ -108,18 +133,13 @@ class Checker:
                     # Twice as many as threads, so that none of them waits for this one.
                     more = list(islice(todo, 2 * self.in_flight - len(under_way)))
                     for invoice_id in more:
-                        with _edge(invoice_id, run):
+                        with self._edge(invoice_id, run):
                             subject = subject_of(self.db, invoice_id, tip_height)
                             under_way[pool.submit(self._look, subject)] = subject
                     if not more and not under_way:
                         return
                     done = wait(under_way, return_when=FIRST_COMPLETED).done
-                    # One commit for what has come meanwhile: each waits for the disk.
-                    with self.db.write():
-                        for future in done:
-                            subject = under_way.pop(future)
-                            with _edge(subject.row["id"], run):
-                                self._settle(subject, future.result(), run)
+                    self._settle_all([(under_way.pop(future), future) for future in done], run)
             finally:
                 pool.shutdown(cancel_futures=True)
 
@@ -130,6 +150,20 @@ class Checker:
         finally:
             self.db.close()
 
+    def _settle_all(self, looks: Sequence[tuple[Subject, "Future[Look]"]], run: Run) -> None:
+        """One commit for what has come meanwhile: each waits for the disk."""
+        batch = Run()
+        try:
+            with self.db.write():
+                for subject, future in looks:
+                    with self._edge(subject.row["id"], batch):
+                        self._settle(subject, future.result(), batch)
+        except PeeweeException as error:
+            log.error("%d looks could not be stored: %s", len(looks), error)
+            run.failed += [subject.row["id"] for subject, _ in looks]
+        else:
+            run.add(batch)
+
     def _settle(self, subject: Subject, look: Look, run: Run) -> None:
         """Applies a look and notes what it did."""
         invoice_id = subject.row["id"]
@@ -137,15 +171,30 @@ class Checker:
         run.looked_at += 1
         run.proven = run.proven or bool(look.proofs)
         if look.unproven:
-            run.failed.append(invoice_id)
+            (run.unreached if look.short else run.failed).append(invoice_id)
         if verdict and verdict.status != subject.row["status"]:
             run.changed[invoice_id] = verdict.status
+
+    @contextlib.contextmanager
+    def _edge(self, invoice_id: str, run: Run) -> Iterator[None]:
+        """Where what goes wrong with one address ends; the next is somebody's money too."""
+        try:
+            yield
+        except OutOfBudget:
+            run.unreached.append(invoice_id)
+        except ExplorerError as error:
+            log.warning("invoice %s could not be looked at: %s", invoice_id, error)
+            run.failed.append(invoice_id)
+            self.db.run(invoices.FAILED, id=invoice_id, at=to_ms(self.now()))
+        except Exception:  # noqa: BLE001 - the edge of the loop over addresses
+            log.exception("invoice %s could not be looked at", invoice_id)
+            run.failed.append(invoice_id)
 
     def _note_height(self, run: Run) -> None:
         """After new payments: how high the chain is that they are on, as evidence for later."""
         if run.proven:
             try:
-                follow(self.db, self.explorers, self.settings.network, self.now())
+                self._follow(self.explorers.purse())
             except ExplorerError as error:
                 log.warning("the height of the chain could not be proven: %s", error)
 
@@ -156,18 +205,3 @@ class Checker:
             meta.put(self.db, "checked_at", str(to_ms(now)))
         ttl = timedelta(hours=self.settings.idempotency_ttl_h)
         self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
-
-
-@contextlib.contextmanager
-def _edge(invoice_id: str, run: Run) -> Iterator[None]:
-    """Where what goes wrong with one address ends."""
-    try:
-        yield
-    except OutOfBudget:
-        run.unreached.append(invoice_id)
-    except ExplorerError as error:
-        log.warning("invoice %s could not be looked at: %s", invoice_id, error)
-        run.failed.append(invoice_id)
-    except Exception:  # noqa: BLE001 - the loop's edge: the next address is somebody's money too
-        log.exception("invoice %s could not be looked at", invoice_id)
-        run.failed.append(invoice_id)

@@ -9,6 +9,7 @@ from btcpay.explorer import get_text
 from btcpay.history import Block, Get
 from btcpay.networks import Network
 from btcpay.proof import Branch, Evidence, prove_block
+from btcpay.root import Root
 from schemas.esplora import MerkleProof
 
 _HASH = "[0-9a-f]{64}"
@@ -16,27 +17,34 @@ _MERKLE_PROOF = MerkleProof()
 MAX_TX_HEX = 8_000_000  # a block's weight limit, in hex digits
 
 
-def gather(get: Get, txid: str, block: Block, confirmations: int) -> Evidence:
+def gather(root: Root, txid: str, block: Block, confirmations: int) -> Evidence:
     """The evidence that `txid` is in `block`, with as many headers as confirmations asked for.
 
-    Six calls, and two for each further header. Raises FetchError, or ValidationError for an
-    answer of another form.
+    Six calls, and two for each further header; two for another payment of the same block. Raises
+    FetchError, or ValidationError for an answer of another form.
     """
-    coinbase = get_text(get, f"/block/{block.hash}/txid/0", _HASH, "coinbase")
     hashes = [block.hash] + [
-        block_hash(get, height) for height in range(block.height + 1, block.height + confirmations)
+        block_hash(root, height) for height in range(block.height + 1, block.height + confirmations)
     ]
     return Evidence(
-        payment=_branch(get, txid),
-        coinbase=_branch(get, coinbase),
-        headers=[header(get, hash) for hash in hashes],
+        payment=_branch(root, txid),
+        coinbase=_coinbase(root, block.hash),
+        headers=[header(root.keep, hash) for hash in hashes],
     )
 
 
-def prove_at(get: Get, hash: str, height: int, network: Network) -> None:
-    """Raises ProofFailed or FetchError unless a block of this hash, height and work is shown."""
-    coinbase = _branch(get, get_text(get, f"/block/{hash}/txid/0", _HASH, "coinbase"))
-    prove_block(coinbase, header(get, hash), hash, height, network.max_target_bits)
+def proof_calls(confirmations: int) -> int:
+    """How many calls `gather` makes at most."""
+    return 6 + 2 * (confirmations - 1)
+
+
+def prove_at(root: Root, hash: str, height: int, network: Network) -> None:
+    """Raises ProofFailed or FetchError unless a block of this hash, height and work is shown.
+
+    Four calls at most.
+    """
+    coinbase, shown = _coinbase(root, hash), header(root.keep, hash)
+    prove_block(coinbase, shown, hash, height, network.max_target_bits)
 
 
 def block_hash(get: Get, height: int) -> str:
@@ -47,6 +55,11 @@ def block_hash(get: Get, height: int) -> str:
 def header(get: Get, hash: str) -> bytes:
     """The 80 bytes that the root shows for this hash; unchecked. Raises FetchError."""
     return bytes.fromhex(get_text(get, f"/block/{hash}/header", "[0-9a-f]{160}", "header"))
+
+
+def _coinbase(root: Root, hash: str) -> Branch:
+    # What a block's hash commits to is asked for once in a run, for all its payments.
+    return _branch(root.keep, get_text(root.keep, f"/block/{hash}/txid/0", _HASH, "coinbase"))
 
 
 def _branch(get: Get, txid: str) -> Branch:

@@ -73,9 +73,16 @@ class Explorers:
             self._budget.sweep(self._line[0].name, calls)
 
     def close(self) -> None:
-        """Gives back what was counted and not asked."""
+        """At the end of a run: gives back what was counted and not asked."""
+        for root in self._line:
+            root.close()
         if self._budget:
             self._budget.give_back()
+
+    @property
+    def several(self) -> bool:
+        """Whether there is another root to turn to."""
+        return len(self._line) > 1
 
     def ask(self, question: Callable[[Root], T]) -> T:
         """What `question` makes of the first root that answers it whole.
@@ -98,7 +105,7 @@ class Explorers:
                 root.succeeded()
                 self._last = root
                 return answer
-        if all(root.is_spent for root in self._line):
+        if all(r.is_spent or isinstance(errors.get(r), BudgetSpent) for r in self._line):
             raise OutOfBudget("the budget of every explorer is spent for now")
         said = [
             f"{root.host} {_brief(errors[root]) if root in errors else root.given_up}"

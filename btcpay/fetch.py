@@ -37,7 +37,7 @@ class BadStatus(FetchError):
         super().__init__(f"answered HTTP {status}")
         self.status = status
         # RFC 9110 also allows a date here; nobody's clock is believed.
-        self.retry_after_s = int(retry_after) if re.fullmatch("[0-9]{1,6}", retry_after) else 0
+        self.retry_after_s = int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else 0
 
 
 def _shut(sock: socket.socket) -> None:

@@ -3,6 +3,7 @@
 Source: Blockstream/esplora API.md; mempool.space's API documentation.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,8 @@ from schemas.esplora import MAX_MONEY_SATS, Transaction
 Get = Callable[[str], bytes]
 
 MAX_PAGES = 400  # 10,000 transactions to one address is no invoice any more
+MAX_BYTES = 64_000_000  # of one address's pages together
+MAX_S = 120  # for one address: a server that drips pages must not hold up the others
 
 _HISTORY = Transaction(many=True)
 
@@ -70,8 +73,13 @@ def _pages(
     get: Get, address: str, seen: dict[str, dict[str, Any]]
 ) -> Iterator[list[dict[str, Any]]]:
     path = f"/address/{address}/txs"
+    size, until_s = 0, time.monotonic() + MAX_S
     for _ in range(MAX_PAGES):
-        yield _HISTORY.load(fetch.parse_json(get(path)))
+        body = get(path)
+        size += len(body)
+        if size > MAX_BYTES or time.monotonic() > until_s:
+            raise fetch.FetchError("answered too much, or too slowly, for one address")
+        yield _HISTORY.load(fetch.parse_json(body))
         last = next(reversed(seen.values()))
         # Behind confirmed ones Esplora continues under /chain; behind a page of unconfirmed
         # ones only mempool.space has more, and other servers answer the first page again.

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from btcpay.addresses import script_of
 from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
-from btcpay.evidence import gather
+from btcpay.evidence import gather, proof_calls
 from btcpay.explorer import Explorers
 from btcpay.facts import Output
 from btcpay.price import Prices
@@ -23,6 +23,9 @@ from storage import invoices, merchants
 from storage.database import Database, Row
 
 log = logging.getLogger(__name__)
+
+# In one look: who sends a hundred small amounts to one address must not use up everybody's calls.
+MOST_PROOFS = 10
 
 
 @dataclass(frozen=True)
@@ -56,24 +59,37 @@ class Looker:
         now = clock()
         history = self.explorers.history(subject.row["deposit_address"], subject.script)
         outputs = merge(subject.known, history.outputs, now)
-        proofs = {
-            output.txid: self._prove(output, outputs, subject.script, confirmations)
-            for output, confirmations in self._to_be_proven(subject, outputs, now)
-        }
+        wanted = self._to_be_proven(subject, outputs, now)
+        proofs, short = self._prove_all(wanted[:MOST_PROOFS], outputs, subject.script)
         return Look(
             now,
             subject.tip_height,
             history.outputs,
-            price_usd=self.prices.current_or_none() if any(proofs.values()) else None,
-            proofs={txid: proof for txid, proof in proofs.items() if proof},
-            unproven=not all(proofs.values()),
+            price_usd=self.prices.current_or_none() if proofs else None,
+            proofs=proofs,
+            unproven=len(proofs) < len(wanted),
+            short=short or len(wanted) > MOST_PROOFS,
             explorer=history.explorer,
         )
+
+    def _prove_all(
+        self, wanted: Sequence[tuple[Output, int]], outputs: Sequence[Output], script: bytes
+    ) -> tuple[dict[str, Proof], bool]:
+        """The proofs that could be had, by txid, and whether the budget ended before all."""
+        proofs: dict[str, Proof] = {}
+        for output, confirmations in wanted:
+            try:
+                proof = self._prove(output, outputs, script, confirmations)
+            except OutOfBudget:
+                return proofs, True
+            if proof:
+                proofs[output.txid] = proof
+        return proofs, False
 
     def _to_be_proven(
         self, subject: Subject, outputs: Sequence[Output], now: datetime
     ) -> list[tuple[Output, int]]:
-        """One output of each transaction to be proven, and with how many headers.
+        """One output of each transaction to be proven, and with how many headers; largest first.
 
         What would become a payment, with as many as the invoice asks for; what is in a block for
         the first time, with its own: so that an invention cannot keep an invoice open.
@@ -82,21 +98,28 @@ class Looker:
         due = {receipt.txid for receipt in verdict.receipts}
         confirmations = rules_for(self.settings, subject.row).confirmations
         waiting = {o.txid: o for o in outputs if o.block and not o.credited and not o.vanished}
-        return [
-            (output, confirmations if txid in due else 1)
-            for txid, output in waiting.items()
-            if txid in due or not output.proven
-        ]
+        return sorted(
+            (
+                (output, confirmations if txid in due else 1)
+                for txid, output in waiting.items()
+                if txid in due or not output.proven
+            ),
+            key=lambda wanted: -wanted[0].amount_sats,
+        )
 
     def _prove(
         self, output: Output, outputs: Sequence[Output], script: bytes, confirmations: int
     ) -> Proof | None:
-        """The proof of a payment; None, with an error in the log, when no explorer has it."""
+        """The proof of a payment; None, with an error in the log, when no explorer has it.
+
+        Raises OutOfBudget before it begins what could not be ended.
+        """
         network = self.settings.network
 
         def question(root: Root) -> Proof:
             assert output.block is not None  # as _to_be_proven chose it
-            evidence = gather(root, output.txid, output.block, confirmations)
+            with root.claim(proof_calls(confirmations)):
+                evidence = gather(root, output.txid, output.block, confirmations)
             proven = prove(evidence, output.txid, script, network.max_target_bits, confirmations)
             if not bears_out(proven, output, outputs):
                 raise ProofFailed("the proof contradicts what the explorer said before")

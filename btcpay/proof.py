@@ -109,6 +109,16 @@ def prove_block(coinbase: Branch, header: bytes, hash: str, height: int, max_bit
     _require(coinbase_height(first) == height, "the block is of another height")
 
 
+def prove_next(header: bytes, hash: str, previous: str, max_bits: int) -> bool:
+    """Whether this header has this hash, its work, and names `previous` as the block before it."""
+    try:
+        parsed = parse_header(header)
+        _check_work([parsed], target_of(max_bits), 1)
+    except (Malformed, ProofFailed):
+        return False
+    return parsed.hash == hash and parsed.previous == previous
+
+
 def _check_coinbase(coinbase: Tx, branch: Branch, header: Header) -> None:
     _require(coinbase.is_coinbase, "the block's first transaction is no coinbase")
     _require(branch.position == 0, "the coinbase is not the first transaction")

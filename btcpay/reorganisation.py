@@ -6,70 +6,96 @@ nothing.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
+from btcpay.budget import TooDear
 from btcpay.ending import record
-from btcpay.evidence import block_hash, prove_at
-from btcpay.explorer import Explorers, tip_height
-from btcpay.history import Get
+from btcpay.evidence import block_hash, header, prove_at
+from btcpay.explorer import MAX_BLOCKS_BEHIND, Explorers, tip_height
+from btcpay.fetch import FetchError
 from btcpay.instants import to_ms
 from btcpay.networks import Network
+from btcpay.proof import prove_next
 from btcpay.root import Root
 from storage import balances, invoices, meta, payments
 from storage.database import Database, Row
 
 log = logging.getLogger(__name__)
 
+PROVE_TIP = 5  # calls: its hash, and what proves its height
 FINAL_DEPTH = 6  # a block that was compared at this depth is not compared again
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A root's tip, the blocks of ours that are not in its chain, and the root's host.
+    """A root's tip, whether its height was proven, the blocks of ours that are not in its chain.
 
-    `compared` names the tip and the blocks that were held against it; empty when none were.
+    `compared` names the tip, its height and the blocks that were held against it; empty when none
+    were.
     """
 
     tip_height: int
-    lost: list[Row]
     explorer: str
+    is_proven: bool
+    lost: Sequence[Row] = ()
     compared: str = ""
 
 
-def follow(db: Database, explorers: Explorers, network: Network, now: datetime) -> int:
+class Known(NamedTuple):
+    """The tip that blocks of ours were compared with, and which they were."""
+
+    tip_height: int
+    tip_hash: str
+    blocks: frozenset[str]
+
+
+def follow(
+    db: Database, explorers: Explorers, network: Network, now: datetime, thrifty: bool = False
+) -> int:
     """Compares the blocks of recent payments with the chain's; returns the tip's height.
 
-    Two calls while the tip is the same; after that one for each distinct block, and five for a
-    tip higher than any proven. Raises ExplorerError.
+    Two calls while the tip is the same, one when `thrifty`: then another tip of the same height is
+    only noticed with the block after it. Three for a block on top of the tip that was compared.
+    Else five to prove a tip that is higher than any before, and one for each distinct block.
+    Raises ExplorerError.
 
     `high_height` is the highest block that was proven to us, as payments' blocks and tips are:
-    a lower chain is no evidence.
+    a lower chain is no evidence, and a root that is more than two below it is stuck.
     `final_height` is six blocks below it: what was compared there is not compared again.
     """
-    known = meta.all(db)
-    blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(known.get("final_height", 0)))
+    meta_facts = meta.all(db)
+    blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(meta_facts.get("final_height", 0)))
     high_height = max(
-        [int(known.get("high_height", 0)), *(block["block_height"] for block in blocks)]
+        [int(meta_facts.get("high_height", 0)), *(block["block_height"] for block in blocks)]
     )
+
+    compared = _known(meta_facts.get("compared"))
+    are_compared = {block["block_hash"] for block in blocks} <= compared.blocks
 
     def question(root: Root) -> Comparison:
         tip = tip_height(root)
-        if not blocks or tip < high_height:
-            return Comparison(tip, [], root.host)
-        hash = block_hash(root, tip)
-        compared = " ".join([hash, *sorted(block["block_hash"] for block in blocks)])
-        if compared == known.get("compared"):
-            return Comparison(tip, [], root.host, compared)
-        if tip > high_height:
-            prove_at(root, hash, tip, network)
-        return Comparison(tip, _lost(root, blocks, {tip: hash}, network), root.host, compared)
+        if tip < high_height - MAX_BLOCKS_BEHIND:
+            raise FetchError(f"is {high_height - tip} blocks behind what was proven to us")
+        unproven = Comparison(tip, root.host, is_proven=tip <= high_height)
+        if tip < high_height or not (blocks or explorers.several):
+            return unproven
+        if thrifty and are_compared and tip == compared.tip_height:
+            return unproven
+        try:
+            with root.claim(PROVE_TIP + len(blocks)):
+                return _compare(root, tip, high_height, blocks, network, compared)
+        except TooDear:  # another run will; what is to be looked at is looked at all the same
+            return unproven
 
     found = explorers.ask(question)
-    explorers.require(found.tip_height)
+    # An invented height must not make every other root look stale.
+    explorers.require(found.tip_height if found.is_proven else high_height)
     for block in found.lost:
         undo(db, block["block_height"], block["block_hash"], found.explorer, now)
-    facts = _facts(known, found, now)
+    facts = _facts(meta_facts, found, now)
     if facts:
         with db.write():
             for name, value in facts.items():
@@ -77,24 +103,50 @@ def follow(db: Database, explorers: Explorers, network: Network, now: datetime) 
     return found.tip_height
 
 
-def _lost(get: Get, blocks: list[Row], known: dict[int, str], network: Network) -> list[Row]:
-    """Those of these blocks in whose place the root has another one, proven."""
-    heights = {block["block_height"] for block in blocks}
-    hashes = {height: known.get(height) or block_hash(get, height) for height in heights}
-    lost = [block for block in blocks if hashes[block["block_height"]] != block["block_hash"]]
+def _known(compared: str | None) -> Known:
+    height, hash, *blocks = (compared or "-1 ").split(" ")
+    return Known(int(height), hash, frozenset(blocks))
+
+
+def _compare(
+    root: Root, tip: int, high_height: int, blocks: list[Row], network: Network, known: Known
+) -> Comparison:
+    """Holds our blocks against this root's chain, once its tip is proven to be of that height.
+
+    What was in the chain of a tip is in the chain of the block on top of it.
+    """
+    hash = block_hash(root, tip)
+    is_same = (tip, hash) == (known.tip_height, known.tip_hash)
+    if is_same or _is_next(root, tip, hash, known, network):
+        unseen = [block for block in blocks if block["block_hash"] not in known.blocks]
+    else:
+        unseen = blocks
+        if tip > high_height:
+            prove_at(root, hash, tip, network)
+    hashes = {tip: hash}
+    for height in {block["block_height"] for block in unseen} - {tip}:
+        hashes[height] = block_hash(root, height)
+    lost = [block for block in unseen if hashes[block["block_height"]] != block["block_hash"]]
     for height in {block["block_height"] for block in lost}:
-        prove_at(get, hashes[height], height, network)
-    return lost
+        prove_at(root, hashes[height], height, network)
+    compared = " ".join([str(tip), hash, *sorted({block["block_hash"] for block in blocks})])
+    return Comparison(tip, root.host, is_proven=True, lost=lost, compared=compared)
+
+
+def _is_next(root: Root, tip: int, hash: str, known: Known, network: Network) -> bool:
+    if tip != known.tip_height + 1:
+        return False
+    return prove_next(header(root.keep, hash), hash, known.tip_hash, network.max_target_bits)
 
 
 def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str, str]:
     """What is to be remembered until the next run, as far as it has changed."""
     facts = {"tip_height": str(found.tip_height)}
-    if found.compared and not found.lost:
-        facts["compared"] = found.compared
     if found.compared:
         facts["high_height"] = str(found.tip_height)
         facts["final_height"] = str(found.tip_height - FINAL_DEPTH + 1)
+    if found.compared and not found.lost:
+        facts["compared"] = found.compared
     changed = {name: value for name, value in facts.items() if known.get(name) != value}
     # Whoever waits for a block is looked at when there is a new one.
     return changed | ({"tip_at": str(to_ms(now))} if changed else {})

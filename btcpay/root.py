@@ -4,19 +4,20 @@ import logging
 import random
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from urllib.parse import urlsplit
 
 import requests
 
 from btcpay import fetch
-from btcpay.budget import Budget, BudgetSpent, name_of
+from btcpay.budget import Budget, BudgetSpent, TooDear, name_of
 from btcpay.instants import iso
 
 log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S = 20  # for a whole answer; public explorers take several seconds when busy
 MAX_ANSWER_BYTES = 16_000_000  # 75 transactions of ordinary size are some 200 kB
-PATIENCE = 4  # failures in a row, then it is not asked again in this run
+PATIENCE = 6  # failures in a row, then it is not asked again in this run
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 8.0  # doubled at each failure in a row
 TOO_MANY = (403, 429)  # some answer "forbidden" to whom they have banned
 
@@ -38,7 +39,8 @@ class Root:
         self._not_before_s = 0.0
         self.is_spent = False
         self.given_up = ""
-        self._refusals = budget.refusals(self.name) if budget else 0
+        self._had_refused = budget is not None and budget.refusals(self.name) > 0
+        self._kept: dict[str, bytes] = {}
         if budget and (until := budget.rests_until(self.name)):
             self.given_up = f"asked to be left alone, and is until {iso(until)}"
 
@@ -50,6 +52,16 @@ class Root:
         with self._lock:
             self.calls += 1
         return fetch.get(self._session, self._url + path, REQUEST_TIMEOUT_S, MAX_ANSWER_BYTES)
+
+    def keep(self, path: str) -> bytes:
+        """Like a call, once in a run: for what a hash names, which cannot change."""
+        if path not in self._kept:
+            self._kept[path] = self(path)
+        return self._kept[path]
+
+    def claim(self, calls: int) -> AbstractContextManager[None]:
+        """Sets so many calls aside. Raises TooDear."""
+        return self._budget.claim(self.name, calls) if self._budget else nullcontext()
 
     @property
     def is_usable(self) -> bool:
@@ -64,12 +76,16 @@ class Root:
         """It has answered a whole question."""
         with self._lock:
             self._failures = 0
-            refusals, self._refusals = self._refusals, 0
-        if self._budget and refusals:
+
+    def close(self) -> None:
+        """At the end of a run: one without a refusal forgets those before it."""
+        if self._budget and self._had_refused and self.calls and not self.given_up:
             self._budget.answered(self.name)
 
     def failed(self, error: Exception) -> bool:
         """Takes note of a failure; whether the same question is worth asking here once more."""
+        if isinstance(error, TooDear):
+            return False
         if isinstance(error, BudgetSpent):
             self.is_spent, self.given_up = True, str(error)
         elif isinstance(error, fetch.BadStatus) and error.status in TOO_MANY:

@@ -27,8 +27,8 @@ def merge(known: Sequence[Output], seen: Iterable[SeenOutput], now: datetime) ->
     1. What is seen for the first time was first seen `now`.
     2. A payment stands as it is: only positive evidence of a reorganisation undoes it.
     3. What waited or was only said to be confirmed, and is not shown now, has vanished.
-    4. What was proven to be in a block and is not shown now is doubted: an empty answer undoes
-       nothing.
+    4. What was proven to be in a block and is not shown now, or in no block, is doubted: only
+       evidence undoes it, or another block that is proven.
     """
     fresh = {(output.txid, output.vout): output for output in seen}
     merged = [_after_look(output, fresh.pop((output.txid, output.vout), None)) for output in known]
@@ -49,6 +49,8 @@ def merge(known: Sequence[Output], seen: Iterable[SeenOutput], now: datetime) ->
 def _after_look(output: Output, seen: SeenOutput | None) -> Output:
     if seen and output.credited:
         return replace(output, spent_height=seen.spent_height)
+    if seen and output.proven and seen.block is None:
+        return replace(output, doubted=True)
     if seen:
         return replace(
             output,

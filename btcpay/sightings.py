@@ -28,7 +28,8 @@ class Look:
     """A complete answer about one address, and when the question was put.
 
     `proofs` by txid: a confirmed output without one is doubted, and never becomes a payment.
-    `unproven`: a proof was wanted and could not be had. `explorer`: the host that was asked.
+    `unproven`: a proof was wanted and could not be had; `short`: for want of budget. `explorer`:
+    the host that was asked.
     """
 
     asked_at: datetime
@@ -37,6 +38,7 @@ class Look:
     price_usd: Decimal | None
     proofs: Mapping[str, Proof] = field(default_factory=dict)
     unproven: bool = False
+    short: bool = False
     explorer: str | None = None
 
 

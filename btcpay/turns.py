@@ -88,8 +88,11 @@ def _watched(
         checked_at=_past(waits_since, now),
         asked_at=_past(row["asked_at"], now),
         expires_at=from_ms_or_none(row["expires_at"]),
+        failed_at=_past(row["failed_at"], now),
+        failures=row["failures"],
         doubted=row["doubted_at"] is not None,
         has_history=bool(row["has_history"]),
+        is_covered=sum(output["amount_sats"] for output in outputs) >= row["amount_sats"],
         waiting=tuple(
             Waiting(
                 ready_height(output["block_height"], bool(output["coinbase"]), confirmations)
@@ -98,6 +101,7 @@ def _watched(
             )
             for output in outputs
         ),
+        confirmations=confirmations,
     )
 
 

@@ -66,12 +66,15 @@ ADD = Invoice.insert(
 _SCHEDULED = (
     Invoice.id,
     Invoice.status,
+    Invoice.amount_sats,
     Invoice.amount_usd_quote,
     Invoice.created_at,
     Invoice.checked_at,
     Invoice.asked_at,
     Invoice.expires_at,
     Invoice.doubted_at,
+    Invoice.failures,
+    Invoice.failed_at,
     fn.EXISTS(Output.select(Output.txid).where(Output.invoice_id == Invoice.id)).alias(
         "has_history"
     ),
@@ -124,8 +127,14 @@ LOOK = Invoice.update(
         Invoice.looks: Invoice.looks + 1,
         Invoice.checked_at: slot("checked_at"),
         Invoice.doubted_at: slot("doubted_at"),
+        Invoice.failures: 0,
+        Invoice.failed_at: None,
     }
 ).where((Invoice.id == slot("id")) & (Invoice.looks == slot("looks")))
+
+FAILED = Invoice.update(
+    {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")}
+).where(Invoice.id == slot("id"))
 
 # Leaves a state only from the state that was read.
 FINISH = Invoice.update(

@@ -103,6 +103,8 @@ class Invoice(Model):
     asked_at = BigIntegerField(null=True)
     created_at = BigIntegerField()
     doubted_at = BigIntegerField(null=True)
+    failures = BigIntegerField()
+    failed_at = BigIntegerField(null=True)
 
 
 class Payment(Model):

@@ -101,7 +101,7 @@ PROOFS_OF_ADDRESS = (
 
 # Money on its way: what no payment has been made of.
 WAITING = Output.select(
-    Output.invoice_id, Output.block_height, Output.coinbase, Output.proven
+    Output.invoice_id, Output.amount_sats, Output.block_height, Output.coinbase, Output.proven
 ).where(Output.vanished_at.is_null() & Output.payment_id.is_null())
 
 # The blocks that money was proven to be in and that a reorganisation may still undo.

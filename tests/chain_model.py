@@ -110,6 +110,8 @@ class Book:
             sight = view.get(at)
             if sight and memory.payment:  # stands, as only evidence undoes it
                 memory.sight = replace(memory.sight, spent=sight.spent)
+            elif sight and memory.proven and sight.block is None:
+                pass  # what is proven to be in a block is not said away
             elif sight:
                 if sight.block != memory.sight.block:
                     memory.leave_block()

@@ -1,5 +1,6 @@
 """The budget of calls: counted across runs and processes, and what an explorer's refusal costs."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -208,12 +209,14 @@ def test_nobody_is_left_alone_for_longer_than_an_hour(make, esplora, clock):
     assert refusals(make, esplora, clock, [0, 59, 2]) == 2
 
 
-def test_an_answer_forgets_the_refusals(make, esplora, clock):
+def test_a_run_without_a_refusal_forgets_those_before_it(make, esplora, clock):
     esplora.instead = lambda _: say("slow down", 429)
     refusals(make, esplora, clock, [0, 0])
     clock.move(minutes=2)
     esplora.instead = lambda _: None
-    assert client(make(), esplora).ask(tip_height) == esplora.tip
+    explorers = client(make(), esplora)
+    assert explorers.ask(tip_height) == esplora.tip
+    explorers.close()
     assert make().refusals(name_of(esplora.root)) == 0
 
 
@@ -227,15 +230,39 @@ def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora
 
     esplora.instead = lambda _: dropped
     explorers = Explorers([esplora.root], fetch.new_session(), None, wait)
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(ExplorerError):
             explorers.ask(tip_height)
-    # 0.25, 0.5 and 1 s, each half to one and a half of it, and then it is given up.
-    assert len(esplora.asked) == roots.PATIENCE == 4 and len(paused) == 3
-    assert 0.125 <= paused[0] <= 0.375 and 0.25 <= paused[1] <= 0.75 and 0.5 <= paused[2] <= 1.5
-    with pytest.raises(ExplorerError, match="failed 4 times in a row"):
+    # A quarter of a second, doubled each time, each half to one and a half of it; then given up.
+    assert len(esplora.asked) == roots.PATIENCE == 6
+    assert [0.5 <= s / (0.25 * 2**n) <= 1.5 for n, s in enumerate(paused)] == [True] * 5
+    with pytest.raises(ExplorerError, match="failed 6 times in a row"):
         explorers.ask(tip_height)
-    assert len(esplora.asked) == 4
+    assert len(esplora.asked) == 6
+
+
+def test_a_rate_limiter_that_lets_the_first_calls_through_is_left_alone_longer_too(
+    make, esplora, clock
+):
+    tokens = [0]
+
+    def limited(_: str) -> Any:
+        tokens[0] -= 1
+        return None if tokens[0] >= 0 else say("slow down", 429)
+
+    esplora.instead = limited
+    runs = 0
+    for _ in range(120):
+        clock.move(minutes=1)
+        tokens[0] = 1
+        explorers = client(make(10_000), esplora)
+        before = len(esplora.asked)
+        for _ in range(2):
+            with contextlib.suppress(ExplorerError):
+                explorers.ask(tip_height)
+        explorers.close()
+        runs += len(esplora.asked) > before
+    assert 5 <= runs <= 10
 
 
 def test_calls_that_fail_together_count_as_one_failure(esplora):
@@ -293,7 +320,7 @@ def test_a_run_looks_first_at_what_somebody_looks_at_and_says_what_it_puts_off(t
     ask_for(till, made[20])
     run = till.check()
     assert f"/address/{made[20]['deposit_address']}/txs" in esplora.asked
-    assert run.looked_at < 5
+    assert run.looked_at <= 5
     assert run.complete and run.put_off == 30 - run.looked_at > 0
     assert run.calls == len(esplora.asked) <= 20
 

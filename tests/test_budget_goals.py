@@ -18,6 +18,15 @@ def test_six_hundred_calls_an_hour_serve_five_payers_and_five_hundred_invoices(
     assert figures.incomplete_runs == 0
 
 
+def test_within_that_budget_a_payment_in_every_block_is_counted_at_once(
+    tmp_path: Path, ticker: TickerServer
+) -> None:
+    ticker.reset()
+    figures = simulate(tmp_path, ticker, minutes=4 * 60, budget=600, confirmations=1)
+    assert (figures.payments, figures.slowest_payment, figures.incomplete_runs) == (24, 0, 0)
+    assert figures.longest_gap_of_a_payer == 0
+
+
 def test_a_large_budget_looks_at_all_in_every_run(tmp_path: Path, ticker: TickerServer) -> None:
     ticker.reset()
     figures = simulate(tmp_path, ticker, minutes=3, budget=100_000)

@@ -5,7 +5,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from btcpay.budget import UNLIMITED, Purse
-from btcpay.schedule import OVERHEAD, Tip, Waiting, Watched, plan, ready_height, urgency
+from btcpay.schedule import (
+    MONEY,
+    NEAR,
+    OVERHEAD,
+    PAGE,
+    PASSED,
+    Tip,
+    Waiting,
+    Watched,
+    plan,
+    ready_height,
+    urgency,
+)
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TIP = Tip(1000, NOW - timedelta(minutes=7))
@@ -21,10 +33,9 @@ def one(name: str = "a", **known: object) -> Watched:
     return Watched(name, **facts)  # type: ignore[arg-type]
 
 
-ASKED = "somebody is looking at its page"
-MONEY = "money is on its way"
-PASSED = "its deadline has passed"
-NEAR = "its deadline is near"
+ASKED = PAGE
+
+
 UNCONFIRMED = (Waiting(None),)
 
 
@@ -42,7 +53,9 @@ UNCONFIRMED = (Waiting(None),)
             one(asked_at=NOW, checked_at=ago(seconds=49)), None, id="and the last look is 49 s ago"
         ),
         pytest.param(
-            one(asked_at=NOW, status="expired"), ASKED, id="an expired one may be paid late"
+            one(asked_at=NOW, status="expired"),
+            None,
+            id="an expired one has its turn",
         ),
         pytest.param(
             one(asked_at=NOW, status="paid"), None, id="the receipt of a paid one is read"
@@ -100,12 +113,40 @@ UNCONFIRMED = (Waiting(None),)
             one(doubted=True, checked_at=ago(minutes=5)), None, id="could not prove, no block since"
         ),
         pytest.param(
-            one(waiting=UNCONFIRMED, status="canceled"), MONEY, id="money for a canceled one too"
+            one(waiting=UNCONFIRMED, status="canceled"),
+            None,
+            id="a canceled one has its turn",
         ),
     ],
 )
 def test_urgent_is_what_somebody_waits_for(watched, reason):
     assert urgency(watched, TIP, NOW) == reason
+
+
+@pytest.mark.parametrize(
+    ("failures", "minutes", "rests"),
+    [(2, 0, False), (3, 0.99, True), (3, 1, False), (5, 3.99, True), (5, 4, False)]
+    + [(50, 59, True), (50, 60, False)],
+)
+def test_an_address_that_always_fails_is_looked_at_more_and_more_seldom(failures, minutes, rests):
+    failing = one(expires_at=ago(hours=1), failures=failures, failed_at=ago(minutes=minutes))
+    assert (urgency(failing, TIP, NOW) is None) is rests
+    assert (plan([failing], TIP, UNLIMITED, NOW).looks == []) is rests
+
+
+def test_a_deadline_comes_first_and_then_who_has_waited_most_times_over():
+    page = one("page", asked_at=NOW, checked_at=ago(minutes=3))
+    money = one("money", waiting=UNCONFIRMED, checked_at=ago(minutes=20))
+    late = one("late", expires_at=ago(seconds=1), checked_at=ago(seconds=55))
+    new_page = one("new page", asked_at=NOW, checked_at=ago(minutes=1))
+    looks = plan([new_page, money, page, late], TIP, UNLIMITED, NOW).looks
+    assert looks == ["late", "page", "money", "new page"]
+
+
+def test_who_failed_last_comes_last():
+    poison = one("poison", asked_at=NOW, failures=1, failed_at=ago(minutes=1))
+    good = one("good", asked_at=NOW, checked_at=ago(minutes=2))
+    assert plan([poison, good], TIP, UNLIMITED, NOW).looks == ["good", "poison"]
 
 
 @pytest.mark.parametrize(("minutes", "reason"), [(9.99, None), (10, MONEY)])
@@ -167,15 +208,17 @@ def test_the_others_come_in_the_order_of_their_waiting_for_their_age():
 @pytest.mark.parametrize(
     ("purse", "payers", "turns"),
     [
-        # 600 an hour, less the five payers' 7 x 60: 180, of which a run takes an eighth.
-        pytest.param(Purse(600, 600, 0, 60, 60), 5, 22, id="beside five payers"),
-        pytest.param(Purse(600, 600, 100, 60, 60), 5, 10, id="after a hundred in this hour"),
+        # 600 an hour, less 5 x 60 for payers and 138 for tips, blocks and proofs; of 162 two
+        # thirds, of which a run takes an eighth.
+        pytest.param(Purse(600, 600, 0, 60, 60), 5, 13, id="beside five payers"),
+        pytest.param(Purse(600, 600, 54, 60, 60), 5, 6, id="after half of the share in this hour"),
+        pytest.param(Purse(600, 600, 100, 60, 60), 5, 4, id="four at least while some is left"),
         pytest.param(Purse(600, 600, 180, 60, 60), 5, 0, id="after all of the share"),
-        pytest.param(Purse(600, 600, 0, 60, 60), 50, 3, id="a trickle, however many payers"),
-        pytest.param(Purse(600, 600), 0, 303, id="half of it in the first run of all"),
+        pytest.param(Purse(600, 600, 0, 60, 60), 50, 4, id="a trickle, however many payers"),
+        pytest.param(Purse(600, 600), 0, 203, id="a third of it in the first run of all"),
         pytest.param(Purse(600, 600, 0, 3600, 3600), 0, 500, id="all when runs come hourly"),
-        pytest.param(Purse(600, 600, 0, 3600, 60), 0, 303, id="half of it after an hour's pause"),
-        pytest.param(Purse(600, 10, 0, 3600, 3600), 0, 8, id="no more than is left"),
+        pytest.param(Purse(600, 600, 0, 3600, 60), 0, 203, id="a third of it after a pause"),
+        pytest.param(Purse(600, 10, 0, 3600, 3600), 0, 6, id="no more than is left"),
         pytest.param(Purse(100_000, 100_000, 30_000, 60, 60), 5, 500, id="all with a large budget"),
     ],
 )

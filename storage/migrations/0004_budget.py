@@ -24,6 +24,9 @@ STATEMENTS = (
     "CREATE INDEX output_of_block ON output (block_height, block_hash) WHERE proven = 1",
     # The last look found money in a block that no explorer could prove: look again soon.
     "ALTER TABLE invoice ADD COLUMN doubted_at BIGINT",
+    # Looks that failed in a row and the last of them: an address that always fails waits longer.
+    "ALTER TABLE invoice ADD COLUMN failures BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE invoice ADD COLUMN failed_at BIGINT",
     # Once an hour one funded address is asked whether its coin has moved; since `swept_at` it is
     # known that one has, and every other that was not looked at since is asked as well.
     "ALTER TABLE merchant ADD COLUMN probed_at BIGINT",
