@@ -266,7 +266,7 @@ class Tab:
         """Opens a page, waits until it is there, and returns its HTTP status."""
         failed = self.call("Page.navigate", url=url).get("errorText")
         assert failed in (None, "net::ERR_HTTP_RESPONSE_CODE_FAILURE"), f"{url}: {failed}"
-        self.until("document.readyState === 'complete'")
+        self.until("document.body")
         return self.status
 
     def click(self, selector: str) -> None:
@@ -306,11 +306,11 @@ class Tab:
         return answer["result"].get("value")
 
     def until(self, expression: str) -> None:
-        """Waits for the expression to become true."""
+        """Waits for the expression to become true, on a page that is all there."""
 
         def holds() -> bool:
             try:
-                return self.ask(f"!!(document.body && ({expression}))")
+                return self.ask(f"document.readyState === 'complete' && !!({expression})")
             except Moving:
                 return False
 
