@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run install test check format catalogs bench bench-check lock clean
+.PHONY: run install test check format catalogs screenshots bench bench-check lock clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -25,6 +25,9 @@ format: $(VENV)/.installed-dev
 
 catalogs: $(VENV)/.installed  ## compiles the pages' translations
 	$(BIN)/pybabel --quiet compile --directory btcpay/translations
+
+screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots
+	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/test_browser_looks.py
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
 	$(BIN)/python tests/bench/run.py

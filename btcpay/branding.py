@@ -13,7 +13,7 @@ LIGHT_PAGE, DARK_PAGE = "#ffffff", "#15181d"  # the backgrounds in static/pages.
 BUTTON_TEXTS = ("#ffffff", "#000000")
 
 MAX_NAME_CHARACTERS = 60
-MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is some 25 KiB
+MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
 # No SVG: it can carry scripts.
 _SIGNATURES = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n.{4}IHDR", re.DOTALL),

@@ -59,12 +59,12 @@ class Coin(NamedTuple):
 
 def install() -> None:
     """The npm packages, exactly as locked; skips the test with the reason where that fails."""
-    if reason := _why_not_installed():
+    if reason := why_not_installed():
         pytest.skip(reason)
 
 
 @cache
-def _why_not_installed() -> str:
+def why_not_installed() -> str:
     """Installs unless that is done; empty when the node can be started."""
     if not (shutil.which("node") and shutil.which("npm")):
         return "needs node and npm (Debian: nodejs, npm)"

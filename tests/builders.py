@@ -29,7 +29,7 @@ from btcpay.addresses import parse_account
 from btcpay.applying import apply
 from btcpay.commands.administration import add_merchant
 from btcpay.history import Block, SeenOutput
-from btcpay.networks import NETWORKS
+from btcpay.networks import NETWORKS, Network
 from btcpay.proof import Proven
 from btcpay.service import Service
 from btcpay.sightings import Look, Proof
@@ -90,11 +90,11 @@ class TickerServer:
         self._server.server_close()
 
 
-def new_xpub() -> str:
-    """The account key of a wallet that nobody has, on regtest."""
-    return BIP32.from_seed(keys.random_base62(32).encode(), network="test").get_xpub_from_path(
-        "m/84'/1'/0'"
-    )
+def new_xpub(network: Network = REGTEST) -> str:
+    """The BIP84 account key of a wallet that nobody has."""
+    name, coin = ("main", 0) if network.name == "mainnet" else ("test", 1)
+    seed = keys.random_base62(32).encode()
+    return BIP32.from_seed(seed, network=name).get_xpub_from_path(f"m/84'/{coin}'/0'")
 
 
 @dataclass
@@ -115,13 +115,19 @@ class Shop:
         return self.app.test_client()
 
     def add_merchant(self, name: str) -> int:
-        add_merchant(self.service.db, name, parse_account(new_xpub(), REGTEST))
+        network = self.service.settings.network
+        add_merchant(self.service.db, name, parse_account(new_xpub(network), network))
         return self.service.db.only(merchants.BY_NAME, name=name)["id"]
 
     def issue(self, scope: str, merchant_id: int | None = None) -> str:
         """A new key's secret; of the first merchant unless another is named."""
         key_id, secret = keys.issue(
-            self.service.db, REGTEST, merchant_id or self.merchant_id, scope, "", self.clock()
+            self.service.db,
+            self.service.settings.network,
+            merchant_id or self.merchant_id,
+            scope,
+            "",
+            self.clock(),
         )
         self.key_ids[secret] = key_id
         return secret

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from browser import Browser, Tab
 from builders import Clock, Shop, TickerServer, open_shop
 from fake_esplora import LiedTo, open_lied_to
+from hosted import Counter, open_counter
 
 
 @pytest.fixture(scope="session")
@@ -55,3 +58,34 @@ def lied_to(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Call
         yield lambda **options: stack.enter_context(
             open_lied_to(tmp_path, ticker, clock, **options)
         )
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Chromium, one for all tests; they skip with a reason where it is missing."""
+    with Browser(tmp_path_factory.mktemp("chromium")) as started:
+        yield started
+
+
+@pytest.fixture
+def open_tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
+    """Opens tabs; whatever else a test is about, none may ask another host or complain."""
+    opened: list[Tab] = []
+
+    def open_tab(*args: Any, **kwargs: Any) -> Tab:
+        opened.append(browser.open(*args, **kwargs))
+        return opened[-1]
+
+    yield open_tab
+    for tab in opened:
+        tab.close()
+    assert [tab.strangers + tab.complaints for tab in opened] == [[] for _ in opened]
+
+
+@pytest.fixture(scope="module")
+def counter(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
+) -> Iterator[Counter]:
+    """`btcpay serve`, a chain to pay on, and the check: one for the browsers of a file."""
+    with open_counter(tmp_path_factory.mktemp("counter"), ticker) as opened:
+        yield opened

@@ -105,13 +105,14 @@
 
   const copy = async (text) => {
     if (navigator.clipboard) return navigator.clipboard.writeText(text);
-    const field = document.createElement("textarea");
+    const field = document.createElement("textarea"), focused = document.activeElement;
     field.value = text;
     field.className = "unseen";
     document.body.append(field);
     field.select();
     document.execCommand("copy");
     field.remove();
+    focused?.focus({ preventScroll: true });
   };
   const press = async (button) => {
     if (button.id === "print") return print();
@@ -136,6 +137,8 @@
     event.target.dataset.sent = "yes";
   });
   addEventListener("pageshow", () => { if (find("pay")) delete find("pay").dataset.sent; });
+  // A wrong amount is typed over.
+  document.querySelector("[aria-invalid]")?.select();
   if (!find("main").dataset.status) return;
   read();
   show();

@@ -1,0 +1,352 @@
+"""Debian's Chromium, headless, as a process of the tests: one browser, a fresh context per tab.
+
+It is spoken to in the DevTools protocol, over the pipe that --remote-debugging-pipe makes: no port
+that others could reach, no driver, no package. When the pipe closes the browser ends, so that it
+ends however the tests do.
+"""
+
+import base64
+import contextlib
+import io
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import pytest
+import zxingcpp
+from builders import until
+from PIL import Image
+
+Json = dict[str, Any]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-breakpad",
+    "--remote-debugging-pipe",
+    # What it asks for of its own accord finds nobody; shop.test is a host that is not "secure".
+    "--host-resolver-rules=MAP shop.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]
+# The pipe is file descriptors 3 and 4 of the browser.
+PIPED = 'exec "$0" "$@" 3<&0 4>&1 0</dev/null 1>&2'
+ANSWER_S = 40  # generous: other work may run on the machine
+PHONE, SMALL, DESK = (390, 844), (320, 568), (1280, 800)
+# Chromium logs each page that is answered with one of these as an error of its console.
+TOLD_AS_PAGES = (400, 404, 410, 429, 503)
+CENTRE = """(selector) => {
+    const it = document.querySelector(selector);
+    it.scrollIntoView({block: 'center', behavior: 'instant'});
+    const box = it.getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+}"""
+KEYS = {
+    "Tab": {"windowsVirtualKeyCode": 9},
+    "Enter": {"windowsVirtualKeyCode": 13, "text": "\r"},
+    "Space": {"windowsVirtualKeyCode": 32, "text": " ", "key": " "},
+}
+
+
+def lack(reason: str) -> NoReturn:
+    """Skips the test; fails it where .ci/run has promised everything that is needed."""
+    if os.environ.get("TESTS_MUST_NOT_SKIP"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+class Moving(Exception):
+    """The page is on its way to another one and cannot be asked now."""
+
+
+class Browser:
+    """The process and its pipe; a context manager. Not for more than one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tabs: dict[str, Tab] = {}
+        self._unread, self._calls = b"", 0
+        program = shutil.which("chromium")
+        if program is None:
+            lack("needs Debian's chromium")
+        words = [program, *FLAGS, f"--user-data-dir={folder}/profile"]
+        with (folder / "chromium.log").open("wb") as log:
+            self.process = subprocess.Popen(
+                ["/bin/sh", "-c", PIPED, *words],
+                env={name: value for name, value in os.environ.items() if name != "DISPLAY"}
+                | {"HOME": str(folder)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def call(self, method: str, session: str = "", **params: Any) -> Json:
+        """A method of the protocol; events that come meanwhile go to their tabs."""
+        self._calls += 1
+        number = self._calls
+        message = {"id": number, "method": method, "params": params}
+        message |= {"sessionId": session} if session else {}
+        self.process.stdin.write(json.dumps(message).encode() + b"\0")
+        self.process.stdin.flush()
+        while (answer := self.hear(method)).get("id") != number:
+            pass
+        if "error" in answer:
+            raise Moving(f"{method}: {answer['error']['message']}")
+        return answer["result"]
+
+    def hear(self, what: str) -> Json:
+        """The next message, waited for as long as `what` may take."""
+        deadline_s = time.monotonic() + ANSWER_S
+        pipe = self.process.stdout.fileno()
+        while b"\0" not in self._unread:
+            ready, _, _ = select.select([pipe], [], [], deadline_s - time.monotonic())
+            assert ready, f"the browser did not answer {what} within {ANSWER_S} s"
+            chunk = os.read(pipe, 1 << 20)
+            assert chunk, f"the browser ended at {what}"
+            self._unread += chunk
+        raw, _, self._unread = self._unread.partition(b"\0")
+        message = json.loads(raw)
+        if tab := self.tabs.get(message.get("sessionId", "")):
+            tab.heed(message.get("method", ""), message.get("params", {}))
+        return message
+
+    def open(self, root: str, language: str = "en", **environment: Any) -> "Tab":
+        """A tab in a context of its own, where nothing is remembered; `environment` as of Tab.
+
+        Everything that its pages load has to come from `root`.
+        """
+        context = self.call("Target.createBrowserContext")["browserContextId"]
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)
+        session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        tab = Tab(self, context, target["targetId"], session["sessionId"], root)
+        self.tabs[tab.session] = tab
+        for domain in ("Page", "Network", "Runtime", "Log", "Audits"):
+            tab.call(f"{domain}.enable")
+        tab.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        tab.call("Network.setExtraHTTPHeaders", headers={"Accept-Language": language})
+        tab.emulate(**environment)
+        return tab
+
+    def close(self) -> None:
+        """Ends it with its children, asked first and then forced."""
+        with contextlib.suppress(AssertionError, Moving, OSError, subprocess.TimeoutExpired):
+            self.call("Browser.close")
+            self.process.wait(10)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def __enter__(self) -> "Browser":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+class Tab:
+    """A page and what became known of it: `requests` (URLs), `strangers` and `complaints`.
+
+    `strangers` are requests to another host, `complaints` all errors and warnings of the console,
+    violations of the page's policy among them.
+    """
+
+    def __init__(
+        self, browser: Browser, context: str, target: str, session: str, root: str
+    ) -> None:
+        self._browser, self._context, self._target = browser, context, target
+        self.session, self.root = session, root
+        self.status = 0
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self._pages: dict[str, int] = {}
+        self._time_is_up = False
+
+    def call(self, method: str, **params: Any) -> Json:
+        return self._browser.call(method, self.session, **params)
+
+    def heed(self, event: str, said: Json) -> None:
+        """Notes what the tests want to know of an event."""
+        match event:
+            case "Network.requestWillBeSent":
+                self.requests.append(said["request"]["url"])
+            case "Network.responseReceived" if said["type"] == "Document":
+                self.status = said["response"]["status"]
+                self._pages[said["response"]["url"]] = self.status
+            case "Log.entryAdded" if said["entry"]["level"] in ("error", "warning"):
+                entry = said["entry"]
+                if self._pages.get(entry.get("url", "")) not in TOLD_AS_PAGES:
+                    self.complaints.append(f"{entry['text']} {entry.get('url', '')}")
+            case "Runtime.exceptionThrown" | "Audits.issueAdded":
+                self.complaints.append(json.dumps(said))
+            case "Runtime.consoleAPICalled" if said["type"] in ("error", "warning", "assert"):
+                self.complaints.append(json.dumps(said["args"]))
+            case "Emulation.virtualTimeBudgetExpired":
+                self._time_is_up = True
+
+    @property
+    def strangers(self) -> list[str]:
+        """Requests to anywhere but the service."""
+        own = urlsplit(self.root).netloc
+        return [url for url in self.requests if urlsplit(url).netloc != own]
+
+    @property
+    def polls(self) -> int:
+        """How often the page has asked for its invoice's status."""
+        return sum(url.endswith("/status") for url in self.requests)
+
+    # Surroundings
+
+    def emulate(
+        self,
+        size: tuple[int, int] = PHONE,
+        theme: str = "light",
+        still: bool = False,
+        media: str = "",
+        script: bool = True,
+        scale: float = 1,
+    ) -> None:
+        """Width and height in CSS pixels, colour scheme, reduced motion, medium, JavaScript."""
+        features = {
+            "prefers-color-scheme": theme,
+            "prefers-reduced-motion": "reduce" if still else "no-preference",
+        }
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=size[0],
+            height=size[1],
+            deviceScaleFactor=scale,
+            mobile=size[0] < 600,
+        )
+        self.call(
+            "Emulation.setEmulatedMedia",
+            media=media,
+            features=[{"name": name, "value": value} for name, value in features.items()],
+        )
+        self.call("Emulation.setScriptExecutionDisabled", value=not script)
+
+    def cut_off(self, offline: bool) -> None:
+        """Takes the network away, or gives it back."""
+        limits = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        self.call("Network.emulateNetworkConditions", offline=offline, **limits)
+
+    def put_away(self, hidden: bool) -> None:
+        """Hides the page as another window over it would, or shows it again."""
+        window = self._browser.call("Browser.getWindowForTarget", targetId=self._target)
+        bounds = {"windowState": "minimized" if hidden else "normal"}
+        self.call("Emulation.setFocusEmulationEnabled", enabled=False)  # it would stay visible
+        self._browser.call("Browser.setWindowBounds", windowId=window["windowId"], bounds=bounds)
+        self.until(f"document.hidden === {json.dumps(hidden)}")
+
+    def pass_time(self, seconds: float) -> None:
+        """Lets this much time pass for the page, at once; it stands still afterwards."""
+        self._time_is_up = False
+        self.call(
+            "Emulation.setVirtualTimePolicy",
+            policy="pauseIfNetworkFetchesPending",
+            budget=seconds * 1000,
+        )
+        while not self._time_is_up:
+            self._browser.hear(f"the passing of {seconds} s")
+
+    # What a visitor does
+
+    def go(self, url: str) -> int:
+        """Opens a page, waits until it is there, and returns its HTTP status."""
+        failed = self.call("Page.navigate", url=url).get("errorText")
+        assert failed in (None, "net::ERR_HTTP_RESPONSE_CODE_FAILURE"), f"{url}: {failed}"
+        self.until("document.body")
+        return self.status
+
+    def click(self, selector: str) -> None:
+        """A press of the mouse's button in the middle of the element."""
+        x, y = self.ask(f"({CENTRE})({json.dumps(selector)})")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def press(self, *keys: str) -> None:
+        """Keys of the keyboard, one after the other."""
+        for key in keys:
+            named = {"key": key, "code": key} | KEYS[key]
+            self.call("Input.dispatchKeyEvent", type="keyDown", **named)
+            named.pop("text", None)
+            self.call("Input.dispatchKeyEvent", type="keyUp", **named)
+
+    def type(self, text: str) -> None:
+        """Characters, as the keyboard sends them to what has the focus."""
+        for character in text:
+            self.call("Input.dispatchKeyEvent", type="char", text=character)
+
+    def paste(self) -> str:
+        """Puts what was copied last in place of the focused field's text, and returns it."""
+        for command in ("selectAll", "paste"):
+            self.call("Input.dispatchKeyEvent", type="keyDown", commands=[command])
+        return self.ask("document.activeElement.value")
+
+    # What a visitor sees
+
+    def ask(self, expression: str) -> Any:
+        """The value of a JavaScript expression, awaited. Raises Moving between two pages."""
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        if "exceptionDetails" in answer:
+            raise AssertionError(f"{expression}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def until(self, expression: str) -> None:
+        """Waits for the expression to become true, on a page that is all there."""
+
+        def holds() -> bool:
+            try:
+                return self.ask(f"document.readyState === 'complete' && !!({expression})")
+            except Moving:
+                return False
+
+        until(holds, expression, ANSWER_S)
+
+    def until_state(self, state: str) -> None:
+        """Waits for the invoice's page to show this state."""
+        self.until(f"document.getElementById('main').dataset.state === {json.dumps(state)}")
+
+    def text(self, id: str) -> str | None:
+        """What an element says; None when there is none."""
+        return self.ask(f"document.getElementById({json.dumps(id)})?.textContent")
+
+    def is_shown(self, id: str) -> bool:
+        return self.ask(f"!!document.getElementById({json.dumps(id)})?.checkVisibility()")
+
+    def focus(self) -> str:
+        """The id of what has the focus, else its language (of the picker), else its tag."""
+        return self.ask(
+            "(({id, hreflang, tagName}) => id || hreflang || tagName)(document.activeElement)"
+        )
+
+    def picture(self) -> Image.Image:
+        """A screenshot of the whole page, however long."""
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, **self._clip())
+        return Image.open(io.BytesIO(base64.b64decode(shot["data"])))
+
+    def _clip(self) -> Json:
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        return {"clip": size | {"scale": 1}}
+
+    def qr(self) -> zxingcpp.Barcode:
+        """The one QR code on a screenshot of the page."""
+        (code,) = zxingcpp.read_barcodes(self.picture().convert("L"))
+        return code
+
+    def close(self) -> None:
+        del self._browser.tabs[self.session]
+        self._browser.call("Target.disposeBrowserContext", browserContextId=self._context)

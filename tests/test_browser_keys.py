@@ -1,0 +1,111 @@
+"""The pages by keyboard alone: in order, visibly, and with everything in reach."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from browser import Tab
+from hosted import Counter, show
+
+from btcpay import branding
+
+PICKER = ["en", "es", "de", "fr", "pt", "ja"]
+BUTTONS = ["open-wallet", "copy-amount", "copy-address", "copy-link"]
+# The focused element's outline: its width, style and colour, and whether it stands in the window.
+OUTLINE = """(() => {
+    const it = document.activeElement, box = it.getBoundingClientRect();
+    const style = getComputedStyle(it);
+    return [parseFloat(style.outlineWidth), style.outlineStyle, style.outlineColor,
+        box.top >= 0 && box.bottom <= innerHeight];
+})()"""
+
+
+def walk(tab: Tab) -> Iterator[str]:
+    """Where each press of Tab leads, until it leaves the page or is back at the start."""
+    first = None
+    while True:
+        tab.press("Tab")
+        place = tab.focus()
+        if place in ("BODY", first):
+            return
+        first = first or place
+        yield place
+
+
+def rgb(text: str) -> str:
+    """`rgb(1, 2, 3)` as `#010203`."""
+    return "#" + "".join(f"{int(part):02x}" for part in text[4:-1].split(","))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_tab_leads_through_the_page_in_order_and_shows_where_it_is(open_tab, counter, theme):
+    tab = show(open_tab, counter, counter.invoice(), theme=theme)
+    background = {"light": branding.LIGHT_PAGE, "dark": branding.DARK_PAGE}[theme]
+    places = []
+    for place in walk(tab):
+        width, style, colour, inside = tab.ask(OUTLINE)
+        assert width >= 2 and style == "solid" and inside, place
+        assert branding.contrast(rgb(colour), background) >= branding.SHAPE_CONTRAST, place
+        places.append(place)
+    assert places == BUTTONS + PICKER
+
+
+def test_a_finished_invoice_has_nothing_to_stop_at_but_the_languages(open_tab, counter):
+    invoice = counter.invoice()
+    counter.finish(invoice, "canceled")
+    assert list(walk(show(open_tab, counter, invoice))) == PICKER
+
+
+@pytest.mark.parametrize("key", ["Enter", "Space"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "shop.test"])
+def test_amount_address_and_link_are_copied_by_key(
+    open_tab: Callable[..., Tab], counter: Counter, key: str, host: str
+):
+    """Also where the browser has no clipboard for scripts: over http from another machine."""
+    invoice = counter.invoice(description="Tea & cake")
+    root = counter.root.replace("127.0.0.1", host)
+    wallet, tab = open_tab("data:"), open_tab(root)
+    wallet.go("data:text/html,<!doctype html><textarea name=to autofocus></textarea>")
+    tab.go(f"{root}/pay/{invoice['id']}")
+    assert tab.ask("isSecureContext") is (host == "127.0.0.1")
+    expected = {
+        "copy-amount": tab.text("amount-btc"),
+        "copy-address": invoice["deposit_address"],
+        "copy-link": tab.ask("document.getElementById('open-wallet').getAttribute('href')"),
+    }
+    assert expected["copy-link"].endswith("&message=Tea%20%26%20cake")
+    for place in walk(tab):
+        if place in expected:
+            label = tab.text(place)
+            tab.press(key)
+            tab.until(f"document.getElementById('{place}').textContent === 'Copied'")
+            assert tab.text("announce") == f"{label}: Copied"
+            assert tab.focus() == place
+            assert wallet.paste() == expected.pop(place)
+    assert expected == {}
+
+
+def test_a_link_is_paid_by_keyboard(open_tab, counter):
+    tab = show(open_tab, counter, counter.shop.link(min_amount_usd=5))
+    assert list(walk(tab)) == ["amount_usd", "submit", *PICKER]
+    tab = show(open_tab, counter, counter.shop.link(min_amount_usd=5))
+    tab.press("Tab")
+    tab.type("4,99")
+    tab.press("Enter")
+    tab.until("document.getElementById('amount-problem')")
+    assert tab.focus() == "amount_usd"
+    tab.type("5,01")
+    tab.press("Tab", "Space")
+    tab.until("document.getElementById('qr')")
+    assert tab.text("amount-usd") == "5.01 USD"
+
+
+def test_a_change_leaves_the_keyboard_where_it_was_or_at_the_heading(open_tab, counter):
+    invoice = counter.invoice()
+    tab = show(open_tab, counter, invoice)
+    tab.press("Tab", "Tab", "Tab")
+    counter.pay(invoice, 1_000)
+    tab.pass_time(3)
+    assert (tab.text("amount-total"), tab.focus()) == ("of 0.00041667 BTC in total", "copy-address")
+    counter.pay(invoice, invoice["amount_sats"] - 1_000)
+    tab.pass_time(3)
+    assert (tab.text("state"), tab.focus()) == ("Payment seen", "state")

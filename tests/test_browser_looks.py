@@ -1,0 +1,329 @@
+"""Every page in every state, in both themes: it fits its screen, and axe-core finds nothing."""
+
+import hashlib
+import io
+import os
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import bitcoin_node
+import pytest
+from browser import DESK, PHONE, SMALL, Tab, lack
+from builders import Live, TickerServer, pay
+from hosted import Hosted, Json, open_hosted, show
+from PIL import Image
+
+from btcpay import branding
+from btcpay.identifiers import random_base62
+from btcpay.pages.languages import LANGUAGES
+from storage import brands, links, meta
+
+LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
+EDGES = """[...document.querySelectorAll('body *')]
+    .filter((it) => it.checkVisibility() && !it.closest('.unseen')
+        && it.getBoundingClientRect().right > innerWidth + 0.5)
+    .map((it) => it.outerHTML.slice(0, 80))"""
+AXE = """axe.run(document, {resultTypes: ['violations']}).then(({violations}) =>
+    violations.map(({id, nodes}) => `${id}: ${nodes.map((node) => node.html).join(' ')}`))"""
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """axe-core's script."""
+    if reason := bitcoin_node.why_not_installed():
+        lack(reason)
+    return (bitcoin_node.FOLDER / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def hosted(
+    browser: Any, tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
+) -> Iterator[Hosted]:
+    """A server whose payments are invented; from 100 USD on they need three confirmations."""
+    environ = {"BTCPAY_CONFIRMATIONS": "1 3@100", "BTCPAY_LINK_OPEN_INVOICES": "1"}
+    with open_hosted(tmp_path_factory.mktemp("hosted"), ticker, **environ) as opened:
+        yield opened
+
+
+def coffee(hosted: Hosted, amount_usd: float = 25, **fields: Any) -> Json:
+    return hosted.invoice(amount_usd=amount_usd, description="Two bags of coffee", **fields)
+
+
+def waiting(hosted: Hosted) -> Json:
+    return coffee(hosted, left_s=3000)
+
+
+def countdown(hosted: Hosted) -> Json:
+    return coffee(hosted, left_s=240)
+
+
+def dust(hosted: Hosted) -> Json:
+    return hosted.invoice(amount_usd=0.0001)
+
+
+def partial(hosted: Hosted) -> Json:
+    invoice = waiting(hosted)
+    pay(hosted.shop, invoice, 20_000, confirmed=False)
+    return invoice
+
+
+def long_ago(hosted: Hosted) -> Json:
+    with hosted.earlier(3600):
+        invoice = coffee(hosted)
+        pay(hosted.shop, invoice, 20_000, confirmed=False)
+    return invoice
+
+
+def seen(hosted: Hosted) -> Json:
+    invoice = coffee(hosted, 120)
+    pay(hosted.shop, invoice)
+    meta.put(hosted.shop.service.db, "tip_height", "101")  # the payment is in block 100
+    return invoice
+
+
+def overdue(hosted: Hosted) -> Json:
+    return coffee(hosted, left_s=-60)
+
+
+def paid(hosted: Hosted) -> Json:
+    invoice = waiting(hosted)
+    pay(hosted.shop, invoice)
+    return invoice
+
+
+def paid_twice(hosted: Hosted) -> Json:
+    invoice = waiting(hosted)
+    pay(hosted.shop, invoice, 50_000)
+    pay(hosted.shop, invoice, 1_000)
+    return invoice
+
+
+def expired(hosted: Hosted) -> Json:
+    invoice = coffee(hosted, left_s=-60)
+    hosted.finish(invoice, "expired")
+    return invoice
+
+
+def expired_and_paid_late(hosted: Hosted) -> Json:
+    invoice = expired(hosted)
+    pay(hosted.shop, invoice, 20_000)
+    return invoice
+
+
+def canceled(hosted: Hosted) -> Json:
+    invoice = coffee(hosted)
+    hosted.finish(invoice, "canceled")
+    return invoice
+
+
+def branded(hosted: Hosted) -> Json:
+    return roasters(hosted, "Harbour Roasters", 96, {"description": "Two bags of coffee"})
+
+
+def worst_texts(hosted: Hosted) -> Json:
+    return roasters(hosted, "W" * 60, 2000, {"amount_usd": 999_999.99, "description": LONG})
+
+
+def branded_paid(hosted: Hosted) -> Json:
+    invoice = branded(hosted)
+    pay(hosted.shop, invoice)
+    return invoice
+
+
+def roasters(hosted: Hosted, name: str, width: int, fields: Json) -> Json:
+    """An invoice of a merchant with a name, a colour and a logo so wide."""
+    merchant_id = hosted.shop.add_merchant(f"{name} {random_base62(8)}")
+    file = io.BytesIO()
+    Image.new("RGB", (width, 96), "#0b7a4b").save(file, "PNG")
+    hosted.shop.service.db.run(
+        brands.PUT,
+        merchant_id=merchant_id,
+        name=name,
+        accent="#0b7a4b",
+        logo=file.getvalue(),
+        logo_type="image/png",
+        logo_sha256=hashlib.sha256(file.getvalue()).hexdigest(),
+    )
+    key = hosted.shop.issue("write", merchant_id)
+    return hosted.shop.post("/invoices", {"amount_usd": 25} | fields, key).json
+
+
+INVOICES = [
+    pytest.param(make, state, id=make.__name__.replace("_", " "))
+    for make, state in [
+        (waiting, "waiting"),
+        (countdown, "waiting"),
+        (dust, "waiting"),
+        (branded, "waiting"),
+        (branded_paid, "paid"),
+        (worst_texts, "waiting"),
+        (partial, "partial"),
+        (long_ago, "partial"),
+        (seen, "seen"),
+        (overdue, "overdue"),
+        (paid, "paid"),
+        (paid_twice, "paid"),
+        (expired, "expired"),
+        (expired_and_paid_late, "expired"),
+        (canceled, "canceled"),
+    ]
+]
+
+
+class Looks:
+    """What is asked of every page, in both themes."""
+
+    def __init__(self, axe: str) -> None:
+        self._axe = axe
+
+    def check(self, tab: Tab, name: str) -> None:
+        tab.ask(f"{self._axe}; 0")
+        for theme in ("light", "dark"):
+            for size in (DESK, SMALL):
+                tab.emulate(size, theme)
+                assert fits(tab, size[0])
+            assert tab.ask(AXE) == []
+            keep(tab, name, theme)
+
+
+def keep(tab: Tab, name: str, theme: str) -> None:
+    """A picture for eyes, where SCREENSHOTS names a folder."""
+    if folder := os.environ.get("SCREENSHOTS"):
+        tab.emulate(PHONE, theme, scale=2)
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        tab.picture().save(Path(folder) / f"{name}-{theme}.png", optimize=True)
+
+
+def fits(tab: Tab, width: int) -> bool:
+    """Whether nothing stands out to the right and the page cannot be moved sideways."""
+    assert tab.ask(EDGES) == []
+    sideways = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
+    return tab.ask(f"[innerWidth, {sideways}]") == [width, 0]
+
+
+@pytest.fixture
+def looks(axe: str) -> Looks:
+    return Looks(axe)
+
+
+@pytest.mark.parametrize(("make", "state"), INVOICES)
+def test_an_invoice_looks_right_in_each_state(
+    open_tab, hosted: Hosted, looks: Looks, make: Callable[[Hosted], Json], state: str
+) -> None:
+    tab = show(open_tab, hosted, make(hosted))
+    assert tab.ask("document.getElementById('main').dataset.state") == state
+    looks.check(tab, make.__name__)
+
+
+def fixed(tab: Tab, hosted: Hosted) -> int:
+    link = hosted.shop.link(title="Membership", description="One year", amount_usd=120)
+    return tab.go(hosted.page(link))
+
+
+def flexible(tab: Tab, hosted: Hosted) -> int:
+    return tab.go(hosted.page(hosted.shop.link(title=LONG[:100], min_amount_usd=5)))
+
+
+def wrong_amount(tab: Tab, hosted: Hosted) -> int:
+    flexible(tab, hosted)
+    tab.click("#amount_usd")
+    tab.type("five")
+    return submit(tab, "amount-problem")
+
+
+def too_many(tab: Tab, hosted: Hosted) -> int:
+    link = hosted.shop.link(title="Tip jar")
+    for amount, id in (("5", "qr"), ("6", "problem")):
+        tab.go(hosted.page(link))
+        tab.click("#amount_usd")
+        tab.type(amount)
+        submit(tab, id)
+    return tab.status
+
+
+def gone(tab: Tab, hosted: Hosted) -> int:
+    link = hosted.shop.link(title="Tip jar")
+    hosted.shop.service.db.run(links.SET_STATUS, id=link["id"], status="inactive")
+    return tab.go(hosted.page(link))
+
+
+def nothing_here(tab: Tab, hosted: Hosted) -> int:
+    return tab.go(f"{hosted.root}/pay/inv_unknown")
+
+
+def submit(tab: Tab, id: str) -> int:
+    """Presses the link's button; the status of the page that has an element of this id."""
+    tab.click("#submit")
+    tab.until(f"document.getElementById('{id}')")
+    return tab.status
+
+
+@pytest.mark.parametrize(
+    ("reach", "status"),
+    [
+        pytest.param(reach, status, id=reach.__name__.replace("_", " "))
+        for reach, status in [
+            (fixed, 200),
+            (flexible, 200),
+            (wrong_amount, 400),
+            (too_many, 429),
+            (gone, 410),
+            (nothing_here, 404),
+        ]
+    ],
+)
+def test_a_link_looks_right_whatever_comes_of_it(
+    open_tab, hosted: Hosted, looks: Looks, reach: Callable[..., int], status: int
+) -> None:
+    tab = open_tab(hosted.root)
+    assert reach(tab, hosted) == status
+    looks.check(tab, f"link_{reach.__name__}")
+
+
+def test_a_link_looks_right_when_there_is_no_price(open_tab, hosted, looks, tmp_path) -> None:
+    link = hosted.shop.link(title="Membership", amount_usd=120)
+    with Live(hosted.shop, tmp_path, BTCPAY_PRICE_SOURCES="http://127.0.0.1:9/#/usd") as priceless:
+        tab = open_tab(priceless.url)
+        tab.go(f"{priceless.url}/link/{link['id']}")
+        assert submit(tab, "problem") == 503
+        looks.check(tab, "link_no_price")
+
+
+def test_the_smallest_phone_suffices_in_every_language(open_tab, hosted) -> None:
+    things = (partial(hosted), paid(hosted), hosted.shop.link(min_amount_usd=5))
+    tab = open_tab(hosted.root, size=SMALL)
+    for language in LANGUAGES:
+        for thing in things:
+            tab.go(f"{hosted.page(thing)}?lang={language}")
+            assert tab.ask("document.documentElement.lang") == language
+            assert fits(tab, SMALL[0]), (language, tab.ask("location.href"))
+
+
+def test_only_who_likes_motion_gets_it(open_tab, hosted) -> None:
+    tab = show(open_tab, hosted, waiting(hosted))
+    moving = "document.getAnimations().map((it) => it.animationName)"
+    assert tab.ask(moving) == ["breathe"]
+    tab.emulate(still=True)
+    assert tab.ask(moving) == []
+
+
+def test_a_receipt_prints_on_one_page(open_tab, hosted) -> None:
+    tab = show(open_tab, hosted, paid_twice(hosted), theme="dark")
+    pdf = b64decode(tab.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
+    tab.emulate(media="print", theme="dark")
+    assert not tab.is_shown("print") and not tab.is_shown("languages")
+    assert tab.ask("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_pages_backgrounds_are_those_that_an_accent_is_measured_against(
+    open_tab, hosted, theme
+) -> None:
+    tab = show(open_tab, hosted, waiting(hosted), theme=theme)
+    red, green, blue = tab.picture().convert("RGB").getpixel((1, 1))
+    known = {"light": branding.LIGHT_PAGE, "dark": branding.DARK_PAGE}[theme]
+    assert f"#{red:02x}{green:02x}{blue:02x}" == known

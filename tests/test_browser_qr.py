@@ -1,0 +1,88 @@
+"""The QR code as a phone and a wallet read it: off the screen, then by Electrum's own parser."""
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from browser import DESK, PHONE, SMALL, Tab, lack
+from hosted import open_hosted, show
+
+from btcpay.bip21 import payment_uri
+from btcpay.money import btc_text
+
+# Debian's package belongs to Debian's Python.
+ELECTRUM = """
+import json, sys
+from electrum import constants, util
+network, uri = json.load(sys.stdin)
+if network == "regtest":
+    constants.set_regtest()
+print(json.dumps(util.parse_URI(uri)))
+"""
+
+
+def electrum(network: str, uri: str) -> dict[str, Any]:
+    """What Electrum understands: address, amount in satoshis, label, message."""
+    words = ["/usr/bin/python3", "-c", ELECTRUM]
+    done = subprocess.run(words, input=json.dumps([network, uri]), capture_output=True, text=True)
+    if "ModuleNotFoundError: No module named 'electrum'" in done.stderr:
+        lack("needs Debian's electrum")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def surrounding(tab: Tab) -> set[tuple[int, ...]]:
+    """The colours of the four modules around the code, and of the corners between."""
+    code = tab.qr().position
+    picture = tab.picture().convert("RGB")
+    module = (code.top_right.x - code.top_left.x) / 37  # of version 5
+    left, top = round(code.top_left.x - 3.5 * module), round(code.top_left.y - 3.5 * module)
+    right = round(code.bottom_right.x + 3.5 * module)
+    bottom = round(code.bottom_right.y + 3.5 * module)
+    edges = [(x, y) for x in range(left, right) for y in (top, bottom)]
+    edges += [(x, y) for y in range(top, bottom) for x in (left, right)]
+    return {picture.getpixel(place) for place in edges}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [SMALL, PHONE, DESK])
+def test_a_phone_reads_address_and_amount_off_the_screen(open_tab, counter, theme, size):
+    invoice = counter.invoice(description="Two bags of coffee")
+    tab = show(open_tab, counter, invoice, theme=theme, size=size)
+    address, amount = invoice["deposit_address"], btc_text(invoice["amount_sats"])
+    code = tab.qr()
+    assert code.text == f"bitcoin:{address}?amount={amount}"
+    assert code.ec_level in "MQH"
+    assert surrounding(tab) == {(255, 255, 255)}
+
+
+@pytest.mark.parametrize("network", ["mainnet", "regtest"])
+def test_electrum_reads_the_qr_code_and_the_link_as_the_same_request(
+    open_tab, ticker, tmp_path, network
+):
+    with open_hosted(tmp_path, ticker, BTCPAY_NETWORK=network) as hosted:
+        invoice = hosted.invoice(amount_usd=1234.56, description="Tea & cake, 100 %")
+        tab = show(open_tab, hosted, invoice)
+        asked = {"address": invoice["deposit_address"], "amount": invoice["amount_sats"]}
+        assert asked["address"].startswith({"mainnet": "bc1q", "regtest": "bcrt1q"}[network])
+        assert electrum(network, tab.qr().text) == asked
+        link = tab.ask("document.getElementById('open-wallet').getAttribute('href')")
+        message = "Tea & cake, 100 %"
+        assert electrum(network, link) == asked | {"message": message, "memo": message}
+
+
+@pytest.mark.parametrize(
+    ("address", "sats"),
+    [
+        pytest.param("1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", 1, id="P2PKH, one satoshi"),
+        pytest.param("3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy", 10**8, id="P2SH, a whole bitcoin"),
+        pytest.param(
+            "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0",
+            2_100_000_000_000_000,
+            id="P2TR, all there can be",
+        ),
+    ],
+)
+def test_electrum_reads_every_kind_of_address_and_every_amount(address, sats):
+    assert electrum("mainnet", payment_uri(address, sats)) == {"address": address, "amount": sats}

@@ -1,0 +1,216 @@
+"""Trips of a payer through the pages, in a real browser before the real server."""
+
+import pytest
+from browser import Browser
+from builders import until
+from fake_esplora import Terminal
+from hosted import show
+from playground import children_of, is_alive
+
+from btcpay.money import btc_text
+
+
+def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open_tab, counter):
+    invoice = counter.invoice(description="Two bags of coffee")
+    tab = show(open_tab, counter, invoice)
+    assert tab.text("state") == "Waiting for your payment" and tab.text("announce") == ""
+    tab.ask("window.stayed = true")
+    txid, check = counter.till.pay(invoice), Terminal(counter.till)
+    check.run("check")
+    tab.until_state("seen")
+    assert tab.text("announce").startswith("Payment seen. It is complete")
+    assert tab.text("confirmations") == "Confirmations: 0 of 1" and not tab.is_shown("qr")
+    counter.till.mine()
+    check.run("check")
+    tab.until_state("paid")
+    assert tab.text("announce") == "Paid. Thank you. This is your receipt."
+    assert tab.text("transaction") == txid and tab.text("description") == "Two bags of coffee"
+    assert tab.ask("document.title") == f"Paid · {btc_text(invoice['amount_sats'])} BTC"
+    assert tab.ask("window.stayed")  # nothing was loaded again
+
+
+def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter):
+    invoice = counter.invoice()
+    tab = show(open_tab, counter, invoice)
+    address, whole = invoice["deposit_address"], invoice["amount_sats"]
+    assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(whole)}"
+    counter.pay(invoice, 20_000)
+    tab.until_state("partial")
+    rest = btc_text(whole - 20_000)
+    assert f"missing {rest} BTC to the same address" in tab.text("announce")
+    assert tab.qr().text == f"bitcoin:{address}?amount={rest}"
+    assert tab.text("amount-btc") == rest and tab.text("address") == address
+    assert tab.text("amount-total") == f"of {btc_text(whole)} BTC in total"
+    assert tab.ask("document.getElementById('open-wallet').href").startswith(tab.qr().text)
+    counter.pay(invoice, whole - 20_000)
+    tab.pass_time(3)
+    assert tab.text("state") == "Payment seen"
+    counter.mine()
+    tab.pass_time(3)
+    assert tab.text("state") == "Paid"
+    assert tab.text("amount-btc") == btc_text(whole) and "bitcoin:" not in tab.ask(
+        "document.documentElement.outerHTML"
+    )
+
+
+def test_the_last_minutes_are_counted_and_their_end_changes_the_page(open_tab, counter):
+    invoice = counter.invoice(left_s=302)
+    tab = show(open_tab, counter, invoice)
+    assert tab.is_shown("pay-by") and not tab.is_shown("time-left")
+    tab.until("document.getElementById('time-left').checkVisibility()")
+    assert tab.text("countdown") in ("5:00", "4:59", "4:58") and not tab.is_shown("pay-by")
+
+
+def test_an_invoice_expires_before_the_payers_eyes(open_tab, counter):
+    tab = open_tab(counter.root)
+    invoice = counter.invoice(left_s=5)
+    tab.go(counter.page(invoice))
+    assert tab.is_shown("qr")
+    tab.until_state("overdue")
+    assert "If you have already paid, do nothing" in tab.text("announce")
+    assert not tab.is_shown("qr") and tab.text("address") == invoice["deposit_address"]
+    counter.till.check()
+    tab.pass_time(3)
+    assert tab.text("announce").startswith("This invoice has expired. Please do not pay it")
+    assert tab.text("address") == invoice["deposit_address"]
+
+
+def test_a_fixed_link_leads_to_its_invoice_and_back_to_the_same_one(open_tab, counter):
+    link = counter.shop.link(amount_usd=12, title="Membership", description="One year")
+    tab = show(open_tab, counter, link)
+    assert (tab.text("title"), tab.text("amount")) == ("Membership", "12.00 USD")
+    tab.click("#submit")
+    tab.until("document.getElementById('qr')")
+    first = tab.ask("location.pathname")
+    assert tab.text("amount-usd") == "12.00 USD" and tab.text("description") == "One year"
+    tab.ask("history.back()")
+    tab.until("document.getElementById('submit')")
+    tab.click("#submit")
+    tab.until("document.getElementById('qr')")
+    assert tab.ask("location.pathname") == first
+    other = show(open_tab, counter, link)
+    other.click("#submit")
+    other.until("document.getElementById('qr')")
+    assert other.ask("location.pathname") != first
+
+
+def test_a_flexible_link_says_what_is_wrong_beside_the_field_and_takes_what_is_right(
+    open_tab, counter
+):
+    tab = show(open_tab, counter, counter.shop.link(min_amount_usd=5, max_amount_usd=50))
+    tab.click("#amount_usd")
+    tab.type("4")
+    tab.click("#submit")
+    tab.until("document.getElementById('amount-problem')")
+    assert tab.status == 400 and tab.focus() == "amount_usd"
+    assert tab.text("amount-problem") == "Enter an amount from 5.00 USD to 50.00 USD."
+    tab.type("7.50")  # in place of the 4
+    tab.click("#submit")
+    tab.until("document.getElementById('qr')")
+    assert tab.text("amount-usd") == "7.50 USD"
+
+
+def test_without_javascript_a_refresh_does_the_same(open_tab, counter):
+    link = counter.shop.link(amount_usd=5)
+    tab = show(open_tab, counter, link, script=False)
+    tab.click("#submit")
+    tab.until("document.getElementById('qr')")
+    assert tab.qr().text.startswith(f"bitcoin:{tab.text('address')}?amount=")
+    assert not tab.is_shown("copy-amount") and not tab.ask("document.querySelector('.js')")
+    assert not tab.ask("document.querySelector('.live').checkVisibility()")
+    id = tab.ask("location.pathname").rpartition("/")[2]
+    invoice = counter.shop.get(f"/invoices/{id}").json
+    for change, state in [
+        (lambda: counter.pay(invoice, 1_000), "partial"),
+        (lambda: counter.pay(invoice, invoice["amount_sats"] - 1_000), "seen"),
+        (counter.mine, "paid"),
+    ]:
+        change()
+        tab.click("noscript a")
+        tab.until_state(state)
+    assert tab.polls == 0 and not tab.ask("document.querySelector('noscript')")
+
+
+def test_a_lost_connection_is_admitted_and_made_up_for(open_tab, counter):
+    invoice = counter.invoice()
+    tab = show(open_tab, counter, invoice)
+    tab.cut_off(True)
+    tab.pass_time(3)
+    assert not tab.is_shown("offline")  # once is nothing
+    tab.pass_time(3)
+    assert tab.is_shown("offline")
+    counter.pay(invoice)
+    tab.cut_off(False)
+    tab.pass_time(1)
+    assert tab.text("state") == "Payment seen" and not tab.is_shown("offline")
+    assert {text.split()[-2] for text in tab.complaints} == {"net::ERR_INTERNET_DISCONNECTED"}
+    tab.complaints.clear()
+
+
+@pytest.mark.parametrize(
+    ("minutes", "polls"),
+    [
+        pytest.param(1, 30, id="every two seconds at first"),
+        pytest.param(11, 300 + 6, id="every ten after ten minutes in which nothing happened"),
+    ],
+)
+def test_a_waiting_page_asks_gently(open_tab, counter, minutes, polls):
+    tab = show(open_tab, counter, counter.invoice())
+    tab.pass_time(minutes * 60)
+    assert polls * 0.9 <= tab.polls <= polls
+
+
+def test_a_page_that_nobody_sees_does_not_ask_until_it_is_looked_at(open_tab, counter):
+    invoice = counter.invoice()
+    tab = show(open_tab, counter, invoice)
+    tab.put_away(True)
+    counter.pay(invoice)
+    asked = tab.polls
+    tab.pass_time(600)
+    assert tab.polls - asked <= 1 and tab.text("state") == "Waiting for your payment"
+    tab.put_away(False)
+    tab.pass_time(1)
+    assert tab.text("state") == "Payment seen"
+
+
+@pytest.mark.parametrize("ended", ["paid", "expired", "canceled"])
+def test_a_page_that_cannot_change_any_more_does_not_ask(open_tab, counter, ended):
+    invoice = counter.invoice()
+    tab = show(open_tab, counter, invoice)
+    if ended == "paid":
+        counter.pay(invoice)
+        counter.mine()
+    else:
+        counter.finish(invoice, ended)
+    tab.pass_time(3)
+    asked = tab.polls
+    tab.pass_time(600)
+    assert tab.ask("document.getElementById('main').dataset.state") == ended
+    assert asked and tab.polls == asked
+
+
+def test_what_goes_wrong_on_a_page_is_noticed(browser: Browser, counter):
+    """The other tests rely on it."""
+    tab = browser.open(counter.root)
+    tab.go(counter.page(counter.invoice()))
+    assert tab.complaints == tab.strangers == []
+    tab.ask("fetch('http://127.0.0.1:9/').catch(() => 0)")
+    assert any("connect-src" in text for text in tab.complaints)
+    tab.complaints.clear()
+    tab.ask("document.body.setAttribute('style', 'color: red')")
+    until(lambda: tab.ask("1") and tab.complaints, "the policy's complaint of the style")
+    tab.complaints.clear()
+    tab.ask("setTimeout(() => { throw new Error('oh') })")
+    until(lambda: tab.ask("1") and tab.complaints, "the error in the script")
+    tab.go("data:text/html,<img src='http://127.0.0.1:9/'>")
+    assert "http://127.0.0.1:9/" in tab.strangers
+    tab.close()
+
+
+def test_the_browser_ends_with_its_children(tmp_path, counter):
+    with pytest.raises(ZeroDivisionError), Browser(tmp_path) as other:
+        other.open(counter.root).go(counter.page(counter.invoice()))
+        processes = [other.process.pid, *children_of(other.process.pid)]
+        assert len(processes) > 3
+        1 / 0  # noqa: B018 - a test that fails
+    until(lambda: not any(map(is_alive, processes)), "the browser's processes to end")
