@@ -12,7 +12,13 @@ from peewee import Field, PostgresqlDatabase, Query, SqliteDatabase, Value
 
 # WAL lets readers go on beside the one writer; FULL because a commit that is lost after its
 # answer went out would hand out an address twice; 10 s because a check may hold the lock.
-SQLITE_PRAGMAS = {"journal_mode": "wal", "synchronous": "full", "foreign_keys": 1}
+# What is erased is overwritten, so that the file does not keep a customer's address either.
+SQLITE_PRAGMAS = {
+    "journal_mode": "wal",
+    "synchronous": "full",
+    "foreign_keys": 1,
+    "secure_delete": 1,
+}
 LOCK_WAIT_S = 10
 
 Row = dict[str, Any]
