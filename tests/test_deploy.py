@@ -357,8 +357,21 @@ def test_clients_that_drip_their_requests_occupy_nginx_alone(nginx, live, shop):
         assert time.monotonic() - started_s < 3
 
 
+def test_caddy_understands_the_example(tmp_path):
+    """Not installed by .ci/run: its package would want nginx's ports."""
+    caddy = shutil.which("caddy")
+    if caddy is None:
+        pytest.skip("caddy is not installed")
+    text = (DEPLOY / "Caddyfile").read_text()
+    if re.search(r"\bv?2\.6\.", done([caddy, "version"])):
+        text = text.replace("request_buffers 1MB", "buffer_requests\n\t\tmax_buffer_size 1MB")
+    (tmp_path / "Caddyfile").write_text(text)
+    words = ["validate", "--adapter", "caddyfile", "--config", tmp_path / "Caddyfile"]
+    assert "Valid configuration" in done([caddy, *words], env={"HOME": str(tmp_path)})
+
+
 def test_the_caddyfile_says_what_the_documentation_asks_for():
-    """Caddy cannot be had here: what its manual names, and braces that close."""
+    """For where Caddy cannot be had: what its manual names, and braces that close."""
     text = (DEPLOY / "Caddyfile").read_text()
     assert text.count("{") == text.count("}")
     assert not re.search(r"^\s*trusted_proxies", text, re.M)
