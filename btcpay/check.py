@@ -19,6 +19,7 @@ from btcpay.instants import to_ms
 from btcpay.look import Looker, Subject, subject_of
 from btcpay.price import Prices
 from btcpay.reorganisation import follow
+from btcpay.retention import erase_emails
 from btcpay.schedule import plan
 from btcpay.settings import Settings
 from btcpay.sightings import Look
@@ -205,3 +206,4 @@ class Checker:
             meta.put(self.db, "checked_at", str(to_ms(now)))
         ttl = timedelta(hours=self.settings.idempotency_ttl_h)
         self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
+        erase_emails(self.db, self.settings.email_retention_days, now)

@@ -15,6 +15,7 @@ from btcpay.commands import (
     checking,
     credentials,
     examining,
+    exporting,
     invoicing,
     linking,
     running,
@@ -36,6 +37,7 @@ MODULES = (
     invoicing,
     checking,
     examining,
+    exporting,
     running,
     sandbox,
 )

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import orjson
+
 from btcpay.errors import Conflict, InvalidRequest
 from btcpay.identifiers import new_id
 from btcpay.instants import to_ms
@@ -71,7 +73,8 @@ def once(
         prepared = prepare()
         with db.write():
             answer = make(prepared)
-            if db.run(idempotency.FULFIL, **subject.where(), owner=owner, response=answer) != 1:
+            done = {"response": answer, "resource_id": orjson.loads(answer)["id"]}
+            if db.run(idempotency.FULFIL, **subject.where(), owner=owner, **done) != 1:
                 raise Conflict("another request with this Idempotency-Key has overtaken this one")
             return answer, False
     except BaseException:

@@ -52,6 +52,7 @@ class Settings:
     trusted_proxies: int
     max_body_bytes: int
     idempotency_ttl_h: int
+    email_retention_days: int
     link_invoice_expiry_min: int
     link_invoices_per_visitor: int
     link_open_invoices: int
@@ -213,6 +214,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         trusted_proxies=get("BTCPAY_TRUSTED_PROXIES", "0", whole(0, 10), 0),
         max_body_bytes=get("BTCPAY_MAX_BODY_BYTES", "65536", whole(1024, 16_777_216), 1024),
         idempotency_ttl_h=get("BTCPAY_IDEMPOTENCY_TTL_H", "24", whole(1, 8760), 1),
+        email_retention_days=get("BTCPAY_EMAIL_RETENTION_DAYS", "0", whole(0, 36_500), 0),
         link_invoice_expiry_min=get("BTCPAY_LINK_INVOICE_EXPIRY_MIN", "60", whole(1, 525_600), 1),
         link_invoices_per_visitor=get(
             "BTCPAY_LINK_INVOICES_PER_VISITOR", "10", whole(1, 100_000), 1

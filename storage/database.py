@@ -10,9 +10,17 @@ from urllib.parse import unquote, urlsplit
 
 from peewee import Field, PostgresqlDatabase, Query, SqliteDatabase, Value
 
+from storage.sqlite import Sqlite
+
 # WAL lets readers go on beside the one writer; FULL because a commit that is lost after its
 # answer went out would hand out an address twice; 10 s because a check may hold the lock.
-SQLITE_PRAGMAS = {"journal_mode": "wal", "synchronous": "full", "foreign_keys": 1}
+# What is erased is overwritten, so that the file does not keep a customer's address either.
+SQLITE_PRAGMAS = {
+    "journal_mode": "wal",
+    "synchronous": "full",
+    "foreign_keys": 1,
+    "secure_delete": 1,
+}
 LOCK_WAIT_S = 10
 
 Row = dict[str, Any]
@@ -123,9 +131,7 @@ def open_database(url: str) -> Database:
     path = sqlite_path(url)
     if path:
         return Database(
-            SqliteDatabase(
-                str(path), pragmas=SQLITE_PRAGMAS, timeout=LOCK_WAIT_S, lock_type="IMMEDIATE"
-            )
+            Sqlite(str(path), pragmas=SQLITE_PRAGMAS, timeout=LOCK_WAIT_S, lock_type="IMMEDIATE")
         )
     parts = urlsplit(url)
     return Database(

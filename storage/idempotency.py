@@ -30,8 +30,14 @@ TAKE_OVER = Key.update(
         Key.locked_at: slot("locked_at"),
         Key.created_at: slot("created_at"),
         Key.response: None,
+        Key.resource_id: None,
     }
 ).where(_THIS & (Key.owner == slot("old_owner")) & (Key.locked_at == slot("old_locked_at")))
-FULFIL = Key.update({Key.response: slot("response")}).where(_MINE)
+FULFIL = Key.update(slots(Key.response, Key.resource_id)).where(_MINE)
 RELEASE = Key.delete().where(_MINE)
+# The answer about a resource, without what must be forgotten.
+OF_RESOURCE = Key.select(
+    Key.merchant_id, Key.operation, Key.idempotency_key, Key.owner, Key.response
+).where((Key.resource_id == slot("resource_id")) & Key.response.is_null(False))
+REWRITE = Key.update({Key.response: slot("response")}).where(_THIS & (Key.owner == slot("owner")))
 FORGET = Key.delete().where(Key.created_at < slot("before"))

@@ -159,3 +159,15 @@ REOPEN = Invoice.update(
 ).where((Invoice.id == slot("id")) & (Invoice.status == "paid"))
 
 ASKED = Invoice.update({Invoice.asked_at: slot("at")}).where(Invoice.id == slot("id"))
+
+# Customers' addresses that have been kept long enough; the index on them holds no others.
+_WITH_EMAIL = Invoice.customer_email.is_null(False) & (Invoice.finished_at < slot("before"))
+WITH_EMAIL = (
+    Invoice.select(Invoice.id)
+    .where(_WITH_EMAIL & Invoice.finished_at.is_null(False))
+    .order_by(Invoice.finished_at)
+    .limit(slot("limit"))
+)
+ERASE_EMAIL = Invoice.update({Invoice.customer_email: None}).where(
+    (Invoice.id == slot("id")) & _WITH_EMAIL
+)

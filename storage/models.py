@@ -201,6 +201,7 @@ class IdempotencyKey(Model):
     locked_at = BigIntegerField()
     created_at = BigIntegerField()
     response = TextField(null=True)
+    resource_id = TextField(null=True)
 
     class Meta:
         table_name = "idempotency_key"

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -248,11 +248,14 @@ def clean_environ(**environ: str) -> dict[str, str]:
 class Live:
     """`btcpay serve` on a free port: processes of their own, on the database of a shop."""
 
-    def __init__(self, shop: Shop, folder: Path, **environ: str) -> None:
+    def __init__(
+        self, shop: Shop, folder: Path, before: Sequence[str] = (), **environ: str
+    ) -> None:
+        """`before` are the words of a command that starts the server with fewer rights."""
         self._log = folder / "serve.log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "btcpay", "serve"],
+                [*before, sys.executable, "-m", "btcpay", "serve"],
                 env=clean_environ(**(shop.environ | {"BTCPAY_BIND": "127.0.0.1:0"} | environ)),
                 cwd=folder,
                 stdout=subprocess.DEVNULL,
@@ -266,6 +269,11 @@ class Live:
         except BaseException:
             self.kill()
             raise
+
+    @property
+    def pid(self) -> int:
+        """The master's process; the workers are its children."""
+        return self._process.pid
 
     def log(self) -> str:
         """Everything that it wrote to standard error so far."""

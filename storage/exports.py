@@ -1,0 +1,100 @@
+"""What bookkeepers and wallets take away, in pages, so that no export fills the memory."""
+
+from peewee import fn
+
+from storage.database import slot
+from storage.models import Event, Invoice, Output, Payment
+
+# A page begins behind the last row of the one before: its time, and its place within that time.
+# The first condition is what the index on merchant and time serves.
+
+
+def _behind(model: type[Payment] | type[Invoice]):  # type: ignore[no-untyped-def]
+    return (
+        (model.merchant_id == slot("merchant_id"))
+        & (model.created_at >= slot("at"))
+        & ((model.created_at > slot("at")) | (model.seq > slot("seq")))
+    )
+
+
+PAYMENTS = (
+    Payment.select(
+        Payment.seq,
+        Payment.id,
+        Payment.address_invoice_id,
+        Payment.invoice_id,
+        Payment.amount_sats,
+        Payment.amount_usd_at_receipt,
+        Payment.tx_hash,
+        Payment.created_at,
+        Invoice.status,
+        Invoice.amount_usd_quote,
+        Invoice.price_usd,
+        Invoice.description,
+        Invoice.deposit_address,
+    )
+    .join(Invoice, on=(Invoice.id == Payment.address_invoice_id))
+    .where(_behind(Payment) & (Payment.created_at < slot("before")))
+    .order_by(Payment.created_at, Payment.seq)
+    .limit(slot("limit"))
+)
+_IN_PAGE = (Payment.merchant_id == slot("merchant_id")) & Payment.created_at.between(
+    slot("first_at"), slot("last_at")
+)
+OUTPUTS_OF_PAGE = (
+    Output.select(
+        Output.payment_id, Output.txid, Output.vout, Output.block_height, Output.block_hash
+    )
+    .join(
+        Payment,
+        on=(
+            (Payment.address_invoice_id == Output.invoice_id)
+            & (Payment.tx_hash == Output.txid)
+            & (Payment.id == Output.payment_id)
+        ),
+    )
+    .where(_IN_PAGE)
+    .order_by(Output.vout)
+)
+RECORDS_OF_PAGE = (
+    Event.select(Event.happened_at, Event.detail)
+    .join(Payment, on=(Payment.address_invoice_id == Event.invoice_id))
+    .where(_IN_PAGE & (Event.kind == "payment"))
+    .order_by(Event.seq)
+)
+
+INVOICES = (
+    Invoice.select(
+        Invoice.seq, Invoice.id, Invoice.description, Invoice.deposit_address, Invoice.created_at
+    )
+    .where(_behind(Invoice))
+    .order_by(Invoice.created_at, Invoice.seq)
+    .limit(slot("limit"))
+)
+OUTPUTS_OF_INVOICES = (
+    Output.select(Output.invoice_id, Output.txid, Output.vout)
+    .join(Invoice, on=(Invoice.id == Output.invoice_id))
+    .where(
+        (Invoice.merchant_id == slot("merchant_id"))
+        & Invoice.created_at.between(slot("first_at"), slot("last_at"))
+        & Output.vanished_at.is_null()
+    )
+    .order_by(Output.first_seen_at, Output.txid, Output.vout)
+)
+# Transactions that pay more than one invoice: a transaction has one label.
+SHARED_TRANSACTIONS = (
+    Output.select(Output.txid, Invoice.id, Invoice.description)
+    .join(Invoice, on=(Invoice.id == Output.invoice_id))
+    .where(
+        (Output.merchant_id == slot("merchant_id"))
+        & Output.vanished_at.is_null()
+        & Output.txid.in_(
+            Output.select(Output.txid)
+            .where((Output.merchant_id == slot("merchant_id")) & Output.vanished_at.is_null())
+            .group_by(Output.txid)
+            .having(fn.COUNT(Output.invoice_id.distinct()) > 1)
+        )
+    )
+    .distinct()
+    .order_by(Output.txid, Invoice.id)
+)

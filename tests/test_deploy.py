@@ -1,0 +1,379 @@
+"""What stands in deploy/, tried as far as it can be without the machines that it is for."""
+
+import concurrent.futures
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import requests
+import yaml
+from builders import Live, until
+from playground import PROJECT, free_port
+
+from btcpay.settings import read
+
+DEPLOY = PROJECT / "deploy"
+UNITS = sorted(path.name for path in DEPLOY.glob("btcpay*.service"))
+TIMERS = sorted(path.name for path in DEPLOY.glob("*.timer"))
+MOST_EXPOSED = 15  # tenths, of systemd's own scale up to 100; below 20 it says OK
+ALWAYS = os.environ.get("CI_RUN") == "1"  # .ci/run has installed what a test may want
+
+
+def tool(name: str) -> str:
+    """Where a program is; without it the test skips, but not in .ci/run."""
+    path = f"{os.environ['PATH']}:/usr/sbin:{Path(sys.executable).parent}"
+    found = shutil.which(name, path=path)
+    if found is None and not ALWAYS:
+        pytest.skip(f"{name} is not installed")
+    assert found, f"{name} is not installed, though .ci/run was to install it"
+    return found
+
+
+def done(words: list[Any], **kwargs: Any) -> str:
+    """What a command that must succeed without a warning says."""
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, **kwargs)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr
+
+
+def settings_of(unit: str) -> dict[str, str]:
+    text = (DEPLOY / unit).read_text()
+    return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
+
+
+# systemd
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The units as they would be installed, but for where the program lies."""
+    folder = tmp_path_factory.mktemp("units")
+    for name in UNITS + TIMERS:
+        text = (DEPLOY / name).read_text()
+        bin_folder = str(Path(sys.executable).parent)
+        (folder / name).write_text(text.replace("/opt/btcpay/.venv/bin", bin_folder))
+    return folder
+
+
+def test_there_are_the_units_that_the_documentation_names():
+    assert UNITS == ["btcpay-backup.service", "btcpay-check.service", "btcpay.service"]
+    assert TIMERS == ["btcpay-backup.timer", "btcpay-check.timer"]
+
+
+def test_systemd_has_nothing_to_say_about_the_units(installed):
+    units = [installed / name for name in UNITS + TIMERS]
+    assert done([tool("systemd-analyze"), "verify", "--man=no", *units]) == ""
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_finds_the_units_hardly_exposed(installed, name):
+    threshold = f"--threshold={MOST_EXPOSED}"
+    words = ["security", "--offline=true", "--no-pager", threshold, installed / name]
+    assert "OK" in done([tool("systemd-analyze"), *words]).splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", TIMERS)
+def test_systemd_understands_when(name):
+    words = [tool("systemd-analyze"), "calendar", settings_of(name)["OnCalendar"]]
+    assert "Next elapse" in done(words)
+
+
+def test_the_backup_is_called_with_the_day_of_the_week(installed, tmp_path):
+    """The line as systemd gives it to the shell, which finds a `btcpay` that says its words."""
+    echo = tmp_path / "btcpay"
+    echo.write_text('#!/bin/sh\necho "$@"\n')
+    echo.chmod(0o755)
+    line = settings_of("btcpay-backup.service")["ExecStart"].replace("%%", "%").replace("$$", "$")
+    words = shlex.split(line.replace("/opt/btcpay/.venv/bin/btcpay", str(echo)))
+    day = done(["date", "+%u"]).strip()
+    assert done(words) == f"backup --force /var/backups/btcpay/btcpay-{day}.db\n"
+
+
+def test_the_example_of_an_environment_is_read_alike_by_systemd_and_a_shell(tmp_path):
+    example = DEPLOY / "btcpay.env.example"
+    words = ["sh", "-c", f"set -a; . {example}; set +a; env | grep BTCPAY"]
+    as_shell = dict(line.split("=", 1) for line in done(words, env={}).splitlines())
+    as_unit = dict(re.findall(r"^(\w+)=(.*)$", example.read_text(), re.M))
+    assert as_shell == as_unit
+    assert read(as_unit).trusted_proxies == 1
+
+
+# Docker
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The Dockerfile's instructions with their arguments, in order."""
+    text = re.sub(r"^#.*\n", "", (DEPLOY / "Dockerfile").read_text(), flags=re.M)
+    lines = text.replace("\\\n", " ").splitlines()
+    return [tuple(line.split(None, 1)) for line in lines if line.strip()]  # type: ignore[misc]
+
+
+def copied() -> list[tuple[list[str], str]]:
+    """What is copied from the project, and where to."""
+    words = [argument.split() for name, argument in instructions() if name == "COPY"]
+    return [(line[:-1], line[-1]) for line in words if not line[0].startswith("--from")]
+
+
+def test_hadolint_has_nothing_to_say_about_the_dockerfile():
+    assert done([tool("hadolint"), "--no-color", DEPLOY / "Dockerfile"]) == ""
+
+
+def test_the_image_is_small_knows_its_parts_and_runs_as_nobody():
+    found = instructions()
+    bases = [argument.split()[0] for name, argument in found if name == "FROM"]
+    assert len(bases) == 2 and all(re.search(r":3\.11-slim-\w+$", base) for base in bases)
+    pip = [argument for _, argument in found if "pip" in argument]
+    assert len(pip) == 1 and "--require-hashes" in pip[0] and "--only-binary :all:" in pip[0]
+    names = [name for name, _ in found]
+    assert dict(found)["USER"] == "10001:10001"
+    assert names.index("USER") > max(n for n, name in enumerate(names) if name in ("RUN", "COPY"))
+
+
+def test_what_the_image_copies_is_all_that_the_program_needs(tmp_path, shop):
+    """The same files in a folder that nobody may write; commands and service run from it."""
+    root = tmp_path / "opt"
+    root.mkdir()
+    for sources, target in copied():
+        if not target.startswith("/opt/btcpay"):
+            continue
+        for source in sources:
+            place = root / source
+            if (PROJECT / source).is_dir():
+                shutil.copytree(PROJECT / source, place)
+            else:
+                shutil.copy(PROJECT / source, place)
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    environ |= shop.environ
+    run = [sys.executable, "-P", "-m", "btcpay"]
+    code = "import btcpay, app; print(btcpay.__file__, app.__file__)"
+    where = done([sys.executable, "-P", "-c", code], env=environ, cwd=tmp_path)
+    assert where.split() == [f"{root}/btcpay/__init__.py", f"{root}/app.py"]
+    assert "at version" in done([*run, "migrate"], env=environ, cwd=tmp_path)
+    with Live(shop, tmp_path, ["env", f"PYTHONPATH={root}"]) as live:
+        assert live.ask("GET", "/invoices", shop.read_key).json()["data"] == []
+        assert requests.get(f"{live.url}/link/lnk_none", timeout=20).status_code == 404
+
+
+def test_nothing_but_the_program_can_get_into_the_image():
+    lines = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    wanted = {source for sources, _ in copied() for source in sources}
+    assert {rule[1:] for rule in rules if rule.startswith("!")} == wanted
+    assert all(list(PROJECT.glob(source)) for source in wanted)
+
+
+def compose() -> dict[str, Any]:
+    return yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+
+
+def test_the_compose_file_fits_the_schema_of_the_specification():
+    schema = (PROJECT / "tests" / "vectors" / "compose-spec.json").read_text()
+    validator = jsonschema_rs.validator_for(schema)
+    assert [error.message for error in validator.iter_errors(compose())] == []
+
+
+def test_the_services_of_the_compose_file_are_hardened_and_publish_one_port():
+    services = compose()["services"]
+    assert set(services) == {"migrate", "serve", "check", "postgres", "valkey"}
+    for name, service in services.items():
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service.get("read_only", False) or name == "postgres"
+    assert [s["ports"] for s in services.values() if "ports" in s] == [["127.0.0.1:8000:8000"]]
+
+
+@pytest.mark.parametrize("name", ["migrate", "serve", "check"])
+def test_the_settings_of_the_compose_file_are_settings(name):
+    written = compose()["services"][name]["environment"]
+    values = {"POSTGRES_PASSWORD": "secret", "BTCPAY_BASE_URL": "https://pay.example.com"}
+
+    def filled(text: str) -> str:
+        return re.sub(
+            r"\$\{(\w+)(:-|:\?)([^}]*)\}",
+            lambda m: values.get(m[1], m[3] if m[2] == ":-" else ""),
+            text,
+        )
+
+    settings = read({key: filled(value) for key, value in written.items()})
+    assert settings.database_url == "postgresql://btcpay:secret@postgres:5432/btcpay"
+    assert (settings.trusted_proxies, settings.bind) == (1, "0.0.0.0:8000")
+    known = set(re.findall(r'"(BTCPAY_\w+)"', (PROJECT / "btcpay" / "settings.py").read_text()))
+    assert set(written) - {"GUNICORN_CMD_ARGS"} <= known
+
+
+# Proxies
+
+
+def certificate(folder: Path) -> None:
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    words += ["-subj", "/CN=pay.example.com"]
+    keys = ["-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"]
+    done([tool("openssl"), *words, *keys])
+
+
+class Nginx:
+    """deploy/nginx.conf between two ports of this machine, certificates and folders its own."""
+
+    def __init__(self, folder: Path, upstream: int) -> None:
+        self.plain, self.tls = free_port(), free_port()
+        certificate(folder)
+        text = (DEPLOY / "nginx.conf").read_text()
+        for old, new in (
+            ("listen 80;", f"listen 127.0.0.1:{self.plain};"),
+            ("listen 443 ssl;", f"listen 127.0.0.1:{self.tls} ssl;"),
+            ("127.0.0.1:8000", f"127.0.0.1:{upstream}"),
+            ("/etc/letsencrypt/live/pay.example.com", str(folder)),
+        ):
+            assert text.count(old) == (1 if "letsencrypt" not in old else 2), old
+            text = text.replace(old, new)
+        (folder / "site.conf").write_text(text)
+        temporary = "".join(
+            f"{name}_temp_path {folder}/{name};"
+            for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        (folder / "nginx.conf").write_text(
+            f"{'user root;' if os.geteuid() == 0 else ''} pid {folder}/pid; daemon off;"
+            f"error_log {folder}/error.log; worker_processes 1; events {{}}"
+            f"http {{ access_log off; {temporary} include {folder}/site.conf; }}"
+        )
+        self.words = [tool("nginx"), "-p", folder, "-e", folder / "error.log"]
+        self.words += ["-c", folder / "nginx.conf"]
+        self.url = f"https://127.0.0.1:{self.tls}"
+
+    def ask(self, method: str, path: str, source: str = "127.0.0.1", **kwargs: Any):
+        """A request from this address of the loopback, which has many."""
+        with requests.Session() as session:
+            session.mount("https://", From(source))
+            return session.request(method, self.url + path, verify=False, timeout=20, **kwargs)
+
+
+class From(requests.adapters.HTTPAdapter):
+    """Connects from one address."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, source_address=(self._source, 0), **kwargs)
+
+
+@pytest.fixture
+def nginx(tmp_path: Path, live: Live) -> Iterator[Nginx]:
+    folder = tmp_path / "nginx"
+    folder.mkdir()
+    proxy = Nginx(folder, live.port)
+    with subprocess.Popen(proxy.words) as process:
+        try:
+            until(lambda: is_open(proxy.tls), "nginx to listen")
+            yield proxy
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def live(tmp_path: Path, shop) -> Iterator[Live]:
+    with Live(shop, tmp_path, BTCPAY_TRUSTED_PROXIES="1") as started:
+        yield started
+
+
+def is_open(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+
+
+def test_nginx_understands_the_example(tmp_path):
+    assert "test is successful" in done([*Nginx(tmp_path, 8000).words, "-t"])
+    assert "[warn]" not in (tmp_path / "error.log").read_text()
+
+
+def test_through_nginx_an_invoice_is_made_and_its_page_is_shown(nginx, shop):
+    headers = {"Authorization": f"Bearer {shop.write_key}"}
+    answer = nginx.ask("POST", "/api/v1/invoices", json={"amount_usd": 25}, headers=headers)
+    assert answer.status_code == 201
+    assert nginx.ask("GET", f"/pay/{answer.json()['id']}").status_code == 200
+    plain = requests.get(
+        f"http://127.0.0.1:{nginx.plain}/pay/x?y", allow_redirects=False, timeout=20
+    )
+    assert (plain.status_code, plain.headers["Location"]) == (
+        301,
+        "https://pay.example.com/pay/x?y",
+    )
+    large = nginx.ask("POST", "/api/v1/invoices", data=b"x" * 100_000, headers=headers)
+    assert large.json()["error"]["code"] == "payload_too_large"
+
+
+def remaining(answer: requests.Response) -> int:
+    assert answer.status_code == 401
+    return int(answer.headers["X-RateLimit-Remaining"])
+
+
+def test_the_visitors_address_is_believed_through_nginx_and_a_forged_one_is_not(nginx, live):
+    def fails(source: str, forged: str | None = None) -> int:
+        """Invalid keys that this visitor may still send."""
+        headers = {"Authorization": "Bearer sk_test_wrong"}
+        if forged:
+            headers |= {"X-Forwarded-For": forged, "X-Real-IP": forged, "Forwarded": forged}
+        return remaining(nginx.ask("GET", "/api/v1/balance", source, headers=headers))
+
+    assert [fails("127.0.0.1"), fails("127.0.0.1"), fails("127.0.0.2")] == [19, 18, 19]
+    # Neither does a forged address give the visitor a new window, nor does it use up another's.
+    assert [fails("127.0.0.1", "127.0.0.2"), fails("127.0.0.1", "203.0.113.7, 10.0.0.1")] == [
+        17,
+        16,
+    ]
+    assert fails("127.0.0.2") == 18
+
+
+def test_clients_that_drip_their_requests_occupy_nginx_alone(nginx, live, shop):
+    head = "POST /api/v1/invoices HTTP/1.1\r\nHost: pay.example.com\r\nContent-Length: 100\r\n\r\n{"
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):  # the service has eight threads
+            raw = socket.create_connection(("127.0.0.1", nginx.tls), 5)
+            insecure = requests.packages.urllib3.util.ssl_.create_urllib3_context()
+            insecure.check_hostname, insecure.verify_mode = False, 0
+            dripping = stack.enter_context(insecure.wrap_socket(raw))
+            dripping.sendall(head.encode())
+        started_s = time.monotonic()
+        headers = {"Authorization": f"Bearer {shop.read_key}"}
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(nginx.ask, "GET", "/api/v1/balance", headers=headers)] * 4
+            assert [one.result().status_code for one in asked] == [200] * 4
+        assert time.monotonic() - started_s < 3
+
+
+def test_caddy_understands_the_example(tmp_path):
+    """Not installed by .ci/run: its package would want nginx's ports."""
+    caddy = shutil.which("caddy")
+    if caddy is None:
+        pytest.skip("caddy is not installed")
+    text = (DEPLOY / "Caddyfile").read_text()
+    if re.search(r"\bv?2\.6\.", done([caddy, "version"])):
+        text = text.replace("request_buffers 1MB", "buffer_requests\n\t\tmax_buffer_size 1MB")
+    (tmp_path / "Caddyfile").write_text(text)
+    words = ["validate", "--adapter", "caddyfile", "--config", tmp_path / "Caddyfile"]
+    assert "Valid configuration" in done([caddy, *words], env={"HOME": str(tmp_path)})
+
+
+def test_the_caddyfile_says_what_the_documentation_asks_for():
+    """For where Caddy cannot be had: what its manual names, and braces that close."""
+    text = (DEPLOY / "Caddyfile").read_text()
+    assert text.count("{") == text.count("}")
+    assert not re.search(r"^\s*trusted_proxies", text, re.M)
+    for line in ("reverse_proxy 127.0.0.1:8000 {", "request_buffers 1MB", "max_size 1MB"):
+        assert re.search(rf"^\t+{re.escape(line)}$", text, re.M), line

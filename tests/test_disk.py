@@ -1,0 +1,169 @@
+"""A full disk and a read-only database: calm errors, nothing half written, and on it goes.
+
+A process that found the database read-only keeps that view of it until it starts anew.
+"""
+
+import contextlib
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import requests
+from builders import Live, Shop, open_shop
+from fake_esplora import Terminal
+from playground import children_of
+
+from storage import merchants
+from storage.models import IdempotencyKey, Invoice
+
+INVOICES = Invoice.select().order_by(Invoice.seq)
+KEYS = IdempotencyKey.select()
+IS_ROOT = os.geteuid() == 0
+# Root may write where the mode says that nobody may; without these rights it may not.
+AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if IS_ROOT else []
+
+
+@dataclass
+class Disk:
+    """Where the database lies, and what makes that unwritable for a running server and back."""
+
+    folder: Path
+    fill: Callable[[Live], None]
+    free: Callable[[Live], None]
+
+
+@contextlib.contextmanager
+def small_filesystem(tmp_path: Path) -> Iterator[Disk]:
+    """Four megabytes that are full."""
+    if not IS_ROOT or not shutil.which("mount"):
+        pytest.skip("only root can mount a small filesystem")
+    folder, ballast = tmp_path / "disk", tmp_path / "disk" / "ballast"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=True)
+
+    def fill(_: Live) -> None:
+        with pytest.raises(OSError), ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+
+    try:
+        yield Disk(folder, fill, lambda _: ballast.unlink())
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@contextlib.contextmanager
+def file_size_limit(tmp_path: Path) -> Iterator[Disk]:
+    """No file may grow any more (RLIMIT_FSIZE), nor be written behind where it may not."""
+    limit, most = 4096, resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def set_to(live: Live, soft: int) -> None:
+        for pid in [live.pid, *children_of(live.pid)]:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, most[1]))
+
+    yield Disk(tmp_path, lambda live: set_to(live, limit), lambda live: set_to(live, most[0]))
+
+
+def counts(shop: Shop) -> tuple[int, int, int]:
+    db = shop.service.db
+    index = db.only(merchants.BY_ID, id=shop.merchant_id)["next_index"]
+    return len(db.rows(INVOICES)), len(db.rows(KEYS)), index
+
+
+def refuse_calmly(live: Live, shop: Shop, link: dict[str, Any]) -> None:
+    """Orders fail in the API's envelope and on a page, and tell nothing of what is within."""
+    answers = []
+    for number in range(3):
+        headers = {"Idempotency-Key": f"full-{number}"} if number else {}
+        body = {"amount_usd": 25, "description": "x" * 500}
+        answers.append(live.ask("POST", "/invoices", shop.write_key, json=body, headers=headers))
+    for answer in answers:
+        assert answer.status_code == 500, answer.text
+        error = answer.json()["error"]
+        assert error["code"] == "server_error" and "request id req_" in error["message"]
+        assert "X-RateLimit-Remaining" in answer.headers
+    form = {"amount_usd": "5"}
+    page = requests.post(f"{live.url}/link/{link['id']}", data=form, timeout=20)
+    assert page.status_code in (500, 503) and page.headers["Content-Type"].startswith("text/html")
+    for text in [page.text, *(answer.text for answer in answers)]:
+        assert not any(word in text.lower() for word in ("sqlite", "traceback", "disk", "peewee"))
+
+
+def still_reads(live: Live, shop: Shop, invoice: dict[str, Any]) -> None:
+    assert live.ask("GET", f"/invoices/{invoice['id']}", shop.read_key).json() == invoice
+    assert requests.get(f"{live.url}/pay/{invoice['id']}", timeout=20).status_code == 200
+
+
+@pytest.mark.parametrize("full", [small_filesystem, file_size_limit])
+def test_a_full_disk_refuses_orders_calmly_and_takes_them_again_without_a_restart(
+    full, tmp_path, ticker, clock
+):
+    ticker.reset()
+    with (
+        full(tmp_path) as disk,
+        open_shop(disk.folder, ticker.url, clock) as shop,
+        Live(shop, tmp_path) as live,
+    ):
+        link = shop.link(title="Tip jar")
+        invoice = shop.invoice(25)
+        assert live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5}).ok
+        before = counts(shop)
+        disk.fill(live)
+        refuse_calmly(live, shop, link)
+        still_reads(live, shop, invoice)
+        assert counts(shop) == before
+        disk.free(live)
+        answer = live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 25})
+        assert answer.status_code == 201, answer.text
+        assert counts(shop) == (before[0] + 1, before[1], before[2] + 1)
+        (problem,) = shop.service.db.connection.execute_sql("PRAGMA integrity_check").fetchone()
+        assert problem == "ok"
+        shop.service.db.close()
+
+
+def test_the_check_on_a_full_disk_says_so_and_fails(tmp_path, ticker, clock):
+    ticker.reset()
+    with small_filesystem(tmp_path) as disk, open_shop(disk.folder, ticker.url, clock) as shop:
+        disk.fill(None)
+        with Terminal(SimpleNamespace(shop=shop)).start("check") as process:
+            output, errors = process.communicate(timeout=60)
+        assert process.returncode == 1, output + errors
+        assert "database or disk is full" in errors and "Traceback" not in errors
+        shop.service.db.close()
+
+
+def test_a_read_only_database_is_shown_and_refuses_orders_calmly(tmp_path, ticker, clock):
+    ticker.reset()
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with open_shop(folder, ticker.url, clock) as shop:
+        invoice, link = shop.invoice(25), shop.link(title="Tip jar")
+        before = counts(shop)
+        with read_only(folder), Live(shop, tmp_path, AS_ANYBODY) as live:
+            refuse_calmly(live, shop, link)
+            still_reads(live, shop, invoice)
+            assert "attempt to write a readonly database" in live.log()
+        assert counts(shop) == before
+        with Live(shop, tmp_path, AS_ANYBODY) as live:
+            assert live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5}).ok
+        assert counts(shop) == (before[0] + 1, before[1], before[2] + 1)
+
+
+@contextlib.contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    if IS_ROOT and not shutil.which("setpriv"):
+        pytest.skip("root cannot do without its rights here")
+    for path in [*folder.iterdir(), folder]:
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    try:
+        yield
+    finally:
+        for path in [folder, *folder.iterdir()]:
+            path.chmod(0o700)

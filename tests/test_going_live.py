@@ -1,0 +1,210 @@
+"""docs/going-live.md: its commands run as they are written, with regtest instead of testnet."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import requests
+from builders import Clock, TickerServer, clean_environ, new_xpub, until
+from fake_esplora import serving_sandbox
+from playground import PROJECT, free_port
+
+TEXT = (PROJECT / "docs" / "going-live.md").read_text(encoding="utf-8")
+BLOCK = re.compile(
+    r"<!-- (?P<how>run|by hand): (?P<name>[^;\n]+?)(?:; needs: (?P<needs>[^\n]+?))? -->\n"
+    r"```console\n(?P<lines>.*?)```\n",
+    re.S,
+)
+BLOCKS = [match.groupdict() for match in BLOCK.finditer(TEXT)]
+RUN = {block["name"]: block for block in BLOCKS if block["how"] == "run"}
+
+# What stands for systemd: the service as a process that leads a group of its own.
+SYSTEMCTL = """#!/bin/bash
+set -eu
+[[ " $* " == *" btcpay.service "* ]] || exit 0
+case $1 in
+  enable|start)
+    cd {lib}; set -a; . {env}; set +a
+    setsid {btcpay} serve < /dev/null > {folder}/serve.log 2>&1 &
+    echo $! > {folder}/serve.pid
+    for _ in $(seq 200); do curl -so /dev/null {url} && exit 0; sleep 0.1; done
+    exit 1;;
+  stop)
+    kill -TERM "$(cat {folder}/serve.pid)"
+    while kill -0 "$(cat {folder}/serve.pid)" 2> /dev/null; do sleep 0.1; done;;
+esac
+"""
+
+
+@dataclass
+class Machine:
+    """A bare machine in a folder: every absolute path of the document lies within it."""
+
+    folder: Path
+    url: str
+    chain: str
+    ticker: str
+    metrics: int
+    outputs: dict[str, str] = field(default_factory=dict)
+    found: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        tools, btcpay = self.folder / "tools", Path(sys.executable).parent / "btcpay"
+        for name in ("tools", "systemd"):
+            (self.folder / name).mkdir()
+        values = {"lib": self.folder / "lib", "env": self.folder / "btcpay.env"}
+        values |= {"folder": self.folder, "btcpay": btcpay, "url": self.url}
+        (tools / "systemctl").write_text(SYSTEMCTL.format(**values))
+        (tools / "journalctl").write_text(f"#!/bin/sh\ncat {self.folder}/serve.log\n")
+        for tool in tools.iterdir():
+            tool.chmod(0o755)
+        self.places = {
+            "/opt/btcpay/.venv/bin/btcpay": str(btcpay),
+            "/opt/btcpay/deploy/btcpay.env.example": f"{self.folder}/example.env",
+            "/opt/btcpay": str(PROJECT),
+            "/var/lib/btcpay": f"{self.folder}/lib",
+            "/var/backups/btcpay": f"{self.folder}/backups",
+            "/etc/btcpay.env": f"{self.folder}/btcpay.env",
+            "/etc/systemd/system": f"{self.folder}/systemd",
+            "https://pay.example.com": self.url,
+            "127.0.0.1:9464": f"127.0.0.1:{self.metrics}",
+            "testnet4": "regtest",
+            # There is no user for the service here: all runs as whoever tests.
+            "runuser -u btcpay -- ": "",
+            "-o btcpay -g btcpay ": "",
+            "-o root -g btcpay ": "",
+        }
+        self.found["vpub5Y..."] = new_xpub()
+        example = self._here((PROJECT / "deploy" / "btcpay.env.example").read_text())
+        example = example.replace("127.0.0.1:8000", self.url.removeprefix("http://"))
+        example += f"BTCPAY_EXPLORERS={self.chain}\nBTCPAY_PRICE_SOURCES={self.ticker}#/usd\n"
+        example += f"BTCPAY_METRICS_BIND=127.0.0.1:{self.metrics}\n"
+        (self.folder / "example.env").write_text(example)
+
+    def _here(self, text: str) -> str:
+        for written, here in (self.places | self.found).items():
+            text = text.replace(written, here)
+        return text
+
+    def run(self, name: str) -> None:
+        """Runs a block; each of its commands must succeed, or what it needs is not there."""
+        needs = RUN[name]["needs"]
+        if needs and not self._has(needs):
+            self.skipped[name] = f"{needs} is not there"
+            return
+        shell = commands("shell")[0] if name != "folders" else ""
+        script = "\n".join(["set -eu -o pipefail", shell, *commands(name)])
+        ended = subprocess.run(
+            ["bash", "-c", self._here(script)],
+            input="y\n" * 9,
+            env=clean_environ(PATH=f"{self.folder}/tools:{os.environ['PATH']}"),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        assert ended.returncode == 0, f"{name}: {ended.stdout}"
+        self.outputs[name] = ended.stdout
+        self._remember(ended.stdout)
+
+    def _has(self, needs: str) -> bool:
+        if needs == "healthz":
+            return requests.get(f"{self.url}/healthz", timeout=20).ok
+        words = [sys.executable, "-m", *needs.split(), "--help"]
+        return subprocess.run(words, cwd=PROJECT, capture_output=True, timeout=60).returncode == 0
+
+    def _remember(self, output: str) -> None:
+        """What the document writes with three points: the first of each, as a reader would."""
+        patterns = {"inv_...": r"inv_\w{24}", "key_...": r"key_\w{24}"}
+        patterns["sk_test_..."] = r"sk_test_\w{40,}"
+        for written, pattern in patterns.items():
+            if found := re.search(pattern, output):
+                self.found.setdefault(written, found[0])
+
+    def pay(self) -> None:
+        """The customer pays the invoice, and a block is found."""
+        text = self.outputs["invoice"]
+        address = re.search(r'"deposit_address":"(\w+)"', text)[1]
+        amount = re.search(r'"amount_sats":([0-9]+)', text)[1]
+        for button, fields in (("pay", {"address": address, "amount": amount}), ("mine", {})):
+            headers = {"Accept": "application/json"}
+            url = f"{self.chain}/sandbox/{button}"
+            assert requests.post(url, data=fields, headers=headers, timeout=20).ok
+
+    def stop(self) -> None:
+        if (self.folder / "serve.pid").exists():
+            pid = int((self.folder / "serve.pid").read_text())
+            os.killpg(pid, signal.SIGTERM)
+            until(lambda: not Path(f"/proc/{pid}/stat").exists(), "the service to end")
+
+
+def commands(name: str) -> list[str]:
+    """The commands of a block, without the prompt; a line that goes on stays one command."""
+    lines = RUN[name]["lines"]
+    return [line[2:] for line in re.findall(r"^\$ (?:.*\\\n)*.*$", lines, re.M)]
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    folder = tmp_path_factory.mktemp("machine")
+    with TickerServer() as ticker, serving_sandbox(folder / "chain", Clock()) as (_, chain):
+        url = f"http://127.0.0.1:{free_port()}"
+        machine = Machine(folder, url, chain, ticker.url, free_port())
+        try:
+            for name in RUN:
+                machine.run(name)
+                if name == "invoice":
+                    machine.pay()
+            yield machine
+        finally:
+            machine.stop()
+
+
+def test_every_block_of_commands_says_how_it_is_tried():
+    assert len(BLOCKS) == TEXT.count("```console\n") and len(RUN) > 12
+    assert all(commands(name) for name in RUN)
+
+
+def test_every_command_line_of_the_document_begins_with_a_prompt():
+    """So that none is passed over."""
+    for block in BLOCKS:
+        for line in block["lines"].replace("\\\n", "").splitlines():
+            assert line.startswith("$ "), line
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_the_commands_run_as_written(machine, name):
+    if name in machine.skipped:
+        pytest.skip(machine.skipped[name])
+    assert name in machine.outputs
+
+
+def test_what_the_document_promises_is_what_comes(machine):
+    invoice = machine.found["inv_..."]
+    assert "bcrt1q" in machine.outputs["merchant"]
+    assert f"{invoice} is paid" in machine.outputs["paid"]
+    assert "A first try" in (machine.folder / "labels.jsonl").read_text()
+    assert (machine.folder / "payments.csv").read_text().startswith("received_at,recorded_at")
+    assert sum("sk_test_" in machine.outputs[name] for name in ("rotate", "leaked")) == 2
+
+
+def test_the_commands_that_the_text_names_exist():
+    named = set(re.findall(r"`btcpay ((?:[a-z]+ ?)+)", TEXT))
+    later = {"restore", "wallet export", "backup"}
+    for words in sorted({name.strip() for name in named} - later):
+        ended = subprocess.run(
+            [sys.executable, "-m", "btcpay", *words.split(), "--help"],
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert ended.returncode == 0, (words, ended.stderr)

@@ -1,0 +1,159 @@
+"""kill -9 while invoices are created: none that was acknowledged is lost, no address twice."""
+
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from builders import REGTEST, Clock, Live, Shop, TickerServer, open_shop, until
+
+from btcpay.addresses import derive
+from storage import merchants
+from storage.models import IdempotencyKey, Invoice
+
+WRITERS = 8
+KEYS_OF_A_WRITER = 8  # 30 writes a minute each; two of them serve to ask again
+INVOICES = Invoice.select().order_by(Invoice.seq)
+KEYS = IdempotencyKey.select()
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/btcpay.db"
+
+
+@pytest.fixture
+def shop(tmp_path: Path, database_url: str, ticker: TickerServer, clock: Clock) -> Iterator[Shop]:
+    ticker.reset()
+    with open_shop(tmp_path, ticker.url, clock, BTCPAY_DATABASE_URL=database_url) as opened:
+        yield opened
+
+
+@dataclass
+class Writer:
+    """Orders one invoice after another until the line is dead; each order has a name of its own.
+
+    Every second one carries its name as Idempotency-Key.
+    """
+
+    name: str
+    keys: list[str]
+    url: str
+    acknowledged: list[dict[str, Any]] = field(default_factory=list)
+    unanswered: list[str] = field(default_factory=list)
+
+    def run(self) -> None:
+        session = requests.Session()
+        for number in itertools.count():
+            order = f"{self.name}-{number}"
+            try:
+                response = self.order(session, order, self.keys[number % (len(self.keys) - 2)])
+            except requests.RequestException:
+                self.unanswered.append(order)
+                return
+            if response.status_code == 429:
+                time.sleep(0.01)
+                continue
+            assert response.status_code == 201, response.text
+            self.acknowledged.append(response.json())
+
+    def order(self, session: requests.Session, order: str, key: str) -> requests.Response:
+        headers = {"Authorization": f"Bearer {key}"}
+        if int(order.rpartition("-")[2]) % 2:
+            headers["Idempotency-Key"] = order
+        body = {"amount_usd": 25, "description": order}
+        return session.post(f"{self.url}/api/v1/invoices", json=body, headers=headers, timeout=20)
+
+
+def write_until_killed(shop: Shop, live: Live, first: str, enough: int) -> list[Writer]:
+    """Eight writers at once; they are killed when `enough` invoices are acknowledged."""
+    writers = [
+        Writer(f"{first}{n}", [shop.issue("write") for _ in range(KEYS_OF_A_WRITER)], live.url)
+        for n in range(WRITERS)
+    ]
+    threads = [threading.Thread(target=writer.run) for writer in writers]
+    for thread in threads:
+        thread.start()
+    until(lambda: sum(len(w.acknowledged) for w in writers) >= enough, "the load", 60)
+    live.kill()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    return writers
+
+
+def rows(shop: Shop) -> list[dict[str, Any]]:
+    return shop.service.db.rows(INVOICES)
+
+
+def assert_sound(shop: Shop, acknowledged: list[dict[str, Any]]) -> None:
+    """What was acknowledged is there as it was said; addresses go on without gap or repetition."""
+    found = {row["id"]: row for row in rows(shop)}
+    for invoice in acknowledged:
+        row = found[invoice["id"]]
+        assert (row["status"], row["deposit_address"], row["amount_sats"], row["description"]) == (
+            "open",
+            invoice["deposit_address"],
+            invoice["amount_sats"],
+            invoice["description"],
+        )
+    merchant = shop.service.db.only(merchants.BY_ID, id=shop.merchant_id)
+    indexes = sorted(row["address_index"] for row in found.values())
+    assert indexes == list(range(merchant["next_index"]))
+    assert {row["address_index"]: row["deposit_address"] for row in found.values()} == {
+        i: derive(merchant["xpub"], merchant["script_type"], i, REGTEST) for i in indexes
+    }
+    times = Counter(row["description"] for row in found.values())
+    assert max(times.values()) == 1
+
+
+def test_kill_9_under_load_loses_no_acknowledged_invoice_and_gives_no_address_twice(
+    shop: Shop, tmp_path: Path
+) -> None:
+    acknowledged: list[dict[str, Any]] = []
+    writers: list[Writer] = []
+    for attempt in range(3):
+        folder = tmp_path / f"serve{attempt}"
+        folder.mkdir()
+        with Live(shop, folder) as live:
+            writers = write_until_killed(shop, live, "abc"[attempt], enough=120 + 37 * attempt)
+        acknowledged += [invoice for writer in writers for invoice in writer.acknowledged]
+        assert_sound(shop, acknowledged)
+    with Live(shop, tmp_path) as live:
+        assert any(writer.unanswered for writer in writers)
+        acknowledged += ask_again(shop, live, writers)
+        for writer in writers:  # what clients are shown is what they were promised
+            for invoice in writer.acknowledged[:20]:
+                answer = live.ask("GET", f"/invoices/{invoice['id']}", writer.keys[0])
+                assert answer.json() == invoice
+    assert_sound(shop, acknowledged)
+
+
+def ask_again(shop: Shop, live: Live, writers: list[Writer]) -> list[dict[str, Any]]:
+    """The orders that the kill left unanswered, given again with their Idempotency-Key.
+
+    The invoice was stored with its answer, which comes again; or nothing was, and the key's
+    claim stands for its minute, or was not stored either.
+    """
+    again = []
+    answers = {row["idempotency_key"]: row["response"] for row in shop.service.db.rows(KEYS)}
+    stored = {row["description"]: row["id"] for row in rows(shop)}
+    for writer in writers:
+        writer.url = live.url
+        for order in writer.unanswered:
+            if not int(order.rpartition("-")[2]) % 2:
+                continue
+            response = writer.order(requests.Session(), order, writer.keys[-1])
+            held = order in answers and answers[order] is None
+            assert response.status_code == (409 if held else 201), response.text
+            assert held <= (order not in stored)
+            if response.status_code == 201:
+                assert response.json()["id"] == stored.get(order, response.json()["id"])
+                again.append(response.json())
+    return again

@@ -1,0 +1,129 @@
+"""Customers' e-mail addresses are erased some days after their invoices are finished."""
+
+import sqlite3
+from pathlib import Path
+
+from builders import Clock, Shop, TickerServer, pay
+from fake_esplora import open_till
+
+from btcpay import retention
+from btcpay.retention import erase_emails
+from storage import invoices, schema
+from storage.database import Statement, open_database
+
+EMAIL = "ada@customer.example"
+
+
+def email_of(shop: Shop, invoice: dict) -> str | None:
+    return shop.service.db.only(invoices.WHOLE, id=invoice["id"])["customer_email"]
+
+
+def erase(shop: Shop, days: int = 30) -> int:
+    return erase_emails(shop.service.db, days, shop.clock())
+
+
+def test_an_address_is_erased_so_many_days_after_its_invoice_is_finished(shop, clock):
+    invoice = shop.invoice(customer_email=EMAIL)
+    clock.move(days=400)
+    assert erase(shop) == 0  # it is open
+    pay(shop, invoice)
+    clock.move(days=30)
+    assert erase(shop) == 0 and email_of(shop, invoice) == EMAIL
+    clock.move(seconds=1)
+    assert erase(shop) == 1 and email_of(shop, invoice) is None
+    assert erase(shop) == 0
+    assert shop.get(f"/invoices/{invoice['id']}").json["customer_email"] is None
+
+
+def test_nought_days_mean_never(shop, clock):
+    invoice = shop.invoice(customer_email=EMAIL)
+    pay(shop, invoice)
+    clock.move(days=40_000)
+    assert erase(shop, days=0) == 0 and email_of(shop, invoice) == EMAIL
+
+
+def test_the_answer_that_is_kept_for_a_retry_forgets_it_too_and_nothing_else(shop, clock):
+    order = {"amount_usd": 0.1, "customer_email": 'a"b\\@x.example'}
+    order["description"] = '"customer_email":"stays"'
+    headers = {"Idempotency-Key": "order-1"}
+    first = shop.post("/invoices", order, headers=headers)
+    pay(shop, first.json)
+    clock.move(days=30, seconds=1)
+    shop.service.settings.__dict__["idempotency_ttl_h"] = 8760
+    assert erase(shop) == 1
+    again = shop.post("/invoices", order, headers=headers)
+    assert (again.status_code, again.headers["Idempotent-Replayed"]) == (201, "true")
+    assert again.json == first.json | {"customer_email": None}
+    assert again.text.count("0.1") == first.text.count("0.1")
+
+
+def test_an_invoice_that_is_open_again_keeps_its_address(shop, clock):
+    invoice = shop.invoice(customer_email=EMAIL)
+    pay(shop, invoice)
+    shop.service.db.run(invoices.REOPEN, id=invoice["id"])
+    clock.move(days=31)
+    assert erase(shop) == 0 and email_of(shop, invoice) == EMAIL
+
+
+def test_a_check_erases_a_bounded_number_oldest_first(shop, clock, monkeypatch):
+    monkeypatch.setattr(retention, "BATCH", 2)
+    made = []
+    for _ in range(3):
+        made.append(shop.invoice(customer_email=EMAIL))
+        pay(shop, made[-1])
+        clock.move(seconds=1)
+    clock.move(days=31)
+    assert erase(shop) == 2
+    assert [email_of(shop, invoice) for invoice in made] == [None, None, EMAIL]
+    assert erase(shop) == 1
+
+
+def test_what_is_due_is_found_by_the_index_alone(shop):
+    statement = Statement(shop.service.db.connection, invoices.WITH_EMAIL)
+    plan = shop.service.db.connection.execute_sql(
+        f"EXPLAIN QUERY PLAN {statement.sql}", [1] * len(statement.parameters)
+    ).fetchall()
+    assert [row[3] for row in plan] == [
+        "SEARCH t1 USING INDEX invoice_email (finished_at>? AND finished_at<?)",
+    ]
+
+
+def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(
+    tmp_path: Path, ticker: TickerServer, clock: Clock
+):
+    with open_till(tmp_path, ticker, clock, BTCPAY_EMAIL_RETENTION_DAYS="7") as till:
+        headers = {"Idempotency-Key": "order-1"}
+        order = {"amount_usd": 25, "customer_email": EMAIL}
+        invoice = till.shop.post("/invoices", order, headers=headers).json
+        till.pay(invoice)
+        till.mine()
+        till.check()
+        assert till.look(invoice)["status"] == "paid"
+        clock.move(days=7, seconds=1)
+        till.check()
+        assert till.look(invoice)["customer_email"] is None
+        path = tmp_path / "btcpay.db"
+        with sqlite3.connect(path) as other:
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        held = [file.name for file in tmp_path.glob("btcpay.db*") if file.is_file()]
+        assert {name for name in held if EMAIL.encode() in (tmp_path / name).read_bytes()} == set()
+
+
+def test_keys_from_before_the_migration_are_found(tmp_path: Path):
+    """An answer that was kept by the version before is erased as well."""
+    url = f"sqlite:///{tmp_path}/old.db"
+    schema.migrate(url, "regtest")
+    db = open_database(url)
+    run = db.connection.execute_sql
+    run("DROP INDEX invoice_email")
+    run("DROP INDEX idempotency_key_resource")
+    run("ALTER TABLE idempotency_key DROP COLUMN resource_id")
+    run("DELETE FROM schema_migration WHERE name LIKE '0008%'")
+    run("INSERT INTO merchant VALUES (1, 'm', 'p2wpkh', 'x', 'k', 0, 0, NULL, NULL)")
+    add = "INSERT INTO idempotency_key VALUES (1, 'create-invoice', ?, 'b', 'o', 0, 0, ?)"
+    run(add, ("done", '{"object":"x","id":"inv_1"}'))
+    run(add, ("held", None))
+    assert schema.migrate(url, "regtest") == ["0008_retention"]
+    rows = run("SELECT idempotency_key, resource_id FROM idempotency_key ORDER BY 1").fetchall()
+    assert rows == [("done", "inv_1"), ("held", None)]
+    db.close()
