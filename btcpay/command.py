@@ -19,6 +19,7 @@ from btcpay.commands import (
     linking,
     running,
     sandbox,
+    wallets,
 )
 from btcpay.errors import CommandError
 
@@ -37,6 +38,7 @@ MODULES = (
     checking,
     examining,
     running,
+    wallets,
     sandbox,
 )
 
