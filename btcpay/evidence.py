@@ -44,6 +44,12 @@ def block_hash(get: Get, height: int) -> str:
     return get_text(get, f"/block-height/{height}", _HASH, "block hash")
 
 
+def require_network(get: Get, network: Network) -> None:
+    """Raises FetchError unless the root's chain begins with the network's first block."""
+    if block_hash(get, 0) != network.genesis_hash:
+        raise fetch.FetchError(f"shows another network than {network.name}")
+
+
 def header(get: Get, hash: str) -> bytes:
     """The 80 bytes that the root shows for this hash; unchecked. Raises FetchError."""
     return bytes.fromhex(get_text(get, f"/block/{hash}/header", "[0-9a-f]{160}", "header"))

@@ -35,3 +35,5 @@ TAKE_OVER = Key.update(
 FULFIL = Key.update({Key.response: slot("response")}).where(_MINE)
 RELEASE = Key.delete().where(_MINE)
 FORGET = Key.delete().where(Key.created_at < slot("before"))
+# In a restored database nobody holds a key any more; what was answered stays answered.
+FREE = Key.delete().where(Key.response.is_null())
