@@ -16,6 +16,10 @@ _MERKLE_PROOF = MerkleProof()
 MAX_TX_HEX = 8_000_000  # a block's weight limit, in hex digits
 
 
+class OtherNetwork(fetch.FetchError):
+    """The root shows the chain of another network."""
+
+
 def gather(get: Get, txid: str, block: Block, confirmations: int) -> Evidence:
     """The evidence that `txid` is in `block`, with as many headers as confirmations asked for.
 
@@ -45,9 +49,10 @@ def block_hash(get: Get, height: int) -> str:
 
 
 def require_network(get: Get, network: Network) -> None:
-    """Raises FetchError unless the root's chain begins with the network's first block."""
-    if block_hash(get, 0) != network.genesis_hash:
-        raise fetch.FetchError(f"shows another network than {network.name}")
+    """Raises OtherNetwork unless the chain begins with the network's first block; FetchError."""
+    genesis_hash = block_hash(get, 0)
+    if genesis_hash != network.genesis_hash:
+        raise OtherNetwork(f"shows another network than {network.name}: it begins {genesis_hash}")
 
 
 def header(get: Get, hash: str) -> bytes:

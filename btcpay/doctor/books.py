@@ -1,37 +1,20 @@
-"""What `btcpay doctor` looks into: each finding with a colour, one line, and what helps."""
+"""The rows: totals against what they sum, the last check, how far the wallet must look."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from datetime import timedelta
 
+from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
+from btcpay.gap import COMMON_LIMIT, MARGIN, gap_of_merchant
 from btcpay.instants import from_ms, iso
-from btcpay.settings import Settings
 from storage import balances, merchants, meta
-from storage.database import Database
 
-GREEN, YELLOW, RED = "green", "yellow", "red"
 # Cron runs every minute; a quarter of an hour without a complete run is an explorer that is down.
 CHECK_AGE = timedelta(minutes=15)
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What was looked into, how it stands, and what helps where it is not green."""
-
-    name: str
-    colour: str
-    sentence: str
-    remedy: str = ""
-
-
-def examine(db: Database, settings: Settings, now: datetime) -> Iterator[Finding]:
-    """Every finding, in the order in which to mend."""
-    for look_into in EXAMINATIONS:
-        yield from look_into(db, settings, now)
-
-
-def totals(db: Database, _settings: Settings, _now: datetime) -> Iterator[Finding]:
+def totals(opened: Opened) -> Iterator[Finding]:
     """Each merchant's balance is kept as a total; it must equal the sum of the rows."""
+    db = opened.db
     for merchant in db.rows(merchants.ALL):
         of = {"merchant_id": merchant["id"]}
         with db.write():
@@ -50,14 +33,14 @@ def totals(db: Database, _settings: Settings, _now: datetime) -> Iterator[Findin
             )
 
 
-def last_check(db: Database, _settings: Settings, now: datetime) -> Iterator[Finding]:
+def last_check(opened: Opened) -> Iterator[Finding]:
     """Without a check nothing is ever paid."""
-    checked_at = meta.get(db, "checked_at")
+    checked_at = meta.get(opened.db, "checked_at")
     remedy = "run `btcpay check` from cron every minute, and see what it says"
     if checked_at is None:
         yield Finding("check", YELLOW, "no check has been complete yet", remedy)
         return
-    age = now - from_ms(int(checked_at))
+    age = opened.patient.now() - from_ms(int(checked_at))
     told = f"the last complete check was at {iso(from_ms(int(checked_at)))}"
     if age > CHECK_AGE:
         yield Finding("check", RED, f"{told}, {age // timedelta(minutes=1)} minutes ago", remedy)
@@ -65,7 +48,20 @@ def last_check(db: Database, _settings: Settings, now: datetime) -> Iterator[Fin
         yield Finding("check", GREEN, told)
 
 
-EXAMINATIONS: tuple[Callable[[Database, Settings, datetime], Iterator[Finding]], ...] = (
-    totals,
-    last_check,
-)
+def gaps(opened: Opened) -> Iterator[Finding]:
+    """Beyond its gap limit a wallet does not show the money that it has."""
+    for merchant in opened.db.rows(merchants.ALL):
+        gap = gap_of_merchant(opened.db, merchant)
+        paid = (
+            "none is paid" if gap.highest_paid is None else f"the last paid is {gap.highest_paid}"
+        )
+        told = (
+            f"the next address is {gap.next_index}, {paid}: the wallet needs a gap limit of"
+            f" {gap.limit}"
+        )
+        remedy = (
+            f"set the wallet's gap limit to {gap.limit + MARGIN} ({COMMON_LIMIT} is common), or use"
+            " `btcpay wallet export` (docs/backup.md)"
+        )
+        name = f"gap of {merchant['name']}"
+        yield Finding(name, GREEN, told) if gap.is_common else Finding(name, YELLOW, told, remedy)
