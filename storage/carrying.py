@@ -4,7 +4,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from storage.copies import new_file, publish
+from btcpay.errors import CommandError
+from storage.copies import MOVE_AWAY, new_file, publish
 
 
 def network_in(place: sqlite3.Connection) -> str | None:
@@ -47,7 +48,10 @@ def carry(place: sqlite3.Connection, new: Path) -> None:
 
 
 def set_aside(place: sqlite3.Connection, path: Path, stamp: str) -> Path | None:
-    """A copy of the database in place, as `path` with a name of its own; None when it is empty."""
+    """A copy of the database in place, as `path` with a name of its own; None when it is empty.
+
+    Raises CommandError when it is too damaged to be copied.
+    """
     if place.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
         return None
     aside, number = path.with_name(f"{path.name}.before-{stamp}"), 1
@@ -55,8 +59,17 @@ def set_aside(place: sqlite3.Connection, path: Path, stamp: str) -> Path | None:
         number += 1
         aside = path.with_name(f"{path.name}.before-{stamp}-{number}")
     with new_file(path, "aside") as part:
+        _copy(place, part, path)
+        publish(part, aside)
+    return aside
+
+
+def _copy(place: sqlite3.Connection, part: Path, path: Path) -> None:
+    try:
         with closing(sqlite3.connect(part)) as copy:
             place.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE").fetchall()
-        publish(part, aside)
-    return aside
+    except sqlite3.Error as error:
+        raise CommandError(
+            f"nothing was replaced, {path} cannot be set aside ({error}): {MOVE_AWAY.format(path)}"
+        ) from None

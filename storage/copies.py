@@ -17,6 +17,7 @@ from btcpay.errors import CommandError
 from storage.database import create_file
 
 BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for as long as it runs
+MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
 _OURS = {"meta", "merchant", "invoice", "output", "schema_migration"}
 
 
@@ -121,8 +122,7 @@ def alone(path: Path) -> Iterator[sqlite3.Connection]:
             ) from None
         except sqlite3.DatabaseError as error:
             raise CommandError(
-                f"{path} is no database any more ({error}): move it and the files"
-                f" {path.name}-wal and {path.name}-shm to another folder first"
+                f"{path} is no database any more ({error}): {MOVE_AWAY.format(path)}"
             ) from None
         yield db
 

@@ -129,6 +129,19 @@ def test_a_file_that_is_no_database_is_red(content, till, tmp_path):
     assert colours(till, BTCPAY_DATABASE_URL=f"sqlite:///{path}")["database"] == "red"
 
 
+def test_a_damaged_database_is_red_and_the_rest_is_still_looked_into(till, tmp_path):
+    for _ in range(20):
+        till.shop.invoice()
+    path = tmp_path / "damaged.db"
+    Terminal(till).run("backup", str(path))
+    raw = bytearray(path.read_bytes())
+    raw[4096 * 2 : 4096 * 20] = b"\xff" * 4096 * 18
+    path.write_bytes(raw)
+    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{path}")
+    assert everything["database"].colour == "red" and "backup" in everything["database"].remedy
+    assert everything["explorer 127.0.0.1"].colour == "green"
+
+
 def test_a_database_of_another_network_is_red(till):
     change(till, "UPDATE meta SET value = 'signet' WHERE name = 'network'")
     assert "belongs to signet" in found(till)["database"].sentence
@@ -182,6 +195,11 @@ def test_a_total_that_is_not_the_sum_of_its_rows_is_red(till, column):
     assert colours(till)["totals of shop"] == "red"
     (red,) = (f for f in Terminal(till).json("doctor", status=1) if f["colour"] == "red")
     assert "sum up to" in red["sentence"] and "restore" in red["remedy"]
+
+
+def test_a_merchant_without_a_total_is_red(till):
+    change(till, "DELETE FROM balance")
+    assert colours(till)["totals of shop"] == "red"
 
 
 @pytest.mark.parametrize(("minutes", "colour"), [(15, "green"), (15.1, "red")])

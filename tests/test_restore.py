@@ -309,6 +309,20 @@ def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(till, tmp_p
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize("spoilt", [spoil, lambda path: path.write_bytes(b"no database " * 999)])
+def test_a_damaged_database_in_place_is_not_touched_but_named(spoilt, till, tmp_path):
+    file = backed_up(till, tmp_path / "kept.db")
+    place = tmp_path / "place.db"
+    shutil.copy(file, place)
+    spoilt(place)
+    before = place.read_bytes()
+    said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
+    assert f"move it, {place}-wal" in said and place.read_bytes() == before
+    place.rename(tmp_path / "elsewhere.db")
+    Terminal(till).run("restore", str(file), "--yes", **url_of(place))
+    assert content(place)["merchant"]
+
+
 def test_an_older_backup_is_brought_up_to_date(till, tmp_path):
     file, place = tmp_path / "older.db", tmp_path / "place.db"
     db = open_database(f"sqlite:///{file}")

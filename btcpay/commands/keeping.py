@@ -202,8 +202,8 @@ def _agree(moves: Sequence[Move], yes: bool, question: str) -> None:
     for move in moves:
         seen = f"seen up to {move.used[-1]}" if move.used else "nothing seen beyond it"
         say(
-            f"{move.merchant}: the next address is {move.before} in the backup, {seen} on the"
-            f" chain; it will be {move.after}. The wallet needs a gap limit of {move.gap_limit}."
+            f"{move.merchant}: the address counter stands at {move.before}, {seen} on the chain;"
+            f" it will be {move.after}. The wallet needs a gap limit of {move.gap_limit}."
         )
     if not yes:
         click.confirm(question, abort=True, err=True)

@@ -18,9 +18,9 @@ def totals(opened: Opened) -> Iterator[Finding]:
     for merchant in db.rows(merchants.ALL):
         of = {"merchant_id": merchant["id"]}
         with db.write():
-            kept, summed = (db.only(q, **of) for q in (balances.OF_MERCHANT, balances.RECOMPUTED))
+            kept, summed = db.row(balances.OF_MERCHANT, **of), db.only(balances.RECOMPUTED, **of)
         name = f"totals of {merchant['name']}"
-        if kept == summed:
+        if kept and kept == summed:
             told = f"{kept['confirmed_sats']} satoshis confirmed, {kept['total_sats']} in all"
             yield Finding(name, GREEN, told)
         else:

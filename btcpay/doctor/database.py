@@ -1,5 +1,7 @@
 """The database: there, ours, of this version, willing to be written to."""
 
+import sqlite3
+
 from peewee import PeeweeException
 
 from btcpay.doctor.finding import GREEN, RED, Finding
@@ -27,7 +29,9 @@ def look_into(settings: Settings) -> tuple[Finding, Database | None]:
         finding = _version(db, settings)
         with db.write():  # a read-only file refuses the lock
             pass
-    except PeeweeException as error:
+        if path:
+            _require_whole(db)
+    except (PeeweeException, sqlite3.Error) as error:
         return Finding(
             NAME,
             RED,
@@ -35,6 +39,13 @@ def look_into(settings: Settings) -> tuple[Finding, Database | None]:
             "look at its disk, its owner and its file mode; restore a backup when it is damaged",
         ), None
     return finding, db if finding.colour == GREEN else None
+
+
+def _require_whole(db: Database) -> None:
+    """Raises sqlite3.DatabaseError when a page is damaged; reads all of the file."""
+    (told,) = db.connection.execute_sql("PRAGMA quick_check(1)").fetchone()
+    if told != "ok":
+        raise sqlite3.DatabaseError(told)
 
 
 def _version(db: Database, settings: Settings) -> Finding:
