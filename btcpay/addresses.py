@@ -12,6 +12,7 @@ from bit.crypto import ripemd160_sha256
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import Network
 
+HARDENED = 0x80000000  # BIP32: the first of the indexes that need the private key
 SCRIPT_TYPES = ("p2wpkh", "p2sh-p2wpkh", "p2pkh")
 
 # SLIP-132 version bytes: (main network?, the script type that the prefix promises, prefix).
@@ -32,12 +33,16 @@ _PRIVATE_VERSIONS = {
 
 @dataclass(frozen=True)
 class Account:
-    """A parsed account key: `identity` is chain code and public key, whatever the prefix."""
+    """A parsed account key: `identity` is chain code and public key, whatever the prefix.
+
+    `number` is the account's in BIP44's path; None when the key was not derived hardened.
+    """
 
     text: str
     script_type: str
     identity: str
     depth: int
+    number: int | None = None
 
 
 def parse_account(text: str, network: Network, script_type: str | None = None) -> Account:
@@ -62,7 +67,14 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
         raise AccountKeyRefused(f"a {prefix} means {promised}, --script says {script_type}")
     key = _node(payload)
     identity = (key.chaincode + key.pubkey).hex()
-    return Account(text, script_type or promised or "p2wpkh", identity, key.depth)
+    number = key.index - HARDENED if key.index >= HARDENED else None
+    return Account(text, script_type or promised or "p2wpkh", identity, key.depth, number)
+
+
+def plain_key(text: str, network: Network) -> str:
+    """The same key as xpub or tpub, the only prefixes that descriptors know (BIP380)."""
+    version = "0488b21e" if network.main_keys else "043587cf"
+    return b58encode_check(bytes.fromhex(version) + _payload(text)[4:])
 
 
 def derive(xpub: str, script_type: str, index: int, network: Network) -> str:

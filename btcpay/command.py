@@ -17,9 +17,11 @@ from btcpay.commands import (
     examining,
     exporting,
     invoicing,
+    keeping,
     linking,
     running,
     sandbox,
+    wallets,
 )
 from btcpay.errors import CommandError
 
@@ -38,7 +40,9 @@ MODULES = (
     checking,
     examining,
     exporting,
+    keeping,
     running,
+    wallets,
     sandbox,
 )
 

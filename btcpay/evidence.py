@@ -17,6 +17,10 @@ _MERKLE_PROOF = MerkleProof()
 MAX_TX_HEX = 8_000_000  # a block's weight limit, in hex digits
 
 
+class OtherNetwork(fetch.FetchError):
+    """The root shows the chain of another network."""
+
+
 def gather(root: Root, txid: str, block: Block, confirmations: int) -> Evidence:
     """The evidence that `txid` is in `block`, with as many headers as confirmations asked for.
 
@@ -50,6 +54,13 @@ def prove_at(root: Root, hash: str, height: int, network: Network) -> None:
 def block_hash(get: Get, height: int) -> str:
     """Hash of the root's block at this height. Raises FetchError."""
     return get_text(get, f"/block-height/{height}", _HASH, "block hash")
+
+
+def require_network(get: Get, network: Network) -> None:
+    """Raises OtherNetwork unless the chain begins with the network's first block; FetchError."""
+    genesis_hash = block_hash(get, 0)
+    if genesis_hash != network.genesis_hash:
+        raise OtherNetwork(f"shows another network than {network.name}: it begins {genesis_hash}")
 
 
 def header(get: Get, hash: str) -> bytes:

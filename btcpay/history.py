@@ -54,6 +54,14 @@ def read_outputs(get: Get, address: str, script: bytes) -> list[SeenOutput]:
     return outputs
 
 
+def is_used(get: Get, address: str) -> bool:
+    """Whether any transaction, an unconfirmed one too, has paid or spent from the address.
+
+    One call. Raises FetchError, or ValidationError for an answer of another form.
+    """
+    return bool(_HISTORY.load(fetch.parse_json(get(f"/address/{address}/txs"))))
+
+
 def _history(get: Get, address: str) -> list[dict[str, Any]]:
     """All transactions of the address, by txid once, newest first.
 

@@ -22,6 +22,8 @@ class Network:
     `bech32_hrp`: human-readable part (BIP173); `p2pkh`, `p2sh`: base58check version bytes;
     `main_keys`: whether extended keys are xpub/ypub/zpub (BIP32, SLIP-132) or tpub/upub/vpub;
     `max_target_bits`: the easiest target that a proof's headers may claim, in compact form;
+    `genesis_hash`: the block at height 0 (Bitcoin Core, kernel/chainparams.cpp), by which an
+    explorer of another network is known: the test networks share their address prefixes;
     `explorers`: Esplora roots; `price_sources`: URL#/json/pointer.
     """
 
@@ -31,6 +33,7 @@ class Network:
     p2sh: bytes
     main_keys: bool
     max_target_bits: int
+    genesis_hash: str
     explorers: tuple[str, ...]
     price_sources: tuple[str, ...] = PUBLIC_TICKERS
 
@@ -47,6 +50,7 @@ NETWORKS = {
             # A quarter of the difficulty of November 2025 (1.52e14, bits 0x1701d936): a chain of
             # less work is not the one that merchants mean, and costs a forger this much.
             0x170764D8,
+            "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f",
             ("https://blockstream.info/api", "https://mempool.space/api"),
         ),
         Network(
@@ -56,6 +60,7 @@ NETWORKS = {
             b"\xc4",
             False,
             0x1D00FFFF,  # these are Bitcoin Core's powLimit (kernel/chainparams.cpp)
+            "000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943",
             ("https://blockstream.info/testnet/api", "https://mempool.space/testnet/api"),
         ),
         Network(
@@ -65,6 +70,7 @@ NETWORKS = {
             b"\xc4",
             False,
             0x1D00FFFF,
+            "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043",
             ("https://mempool.space/testnet4/api",),
         ),
         Network(
@@ -74,6 +80,7 @@ NETWORKS = {
             b"\xc4",
             False,
             0x1E0377AE,
+            "00000008819873e925422c1ff0f99f7cc9bbb232af63a077a480a3633bee1ef6",
             ("https://mempool.space/signet/api",),
         ),
         Network(
@@ -83,6 +90,7 @@ NETWORKS = {
             b"\xc4",
             False,
             0x207FFFFF,
+            "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206",
             (SANDBOX_URL,),
             (f"{SANDBOX_URL}/price#/usd",),
         ),

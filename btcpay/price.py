@@ -66,11 +66,16 @@ def to_price(value: Any) -> Decimal:
     return price_usd
 
 
+def read_price(session: requests.Session, source: PriceSource) -> Decimal:
+    """One source's price. Raises FetchError; LookupError or ValueError when there is none in it."""
+    body = fetch.get(session, source.url, SOURCE_TIMEOUT_S, MAX_ANSWER_BYTES)
+    return to_price(resolve_pointer(fetch.parse_json(body), source.pointer))
+
+
 def ask(session: requests.Session, source: PriceSource) -> Decimal | None:
     """One source's price; None, with a line in the log, when it has none to give."""
     try:
-        body = fetch.get(session, source.url, SOURCE_TIMEOUT_S, MAX_ANSWER_BYTES)
-        return to_price(resolve_pointer(fetch.parse_json(body), source.pointer))
+        return read_price(session, source)
     except (fetch.FetchError, LookupError, ValueError) as error:
         # The host alone: a URL may carry a key.
         host = urlsplit(source.url).hostname

@@ -41,3 +41,5 @@ OF_RESOURCE = Key.select(
 ).where((Key.resource_id == slot("resource_id")) & Key.response.is_null(False))
 REWRITE = Key.update({Key.response: slot("response")}).where(_THIS & (Key.owner == slot("owner")))
 FORGET = Key.delete().where(Key.created_at < slot("before"))
+# In a restored database nobody holds a key any more; what was answered stays answered.
+FREE = Key.delete().where(Key.response.is_null())

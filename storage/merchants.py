@@ -26,6 +26,11 @@ TAKE_INDEX = (
     .returning(Merchant.next_index, Merchant.script_type, Merchant.xpub)
 )
 
+# An address counter moves forward only, whoever else has moved it meanwhile.
+FORWARD = Merchant.update({Merchant.next_index: slot("next_index")}).where(
+    (Merchant.id == slot("id")) & (Merchant.next_index < slot("next_index"))
+)
+
 # One funded address an hour is asked whether its coin has moved; when one has, all others are.
 TO_PROBE = Merchant.select(Merchant.id, Merchant.probed_at, Merchant.swept_at).where(
     Merchant.probed_at.is_null()

@@ -3,7 +3,7 @@
 from peewee import Case
 
 from storage.database import slot, slots
-from storage.models import Output, Payment, Proof
+from storage.models import Invoice, Output, Payment, Proof
 
 _NEWEST = (Payment.created_at.desc(), Payment.seq.desc())
 _OWN = Payment.merchant_id == slot("merchant_id")
@@ -103,6 +103,14 @@ PROOFS_OF_ADDRESS = (
 WAITING = Output.select(
     Output.invoice_id, Output.amount_sats, Output.block_height, Output.coinbase, Output.proven
 ).where(Output.vanished_at.is_null() & Output.payment_id.is_null())
+
+# The places of a merchant's addresses to which anything has come.
+PAID_INDEXES = (
+    Invoice.select(Invoice.address_index)
+    .join(Output, on=(Output.invoice_id == Invoice.id))
+    .where((Invoice.merchant_id == slot("merchant_id")) & Output.vanished_at.is_null())
+    .distinct()
+)
 
 # The blocks that money was proven to be in and that a reorganisation may still undo.
 RECENT_BLOCKS = (

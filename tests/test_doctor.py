@@ -1,13 +1,28 @@
 """`btcpay doctor`: a planted fault for each finding."""
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from builders import Clock, TickerServer
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, open_till, say
 
-from btcpay.doctor import examine
+from btcpay import settings
+from btcpay.addresses import derive
+from btcpay.bitcoin.wire import hash256, shown, u32, unshown
+from btcpay.doctor.chain import clock as look_at_clock
+from btcpay.doctor.environment import masked
+from btcpay.doctor.examination import examine
+from btcpay.doctor.explorers import Visit, judge_tip
+from btcpay.doctor.finding import Finding, Patient
+from btcpay.networks import NETWORKS
+from storage import merchants, schema
+
+PLENTY = 10**12
+NOBODY = "http://127.0.0.1:9"
 
 
 @pytest.fixture
@@ -16,9 +31,35 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
         yield opened
 
 
-def colours(till: Till) -> dict[str, str]:
-    findings = examine(till.shop.service.db, till.settings, till.clock())
-    return {finding.name: finding.colour for finding in findings}
+def found(till: Till, free_bytes: int = PLENTY, **environ: str) -> dict[str, Finding]:
+    """The findings by name, with other settings where they are named."""
+    environ = till.shop.environ | environ
+    examined = examine(settings.read(environ), environ, till.clock, lambda _: free_bytes)
+    return {finding.name: finding for finding in examined}
+
+
+def colours(till: Till, **environ: str) -> dict[str, str]:
+    return {name: finding.colour for name, finding in found(till, **environ).items()}
+
+
+def reds(till: Till, **environ: str) -> set[str]:
+    return {name for name, colour in colours(till, **environ).items() if colour == "red"}
+
+
+def database_of(till: Till) -> Path:
+    return Path(till.shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///"))
+
+
+def change(till: Till, statement: str) -> None:
+    with closing(sqlite3.connect(database_of(till))) as db, db:
+        db.execute(statement)
+
+
+def explorer_of(till: Till) -> str:
+    return till.settings.explorers[0]
+
+
+# The whole
 
 
 def test_a_healthy_shop_is_green_and_the_command_says_so(till):
@@ -26,9 +67,119 @@ def test_a_healthy_shop_is_green_and_the_command_says_so(till):
     till.pay(invoice)
     till.mine()
     till.check()
+    everything = found(till)
+    assert {finding.colour for finding in everything.values()} == {"green"}
+    assert {finding.remedy for finding in everything.values()} == {""}
     output, _ = Terminal(till).run("doctor")
-    assert [line.split()[0] for line in output.splitlines()] == ["green", "green"]
+    assert {line.split()[0] for line in output.splitlines()} <= {"green", "yellow"}
     assert f"{invoice['amount_sats']} satoshis confirmed" in output
+
+
+def test_every_finding_that_is_not_green_has_a_remedy(till):
+    till.sandbox.switches.explorer_up = False
+    till.clock.move(hours=3)
+    for finding in found(till, free_bytes=0).values():
+        assert bool(finding.remedy) == (finding.colour != "green"), finding
+
+
+def test_the_calls_are_bounded_and_counted_in_the_budget(
+    lied_to: Callable[..., LiedTo], clock: Clock
+):
+    till = lied_to()
+    found(till)
+    assert len(till.liar.asked) == 7 + 1 + 10
+    rows = till.shop.service.db.connection.execute_sql("SELECT sum(calls) FROM explorer_use")
+    assert rows.fetchone() == (18,)
+    spent = colours(till, BTCPAY_EXPLORER_CALLS_PER_HOUR="18")
+    assert spent["explorer 127.0.0.1"] == "yellow"  # its hour is over, it is not ill
+    assert len(till.liar.asked) == 18
+
+
+# Database and disk
+
+
+def test_a_missing_database_is_red_and_is_not_made(till, tmp_path):
+    missing = tmp_path / "no.db"
+    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{missing}")
+    assert everything["database"].colour == "red" and "restore" in everything["database"].remedy
+    assert everything["explorer 127.0.0.1"].colour == "green"
+    assert not missing.exists()
+
+
+def test_an_old_schema_is_red_and_the_rest_is_still_looked_into(till):
+    newest = schema.VERSION
+    change(till, f"DELETE FROM schema_migration WHERE name = '{newest}'")  # noqa: S608
+    everything = found(till)
+    assert everything["database"].colour == "red"
+    assert "btcpay migrate" in everything["database"].remedy
+    assert everything["price"].colour == "green" and "totals of shop" not in everything
+    assert Terminal(till).json("doctor", status=1)[0]["name"] == "database"
+
+
+def test_a_newer_schema_is_red(till):
+    change(till, "INSERT INTO schema_migration (name, applied) VALUES ('9999_later', 0)")
+    finding = found(till)["database"]
+    assert finding.colour == "red" and "newer program" in finding.remedy
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all " * 500], ids=["empty", "foreign"])
+def test_a_file_that_is_no_database_is_red(content, till, tmp_path):
+    path = tmp_path / "other.db"
+    path.write_bytes(content)
+    assert colours(till, BTCPAY_DATABASE_URL=f"sqlite:///{path}")["database"] == "red"
+
+
+def test_a_damaged_database_is_red_and_the_rest_is_still_looked_into(till, tmp_path):
+    for _ in range(20):
+        till.shop.invoice()
+    path = tmp_path / "damaged.db"
+    Terminal(till).run("backup", str(path))
+    raw = bytearray(path.read_bytes())
+    raw[4096 * 2 : 4096 * 20] = b"\xff" * 4096 * 18
+    path.write_bytes(raw)
+    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{path}")
+    assert everything["database"].colour == "red" and "backup" in everything["database"].remedy
+    assert everything["explorer 127.0.0.1"].colour == "green"
+
+
+def test_a_database_of_another_network_is_red(till):
+    change(till, "UPDATE meta SET value = 'signet' WHERE name = 'network'")
+    assert "belongs to signet" in found(till)["database"].sentence
+
+
+def test_a_database_server_that_does_not_answer_is_red(till):
+    url = "postgresql://shop:secret@127.0.0.1:1/shop"
+    finding = found(till, BTCPAY_DATABASE_URL=url)["database"]
+    assert finding.colour == "red" and "secret" not in finding.sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("btcpay.db", 0o604), ("btcpay.db", 0o640), ("btcpay.db-wal", 0o644), (".", 0o755)],
+)
+def test_files_that_others_may_read_are_red(name, mode, till):
+    till.shop.invoice()
+    assert colours(till)["file modes"] == "green"
+    path = database_of(till).parent / name
+    path.chmod(mode)
+    finding = found(till)["file modes"]
+    assert finding.colour == "red" and "chmod" in finding.remedy
+
+
+def test_a_folder_that_others_may_only_pass_through_is_not(till):
+    database_of(till).parent.chmod(0o711)
+    assert colours(till)["file modes"] == "green"
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "colour"),
+    [(10**9, "green"), (10**9 - 1, "yellow"), (10**8, "yellow"), (10**8 - 1, "red"), (0, "red")],
+)
+def test_a_full_disk_is_red_before_it_is_full(free_bytes, colour, till):
+    assert found(till, free_bytes=free_bytes)["disk"].colour == colour
+
+
+# The rows
 
 
 @pytest.mark.parametrize("column", ["confirmed_sats", "total_sats"])
@@ -37,13 +188,18 @@ def test_a_total_that_is_not_the_sum_of_its_rows_is_red(till, column):
     till.pay(invoice)
     till.mine()
     till.check()
-    change = "total_sats = total_sats + 1" + (
+    more = "total_sats = total_sats + 1" + (
         ", confirmed_sats = confirmed_sats + 1" if column == "confirmed_sats" else ""
     )
-    till.shop.service.db.connection.execute_sql(f"UPDATE balance SET {change}")  # noqa: S608
+    change(till, f"UPDATE balance SET {more}")  # noqa: S608
     assert colours(till)["totals of shop"] == "red"
     (red,) = (f for f in Terminal(till).json("doctor", status=1) if f["colour"] == "red")
     assert "sum up to" in red["sentence"] and "restore" in red["remedy"]
+
+
+def test_a_merchant_without_a_total_is_red(till):
+    change(till, "DELETE FROM balance")
+    assert colours(till)["totals of shop"] == "red"
 
 
 @pytest.mark.parametrize(("minutes", "colour"), [(15, "green"), (15.1, "red")])
@@ -65,3 +221,229 @@ def test_a_check_that_was_not_complete_does_not_count(till):
     till.sandbox.switches.explorer_up = False
     till.check()
     assert colours(till)["check"] == "red"
+
+
+@pytest.mark.parametrize(("given_out", "colour"), [(19, "green"), (20, "yellow")])
+def test_a_gap_beyond_twenty_is_yellow(given_out, colour, till):
+    change(till, f"UPDATE merchant SET next_index = {given_out}")  # noqa: S608
+    finding = found(till)["gap of shop"]
+    assert finding.colour == colour and f"gap limit of {given_out + 1}" in finding.sentence
+    assert ("wallet export" in finding.remedy) == (colour == "yellow")
+
+
+# The explorers
+
+
+def test_an_explorer_of_another_network_is_red_beside_a_right_one(till):
+    with FakeEsplora() as other:
+        other.instead = lambda path: say("00" * 32) if path == "/block-height/0" else None
+        roots = f"{explorer_of(till)} {other.root.replace('127.0.0.1', 'localhost')}"
+        everything = found(till, BTCPAY_EXPLORERS=roots)
+    assert everything["explorer 127.0.0.1"].colour == "green"
+    assert everything["explorer localhost"].colour == "red"
+    assert "another network" in everything["explorer localhost"].sentence
+    assert "BTCPAY_NETWORK" in everything["explorer localhost"].remedy
+
+
+def test_one_explorer_down_of_two_is_yellow(till):
+    roots = f"http://localhost:9 {explorer_of(till)}"
+    everything = colours(till, BTCPAY_EXPLORERS=roots)
+    assert everything["explorer localhost"] == "yellow"
+    assert everything["explorer 127.0.0.1"] == everything["addresses of shop"] == "green"
+
+
+def test_all_explorers_down_are_red(till):
+    till.sandbox.switches.explorer_up = False
+    roots = f"http://localhost:9 {explorer_of(till)}"
+    everything = colours(till, BTCPAY_EXPLORERS=roots)
+    assert everything["explorer localhost"] == everything["explorer 127.0.0.1"] == "red"
+    assert everything["addresses"] == "yellow"
+
+
+@pytest.mark.parametrize("path", ["/hex", "/merkle-proof", "/header", "/txid/0"])
+def test_an_explorer_without_a_path_that_proves_is_red(
+    path, lied_to: Callable[..., LiedTo], clock: Clock
+):
+    till = lied_to()
+    till.mine()
+    till.liar.lies[f"{path}$"] = lambda _: say("not here", 404)
+    finding = found(till)["explorer 127.0.0.1"]
+    assert finding.colour == "red" and "404" in finding.sentence
+
+
+def test_a_false_proof_is_none(lied_to: Callable[..., LiedTo]):
+    till = lied_to()
+    till.mine()
+    till.liar.lies["/merkle-proof$"] = lambda told: told | {"merkle": ["00" * 32]}
+    assert "cannot prove" in found(till)["explorer 127.0.0.1"].sentence
+
+
+def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to: Callable[..., LiedTo]):
+    till = lied_to(honest_too=True)
+    till.mine(5)
+    height = till.sandbox.chain.ledger.height
+    till.liar.lies["/blocks/tip/height"] = lambda _: str(height - 3)
+    roots = f"{till.liar.root.replace('127.0.0.1', 'localhost')} {till.settings.explorers[1]}"
+    everything = found(till, BTCPAY_EXPLORERS=roots)
+    assert everything["explorer localhost"].colour == "yellow"
+    assert "3 blocks behind" in everything["explorer localhost"].sentence
+    till.liar.lies["/blocks/tip/height"] = lambda _: str(height - 2)
+    assert colours(till, BTCPAY_EXPLORERS=roots)["explorer localhost"] == "green"
+
+
+def test_a_tip_below_what_the_last_check_saw_is_red(till):
+    till.check()
+    change(till, "UPDATE meta SET value = value + 3 WHERE name = 'tip_height'")
+    assert "3 blocks behind" in found(till)["explorer 127.0.0.1"].sentence
+    assert colours(till)["explorer 127.0.0.1"] == "red"
+
+
+@pytest.mark.parametrize(
+    ("network", "minutes", "stale"),
+    [
+        pytest.param("mainnet", 120, False, id="two hours happen"),
+        pytest.param("mainnet", 121, True, id="more does not"),
+        pytest.param("regtest", 10_000, False, id="on regtest blocks come when somebody mines"),
+    ],
+)
+def test_a_stale_tip(network, minutes, stale, clock):
+    visit = Visit(NOBODY, "x", height=5, tip_at=clock())
+    judge_tip(visit, 5, NETWORKS[network], clock() + timedelta(minutes=minutes))
+    assert bool(visit.trouble) == stale
+
+
+# The clock, and the addresses of others
+
+
+@pytest.mark.parametrize(
+    ("seconds", "colour"),
+    [(0, "green"), (-60, "yellow"), (60, "yellow"), (600, "red"), (-600, "red")],
+)
+def test_a_clock_that_is_off(seconds, colour, till):
+    till.clock.move(seconds=seconds)
+    finding = found(till)["clock"]
+    assert finding.colour == colour and ("NTP" in finding.remedy) == (colour != "green")
+
+
+def test_one_explorer_with_the_same_time_is_enough(till):
+    visits = [Visit(NOBODY, "x", ahead=timedelta(seconds=s)) for s in (-4000, 3)]
+    patient = Patient(till.settings, {}, till.clock, lambda _: PLENTY)
+    assert [finding.colour for finding in look_at_clock(patient, visits)] == ["green"]
+
+
+def test_a_block_hours_ahead_says_that_the_clock_is_behind(till):
+    tip_at = till.clock() + timedelta(hours=2, seconds=1)
+    patient = Patient(till.settings, {}, till.clock, lambda _: PLENTY)
+    assert [f.colour for f in look_at_clock(patient, [Visit(NOBODY, "x", tip_at=tip_at)])] == [
+        "red"
+    ]
+
+
+@pytest.mark.parametrize(("ahead", "colour"), [(0, "red"), (9, "red"), (10, "green")])
+def test_a_used_address_ahead_of_the_counter_is_red(ahead, colour, till):
+    till.shop.invoice()
+    row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
+    index = row["next_index"] + ahead
+    address = derive(row["xpub"], row["script_type"], index, till.settings.network)
+    till.sandbox.wallet.pay(address, 10_000, till.now)
+    finding = found(till)["addresses of shop"]
+    assert finding.colour == colour
+    if colour == "red":
+        assert f"number {index} is used" in finding.sentence and "--in-place" in finding.remedy
+
+
+# The prices
+
+
+def sources(*urls: str) -> dict[str, str]:
+    return {"BTCPAY_PRICE_SOURCES": " ".join(f"{url}#/usd" for url in urls)}
+
+
+def test_one_price_source_down_of_three_is_yellow(till, ticker):
+    urls = (ticker.url, ticker.url.replace("127.0.0.1", "localhost"), "http://127.0.0.2:9/")
+    everything = colours(till, **sources(*urls))
+    assert everything["price source 127.0.0.2"] == "yellow" and everything["price"] == "green"
+
+
+def test_without_a_quorum_the_sources_in_trouble_are_red(till, ticker):
+    everything = colours(till, **sources(ticker.url, "http://localhost:9/"))
+    assert everything["price source localhost"] == everything["price"] == "red"
+    assert everything["price source 127.0.0.1"] == "green"
+
+
+@pytest.mark.parametrize(("usd", "colour"), [("63000", "green"), ("63001", "yellow")])
+def test_a_price_source_far_off_is_yellow(usd, colour, till, ticker):
+    with TickerServer() as other:
+        other.price(usd)
+        near = (ticker.url, ticker.url.replace("127.0.0.1", "localhost"))
+        far = other.url.replace("127.0.0.1", "127.1")
+        everything = found(till, **sources(*near, far))
+    assert everything["price source 127.1"].colour == colour
+    assert "% from the median" in everything["price source 127.1"].sentence
+
+
+def test_an_answer_without_a_price_says_where_it_was_looked_for(till, ticker):
+    source = {"BTCPAY_PRICE_SOURCES": f"{ticker.url}#/last"}
+    assert "nothing at /last" in found(till, **source)["price source 127.0.0.1"].sentence
+
+
+# The settings
+
+
+def test_a_wrong_setting_stops_the_command_with_its_name(till):
+    said = Terminal(till).run("doctor", status=2, BTCPAY_CONFIRMATIONS="none")[1]
+    assert "BTCPAY_CONFIRMATIONS" in said
+
+
+def test_a_variable_that_nobody_reads_is_yellow(till):
+    finding = found(till, BTCPAY_EXPLORER="x")["setting BTCPAY_EXPLORER"]
+    assert finding.colour == "yellow" and finding.remedy == "did you mean BTCPAY_EXPLORERS?"
+
+
+def test_settings_say_where_they_are_from_and_keep_secrets(till):
+    root = explorer_of(till).replace("://", "://me:secret@")
+    everything = found(till, BTCPAY_EXPLORERS=root, BTCPAY_TRUSTED_PROXIES="2")
+    assert everything["setting BTCPAY_TRUSTED_PROXIES"].sentence == "2 (environment)"
+    assert "BTCPAY_CONFIRMATIONS" in everything["settings"].sentence
+    assert "secret" not in str(everything)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://u:p@w:1/x", "postgresql://***@w:1/x"),
+        (
+            "https://a/b?pair=X&key=K#/c https://d@e/",
+            "https://a/b?pair=***&key=***#/c https://***@e/",
+        ),
+        ("redis://:secret@host:1/0", "redis://***@host:1/0"),
+        ("1 3@1000", "1 3@1000"),
+    ],
+)
+def test_what_may_be_secret_is_masked(text, shown):
+    assert masked(text) == shown
+
+
+# What the examination knows
+
+
+GENESIS = {  # merkle root, time, bits, nonce of Bitcoin Core's kernel/chainparams.cpp
+    "mainnet": (None, 1231006505, 0x1D00FFFF, 2083236893),
+    "testnet": (None, 1296688602, 0x1D00FFFF, 414098458),
+    "testnet4": (
+        "7aa0a7ae1e223414cb807e40cd57e667b718e42aaf9306db9102fe28912b7b4e",
+        1714777860,
+        0x1D00FFFF,
+        393743547,
+    ),
+    "signet": (None, 1598918400, 0x1E0377AE, 52613770),
+    "regtest": (None, 1296688602, 0x207FFFFF, 2),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_first_block_of_each_network_hashes_to_what_is_compared(name):
+    root, time, bits, nonce = GENESIS[name]
+    root = root or "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b"
+    header = u32(1) + bytes(32) + unshown(root) + u32(time) + u32(bits) + u32(nonce)
+    assert shown(hash256(header)) == NETWORKS[name].genesis_hash

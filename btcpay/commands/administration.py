@@ -12,12 +12,14 @@ from btcpay.addresses import SCRIPT_TYPES, Account, derive, parse_account
 from btcpay.clock import utc_now
 from btcpay.commands.shell import Shell, answer_json, as_json, plain, say, show, with_shell
 from btcpay.errors import AccountKeyRefused, CommandError
+from btcpay.gap import gap_of_merchant
 from btcpay.instants import to_ms
 from storage import balances, brands, merchants, schema
 from storage.database import Database, Row
 
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 MERCHANT_COLUMNS = ("name", "script_type", "next_index", "created_at")
+LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit")
 BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
 NO_BRAND = dict.fromkeys(("name", "accent", "logo", "logo_type", "logo_sha256"))
 
@@ -95,8 +97,13 @@ def merchant_add(
 @as_json
 @with_shell
 def merchant_list(shell: Shell, as_json: bool) -> None:
-    """All merchants, and the index of their next address."""
-    show(shell.db.rows(merchants.ALL), MERCHANT_COLUMNS, as_json)
+    """All merchants: the next address, the highest paid one, the gap limit that wallets need."""
+    show([_with_gap(shell.db, row) for row in shell.db.rows(merchants.ALL)], LIST_COLUMNS, as_json)
+
+
+def _with_gap(db: Database, row: Row) -> Row:
+    gap = gap_of_merchant(db, row)
+    return row | {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
 
 
 @merchant.command("brand")

@@ -1,12 +1,14 @@
 """`doctor`: whether all is well, and what to do where it is not."""
 
+import os
 import sys
 
 import click
 
 from btcpay.clock import utc_now
 from btcpay.commands.shell import Shell, answer_json, as_json, printable, with_shell
-from btcpay.doctor import RED, examine
+from btcpay.doctor.examination import examine
+from btcpay.doctor.finding import RED
 
 
 @click.command()
@@ -17,7 +19,7 @@ def doctor(shell: Shell, as_json: bool) -> None:
 
     Exit status 1 when anything is red.
     """
-    findings = list(examine(shell.db, shell.settings, utc_now()))
+    findings = list(examine(shell.settings, os.environ, utc_now))
     if as_json:
         answer_json([vars(finding) for finding in findings])
     else:

@@ -1,0 +1,239 @@
+"""`backup` and `restore`: a whole copy while serving, and the way back."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from btcpay import fetch
+from btcpay.budget import Budget
+from btcpay.clock import utc_now
+from btcpay.commands.shell import Shell, answer_json, as_json, say, with_shell
+from btcpay.errors import CommandError, ExplorerError
+from btcpay.explorer import Explorers
+from btcpay.instants import to_ms
+from btcpay.recovery import Chain, Move, apply_moves, plan_moves
+from btcpay.settings import Settings
+from storage import carrying, copies, idempotency, meta, schema
+from storage.database import Database, Row, open_database, sqlite_path
+
+SKIP = 100  # addresses given out after the backup and not yet paid are unknown
+MOST_SKIPPED = 10_000
+DOCS = "docs/backup.md"
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@as_json
+@with_shell
+def backup(shell: Shell, file: Path, force: bool, as_json: bool) -> None:
+    """Write a whole copy of the database to FILE, also while it is served."""
+    path = _sqlite(shell.settings, "pg_dump")
+    if not path.exists():
+        raise CommandError(f"there is no database at {path}")
+    _refuse_own(path, file)
+    if file.exists() and not force:
+        raise CommandError(f"{file} exists: name another file, or say --force")
+    with copies.new_file(file, "part") as part:
+        copies.copy(path, part)
+        contents = copies.inspect(part, path)
+        copies.publish(part, file)
+    told = {"file": str(file), "bytes": file.stat().st_size} | vars(contents)
+    if as_json:
+        answer_json(told)
+    else:
+        click.echo(f"{file}: {told['bytes']} bytes, version {contents.version}, found whole")
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--skip",
+    type=click.IntRange(0, MOST_SKIPPED),
+    default=SKIP,
+    show_default=True,
+    help="Addresses to pass over beyond the last one that the chain has seen.",
+)
+@click.option("--in-place", is_flag=True, help="Only move the counters, as after pg_restore.")
+@as_json
+@with_shell
+def restore(
+    shell: Shell, file: Path | None, yes: bool, skip: int, in_place: bool, as_json: bool
+) -> None:
+    """Put a backup in the database's place, and every address counter past what the chain has seen.
+
+    Changes nothing, with exit status 1, when the chain cannot be asked.
+    """
+    if (file is None) != in_place:
+        raise click.UsageError("name the FILE of a backup, or say --in-place")
+    if file is None:
+        moves = _plan(shell.db, shell.settings, skip)
+        _agree(moves, yes, "Move the counters?")
+        apply_moves(shell.db, moves)
+        told: Row = {"merchants": _told(moves)}
+    else:
+        told = _restore(shell.settings, file, skip, yes)
+    if as_json:
+        answer_json(told)
+    else:
+        click.echo(f"restored {file}" if file else "moved the counters")
+
+
+def _restore(settings: Settings, file: Path, skip: int, yes: bool) -> Row:
+    """The trip, in this order.
+
+    1. The backup is copied beside the database, found whole and of this network, and migrated.
+    2. The chain is asked, and the copy's counters are moved.
+    3. With the database to itself: what it knows and must not forget goes into the copy, its
+       contents are set aside, and the copy's take their place in one transaction.
+    """
+    path = _sqlite(settings, "pg_restore")
+    if not file.exists():
+        raise CommandError(f"there is no file {file}")
+    _refuse_own(path, file)
+    with _to_itself(settings, path) as counters, copies.new_file(path, "restoring") as new:
+        prepared = _prepare(settings, file, new, skip, counters)
+        _agree(prepared.moves, yes, f"Replace {path} by {file}?")
+        prepared.finish(settings)
+        with copies.alone(path) as place:
+            carrying.carry(place, new)
+            aside = carrying.set_aside(place, path, f"{utc_now():%Y%m%dT%H%M%SZ}")
+            copies.replace(place, new)
+    say(f"The old database is kept as {aside}." if aside else "There was no database before.")
+    say(
+        "Invoices made after the backup are unknown: what is paid to them reaches the wallet and"
+        f" is not shown here ({DOCS}). Payments of known invoices come back with the next"
+        " `btcpay check`. A key revoked after the backup stays revoked only as far as the old"
+        " database said so: `btcpay key list`."
+    )
+    return {
+        "file": str(file),
+        "aside": str(aside) if aside else None,
+        "migrated": prepared.migrated,
+        "merchants": _told(prepared.moves),
+    }
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A copy of a backup at this version, still beside the database."""
+
+    url: str
+    migrated: list[str]
+    moves: list[Move]
+
+    def finish(self, settings: Settings) -> None:
+        """Makes the copy what shall be served: counters, no keys that somebody holds, a note."""
+        db = open_database(self.url)
+        apply_moves(db, self.moves)
+        with db.write():
+            db.run(idempotency.FREE)
+            meta.put(db, "restored_at", str(to_ms(utc_now())))
+        db.close()
+
+
+def _prepare(
+    settings: Settings, file: Path, new: Path, skip: int, counters: dict[str, int]
+) -> Prepared:
+    network, url = settings.network.name, f"sqlite:///{new}"
+    copies.copy(file, new)
+    contents = copies.inspect(new, file)
+    if contents.network not in (None, network):
+        raise CommandError(f"{file} belongs to {contents.network}, BTCPAY_NETWORK says {network}")
+    if contents.version > schema.VERSION:
+        raise CommandError(
+            f"{file} is at version {contents.version}, newer than this program's"
+            f" {schema.VERSION}: install the newer program"
+        )
+    migrated = schema.migrate(url, network)
+    db = open_database(url)
+    try:
+        return Prepared(url, migrated, _plan(db, settings, skip, counters))
+    finally:
+        db.close()
+
+
+def _plan(
+    db: Database, settings: Settings, skip: int, counters: dict[str, int] | None = None
+) -> list[Move]:
+    # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
+    budget = Budget(db, sys.maxsize, utc_now)
+    explorers = Explorers(settings.explorers, fetch.new_session(), budget)
+    try:
+        chain = Chain(explorers, settings.network)
+        return plan_moves(db, chain, settings.network, skip, counters or {})
+    except ExplorerError as error:
+        raise CommandError(f"nothing was changed, the chain must be asked first: {error}") from None
+    finally:
+        explorers.close()
+
+
+@contextmanager
+def _to_itself(settings: Settings, path: Path) -> Iterator[dict[str, int]]:
+    """Holds the lock of the checks; yields the counters of the database in place, by account.
+
+    Raises CommandError when the database is in use, or of another network.
+    """
+    found, counters = None, dict[str, int]()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    url = settings.database_url
+    with schema.only_one(open_database(url), url, "check") as free:
+        if not free:
+            raise CommandError(f"a check or another restore uses {path}: stop it first")
+        for purpose in ("restoring", "aside"):  # of a restore that was killed
+            for leftover in path.parent.glob(f".{path.name}.*.{purpose}"):
+                copies.discard(leftover)
+        if path.exists():
+            with copies.alone(path) as place:
+                found, counters = carrying.network_in(place), carrying.counters_in(place)
+        if found not in (None, settings.network.name):
+            raise CommandError(
+                f"{path} belongs to {found}, BTCPAY_NETWORK says {settings.network.name}"
+            )
+        yield counters
+
+
+def _agree(moves: Sequence[Move], yes: bool, question: str) -> None:
+    for move in moves:
+        seen = f"seen up to {move.used[-1]}" if move.used else "nothing seen beyond it"
+        say(
+            f"{move.merchant}: the address counter stands at {move.before}, {seen} on the chain;"
+            f" it will be {move.after}. The wallet needs a gap limit of {move.gap_limit}."
+        )
+    if not yes:
+        click.confirm(question, abort=True, err=True)
+
+
+def _told(moves: Sequence[Move]) -> list[Row]:
+    return [
+        {
+            "merchant": move.merchant,
+            "before": move.before,
+            "used": list(move.used),
+            "next_index": move.after,
+            "gap_limit": move.gap_limit,
+        }
+        for move in moves
+    ]
+
+
+def _sqlite(settings: Settings, tool: str) -> Path:
+    path = sqlite_path(settings.database_url)
+    if path is None:
+        raise CommandError(f"this database is PostgreSQL's: use {tool} as {DOCS} says")
+    return path
+
+
+def _refuse_own(path: Path, file: Path) -> None:
+    """Neither the database nor what SQLite keeps beside it is a place for a backup."""
+    own = [Path(f"{path}{suffix}").resolve() for suffix in ("", "-wal", "-shm", "-journal")]
+    if file.resolve() in own or (file.exists() and path.exists() and file.samefile(path)):
+        raise CommandError(f"{file} is the database itself")
+
+
+COMMANDS = (backup, restore)

@@ -1,0 +1,1 @@
+"""What `btcpay doctor` looks into, each thing in a file of its own."""

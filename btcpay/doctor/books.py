@@ -1,0 +1,67 @@
+"""The rows: totals against what they sum, the last check, how far the wallet must look."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
+from btcpay.gap import COMMON_LIMIT, MARGIN, gap_of_merchant
+from btcpay.instants import from_ms, iso
+from storage import balances, merchants, meta
+
+# Cron runs every minute; a quarter of an hour without a complete run is an explorer that is down.
+CHECK_AGE = timedelta(minutes=15)
+
+
+def totals(opened: Opened) -> Iterator[Finding]:
+    """Each merchant's balance is kept as a total; it must equal the sum of the rows."""
+    db = opened.db
+    for merchant in db.rows(merchants.ALL):
+        of = {"merchant_id": merchant["id"]}
+        with db.write():
+            kept, summed = db.row(balances.OF_MERCHANT, **of), db.only(balances.RECOMPUTED, **of)
+        name = f"totals of {merchant['name']}"
+        if kept and kept == summed:
+            told = f"{kept['confirmed_sats']} satoshis confirmed, {kept['total_sats']} in all"
+            yield Finding(name, GREEN, told)
+        else:
+            yield Finding(
+                name,
+                RED,
+                f"the balance says {kept}, its outputs sum up to {summed}",
+                "the outputs are right: stop what writes to the database beside btcpay, and"
+                " restore a backup or correct the row of `balance`",
+            )
+
+
+def last_check(opened: Opened) -> Iterator[Finding]:
+    """Without a check nothing is ever paid."""
+    checked_at = meta.get(opened.db, "checked_at")
+    remedy = "run `btcpay check` from cron every minute, and see what it says"
+    if checked_at is None:
+        yield Finding("check", YELLOW, "no check has been complete yet", remedy)
+        return
+    age = opened.patient.now() - from_ms(int(checked_at))
+    told = f"the last complete check was at {iso(from_ms(int(checked_at)))}"
+    if age > CHECK_AGE:
+        yield Finding("check", RED, f"{told}, {age // timedelta(minutes=1)} minutes ago", remedy)
+    else:
+        yield Finding("check", GREEN, told)
+
+
+def gaps(opened: Opened) -> Iterator[Finding]:
+    """Beyond its gap limit a wallet does not show the money that it has."""
+    for merchant in opened.db.rows(merchants.ALL):
+        gap = gap_of_merchant(opened.db, merchant)
+        paid = (
+            "none is paid" if gap.highest_paid is None else f"the last paid is {gap.highest_paid}"
+        )
+        told = (
+            f"the next address is {gap.next_index}, {paid}: the wallet needs a gap limit of"
+            f" {gap.limit}"
+        )
+        remedy = (
+            f"set the wallet's gap limit to {gap.limit + MARGIN} ({COMMON_LIMIT} is common), or use"
+            " `btcpay wallet export` (docs/backup.md)"
+        )
+        name = f"gap of {merchant['name']}"
+        yield Finding(name, GREEN, told) if gap.is_common else Finding(name, YELLOW, told, remedy)

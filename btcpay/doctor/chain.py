@@ -1,0 +1,78 @@
+"""What the chain says against us: our clock, and addresses that somebody else hands out."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+from btcpay import fetch
+from btcpay.addresses import derive
+from btcpay.budget import Budget
+from btcpay.doctor.explorers import Visit
+from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened, Patient
+from btcpay.errors import ExplorerError
+from btcpay.explorer import Explorers
+from btcpay.recovery import Chain
+from storage import merchants
+from storage.database import Row
+
+# A Date header has whole seconds and took a while to come; minutes decide about "paid in time".
+CLOCK_NEAR, CLOCK_OFF = timedelta(seconds=30), timedelta(minutes=5)
+BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own
+AHEAD = 10  # addresses behind the counter that are asked about
+MOST_MERCHANTS = 20  # so that a visit costs at most 200 calls and two for each explorer
+
+
+def clock(patient: Patient, visits: Sequence[Visit]) -> Iterator[Finding]:
+    """Ours against the explorers': one that agrees is enough."""
+    remedy = "let the clock be set by NTP: `timedatectl set-ntp true`"
+    tips = [visit.tip_at for visit in visits if visit.tip_at and not visit.is_foreign]
+    if any(tip_at - patient.now() > BLOCK_AHEAD for tip_at in tips):
+        yield Finding("clock", RED, "the chain's last block is hours ahead of it", remedy)
+        return
+    off = min((visit.ahead for visit in visits if visit.ahead is not None), key=abs, default=None)
+    if off is None:
+        yield Finding("clock", YELLOW, "no explorer told the time to compare it with", remedy)
+        return
+    colour = RED if abs(off) > CLOCK_OFF else YELLOW if abs(off) > CLOCK_NEAR else GREEN
+    told = f"{abs(off) // timedelta(seconds=1)} s from the nearest explorer's"
+    yield Finding("clock", colour, told, "" if colour == GREEN else remedy)
+
+
+def addresses_ahead(
+    opened: Opened, visits: Sequence[Visit], budget: Budget | None
+) -> Iterator[Finding]:
+    """Nobody but the service may hand out its account's addresses."""
+    settings = opened.patient.settings
+    good = [visit.url for visit in visits if not visit.trouble]
+    rows = opened.db.rows(merchants.ALL)
+    if not good:
+        told = "no explorer could be asked whether somebody else hands them out"
+        yield Finding("addresses", YELLOW, told, "mend the explorers first")
+        return
+    chain = Chain(Explorers(good, fetch.new_session(), budget), settings.network)
+    for merchant in rows[:MOST_MERCHANTS]:
+        yield _ahead_of(merchant, chain, opened)
+    if rows[MOST_MERCHANTS:]:
+        told = f"{len(rows) - MOST_MERCHANTS} more merchants were not asked about"
+        yield Finding("addresses", GREEN, told)
+
+
+def _ahead_of(merchant: Row, chain: Chain, opened: Opened) -> Finding:
+    name, start = f"addresses of {merchant['name']}", merchant["next_index"]
+    xpub, script_type = merchant["xpub"], merchant["script_type"]
+    try:
+        used = [
+            index
+            for index in range(start, start + AHEAD)
+            if chain.is_used(derive(xpub, script_type, index, opened.patient.settings.network))
+        ]
+    except ExplorerError as error:
+        return Finding(name, YELLOW, f"could not be asked about: {error}", "try again later")
+    if not used:
+        return Finding(name, GREEN, f"the {AHEAD} from the next one ({start}) on are unused")
+    return Finding(
+        name,
+        RED,
+        f"number {', '.join(map(str, used))} is used on the chain, the next one is {start}",
+        "this is an old copy of the database, or another program uses the same account: give the"
+        " service an account of its own, and run `btcpay restore --in-place`",
+    )

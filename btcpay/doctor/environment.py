@@ -1,0 +1,47 @@
+"""The settings: which are set, which are defaults, and names that nobody reads."""
+
+import difflib
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from urllib.parse import urlsplit
+
+from btcpay.doctor.finding import GREEN, YELLOW, Finding, Patient
+from btcpay.settings import Settings
+
+PREFIX = "BTCPAY_"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def findings(patient: Patient) -> Iterator[Finding]:
+    """One line for each variable that is set, one for all that are not."""
+    known = [PREFIX + field.name.upper() for field in fields(Settings)]
+    is_set = {name: text.strip() for name, text in patient.environ.items() if text.strip()}
+    for name in known:
+        if name in is_set:
+            yield Finding(f"setting {name}", GREEN, f"{masked(is_set[name])} (environment)")
+    absent = [name for name in known if name not in is_set]
+    yield Finding("settings", GREEN, f"defaults: {', '.join(absent) or 'none'}")
+    for name in sorted(is_set):
+        if name.startswith(PREFIX) and name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            remedy = f"did you mean {close[0]}?" if close else "README has the list"
+            yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
+    yield from _base_url(patient.settings)
+
+
+def _base_url(settings: Settings) -> Iterator[Finding]:
+    parts = urlsplit(settings.base_url)
+    if settings.network.main_keys and (parts.scheme != "https" or parts.hostname in LOOPBACK):
+        yield Finding(
+            "base URL",
+            YELLOW,
+            f"{settings.base_url} is where payers of real bitcoin are sent",
+            "set BTCPAY_BASE_URL to the public https:// root",
+        )
+
+
+def masked(text: str) -> str:
+    """The value without what may be secret: credentials and query values of URLs in it."""
+    text = re.sub(r"(?<=://)[^/\s]*@", "***@", text)
+    return re.sub(r"([?&][^=&#\s]*=)[^&#\s]+", r"\1***", text)

@@ -1,0 +1,57 @@
+"""The whole examination, in the order in which to mend."""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from btcpay.budget import Budget
+from btcpay.doctor import books, chain, database, disk, environment, explorers, prices
+from btcpay.doctor.finding import Finding, Opened, Patient
+from btcpay.settings import Settings
+from storage import meta
+from storage.database import Database
+
+
+def free_bytes(folder: Path) -> int:
+    """What the folder's file system has left."""
+    return shutil.disk_usage(folder).free
+
+
+def examine(
+    settings: Settings,
+    environ: Mapping[str, str],
+    now: Callable[[], datetime],
+    free_bytes: Callable[[Path], int] = free_bytes,
+) -> Iterator[Finding]:
+    """Every finding. Without a database of this version, all that can be said without one.
+
+    Asks each explorer at most 7 questions, and all together 10 for each of 20 merchants; they
+    count in the budget of the hour.
+    """
+    patient = Patient(settings, environ, now, free_bytes)
+    found, db = database.look_into(settings)
+    yield found
+    yield from disk.modes(patient)
+    yield from disk.free_space(patient)
+    if db:
+        opened = Opened(patient, db)
+        for look_into in (books.totals, books.last_check, books.gaps):
+            yield from look_into(opened)
+    yield from _outside(patient, db)
+    yield from prices.findings(patient)
+    yield from environment.findings(patient)
+    if db:
+        db.close()
+
+
+def _outside(patient: Patient, db: Database | None) -> Iterator[Finding]:
+    per_hour = patient.settings.explorer_calls_per_hour
+    budget = Budget(db, per_hour, patient.now) if db else None
+    known_height = (meta.tip_height(db) or 0) if db else 0
+    visits = explorers.visit_all(patient, budget, known_height)
+    yield from explorers.findings(visits)
+    yield from chain.clock(patient, visits)
+    if db and budget:
+        yield from chain.addresses_ahead(Opened(patient, db), visits, budget)
+        budget.give_back()

@@ -1,0 +1,445 @@
+"""`btcpay backup` and `restore`: whole copies, and no paid address given out twice."""
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import Clock, Shop, TickerServer
+from fake_esplora import FakeEsplora, Terminal, Till, open_till
+from playhouse.migrations import Runner
+
+from app import create_app
+from btcpay import command, settings
+from btcpay.addresses import derive
+from storage import merchants, schema
+from storage.database import open_database
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+def url_of(path: Path) -> dict[str, str]:
+    return {"BTCPAY_DATABASE_URL": f"sqlite:///{path}"}
+
+
+@contextlib.contextmanager
+def reopened(till: Till, path: Path) -> Iterator[Till]:
+    """The same merchant beside the same chain, on another database."""
+    environ = till.shop.environ | url_of(path)
+    app = create_app(settings.read(environ), till.clock)
+    shop = Shop(app, app.extensions["btcpay"], till.clock, environ, till.shop.merchant_id)
+    shop.read_key, shop.write_key = till.shop.read_key, till.shop.write_key
+    with shop:
+        yield Till(shop, till.sandbox, till.clock)
+
+
+def content(path: Path) -> dict[str, list[Any]]:
+    """Every row, of a database that must be whole."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+        return {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in tables}  # noqa: S608
+
+
+def change(path: Path, statement: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute(statement)
+
+
+def backed_up(till: Till, path: Path) -> Path:
+    Terminal(till).run("backup", str(path))
+    return path
+
+
+# Backup
+
+
+def test_a_backup_is_whole_its_owners_alone_and_says_what_it_is(till, tmp_path):
+    till.shop.invoice()
+    file = tmp_path / "kept" / "monday.db"
+    file.parent.mkdir()
+    told = Terminal(till).json("backup", str(file))
+    assert (told["version"], told["network"]) == (schema.VERSION, "regtest")
+    assert told["bytes"] == file.stat().st_size and file.stat().st_mode & 0o777 == 0o600
+    assert len(content(file)["invoice"]) == 1
+    assert [path.name for path in file.parent.iterdir()] == ["monday.db"]
+
+
+def test_a_backup_overwrites_only_when_told_and_never_the_database(till, tmp_path):
+    file = backed_up(till, tmp_path / "kept.db")
+    before = file.read_bytes()
+    till.shop.invoice()
+    assert "--force" in Terminal(till).run("backup", str(file), status=1)[1]
+    assert file.read_bytes() == before
+    Terminal(till).run("backup", str(file), "--force")
+    assert len(content(file)["invoice"]) == 1
+    linked = tmp_path / "linked.db"
+    linked.symlink_to(tmp_path / "btcpay.db")
+    for own in (tmp_path / "btcpay.db", tmp_path / "btcpay.db-wal", linked):
+        said = Terminal(till).run("backup", str(own), "--force", status=1)[1]
+        assert "the database itself" in said
+
+
+def test_without_a_database_there_is_nothing_to_back_up_and_none_is_made(till, tmp_path):
+    missing = tmp_path / "no.db"
+    said = Terminal(till).run("backup", str(tmp_path / "b"), status=1, **url_of(missing))[1]
+    assert "no database" in said and not missing.exists()
+
+
+def test_a_damaged_database_gives_no_backup(till, tmp_path):
+    damaged = backed_up(till, tmp_path / "damaged.db")
+    spoil(damaged)
+    file = tmp_path / "b.db"
+    Terminal(till).run("backup", str(file), status=1, **url_of(damaged))
+    assert not file.exists()
+
+
+def spoil(path: Path) -> None:
+    """Overwrites the pages behind the first."""
+    raw = bytearray(path.read_bytes())
+    for start in range(2 * 4096, len(raw), 4096):
+        raw[start : start + 64] = b"\xff" * 64
+    path.write_bytes(raw)
+
+
+def test_postgresql_has_its_own_way_and_the_message_names_it(till, tmp_path):
+    url = {"BTCPAY_DATABASE_URL": "postgresql://u:p@127.0.0.1:1/x"}
+    for words, tool in (("backup", "pg_dump"), ("restore", "pg_restore")):
+        said = Terminal(till).run(words, str(tmp_path / "b"), status=1, **url)[1]
+        assert tool in said and "docs/backup.md" in said
+
+
+def test_a_backup_beside_writers_is_one_moment(till, tmp_path):
+    """Each invoice moves the counter in its own transaction: both or neither are in a copy."""
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            till.shop.invoice()
+        till.shop.service.db.close()
+
+    writers = [threading.Thread(target=write) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    try:
+        for number in range(3):
+            rows = content(backed_up(till, tmp_path / f"{number}.db"))
+            counter = rows["merchant"][0][5]
+            assert counter == len(rows["invoice"])
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+
+
+# Restore: what is refused
+
+
+def foreign(path: Path) -> None:
+    change(path, "CREATE TABLE note (text TEXT)")
+
+
+def other_network(path: Path) -> None:
+    change(path, "UPDATE meta SET value = 'signet' WHERE name = 'network'")
+
+
+def newer(path: Path) -> None:
+    change(path, "INSERT INTO schema_migration (name, applied) VALUES ('9999_later', 0)")
+
+
+REFUSED = {
+    "no database at all": (lambda path: path.write_bytes(b"hello" * 1000), "or no database"),
+    "of another program": (lambda path: (path.unlink(), foreign(path)), "no database of btcpay"),
+    "empty": (lambda path: path.write_bytes(b""), "no database of btcpay"),
+    "damaged": (spoil, "damaged"),
+    "cut short": (lambda path: os.truncate(path, path.stat().st_size // 2), "damaged"),
+    "of another network": (other_network, "belongs to signet"),
+    "of a newer program": (newer, "newer"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_is_refused_that_is(name, till, tmp_path):
+    spoilt, said = REFUSED[name]
+    file = backed_up(till, tmp_path / "kept.db")
+    place = shutil.copy(file, tmp_path / "place.db")
+    spoilt(file)
+    before = content(place)
+    assert said in Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
+    assert content(place) == before
+    assert not list(tmp_path.glob(".place*"))
+
+
+def test_the_database_itself_and_a_missing_file_are_refused(till, tmp_path):
+    own = str(tmp_path / "btcpay.db")
+    assert "itself" in Terminal(till).run("restore", own, "--yes", status=1)[1]
+    assert "no file" in Terminal(till).run("restore", str(tmp_path / "x"), "--yes", status=1)[1]
+    Terminal(till).run("restore", "--yes", status=2)
+    Terminal(till).run("restore", own, "--in-place", status=2)
+
+
+def test_while_a_service_or_a_check_uses_the_database_nothing_is_restored(till, tmp_path):
+    file = backed_up(till, tmp_path / "kept.db")
+    said = Terminal(till).run("restore", str(file), "--yes", status=1)[1]
+    assert "in use" in said  # the shop of this test has it open
+    place = tmp_path / "place.db"
+    url = f"sqlite:///{place}"
+    with schema.only_one(open_database(url), url, "check"):
+        said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
+    assert "a check" in said and not place.exists()
+
+
+def test_when_the_chain_cannot_be_asked_nothing_happens(till, tmp_path):
+    file = backed_up(till, tmp_path / "kept.db")
+    place = tmp_path / "place.db"
+    till.sandbox.switches.explorer_up = False
+    said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
+    assert "nothing was changed" in said and not place.exists()
+
+
+def test_an_explorer_of_another_network_is_not_believed(till, tmp_path):
+    file = backed_up(till, tmp_path / "kept.db")
+    with FakeEsplora() as other:
+        environ = url_of(tmp_path / "place.db") | {"BTCPAY_EXPLORERS": other.root}
+        said = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
+    assert "another network" in said and not (tmp_path / "place.db").exists()
+
+
+def test_an_explorer_behind_what_was_known_is_not_believed(till, tmp_path):
+    till.mine(5)
+    till.check()
+    height = till.sandbox.chain.ledger.height
+    file = backed_up(till, tmp_path / "kept.db")
+    change(file, f"UPDATE meta SET value = '{height + 1}' WHERE name = 'tip_height'")  # noqa: S608
+    said = Terminal(till).run(
+        "restore", str(file), "--yes", status=1, **url_of(tmp_path / "place.db")
+    )[1]
+    assert f"{height + 1} were known" in said
+
+
+def test_without_a_yes_nothing_happens(till, tmp_path):
+    file = backed_up(till, tmp_path / "kept.db")
+    place = tmp_path / "place.db"
+    process = Terminal(till).start("restore", str(file), **url_of(place))
+    assert process.wait(timeout=60) == 1 and not place.exists()
+
+
+# Restore: what it does
+
+
+def test_no_paid_address_is_given_out_twice(till, tmp_path):
+    """The machine is lost with everything that came after the backup."""
+    known = till.shop.invoice()
+    file = backed_up(till, tmp_path / "kept.db")
+    lost = [till.shop.invoice() for _ in range(60)]
+    till.pay(known)
+    for index in (0, 7, 50):
+        till.pay(lost[index])
+    till.mine()
+    till.pay(lost[55])  # still in the mempool
+
+    place = tmp_path / "new" / "btcpay.db"
+    told = Terminal(till).start("restore", str(file), "--yes", "--json", **url_of(place))
+    answer = json.loads(told.communicate(timeout=60)[0])
+    assert answer["aside"] is None
+    (moved,) = answer["merchants"]
+    assert moved["used"] == [1, 8, 51, 56]  # the known invoice has index 0
+    assert (moved["before"], moved["next_index"], moved["gap_limit"]) == (1, 157, 101)
+    with reopened(till, place) as again:
+        assert again.look(known)["status"] == "open"
+        again.check()
+        assert again.look(known)["status"] == "paid"
+        fresh = [again.shop.invoice() for _ in range(3)]
+    addresses = {invoice["deposit_address"] for invoice in [known, *lost]}
+    assert addresses.isdisjoint(invoice["deposit_address"] for invoice in fresh)
+
+
+def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till, tmp_path):
+    file = backed_up(till, tmp_path / "kept.db")
+    row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
+    far = derive(row["xpub"], row["script_type"], 99, till.settings.network)
+    too_far = derive(row["xpub"], row["script_type"], 200, till.settings.network)
+    for address in (far, too_far):
+        till.sandbox.wallet.pay(address, 10_000, till.now)
+    process = Terminal(till).start(
+        "restore", str(file), "--yes", "--json", "--skip", "0", **url_of(tmp_path / "a.db")
+    )
+    (moved,) = json.loads(process.communicate(timeout=60)[0])["merchants"]
+    assert (moved["used"], moved["next_index"]) == ([99], 100)  # a hundred unused end the look
+    process = Terminal(till).start(
+        "restore", str(file), "--yes", "--json", "--skip", "101", **url_of(tmp_path / "b.db")
+    )
+    (moved,) = json.loads(process.communicate(timeout=60)[0])["merchants"]
+    assert (moved["used"], moved["next_index"]) == ([99, 200], 302)
+
+
+def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(till, tmp_path):
+    file = backed_up(till, tmp_path / "kept.db")
+    place = tmp_path / "place.db"
+    shutil.copy(file, place)
+    change(place, "UPDATE merchant SET next_index = 5000")
+    change(place, "UPDATE api_key SET revoked_at = 1 WHERE scope = 'write'")
+    before = content(place)
+    _, said = Terminal(till).run("restore", str(file), "--yes", **url_of(place))
+    (aside,) = tmp_path.glob("place.db.before-*")
+    assert str(aside) in said and content(aside) == before
+    assert aside.stat().st_mode & 0o777 == 0o600
+    after = content(place)
+    assert after["merchant"][0][5] == 5000
+    revoked = {row[3]: row[9] for row in after["api_key"]}
+    assert revoked == {"read": None, "write": 1}
+    Terminal(till).run("restore", str(file), "--yes", **url_of(place))
+    assert len(list(tmp_path.glob("place.db.before-*"))) == 2
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("spoilt", [spoil, lambda path: path.write_bytes(b"no database " * 999)])
+def test_a_damaged_database_in_place_is_not_touched_but_named(spoilt, till, tmp_path):
+    file = backed_up(till, tmp_path / "kept.db")
+    place = tmp_path / "place.db"
+    shutil.copy(file, place)
+    spoilt(place)
+    before = place.read_bytes()
+    said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
+    assert f"move it, {place}-wal" in said and place.read_bytes() == before
+    place.rename(tmp_path / "elsewhere.db")
+    Terminal(till).run("restore", str(file), "--yes", **url_of(place))
+    assert content(place)["merchant"]
+
+
+def test_an_older_backup_is_brought_up_to_date(till, tmp_path):
+    file, place = tmp_path / "older.db", tmp_path / "place.db"
+    db = open_database(f"sqlite:///{file}")
+    Runner(db.connection, str(schema.MIGRATIONS)).up("0002_proof")
+    db.connection.execute_sql("INSERT INTO meta VALUES ('network', 'regtest')")
+    db.close()
+    process = Terminal(till).start("restore", str(file), "--yes", "--json", **url_of(place))
+    told = json.loads(process.communicate(timeout=60)[0])
+    assert told["migrated"][0] == "0003_balance"
+    opened = schema.open_ready(f"sqlite:///{place}", "regtest")
+    assert schema.version(opened) == schema.VERSION
+    opened.close()
+
+
+def test_a_key_that_was_answered_replays_and_one_that_was_held_is_free(till, tmp_path):
+    headers = {"Idempotency-Key": "order 1"}
+    first = till.shop.post("/invoices", {"amount_usd": 25}, headers=headers)
+    file = backed_up(till, tmp_path / "kept.db")
+    change(
+        file,
+        "INSERT INTO idempotency_key SELECT merchant_id, operation, 'order 2', body_sha256, 'own',"
+        " locked_at, created_at, NULL FROM idempotency_key",
+    )
+    place = tmp_path / "place.db"
+    Terminal(till).run("restore", str(file), "--yes", **url_of(place))
+    with reopened(till, place) as again:
+        repeat = again.shop.post("/invoices", {"amount_usd": 25}, headers=headers)
+        assert repeat.json == first.json and repeat.headers["Idempotent-Replayed"] == "true"
+        freed = again.shop.post(
+            "/invoices", {"amount_usd": 25}, headers={"Idempotency-Key": "order 2"}
+        )
+        assert freed.status_code == 201 and freed.json["id"] != first.json["id"]
+
+
+def test_after_pg_restore_the_counters_alone_are_moved(till):
+    paid = till.shop.invoice()
+    till.pay(paid)
+    db = till.shop.service.db
+    db.connection.execute_sql("UPDATE merchant SET next_index = 0")
+    output, said = Terminal(till).run("restore", "--in-place", "--yes", "--skip", "3")
+    assert "moved the counters" in output and "it will be 4" in said
+    assert db.only(merchants.BY_ID, id=till.shop.merchant_id)["next_index"] == 4
+
+
+# Restore: whenever it dies
+
+
+def die(at_statement: int | None, at_page: int | None) -> None:
+    """As a script: the command line, killed before a statement or amid the last copy's pages."""
+    statements, copies_begun = itertools.count(1), itertools.count(1)
+
+    def kill(what: str) -> None:
+        os.write(2, f"killed {what}\n".encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    class Mortal(sqlite3.Connection):
+        def backup(self, target: sqlite3.Connection, **_: Any) -> None:
+            pages, is_last = itertools.count(1), next(copies_begun) == 3
+
+            def progress(*_: int) -> None:
+                if is_last and next(pages) == at_page:
+                    kill(f"at page {at_page}")
+
+            super().backup(target, pages=1, progress=progress)
+
+    def trace(sql: str) -> None:
+        if next(statements) == at_statement:
+            kill(f"before {sql}")
+
+    def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        connection = opened(*args, **kwargs | {"factory": Mortal})
+        connection.set_trace_callback(trace)
+        return connection
+
+    opened, sqlite3.connect = sqlite3.connect, connect
+    try:
+        command.main()
+    finally:
+        os.write(2, f"statements {next(statements) - 1}\n".encode())
+
+
+def run_mortal(till: Till, place: Path, file: Path, statement: int = 0, page: int = 0) -> str:
+    """What it said on standard error."""
+    environ = Terminal(till).environ | url_of(place)
+    environ["PYTHONPATH"] += f":{PROJECT / 'tests'}"
+    code = f"import test_restore; test_restore.die({statement}, {page})"
+    words = [sys.executable, "-c", code, "restore", str(file), "--yes"]
+    process = subprocess.run(words, env=environ, cwd=PROJECT, capture_output=True, timeout=120)
+    return process.stderr.decode()
+
+
+def test_killed_at_any_point_it_leaves_the_old_database_or_the_new_one(till, tmp_path):
+    till.shop.invoice()
+    file = backed_up(till, tmp_path / "kept.db")
+    old = tmp_path / "old.db"
+    shutil.copy(file, old)
+    change(old, "UPDATE invoice SET description = 'of the old one'")
+    whole = tmp_path / "whole.db"
+    shutil.copy(old, whole)
+    said = run_mortal(till, whole, file)
+    statements = int(said.rpartition("statements ")[2])
+    assert statements > 50
+    places = [(statements * part // 8, 0) for part in range(1, 8)]
+    places += [(statements - back, 0) for back in range(6)] + [(0, page) for page in (1, 9, 40)]
+    before, after = content(old), content(whole)["invoice"]
+    outcomes = []
+    for number, (statement, page) in enumerate(places):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        place = folder / "place.db"
+        shutil.copy(old, place)
+        assert "killed" in run_mortal(till, place, file, statement, page), (statement, page)
+        found = content(place)
+        outcomes.append("old" if found == before else "new")
+        assert found == before or found["invoice"] == after, (statement, page)
+    assert "old" in outcomes
+    # The next one is not disturbed by what the last one left.
+    Terminal(till).run("restore", str(file), "--yes", **url_of(place))
+    assert content(place)["invoice"] == after
+    assert not list(place.parent.glob(".*"))
