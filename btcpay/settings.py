@@ -155,7 +155,9 @@ def _database_url(text: str) -> str:
 
 
 def _rate_limit_store(text: str) -> str:
-    if not re.fullmatch(r"memory://|rediss?://\S+", text):
+    host = r"(?:\[[0-9A-Fa-f:.]+\]|[^/@:?\s]+)"
+    server = re.fullmatch(rf"rediss?://(?:[^/@\s]*@)?{host}(?::([^/?\s]*))?(?:[/?]\S*)?", text)
+    if text != "memory://" and not (server and _is_port(server[1] or "6379")):
         raise ValueError("memory:// or redis://host:port/n")
     return text
 
