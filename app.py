@@ -10,7 +10,7 @@ from flask import Flask, Response
 from marshmallow import Schema
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from btcpay import api, checkout, minting, openapi
+from btcpay import api, checkout, health, minting, openapi
 from btcpay.api import Call, answer
 from btcpay.clock import utc_now
 from btcpay.errors import NotFound
@@ -149,7 +149,7 @@ OPERATIONS = {
 def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Flask:
     """The service as a WSGI application. Raises DatabaseNotReady.
 
-    The operations stand under /api/v1, the hosted pages beside them.
+    The operations stand under /api/v1, the hosted pages and the health checks beside them.
     """
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None)
@@ -166,5 +166,6 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
         app, api.OPENAPI_PATH, functools.cache(lambda: openapi.document(settings, OPERATIONS))
     )
     app.register_blueprint(checkout.pages(service))
+    health.add(app, service)
     api.guard(app, service)
     return app

@@ -47,6 +47,7 @@ class Settings:
     confirmations: Confirmations
     watch_after_expiry_h: int
     explorer_calls_per_hour: int
+    check_max_age_min: int
     underpayment_tolerance_percent: Decimal
     rate_limit_store: str
     trusted_proxies: int
@@ -208,6 +209,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         explorer_calls_per_hour=get(
             "BTCPAY_EXPLORER_CALLS_PER_HOUR", "600", whole(1, 10_000_000), 1
         ),
+        check_max_age_min=get("BTCPAY_CHECK_MAX_AGE_MIN", "15", whole(1, 10_080), 1),
         underpayment_tolerance_percent=get(
             "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT", "0", _percent, Decimal(0)
         ),
