@@ -10,7 +10,7 @@ from flask import Flask, Response
 from marshmallow import Schema
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from btcpay import api, checkout, health, minting, openapi
+from btcpay import api, checkout, health, minting, openapi, request_log
 from btcpay.api import Call, answer
 from btcpay.clock import utc_now
 from btcpay.errors import NotFound
@@ -160,6 +160,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
             app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0
         )
+    request_log.watch(app)
     for name, operation in OPERATIONS.items():
         api.add_operation(app, service, name, operation)
     api.add_path(

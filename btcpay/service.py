@@ -34,6 +34,10 @@ class Service:
         """How long an Idempotency-Key is remembered."""
         return timedelta(hours=self.settings.idempotency_ttl_h)
 
+    def close(self) -> None:
+        """Ends the threads, when no request is under way any more."""
+        self.notes.close()
+
 
 def new_prices(settings: Settings) -> Prices:
     """The price as these settings say, on a clock that never steps and runs while we sleep."""

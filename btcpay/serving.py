@@ -1,6 +1,5 @@
 """Before gunicorn starts: wrong settings (status 2) or an old database (1) stop it."""
 
-import logging
 import socket
 import struct
 import sys
@@ -50,16 +49,6 @@ def limit_waiting(listeners: Iterable[socket.socket]) -> None:
     for listener in listeners:
         timeout = struct.pack("ll", CLIENT_SILENCE_S, 0)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
-
-
-def withhold_headers(record: logging.LogRecord) -> bool:
-    """A log filter: what gunicorn says of a malformed request may quote a secret from its headers.
-
-    The line stays, without the quotation.
-    """
-    if "nvalid" in str(record.msg):
-        record.msg, record.args, record.exc_info = "a malformed request was refused", (), None
-    return True
 
 
 def _exit(message: str, status: int) -> NoReturn:
