@@ -2,6 +2,7 @@
 
 import os
 
+from btcpay import metrics_place
 from btcpay.serving import check_before_start, limit_waiting, read_or_exit
 from btcpay.worker import JsonLogger
 
@@ -14,6 +15,8 @@ graceful_timeout = 30  # after SIGTERM, for requests under way: longer than any 
 forwarder_headers = ""  # no header may set SCRIPT_NAME or PATH_INFO
 control_socket_disable = True  # signals suffice; the socket would lie in the owner's home
 keepalive = 65  # longer than the 60 s for which common reverse proxies keep connections
+if settings.metrics_bind:
+    metrics_place.make_folder()
 
 
 def on_starting(server):
@@ -24,9 +27,23 @@ def on_starting(server):
 def when_ready(server):
     """Runs when the sockets listen, before any worker starts."""
     limit_waiting(listener.sock for listener in server.LISTENERS)
+    server.metrics_listener = metrics_place.listen(settings.metrics_bind)
+
+
+def post_fork(server, worker):
+    """Runs in each worker at its start."""
+    worker.metrics_listener = getattr(server, "metrics_listener", None)
+
+
+def post_worker_init(worker):
+    """Runs in each worker, when the application is there."""
+    if worker.metrics_listener:
+        worker.scraped = worker.wsgi.extensions["metrics"](worker.metrics_listener)
 
 
 def worker_exit(server, worker):
     """Runs in a worker that ends, when its requests have ended."""
+    if scraped := getattr(worker, "scraped", None):
+        scraped.end()
     if app := getattr(worker, "wsgi", None):  # none when it could not be loaded
         app.extensions["btcpay"].close()

@@ -1,4 +1,4 @@
-"""What is told of each request: its id in the answer, one line in the log."""
+"""What is told of each request: its id in the answer, one line in the log, one count."""
 
 import logging
 import os
@@ -6,6 +6,7 @@ import time
 
 from flask import Flask, Response, g, request
 
+from btcpay.counting import Counters
 from btcpay.logs import REQUEST_ID
 
 log = logging.getLogger(__name__)
@@ -14,10 +15,10 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 NO_OPERATION = "none"
 
 
-def watch(app: Flask) -> None:
+def watch(app: Flask, counters: Counters) -> None:
     """Before everything else on the way in, after everything else on the way out."""
     app.before_request(begin)
-    app.after_request(end)
+    app.after_request(lambda response: end(counters, response))
 
 
 def begin() -> None:
@@ -27,14 +28,15 @@ def begin() -> None:
     REQUEST_ID.set(g.request_id)
 
 
-def end(response: Response) -> Response:
-    """Names the id in the answer and logs the request.
+def end(counters: Counters, response: Response) -> Response:
+    """Names the id in the answer, counts the request and logs it.
 
     The line has nothing that a client wrote, neither path nor query nor header: each may hold a
     key or an e-mail address.
     """
     response.headers.add("X-Request-Id", g.request_id)
     took_ns = time.perf_counter_ns() - g.began_ns
+    counters.answered(operation(), response.status_code, took_ns / 1_000_000_000)
     if log.isEnabledFor(logging.INFO):
         _write(response.status_code, took_ns)
     REQUEST_ID.set("")

@@ -58,6 +58,7 @@ class Settings:
     link_open_invoices: int
     frame_ancestors: tuple[str, ...]
     bind: str
+    metrics_bind: str
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
@@ -170,6 +171,13 @@ def _bind(text: str) -> str:
     return text
 
 
+def _metrics_bind(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if text and not (re.fullmatch(r"\[[0-9A-Fa-f:.]+\]|[^\s:]+", host) and _is_port(port)):
+        raise ValueError("host:port, or nothing at all for no metrics")
+    return text
+
+
 def _default_bind(base_url: str) -> str:
     return f"127.0.0.1:{urlsplit(base_url).port or 8000}"
 
@@ -177,7 +185,8 @@ def _default_bind(base_url: str) -> str:
 def read(environ: Mapping[str, str]) -> Settings:
     """Settings from the environment (README says what each variable means).
 
-    An empty variable counts as absent. Raises SettingsError with every mistake found.
+    An empty variable counts as absent, but for BTCPAY_METRICS_BIND. Raises SettingsError with every
+    mistake found.
     """
     mistakes: list[str] = []
 
@@ -190,6 +199,8 @@ def read(environ: Mapping[str, str]) -> Settings:
             return fallback
 
     whole = _whole
+    # The one that says something when it is empty: no metrics.
+    metrics_bind = "" if "BTCPAY_METRICS_BIND" in environ else "127.0.0.1:9464"
     network = get("BTCPAY_NETWORK", "regtest", _network, NETWORKS["regtest"])
     base_url = get("BTCPAY_BASE_URL", "http://127.0.0.1:8000", _base_url, "http://127.0.0.1:8000")
     sources = get(
@@ -224,6 +235,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         link_open_invoices=get("BTCPAY_LINK_OPEN_INVOICES", "50", whole(1, 1_000_000), 1),
         frame_ancestors=get("BTCPAY_FRAME_ANCESTORS", "", _origins, ()),
         bind=get("BTCPAY_BIND", _default_bind(base_url), _bind, ""),
+        metrics_bind=get("BTCPAY_METRICS_BIND", metrics_bind, _metrics_bind, ""),
     )
     if mistakes:
         raise SettingsError(mistakes)

@@ -220,7 +220,7 @@ def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     found = {}
     for (table,) in tables:
-        if table.startswith("explorer"):
+        if table.startswith(("explorer", "tally")):
             continue
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
         kept = ", ".join(f'"{column}"' for column in columns if column not in noted)
@@ -245,6 +245,10 @@ def clean_environ(**environ: str) -> dict[str, str]:
     return {n: v for n, v in os.environ.items() if not n.startswith(ours)} | environ
 
 
+# Tests run beside each other: the service takes any port, and shows its metrics to nobody.
+NO_PORTS = {"BTCPAY_BIND": "127.0.0.1:0", "BTCPAY_METRICS_BIND": ""}
+
+
 class Live:
     """`btcpay serve` on a free port: processes of their own, on the database of a shop."""
 
@@ -253,7 +257,7 @@ class Live:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "btcpay", "serve"],
-                env=clean_environ(**(shop.environ | {"BTCPAY_BIND": "127.0.0.1:0"} | environ)),
+                env=clean_environ(**(shop.environ | NO_PORTS | environ)),
                 cwd=folder,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -266,6 +270,11 @@ class Live:
         except BaseException:
             self.kill()
             raise
+
+    @property
+    def pid(self) -> int:
+        """The master's."""
+        return self._process.pid
 
     def log(self) -> str:
         """Everything that it wrote to standard error so far."""

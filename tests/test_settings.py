@@ -45,6 +45,7 @@ DEFAULTS = {
     "FRAME_ANCESTORS": (),
     "BIND": "127.0.0.1:8000",
 }
+METRICS_BIND = "127.0.0.1:9464"
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
@@ -60,7 +61,7 @@ def test_one_confirmation_is_the_default_for_every_amount():
 
 
 def test_the_defaults_name_every_setting():
-    fields = {name.lower() for name in DEFAULTS} | {"confirmations"}
+    fields = {name.lower() for name in DEFAULTS} | {"confirmations", "metrics_bind"}
     assert set(Settings.__dataclass_fields__) == fields
 
 
