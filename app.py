@@ -161,7 +161,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
             app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0
         )
-    request_log.watch(app, service.counters)
+    request_log.watch(app, service)
     for name, operation in OPERATIONS.items():
         api.add_operation(app, service, name, operation)
     api.add_path(

@@ -15,7 +15,7 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 class JsonLines(logging.Formatter):
     """One JSON object a line: `at`, `level`, `logger`, `message`, and what is known besides.
 
-    `fields` of a record stand beside the message; an exception's traceback is one text.
+    That is `request_id`, and `exception`, a traceback as one text.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -27,7 +27,6 @@ class JsonLines(logging.Formatter):
         }
         if request_id := REQUEST_ID.get():
             line["request_id"] = request_id
-        line.update(getattr(record, "fields", {}))
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return _dumps(line)
