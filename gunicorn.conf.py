@@ -3,7 +3,7 @@
 import os
 
 from btcpay import metrics_place
-from btcpay.serving import check_before_start, limit_waiting, read_or_exit
+from btcpay.serving import check_before_start, limit_waiting, read_or_exit, too_many
 from btcpay.worker import JsonLogger
 
 settings = read_or_exit(os.environ)
@@ -22,6 +22,13 @@ if settings.metrics_bind:
 def on_starting(server):
     """Runs in the master, when command line and GUNICORN_CMD_ARGS have had their say."""
     check_before_start(settings, server.cfg.workers)
+
+
+def nworkers_changed(server, new_value, old_value):
+    """Runs in the master when a signal or a reload asks for another number of workers."""
+    if old_value and (mistake := too_many(settings, new_value)):
+        server.log.error(mistake)
+        server.num_workers = old_value
 
 
 def when_ready(server):

@@ -8,6 +8,7 @@ import socket
 import tempfile
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the library's own variable
+MEMORY = "/dev/shm"
 
 
 def listen(bind: str) -> socket.socket | None:
@@ -29,9 +30,14 @@ def listen(bind: str) -> socket.socket | None:
 
 
 def make_folder() -> str:
-    """In the master: the folder in which workers count, removed at its end; makes it once."""
+    """In the master: the folder in which workers count, removed at its end; makes it once.
+
+    In memory where that is possible: on a full disk a write to a mapped file kills its process.
+    """
     if FOLDER not in os.environ:  # a reload, or an operator who has one
-        os.environ[FOLDER] = tempfile.mkdtemp(prefix="btcpay-metrics-")
+        memory = MEMORY if os.access(MEMORY, os.W_OK) else None
+        prefix = f"btcpay-metrics-{os.getpid()}-"
+        os.environ[FOLDER] = tempfile.mkdtemp(prefix=prefix, dir=memory)
         atexit.register(_remove, os.environ[FOLDER], os.getpid())
     return os.environ[FOLDER]
 

@@ -27,18 +27,24 @@ def read_or_exit(environ: Mapping[str, str]) -> Settings:
 
 def check_before_start(settings: Settings, processes: int) -> None:
     """Ends the process unless the store fits their number (2) and the database is ready (1)."""
-    if processes > 1 and settings.rate_limit_store == "memory://":
-        _exit(
-            f"BTCPAY_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
-            " asked for: use redis://host:port/n",
-            2,
-        )
+    if mistake := too_many(settings, processes):
+        _exit(mistake, 2)
     try:
         open_ready(settings.database_url, settings.network.name).close()
     except (DatabaseNotReady, OSError) as error:
         _exit(str(error), 1)
     except PeeweeException as error:
         _exit(f"the database cannot be used: {error}", 1)
+
+
+def too_many(settings: Settings, processes: int) -> str:
+    """Why so many processes cannot count requests in this store; nothing when they can."""
+    if processes <= 1 or settings.rate_limit_store != "memory://":
+        return ""
+    return (
+        f"BTCPAY_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
+        " asked for: use redis://host:port/n"
+    )
 
 
 def limit_waiting(listeners: Iterable[socket.socket]) -> None:

@@ -123,12 +123,14 @@ def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop: Shop, tmp_pa
 
 
 def test_the_folder_of_the_counts_ends_with_the_server(shop: Shop, tmp_path: Path) -> None:
-    place = {"TMPDIR": str(tmp_path), "BTCPAY_METRICS_BIND": f"127.0.0.1:{free_port()}"}
-    with Live(shop, tmp_path, **place) as live:
-        assert len(list(tmp_path.glob("btcpay-metrics-*"))) == 1
+    def folders() -> list[Path]:
+        return list(Path(metrics_place.MEMORY).glob(f"btcpay-metrics-{live.pid}-*"))
+
+    with Live(shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{free_port()}") as live:
+        assert len(folders()) == 1
         live.stop()
         assert live.wait() == 0
-    assert not list(tmp_path.glob("btcpay-metrics-*"))
+    assert folders() == []
 
 
 def test_the_metrics_are_on_their_own_address_alone(shop: Shop, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Windows in a real Redis: shared exactly by processes, and what happens while it is away."""
 
 import logging
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -228,6 +230,14 @@ def test_a_store_that_cannot_be_is_refused_by_name(text: str) -> None:
 )
 def test_a_store_may_be_any_redis(text: str) -> None:
     assert settings.read({"BTCPAY_RATE_LIMIT_STORE": text}).rate_limit_store == text
+
+
+def test_a_signal_for_one_worker_more_is_refused_too(shop: Shop, tmp_path: Path) -> None:
+    with Live(shop, tmp_path) as live:
+        os.kill(live.pid, signal.SIGTTIN)
+        until(lambda: "BTCPAY_RATE_LIMIT_STORE accepts memory://" in live.log(), "the refusal")
+        assert live.ask("GET", "/balance", shop.read_key).status_code == 200
+        assert live.log().count("Booting worker") == 1
 
 
 @pytest.mark.parametrize(
