@@ -10,7 +10,7 @@ from flask import Flask, Response
 from marshmallow import Schema
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from btcpay import api, checkout, minting, openapi
+from btcpay import api, checkout, health, metrics, minting, openapi, request_log
 from btcpay.api import Call, answer
 from btcpay.clock import utc_now
 from btcpay.errors import NotFound
@@ -149,22 +149,25 @@ OPERATIONS = {
 def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Flask:
     """The service as a WSGI application. Raises DatabaseNotReady.
 
-    The operations stand under /api/v1, the hosted pages beside them.
+    The operations stand under /api/v1, the hosted pages and the health checks beside them.
     """
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None)
     app.extensions["btcpay"] = service
+    app.extensions["metrics"] = functools.partial(metrics.serve, service)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see api.read_body
     app.url_map.merge_slashes = False
     if settings.trusted_proxies:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
             app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0
         )
+    request_log.watch(app, service)
     for name, operation in OPERATIONS.items():
         api.add_operation(app, service, name, operation)
     api.add_path(
         app, api.OPENAPI_PATH, functools.cache(lambda: openapi.document(settings, OPERATIONS))
     )
     app.register_blueprint(checkout.pages(service))
+    health.add(app, service)
     api.guard(app, service)
     return app

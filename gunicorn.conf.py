@@ -1,25 +1,56 @@
 """gunicorn's configuration: one process with threads, checked before a socket is opened."""
 
-import logging
 import os
 
-from btcpay.serving import check_before_start, limit_waiting, read_or_exit, withhold_headers
+from btcpay import metrics_place
+from btcpay.serving import check_before_start, limit_waiting, read_or_exit, too_many
+from btcpay.worker import JsonLogger
 
 settings = read_or_exit(os.environ)
 bind = settings.bind
-worker_class = "gthread"
+worker_class = "btcpay.worker.Worker"  # gthread
+logger_class = JsonLogger
 threads = 8
+graceful_timeout = 30  # after SIGTERM, for requests under way: longer than any of ours takes
 forwarder_headers = ""  # no header may set SCRIPT_NAME or PATH_INFO
 control_socket_disable = True  # signals suffice; the socket would lie in the owner's home
 keepalive = 65  # longer than the 60 s for which common reverse proxies keep connections
+if settings.metrics_bind:
+    metrics_place.make_folder()
 
 
 def on_starting(server):
     """Runs in the master, when command line and GUNICORN_CMD_ARGS have had their say."""
-    logging.getLogger("gunicorn.error").addFilter(withhold_headers)
     check_before_start(settings, server.cfg.workers)
+
+
+def nworkers_changed(server, new_value, old_value):
+    """Runs in the master when a signal or a reload asks for another number of workers."""
+    if old_value and (mistake := too_many(settings, new_value)):
+        server.log.error(mistake)
+        server.num_workers = old_value
 
 
 def when_ready(server):
     """Runs when the sockets listen, before any worker starts."""
     limit_waiting(listener.sock for listener in server.LISTENERS)
+    server.metrics_listener = metrics_place.listen(settings.metrics_bind)
+
+
+def post_fork(server, worker):
+    """Runs in each worker at its start."""
+    worker.metrics_listener = getattr(server, "metrics_listener", None)
+
+
+def post_worker_init(worker):
+    """Runs in each worker, when the application is there."""
+    if worker.metrics_listener:
+        worker.scraped = worker.wsgi.extensions["metrics"](worker.metrics_listener)
+
+
+def worker_exit(server, worker):
+    """Runs in a worker that ends, when its requests have ended."""
+    if scraped := getattr(worker, "scraped", None):
+        scraped.end()
+    if app := getattr(worker, "wsgi", None):  # none when it could not be loaded
+        app.extensions["btcpay"].close()

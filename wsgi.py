@@ -1,10 +1,15 @@
-"""The gunicorn entry: `gunicorn wsgi:app` (gunicorn.conf.py checks the settings before)."""
+"""The gunicorn entry: `gunicorn wsgi:app` (gunicorn.conf.py checks the settings before).
+
+What gunicorn logs, the service logs too: `--log-level warning` leaves the requests out.
+"""
 
 import logging
 import os
 
 from app import create_app
+from btcpay.logs import to_json
 from btcpay.settings import read
 
-logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+logging.basicConfig(level=logging.getLogger("gunicorn.error").level or logging.INFO)
+to_json(logging.root)
 app = create_app(read(os.environ))

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
@@ -24,7 +25,7 @@ from btcpay.schedule import plan
 from btcpay.settings import Settings
 from btcpay.sightings import Look
 from btcpay.turns import field_of, note_probes, tip_of
-from storage import idempotency, invoices, meta
+from storage import idempotency, invoices, meta, tallies
 from storage.database import Database
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Run:
     calls: int = 0
     tip_failed: bool = False
     proven: bool = False
+    took_ms: int = 0
 
     def add(self, other: "Run") -> None:
         """Takes over what a part of it did."""
@@ -81,7 +83,7 @@ class Checker:
 
         One address that cannot be asked, or whose answer cannot be stored, never stops the run.
         """
-        run = Run()
+        run, began_ns = Run(), time.monotonic_ns()
         purse = self.explorers.purse()
         try:
             if ids is None and self._is_idle(purse, run):
@@ -90,6 +92,7 @@ class Checker:
         finally:
             self.explorers.close()
             run.calls = self.explorers.calls
+            run.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
         return run
 
     def _is_idle(self, purse: Purse, run: Run) -> bool:
@@ -200,10 +203,18 @@ class Checker:
                 log.warning("the height of the chain could not be proven: %s", error)
 
     def finish(self, run: Run) -> None:
-        """After a run over all that is due: notes its time, forgets what is too old."""
+        """After a run over all that is due: notes time and totals, forgets what is too old."""
         now = self.now()
-        if run.complete:
-            meta.put(self.db, "checked_at", str(to_ms(now)))
+        outcome = "complete" if run.complete else "incomplete"
+        with self.db.write():
+            if run.complete:
+                meta.put(self.db, "checked_at", str(to_ms(now)))
+            for name, label, total in [
+                ("checks", outcome, 1),
+                ("check_ms", "", run.took_ms),
+                *self.explorers.tallies(),
+            ]:
+                self.db.run(tallies.ADD, name=name, label=label, total=total)
         ttl = timedelta(hours=self.settings.idempotency_ttl_h)
         self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
         erase_emails(self.db, self.settings.email_retention_days, now)

@@ -3,7 +3,7 @@
 import logging
 
 import orjson
-from flask import Response
+from flask import Response, g
 from werkzeug.exceptions import HTTPException
 
 from btcpay.errors import (
@@ -15,7 +15,6 @@ from btcpay.errors import (
     RateLimited,
     Unauthorized,
 )
-from btcpay.identifiers import new_id
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,6 @@ def from_http(error: HTTPException) -> ApiError:
 
 
 def unforeseen(error: Exception) -> ApiError:
-    """Logs a fault with an id that the answer names, and nothing else of it."""
-    request_id = new_id("req")
-    log.error("request %s failed", request_id, exc_info=error)
-    return ApiError(f"something went wrong on our side; request id {request_id}")
+    """Logs a fault; the answer names the request's id, and nothing else of it."""
+    log.error("request %s failed", g.request_id, exc_info=error)
+    return ApiError(f"something went wrong on our side; request id {g.request_id}")

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -60,6 +60,12 @@ class Explorers:
     def calls(self) -> int:
         """Requests made so far, failed ones too."""
         return sum(root.calls for root in self._line)
+
+    def tallies(self) -> Iterator[tuple[str, str, int]]:
+        """What was asked and what failed: (name, host, total)."""
+        for root in self._line:
+            yield "explorer_calls", root.host, root.calls
+            yield "explorer_failures", root.host, root.failures
 
     def purse(self) -> Purse:
         """What may be spent on all roots together."""

@@ -3,15 +3,19 @@
 The moving window of the `limits` library is exact: it keeps the time of every request.
 """
 
+import contextlib
 import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
-from limits.storage import MemoryStorage, Storage, storage_from_string
+from limits.storage import MemoryStorage, Storage
 from limits.strategies import MovingWindowRateLimiter
+
+from btcpay.shared_windows import SharedWindows, StoreAway
 
 READS = RateLimitItemPerMinute(120, namespace="read")
 WRITES = RateLimitItemPerMinute(30, namespace="write")
@@ -100,24 +104,45 @@ def _forget(hits_s: deque[float], now_s: float, expiry_s: float) -> None:
 class Limiter:
     """Counts requests in `store`: memory:// for one process, redis:// for more.
 
-    `unix_s` answers unix time in seconds.
+    While a shared store is away each process counts for itself: a client within its limit is never
+    refused for that, and one beyond it gets no more than the limit from each process. `unix_s`
+    answers unix time in seconds, `monotonic_s` those of a clock that never steps.
     """
 
-    def __init__(self, store: str, unix_s: Callable[[], float]) -> None:
-        memory = store == "memory://"
-        storage = ProcessMemory(unix_s) if memory else storage_from_string(store)
-        self._windows = MovingWindowRateLimiter(storage)
+    def __init__(
+        self,
+        store: str,
+        unix_s: Callable[[], float],
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._own = MovingWindowRateLimiter(ProcessMemory(unix_s))
+        self._shared = None if store == "memory://" else SharedWindows(store, monotonic_s)
 
     def hit(self, item: RateLimitItem, identifier: str) -> Window:
         """Counts one request, unless the window is full: then it is not `allowed`."""
-        allowed = self._windows.hit(item, identifier)
-        return self._window(item, identifier, allowed)
+        return self._ask(lambda windows: _hit(windows, item, identifier))
 
     def look(self, item: RateLimitItem, identifier: str) -> Window:
         """The window as it is; counts nothing."""
-        window = self._window(item, identifier, True)
-        return Window(window.limit, window.remaining, window.resets_s, window.remaining > 0)
+        return self._ask(lambda windows: _look(windows, item, identifier))
 
-    def _window(self, item: RateLimitItem, identifier: str, allowed: bool) -> Window:
-        reset_s, remaining = self._windows.get_window_stats(item, identifier)
-        return Window(item.amount, max(0, remaining), reset_s, allowed)
+    def is_complete(self) -> bool:
+        """Whether all requests are counted together; not while a shared store is away."""
+        return self._shared is None or self._shared.is_reachable()
+
+    def _ask(self, question: Callable[[MovingWindowRateLimiter], Window]) -> Window:
+        if self._shared:
+            with contextlib.suppress(StoreAway):
+                return self._shared.ask(question)
+        return question(self._own)
+
+
+def _hit(windows: MovingWindowRateLimiter, item: RateLimitItem, identifier: str) -> Window:
+    allowed = windows.hit(item, identifier)
+    reset_s, remaining = windows.get_window_stats(item, identifier)
+    return Window(item.amount, max(0, remaining), reset_s, allowed)
+
+
+def _look(windows: MovingWindowRateLimiter, item: RateLimitItem, identifier: str) -> Window:
+    reset_s, remaining = windows.get_window_stats(item, identifier)
+    return Window(item.amount, max(0, remaining), reset_s, remaining > 0)

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from datetime import datetime
 
 from peewee import PeeweeException, Query
@@ -14,6 +13,7 @@ log = logging.getLogger(__name__)
 
 EVERY_MS = 60_000  # one note a minute for each subject: a page polls every two seconds
 GATHER_S = 1
+LAST_WORDS_S = 5  # at the end, for a database that another process holds
 REMEMBERED = 10_000  # subjects; beyond it the memory starts anew
 
 
@@ -28,6 +28,7 @@ class Notes:
         self._noted_ms: dict[tuple[int, str], int] = {}
         self._pending: dict[tuple[int, str], tuple[Query, int]] = {}
         self._wake = threading.Condition()
+        self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
     def note(self, query: Query, subject: str, now: datetime) -> None:
@@ -45,15 +46,25 @@ class Notes:
                 self._thread.start()
             self._wake.notify()
 
+    def close(self) -> None:
+        """Writes what is not written yet, and ends the thread; nothing may be noted afterwards."""
+        self._ending.set()
+        with self._wake:
+            self._wake.notify()
+        if self._thread:
+            self._thread.join(LAST_WORDS_S)
+
     def _write_forever(self) -> None:
-        while True:
+        while not self._ending.is_set():
             with self._wake:
-                self._wake.wait_for(lambda: bool(self._pending))
+                self._wake.wait_for(lambda: bool(self._pending) or self._ending.is_set())
             # One commit for the notes of a second: each commit waits for the disk.
-            time.sleep(GATHER_S)
+            self._ending.wait(GATHER_S)
             with self._wake:
                 pending, self._pending = self._pending, {}
-            self._write(pending)
+            if pending:
+                self._write(pending)
+        self._db.close()
 
     def _write(self, pending: dict[tuple[int, str], tuple[Query, int]]) -> None:
         try:

@@ -104,7 +104,8 @@ def agree(prices: Sequence[Decimal], quorum: int) -> Decimal | None:
 class Prices:
     """The price as this process knows it. One thread refreshes; the others wait or do without.
 
-    `monotonic` answers seconds of a clock that never steps.
+    `monotonic` answers seconds of a clock that never steps; `told` hears after each refresh whether
+    there was a price.
     """
 
     def __init__(
@@ -113,11 +114,13 @@ class Prices:
         quorum: int,
         max_age_s: int,
         monotonic: Callable[[], float],
+        told: Callable[[bool], None] = lambda good: None,
     ) -> None:
         self._sources = sources
         self._quorum = quorum
         self._max_age_s = max_age_s
         self._monotonic = monotonic
+        self._told = told
         self._refreshing = threading.Lock()
         self._session = fetch.new_session(connections=len(sources))
         self._good: Asked | None = None
@@ -165,6 +168,7 @@ class Prices:
             answers = list(pool.map(lambda source: ask(self._session, source), self._sources))
         prices = [price_usd for price_usd in answers if price_usd is not None]
         self._last = Asked(agree(prices, self._quorum), self._monotonic())
+        self._told(self._last.price_usd is not None)
         if self._last.price_usd is None:
             log.error("no price: %d of %d sources answered", len(prices), len(self._sources))
         else:

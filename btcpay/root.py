@@ -25,13 +25,14 @@ TOO_MANY = (403, 429)  # some answer "forbidden" to whom they have banned
 class Root:
     """Called with a path it returns the body. Raises FetchError. Thread safe.
 
-    `calls` counts requests, `host` is what may be shown.
+    `calls` counts requests, `failures` questions that were not answered as they should be; `host`
+    is what may be shown.
     """
 
     def __init__(self, url: str, session: requests.Session, budget: Budget | None) -> None:
         self.name = name_of(url)
         self.host = str(urlsplit(url).hostname)
-        self.calls = 0
+        self.calls = self.failures = 0
         self.is_fresh = False
         self._url, self._session, self._budget = url, session, budget
         self._lock = threading.Lock()
@@ -88,7 +89,10 @@ class Root:
             return False
         if isinstance(error, BudgetSpent):
             self.is_spent, self.given_up = True, str(error)
-        elif isinstance(error, fetch.BadStatus) and error.status in TOO_MANY:
+            return False
+        with self._lock:
+            self.failures += 1
+        if isinstance(error, fetch.BadStatus) and error.status in TOO_MANY:
             self._refused(error.retry_after_s)
         elif isinstance(error, fetch.Unreachable) or _is_down(error):
             self._back_off()

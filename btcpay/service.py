@@ -1,11 +1,14 @@
-"""What a running service holds: settings, database, price, windows, notes, clock."""
+"""What a running service holds: settings, database, price, windows, notes, counters, clock."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from btcpay.counting import Counters
 from btcpay.limits import Limiter
+from btcpay.metrics_place import FOLDER
 from btcpay.notes import Notes
 from btcpay.price import Prices
 from btcpay.settings import Settings
@@ -26,6 +29,7 @@ class Service:
     prices: Prices
     limiter: Limiter
     notes: Notes
+    counters: Counters
     resources: Resources
     now: Callable[[], datetime]
 
@@ -34,26 +38,33 @@ class Service:
         """How long an Idempotency-Key is remembered."""
         return timedelta(hours=self.settings.idempotency_ttl_h)
 
+    def close(self) -> None:
+        """Ends the threads, when no request is under way any more."""
+        self.notes.close()
 
-def new_prices(settings: Settings) -> Prices:
+
+def new_prices(settings: Settings, told: Callable[[bool], None] = lambda good: None) -> Prices:
     """The price as these settings say, on a clock that never steps and runs while we sleep."""
     return Prices(
         settings.price_sources,
         settings.price_quorum,
         settings.price_max_age_s,
         lambda: time.clock_gettime(_STEADY),
+        told,
     )
 
 
 def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
     """Opens the database and whatever else a process needs. Raises DatabaseNotReady."""
     db = open_ready(settings.database_url, settings.network.name)
+    counters = Counters(os.environ.get(FOLDER), lambda: now().timestamp())
     return Service(
         settings=settings,
         db=db,
-        prices=new_prices(settings),
+        prices=new_prices(settings, counters.priced),
         limiter=Limiter(settings.rate_limit_store, lambda: now().timestamp()),
         notes=Notes(db),
+        counters=counters,
         resources=Resources(settings.base_url),
         now=now,
     )

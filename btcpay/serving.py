@@ -1,6 +1,5 @@
 """Before gunicorn starts: wrong settings (status 2) or an old database (1) stop it."""
 
-import logging
 import socket
 import struct
 import sys
@@ -28,18 +27,24 @@ def read_or_exit(environ: Mapping[str, str]) -> Settings:
 
 def check_before_start(settings: Settings, processes: int) -> None:
     """Ends the process unless the store fits their number (2) and the database is ready (1)."""
-    if processes > 1 and settings.rate_limit_store == "memory://":
-        _exit(
-            f"BTCPAY_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
-            " asked for: use redis://host:port/n",
-            2,
-        )
+    if mistake := too_many(settings, processes):
+        _exit(mistake, 2)
     try:
         open_ready(settings.database_url, settings.network.name).close()
     except (DatabaseNotReady, OSError) as error:
         _exit(str(error), 1)
     except PeeweeException as error:
         _exit(f"the database cannot be used: {error}", 1)
+
+
+def too_many(settings: Settings, processes: int) -> str:
+    """Why so many processes cannot count requests in this store; nothing when they can."""
+    if processes <= 1 or settings.rate_limit_store != "memory://":
+        return ""
+    return (
+        f"BTCPAY_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
+        " asked for: use redis://host:port/n"
+    )
 
 
 def limit_waiting(listeners: Iterable[socket.socket]) -> None:
@@ -50,16 +55,6 @@ def limit_waiting(listeners: Iterable[socket.socket]) -> None:
     for listener in listeners:
         timeout = struct.pack("ll", CLIENT_SILENCE_S, 0)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
-
-
-def withhold_headers(record: logging.LogRecord) -> bool:
-    """A log filter: what gunicorn says of a malformed request may quote a secret from its headers.
-
-    The line stays, without the quotation.
-    """
-    if "nvalid" in str(record.msg):
-        record.msg, record.args, record.exc_info = "a malformed request was refused", (), None
-    return True
 
 
 def _exit(message: str, status: int) -> NoReturn:

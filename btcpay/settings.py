@@ -47,6 +47,7 @@ class Settings:
     confirmations: Confirmations
     watch_after_expiry_h: int
     explorer_calls_per_hour: int
+    check_max_age_min: int
     underpayment_tolerance_percent: Decimal
     rate_limit_store: str
     trusted_proxies: int
@@ -58,6 +59,7 @@ class Settings:
     link_open_invoices: int
     frame_ancestors: tuple[str, ...]
     bind: str
+    metrics_bind: str
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
@@ -156,7 +158,9 @@ def _database_url(text: str) -> str:
 
 
 def _rate_limit_store(text: str) -> str:
-    if not re.fullmatch(r"memory://|rediss?://\S+", text):
+    host = r"(?:\[[0-9A-Fa-f:.]+\]|[^/@:?\s]+)"
+    server = re.fullmatch(rf"rediss?://(?:[^/@\s]*@)?{host}(?::([^/?\s]*))?(?:[/?]\S*)?", text)
+    if text != "memory://" and not (server and _is_port(server[1] or "6379")):
         raise ValueError("memory:// or redis://host:port/n")
     return text
 
@@ -168,6 +172,13 @@ def _bind(text: str) -> str:
     return text
 
 
+def _metrics_bind(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if text and not (re.fullmatch(r"\[[0-9A-Fa-f:.]+\]|[^\s:]+", host) and _is_port(port)):
+        raise ValueError("host:port, or nothing at all for no metrics")
+    return text
+
+
 def _default_bind(base_url: str) -> str:
     return f"127.0.0.1:{urlsplit(base_url).port or 8000}"
 
@@ -175,7 +186,8 @@ def _default_bind(base_url: str) -> str:
 def read(environ: Mapping[str, str]) -> Settings:
     """Settings from the environment (README says what each variable means).
 
-    An empty variable counts as absent. Raises SettingsError with every mistake found.
+    An empty variable counts as absent, but for BTCPAY_METRICS_BIND. Raises SettingsError with every
+    mistake found.
     """
     mistakes: list[str] = []
 
@@ -188,6 +200,8 @@ def read(environ: Mapping[str, str]) -> Settings:
             return fallback
 
     whole = _whole
+    # The one that says something when it is empty: no metrics.
+    metrics_bind = "" if "BTCPAY_METRICS_BIND" in environ else "127.0.0.1:9464"
     network = get("BTCPAY_NETWORK", "regtest", _network, NETWORKS["regtest"])
     base_url = get("BTCPAY_BASE_URL", "http://127.0.0.1:8000", _base_url, "http://127.0.0.1:8000")
     sources = get(
@@ -207,6 +221,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         explorer_calls_per_hour=get(
             "BTCPAY_EXPLORER_CALLS_PER_HOUR", "600", whole(1, 10_000_000), 1
         ),
+        check_max_age_min=get("BTCPAY_CHECK_MAX_AGE_MIN", "15", whole(1, 10_080), 1),
         underpayment_tolerance_percent=get(
             "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT", "0", _percent, Decimal(0)
         ),
@@ -222,6 +237,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         link_open_invoices=get("BTCPAY_LINK_OPEN_INVOICES", "50", whole(1, 1_000_000), 1),
         frame_ancestors=get("BTCPAY_FRAME_ANCESTORS", "", _origins, ()),
         bind=get("BTCPAY_BIND", _default_bind(base_url), _bind, ""),
+        metrics_bind=get("BTCPAY_METRICS_BIND", metrics_bind, _metrics_bind, ""),
     )
     if mistakes:
         raise SettingsError(mistakes)

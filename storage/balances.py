@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from peewee import Case, fn
 
-from storage.database import Database, slot
+from storage.database import Database, Row, slot
 from storage.models import Balance, Output
 
 OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
@@ -20,6 +20,10 @@ _SUMS = Output.select(_COUNTED[0].alias("confirmed_sats"), _COUNTED[1].alias("to
     Output.vanished_at.is_null() & Output.spent_height.is_null()
 )
 _OF_INVOICE = _SUMS.where(Output.invoice_id == slot("invoice_id"))
+# What was paid, whether it has moved since or not.
+_SETTLED = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats), 0).alias("settled_sats")).where(
+    (Output.invoice_id == slot("invoice_id")) & Output.payment_id.is_null(False)
+)
 # What the totals must equal; for tests and for whoever doubts them.
 RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))
 
@@ -30,6 +34,7 @@ _CHANGE = Balance.update(
     {
         Balance.confirmed_sats: Balance.confirmed_sats + slot("confirmed_sats"),
         Balance.total_sats: Balance.total_sats + slot("total_sats"),
+        Balance.settled_sats: Balance.settled_sats + slot("settled_sats"),
     }
 ).where(Balance.merchant_id == slot("merchant_id"))
 
@@ -40,9 +45,14 @@ def kept(db: Database, invoice_id: str, merchant_id: int) -> Iterator[None]:
 
     Inside the transaction that changes them, so that both happen or neither.
     """
-    before = db.only(_OF_INVOICE, invoice_id=invoice_id)
+    before = _sums(db, invoice_id)
     yield
-    after = db.only(_OF_INVOICE, invoice_id=invoice_id)
+    after = _sums(db, invoice_id)
     change = {name: after[name] - before[name] for name in after}
     if any(change.values()):
         db.run(_CHANGE, merchant_id=merchant_id, **change)
+
+
+def _sums(db: Database, invoice_id: str) -> Row:
+    of = {"invoice_id": invoice_id}
+    return db.only(_OF_INVOICE, **of) | db.only(_SETTLED, **of)

@@ -157,6 +157,7 @@ class Balance(Model):
     merchant_id = BigIntegerField(primary_key=True)
     confirmed_sats = BigIntegerField()
     total_sats = BigIntegerField()
+    settled_sats = BigIntegerField()
 
 
 class Event(Model):
@@ -206,3 +207,14 @@ class IdempotencyKey(Model):
     class Meta:
         table_name = "idempotency_key"
         primary_key = CompositeKey("merchant_id", "operation", "idempotency_key")
+
+
+class Tally(Model):
+    """A total that outlives the process that counted."""
+
+    name = TextField()
+    label = TextField()
+    total = BigIntegerField()
+
+    class Meta:
+        primary_key = CompositeKey("name", "label")

@@ -1,5 +1,6 @@
 """What tests are built from: a clock, a ticker, a shop. Only what matters to a test is named."""
 
+import contextlib
 import json
 import os
 import re
@@ -53,7 +54,10 @@ class Clock:
 
 
 class TickerServer:
-    """A price source on 127.0.0.1; `body` and `status` are what it answers, `asked` how often."""
+    """A price source on 127.0.0.1; `body` and `status` are what it answers, `asked` how often.
+
+    `delay_s` is how long it thinks before.
+    """
 
     def __init__(self) -> None:
         self.reset()
@@ -62,6 +66,7 @@ class TickerServer:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 outer.asked += 1
+                time.sleep(outer.delay_s)
                 self.send_response(outer.status)
                 self.send_header("Content-Length", str(len(outer.body)))
                 self.end_headers()
@@ -76,6 +81,7 @@ class TickerServer:
     def reset(self) -> None:
         self.status = 200
         self.asked = 0
+        self.delay_s = 0.0
         self.price("60000.00")
 
     def price(self, usd: str) -> None:
@@ -220,7 +226,7 @@ def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     found = {}
     for (table,) in tables:
-        if table.startswith("explorer"):
+        if table.startswith(("explorer", "tally")):
             continue
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
         kept = ", ".join(f'"{column}"' for column in columns if column not in noted)
@@ -245,6 +251,10 @@ def clean_environ(**environ: str) -> dict[str, str]:
     return {n: v for n, v in os.environ.items() if not n.startswith(ours)} | environ
 
 
+# Tests run beside each other: the service takes any port, and shows its metrics to nobody.
+NO_PORTS = {"BTCPAY_BIND": "127.0.0.1:0", "BTCPAY_METRICS_BIND": ""}
+
+
 class Live:
     """`btcpay serve` on a free port: processes of their own, on the database of a shop."""
 
@@ -256,7 +266,7 @@ class Live:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [*before, sys.executable, "-m", "btcpay", "serve"],
-                env=clean_environ(**(shop.environ | {"BTCPAY_BIND": "127.0.0.1:0"} | environ)),
+                env=clean_environ(**(shop.environ | NO_PORTS | environ)),
                 cwd=folder,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -285,9 +295,18 @@ class Live:
         url = f"{self.url}/api/v1{path}"
         return requests.request(method, url, headers=headers, timeout=20, **kwargs)
 
+    def stop(self) -> None:
+        """SIGTERM to the master, as systemd and Docker do; returns at once."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def wait(self, timeout_s: float = 30) -> int:
+        """The exit status, when it has ended by itself."""
+        return self._process.wait(timeout_s)
+
     def kill(self) -> None:
         """Ends master and worker at once, as a power cut would."""
-        os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def _port(self) -> re.Match[str] | None:

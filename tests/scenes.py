@@ -30,7 +30,17 @@ Fault = Callable[[int, str, bytes], Reply | None]
 
 # Counts and notes of looks, calls and requests: another number of them is no other outcome.
 NOISE = frozenset(
-    {"seq", "looks", "asked_at", "last_used_at", "probed_at", "tip_at", "explorer", "explorer_use"}
+    {
+        "seq",
+        "looks",
+        "asked_at",
+        "last_used_at",
+        "probed_at",
+        "tip_at",
+        "explorer",
+        "explorer_use",
+        "tally",
+    }
 )
 # When something was noticed: differs where the clock of the wall decides.
 NOTICED = frozenset({"first_seen_at", "vanished_at", "happened_at", "finished_at", "checked_at"})

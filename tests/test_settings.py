@@ -33,6 +33,7 @@ DEFAULTS = {
     "PRICE_MAX_AGE_S": 120,
     "WATCH_AFTER_EXPIRY_H": 168,
     "EXPLORER_CALLS_PER_HOUR": 600,
+    "CHECK_MAX_AGE_MIN": 15,
     "UNDERPAYMENT_TOLERANCE_PERCENT": 0,
     "RATE_LIMIT_STORE": "memory://",
     "TRUSTED_PROXIES": 0,
@@ -45,6 +46,7 @@ DEFAULTS = {
     "FRAME_ANCESTORS": (),
     "BIND": "127.0.0.1:8000",
 }
+METRICS_BIND = "127.0.0.1:9464"
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
@@ -60,7 +62,7 @@ def test_one_confirmation_is_the_default_for_every_amount():
 
 
 def test_the_defaults_name_every_setting():
-    fields = {name.lower() for name in DEFAULTS} | {"confirmations"}
+    fields = {name.lower() for name in DEFAULTS} | {"confirmations", "metrics_bind"}
     assert set(Settings.__dataclass_fields__) == fields
 
 
@@ -68,6 +70,7 @@ WHOLE = {
     "PRICE_MAX_AGE_S": (1, 3600),
     "WATCH_AFTER_EXPIRY_H": (0, 87600),
     "EXPLORER_CALLS_PER_HOUR": (1, 10_000_000),
+    "CHECK_MAX_AGE_MIN": (1, 10_080),
     "TRUSTED_PROXIES": (0, 10),
     "MAX_BODY_BYTES": (1024, 16_777_216),
     "IDEMPOTENCY_TTL_H": (1, 8760),

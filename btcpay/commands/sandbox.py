@@ -73,6 +73,8 @@ def sandbox(shell: Shell, port: int, state: Path) -> None:
         "BTCPAY_EXPLORER_CALLS_PER_HOUR": OWN_EXPLORER,
         "BTCPAY_PRICE_SOURCES": f"{demo.chain_url}/price#/usd",
         "BTCPAY_PRICE_QUORUM": "1",
+        # The pages ask every two seconds: a line for each would bury what is printed here.
+        "GUNICORN_CMD_ARGS": f"--log-level warning {os.environ.get('GUNICORN_CMD_ARGS', '')}",
     }
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,0 +1,18 @@
+"""Totals that outlive the process that counted: checks, and calls to explorers."""
+
+from peewee import EXCLUDED, fn
+
+from storage.database import slot, slots
+from storage.models import Balance, Invoice, Tally
+
+ADD = Tally.insert(slots(Tally.name, Tally.label, Tally.total)).on_conflict(
+    conflict_target=[Tally.name, Tally.label],
+    update={Tally.total: Tally.total + EXCLUDED.total},
+)
+ALL = Tally.select().order_by(Tally.name, Tally.label)
+
+# One row for each merchant, and an index alone: both are read at every scrape.
+SETTLED = Balance.select(fn.COALESCE(fn.SUM(Balance.settled_sats), 0).alias("sats"))
+OPEN_INVOICES = Invoice.select(fn.COUNT(Invoice.status).alias("invoices")).where(
+    Invoice.status == slot("status")
+)

@@ -1,0 +1,266 @@
+"""Windows in a real Redis: shared exactly by processes, and what happens while it is away."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from builders import Live, Shop, clean_environ, until
+from redis_server import RedisServer, needs_redis
+
+from btcpay import settings
+from btcpay.errors import SettingsError
+from btcpay.limits import READS, WRITES, Limiter
+from btcpay.shared_windows import ANSWER_TIMEOUT_S, PAUSE_S, TOLD_EVERY_S
+
+NOBODY = "sk_test_" + "0" * 43
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    with RedisServer(tmp_path) as server:
+        yield server
+
+
+class Seconds:
+    """A monotonic clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
+
+
+@pytest.fixture
+def limiter(redis: RedisServer, seconds: Seconds) -> Limiter:
+    return Limiter(redis.url, time.time, seconds)
+
+
+def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "RATE_LIMIT" in record.getMessage()]
+
+
+# one window
+
+
+@needs_redis
+def test_two_limiters_on_one_redis_count_together(redis: RedisServer) -> None:
+    one, other = (Limiter(redis.url, time.time) for _ in range(2))
+    remaining = [limiter.hit(WRITES, "key").remaining for limiter in (one, other) * 15]
+    assert remaining == list(range(29, -1, -1))
+    assert not one.hit(WRITES, "key").allowed and not other.hit(WRITES, "key").allowed
+    assert one.hit(WRITES, "another key").remaining == 29
+
+
+@needs_redis
+def test_looking_counts_nothing(limiter: Limiter) -> None:
+    for _ in range(40):
+        assert limiter.look(WRITES, "key").remaining == 30
+
+
+@needs_redis
+def test_a_window_in_redis_resets_when_its_oldest_request_leaves_it(limiter: Limiter) -> None:
+    before_s = time.time()
+    first = limiter.hit(WRITES, "key")
+    time.sleep(0.05)
+    second = limiter.hit(WRITES, "key")
+    assert first.resets_s == second.resets_s
+    assert before_s + 59.99 < first.resets_s <= time.time() + 60  # Lua keeps 14 digits
+
+
+@needs_redis
+def test_two_workers_share_each_window_exactly(
+    redis: RedisServer, shop: Shop, tmp_path: Path
+) -> None:
+    two = {"GUNICORN_CMD_ARGS": "--workers 2", "BTCPAY_RATE_LIMIT_STORE": redis.url}
+    with Live(shop, tmp_path, **two) as live, ThreadPoolExecutor(16) as pool:
+        until(lambda: live.log().count("Booting worker") == 2, "the second worker")
+
+        def write(_: int) -> int:
+            return live.ask("POST", "/payment-links", shop.write_key).status_code
+
+        def fail(_: int) -> int:
+            return live.ask("GET", "/balance", NOBODY).status_code
+
+        writes, failures = list(pool.map(write, range(90))), list(pool.map(fail, range(60)))
+    assert sorted(writes) == [201] * 30 + [429] * 60
+    assert sorted(failures) == [401] * 20 + [429] * 40
+
+
+@needs_redis
+def test_a_window_outlives_the_server(redis: RedisServer, shop: Shop, tmp_path: Path) -> None:
+    for expected in ([201] * 20, [201] * 10 + [429] * 10):
+        with Live(shop, tmp_path, BTCPAY_RATE_LIMIT_STORE=redis.url) as live:
+            asked = [live.ask("POST", "/payment-links", shop.write_key) for _ in range(20)]
+        assert [answer.status_code for answer in asked] == expected
+
+
+# while it is away
+
+
+@needs_redis
+@pytest.mark.parametrize("go_away", [RedisServer.stop, RedisServer.hang], ids=["gone", "hanging"])
+def test_while_redis_is_away_a_process_counts_for_itself(
+    redis: RedisServer, limiter: Limiter, go_away: Callable[[RedisServer], None]
+) -> None:
+    for _ in range(10):
+        limiter.hit(WRITES, "key")
+    go_away(redis)
+    windows = [limiter.hit(WRITES, "key") for _ in range(31)]
+    assert [window.remaining for window in windows] == [*range(29, -1, -1), 0]
+    assert [window.allowed for window in windows] == [True] * 30 + [False]
+    assert {window.limit for window in windows} == {30}
+    assert time.time() + 55 < windows[0].resets_s < time.time() + 61
+
+
+@needs_redis
+def test_a_hanging_redis_is_waited_for_once_in_a_pause(
+    redis: RedisServer, limiter: Limiter, seconds: Seconds
+) -> None:
+    limiter.hit(READS, "key")
+    redis.hang()
+    for _ in range(3):
+        started_s = time.monotonic()
+        limiter.hit(READS, "key")
+        waited_s = time.monotonic() - started_s
+        assert ANSWER_TIMEOUT_S * 0.9 < waited_s < ANSWER_TIMEOUT_S * 2 + 0.5
+        started_s = time.monotonic()
+        for _ in range(30):
+            limiter.hit(READS, "key")
+        assert time.monotonic() - started_s < ANSWER_TIMEOUT_S
+        seconds.at += PAUSE_S
+
+
+@needs_redis
+def test_the_loss_is_logged_once_a_minute_and_the_return_once(
+    redis: RedisServer, limiter: Limiter, seconds: Seconds, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    limiter.hit(READS, "key")
+    redis.stop()
+    for _ in range(TOLD_EVERY_S * 2):
+        limiter.hit(READS, "key")
+        seconds.at += 1
+    told = messages(caplog)
+    assert len(told) == 2
+    assert "cannot be asked" in told[0] and "ConnectionError" in told[0]
+    redis.start()
+    seconds.at += PAUSE_S
+    for _ in range(5):
+        limiter.hit(READS, "key")
+    assert len(messages(caplog)) == 3 and "answers again" in messages(caplog)[-1]
+
+
+@needs_redis
+def test_when_redis_is_back_the_shared_window_goes_on(
+    redis: RedisServer, limiter: Limiter, seconds: Seconds
+) -> None:
+    for _ in range(10):
+        limiter.hit(WRITES, "key")
+    redis.hang()
+    for _ in range(10):
+        limiter.hit(WRITES, "key")
+    redis.go_on()
+    seconds.at += PAUSE_S
+    until(lambda: limiter.is_complete() or not setattr(seconds, "at", seconds.at + PAUSE_S), "it")
+    # What the process counted for itself is not added; what Redis knew is still there.
+    assert limiter.hit(WRITES, "key").remaining in (18, 19)
+
+
+@needs_redis
+def test_redis_started_anew_is_used_with_the_connections_of_before(
+    redis: RedisServer, limiter: Limiter
+) -> None:
+    limiter.hit(WRITES, "key")
+    redis.stop()
+    redis.start()
+    assert limiter.hit(WRITES, "key").remaining == 29
+    assert limiter.is_complete()
+
+
+@pytest.mark.parametrize("status", [200, 201])
+def test_the_shop_sells_without_redis(shop: Shop, tmp_path: Path, status: int) -> None:
+    nowhere = {"BTCPAY_RATE_LIMIT_STORE": "redis://:hunter2@127.0.0.1:9/0"}
+    with Live(shop, tmp_path, **nowhere) as live:
+        if status == 200:
+            answers = [live.ask("GET", "/balance", shop.read_key) for _ in range(5)]
+        else:
+            order = {"amount_usd": 5}
+            answers = [live.ask("POST", "/invoices", shop.write_key, json=order) for _ in range(5)]
+        log = live.log()
+    assert [answer.status_code for answer in answers] == [status] * 5
+    limits = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers]
+    assert limits == [limits[0] - n for n in range(5)]
+    assert log.count("BTCPAY_RATE_LIMIT_STORE") == 1
+    assert "hunter2" not in log
+
+
+# the settings
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["redis://", "redis://host:port", "redis://host:99999/0", "memcached://host", "redis:/h"],
+)
+def test_a_store_that_cannot_be_is_refused_by_name(text: str) -> None:
+    with pytest.raises(SettingsError, match="BTCPAY_RATE_LIMIT_STORE accepts memory:// or redis"):
+        settings.read({"BTCPAY_RATE_LIMIT_STORE": text})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "redis://127.0.0.1",
+        "redis://127.0.0.1:6379/1",
+        "rediss://user:secret@redis.example.com:6380/0?ssl_cert_reqs=required",
+        "redis://[::1]:6379/0",
+    ],
+)
+def test_a_store_may_be_any_redis(text: str) -> None:
+    assert settings.read({"BTCPAY_RATE_LIMIT_STORE": text}).rate_limit_store == text
+
+
+def test_a_signal_for_one_worker_more_is_refused_too(shop: Shop, tmp_path: Path) -> None:
+    with Live(shop, tmp_path) as live:
+        os.kill(live.pid, signal.SIGTTIN)
+        until(lambda: "BTCPAY_RATE_LIMIT_STORE accepts memory://" in live.log(), "the refusal")
+        assert live.ask("GET", "/balance", shop.read_key).status_code == 200
+        assert live.log().count("Booting worker") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "environ"),
+    [
+        pytest.param(
+            ["btcpay", "serve"], {"GUNICORN_CMD_ARGS": "--workers 2"}, id="serve, by args"
+        ),
+        pytest.param(["btcpay", "serve"], {"WEB_CONCURRENCY": "2"}, id="serve, by WEB_CONCURRENCY"),
+        pytest.param(["gunicorn", "wsgi:app"], {"WEB_CONCURRENCY": "3"}, id="plain gunicorn"),
+        pytest.param(["gunicorn", "-w", "2", "wsgi:app"], {}, id="gunicorn -w"),
+    ],
+)
+def test_several_workers_with_windows_in_memory_refuse_to_start(
+    shop: Shop, words: list[str], environ: dict[str, str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *words],
+        env=clean_environ(**(shop.environ | {"BTCPAY_BIND": "127.0.0.1:0"} | environ)),
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "BTCPAY_RATE_LIMIT_STORE" in done.stderr and "redis://" in done.stderr

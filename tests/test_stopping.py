@@ -1,0 +1,97 @@
+"""SIGTERM: requests under way get their answers, new ones are refused, every thread ends."""
+
+import socket
+import sqlite3
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import requests
+from builders import Live, Shop, TickerServer, until
+from redis_server import RedisServer, needs_redis
+
+
+def is_refused(live: Live) -> bool:
+    """Whether a new connection is refused; one that is accepted is hung up again."""
+    try:
+        socket.create_connection(("127.0.0.1", live.port), 1).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def slow_order(
+    live: Live, shop: Shop, ticker: TickerServer, pool: ThreadPoolExecutor
+) -> Future[requests.Response]:
+    """An order that waits for the price, for two seconds."""
+    ticker.delay_s, asked = 2, ticker.asked
+    order = {"json": {"amount_usd": 5}}
+    answer = pool.submit(live.ask, "POST", "/invoices", shop.write_key, **order)
+    until(lambda: ticker.asked > asked, "the order to be under way")
+    return answer
+
+
+def test_a_request_under_way_is_answered_and_a_new_one_refused(
+    shop: Shop, tmp_path: Path, ticker: TickerServer
+) -> None:
+    with Live(shop, tmp_path) as live, ThreadPoolExecutor() as pool:
+        answer = slow_order(live, shop, ticker, pool)
+        live.stop()
+        until(lambda: is_refused(live), "new connections to be refused", 1.5)
+        assert not answer.done()
+        assert answer.result(20).status_code == 201
+        assert live.wait() == 0
+    assert len(shop.get("/invoices").json["data"]) == 1
+
+
+def test_who_had_connected_before_is_served(
+    shop: Shop, tmp_path: Path, ticker: TickerServer
+) -> None:
+    with Live(shop, tmp_path) as live, ThreadPoolExecutor() as pool:
+        answer = slow_order(live, shop, ticker, pool)
+        with socket.create_connection(("127.0.0.1", live.port), 5) as early:
+            live.stop()
+            until(lambda: is_refused(live), "new connections to be refused", 1.5)
+            early.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            told = early.recv(65536)
+        assert told.startswith(b"HTTP/1.1 200") and b"Connection: close" in told
+        assert answer.result(20).status_code == 201
+        assert live.wait() == 0
+
+
+@needs_redis
+def test_two_workers_stop_alike(shop: Shop, tmp_path: Path, ticker: TickerServer) -> None:
+    with RedisServer(tmp_path) as redis:
+        two = {"GUNICORN_CMD_ARGS": "--workers 2", "BTCPAY_RATE_LIMIT_STORE": redis.url}
+        with Live(shop, tmp_path, **two) as live, ThreadPoolExecutor() as pool:
+            until(lambda: live.log().count("Booting worker") == 2, "the second worker")
+            answer = slow_order(live, shop, ticker, pool)
+            live.stop()
+            until(lambda: is_refused(live), "new connections to be refused", 1.5)
+            assert answer.result(20).status_code == 201
+            assert live.wait() == 0
+
+
+@pytest.mark.parametrize("idle", [True, False], ids=["idle", "with a kept connection"])
+def test_without_work_it_ends_soon(shop: Shop, tmp_path: Path, idle: bool) -> None:
+    with Live(shop, tmp_path) as live, requests.Session() as session:
+        if not idle:
+            assert session.get(f"{live.url}/healthz", timeout=5).status_code == 200
+        started_s = time.monotonic()
+        live.stop()
+        assert live.wait() == 0
+        assert time.monotonic() - started_s < 6
+
+
+def test_what_was_noted_is_written_before_the_end(shop: Shop, tmp_path: Path) -> None:
+    with Live(shop, tmp_path) as live:
+        assert live.ask("GET", "/balance", shop.read_key).status_code == 200
+        live.stop()
+        assert live.wait() == 0
+        assert "Traceback" not in live.log()
+    path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
+    with sqlite3.connect(path) as other:
+        key_id = shop.key_ids[shop.read_key]
+        used = other.execute("SELECT last_used_at FROM api_key WHERE id = ?", (key_id,)).fetchone()
+    assert used[0] is not None
