@@ -42,6 +42,7 @@ class Root:
         self.given_up = ""
         self._had_refused = budget is not None and budget.refusals(self.name) > 0
         self._kept: dict[str, bytes] = {}
+        self._keeping: dict[str, threading.Lock] = {}
         if budget and (until := budget.rests_until(self.name)):
             self.given_up = f"asked to be left alone, and is until {iso(until)}"
 
@@ -56,9 +57,10 @@ class Root:
 
     def keep(self, path: str) -> bytes:
         """Like a call, once in a run: for what a hash names, which cannot change."""
-        if path not in self._kept:
-            self._kept[path] = self(path)
-        return self._kept[path]
+        with self._keeping.setdefault(path, threading.Lock()):
+            if path not in self._kept:
+                self._kept[path] = self(path)
+            return self._kept[path]
 
     def claim(self, calls: int) -> AbstractContextManager[None]:
         """Sets so many calls aside. Raises TooDear."""

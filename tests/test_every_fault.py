@@ -158,7 +158,7 @@ def every(path: str, answer: Answer) -> Fault:
 
 def test_after_any_single_call_has_failed_the_end_is_the_same(scene):
     trial = Trial(scene)
-    assert TIP in trial.calls and len(trial.calls) > 15
+    assert TIP in trial.calls and len(trial.calls) > 10
     all_of(
         [
             lambda number=number, kind=kind, answer=answer: trial.disturb(

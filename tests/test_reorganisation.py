@@ -406,11 +406,11 @@ def test_one_call_is_made_for_each_block_and_none_for_a_payment(till):
             till.pay(till.shop.invoice())
         till.mine()
     assert len(till.check().changed) == 6
-    till.mine()
+    till.mine(2)
     till.liar.asked.clear()
     till.check()
     tip = height(till)
-    assert [till.liar.count(f"/block-height/{at}$") for at in (tip - 2, tip - 1, tip)] == [1, 1, 1]
+    assert [till.liar.count(f"/block-height/{at}$") for at in (tip - 3, tip - 2, tip)] == [1, 1, 1]
     assert till.liar.count("/block-height/|/blocks/") == 3 + 1
 
 
@@ -441,12 +441,25 @@ def asked_for(till: LiedTo, block_height: int) -> int:
 def test_a_block_is_compared_until_it_was_compared_at_depth_six(till):
     paid(till)
     at = height(till)
-    for _depth in range(2, 6):
-        till.mine()
+    for _depth in (3, 5, 7):
+        till.mine(2)
         assert [asked_for(till, at) for _ in range(2)] == [1, 0]
+    till.mine(2)
+    assert asked_for(till, at) == 0
+
+
+def test_a_block_on_top_of_the_compared_one_costs_three_calls(till):
+    paid(till), till.check()
     till.mine()
-    assert height(till) - at + 1 == 6
-    assert [asked_for(till, at) for _ in range(3)] == [1, 0, 0]
+    till.liar.asked.clear()
+    till.check()
+    tip = height(till)
+    ours = [path for path in till.liar.asked if not path.startswith("/address/")]
+    assert ours == [
+        "/blocks/tip/height",
+        f"/block-height/{tip}",
+        f"/block/{till.sandbox.chain.ledger.tip.hash}/header",
+    ]
 
 
 @pytest.mark.parametrize(("depth", "status"), [(5, "open"), (6, "paid")])

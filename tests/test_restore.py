@@ -343,7 +343,9 @@ def test_a_key_that_was_answered_replays_and_one_that_was_held_is_free(till, tmp
     file = backed_up(till, tmp_path / "kept.db")
     change(
         file,
-        "INSERT INTO idempotency_key SELECT merchant_id, operation, 'order 2', body_sha256, 'own',"
+        "INSERT INTO idempotency_key (merchant_id, operation, idempotency_key, body_sha256, owner,"
+        " locked_at, created_at, response)"
+        " SELECT merchant_id, operation, 'order 2', body_sha256, 'own',"
         " locked_at, created_at, NULL FROM idempotency_key",
     )
     place = tmp_path / "place.db"
