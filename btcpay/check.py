@@ -130,6 +130,7 @@ class Checker:
 
     def _look_at_all(self, ids: Iterable[str], tip_height: int, run: Run) -> None:
         """Gathers in `in_flight` threads, and applies in this one what is there."""
+        looker = Looker(self.settings, self.explorers, self.prices, self.explorers.purse().left)
         todo, under_way = iter(ids), dict[Future[Look], Subject]()
         with ThreadPoolExecutor(self.in_flight) as pool:
             try:
@@ -139,7 +140,7 @@ class Checker:
                     for invoice_id in more:
                         with self._edge(invoice_id, run):
                             subject = subject_of(self.db, invoice_id, tip_height)
-                            under_way[pool.submit(self._look, subject)] = subject
+                            under_way[pool.submit(self._look, looker, subject)] = subject
                     if not more and not under_way:
                         return
                     done = wait(under_way, return_when=FIRST_COMPLETED).done
@@ -147,10 +148,10 @@ class Checker:
             finally:
                 pool.shutdown(cancel_futures=True)
 
-    def _look(self, subject: Subject) -> Look:
+    def _look(self, looker: Looker, subject: Subject) -> Look:
         """In a thread of the pool; closes the connection with which its calls may be counted."""
         try:
-            return Looker(self.settings, self.explorers, self.prices).look(subject, self.now)
+            return looker.look(subject, self.now)
         finally:
             self.db.close()
 

@@ -24,8 +24,9 @@ from storage.database import Database, Row
 
 log = logging.getLogger(__name__)
 
-# In one look: who sends a hundred small amounts to one address must not use up everybody's calls.
-MOST_PROOFS = 10
+# In one look, ten or a part of the calls that the hour has left: who sends a hundred small amounts
+# to one address must not use up everybody's.
+LEAST_PROOFS, SHARE_OF_LEFT = 10, 8
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,20 @@ def subject_of(db: Database, invoice_id: str, tip_height: int) -> Subject:
 
 @dataclass(frozen=True)
 class Looker:
-    """What a look asks: explorers, and the price when something was received. Thread safe."""
+    """What a look asks: explorers, and the price when something was received. Thread safe.
+
+    `calls_left`: of the hour's budget when the run began.
+    """
 
     settings: Settings
     explorers: Explorers
     prices: Prices
+    calls_left: int
+
+    @property
+    def most_proofs(self) -> int:
+        """How many transactions one look proves; the others are for the next."""
+        return max(LEAST_PROOFS, self.calls_left // SHARE_OF_LEFT)
 
     def look(self, subject: Subject, clock: Callable[[], datetime]) -> Look:
         """Everything that has to be asked of the world about one invoice. Raises ExplorerError."""
@@ -60,7 +70,7 @@ class Looker:
         history = self.explorers.history(subject.row["deposit_address"], subject.script)
         outputs = merge(subject.known, history.outputs, now)
         wanted = self._to_be_proven(subject, outputs, now)
-        proofs, short = self._prove_all(wanted[:MOST_PROOFS], outputs, subject.script)
+        proofs, short = self._prove_all(wanted[: self.most_proofs], outputs, subject.script)
         return Look(
             now,
             subject.tip_height,
@@ -68,7 +78,7 @@ class Looker:
             price_usd=self.prices.current_or_none() if proofs else None,
             proofs=proofs,
             unproven=len(proofs) < len(wanted),
-            short=short or len(wanted) > MOST_PROOFS,
+            short=short or len(wanted) > self.most_proofs,
             explorer=history.explorer,
         )
 

@@ -1,0 +1,139 @@
+"""What a hostile explorer, or somebody who sends dust, must not be able to do to the check."""
+
+from collections.abc import Callable
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import LiedTo, open_till, say
+from peewee import OperationalError
+
+from btcpay import check as check_module
+from btcpay.sandbox.mischief import double_spends
+from storage import meta
+
+Lies = Callable[..., LiedTo]
+
+
+def test_a_height_without_work_does_not_end_the_following_of_reorganisations(lied_to: Lies):
+    till = lied_to()
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    till.check(), till.check()
+    before = meta.all(till.shop.service.db)
+    tip = till.sandbox.chain.ledger.tip.hash
+    till.liar.lies = {"/blocks/tip/height$": lambda _: "90000000"}
+    till.liar.instead = lambda path: say(tip) if path == "/block-height/90000000" else None
+    assert not till.check().complete
+    till.liar.lies, till.liar.instead = {}, lambda _: None
+    assert meta.all(till.shop.service.db)["high_height"] == before["high_height"]
+    till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
+    till.check()
+    assert till.look(invoice)["status"] == "open" and till.balance() == (0, 0)
+
+
+def test_a_height_without_work_makes_no_other_explorer_look_old(lied_to: Lies):
+    till = lied_to(honest_too=True)
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.liar.lies = {
+        "/blocks/tip/height$": lambda _: "99999999",
+        "/address/": lambda _: say("no", 500),
+    }
+    assert till.check().complete
+    assert till.kinds(invoice) == ["seen"]
+
+
+def test_an_explorer_that_stands_still_is_left_for_the_next_and_expires_nothing(lied_to: Lies):
+    till = lied_to(honest_too=True)
+    first = till.shop.invoice()
+    till.pay(first)
+    till.mine(20)
+    till.check()
+    stuck = str(till.sandbox.chain.ledger.height)
+    second = till.shop.invoice()
+    till.pay(second)
+    till.mine(3)
+    till.check()
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.liar.lies = {"/blocks/tip/height$": lambda _: stuck, "/address/": lambda _: []}
+    till.pay(invoice)
+    till.mine()
+    till.clock.move(hours=2)
+    assert till.check().changed == {invoice["id"]: "paid"}
+
+
+def test_what_is_proven_is_not_said_away(lied_to: Lies):
+    till = lied_to(BTCPAY_CONFIRMATIONS="3")
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    till.liar.lies = {
+        "/address/": lambda txs: [tx | {"status": {"confirmed": False}} for tx in txs]
+    }
+    till.check()
+    till.liar.lies = {"/address/": lambda _: []}
+    till.clock.move(hours=2)
+    for _ in range(3):
+        assert till.check().changed == {}
+    till.liar.lies = {}
+    till.mine(2)
+    assert till.check().changed == {invoice["id"]: "paid"}
+
+
+def test_a_hundred_small_amounts_to_one_address_take_nothing_from_the_others(
+    tmp_path, ticker: TickerServer, clock: Clock
+):
+    with open_till(tmp_path, ticker, clock, BTCPAY_EXPLORER_CALLS_PER_HOUR="120") as till:
+        victim, other = till.shop.invoice(), till.shop.invoice()
+        till.pay(victim)
+        for _ in range(60):
+            till.pay(victim, 1_000)
+        till.pay(other)
+        till.mine()
+        for _ in range(30):
+            till.clock.move(minutes=1)
+            till.check()
+        assert till.look(victim)["status"] == till.look(other)["status"] == "paid"
+        assert 0 < len(till.payments()) < 62  # the rest is for the hours to come
+
+
+@pytest.mark.parametrize("bad_ones", [2, 8])
+def test_addresses_that_always_fail_do_not_keep_the_others_from_their_look(lied_to: Lies, bad_ones):
+    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
+    bad = [till.shop.invoice(expires_in_hours=1) for _ in range(bad_ones)]
+    good = [till.shop.invoice(expires_in_hours=1) for _ in range(12)]
+    addresses = "|".join(invoice["deposit_address"] for invoice in bad)
+    till.liar.lies = {addresses: lambda _: say("error", 500)}
+    till.clock.move(hours=2)
+    for _ in range(4):
+        till.clock.move(minutes=1)
+        till.check()
+    assert {till.look(invoice)["status"] for invoice in good} == {"expired"}
+    assert {till.look(invoice)["status"] for invoice in bad} == {"open"}
+    till.liar.asked.clear()
+    for _ in range(10):
+        till.clock.move(minutes=1)
+        till.check()
+    assert till.liar.count(addresses) < 10 * bad_ones
+    till.liar.lies = {}
+    till.clock.move(hours=1)
+    till.check()
+    assert {till.look(invoice)["status"] for invoice in bad} == {"expired"}
+
+
+def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(
+    tmp_path, ticker: TickerServer, clock: Clock, monkeypatch
+):
+    with open_till(tmp_path, ticker, clock, BTCPAY_EXPLORER_CALLS_PER_HOUR="600") as till:
+        till.shop.invoice()
+
+        def locked(*_: object) -> None:
+            raise OperationalError("database is locked")
+
+        monkeypatch.setattr(check_module, "field_of", locked)
+        for _ in range(3):
+            with pytest.raises(OperationalError):
+                till.checker().run()
+        assert till.explorers().purse().left == 600 - 3
