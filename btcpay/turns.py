@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.instants import from_ms, from_ms_or_none, to_ms
-from btcpay.schedule import PROBE_EVERY, Tip, Waiting, Watched, ready_height
+from btcpay.schedule import PROBE_EVERY
 from btcpay.settings import Settings
 from btcpay.standing import rules_for
+from btcpay.urgency import Tip, Waiting, Watched, ready_height
 from storage import invoices, merchants, meta, payments
 from storage.database import Database, Row
 

@@ -5,19 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from btcpay.budget import UNLIMITED, Purse
-from btcpay.schedule import (
-    MONEY,
-    NEAR,
-    OVERHEAD,
-    PAGE,
-    PASSED,
-    Tip,
-    Waiting,
-    Watched,
-    plan,
-    ready_height,
-    urgency,
-)
+from btcpay.schedule import OVERHEAD, plan
+from btcpay.urgency import MONEY, NEAR, PAGE, PASSED, Tip, Waiting, Watched, ready_height, urgency
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TIP = Tip(1000, NOW - timedelta(minutes=7))
