@@ -34,7 +34,7 @@ bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how 
 	PYTHONPATH=.:tests $(BIN)/python tests/bench/sweep.py
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes
-	for name in requirements requirements-build requirements-dev; do \
+	for name in requirements requirements-build requirements-postgres requirements-dev; do \
 	  $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $$name.in -o $$name.txt || exit 1; \
 	done

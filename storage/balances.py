@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from peewee import Case, fn
+from peewee import Case, Node, fn
 
 from storage.database import Database, slot
 from storage.models import Balance, Output
@@ -12,13 +12,18 @@ OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
     Balance.merchant_id == slot("merchant_id")
 )
 
-_COUNTED = (
-    fn.COALESCE(fn.SUM(Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)), 0),
-    fn.COALESCE(fn.SUM(Output.amount_sats), 0),
-)
-_SUMS = Output.select(_COUNTED[0].alias("confirmed_sats"), _COUNTED[1].alias("total_sats")).where(
-    Output.vanished_at.is_null() & Output.spent_height.is_null()
-)
+
+def _sum(sats: Node) -> Node:
+    """A whole number: PostgreSQL makes a NUMERIC of a sum of BIGINT."""
+    return fn.COALESCE(fn.SUM(sats), 0).cast("BIGINT")
+
+
+_SUMS = Output.select(
+    _sum(Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)).alias(
+        "confirmed_sats"
+    ),
+    _sum(Output.amount_sats).alias("total_sats"),
+).where(Output.vanished_at.is_null() & Output.spent_height.is_null())
 _OF_INVOICE = _SUMS.where(Output.invoice_id == slot("invoice_id"))
 # What the totals must equal; for tests and for whoever doubts them.
 RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))

@@ -1,0 +1,105 @@
+"""A real PostgreSQL server of the tests' own, and a database of it for each test that wants one.
+
+Debian's programs, in a temporary folder, as the user `postgres` where the tests are root's; it
+listens on a free port of 127.0.0.1 and never waits for the disk. A packaged cluster that runs on
+the same machine is not touched.
+"""
+
+import atexit
+import itertools
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from storage import schema
+
+PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql"))
+# What a crash would need is left out: the server's end is the end of its data.
+FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": "200"}
+USER = "btcpay"
+TEMPLATE = "migrated"  # what new databases are copies of
+_numbers = itertools.count(1)
+
+
+class Server:
+    """Runs from its making until `stop`; `restart` ends every connection."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="btcpay-postgres-"))
+        if os.getuid() == 0:
+            shutil.chown(self._folder, "postgres")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self._run("initdb", "--username", USER, "--auth", "trust", "--encoding", "UTF8", "--no-sync")
+        with (self._folder / "data/postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = {value}\n" for name, value in FAST.items())
+            file.write(f"unix_socket_directories = '{self._folder}'\nport = {self.port}\n")
+        self.start()
+
+    def url(self, name: str) -> str:
+        """What BTCPAY_DATABASE_URL says of one of its databases."""
+        return f"postgresql://{USER}:any@127.0.0.1:{self.port}/{name}"
+
+    def create(self, template: str = TEMPLATE) -> str:
+        """The URL of a new database, a copy of this one, which nobody may be connected to."""
+        name = f"test{next(_numbers)}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")  # noqa: S608
+        return self.url(name)
+
+    def start(self) -> None:
+        self._run("pg_ctl", "--log", str(self._folder / "log"), "--silent", "--wait", "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """`fast` tells every client, `immediate` is what a crash would be."""
+        self._run("pg_ctl", "--mode", mode, "--silent", "--wait", "stop")
+
+    def restart(self, mode: str = "fast") -> None:
+        self.stop(mode)
+        self.start()
+
+    def end(self) -> None:
+        """Stops it and removes its data."""
+        self.stop("immediate")
+        shutil.rmtree(self._folder)
+
+    def _run(self, program: str, *words: str) -> None:
+        user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
+        command = [str(PROGRAMS / program), *words, "--pgdata", str(self._folder / "data")]
+        done = subprocess.run(
+            command,
+            user=user,
+            cwd=self._folder,
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # the server keeps it open: a pipe would never end
+            stderr=subprocess.DEVNULL,
+            timeout=120,
+        )
+        log = self._folder / "log"
+        told = log.read_text() if log.exists() else ""
+        assert done.returncode == 0, f"{program} ended with {done.returncode}: {told}"
+
+
+@cache
+def server() -> Server:
+    """The server of this run of the tests, started at its first use. Skips where there is none."""
+    if not (PROGRAMS / "initdb").exists():
+        pytest.skip("PostgreSQL's programs are not installed (apt-get install postgresql)")
+    started = Server()
+    atexit.register(started.end)
+    with psycopg.connect(started.url("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {TEMPLATE}")
+    schema.migrate(started.url(TEMPLATE), "regtest")
+    with psycopg.connect(started.url(TEMPLATE)) as connection:
+        connection.execute("DELETE FROM meta")  # each test says which network it is of
+    return started
