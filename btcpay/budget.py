@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from btcpay.fetch import FetchError
 from btcpay.instants import from_ms, to_ms
-from storage import explorers
+from storage import explorers, meta
 from storage.database import Database
 
 HOUR = timedelta(hours=1)
@@ -77,6 +77,7 @@ class Budget:
         now_ms = to_ms(self.now())
         minute_ms = now_ms - now_ms % MINUTE_MS
         with self.db.write():
+            meta.lock(self.db)
             used = self.db.only(explorers.USED_OF_ROOT, root=name, **_last_hour(now_ms))["calls"]
             calls = min(CALLS_AT_ONCE, self.per_hour - used)
             if calls <= 0:
@@ -89,6 +90,7 @@ class Budget:
         """At the end of a run: what was counted and not spent; drops what no hour needs."""
         now = self.now()
         with self._lock, self.db.write():
+            meta.lock(self.db)
             for name, calls in self._credit.items():
                 if calls:
                     minute_ms = self._minutes[name]

@@ -35,6 +35,7 @@ def totals(db: Database, _settings: Settings, _now: datetime) -> Iterator[Findin
     for merchant in db.rows(merchants.ALL):
         of = {"merchant_id": merchant["id"]}
         with db.write():
+            balances.lock(db, merchant["id"])
             kept, summed = (db.only(q, **of) for q in (balances.OF_MERCHANT, balances.RECOMPUTED))
         name = f"totals of {merchant['name']}"
         if kept == summed:

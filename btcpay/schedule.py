@@ -38,7 +38,10 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Watched:
-    """What the schedule knows of an address; `since` is when its age began."""
+    """What the schedule knows of an address.
+
+    `since` is when its age began; `looks` counts the looks so far.
+    """
 
     id: str
     status: str
@@ -49,6 +52,7 @@ class Watched:
     doubted: bool = False
     has_history: bool = False
     waiting: Sequence[Waiting] = ()
+    looks: int = 0
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ def _watched(
         expires_at=from_ms_or_none(row["expires_at"]),
         doubted=row["doubted_at"] is not None,
         has_history=bool(row["has_history"]),
+        looks=row["looks"],
         waiting=tuple(
             Waiting(
                 ready_height(output["block_height"], bool(output["coinbase"]), confirmations)

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from peewee import Case, Node, fn
+from peewee import Case, ColumnBase, fn
 
 from storage.database import Database, slot
 from storage.models import Balance, Output
@@ -13,7 +14,7 @@ OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
 )
 
 
-def _sum(sats: Node) -> Node:
+def _sum(sats: ColumnBase) -> Any:
     """A whole number: PostgreSQL makes a NUMERIC of a sum of BIGINT."""
     return fn.COALESCE(fn.SUM(sats), 0).cast("BIGINT")
 
@@ -28,6 +29,23 @@ _OF_INVOICE = _SUMS.where(Output.invoice_id == slot("invoice_id"))
 # What the totals must equal; for tests and for whoever doubts them.
 RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))
 
+# The first lock of whoever changes what merchants have received; those of several in this order.
+_LOCK = OF_MERCHANT.for_update()
+_LOCK_OF_BLOCK = (
+    Balance.select(Balance.merchant_id)
+    .where(
+        Balance.merchant_id.in_(
+            Output.select(Output.merchant_id).where(
+                (Output.block_height == slot("height"))
+                & (Output.block_hash == slot("hash"))
+                & (Output.proven == 1)
+            )
+        )
+    )
+    .order_by(Balance.merchant_id)
+    .for_update()
+)
+
 OPEN = Balance.insert(
     {Balance.merchant_id: slot("merchant_id"), Balance.confirmed_sats: 0, Balance.total_sats: 0}
 )
@@ -39,11 +57,21 @@ _CHANGE = Balance.update(
 ).where(Balance.merchant_id == slot("merchant_id"))
 
 
+def lock(db: Database, merchant_id: int) -> None:
+    """Until the transaction ends nobody else changes what this merchant has received."""
+    db.row(_LOCK, merchant_id=merchant_id)
+
+
+def lock_block(db: Database, height: int, hash: str) -> None:
+    """Likewise for every merchant with money that was proven to be in this block."""
+    db.rows(_LOCK_OF_BLOCK, height=height, hash=hash)
+
+
 @contextmanager
 def kept(db: Database, invoice_id: str, merchant_id: int) -> Iterator[None]:
     """Adds to the merchant's totals what the block changes of this invoice's outputs.
 
-    Inside the transaction that changes them, so that both happen or neither.
+    Inside the transaction that changes them, so that both happen or neither, and behind the lock.
     """
     before = db.only(_OF_INVOICE, invoice_id=invoice_id)
     yield

@@ -68,6 +68,7 @@ _SCHEDULED = (
     Invoice.status,
     Invoice.amount_usd_quote,
     Invoice.created_at,
+    Invoice.looks,
     Invoice.checked_at,
     Invoice.asked_at,
     Invoice.expires_at,
@@ -122,10 +123,14 @@ OPEN_OF_LINK = Invoice.select(fn.COUNT(Invoice.seq).alias("invoices")).where(
 LOOK = Invoice.update(
     {
         Invoice.looks: Invoice.looks + 1,
+        Invoice.claimed_until: None,
         Invoice.checked_at: slot("checked_at"),
         Invoice.doubted_at: slot("doubted_at"),
     }
 ).where((Invoice.id == slot("id")) & (Invoice.looks == slot("looks")))
+
+# What was gathered before a reorganisation was followed is older than what is known now.
+OUTDATE = Invoice.update({Invoice.looks: Invoice.looks + 1}).where(Invoice.id == slot("id"))
 
 # Leaves a state only from the state that was read.
 FINISH = Invoice.update(

@@ -103,6 +103,7 @@ class Invoice(Model):
     asked_at = BigIntegerField(null=True)
     created_at = BigIntegerField()
     doubted_at = BigIntegerField(null=True)
+    claimed_until = BigIntegerField(null=True)
 
 
 class Payment(Model):

