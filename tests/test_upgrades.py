@@ -16,8 +16,6 @@ from storage.database import open_database
 
 PROJECT = Path(__file__).resolve().parent.parent
 VERSIONS = sorted(path.stem for path in schema.MIGRATIONS.glob("0*.py"))
-TXIDS = ["aa" * 32, "bb" * 32, "cc" * 32]
-OUTPUT = "txid, vout, invoice_id, merchant_id, amount_sats, coinbase, first_seen_at"
 
 # What each version's program could have stored, as that version's columns are.
 ROWS = {
@@ -28,22 +26,25 @@ ROWS = {
         "INSERT INTO api_key (id, merchant_id, name, scope, secret_sha256, last_four, created_at)"
         " VALUES ('key_1', 1, '', 'write', 'hash', 'four', 9)",
         "INSERT INTO payment_link (id, merchant_id, status, title, amount_mode, amount_usd,"
-        " created_at) VALUES ('lnk_1', 1, 'active', 'Trinkgeld \u20bf \U0001f600', 'fixed', '5', 9)",
+        " created_at) VALUES ('lnk_1', 1, 'active', 'Tip \u20bf \U0001f600', 'fixed', '5', 9)",
         "INSERT INTO invoice (id, merchant_id, payment_link_id, status, amount_sats,"
         " amount_usd_quote, price_usd, deposit_address, address_index, looks, created_at)"
         " VALUES ('inv_1', 1, 'lnk_1', 'open', 2100000000000000, '1e-9', '60000', 'one', 0, 3, 10)",
         "INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote, price_usd,"
         " deposit_address, address_index, tx_hash, paid_at, finished_at, created_at)"
-        f" VALUES ('inv_2', 1, 'paid', 5, '1', '60000', 'two', 1, '{TXIDS[0]}', 11, 12, 10)",
+        " VALUES ('inv_2', 1, 'paid', 5, '1', '60000', 'two', 1, 'tx_a', 11, 12, 10)",
         "INSERT INTO payment (id, merchant_id, address_invoice_id, invoice_id, amount_sats,"
-        f" tx_hash, created_at) VALUES ('pay_1', 1, 'inv_2', 'inv_2', 5, '{TXIDS[0]}', 11),"
-        f" ('pay_2', 1, 'inv_1', NULL, 7, '{TXIDS[1]}', 13)",
-        f"INSERT INTO output ({OUTPUT}, block_height, block_hash, block_time_at, spent_height,"
-        f" proven, payment_id) VALUES ('{TXIDS[0]}', 0, 'inv_2', 1, 5, 0, 10, 99, 'h', 11, NULL, 1,"
-        f" 'pay_1'), ('{TXIDS[1]}', 1, 'inv_1', 1, 7, 1, 10, 99, 'h', 11, 101, 1, 'pay_2')",
-        f"INSERT INTO output ({OUTPUT}) VALUES ('{TXIDS[2]}', 0, 'inv_1', 1, 11, 0, 10)",
-        "INSERT INTO event (invoice_id, happened_at, kind, detail) VALUES ('inv_2', 12, 'paid', '{}')",
-        "INSERT INTO idempotency_key VALUES (1, 'create-invoice', 'k', 'b', 'o', 1, 1, '{\"a\": 1}')",
+        " tx_hash, created_at) VALUES ('pay_1', 1, 'inv_2', 'inv_2', 5, 'tx_a', 11),"
+        " ('pay_2', 1, 'inv_1', NULL, 7, 'tx_b', 13)",
+        "INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats, coinbase,"
+        " first_seen_at, block_height, block_hash, block_time_at, spent_height, proven,"
+        " payment_id) VALUES ('tx_a', 0, 'inv_2', 1, 5, 0, 10, 99, 'h', 11, NULL, 1,"
+        " 'pay_1'), ('tx_b', 1, 'inv_1', 1, 7, 1, 10, 99, 'h', 11, 101, 1, 'pay_2')",
+        "INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats, coinbase,"
+        " first_seen_at) VALUES ('tx_c', 0, 'inv_1', 1, 11, 0, 10)",
+        "INSERT INTO event (invoice_id, happened_at, kind, detail)"
+        " VALUES ('inv_2', 12, 'paid', '{}')",
+        "INSERT INTO idempotency_key VALUES (1, 'create-invoice', 'k', 'b', 'o', 1, 1, '{}')",
     ),
     "0002_proof": ("INSERT INTO proof VALUES ('pay_1', '{}')",),
     "0003_balance": ("INSERT INTO balance VALUES (1, 5, 16), (2, 0, 0)",),
