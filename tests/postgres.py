@@ -5,7 +5,6 @@ listens on a free port of 127.0.0.1 and never waits for the disk. A packaged clu
 the same machine is not touched.
 """
 
-import atexit
 import itertools
 import os
 import pwd
@@ -24,16 +23,18 @@ from storage import schema
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql"))
 # What a crash would need is left out: the server's end is the end of its data.
 FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": "200"}
+END = 'read _; "$0" --mode immediate --pgdata "$1/data" stop; rm -r "$1"'
 USER = "btcpay"
 TEMPLATE = "migrated"  # what new databases are copies of
 _numbers = itertools.count(1)
 
 
 class Server:
-    """Runs from its making until `stop`; `restart` ends every connection."""
+    """Runs until the process that made it ends; `restart` ends every connection."""
 
     def __init__(self) -> None:
         self.made: set[str] = set()
+        self._user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
         self._folder = Path(tempfile.mkdtemp(prefix="btcpay-postgres-"))
         if os.getuid() == 0:
             shutil.chown(self._folder, "postgres")
@@ -45,6 +46,16 @@ class Server:
             file.writelines(f"{name} = {value}\n" for name, value in FAST.items())
             file.write(f"unix_socket_directories = '{self._folder}'\nport = {self.port}\n")
         self.start()
+        # However the tests end, the pipe to this one breaks then.
+        self._mourner = subprocess.Popen(
+            ["/bin/sh", "-c", END, str(PROGRAMS / "pg_ctl"), str(self._folder)],
+            user=self._user,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
 
     def url(self, name: str) -> str:
         """What BTCPAY_DATABASE_URL says of one of its databases."""
@@ -76,17 +87,11 @@ class Server:
         self.stop(mode)
         self.start()
 
-    def end(self) -> None:
-        """Stops it and removes its data."""
-        self.stop("immediate")
-        shutil.rmtree(self._folder)
-
     def _run(self, program: str, *words: str) -> None:
-        user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
         command = [str(PROGRAMS / program), *words, "--pgdata", str(self._folder / "data")]
         done = subprocess.run(
             command,
-            user=user,
+            user=self._user,
             cwd=self._folder,
             env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
@@ -109,7 +114,6 @@ def server() -> Server:
         give_up = pytest.fail if os.environ.get("TESTS_ON") == "postgresql" else pytest.skip
         give_up("PostgreSQL's programs are not installed (apt-get install postgresql)")
     started = Server()
-    atexit.register(started.end)
     with psycopg.connect(started.url("postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {TEMPLATE}")
     schema.migrate(started.url(TEMPLATE), "regtest")
