@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # What goes through a database in ways that the database may decide. `make test-postgres TESTS=tests`
 # runs everything.
 TESTS ?= $(addprefix tests/test_,$(addsuffix .py,storage balances budget check check_command \
-  check_faults checkout_link doctor every_kill idempotency keys_and_limits moved_coins \
+  check_faults checkout_link doctor every_fault idempotency keys_and_limits moved_coins \
   reorganisation settlement_life spec_lists spec_operations))
 
 .PHONY: run install test test-postgres check format catalogs bench bench-check lock clean
