@@ -105,8 +105,8 @@ class Checker:
         except ExplorerError as error:
             log.error("the check could not ask for the tip: %s", error)
             run.tip_failed = not isinstance(error, OutOfBudget)
-            missed = run.failed if run.tip_failed else run.unreached
-            missed.extend(self._planned(run, purse, spend=False) if ids is None else ids)
+            missed = self._planned(run, purse, spend=False) if ids is None else ids
+            (run.failed if run.tip_failed else run.unreached).extend(missed)
             return
         looks = self._planned(run, purse, spend=True) if ids is None else ids
         with progress(looks) as shown:

@@ -11,7 +11,7 @@ from fake_esplora import FakeEsplora, Terminal, Till, dropped, say
 
 from btcpay import fetch
 from btcpay import root as roots
-from btcpay.budget import CALLS_AT_ONCE, Budget, BudgetSpent, name_of
+from btcpay.budget import CALLS_AT_ONCE, Budget, BudgetSpent, Purse, name_of
 from btcpay.errors import ExplorerError, OutOfBudget
 from btcpay.explorer import Explorers, tip_height
 from storage import explorers as queries
@@ -380,3 +380,19 @@ def test_a_step_of_the_clock_back_makes_nobody_wait(till, esplora):
     ask_for(till, invoice)
     before = len(esplora.asked)
     assert till.check().looked_at == 1 and len(esplora.asked) > before
+
+
+class Hopeful(Explorers):
+    """Believes that its budget is whole; another process has spent it meanwhile."""
+
+    def purse(self) -> Purse:
+        return Purse(20, 20)
+
+
+def test_what_was_planned_when_the_budget_ends_before_the_tip_is_unreached(till, esplora):
+    (invoice,) = open_invoices(till, esplora, 1)
+    ask_for(till, invoice)
+    spend(till.explorers()._budget, 20, name_of(esplora.root))
+    budget = Budget(till.shop.service.db, 20, till.clock)
+    run = till.checker(explorers=Hopeful([esplora.root], fetch.new_session(), budget)).run()
+    assert (run.unreached, run.failed, run.complete) == ([invoice["id"]], [], False)
