@@ -4,7 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run install test check format catalogs screenshots bench bench-check lock clean
+# What goes through a database in ways that the database may decide. `make test-postgres TESTS=tests`
+# runs everything.
+TESTS ?= $(addprefix tests/test_,$(addsuffix .py,storage balances budget check check_command \
+  check_faults checkout_link doctor every_fault idempotency keys_and_limits moved_coins \
+  reorganisation settlement_life spec_lists spec_operations))
+
+.PHONY: run install test test-postgres check format catalogs screenshots bench bench-check lock clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -13,6 +19,9 @@ install: $(VENV)/.installed  ## leaves .venv/bin/btcpay
 
 test: $(VENV)/.installed-dev  ## the whole suite
 	$(BIN)/python -m pytest
+
+test-postgres: $(VENV)/.installed-dev  ## the same on PostgreSQL: a server of the tests' own
+	TESTS_ON=postgresql $(BIN)/python -m pytest $(TESTS)
 
 check: $(VENV)/.installed-dev  ## format, lint, types
 	$(BIN)/ruff format --check .
@@ -37,7 +46,7 @@ bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how 
 	PYTHONPATH=.:tests $(BIN)/python tests/bench/sweep.py
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes
-	for name in requirements requirements-build requirements-dev requirements-lint; do \
+	for name in requirements requirements-build requirements-postgres requirements-dev requirements-lint; do \
 	  $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $$name.in -o $$name.txt || exit 1; \
 	done
@@ -54,6 +63,7 @@ $(VENV)/.installed: requirements.txt requirements-build.txt setup.cfg pyproject.
 	$(PIP) install --no-index --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.installed-dev: requirements-dev.txt $(VENV)/.installed
+$(VENV)/.installed-dev: requirements-dev.txt requirements-postgres.txt $(VENV)/.installed
 	$(PIP) install --require-hashes -r requirements-dev.txt
+	$(PIP) install --require-hashes -r requirements-postgres.txt
 	@touch $@

@@ -24,6 +24,7 @@ def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime)
     None when another run has looked since `row` was read: its facts are newer than ours.
     """
     with db.write():
+        balances.lock(db, row["merchant_id"])
         at = to_ms(look.asked_at)
         look_at = {"checked_at": at, "doubted_at": at if look.unproven else None}
         if db.run(invoices.LOOK, id=row["id"], looks=row["looks"], **look_at) != 1:

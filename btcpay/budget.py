@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from btcpay.fetch import FetchError
 from btcpay.instants import from_ms, to_ms
-from storage import explorers
+from storage import explorers, meta
 from storage.database import Database
 
 HOUR = timedelta(hours=1)
@@ -69,7 +69,7 @@ class Budget:
     per_hour: int
     now: Callable[[], datetime]
     _credit: dict[str, int] = field(default_factory=dict)
-    _minutes: dict[str, int] = field(default_factory=dict)
+    _counted: dict[str, tuple[int, int]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _claimed: threading.local = field(default_factory=threading.local)
 
@@ -112,23 +112,31 @@ class Budget:
         now_ms = to_ms(self.now())
         minute_ms = now_ms - now_ms % MINUTE_MS
         with self.db.write():
+            meta.lock(self.db)
             used = self.db.only(explorers.USED_OF_ROOT, root=name, **_last_hour(now_ms))["calls"]
             calls = min(max(CALLS_AT_ONCE, least), self.per_hour - used)
             if calls < least:
                 raise BudgetSpent(f"was asked {used} times in this hour, its budget is spent")
             self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=calls, swept=0)
-        self._minutes[name] = minute_ms
+        latest_ms, counted = self._counted.get(name, (minute_ms, 0))
+        self._counted[name] = minute_ms, calls + (counted if latest_ms == minute_ms else 0)
         return calls
 
     def give_back(self) -> None:
-        """At the end of a run: what was counted and not spent; drops what no hour needs."""
+        """At the end of a run: what was counted and not spent; drops what no hour needs.
+
+        What is left of an earlier minute than the latest stays counted: nobody is asked too often.
+        """
         now = self.now()
         with self._lock, self.db.write():
+            meta.lock(self.db)
             for name, calls in self._credit.items():
                 if calls:
-                    minute_ms = self._minutes[name]
-                    self.db.run(explorers.GIVE_BACK, root=name, minute_at=minute_ms, calls=calls)
+                    minute_ms, counted = self._counted[name]
+                    unspent = min(calls, counted)
+                    self.db.run(explorers.GIVE_BACK, root=name, minute_at=minute_ms, calls=unspent)
             self._credit.clear()
+            self._counted.clear()
             self.db.run(explorers.FORGET, before=to_ms(now - KEPT), now=to_ms(now + HOUR))
 
     def purse(self, names: Sequence[str]) -> Purse:

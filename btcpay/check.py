@@ -23,6 +23,7 @@ from btcpay.reorganisation import follow
 from btcpay.retention import erase_emails
 from btcpay.schedule import plan
 from btcpay.settings import Settings
+from btcpay.sharing import share
 from btcpay.sightings import Look
 from btcpay.turns import field_of, note_probes, tip_of
 from storage import idempotency, invoices, meta, tallies
@@ -38,7 +39,8 @@ class Run:
     """What a run did: addresses looked at, those that could not be, invoices with a new status.
 
     `unreached`: ids that were urgent and beyond the budget; `put_off`: how many others wait for
-    their turn. `proven`: whether a payment was proven.
+    their turn. `proven`: whether a payment was proven. What another runner looks at meanwhile is
+    in that one's report.
     """
 
     looked_at: int = 0
@@ -108,17 +110,28 @@ class Checker:
             missed = self._planned(run, purse, spend=False) if ids is None else ids
             (run.failed if run.tip_failed else run.unreached).extend(missed)
             return
-        looks = self._planned(run, purse, spend=True) if ids is None else ids
-        with progress(looks) as shown:
-            self._look_at_all(shown, tip_height, run)
+        looks = self._planned(run, purse, spend=True) if ids is None else dict.fromkeys(ids, 0)
+        with progress(list(looks)) as shown, self._shared(shown, looks, ids) as mine:
+            self._look_at_all(mine, tip_height, run)
         self._note_height(run)
 
     def _follow(self, purse: Purse) -> int:
         thrifty = purse.left < purse.per_hour / 2
         return follow(self.db, self.explorers, self.settings.network, self.now(), thrifty)
 
-    def _planned(self, run: Run, purse: Purse, spend: bool) -> list[str]:
-        """What this run looks at; notes in `run` what it puts off, and what it will `spend`."""
+    def _shared(
+        self, shown: Iterable[str], looks: dict[str, int], ids: Sequence[str] | None
+    ) -> AbstractContextManager[Iterable[str]]:
+        """What of it is this run's own; with SQLite all, and what is named by hand."""
+        if ids is not None or not self.db.is_server:
+            return contextlib.nullcontext(shown)
+        return share(self.db, shown, looks, self.now, few=2 * self.in_flight)
+
+    def _planned(self, run: Run, purse: Purse, spend: bool) -> dict[str, int]:
+        """What this run looks at, in order, and how often each was looked at before.
+
+        Notes in `run` what it puts off, and what it will `spend`.
+        """
         now = self.now()
         field = field_of(self.db, self.settings, now)
         planned = plan(field.addresses, tip_of(self.db, now), purse, now)
@@ -126,7 +139,8 @@ class Checker:
         if spend:
             self.explorers.sweep(planned.swept)
             note_probes(self.db, field, planned.looks, now)
-        return planned.looks
+        looks = {address.id: address.looks for address in field.addresses}
+        return {invoice_id: looks[invoice_id] for invoice_id in planned.looks}
 
     def _look_at_all(self, ids: Iterable[str], tip_height: int, run: Run) -> None:
         """Gathers in `in_flight` threads, and applies in this one what is there."""
@@ -159,7 +173,7 @@ class Checker:
         """One commit for what has come meanwhile: each waits for the disk."""
         batch = Run()
         try:
-            with self.db.write():
+            with self.db.batch():
                 for subject, future in looks:
                     with self._edge(subject.row["id"], batch):
                         self._settle(subject, future.result(), batch)

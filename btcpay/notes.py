@@ -68,7 +68,7 @@ class Notes:
 
     def _write(self, pending: dict[tuple[int, str], tuple[Query, int]]) -> None:
         try:
-            with self._db.write():
+            with self._db.batch():
                 for (_, subject), (query, at_ms) in pending.items():
                     self._db.run(query, id=subject, at=at_ms)
         except PeeweeException as error:

@@ -95,10 +95,10 @@ def follow(
     explorers.require(found.tip_height if found.is_proven else high_height)
     for block in found.lost:
         undo(db, block["block_height"], block["block_hash"], found.explorer, now)
-    facts = _facts(meta_facts, found, now)
-    if facts:
+    if _facts(meta_facts, found, now):
         with db.write():
-            for name, value in facts.items():
+            meta.lock(db)
+            for name, value in _facts(meta.all(db), found, now).items():
                 meta.put(db, name, value)
     return found.tip_height
 
@@ -140,9 +140,12 @@ def _is_next(root: Root, tip: int, hash: str, known: Known, network: Network) ->
 
 
 def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str, str]:
-    """What is to be remembered until the next run, as far as it has changed."""
+    """What is to be remembered until the next run, as far as it has changed.
+
+    Another run may meanwhile have been shown a higher block: that stays the highest.
+    """
     facts = {"tip_height": str(found.tip_height)}
-    if found.compared:
+    if found.compared and found.tip_height >= int(known.get("high_height", 0)):
         facts["high_height"] = str(found.tip_height)
         facts["final_height"] = str(found.tip_height - FINAL_DEPTH + 1)
     if found.compared and not found.lost:
@@ -158,6 +161,7 @@ def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> 
     What was proven there and is no payment yet waits in no block again.
     """
     with db.write():
+        balances.lock_block(db, height, hash)
         for output in db.rows(payments.UNCOUNTED_IN_BLOCK, height=height, hash=hash):
             _unprove(db, output, {"block": {"height": height, "hash": hash}}, explorer, now)
         for payment in db.rows(payments.IN_BLOCK, height=height, hash=hash):
@@ -170,6 +174,7 @@ def _unprove(db: Database, output: Row, detail: Row, explorer: str, now: datetim
     with balances.kept(db, output["invoice_id"], output["merchant_id"]):
         db.run(payments.UNPROVE_OUTPUT, **key)
     told = {"txid": output["txid"], "vout": output["vout"], "explorer": explorer}
+    db.run(invoices.OUTDATE, id=output["invoice_id"])
     record(db, output["invoice_id"], "reorganised", told | detail, now)
     log.warning("reorganised: %s to invoice %s waits again", output["txid"], output["invoice_id"])
 
@@ -183,6 +188,7 @@ def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> Non
     reopened = payment["invoice_id"] is not None and db.run(invoices.REOPEN, id=invoice_id)
     if reopened:
         db.run(payments.UNSETTLE, invoice_id=invoice_id)
+    db.run(invoices.OUTDATE, id=invoice_id)
     detail = {"id": payment_id, "txid": payment["tx_hash"], "reopened": bool(reopened)} | detail
     record(db, invoice_id, "reorganised", detail, now)
     log.error(

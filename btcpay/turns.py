@@ -94,6 +94,7 @@ def _watched(
         doubted=row["doubted_at"] is not None,
         has_history=bool(row["has_history"]),
         is_covered=sum(output["amount_sats"] for output in outputs) >= row["amount_sats"],
+        looks=row["looks"],
         waiting=tuple(
             Waiting(
                 ready_height(output["block_height"], bool(output["coinbase"]), confirmations)

@@ -35,7 +35,8 @@ class Waiting:
 class Watched:
     """What the schedule knows of an address; `since` is when its age began.
 
-    `is_covered`: what waits is enough, so that only a block can be news.
+    `looks` counts the looks so far; `is_covered`: what waits is enough, so that only a block can
+    be news.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Watched:
     is_covered: bool = False
     waiting: Sequence[Waiting] = ()
     confirmations: int = 1
+    looks: int = 0
 
 
 @dataclass(frozen=True)

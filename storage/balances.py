@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from peewee import Case, fn
+from peewee import Case, ColumnBase, fn
 
 from storage.database import Database, Row, slot
 from storage.models import Balance, Output
@@ -12,13 +13,18 @@ OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
     Balance.merchant_id == slot("merchant_id")
 )
 
-_COUNTED = (
-    fn.COALESCE(fn.SUM(Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)), 0),
-    fn.COALESCE(fn.SUM(Output.amount_sats), 0),
-)
-_SUMS = Output.select(_COUNTED[0].alias("confirmed_sats"), _COUNTED[1].alias("total_sats")).where(
-    Output.vanished_at.is_null() & Output.spent_height.is_null()
-)
+
+def _sum(sats: ColumnBase) -> Any:
+    """A whole number: PostgreSQL makes a NUMERIC of a sum of BIGINT."""
+    return fn.COALESCE(fn.SUM(sats), 0).cast("BIGINT")
+
+
+_SUMS = Output.select(
+    _sum(Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)).alias(
+        "confirmed_sats"
+    ),
+    _sum(Output.amount_sats).alias("total_sats"),
+).where(Output.vanished_at.is_null() & Output.spent_height.is_null())
 _OF_INVOICE = _SUMS.where(Output.invoice_id == slot("invoice_id"))
 # What was paid, whether it has moved since or not.
 _SETTLED = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats), 0).alias("settled_sats")).where(
@@ -26,6 +32,23 @@ _SETTLED = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats), 0).alias("settl
 )
 # What the totals must equal; for tests and for whoever doubts them.
 RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))
+
+# The first lock of whoever changes what merchants have received; those of several in this order.
+_LOCK = OF_MERCHANT.for_update()
+_LOCK_OF_BLOCK = (
+    Balance.select(Balance.merchant_id)
+    .where(
+        Balance.merchant_id.in_(
+            Output.select(Output.merchant_id).where(
+                (Output.block_height == slot("height"))
+                & (Output.block_hash == slot("hash"))
+                & (Output.proven == 1)
+            )
+        )
+    )
+    .order_by(Balance.merchant_id)
+    .for_update()
+)
 
 OPEN = Balance.insert(
     {Balance.merchant_id: slot("merchant_id"), Balance.confirmed_sats: 0, Balance.total_sats: 0}
@@ -39,11 +62,21 @@ _CHANGE = Balance.update(
 ).where(Balance.merchant_id == slot("merchant_id"))
 
 
+def lock(db: Database, merchant_id: int) -> None:
+    """Until the transaction ends nobody else changes what this merchant has received."""
+    db.row(_LOCK, merchant_id=merchant_id)
+
+
+def lock_block(db: Database, height: int, hash: str) -> None:
+    """Likewise for every merchant with money that was proven to be in this block."""
+    db.rows(_LOCK_OF_BLOCK, height=height, hash=hash)
+
+
 @contextmanager
 def kept(db: Database, invoice_id: str, merchant_id: int) -> Iterator[None]:
     """Adds to the merchant's totals what the block changes of this invoice's outputs.
 
-    Inside the transaction that changes them, so that both happen or neither.
+    Inside the transaction that changes them, so that both happen or neither, and behind the lock.
     """
     before = _sums(db, invoice_id)
     yield

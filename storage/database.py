@@ -1,4 +1,4 @@
-"""One database: a connection for each thread, and statements compiled once from the models."""
+"""One database, SQLite or PostgreSQL, and statements compiled once from the models."""
 
 import os
 import threading
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-from peewee import Field, PostgresqlDatabase, Query, SqliteDatabase, Value
+from peewee import Field, Query, Select, SqliteDatabase, Value
 
+from storage.postgres import open_pool
 from storage.sqlite import Sqlite
 
 # WAL lets readers go on beside the one writer; FULL because a commit that is lost after its
@@ -22,6 +22,7 @@ SQLITE_PRAGMAS = {
     "secure_delete": 1,
 }
 LOCK_WAIT_S = 10
+_AS_IT_IS = nullcontext()
 
 Row = dict[str, Any]
 
@@ -47,6 +48,8 @@ class Statement:
     """A query's SQL for one database; `arguments` puts the values into their slots."""
 
     def __init__(self, connection: Any, query: Query) -> None:
+        if isinstance(query, Select) and not connection.for_update:
+            query = query.for_update(False)  # SQLite: the transaction has locked all there is
         self.sql, self.parameters = connection.get_sql_context().sql(query).query()
         self.columns: tuple[str, ...] = ()
 
@@ -58,31 +61,35 @@ class Statement:
 class Database:
     """What the queries run on. `rows`, `row` and `run` compile a query at its first use.
 
-    A query is a module's constant, built from the models with `slot(name)` for its values.
+    A query is a module's constant, built from the models with `slot(name)` for its values. With
+    SQLite each thread keeps its connection; a server's is lent for a statement or a transaction.
     """
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
+        self.is_server = not isinstance(connection, SqliteDatabase)
         self._statements: dict[int, Statement] = {}
         self._lock = threading.Lock()
         # SQLite has one writer, and who finds it busy sleeps and tries again: threads queue here.
         self._turn: AbstractContextManager[Any] = (
-            threading.RLock() if isinstance(connection, SqliteDatabase) else nullcontext()
+            nullcontext() if self.is_server else threading.RLock()
         )
 
     def rows(self, query: Query, **values: Any) -> list[Row]:
         """All rows of a query (or of its RETURNING), each a dict by column name."""
-        statement, cursor = self._execute(query, values)
-        columns = statement.columns
-        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+        with self.connected():
+            statement, cursor = self._execute(query, values)
+            columns = statement.columns
+            return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
 
     def row(self, query: Query, **values: Any) -> Row | None:
         """The first row, or None."""
-        statement, cursor = self._execute(query, values)
-        row = cursor.fetchone()
-        # An UPDATE ... RETURNING is only done when all its rows were taken.
-        cursor.fetchall()
-        return None if row is None else dict(zip(statement.columns, row, strict=True))
+        with self.connected():
+            statement, cursor = self._execute(query, values)
+            row = cursor.fetchone()
+            # An UPDATE ... RETURNING is only done when all its rows were taken.
+            cursor.fetchall()
+            return None if row is None else dict(zip(statement.columns, row, strict=True))
 
     def only(self, query: Query, **values: Any) -> Row:
         """The row that must be there. Raises LookupError when it is not."""
@@ -93,17 +100,45 @@ class Database:
 
     def run(self, query: Query, **values: Any) -> int:
         """The number of rows that the statement changed."""
-        return self._execute(query, values)[1].rowcount
+        with self.connected():
+            return self._execute(query, values)[1].rowcount
 
     @contextmanager
     def write(self) -> Iterator[None]:
-        """One transaction that holds the write lock from its start (BEGIN IMMEDIATE)."""
-        with self._turn, self.connection.atomic():
+        """One transaction.
+
+        SQLite's holds the write lock from its start (BEGIN IMMEDIATE). A server's is READ
+        COMMITTED: what is read to be written again needs a row lock, `for_update()` in its query.
+        """
+        with self._turn, self.connected(), self.connection.atomic():
             yield
 
+    def batch(self) -> AbstractContextManager[None]:
+        """One commit for all `write` within, where writers queue for the disk (SQLite).
+
+        A server commits each by itself: two transactions of many rows could wait for each other.
+        """
+        return _AS_IT_IS if self.is_server else self.write()
+
+    def connected(self) -> AbstractContextManager[None]:
+        """Keeps one connection to a server for this thread; whoever has one goes on with it."""
+        if self.is_server and self.connection.is_closed():
+            return self._lent()
+        return _AS_IT_IS
+
+    @contextmanager
+    def _lent(self) -> Iterator[None]:
+        self.connection.connect()
+        try:
+            yield
+        finally:
+            self.connection.close()
+
     def close(self) -> None:
-        """Closes this thread's connection."""
+        """Closes this thread's connection, and those to a server that nobody uses."""
         self.connection.close()
+        if self.is_server:
+            self.connection.close_idle()
 
     def _execute(self, query: Query, values: Row) -> tuple[Statement, Any]:
         statement = self._statements.get(id(query)) or self._compile(query)
@@ -127,23 +162,16 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def open_database(url: str) -> Database:
-    """The database of a BTCPAY_DATABASE_URL; connects at the first query of each thread."""
+    """The database of a BTCPAY_DATABASE_URL; connects at the first query.
+
+    Raises DatabaseNotReady when the driver of a PostgreSQL URL is missing.
+    """
     path = sqlite_path(url)
     if path:
         return Database(
             Sqlite(str(path), pragmas=SQLITE_PRAGMAS, timeout=LOCK_WAIT_S, lock_type="IMMEDIATE")
         )
-    parts = urlsplit(url)
-    return Database(
-        PostgresqlDatabase(
-            parts.path.lstrip("/"),
-            user=unquote(parts.username or ""),
-            password=unquote(parts.password or ""),
-            host=parts.hostname,
-            port=parts.port or 5432,
-            autorollback=True,
-        )
-    )
+    return Database(open_pool(url))
 
 
 def create_file(path: Path) -> None:

@@ -10,15 +10,15 @@ _LATELY = (ExplorerUse.minute_at > slot("after")) & (ExplorerUse.minute_at <= sl
 USED = (
     ExplorerUse.select(
         ExplorerUse.root,
-        fn.SUM(ExplorerUse.calls).alias("calls"),
-        fn.SUM(ExplorerUse.swept).alias("swept"),
+        fn.SUM(ExplorerUse.calls).cast("BIGINT").alias("calls"),
+        fn.SUM(ExplorerUse.swept).cast("BIGINT").alias("swept"),
     )
     .where(_LATELY)
     .group_by(ExplorerUse.root)
 )
-USED_OF_ROOT = ExplorerUse.select(fn.COALESCE(fn.SUM(ExplorerUse.calls), 0).alias("calls")).where(
-    _LATELY & (ExplorerUse.root == slot("root"))
-)
+USED_OF_ROOT = ExplorerUse.select(
+    fn.COALESCE(fn.SUM(ExplorerUse.calls), 0).cast("BIGINT").alias("calls")
+).where(_LATELY & (ExplorerUse.root == slot("root")))
 # The last minutes in which any explorer was asked, the newest first.
 MINUTES = (
     ExplorerUse.select(ExplorerUse.minute_at)

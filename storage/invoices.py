@@ -69,6 +69,7 @@ _SCHEDULED = (
     Invoice.amount_sats,
     Invoice.amount_usd_quote,
     Invoice.created_at,
+    Invoice.looks,
     Invoice.checked_at,
     Invoice.asked_at,
     Invoice.expires_at,
@@ -125,6 +126,7 @@ OPEN_OF_LINK = Invoice.select(fn.COUNT(Invoice.seq).alias("invoices")).where(
 LOOK = Invoice.update(
     {
         Invoice.looks: Invoice.looks + 1,
+        Invoice.claimed_until: None,
         Invoice.checked_at: slot("checked_at"),
         Invoice.doubted_at: slot("doubted_at"),
         Invoice.failures: 0,
@@ -135,6 +137,8 @@ LOOK = Invoice.update(
 FAILED = Invoice.update(
     {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")}
 ).where(Invoice.id == slot("id"))
+# What was gathered before a reorganisation was followed is older than what is known now.
+OUTDATE = Invoice.update({Invoice.looks: Invoice.looks + 1}).where(Invoice.id == slot("id"))
 
 # Leaves a state only from the state that was read.
 FINISH = Invoice.update(

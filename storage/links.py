@@ -9,6 +9,8 @@ BY_ID = PaymentLink.select().where(
     (PaymentLink.merchant_id == slot("merchant_id")) & (PaymentLink.id == slot("id"))
 )
 ANY_BY_ID = PaymentLink.select().where(PaymentLink.id == slot("id"))
+# Its invoices are counted behind the lock.
+LOCKED = ANY_BY_ID.for_update()
 LIST = (
     PaymentLink.select()
     .where(PaymentLink.merchant_id == slot("merchant_id"))

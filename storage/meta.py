@@ -7,6 +7,7 @@ from storage.models import Fact
 
 _GET = Fact.select(Fact.value).where(Fact.name == slot("name"))
 _ALL = Fact.select()
+_LOCK = Fact.select(Fact.value).where(Fact.name == "network").for_update()  # there is always one
 _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict(
     conflict_target=[Fact.name], update={Fact.value: EXCLUDED.value}
 )
@@ -37,6 +38,11 @@ def keep(db: Database, name: str, value: str) -> str:
         db.run(_KEEP, name=name, value=value)
         found = get(db, name)
     return found or value
+
+
+def lock(db: Database) -> None:
+    """Until the transaction ends nobody else decides on facts, or on what an hour has left."""
+    db.row(_LOCK)
 
 
 def tip_height(db: Database) -> int | None:

@@ -105,6 +105,7 @@ class Invoice(Model):
     doubted_at = BigIntegerField(null=True)
     failures = BigIntegerField()
     failed_at = BigIntegerField(null=True)
+    claimed_until = BigIntegerField(null=True)
 
 
 class Payment(Model):

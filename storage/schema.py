@@ -2,20 +2,22 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from peewee import DatabaseError
 from playhouse.migrations import Runner
 
 from btcpay.errors import DatabaseNotReady
 from storage import meta
 from storage.database import Database, create_file, open_database, sqlite_path
+from storage.postgres import OLDEST
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSION = max(path.stem for path in MIGRATIONS.glob("[0-9]*.py"))
 _ADVISORY_LOCK = 0x62746370  # "btcp"; any number that no other program takes
+_AGAIN_S = 0.1
 
 
 def migrate(url: str, network: str) -> list[str]:
@@ -27,6 +29,7 @@ def migrate(url: str, network: str) -> list[str]:
     if path:
         create_file(path)
     db = open_database(url)
+    _refuse_unfit(db)
     with only_one(db, url, "migrate", wait=True):
         runner = Runner(db.connection, str(MIGRATIONS))
         refuse_newer(runner.applied())
@@ -38,11 +41,10 @@ def migrate(url: str, network: str) -> list[str]:
 
 def version(db: Database) -> str | None:
     """The newest migration that the database has; None for an empty one."""
-    try:
-        row = db.connection.execute_sql("SELECT max(name) FROM schema_migration").fetchone()
-    except DatabaseError:
-        return None
-    return row[0]
+    with db.connected():
+        if "schema_migration" not in db.connection.get_tables():
+            return None
+        return db.connection.execute_sql("SELECT max(name) FROM schema_migration").fetchone()[0]
 
 
 def open_ready(url: str, network: str) -> Database:
@@ -86,11 +88,24 @@ def refuse_newer(applied: Iterator[str] | list[str] | dict) -> None:
         )
 
 
+def _refuse_unfit(db: Database) -> None:
+    """Raises DatabaseNotReady for a server that is too old, or does not store every letter."""
+    if not db.is_server:
+        return
+    with db.connected():
+        version = db.connection.server_version // 10_000
+        (encoding,) = db.connection.execute_sql("SHOW server_encoding").fetchone()
+    if version < OLDEST:
+        raise DatabaseNotReady(f"this is PostgreSQL {version}; {OLDEST} or newer is needed")
+    if encoding != "UTF8":
+        raise DatabaseNotReady(
+            f"the database's encoding is {encoding}: create it with ENCODING 'UTF8'"
+        )
+
+
 def _claim_network(db: Database, network: str) -> None:
-    kept = meta.get(db, "network")
-    if kept is None:
-        meta.put(db, "network", network)
-    elif kept != network:
+    kept = meta.keep(db, "network", network)
+    if kept != network:
         raise DatabaseNotReady(
             f"the database belongs to {kept}, BTCPAY_NETWORK says {network}:"
             " set BTCPAY_DATABASE_URL to another database"
@@ -115,10 +130,16 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
             yield True
         return
     number = _ADVISORY_LOCK + sum(name.encode())
-    function = "pg_advisory_lock" if wait else "pg_try_advisory_lock"
-    with db.connection.connection_context():
-        (taken,) = db.connection.execute_sql(f"SELECT {function}(%s)", (number,)).fetchone()
+    # The lock hangs on its connection, which therefore stays with this thread.
+    with db.connected():
+        while not (taken := _ask(db, "pg_try_advisory_lock", number)) and wait:
+            time.sleep(_AGAIN_S)
         try:
-            yield taken is not False
+            yield taken
         finally:
-            db.connection.execute_sql("SELECT pg_advisory_unlock(%s)", (number,))
+            if taken:
+                _ask(db, "pg_advisory_unlock", number)
+
+
+def _ask(db: Database, function: str, number: int) -> bool:
+    return db.connection.execute_sql(f"SELECT {function}(%s)", (number,)).fetchone()[0]  # noqa: S608

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ from typing import Any
 
 import requests
 from bip32 import BIP32
+from databases import new_database, raw, tables
 from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
@@ -168,6 +168,11 @@ class Shop:
         assert response.status_code == 201, response.text
         return response.json
 
+    def sql(self, statement: str) -> Any:
+        """Runs it past the models."""
+        with self.service.db.connected():
+            return self.service.db.connection.execute_sql(statement)
+
     def __enter__(self) -> "Shop":
         return self
 
@@ -179,9 +184,10 @@ class Shop:
 
 
 def open_shop(folder: Path, ticker_url: str, clock: Clock, **environ: str) -> Shop:
-    """A service on a new SQLite file; `environ` overrides the settings."""
+    """A service on a new database unless `environ` names one; it overrides the settings."""
+    if "BTCPAY_DATABASE_URL" not in environ:
+        environ["BTCPAY_DATABASE_URL"] = new_database(folder)
     environ = {
-        "BTCPAY_DATABASE_URL": f"sqlite:///{folder}/btcpay.db",
         "BTCPAY_PRICE_SOURCES": f"{ticker_url}#/usd",
         "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
     } | environ
@@ -220,20 +226,22 @@ def pay(
 
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, without what each look and each request may note."""
-    noted = {"looks", "checked_at", "asked_at", "last_used_at", "probed_at"}
-    path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
-    connection = sqlite3.connect(path)
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    found = {}
-    for (table,) in tables:
-        if table.startswith(("explorer", "tally")):
-            continue
-        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        kept = ", ".join(f'"{column}"' for column in columns if column not in noted)
-        rows = connection.execute(f"SELECT {kept} FROM {table}").fetchall()  # noqa: S608
-        found[table] = [row for row in rows if row[0] not in ("checked_at", "compared", "tip_at")]
-    connection.close()
-    return found
+    noted = {"looks", "claimed_until", "checked_at", "asked_at", "last_used_at", "probed_at"}
+    facts = {"checked_at", "compared", "tip_at"}
+    with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
+        found = tables(connection)
+    return {
+        table: sorted(
+            (
+                tuple(value for column, value in row.items() if column not in noted)
+                for row in rows
+                if row.get("name") not in facts
+            ),
+            key=repr,
+        )
+        for table, rows in found.items()
+        if not table.startswith(("explorer", "tally"))
+    }
 
 
 def until(condition: Callable[[], Any], what: str, timeout_s: float = 20) -> Any:

@@ -4,10 +4,11 @@ Nothing here asks the service or its settlement. The rules are those of docs/set
 """
 
 import itertools
-import sqlite3
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
+from databases import tables
 from fake_esplora import Json
 
 from btcpay.bitcoin.tx import Tx
@@ -156,16 +157,12 @@ class Book:
 class Rows:
     """The database at one moment, read past the models."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        connection.row_factory = sqlite3.Row
-
-        def table(name: str) -> list[Json]:
-            return [dict(row) for row in connection.execute(f"SELECT * FROM {name}")]  # noqa: S608
-
-        self.invoices = {row["id"]: row for row in table("invoice")}
-        self.payments = {row["id"]: row for row in table("payment")}
-        self.outputs = table("output")
-        self.proofs = [row["payment_id"] for row in table("proof")]
+    def __init__(self, connection: Any) -> None:
+        found = tables(connection)
+        self.invoices = {row["id"]: row for row in found["invoice"]}
+        self.payments = {row["id"]: row for row in found["payment"]}
+        self.outputs = found["output"]
+        self.proofs = [row["payment_id"] for row in found["proof"]]
 
     def blocks_of(self, payment_id: str) -> set[str]:
         return {row["block_hash"] for row in self.outputs if row["payment_id"] == payment_id}

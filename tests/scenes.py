@@ -7,8 +7,6 @@ the scene and the other worlds as they are.
 
 import contextlib
 import json
-import shutil
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,6 +15,7 @@ from typing import Any
 
 import requests
 from builders import Clock, TickerServer
+from databases import copy_of, raw, remove, tables
 from fake_esplora import FakeEsplora, Json, Reply, Terminal, Till, open_till, say
 from sweeper import Sweeper
 
@@ -40,6 +39,7 @@ NOISE = frozenset(
         "explorer",
         "explorer_use",
         "tally",
+        "claimed_until",
     }
 )
 # When something was noticed: differs where the clock of the wall decides.
@@ -84,7 +84,7 @@ class World:
     """One copy of the shop: `environ` is what its own process would be started with."""
 
     name: str
-    path: Path
+    url: str
     till: Till
     environ: dict[str, str]
 
@@ -96,16 +96,15 @@ class Scene:
     till: Till
     relay: Relay
     folder: Path
-    before: Path
+    before: str
     _names: Iterator[int] = field(default_factory=lambda: iter(range(1_000_000)))
 
     @contextlib.contextmanager
     def world(self, fault: Fault | None = None) -> Iterator[World]:
         """A new copy of the shop, whose calls meet this fault."""
         name = f"world{next(self._names)}"
-        path = self.folder / f"{name}.db"
-        shutil.copy(self.before, path)
-        url, root = f"sqlite:///{path}", f"{self.relay.root}/{name}"
+        url = copy_of(self.before, self.folder / f"{name}.db")
+        root = f"{self.relay.root}/{name}"
         if fault:
             self.relay.faults[name] = fault
         service = self.till.shop.service
@@ -114,11 +113,10 @@ class Scene:
         shop = replace(self.till.shop, service=replace(service, db=db, settings=settings))
         environ = shop.environ | {"BTCPAY_DATABASE_URL": url, "BTCPAY_EXPLORERS": root}
         try:
-            yield World(name, path, Till(shop, self.till.sandbox, self.till.clock), environ)
+            yield World(name, url, Till(shop, self.till.sandbox, self.till.clock), environ)
         finally:
             db.close()
-            for file in self.folder.glob(f"{name}.db*"):
-                file.unlink()
+            remove(url)
 
     def heal(self, world: World) -> None:
         """From now on the world's calls are answered with the truth."""
@@ -135,18 +133,10 @@ def open_scene(
     with open_till(folder, ticker, clock, BTCPAY_CONFIRMATIONS="1 3@1000") as till:
         prepare(till)
         clock.at = present
-        before = folder / "before.db"
-        with (
-            contextlib.closing(sqlite3.connect(path_of(till))) as source,
-            contextlib.closing(sqlite3.connect(before)) as copy,
-        ):
-            source.backup(copy)  # a copy of the file alone would miss what is in the journal
+        till.shop.close()
+        before = copy_of(till.settings.database_url, folder / "before.db")
         with Relay(till.settings.explorers[0]) as relay:
             yield Scene(till, relay, folder, before)
-
-
-def path_of(till: Till) -> Path:
-    return Path(till.settings.database_url.removeprefix("sqlite:///"))
 
 
 # The scenes
@@ -246,21 +236,16 @@ SCENES = (
 # What became of a world
 
 
-def state(path: Path, without: frozenset[str] = NOISE) -> Rows:
+def state(url: str, without: frozenset[str] = NOISE) -> Rows:
     """Every row of every table, less the columns and facts of these names.
 
     The random id of a payment is replaced by what it is: its transaction and its invoice. The
     order in which things happened is left out: an invoice whose late money could not be proven at
     first is over before that money is a payment, and else after it.
     """
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.row_factory = sqlite3.Row
-        found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        tables = [n for (n,) in found if not n.startswith("sqlite_") and n not in without]
-        rows = {
-            table: [dict(row) for row in connection.execute(f"SELECT * FROM {table}")]  # noqa: S608
-            for table in tables
-        }
+    with raw(url) as connection:
+        found = tables(connection)
+    rows = {table: found[table] for table in found if table not in without}
     for row in rows["event"]:
         row["detail"] = json.loads(row["detail"])
     names = _names_of_payments(rows["event"])
@@ -275,7 +260,7 @@ def state(path: Path, without: frozenset[str] = NOISE) -> Rows:
             ),
             key=repr,
         )
-        for table in tables
+        for table in rows
     }
 
 
@@ -304,20 +289,19 @@ def differences(found: Rows, wanted: Rows) -> list[str]:
     return told
 
 
-def assert_sound(path: Path) -> None:
+def assert_sound(url: str) -> None:
     """What must hold at every moment, whatever happened.
 
     A balance is the sum of its outputs, a payment is proven and is the sum of its outputs, an
     invoice is paid by the payments that carry its id and by nothing less.
     """
-    url = f"sqlite:///{path}"
     db = open_database(url)
     for merchant in db.rows(merchants.ALL):
         where = {"merchant_id": db.only(merchants.BY_NAME, name=merchant["name"])["id"]}
         stored, summed = (db.only(q, **where) for q in (balances.OF_MERCHANT, balances.RECOMPUTED))
         assert stored == summed, f"the balance is {stored}, its outputs are {summed}"
     db.close()
-    rows = state(path)
+    rows = state(url)
     proven = {row["payment_id"] for row in rows["proof"]}
     assert proven == {payment["id"] for payment in rows["payment"]}, f"proven are {proven}"
     for payment in rows["payment"]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from builders import Clock, Shop, TickerServer, clean_environ
+from databases import about_sqlite, raw
 from fake_esplora import FakeEsplora, Till, open_till, say, tx_of
 from playground import PROJECT, children_of, is_alive, start_playground, wait_until
 
@@ -65,8 +66,8 @@ def test_money_from_before_the_invoice_does_not_pay_it(till: Till) -> None:
     invoice = till.shop.invoice()
     till.pay(invoice)
     till.mine()
-    with sqlite3.connect(till.settings.database_url.removeprefix("sqlite:///")) as raw:
-        raw.execute("UPDATE invoice SET created_at = created_at + ?", [3 * 3_600_000])
+    with raw(till.settings.database_url) as connection:
+        connection.execute("UPDATE invoice SET created_at = created_at + 3 * 3600000")
     till.clock.move(hours=3)
     assert till.check().changed == {}
     (payment,) = till.payments()
@@ -162,6 +163,7 @@ def test_a_title_cannot_command_the_terminal(shop: Shop) -> None:
     assert "\x1b" not in listed and len(listed.splitlines()) == 2
 
 
+@about_sqlite
 def test_a_watching_check_survives_a_database_that_is_locked_for_long(
     shop: Shop, first: FakeEsplora
 ) -> None:
@@ -184,6 +186,7 @@ def test_a_watching_check_survives_a_database_that_is_locked_for_long(
         assert watching.wait(20) == 0
 
 
+@about_sqlite
 def test_processes_that_start_together_on_no_database_all_start(
     tmp_path: Path, ticker: TickerServer
 ) -> None:

@@ -68,6 +68,19 @@ def test_what_was_counted_and_not_made_is_given_back(make):
     assert left(make()) == 97
 
 
+def test_of_what_was_counted_in_several_minutes_the_last_ones_calls_are_given_back(make, clock):
+    clock.at = clock.at.replace(second=59)
+    budget = make()
+    with budget.claim(ROOT, CALLS_AT_ONCE):
+        clock.move(seconds=2)
+        other = threading.Thread(target=budget.take, args=(ROOT,))
+        other.start()
+        other.join()
+    spend(make(), 30)
+    budget.give_back()
+    assert left(make()) == 100 - 30 - CALLS_AT_ONCE
+
+
 def test_a_process_that_dies_has_spent_what_it_had_counted(make):
     make().take(ROOT)
     assert left(make()) == 100 - CALLS_AT_ONCE

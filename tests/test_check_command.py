@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from builders import Clock, TickerServer, until
+from databases import about_sqlite
 from fake_esplora import FakeEsplora, Terminal, Till, open_till
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -65,6 +66,7 @@ def test_check_without_an_explorer_fails_and_changes_nothing(till, btcpay):
     assert "could not be asked" in btcpay.run("check", status=1)[0]
 
 
+@about_sqlite
 def test_a_second_check_beside_a_first_does_nothing_and_says_so(till, btcpay):
     go_on = threading.Event()
 

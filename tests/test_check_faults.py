@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from builders import Clock, TickerServer, dump, open_shop
+from databases import ON_POSTGRES
 from fake_esplora import FakeEsplora, Reply, Till, dropped, open_till, say, truncated, tx_of
 from sweeper import Sweeper
 
@@ -143,10 +144,14 @@ def test_garbage_for_one_address_does_not_stop_the_run(faked, esplora, reply: Re
 
 def test_an_answer_that_cannot_be_stored_does_not_stop_the_run(faked, esplora):
     one, two = faked.shop.invoice(), faked.shop.invoice()
-    faked.shop.service.db.connection.execute_sql(
-        "CREATE TRIGGER broken BEFORE INSERT ON output"
-        f" WHEN NEW.invoice_id = '{one['id']}' BEGIN SELECT RAISE(ABORT, 'no room'); END"
-    )
+    when = f"WHEN (NEW.invoice_id = '{one['id']}')"
+    if ON_POSTGRES:
+        body = "BEGIN RAISE 'no room'; END"
+        faked.shop.sql(f"CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
+        then = f"FOR EACH ROW {when} EXECUTE FUNCTION fail()"
+    else:
+        then = f"{when} BEGIN SELECT RAISE(ABORT, 'no room'); END"
+    faked.shop.sql(f"CREATE TRIGGER broken BEFORE INSERT ON output {then}")
     esplora.histories = {
         one["deposit_address"]: [esplora.mine(script_for(one), one["amount_sats"])],
         two["deposit_address"]: [esplora.mine(script_for(two), two["amount_sats"], 999)],

@@ -2,12 +2,12 @@
 
 import hashlib
 import re
-import sqlite3
 import threading
 from typing import Any
 
 import pytest
 from builders import Clock, Shop, TickerServer, dump, open_shop
+from databases import raw
 from flask.testing import FlaskClient
 from itsdangerous import URLSafeSerializer
 from test_checkout_invoice import Page
@@ -273,8 +273,9 @@ def test_the_key_of_the_cookies_is_made_once_whoever_comes_first(shop: Shop) -> 
 def test_a_restart_knows_the_cookies_from_before(shop: Shop) -> None:
     link, client = shop.link(amount_usd=5), shop.client
     first = press(client, link)
-    with sqlite3.connect(shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")) as raw:
-        (key,) = raw.execute("SELECT value FROM meta WHERE name = 'cookie_key'").fetchone()
+    with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
+        row = connection.execute("SELECT value FROM meta WHERE name = 'cookie_key'").fetchone()
+    key = row["value"]
     assert len(key) == 43 and key not in first.headers["Set-Cookie"]
 
 

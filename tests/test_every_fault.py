@@ -89,7 +89,7 @@ def check_until_settled(world: World) -> Rows:
     for _ in range(2):
         run = world.till.check()
         assert run.complete, run.failed
-    return state(world.path)
+    return state(world.url)
 
 
 class Trial:
@@ -100,7 +100,7 @@ class Trial:
         with scene.world() as world:
             assert world.till.check().complete
             self.calls = list(scene.relay.calls(world.name))
-            assert state(world.path) != self.before
+            assert state(world.url) != self.before
             self.end = check_until_settled(world)
         self._ends: dict[str, Rows] = {}
 
@@ -111,8 +111,8 @@ class Trial:
             try:
                 world.till.check()
                 assert is_met(self.scene.relay.calls(world.name)), "the fault was never met"
-                assert_sound(world.path)
-                assert_nothing_else(state(world.path), self.before, self.end)
+                assert_sound(world.url)
+                assert_nothing_else(state(world.url), self.before, self.end)
                 self.scene.heal(world)
                 end = self._end_of(world)
                 assert differences(_told(end, what), _told(self.end, what)) == []
@@ -124,10 +124,10 @@ class Trial:
 
         `looks` guards what a check may write, so that it is compared as well.
         """
-        reached = repr(state(world.path, NOISE - {"looks"}))
+        reached = repr(state(world.url, NOISE - {"looks"}))
         if reached not in self._ends:
             self._ends[reached] = check_until_settled(world)
-            assert_sound(world.path)
+            assert_sound(world.url)
         return self._ends[reached]
 
 

@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -24,8 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import peewee
+import psycopg
 import pytest
 from builders import Clock, clean_environ
+from databases import raw
 from fake_esplora import Till
 from scenes import (
     NOISE,
@@ -91,12 +92,27 @@ def _die_before(statement: int | None, log: int) -> None:
             os.write(log, f"killed before {sql}\n".encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+    def connect(*args: Any, **kwargs: Any) -> Any:
         connection = opened(*args, **kwargs)
         connection.set_trace_callback(trace)
         return connection
 
+    class Cursor(psycopg.Cursor):
+        def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+            trace(query)
+            return super().execute(query, *args, **kwargs)
+
+    class Connection(psycopg.Connection):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.cursor_factory = Cursor
+
+        def commit(self) -> None:
+            trace("COMMIT")
+            super().commit()
+
     opened, peewee.sqlite3.connect = peewee.sqlite3.connect, connect
+    peewee.psycopg.connect = Connection.connect
 
 
 def _act(words: list[str]) -> int:
@@ -215,7 +231,7 @@ class Deaths:
 
 def settled(world: World) -> Rows:
     """The end of a world, but for the moments at which something was noticed."""
-    return state(world.path, NOISE | NOTICED)
+    return state(world.url, NOISE | NOTICED)
 
 
 class Trial:
@@ -227,20 +243,20 @@ class Trial:
         self._ends: dict[str, Rows] = {}
         with scene.world() as world:
             assert forge.run(world.environ, words) == 0, forge.log()
-            assert state(world.path) != self._before
+            assert state(world.url) != self._before
             self._again(forge, world, times - 1)
             self._end = settled(world)
         self.deaths = Deaths(scene, self.after_death, self.after_life)
 
     def after_death(self, forge: Forge, world: World) -> None:
         """What died has left nothing half done, and its successor does the rest."""
-        assert_sound(world.path)
-        assert_nothing_else(state(world.path), self._before, self._end)
+        assert_sound(world.url)
+        assert_nothing_else(state(world.url), self._before, self._end)
         # Many deaths leave the same: each state is taken to its end once.
-        reached = repr(state(world.path, NOISE - {"looks"} | NOTICED))
+        reached = repr(state(world.url, NOISE - {"looks"} | NOTICED))
         if reached not in self._ends:
             self._again(forge, world, self._times)
-            assert_sound(world.path)
+            assert_sound(world.url)
             self._ends[reached] = settled(world)
         assert differences(self._ends[reached], self._end) == []
 
@@ -249,6 +265,8 @@ class Trial:
         assert differences(settled(world), self._end) == []
 
     def _again(self, forge: Forge, world: World, times: int) -> None:
+        with raw(world.url) as later:  # when the claims of the dead are over, after a minute
+            later.execute("UPDATE invoice SET claimed_until = NULL")
         for _ in range(times):
             status = forge.run(world.environ, self.words)
             # A command that was given and done before says so.
@@ -305,14 +323,14 @@ def test_an_order_killed_at_any_statement_makes_one_invoice_when_it_is_sent_agai
             return ["POST", "/api/v1/invoices", key, at.isoformat(), order]
 
         def again(forge: Forge, world: World) -> None:
-            assert_sound(world.path)
+            assert_sound(world.url)
             at_once = forge.run(world.environ, words(0)), forge.log()
             assert at_once[0] == CREATED or "still being processed" in at_once[1]
             later = [(forge.run(world.environ, words(60)), forge.log()) for _ in range(2)]
             (status, answer), replay = later
             assert status == CREATED and replay == later[0]
             assert at_once[0] != CREATED or at_once == later[0]
-            rows = state(world.path)
+            rows = state(world.url)
             made = [row for row in rows["invoice"] if row["description"] == "one"]
             assert [row["id"] for row in made] == [json.loads(answer)["id"]]
             assert [row["response"] for row in rows["idempotency_key"]] == [answer]

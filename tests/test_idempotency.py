@@ -241,7 +241,7 @@ def test_a_refused_scope_does_not_spend_the_key(shop: Shop) -> None:
 
 
 def test_a_fault_does_not_spend_the_key_nor_an_address(shop: Shop) -> None:
-    sql = shop.service.db.connection.execute_sql
+    sql = shop.sql
     sql("ALTER TABLE invoice RENAME TO gone")
     assert order(shop).status_code == 500
     sql("ALTER TABLE gone RENAME TO invoice")

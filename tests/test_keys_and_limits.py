@@ -2,7 +2,6 @@
 
 import json
 import re
-import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders import Live, Shop, clean_environ, new_xpub, until
+from databases import about_sqlite, new_database, raw
 
 from btcpay import keys
 
@@ -71,7 +71,7 @@ def test_a_secret_is_never_issued_twice(shop: Shop) -> None:
 def test_a_mainnet_key_says_that_it_is_live(tmp_path: Path, shop: Shop) -> None:
     mainnet = {
         "BTCPAY_NETWORK": "mainnet",
-        "BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/mainnet.db",
+        "BTCPAY_DATABASE_URL": new_database(tmp_path, "mainnet"),
         "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
     }
     # The zpub of BIP84's test vectors.
@@ -205,6 +205,7 @@ def test_a_rotated_key_spends_a_window_of_its_own(shop: Shop) -> None:
 # secrets
 
 
+@about_sqlite
 def test_no_secret_is_in_the_database_only_its_sha256(shop: Shop) -> None:
     first = issue(shop, "write")
     second = btcpay(shop, "key", "rotate", listed(shop)[first[-4:]]["id"]).strip()
@@ -221,6 +222,7 @@ def test_no_secret_is_in_the_database_only_its_sha256(shop: Shop) -> None:
     assert keys.sha256_of(first).encode() in together
 
 
+@about_sqlite
 def test_the_database_is_readable_by_its_owner_alone(shop: Shop) -> None:
     path = Path(shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///"))
     for file in path.parent.glob(f"{path.name}*"):
@@ -240,8 +242,7 @@ def test_no_secret_and_no_email_is_in_the_log(shop: Shop, tmp_path: Path) -> Non
             live.ask("GET", f"/invoices?status={invalid}", invalid),
             live.ask("GET", "/balance", headers={"Authorization": f"Basic {invalid}"}),
         ]
-        path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
-        with sqlite3.connect(path) as other:
+        with raw(shop.environ["BTCPAY_DATABASE_URL"]) as other:
             other.execute("ALTER TABLE invoice RENAME TO gone")
         fault = live.ask("POST", "/invoices", shop.write_key, json=order)
         log = until(
@@ -259,8 +260,7 @@ def test_no_secret_and_no_email_is_in_the_log(shop: Shop, tmp_path: Path) -> Non
 
 def test_a_fault_while_a_key_is_looked_up_logs_no_secret(shop: Shop, tmp_path: Path) -> None:
     with Live(shop, tmp_path) as live:
-        path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
-        with sqlite3.connect(path) as other:
+        with raw(shop.environ["BTCPAY_DATABASE_URL"]) as other:
             other.execute("ALTER TABLE api_key RENAME TO gone")
         answer = live.ask("GET", "/balance", shop.read_key)
         log = until(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import postgres
 import pytest
 import requests
 from builders import REGTEST, Clock, Live, Shop, TickerServer, open_shop, until
@@ -23,9 +24,12 @@ INVOICES = Invoice.select().order_by(Invoice.seq)
 KEYS = IdempotencyKey.select()
 
 
-@pytest.fixture
-def database_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/btcpay.db"
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of each kind in every run."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/btcpay.db"
+    return postgres.server().create()
 
 
 @pytest.fixture

@@ -77,12 +77,12 @@ def unpriced(shop: Shop) -> TestResponse:
 
 
 def keyless(shop: Shop) -> TestResponse:
-    shop.service.db.connection.execute_sql("ALTER TABLE api_key RENAME TO gone")
+    shop.sql("ALTER TABLE api_key RENAME TO gone")
     return shop.get("/balance")
 
 
 def broken(shop: Shop) -> TestResponse:
-    shop.service.db.connection.execute_sql("ALTER TABLE payment_link RENAME TO gone")
+    shop.sql("ALTER TABLE payment_link RENAME TO gone")
     return shop.get("/payment-links")
 
 

@@ -6,11 +6,10 @@ The chain is real, and so is the socket. The oracle is the best branch itself (c
 
 import dataclasses
 import os
-import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from chain_model import (
     view_of,
 )
 from click.testing import CliRunner
+from databases import raw
 from fake_esplora import Json, Reply, Till, dropped, open_lied_to, say, truncated
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -166,8 +166,7 @@ class World(RuleBasedStateMachine):
         add_merchant(db, "sweeper", parse_account(xpub, REGTEST, "p2sh-p2wpkh"))
         sweeper_id = db.only(merchants.BY_NAME, name="sweeper")["id"]
         self.merchant_ids = (self.till.shop.merchant_id, sweeper_id)
-        path = self.till.settings.database_url.removeprefix("sqlite:///")
-        self.connection = self.stack.enter_context(closing(sqlite3.connect(path)))
+        self.connection = self.stack.enter_context(raw(self.till.settings.database_url))
         for ask in asked:
             self.make_invoice(*ask)
         self.last = Rows(self.connection)
@@ -326,9 +325,9 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.dropped)
     @rule()
     def send_again(self) -> None:
-        for raw in self.dropped:
+        for tx in self.dropped:
             with suppress(Rejected):
-                self.chain.accept(raw, self.till.now)
+                self.chain.accept(tx, self.till.now)
         self.dropped.clear()
 
     @rule(depth=st.integers(1, 3), fate=st.sampled_from(["wait", "move", "void", "half"]), end=ends)

@@ -1,6 +1,5 @@
 """The schema refuses what must never be, migrations run once, an address is handed out once."""
 
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import about_sqlite, empty_database, raw
 from peewee import IntegrityError, Model
 
 from btcpay.errors import DatabaseNotReady
@@ -18,19 +18,19 @@ from storage.database import Database, open_database
 
 PROJECT = Path(__file__).resolve().parent.parent
 MIGRATIONS = sorted(path.stem for path in (PROJECT / "storage/migrations").glob("0*.py"))
-REFUSED = (IntegrityError, sqlite3.IntegrityError)
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/new/btcpay.db"
+    return empty_database(tmp_path)
 
 
 @pytest.fixture
 def db(url: str) -> Iterator[Database]:
     schema.migrate(url, "regtest")
     opened = open_database(url)
-    yield opened
+    with opened.connected():
+        yield opened
     opened.close()
 
 
@@ -109,9 +109,10 @@ FLEXIBLE = {"amount_mode": "flexible", "amount_usd": None}
 
 def insert(db: Database, table: str, **changes: Any) -> None:
     row = ROWS[table] | changes
-    names, places = ", ".join(row), ", ".join("?" * len(row))
+    places = ", ".join([db.connection.param] * len(row))
+    given = "OVERRIDING SYSTEM VALUE" if db.is_server else ""
     db.connection.execute_sql(
-        f"INSERT INTO {table} ({names}) VALUES ({places})",  # noqa: S608 - names from above
+        f"INSERT INTO {table} ({', '.join(row)}) {given} VALUES ({places})",  # noqa: S608
         list(row.values()),
     )
 
@@ -249,7 +250,7 @@ def test_what_may_be_is_stored(full, table, changes):
     ],
 )
 def test_what_must_never_be_is_refused_by_the_schema(full, table, changes):
-    with pytest.raises(REFUSED):
+    with pytest.raises(IntegrityError):
         insert(full, table, **changes)
 
 
@@ -271,6 +272,7 @@ def test_every_table_has_a_model(db):
     assert tables == {model._meta.table_name for model in MODELS}
 
 
+@about_sqlite
 def test_sqlite_keeps_what_it_has_answered(db):
     pragmas = ("journal_mode", "synchronous", "foreign_keys")
     found = [db.connection.execute_sql(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
@@ -282,6 +284,7 @@ def test_migrating_again_does_nothing(url):
     assert schema.migrate(url, "regtest") == []
 
 
+@about_sqlite
 def test_the_file_is_its_owners_alone(url):
     schema.migrate(url, "regtest")
     path = Path(url.removeprefix("sqlite:///"))
@@ -303,6 +306,7 @@ def test_of_several_that_migrate_at_once_one_does_it(url):
     assert sorted(done) == [[], [], [], MIGRATIONS]
 
 
+@about_sqlite
 def test_a_new_file_is_made_without_asking(url):
     db = schema.open_ready(url, "regtest")
     assert (schema.version(db), meta.get(db, "network")) == (schema.VERSION, "regtest")
@@ -311,14 +315,12 @@ def test_a_new_file_is_made_without_asking(url):
 
 def set_version(url: str, version: str | None) -> None:
     """The only one that the database remembers, or none."""
-    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-    connection.execute("DELETE FROM schema_migration WHERE name != ?", (MIGRATIONS[0],))
-    if version is None:
-        connection.execute("DELETE FROM schema_migration")
-    else:
-        connection.execute("UPDATE schema_migration SET name = ?", (version,))
-    connection.commit()
-    connection.close()
+    with raw(url) as connection:
+        connection.execute(f"DELETE FROM schema_migration WHERE name != '{MIGRATIONS[0]}'")  # noqa: S608
+        if version is None:
+            connection.execute("DELETE FROM schema_migration")
+        else:
+            connection.execute(f"UPDATE schema_migration SET name = '{version}'")  # noqa: S608
 
 
 VERSIONS = [
@@ -392,12 +394,16 @@ def test_an_index_of_a_transaction_that_failed_is_given_out_again(full):
     assert full.only(merchants.TAKE_INDEX, id=1)["next_index"] == 1
 
 
-def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(db, url):
+def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(url):
+    schema.migrate(url, "regtest")
+    first, second, third = (open_database(url) for _ in range(3))
     with (
-        schema.only_one(db, url, "check") as first,
-        schema.only_one(db, url, "check") as second,
-        schema.only_one(db, url, "backup") as other,
+        schema.only_one(first, url, "check") as one,
+        schema.only_one(second, url, "check") as two,
+        schema.only_one(third, url, "backup") as other,
     ):
-        assert (first, second, other) == (True, False, True)
-    with schema.only_one(db, url, "check") as again:
+        assert (one, two, other) == (True, False, True)
+    with schema.only_one(second, url, "check") as again:
         assert again
+    for db in (first, second, third):
+        db.close()

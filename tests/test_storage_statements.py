@@ -5,6 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 from builders import Shop
+from databases import about_sqlite
+
+pytestmark = about_sqlite  # its driver tells what runs; the statements are the same ones
 
 
 @contextmanager

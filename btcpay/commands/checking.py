@@ -87,15 +87,23 @@ def new_checker(shell: Shell, per_hour: int | None = None) -> Checker:
 
 
 def _run_alone(shell: Shell, new: Callable[[], Checker]) -> Run | None:
-    """A run over all that is watched; None when another one is at it."""
+    """A run over all that is watched; None when another one is at it.
+
+    On a server several runs share what is due.
+    """
+    if shell.db.is_server:
+        return _run(new())
     with schema.only_one(shell.db, shell.settings.database_url, "check") as alone:
-        if not alone:
-            say("another check is running; this one does nothing")
-            return None
-        checker = new()
-        run = checker.run(progress=_bar if sys.stderr.isatty() else nullcontext)
-        checker.finish(run)
-        return run
+        if alone:
+            return _run(new())
+    say("another check is running; this one does nothing")
+    return None
+
+
+def _run(checker: Checker) -> Run:
+    run = checker.run(progress=_bar if sys.stderr.isatty() else nullcontext)
+    checker.finish(run)
+    return run
 
 
 def _bar(ids: Sequence[str]) -> AbstractContextManager[Iterable[str]]:

@@ -24,7 +24,7 @@ from btcpay.explain import explanation, look_ahead
 from btcpay.instants import iso, iso_ms
 from btcpay.standing import rules_for, standing
 from schemas.requests import STATUSES
-from storage import events, invoices, payments
+from storage import balances, events, invoices, payments
 from storage.database import Row
 
 LIST_COLUMNS = ("id", "merchant", "status", "amount_sats", "amount_usd_quote", "created_at")
@@ -152,6 +152,7 @@ def _all_facts(shell: Shell, row: Row) -> dict:
 def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
     """Cancel an open invoice; what still comes is a payment without invoice."""
     with shell.db.write():
+        balances.lock(shell.db, _find(shell, invoice_id)["merchant_id"])
         row = _find(shell, invoice_id)
         if row["status"] != "open":
             raise CommandError(f"the invoice is {row['status']}; only an open one can be canceled")
@@ -175,6 +176,7 @@ def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
         raise CommandError("a settlement by hand needs a reason")
     now = utc_now()
     with shell.db.write():
+        balances.lock(shell.db, _find(shell, invoice_id)["merchant_id"])
         row = _find(shell, invoice_id)
         if row["status"] == "paid":
             raise CommandError("the invoice is paid already")

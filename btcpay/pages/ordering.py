@@ -78,7 +78,7 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
     wanted = {"amount_usd": amount_usd, "description": link["description"] or link["title"]}
     life = timedelta(minutes=service.settings.link_invoice_expiry_min)
     with service.db.write():
-        _refuse_inactive(service.db.only(links.ANY_BY_ID, id=link["id"]))
+        _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
         _refuse_crowded(service, link)
         return _minted(service, link, wanted, price_usd, life)
 

@@ -1,0 +1,66 @@
+"""PostgreSQL through psycopg 3: a pool whose connections are looked at before they are used."""
+
+import select
+from importlib.util import find_spec
+from typing import Any
+
+from playhouse.pool import PooledPostgresqlDatabase
+
+from btcpay.errors import DatabaseNotReady
+
+OLDEST = 14  # its major version: the oldest that is still maintained
+# More than eight threads that serve, or a check's sixteen; the server allows 100 by default.
+CONNECTIONS = 20
+CONNECT_S = WAIT_S = 10  # to a server that does not answer; for a connection that others use
+# Whatever the server's own settings say: a commit that is lost after its answer went out would
+# hand out an address twice; a lock is waited for as long as SQLite's; a process that is frozen
+# amid a transaction does not stop the others for longer than a minute.
+SESSION = (
+    r"-c synchronous_commit=on -c default_transaction_isolation=read\ committed"
+    " -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
+)
+# A peer that vanished without a word is noticed within a minute, and amid a statement in 20 s.
+NETWORK = {
+    "connect_timeout": CONNECT_S,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+
+
+class Pool(PooledPostgresqlDatabase):
+    """Lends a connection for one statement or one transaction."""
+
+    def _is_closed(self, conn: Any) -> bool:
+        """Whether the server has hung up: all that an idle connection has to read is its end.
+
+        Asks the own kernel, not the server, since it is asked before every statement.
+        """
+        if not conn.closed:
+            poll = select.poll()
+            poll.register(conn.fileno(), select.POLLIN)
+            if not poll.poll(0):
+                return False
+        self._close_raw(conn)
+        return True
+
+
+def open_pool(url: str) -> Pool:
+    """The pool of a `postgresql://` URL, with all that libpq reads in it; connects when asked.
+
+    Raises DatabaseNotReady when the driver is not installed.
+    """
+    if find_spec("psycopg") is None:
+        raise DatabaseNotReady(
+            "PostgreSQL needs a driver: pip install --require-hashes -r requirements-postgres.txt"
+        )
+    return Pool(
+        url,
+        max_connections=CONNECTIONS,
+        timeout=WAIT_S,
+        autoconnect=False,
+        prefer_psycopg3=True,
+        options=SESSION,
+        **NETWORK,
+    )

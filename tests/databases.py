@@ -1,0 +1,77 @@
+"""The databases of this run of the tests: SQLite files, or with TESTS_ON=postgresql a server's."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import postgres
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+ON_POSTGRES = os.environ.get("TESTS_ON", "sqlite") == "postgresql"
+# Files, journals and pragmas; what starts on a new file without being told to migrate.
+about_sqlite = pytest.mark.skipif(ON_POSTGRES, reason="is about SQLite itself")
+
+
+def new_database(folder: Path, name: str = "btcpay") -> str:
+    """The URL of a new database: a file in this folder, or one that has its tables already."""
+    return postgres.server().create() if ON_POSTGRES else f"sqlite:///{folder}/{name}.db"
+
+
+def empty_database(folder: Path) -> str:
+    """The URL of a database without tables; a file whose folder is missing too."""
+    if ON_POSTGRES:
+        return postgres.server().create("template1")
+    return f"sqlite:///{folder}/new/btcpay.db"
+
+
+def copy_of(url: str, to: Path) -> str:
+    """The URL of a copy, a file of this path; nobody may be connected to the server's original."""
+    if ON_POSTGRES:
+        return postgres.server().create(url.rpartition("/")[2])
+    with raw(url) as source, raw(f"sqlite:///{to}") as copy:
+        source.backup(copy)  # a copy of the file alone would miss what is in the journal
+    return f"sqlite:///{to}"
+
+
+def remove(url: str) -> None:
+    """Removes a database, whoever is connected to it."""
+    if url.startswith("sqlite"):
+        path = Path(url.removeprefix("sqlite:///"))
+        for file in path.parent.glob(f"{path.name}*"):
+            file.unlink()
+    else:
+        postgres.server().drop(url)
+
+
+@contextmanager
+def raw(url: str) -> Iterator[Any]:
+    """A connection past peewee, whose rows are found by column; commits at the end."""
+    if url.startswith("sqlite"):
+        connection: Any = sqlite3.connect(url.removeprefix("sqlite:///"))
+        connection.row_factory = sqlite3.Row
+    else:
+        connection = psycopg.connect(url, row_factory=dict_row)
+    try:
+        with connection:
+            yield connection
+    finally:
+        connection.close()
+
+
+def tables(connection: Any) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table."""
+    listing = (
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        if isinstance(connection, sqlite3.Connection)
+        else "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'"
+    )
+    names = [row["name"] for row in connection.execute(listing).fetchall()]
+    return {
+        name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")]  # noqa: S608
+        for name in names
+    }

@@ -1,0 +1,122 @@
+"""A real PostgreSQL server of the tests' own, and a database of it for each test that wants one.
+
+Debian's programs, in a temporary folder, as the user `postgres` where the tests are root's; it
+listens on a free port of 127.0.0.1 and never waits for the disk. A packaged cluster that runs on
+the same machine is not touched.
+"""
+
+import itertools
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from storage import schema
+
+PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql"))
+# What a crash would need is left out: the server's end is the end of its data.
+FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": "200"}
+END = 'read _; "$0" --mode immediate --pgdata "$1/data" stop; rm -r "$1"'
+USER = "btcpay"
+TEMPLATE = "migrated"  # what new databases are copies of
+_numbers = itertools.count(1)
+
+
+class Server:
+    """Runs until the process that made it ends; `restart` ends every connection."""
+
+    def __init__(self) -> None:
+        self.made: set[str] = set()
+        self._user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
+        self._folder = Path(tempfile.mkdtemp(prefix="btcpay-postgres-"))
+        if os.getuid() == 0:
+            shutil.chown(self._folder, "postgres")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self._run("initdb", "--username", USER, "--auth=trust", "--encoding=UTF8", "--no-sync")
+        with (self._folder / "data/postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = {value}\n" for name, value in FAST.items())
+            file.write(f"unix_socket_directories = '{self._folder}'\nport = {self.port}\n")
+        self.start()
+        # However the tests end, the pipe to this one breaks then.
+        self._mourner = subprocess.Popen(
+            ["/bin/sh", "-c", END, str(PROGRAMS / "pg_ctl"), str(self._folder)],
+            user=self._user,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+
+    def url(self, name: str) -> str:
+        """What BTCPAY_DATABASE_URL says of one of its databases."""
+        return f"postgresql://{USER}:any@127.0.0.1:{self.port}/{name}"
+
+    def create(self, template: str = TEMPLATE) -> str:
+        """The URL of a new database, a copy of this one, which nobody may be connected to."""
+        name = f"test{next(_numbers)}"
+        self.made.add(self.url(name))
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Removes a database, whoever is connected to it."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            name = url.rpartition("/")[2]
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")  # noqa: S608
+        self.made.discard(url)
+
+    def start(self) -> None:
+        self._run("pg_ctl", "--log", str(self._folder / "log"), "--silent", "--wait", "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """`fast` tells every client, `immediate` is what a crash would be."""
+        self._run("pg_ctl", "--mode", mode, "--silent", "--wait", "stop")
+
+    def restart(self, mode: str = "fast") -> None:
+        self.stop(mode)
+        self.start()
+
+    def _run(self, program: str, *words: str) -> None:
+        command = [str(PROGRAMS / program), *words, "--pgdata", str(self._folder / "data")]
+        done = subprocess.run(
+            command,
+            user=self._user,
+            cwd=self._folder,
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # the server keeps it open: a pipe would never end
+            stderr=subprocess.DEVNULL,
+            timeout=120,
+        )
+        log = self._folder / "log"
+        told = log.read_text() if log.exists() else ""
+        assert done.returncode == 0, f"{program} ended with {done.returncode}: {told}"
+
+
+@cache
+def server() -> Server:
+    """The server of this run of the tests, started at its first use.
+
+    Where there is none the test is skipped, or fails when the run is about PostgreSQL.
+    """
+    if not (PROGRAMS / "initdb").exists():
+        give_up = pytest.fail if os.environ.get("TESTS_ON") == "postgresql" else pytest.skip
+        give_up("PostgreSQL's programs are not installed (apt-get install postgresql)")
+    started = Server()
+    with psycopg.connect(started.url("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {TEMPLATE}")
+    schema.migrate(started.url(TEMPLATE), "regtest")
+    with psycopg.connect(started.url(TEMPLATE)) as connection:
+        connection.execute("DELETE FROM meta")  # each test says which network it is of
+    return started

@@ -1,0 +1,156 @@
+"""Four servers of eight threads each and three checks, at once on one PostgreSQL database."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import postgres
+import pytest
+import requests
+from builders import Clock, Live, TickerServer, until
+from databases import raw, tables
+from fake_esplora import Json, Terminal, Till, open_till
+
+from btcpay.clock import utc_now
+from btcpay.sharing import share
+
+PROCESSES, THREADS, ORDERS = 4, 8, 6  # orders of each thread, two of three without a key
+CHECKS = 3
+SHARED_BY = 4  # requests with the same Idempotency-Key
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    url = postgres.server().create()
+    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+        yield opened
+    postgres.server().drop(url)
+
+
+def order(live: Live, key: str, number: int) -> tuple[str, Json]:
+    """One invoice; every third order carries a key that others carry too. Asks until it is made."""
+    text = f"order {number // 3 // SHARED_BY}" if number % 3 == 0 else ""
+    headers = {"Idempotency-Key": text} if text else {}
+
+    def ask() -> requests.Response | None:
+        answer = live.ask("POST", "/invoices", key, json={"amount_usd": 5}, headers=headers)
+        return None if answer.status_code == 409 else answer
+
+    answer = until(ask, "the key to be free", 60)
+    assert answer.status_code == 201, answer.text
+    return text, answer.json()
+
+
+def pay_and_mine(till: Till, invoices: list[Json]) -> None:
+    """One transaction for twenty; their block is of a moment after they were made."""
+    outputs = [(invoice, invoice["amount_sats"]) for invoice in invoices]
+    for start in range(0, len(outputs), 20):
+        till.pay_outputs(*outputs[start : start + 20])
+    till.clock.at = utc_now().replace(microsecond=0)
+    till.clock.move(seconds=2)
+    till.mine()
+
+
+def test_nothing_is_made_paid_or_counted_twice(till: Till, tmp_path: Path) -> None:
+    early = [till.shop.invoice(5) for _ in range(40)]
+    keys = [till.shop.issue("write") for _ in range(PROCESSES * THREADS)]
+    terminal = Terminal(till)
+    with contextlib.ExitStack() as stack:
+        lives = []
+        for number in range(PROCESSES):
+            folder = tmp_path / f"live{number}"
+            folder.mkdir()
+            lives.append(stack.enter_context(Live(till.shop, folder)))
+        checks = [terminal.start("check", "--watch", "1", "--json") for _ in range(CHECKS)]
+        for check in checks:
+            stack.callback(check.kill)
+        pay_and_mine(till, early)
+        with ThreadPoolExecutor(PROCESSES * THREADS) as pool:
+            made = list(
+                pool.map(
+                    lambda n: order(lives[n % PROCESSES], keys[n % len(keys)], n),
+                    range(PROCESSES * THREADS * ORDERS),
+                )
+            )
+        late = {invoice["id"]: invoice for _, invoice in made}
+        pay_and_mine(till, list(late.values()))
+        still_open = "SELECT 1 FROM invoice WHERE status = 'open'"
+        until(lambda: not till.shop.sql(still_open).fetchall(), "all to be paid", 120)
+        for check in checks:
+            check.terminate()
+        reports = [check.communicate(timeout=60)[1] for check in checks]
+    assert [check.returncode for check in checks] == [0] * CHECKS, reports
+    assert not any("Traceback" in report for report in reports), reports
+
+    with raw(till.settings.database_url) as connection:
+        rows = tables(connection)
+    invoices, payments = rows["invoice"], rows["payment"]
+    # One resource for each key, one for each request without.
+    by_key: dict[str, set[str]] = {}
+    for text, invoice in made:
+        by_key.setdefault(text, set()).add(invoice["id"])
+    plain = by_key.pop("")
+    assert all(len(ids) == 1 for ids in by_key.values())
+    assert len(invoices) == len(early) + len(by_key) + len(plain)
+    assert len(plain) == sum(not text for text, _ in made)
+    # No address and no index twice, and no gap.
+    assert sorted(row["address_index"] for row in invoices) == list(range(len(invoices)))
+    assert len({row["deposit_address"] for row in invoices}) == len(invoices)
+    (merchant,) = rows["merchant"]
+    assert merchant["next_index"] == len(invoices)
+    # Each is paid, once, and by all that came; and it was recorded once.
+    assert {row["status"] for row in invoices} == {"paid"}
+    assert Counter(row["invoice_id"] for row in payments) == Counter(r["id"] for r in invoices)
+    kinds = Counter((row["invoice_id"], row["kind"]) for row in rows["event"])
+    assert {kinds[row["id"], "payment"] for row in invoices} == {1}
+    assert {kinds[row["id"], "paid"] for row in invoices} == {1}
+    # The totals are the sums, and no claim is left.
+    total_sats = sum(row["amount_sats"] for row in invoices)
+    assert sum(row["amount_sats"] for row in payments) == total_sats
+    assert till.balance() == (total_sats, total_sats)
+    assert {row["claimed_until"] for row in invoices} == {None}
+
+
+def test_runners_share_a_large_check(till: Till) -> None:
+    """Hardly any address is looked at twice, and none is left out."""
+    invoices = [till.shop.invoice(5) for _ in range(200)]
+    terminal = Terminal(till)
+    checks = [terminal.start("check", "--json") for _ in range(CHECKS)]
+    told = [check.communicate(timeout=120) for check in checks]
+    assert [check.returncode for check in checks] == [0] * CHECKS, told
+    with raw(till.settings.database_url) as connection:
+        looks = [row["looks"] for row in tables(connection)["invoice"]]
+    assert len(looks) == len(invoices) and min(looks) == 1
+    assert sum(looks) < len(invoices) * 1.5
+
+
+def test_what_one_runner_has_claimed_others_pass_by_until_it_is_done_or_dead(till: Till) -> None:
+    ids = [till.shop.invoice(5)["id"] for _ in range(5)]
+    looks = dict.fromkeys(ids, 0)
+    db, clock = till.shop.service.db, till.clock
+
+    def others() -> list[str]:
+        with share(db, ids, looks, clock, 2) as theirs:
+            return list(theirs)
+
+    with share(db, ids, looks, clock, 2) as mine:
+        assert [next(mine), next(mine)] == ids[:2]
+        assert others() == ids[2:]
+        clock.move(minutes=1)  # it is dead, or has forgotten them
+        assert others() == ids
+    with share(db, ids, looks, clock, 2) as mine:
+        next(mine)
+        clock.move(minutes=-5)  # the clock was ahead when that was written
+        assert others() == ids
+        clock.move(minutes=5)
+    assert others() == ids
+
+
+def test_what_was_looked_at_since_it_was_planned_is_left_out(till: Till) -> None:
+    one, two = till.shop.invoice(5), till.shop.invoice(5)
+    looks = {one["id"]: 0, two["id"]: 0}
+    till.checker().run([one["id"]])
+    with share(till.shop.service.db, looks, looks, till.clock, 2) as mine:
+        assert list(mine) == [two["id"]]

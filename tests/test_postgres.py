@@ -1,0 +1,138 @@
+"""What only a server does: it restarts, goes away, is too old; and its driver may be missing."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import postgres
+import psycopg
+import pytest
+from builders import Clock, Live, Shop, TickerServer, clean_environ, open_shop
+from fake_esplora import Till, open_till
+from peewee import OperationalError
+
+from btcpay.errors import DatabaseNotReady
+from storage import merchants, meta, schema
+from storage.database import open_database
+
+PROJECT = Path(__file__).resolve().parent.parent
+# As where requirements-postgres.txt was never installed.
+WITHOUT_DRIVER = "import sys; sys.modules['psycopg'] = None; "
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    made = postgres.server().create()
+    yield made
+    postgres.server().drop(made)
+
+
+@pytest.fixture
+def shop(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Shop]:
+    ticker.reset()
+    with open_shop(tmp_path, ticker.url, clock, BTCPAY_DATABASE_URL=url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def till(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+        yield opened
+
+
+def ask_at_once(shop: Shop) -> list[int]:
+    """Four orders and four readings in eight threads; their statuses."""
+    with ThreadPoolExecutor(8) as pool:
+        made = [pool.submit(shop.post, "/invoices", {"amount_usd": 5}) for _ in range(4)]
+        read = [pool.submit(shop.get, "/balance") for _ in range(4)]
+        return [future.result().status_code for future in [*made, *read]]
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_no_request_fails_after_the_server_was_restarted(shop, mode):
+    wanted = [201] * 4 + [200] * 4
+    assert ask_at_once(shop) == wanted  # every connection of the pool is in use once
+    postgres.server().restart(mode)
+    assert ask_at_once(shop) == wanted
+
+
+def test_the_shipped_server_survives_a_restart_too(shop, tmp_path):
+    with Live(shop, tmp_path) as live:
+        for _ in range(2):
+            assert live.ask("GET", "/balance", shop.read_key).status_code == 200
+            postgres.server().restart()
+        assert live.ask("POST", "/payment-links", shop.write_key).status_code == 201
+
+
+def test_a_restart_amid_a_transaction_undoes_it_and_is_not_hidden(shop):
+    db = shop.service.db
+    with pytest.raises(OperationalError), db.write():
+        db.only(merchants.TAKE_INDEX, id=shop.merchant_id)
+        postgres.server().restart()
+        db.only(merchants.TAKE_INDEX, id=shop.merchant_id)
+    with db.write():
+        assert db.only(merchants.TAKE_INDEX, id=shop.merchant_id)["next_index"] == 1
+
+
+def test_a_server_that_is_away_is_no_empty_database(url):
+    port = postgres.server().port
+    db = open_database(url.replace(f":{port}/", ":9/"))
+    with pytest.raises(OperationalError, match="refused"):
+        schema.version(db)
+
+
+def test_every_connection_comes_back_to_the_pool(till):
+    till.shop.invoice()
+    for _ in range(3):  # each run asks for its budget in threads of its own
+        till.check()
+    pool = till.shop.service.db.connection
+    assert pool._in_use == {} and 1 <= len(pool._connections) <= 5
+
+
+def test_a_commit_waits_for_the_disk_whatever_the_server_is_set_to(url):
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = url.rpartition("/")[2]
+        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    db = open_database(url)
+    with db.connected():
+        assert db.connection.execute_sql("SHOW synchronous_commit").fetchone() == ("on",)
+    db.close()
+
+
+def test_a_database_that_cannot_store_every_letter_is_refused():
+    made = postgres.server().create("template0 ENCODING 'LATIN1' LOCALE 'C'")
+    with pytest.raises(DatabaseNotReady, match="encoding is LATIN1"):
+        schema.migrate(made, "regtest")
+    postgres.server().drop(made)
+
+
+def without_driver(words: str, url: str) -> subprocess.CompletedProcess[str]:
+    code = f"{WITHOUT_DRIVER}sys.argv = ['btcpay', *{words.split()}]"
+    code += "; from btcpay.command import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=clean_environ(BTCPAY_DATABASE_URL=url),
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_shop_on_sqlite_needs_no_driver(tmp_path):
+    done = without_driver("merchant list --json", f"sqlite:///{tmp_path}/new.db")
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
+
+
+def test_a_driver_that_is_missing_is_named(url):
+    done = without_driver("merchant list", url)
+    assert done.returncode == 1 and "requirements-postgres.txt" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_facts_are_kept_for_every_process(url):
+    one, two = open_database(url), open_database(url)
+    assert meta.keep(one, "secret", "a") == meta.keep(two, "secret", "b") == "a"
+    one.close(), two.close()

@@ -1,0 +1,145 @@
+"""A database of every earlier version, with rows in it, comes to this one with all it has."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import postgres
+import pytest
+from databases import raw, tables
+from playhouse.migrations import Runner
+
+from storage import balances, meta, schema
+from storage.database import open_database
+
+PROJECT = Path(__file__).resolve().parent.parent
+VERSIONS = sorted(path.stem for path in schema.MIGRATIONS.glob("0*.py"))
+
+# What each version's program could have stored, as that version's columns are.
+ROWS = {
+    "0001_first": (
+        "INSERT INTO meta VALUES ('network', 'regtest'), ('tip_height', '120')",
+        "INSERT INTO merchant (name, script_type, xpub, account_key, next_index, created_at)"
+        " VALUES ('shop', 'p2wpkh', 'x', 'k', 2, 7), ('poor', 'p2pkh', 'y', 'l', 0, 8)",
+        "INSERT INTO api_key (id, merchant_id, name, scope, secret_sha256, last_four, created_at)"
+        " VALUES ('key_1', 1, '', 'write', 'hash', 'four', 9)",
+        "INSERT INTO payment_link (id, merchant_id, status, title, amount_mode, amount_usd,"
+        " created_at) VALUES ('lnk_1', 1, 'active', 'Tip \u20bf \U0001f600', 'fixed', '5', 9)",
+        "INSERT INTO invoice (id, merchant_id, payment_link_id, status, amount_sats,"
+        " amount_usd_quote, price_usd, deposit_address, address_index, looks, created_at)"
+        " VALUES ('inv_1', 1, 'lnk_1', 'open', 2100000000000000, '1e-9', '60000', 'one', 0, 3, 10)",
+        "INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote, price_usd,"
+        " deposit_address, address_index, tx_hash, paid_at, finished_at, created_at)"
+        " VALUES ('inv_2', 1, 'paid', 5, '1', '60000', 'two', 1, 'tx_a', 11, 12, 10)",
+        "INSERT INTO payment (id, merchant_id, address_invoice_id, invoice_id, amount_sats,"
+        " tx_hash, created_at) VALUES ('pay_1', 1, 'inv_2', 'inv_2', 5, 'tx_a', 11),"
+        " ('pay_2', 1, 'inv_1', NULL, 7, 'tx_b', 13)",
+        "INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats, coinbase,"
+        " first_seen_at, block_height, block_hash, block_time_at, spent_height, proven,"
+        " payment_id) VALUES ('tx_a', 0, 'inv_2', 1, 5, 0, 10, 99, 'h', 11, NULL, 1,"
+        " 'pay_1'), ('tx_b', 1, 'inv_1', 1, 7, 1, 10, 99, 'h', 11, 101, 1, 'pay_2')",
+        "INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats, coinbase,"
+        " first_seen_at) VALUES ('tx_c', 0, 'inv_1', 1, 11, 0, 10)",
+        "INSERT INTO event (invoice_id, happened_at, kind, detail)"
+        " VALUES ('inv_2', 12, 'paid', '{}')",
+        "INSERT INTO idempotency_key (merchant_id, operation, idempotency_key, body_sha256, owner,"
+        " locked_at, created_at, response)"
+        " VALUES (1, 'create-invoice', 'k', 'b', 'o', 1, 1, '{\"id\": \"inv_1\"}')",
+    ),
+    "0002_proof": ("INSERT INTO proof VALUES ('pay_1', '{}')",),
+    "0003_balance": (
+        "INSERT INTO balance (merchant_id, confirmed_sats, total_sats)"
+        " VALUES (1, 5, 16), (2, 0, 0)",
+    ),
+    "0004_budget": (
+        "INSERT INTO explorer VALUES ('esplora.example', 2, 14)",
+        "INSERT INTO explorer_use VALUES ('esplora.example', 60000, 40, 4)",
+        "UPDATE output SET position = 3 WHERE payment_id = 'pay_1'",
+        "UPDATE merchant SET probed_at = 15 WHERE id = 1",
+    ),
+    "0005_brand": ("INSERT INTO brand (merchant_id, name, accent) VALUES (1, 'Shop', '#aabbcc')",),
+    "0006_tally": ("INSERT INTO tally (name, label, total) VALUES ('checks', 'complete', 3)",),
+    "0008_retention": (),
+    "0009_claim": (),
+}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database without tables, of each kind in every run."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/btcpay.db"
+        return
+    server = postgres.server()
+    made = server.create("template1")
+    yield made
+    server.drop(made)
+
+
+def bring_to(url: str, version: str) -> dict[str, Any]:
+    """Makes the database of an earlier version, with that version's rows; all of them."""
+    db = open_database(url)
+    with db.connected():
+        Runner(db.connection, str(schema.MIGRATIONS)).up(version)
+    db.close()
+    with raw(url) as connection:
+        for earlier in VERSIONS[: VERSIONS.index(version) + 1]:
+            for statement in ROWS[earlier]:
+                connection.execute(statement)
+    with raw(url) as connection:
+        return tables(connection)
+
+
+def test_every_version_has_its_rows_here():
+    assert sorted(ROWS) == VERSIONS
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_database_of_every_version_is_brought_up_to_date_with_its_rows_intact(url, version):
+    before = bring_to(url, version)
+    assert schema.migrate(url, "regtest") == VERSIONS[VERSIONS.index(version) + 1 :]
+    with raw(url) as connection:
+        after = tables(connection)
+    for table in before.keys() - {"schema_migration"}:
+        known = before[table][0].keys() if before[table] else ()
+        kept = [{column: row[column] for column in known} for row in after[table]]
+        assert kept == before[table], table
+    db = schema.open_ready(url, "regtest")
+    sums = [tuple(db.only(balances.OF_MERCHANT, merchant_id=n).values()) for n in (1, 2)]
+    assert sums == [(5, 16), (0, 0)]
+    assert meta.get(db, "network") == "regtest"
+    db.close()
+
+
+def test_an_upgrade_that_fails_leaves_the_version_before_it(url):
+    before = bring_to(url, "0003_balance")
+    with raw(url) as connection:  # in the way of 0004's second table
+        connection.execute("CREATE TABLE explorer_use (root TEXT)")
+    with pytest.raises(Exception, match="explorer_use"):
+        schema.migrate(url, "regtest")
+    with raw(url) as connection:
+        connection.execute("DROP TABLE explorer_use")
+        assert tables(connection) == before
+    assert schema.migrate(url, "regtest") == VERSIONS[3:]
+
+
+def test_of_two_processes_that_upgrade_at_once_one_does_it(url):
+    bring_to(url, "0001_first")
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "btcpay", "migrate"],
+            env={"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url},
+            cwd=PROJECT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    told = [child.communicate(timeout=60) for child in started]
+    assert [child.returncode for child in started] == [0, 0], told
+    (idle,) = (text for text, _ in told if "nothing to do" in text)
+    (busy,) = (text for text, _ in told if text != idle)
+    assert ", ".join(VERSIONS[1:]) in busy
