@@ -47,6 +47,7 @@ from btcpay import command, settings
 
 PROJECT = Path(__file__).resolve().parent.parent
 CREATED = 2  # the first digit of 201
+WRITING = ("INSERT", "UPDATE", "DELETE", "COMMIT")
 PROCESSES = 2  # that die at the same time, each in a world of its own
 
 # The processes that die
@@ -81,14 +82,14 @@ def _live(order: dict[str, Any]) -> None:
 
 
 def _die_before(statement: int | None, log: int) -> None:
-    """Kills this process before its so manieth statement, on whichever connection.
+    """Kills this process before its so manieth statement that writes, on whichever connection.
 
-    BEGIN and COMMIT are statements too; what follows a COMMIT dies right after it.
+    COMMIT is one too. A death before a SELECT leaves what one before the next of these leaves.
     """
     statements = itertools.count(1)
 
     def trace(sql: str) -> None:
-        if next(statements) == statement:
+        if sql.startswith(WRITING) and next(statements) == statement:
             os.write(log, f"killed before {sql}\n".encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -280,7 +281,7 @@ def test_a_check_killed_at_any_statement_is_finished_by_the_next(
     with open_scene(prepare, tmp_path, ticker, clock) as scene:
         # Two checks: the look that misses waiting money does not expire the invoice as well.
         trial = Trial(scene, forges[0], ["check"], times=2)
-        assert trial.deaths.all(forges, trial.words) > 30
+        assert trial.deaths.all(forges, trial.words) > 20
 
 
 def paid_too_late(till: Till) -> None:
@@ -307,7 +308,7 @@ def test_an_owners_command_killed_at_any_statement_is_done_by_giving_it_again(
     with open_scene(paid_too_late, tmp_path, ticker, clock) as scene:
         (invoice,) = scene.till.shop.get("/invoices", query_string={"status": status}).json["data"]
         trial = Trial(scene, forges[0], [invoice["id"] if w == "ID" else w for w in words])
-        assert trial.deaths.all(forges, trial.words) > 10
+        assert trial.deaths.all(forges, trial.words) >= 3
 
 
 def test_an_order_killed_at_any_statement_makes_one_invoice_when_it_is_sent_again(
@@ -339,7 +340,7 @@ def test_an_order_killed_at_any_statement_makes_one_invoice_when_it_is_sent_agai
             assert made[0]["address_index"] == 2
             assert [row["next_index"] for row in rows["merchant"]] == [3]
 
-        assert Deaths(scene, again, again).all(forges, words(0), status=CREATED) > 10
+        assert Deaths(scene, again, again).all(forges, words(0), status=CREATED) > 5
 
 
 if __name__ == "__main__":
