@@ -21,6 +21,7 @@ from typing import Any
 
 import requests
 from builders import Clock, Shop, TickerServer, open_shop
+from forge import forge
 
 from btcpay import fetch
 from btcpay.bitcoin.merkle import merkle_branch
@@ -397,10 +398,9 @@ class Terminal:
 
     def run(self, *words: str, status: int = 0, **environ: str) -> tuple[str, str]:
         """Standard output and standard error of a command that ends with `status`."""
-        process = self.start(*words, **environ)
-        output, errors = process.communicate(timeout=60)
-        assert process.returncode == status, output + errors
-        return output, errors
+        ended = forge().run(self.environ | environ, list(words))
+        assert ended.status == status, ended.output + ended.errors
+        return ended.output, ended.errors
 
     def json(self, *words: str, status: int = 0) -> Any:
         return json.loads(self.run(*words, "--json", status=status)[0])

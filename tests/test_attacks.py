@@ -13,6 +13,7 @@ import pytest
 from builders import Clock, Shop, TickerServer, clean_environ
 from databases import about_sqlite, raw
 from fake_esplora import FakeEsplora, Till, open_till, say, tx_of
+from forge import forge
 from playground import PROJECT, children_of, is_alive, start_playground, wait_until
 
 from btcpay import fetch
@@ -146,20 +147,9 @@ def test_a_page_past_its_deadline_offers_nothing_to_pay(shop: Shop) -> None:
     assert "Open in wallet" not in text and "<svg" not in text and "it will be found" in text
 
 
-def run_btcpay(shop: Shop, *words: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "btcpay", *words],
-        cwd=PROJECT,
-        env=clean_environ(**shop.environ),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
 def test_a_title_cannot_command_the_terminal(shop: Shop) -> None:
     shop.link(title="\x1b[2Jgone\nlnk_forged  active")
-    listed = run_btcpay(shop, "link", "list").stdout
+    listed = forge().run(shop.environ, ["link", "list"]).output
     assert "\x1b" not in listed and len(listed.splitlines()) == 2
 
 

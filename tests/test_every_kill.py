@@ -1,9 +1,7 @@
 """At whatever statement a process dies: the next one ends as if it had not.
 
 The processes are real and so is their death, by SIGKILL. As a script this file is what they come
-from: it has loaded the program and forks one for each line of its input, which costs
-milliseconds where a new interpreter would take half a second. It has neither threads nor
-connections that a fork would break; the explorer lives with the tests.
+from (see forge.py); the explorer lives with the tests.
 """
 
 import contextlib
@@ -11,23 +9,21 @@ import itertools
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import peewee
 import psycopg
 import pytest
-from builders import Clock, clean_environ
+from builders import Clock
 from databases import raw
 from fake_esplora import Till
+from forge import Ended, Forge, command_line, fork_for_each_order
 from scenes import (
     NOISE,
     NOTICED,
@@ -43,9 +39,8 @@ from scenes import (
 )
 
 from app import create_app
-from btcpay import command, settings
+from btcpay import settings
 
-PROJECT = Path(__file__).resolve().parent.parent
 CREATED = 2  # the first digit of 201
 WRITING = ("INSERT", "UPDATE", "DELETE", "COMMIT")
 PROCESSES = 2  # that die at the same time, each in a world of its own
@@ -53,35 +48,16 @@ PROCESSES = 2  # that die at the same time, each in a world of its own
 # The processes that die
 
 
-def fork_for_each_line() -> None:
-    """Forks a process for each order on standard input, and answers how it ended."""
-    for line in sys.stdin:
-        order = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            _live(order)
-        _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
-
-
-def _live(order: dict[str, Any]) -> None:
-    """Does what is ordered; never returns."""
-    status = 70
+def live(order: dict[str, Any]) -> None:
+    """Does what is ordered, until it is killed."""
     signal.alarm(60)  # one that hangs fails the test and does not hold it up
-    try:
-        os.environ.update(order["environ"])
-        log = os.open(order["log"], os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-        for standard in (1, 2):
-            os.dup2(log, standard)
-        _die_before(order["statement"], log)
-        status = _act(order["words"])
-    except Exception:  # noqa: BLE001 - this process ends here, and its log tells why
-        traceback.print_exc()
-    finally:
-        os._exit(status)
+    _die_before(order["statement"])
+    if order["words"][0] == "POST":
+        sys.exit(_post(*order["words"][1:]))
+    command_line(order)
 
 
-def _die_before(statement: int | None, log: int) -> None:
+def _die_before(statement: int | None) -> None:
     """Kills this process before its so manieth statement that writes, on whichever connection.
 
     COMMIT is one too. A death before a SELECT leaves what one before the next of these leaves.
@@ -90,7 +66,7 @@ def _die_before(statement: int | None, log: int) -> None:
 
     def trace(sql: str) -> None:
         if sql.startswith(WRITING) and next(statements) == statement:
-            os.write(log, f"killed before {sql}\n".encode())
+            os.write(2, f"killed before {sql}\n".encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
     def connect(*args: Any, **kwargs: Any) -> Any:
@@ -116,18 +92,6 @@ def _die_before(statement: int | None, log: int) -> None:
     peewee.psycopg.connect = Connection.connect
 
 
-def _act(words: list[str]) -> int:
-    """What the command line would do; POST is a request to a service of this process."""
-    if words[0] == "POST":
-        return _post(*words[1:])
-    sys.argv = ["btcpay", *words]
-    try:
-        command.main()
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
-    return 0
-
-
 def _post(path: str, key: str, at: str, body: str) -> int:
     """Writes the answer to standard output; the exit status is the HTTP status's first digit."""
     clock = Clock()
@@ -144,46 +108,20 @@ def _post(path: str, key: str, at: str, body: str) -> int:
 # The tests
 
 
-class Forge:
-    """A process of this file that makes the processes that die."""
+class Killing(Forge):
+    """Makes processes that die before their so manieth writing statement."""
 
-    def __init__(self, folder: Path) -> None:
-        self._log = folder / "forked.log"
-        self._process = subprocess.Popen(
-            [sys.executable, __file__],
-            env=clean_environ(PYTHONPATH=f"{PROJECT}"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=folder,
-        )
+    def __init__(self) -> None:
+        super().__init__(__file__)
 
-    def run(self, environ: dict[str, str], words: list[str], statement: int | None = None) -> int:
-        """The exit status, -9 after a death."""
-        order = {
-            "environ": environ,
-            "words": words,
-            "statement": statement,
-            "log": str(self._log),
-        }
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-    def log(self) -> str:
-        """What the last process said."""
-        return self._log.read_text(errors="replace")
-
-    def close(self) -> None:
-        self._process.stdin.close()
-        self._process.wait(10)
-        self._process.stdout.close()
+    def run(self, environ: dict[str, str], words: list[str], statement: int | None = None) -> Ended:
+        return super().run(environ, words, statement=statement)
 
 
 @pytest.fixture(scope="module")
-def forges(tmp_path_factory) -> Iterator[list[Forge]]:
+def forges() -> Iterator[list[Killing]]:
     with contextlib.ExitStack() as stack:
-        made = [Forge(tmp_path_factory.mktemp("forge")) for _ in range(PROCESSES)]
+        made = [Killing() for _ in range(PROCESSES)]
         for forge in made:
             stack.callback(forge.close)
         yield made
@@ -217,17 +155,16 @@ class Deaths:
     def _dies(self, forge: Forge, words: list[str], number: int, status: int) -> bool:
         with self.scene.world() as world:
             ended = forge.run(world.environ, words, number)
-            log = forge.log()
             try:
-                if ended == -signal.SIGKILL:
+                if ended.status == -signal.SIGKILL:
                     self.after_death(forge, world)
                     return True
                 self._over.set()
-                assert ended == status
+                assert ended.status == status
                 self.after_life(forge, world)
                 return False
             except AssertionError as error:
-                raise AssertionError(f"statement {number}, {log}: {error}") from error
+                raise AssertionError(f"statement {number}, {ended.errors}: {error}") from error
 
 
 def settled(world: World) -> Rows:
@@ -243,7 +180,7 @@ class Trial:
         self._before = state(scene.before)
         self._ends: dict[str, Rows] = {}
         with scene.world() as world:
-            assert forge.run(world.environ, words) == 0, forge.log()
+            assert forge.run(world.environ, words).status == 0
             assert state(world.url) != self._before
             self._again(forge, world, times - 1)
             self._end = settled(world)
@@ -269,9 +206,10 @@ class Trial:
         with raw(world.url) as later:  # when the claims of the dead are over, after a minute
             later.execute("UPDATE invoice SET claimed_until = NULL")
         for _ in range(times):
-            status = forge.run(world.environ, self.words)
+            ended = forge.run(world.environ, self.words)
             # A command that was given and done before says so.
-            assert status == 0 or "already" in forge.log() or "only an open one" in forge.log()
+            done = any(told in ended.errors for told in ("already", "only an open one"))
+            assert ended.status == 0 or done, ended.errors
 
 
 @pytest.mark.parametrize("prepare", SCENES, ids=lambda prepare: prepare.__name__.replace("_", " "))
@@ -325,16 +263,15 @@ def test_an_order_killed_at_any_statement_makes_one_invoice_when_it_is_sent_agai
 
         def again(forge: Forge, world: World) -> None:
             assert_sound(world.url)
-            at_once = forge.run(world.environ, words(0)), forge.log()
-            assert at_once[0] == CREATED or "still being processed" in at_once[1]
-            later = [(forge.run(world.environ, words(60)), forge.log()) for _ in range(2)]
-            (status, answer), replay = later
-            assert status == CREATED and replay == later[0]
-            assert at_once[0] != CREATED or at_once == later[0]
+            at_once = forge.run(world.environ, words(0))
+            assert at_once.status == CREATED or "still being processed" in at_once.output
+            later, replay = (forge.run(world.environ, words(60)) for _ in range(2))
+            assert later.status == CREATED and replay.output == later.output
+            assert at_once.status != CREATED or at_once.output == later.output
             rows = state(world.url)
             made = [row for row in rows["invoice"] if row["description"] == "one"]
-            assert [row["id"] for row in made] == [json.loads(answer)["id"]]
-            assert [row["response"] for row in rows["idempotency_key"]] == [answer]
+            assert [row["id"] for row in made] == [json.loads(later.output)["id"]]
+            assert [row["response"] for row in rows["idempotency_key"]] == [later.output]
             # Every index was given to one invoice, and the last to this.
             assert sorted(row["address_index"] for row in rows["invoice"]) == [0, 1, 2]
             assert made[0]["address_index"] == 2
@@ -344,4 +281,4 @@ def test_an_order_killed_at_any_statement_makes_one_invoice_when_it_is_sent_agai
 
 
 if __name__ == "__main__":
-    fork_for_each_line()
+    fork_for_each_order(live)

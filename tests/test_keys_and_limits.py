@@ -2,15 +2,14 @@
 
 import json
 import re
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from builders import Live, Shop, clean_environ, new_xpub, until
+from builders import Live, Shop, new_xpub, until
 from databases import about_sqlite, new_database, raw
+from forge import forge
 
 from btcpay import keys
 
@@ -21,15 +20,9 @@ EMAIL = "ada.lovelace@example.com"
 
 def btcpay(shop: Shop, *arguments: str, status: int = 0, **environ: str) -> str:
     """Standard output of `btcpay ...` on the shop's database."""
-    done = subprocess.run(
-        [sys.executable, "-m", "btcpay", *arguments],
-        env=clean_environ(**(shop.environ | environ)),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == status, done.stderr
-    return done.stdout
+    ended = forge().run(shop.environ | environ, list(arguments))
+    assert ended.status == status, ended.errors
+    return ended.output
 
 
 def issue(shop: Shop, scope: str, *more: str) -> str:
