@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 import requests
 from bip32 import BIP32
 from bit import PrivateKeyTestnet
@@ -36,7 +37,7 @@ from chain_model import (
 from click.testing import CliRunner
 from databases import raw
 from fake_esplora import Json, Reply, Till, dropped, open_lied_to, say, truncated
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -60,6 +61,7 @@ from btcpay.settings import Settings
 from storage import balances, merchants
 
 EXAMPLES = int(os.environ.get("STATEFUL_EXAMPLES", "40"))
+PARTS = 4  # that may run beside each other
 STEPS = 20
 MOST_INVOICES = 4
 FEE_SATS = 1_000
@@ -601,14 +603,17 @@ class World(RuleBasedStateMachine):
                 assert rows.invoices[invoice_id]["status"] == old["status"]
 
 
-def test_a_random_life_of_shop_and_chain(ticker: TickerServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_random_life_of_shop_and_chain(part: int, ticker: TickerServer, tmp_path: Path) -> None:
+    def life() -> World:
+        return World(ticker, tmp_path)
+
     run_state_machine_as_test(
-        lambda: World(ticker, tmp_path),
+        life if "STATEFUL_EXAMPLES" in os.environ else seed(part)(life),
         settings=settings(
-            max_examples=EXAMPLES,
+            max_examples=EXAMPLES // PARTS,
             stateful_step_count=STEPS,
             deadline=None,
-            derandomize="STATEFUL_EXAMPLES" not in os.environ,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),
