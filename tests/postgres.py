@@ -35,7 +35,7 @@ class Server:
     def __init__(self) -> None:
         self.made: set[str] = set()
         self._user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
-        self._folder = Path(tempfile.mkdtemp(prefix="btcpay-postgres-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="btcpay-postgres-", dir=_in_memory()))
         if os.getuid() == 0:
             shutil.chown(self._folder, "postgres")
         with socket.socket() as free:
@@ -102,6 +102,13 @@ class Server:
         log = self._folder / "log"
         told = log.read_text() if log.exists() else ""
         assert done.returncode == 0, f"{program} ended with {done.returncode}: {told}"
+
+
+def _in_memory() -> str | None:
+    """A folder in memory, where a new database takes half as long; not the 64 MB of a container."""
+    place = Path("/dev/shm")
+    roomy = place.is_dir() and shutil.disk_usage(place).free > 2**30
+    return str(place) if roomy and os.access(place, os.W_OK) else None
 
 
 @cache
