@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import importlib.metadata
 import os
 import re
 import shlex
@@ -19,6 +20,8 @@ import pytest
 import requests
 import yaml
 from builders import Live, until
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from playground import PROJECT, free_port
 
 from btcpay.settings import read
@@ -50,6 +53,35 @@ def done(words: list[Any], **kwargs: Any) -> str:
 def settings_of(unit: str) -> dict[str, str]:
     text = (DEPLOY / unit).read_text()
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
+
+
+# Requirements
+
+
+@pytest.mark.parametrize(
+    "python", ["3.11.2", "3.12.3", "3.13.5"]
+)  # Debian 12, Ubuntu 24.04, Debian 13
+@pytest.mark.parametrize("name", ["requirements", "requirements-dev", "requirements-postgres"])
+def test_all_that_the_pythons_of_debian_and_ubuntu_ask_for_is_pinned(name, python):
+    """pip refuses all of a file with hashes when one is missing; the lock is made on one Python."""
+    pins = {
+        file: set(re.findall(r"^([\w.-]+)==", (PROJECT / f"{file}.txt").read_text(), re.M))
+        for file in ("requirements", name)
+    }
+    there = {canonicalize_name(pin) for file in pins for pin in pins[file]}
+    there_on = {
+        "python_full_version": python,
+        "python_version": python.rpartition(".")[0],
+        "extra": "",
+    }
+    missing = {
+        str(wanted)
+        for pin in pins[name]
+        for wanted in map(Requirement, importlib.metadata.requires(pin) or ())
+        if wanted.marker is None or wanted.marker.evaluate(there_on)
+        if canonicalize_name(wanted.name) not in there
+    }
+    assert missing == set()
 
 
 # systemd
