@@ -1,4 +1,4 @@
-"""A full disk and a read-only database: calm errors, nothing half written, and on it goes.
+"""A full disk, a damaged or a read-only file: calm errors, nothing half written, and on it goes.
 
 A process that found the database read-only keeps that view of it until it starts anew.
 """
@@ -17,14 +17,17 @@ from typing import Any
 import pytest
 import requests
 from builders import Live, Shop, open_shop
+from databases import about_sqlite, copy_of
 from fake_esplora import Terminal
 from playground import children_of
 
 from storage import merchants
 from storage.models import IdempotencyKey, Invoice
 
+pytestmark = about_sqlite  # for a server see test_server_away.py
 INVOICES = Invoice.select().order_by(Invoice.seq)
 KEYS = IdempotencyKey.select()
+PAGE = 4096  # bytes, as SQLite divides its files
 IS_ROOT = os.geteuid() == 0
 # Root may write where the mode says that nobody may; without these rights it may not.
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if IS_ROOT else []
@@ -167,3 +170,18 @@ def read_only(folder: Path) -> Iterator[None]:
     finally:
         for path in [folder, *folder.iterdir()]:
             path.chmod(0o700)
+
+
+@pytest.mark.parametrize("words", ["invoice list", "export labels"])
+def test_a_damaged_page_is_told_in_one_line_whenever_it_is_read(words, shop, tmp_path):
+    for number in range(40):
+        shop.invoice(description=f"order {number} ".ljust(500, "."))
+    damaged = tmp_path / "damaged.db"
+    copy_of(shop.environ["BTCPAY_DATABASE_URL"], damaged)
+    pages = bytearray(damaged.read_bytes())
+    start = pages.index(b"order 20 ") // PAGE * PAGE
+    pages[start : start + PAGE] = b"\xff" * PAGE
+    damaged.write_bytes(pages)
+    url = {"BTCPAY_DATABASE_URL": f"sqlite:///{damaged}"}
+    _, errors = Terminal(SimpleNamespace(shop=shop)).run(*words.split(), status=1, **url)
+    assert errors == "btcpay: the database cannot be used: database disk image is malformed\n"
