@@ -12,21 +12,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-import requests
-from builders import Live, Shop, open_shop
+from builders import Live, open_shop
+from calm import counts, refuse_calmly, still_reads
 from databases import about_sqlite, copy_of
 from fake_esplora import Terminal
 from playground import children_of
 
-from storage import merchants
-from storage.models import IdempotencyKey, Invoice
-
 pytestmark = about_sqlite  # for a server see test_server_away.py
-INVOICES = Invoice.select().order_by(Invoice.seq)
-KEYS = IdempotencyKey.select()
 PAGE = 4096  # bytes, as SQLite divides its files
 IS_ROOT = os.geteuid() == 0
 # Root may write where the mode says that nobody may; without these rights it may not.
@@ -72,36 +66,6 @@ def file_size_limit(tmp_path: Path) -> Iterator[Disk]:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, most[1]))
 
     yield Disk(tmp_path, lambda live: set_to(live, limit), lambda live: set_to(live, most[0]))
-
-
-def counts(shop: Shop) -> tuple[int, int, int]:
-    db = shop.service.db
-    index = db.only(merchants.BY_ID, id=shop.merchant_id)["next_index"]
-    return len(db.rows(INVOICES)), len(db.rows(KEYS)), index
-
-
-def refuse_calmly(live: Live, shop: Shop, link: dict[str, Any]) -> None:
-    """Orders fail in the API's envelope and on a page, and tell nothing of what is within."""
-    answers = []
-    for number in range(3):
-        headers = {"Idempotency-Key": f"full-{number}"} if number else {}
-        body = {"amount_usd": 25, "description": "x" * 500}
-        answers.append(live.ask("POST", "/invoices", shop.write_key, json=body, headers=headers))
-    for answer in answers:
-        assert answer.status_code == 500, answer.text
-        error = answer.json()["error"]
-        assert error["code"] == "server_error" and "request id req_" in error["message"]
-        assert "X-RateLimit-Remaining" in answer.headers
-    form = {"amount_usd": "5"}
-    page = requests.post(f"{live.url}/link/{link['id']}", data=form, timeout=20)
-    assert page.status_code in (500, 503) and page.headers["Content-Type"].startswith("text/html")
-    for text in [page.text, *(answer.text for answer in answers)]:
-        assert not any(word in text.lower() for word in ("sqlite", "traceback", "disk", "peewee"))
-
-
-def still_reads(live: Live, shop: Shop, invoice: dict[str, Any]) -> None:
-    assert live.ask("GET", f"/invoices/{invoice['id']}", shop.read_key).json() == invoice
-    assert requests.get(f"{live.url}/pay/{invoice['id']}", timeout=20).status_code == 200
 
 
 @pytest.mark.parametrize("full", [small_filesystem, file_size_limit])

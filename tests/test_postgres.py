@@ -1,5 +1,6 @@
 """What only a server does: it restarts, goes away, is too old; and its driver may be missing."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -130,6 +131,8 @@ def test_a_driver_that_is_missing_is_named(url):
     done = without_driver("merchant list", url)
     assert done.returncode == 1 and "requirements-postgres.txt" in done.stderr
     assert "Traceback" not in done.stderr
+    (told,) = json.loads(without_driver("doctor --json", url).stdout)[:1]
+    assert told["colour"] == "red" and told["remedy"].startswith("pip install ")
 
 
 def test_facts_are_kept_for_every_process(url):
