@@ -92,6 +92,16 @@ def test_every_connection_comes_back_to_the_pool(till):
     assert pool._in_use == {} and 1 <= len(pool._connections) <= 5
 
 
+def test_a_pool_whose_connections_are_all_in_use_is_an_error_of_the_database(url):
+    db = open_database(url)
+    db.connection._max_connections, db.connection._wait_timeout = 1, 0.01
+    in_use = pytest.raises(OperationalError, match="connections are in use")
+    with db.connected(), ThreadPoolExecutor(1) as pool, in_use:
+        pool.submit(schema.version, db).result()
+    assert schema.version(db) == schema.VERSION
+    db.close()
+
+
 def test_a_commit_waits_for_the_disk_whatever_the_server_is_set_to(url):
     with psycopg.connect(url, autocommit=True) as connection:
         name = url.rpartition("/")[2]
