@@ -4,7 +4,8 @@ import select
 from importlib.util import find_spec
 from typing import Any
 
-from playhouse.pool import PooledPostgresqlDatabase
+from peewee import OperationalError
+from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 
 from btcpay.errors import DatabaseNotReady
 
@@ -31,6 +32,13 @@ NETWORK = {
 
 class Pool(PooledPostgresqlDatabase):
     """Lends a connection for one statement or one transaction."""
+
+    def connect(self, reuse_if_open: bool = False) -> bool:
+        """Waits for one. Raises OperationalError when all stay in use, not peewee's ValueError."""
+        try:
+            return super().connect(reuse_if_open)
+        except MaxConnectionsExceeded as error:
+            raise OperationalError(f"all {CONNECTIONS} connections are in use") from error
 
     def _is_closed(self, conn: Any) -> bool:
         """Whether the server has hung up: all that an idle connection has to read is its end.
