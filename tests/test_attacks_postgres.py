@@ -1,0 +1,81 @@
+"""Attacks on what a server changes: commits in between, other machines' clocks, shared locks."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import postgres
+import psycopg
+import pytest
+from builders import Clock, Shop, TickerServer, until
+from fake_esplora import Till, open_till
+
+from btcpay import idempotency
+from btcpay.errors import Conflict
+from storage.database import Database, open_database
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    url = postgres.server().create()
+    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+        yield opened
+    postgres.server().drop(url)
+
+
+@pytest.fixture
+def shop(till: Till) -> Shop:
+    return till.shop
+
+
+@pytest.fixture
+def other(shop: Shop) -> Iterator[Database]:
+    """Another machine's connections to the same database."""
+    db = open_database(shop.environ["BTCPAY_DATABASE_URL"])
+    yield db
+    db.close()
+
+
+def waiting(shop: Shop) -> int:
+    """How many of the database's connections wait for a lock."""
+    with psycopg.connect(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
+        counted = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return counted.fetchone()[0]
+
+
+def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
+    shop, other, clock, monkeypatch
+):
+    """The holder has slept for a minute, and ends just when a retry was about to take its key."""
+    subject = idempotency.Subject(shop.merchant_id, "create-invoice", "order-1", "0" * 64)
+    ttl, made, judge = timedelta(hours=24), [], idempotency._is_free
+    asked = threading.Event()
+
+    def order(db: Database, name: str, prepare=lambda: None) -> str:
+        def make(_: object) -> str:
+            made.append(name)
+            return f'{{"id": "{name}"}}'
+
+        return idempotency.once(db, subject, ttl, clock(), prepare, make)[0]
+
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(order, other, "one", lambda: asked.wait(20))
+        until(lambda: shop.sql("SELECT 1 FROM idempotency_key").fetchone(), "the key to be held")
+        clock.move(seconds=61)
+
+        def slowly(*judged: object) -> bool:
+            found = judge(*judged)
+            asked.set()
+            slow.result(20)
+            return found
+
+        monkeypatch.setattr(idempotency, "_is_free", slowly)
+        with pytest.raises(Conflict):
+            order(shop.service.db, "two")
+    monkeypatch.undo()
+    assert order(shop.service.db, "three") == '{"id": "one"}' and made == ["one"]
