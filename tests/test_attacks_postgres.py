@@ -14,6 +14,7 @@ from fake_esplora import Till, open_till
 
 from btcpay import idempotency
 from btcpay.errors import Conflict
+from btcpay.sharing import share
 from storage.database import Database, open_database
 
 
@@ -79,3 +80,13 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
             order(shop.service.db, "two")
     monkeypatch.undo()
     assert order(shop.service.db, "three") == '{"id": "one"}' and made == ["one"]
+
+
+def test_a_claim_holds_where_the_clock_is_behind(till):
+    """Two machines' cron begin at the same second, and their clocks differ by some."""
+    ids = [till.shop.invoice(5)["id"] for _ in range(4)]
+    looks, db, clock = dict.fromkeys(ids, 0), till.shop.service.db, till.clock
+    with share(db, ids, looks, clock, 2) as mine:
+        assert next(mine) == ids[0]
+        with share(db, ids, looks, lambda: clock() - timedelta(seconds=2), 4) as theirs:
+            assert list(theirs) == ids[2:]
