@@ -29,8 +29,14 @@ _FREE = (
 _CLAIM = Invoice.update({Invoice.claimed_until: slot("until")}).where(
     Invoice.id == fn.ANY(slot("ids"))
 )
+# Waits for nobody: who undoes a block holds several invoices too, in an order of its own. A claim
+# that is left out ends by itself.
 _RELEASE = Invoice.update({Invoice.claimed_until: None}).where(
-    (Invoice.id == fn.ANY(slot("ids"))) & (Invoice.claimed_until == slot("until"))
+    Invoice.id.in_(
+        Invoice.select(Invoice.id)
+        .where((Invoice.id == fn.ANY(slot("ids"))) & (Invoice.claimed_until == slot("until")))
+        .for_update(skip_locked=True)
+    )
 )
 
 

@@ -14,7 +14,9 @@ from fake_esplora import Till, open_till
 
 from btcpay import idempotency
 from btcpay.errors import Conflict
+from btcpay.instants import to_ms
 from btcpay.sharing import share
+from storage import claims, invoices
 from storage.database import Database, open_database
 
 
@@ -90,3 +92,20 @@ def test_a_claim_holds_where_the_clock_is_behind(till):
         assert next(mine) == ids[0]
         with share(db, ids, looks, lambda: clock() - timedelta(seconds=2), 4) as theirs:
             assert list(theirs) == ids[2:]
+
+
+def test_giving_claims_back_waits_for_nobody(till, other):
+    """Who undoes a block holds several invoices, in an order of its own."""
+    one, two = (till.shop.invoice(5)["id"] for _ in range(2))
+    db, until_ms = till.shop.service.db, to_ms(till.clock()) + 60_000
+    assert claims.claim(db, [one, two], {one: 0, two: 0}, to_ms(till.clock()), until_ms) == [
+        one,
+        two,
+    ]
+    with ThreadPoolExecutor(1) as pool:
+        with db.write():
+            db.run(invoices.OUTDATE, id=two)
+            released = pool.submit(claims.release, other, [one, two], until_ms)
+            until(lambda: released.done() or waiting(till.shop), "the release to end or wait")
+            db.run(invoices.OUTDATE, id=one)
+        released.result(20)
