@@ -4,7 +4,8 @@ import select
 from importlib.util import find_spec
 from typing import Any
 
-from playhouse.pool import PooledPostgresqlDatabase
+from peewee import OperationalError
+from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 
 from btcpay.errors import DatabaseNotReady
 
@@ -31,6 +32,13 @@ NETWORK = {
 
 class Pool(PooledPostgresqlDatabase):
     """Lends a connection for one statement or one transaction."""
+
+    def connect(self, reuse_if_open: bool = False) -> bool:
+        """Raises OperationalError, as for any database that cannot be used, when all are lent."""
+        try:
+            return super().connect(reuse_if_open)
+        except MaxConnectionsExceeded as error:
+            raise OperationalError(str(error)) from None
 
     def _is_closed(self, conn: Any) -> bool:
         """Whether the server has hung up: all that an idle connection has to read is its end.

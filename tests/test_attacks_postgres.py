@@ -15,8 +15,9 @@ from fake_esplora import Till, open_till
 from btcpay import idempotency
 from btcpay.errors import Conflict
 from btcpay.instants import to_ms
+from btcpay.notes import Notes
 from btcpay.sharing import share
-from storage import claims, invoices
+from storage import claims, invoices, keys
 from storage.database import Database, open_database
 
 
@@ -92,6 +93,31 @@ def test_a_claim_holds_where_the_clock_is_behind(till):
         assert next(mine) == ids[0]
         with share(db, ids, looks, lambda: clock() - timedelta(seconds=2), 4) as theirs:
             assert list(theirs) == ids[2:]
+
+
+def test_notes_go_on_after_all_connections_were_taken(shop, clock, monkeypatch):
+    monkeypatch.setattr(shop.service.db.connection, "_wait_timeout", 0.1)
+    notes, db, free, taken = Notes(shop.service.db), shop.service.db, threading.Event(), []
+
+    def hold() -> None:
+        with db.connected():
+            taken.append(1)
+            free.wait(20)
+
+    with ThreadPoolExecutor(20) as pool:
+        for _ in range(20):
+            pool.submit(hold)
+        until(lambda: len(taken) == 20, "every connection to be taken")
+        assert shop.client.get("/readyz").status_code == 503
+        notes.note(keys.USED, "key_1", clock())
+        until(lambda: not notes._pending and notes._thread, "the note to be lost")
+        threading.Event().wait(1)
+        free.set()
+    key_id = shop.key_ids[shop.write_key]
+    notes.note(keys.USED, key_id, clock())
+    used = f"SELECT last_used_at FROM api_key WHERE id = '{key_id}'"  # noqa: S608
+    until(lambda: shop.sql(used).fetchone()[0] == to_ms(clock()), "the next note")
+    notes.close()
 
 
 def test_giving_claims_back_waits_for_nobody(till, other):
