@@ -9,13 +9,14 @@ from pathlib import Path
 import postgres
 import psycopg
 import pytest
-from builders import Clock, Shop, TickerServer, until
+from builders import Clock, Shop, TickerServer, pay, until
 from fake_esplora import Till, open_till
 
 from btcpay import idempotency
 from btcpay.errors import Conflict
 from btcpay.instants import to_ms
 from btcpay.notes import Notes
+from btcpay.retention import erase_emails
 from btcpay.sharing import share
 from storage import claims, invoices, keys
 from storage.database import Database, open_database
@@ -135,3 +136,19 @@ def test_giving_claims_back_waits_for_nobody(till, other):
             until(lambda: released.done() or waiting(till.shop), "the release to end or wait")
             db.run(invoices.OUTDATE, id=one)
         released.result(20)
+
+
+def test_erasing_addresses_holds_no_invoice_while_it_waits_for_another(till, other, clock):
+    one, two = (till.shop.invoice(5, customer_email="ada@customer.example") for _ in range(2))
+    for invoice in (one, two):
+        pay(till.shop, invoice)
+        clock.move(seconds=1)
+    clock.move(days=30)
+    db = till.shop.service.db
+    with ThreadPoolExecutor(1) as pool:
+        with db.write():
+            db.run(invoices.OUTDATE, id=two["id"])
+            erased = pool.submit(erase_emails, other, 30, clock())
+            until(lambda: erased.done() or waiting(till.shop), "the erasing to end or wait")
+            db.run(invoices.OUTDATE, id=one["id"])
+        assert erased.result(20) == 2
