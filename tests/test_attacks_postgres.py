@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from btcpay import idempotency
 from btcpay.errors import Conflict
 from btcpay.instants import to_ms
 from btcpay.notes import Notes
+from btcpay.reorganisation import undo
 from btcpay.retention import erase_emails
 from btcpay.sharing import share
-from storage import claims, invoices, keys
+from storage import claims, invoices, keys, payments
 from storage.database import Database, open_database
 
 
@@ -152,3 +154,28 @@ def test_erasing_addresses_holds_no_invoice_while_it_waits_for_another(till, oth
             until(lambda: erased.done() or waiting(till.shop), "the erasing to end or wait")
             db.run(invoices.OUTDATE, id=one["id"])
         assert erased.result(20) == 2
+
+
+def test_nothing_is_settled_while_a_block_is_undone(till, other, monkeypatch):
+    """Another runner, whose explorer still shows the block, is about to book money in it."""
+    shop, db = till.shop, till.shop.service.db
+    pay(shop, shop.invoice(25))
+    key = shop.issue("write", shop.add_merchant("another"))
+    late = shop.post("/invoices", {"amount_usd": 25}, key).json
+    really = db.rows
+
+    with ThreadPoolExecutor(1) as pool:
+        settled: list[Future[str]] = []
+
+        def rows(query, **values):
+            if query is payments.UNCOUNTED_IN_BLOCK:
+                elsewhere = replace(shop, service=replace(shop.service, db=other))
+                settled.append(pool.submit(pay, elsewhere, late))
+                until(lambda: settled[0].done() or waiting(shop), "the other to settle or wait")
+                assert not settled[0].done()
+            return really(query, **values)
+
+        monkeypatch.setattr(db, "rows", rows)
+        undo(db, 100, "0b" * 32, "test", till.clock())
+        settled[0].result(20)
+    assert shop.get(f"/invoices/{late['id']}", key).json["status"] == "paid"
