@@ -13,6 +13,7 @@ import pytest
 from builders import Clock, Shop, TickerServer, pay, until
 from fake_esplora import Till, open_till
 
+from app import create_app
 from btcpay import idempotency
 from btcpay.errors import Conflict
 from btcpay.instants import to_ms
@@ -179,3 +180,18 @@ def test_nothing_is_settled_while_a_block_is_undone(till, other, monkeypatch):
         undo(db, 100, "0b" * 32, "test", till.clock())
         settled[0].result(20)
     assert shop.get(f"/invoices/{late['id']}", key).json["status"] == "paid"
+
+
+def test_no_connection_is_open_when_workers_are_forked(shop, clock):
+    """With gunicorn's --preload the application is made before: they would share its socket."""
+    url = shop.environ["BTCPAY_DATABASE_URL"]
+    shop.close()
+    made = create_app(shop.service.settings, clock)
+    with psycopg.connect(url) as connection:
+        others = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        threading.Event().wait(0.5)  # for the server to notice
+        assert connection.execute(others).fetchone() == (0,)
+    made.extensions["btcpay"].close()
