@@ -3,6 +3,7 @@
 import select
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import parse_qsl
 
 from peewee import OperationalError
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
@@ -57,18 +58,21 @@ class Pool(PooledPostgresqlDatabase):
 def open_pool(url: str) -> Pool:
     """The pool of a `postgresql://` URL, with all that libpq reads in it; connects when asked.
 
+    What the URL says of NETWORK it says; its options come before SESSION, which has the last word.
+
     Raises DatabaseNotReady when the driver is not installed.
     """
     if find_spec("psycopg") is None:
         raise DatabaseNotReady(
             "PostgreSQL needs a driver: pip install --require-hashes -r requirements-postgres.txt"
         )
+    said = dict(parse_qsl(url.partition("?")[2].replace("+", "%2B")))  # a plus is no space here
     return Pool(
         url,
         max_connections=CONNECTIONS,
         timeout=WAIT_S,
         autoconnect=False,
         prefer_psycopg3=True,
-        options=SESSION,
-        **NETWORK,
+        options=f"{said.get('options', '')} {SESSION}",
+        **{name: said.get(name, value) for name, value in NETWORK.items()},
     )

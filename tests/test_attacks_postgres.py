@@ -195,3 +195,15 @@ def test_no_connection_is_open_when_workers_are_forked(shop, clock):
         threading.Event().wait(0.5)  # for the server to notice
         assert connection.execute(others).fetchone() == (0,)
     made.extensions["btcpay"].close()
+
+
+def test_what_the_url_asks_of_the_session_is_not_lost(shop):
+    """A schema of its own, say: without it the tables would be looked for in another."""
+    url = shop.environ["BTCPAY_DATABASE_URL"]
+    db = open_database(f"{url}?options=-csearch_path%3Dshop%20-clock_timeout%3D0&connect_timeout=3")
+    with db.connected():
+        ask = db.connection.execute_sql
+        assert ask("SHOW search_path").fetchone() == ("shop",)
+        assert ask("SHOW lock_timeout").fetchone() == ("10s",)
+        assert db.connection.connection().info.get_parameters()["connect_timeout"] == "3"
+    db.close()
