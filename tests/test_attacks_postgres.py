@@ -1,6 +1,8 @@
 """Attacks on what a server changes: commits in between, other machines' clocks, shared locks."""
 
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -12,6 +14,7 @@ import psycopg
 import pytest
 from builders import Clock, Shop, TickerServer, pay, until
 from fake_esplora import Till, open_till
+from peewee import OperationalError
 
 from app import create_app
 from btcpay import idempotency
@@ -207,3 +210,18 @@ def test_what_the_url_asks_of_the_session_is_not_lost(shop):
         assert ask("SHOW lock_timeout").fetchone() == ("10s",)
         assert db.connection.connection().info.get_parameters()["connect_timeout"] == "3"
     db.close()
+
+
+def test_threads_wait_together_for_a_server_that_does_not_answer():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://any:any@127.0.0.1:{silent.getsockname()[1]}/any?connect_timeout=2"
+        db = open_database(url)
+
+        def ask(_: int) -> None:
+            with pytest.raises(OperationalError), db.connected():
+                pass
+
+        began_s = time.monotonic()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(ask, range(8)))
+        assert time.monotonic() - began_s < 5
