@@ -22,6 +22,9 @@ _FREE = (
             | (Invoice.claimed_until <= slot("now"))
             # Much longer than any claim lasts: the clock was wrong when it was written.
             | (Invoice.claimed_until > slot("wrong"))
+            # Whose last look failed is anybody's: a runner with a sick explorer, always the first,
+            # would keep it from one with a good one.
+            | (Invoice.failures > 0)
         )
     )
     .for_update(skip_locked=True)

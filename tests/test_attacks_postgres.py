@@ -13,12 +13,14 @@ import postgres
 import psycopg
 import pytest
 from builders import Clock, Shop, TickerServer, pay, until
-from fake_esplora import Till, open_till
+from fake_esplora import Liar, Till, open_till, silent
 from peewee import OperationalError
 
 from app import create_app
-from btcpay import idempotency
+from btcpay import fetch, idempotency
+from btcpay.budget import Budget
 from btcpay.errors import Conflict
+from btcpay.explorer import Explorers
 from btcpay.instants import to_ms
 from btcpay.notes import Notes
 from btcpay.reorganisation import undo
@@ -225,3 +227,27 @@ def test_threads_wait_together_for_a_server_that_does_not_answer():
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(ask, range(8)))
         assert time.monotonic() - began_s < 5
+
+
+def test_a_runner_with_a_sick_explorer_does_not_keep_payers_from_another(till, other):
+    """It is always the first, and its explorer knows the tip and no address."""
+    waiting_for = [till.shop.invoice(5)["id"] for _ in range(12)]
+    with Liar(till.settings.explorers[0]) as liar:
+        hanging = threading.Event()
+        liar.instead = lambda path: silent(hanging) if "/address/" in path else None
+        for _ in range(2):
+            till.shop.sql(f"UPDATE invoice SET asked_at = {to_ms(till.clock())}")  # noqa: S608
+            hanging.clear()
+            budget = Budget(other, 10_000, till.clock)
+            session = fetch.new_session(4)
+            explorers = Explorers([liar.root], session, budget, pause=lambda _: None)
+            with ThreadPoolExecutor(1) as pool:
+                liar.asked.clear()
+                sick = pool.submit(till.checker(other, explorers).run)
+                until(lambda: liar.count("/address/") == 4, "its claims")
+                till.check()
+                hanging.set()
+                assert set(sick.result(20).failed) <= set(waiting_for)
+            till.clock.move(minutes=1)
+    looks = till.shop.sql("SELECT looks FROM invoice").fetchall()
+    assert min(count for (count,) in looks) >= 1
