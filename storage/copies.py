@@ -51,6 +51,12 @@ def discard(path: Path) -> None:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
+def discard_all(path: Path, purpose: str) -> None:
+    """Removes what `new_file` made beside `path` in processes that were killed."""
+    for leftover in path.parent.glob(f".{path.name}.*.{purpose}"):
+        discard(leftover)
+
+
 def copy(source: Path, target: Path) -> None:
     """All of `source` as it is at one moment, also while it is written to, into `target`.
 
