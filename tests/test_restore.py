@@ -26,7 +26,7 @@ from btcpay.addresses import derive
 from storage import merchants, schema
 from storage.database import open_database
 
-pytestmark = about_sqlite  # what a server has instead: test_pg_restore.py, test_carry_over.py
+pytestmark = about_sqlite  # what a server has instead: test_restore_postgres.py, test_carry_over.py
 PROJECT = Path(__file__).resolve().parent.parent
 
 
