@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from urllib.parse import quote
 
@@ -53,7 +54,7 @@ def discard(path: Path) -> None:
 
 def discard_all(path: Path, purpose: str) -> None:
     """Removes what `new_file` made beside `path` in processes that were killed."""
-    for leftover in path.parent.glob(f".{path.name}.*.{purpose}"):
+    for leftover in path.parent.glob(f".{escape(path.name)}.*.{purpose}"):
         discard(leftover)
 
 

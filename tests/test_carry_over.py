@@ -144,6 +144,7 @@ def test_all_that_a_shop_has_is_there_and_answers_as_before(till, target, tmp_pa
     file = backed_up(till, tmp_path / "kept.db")
     old = rows_of(f"sqlite:///{file}")
     assert all(old.values()), [name for name in old if not old[name]]
+    Terminal(till).run("check", BTCPAY_DATABASE_URL=target)  # notes what gives way
     told = json.loads(carry(till, file, target, "--json")[0])
     new = rows_of(target)
     # The counter moved, and the chain was asked; all else is what it was.
@@ -218,11 +219,17 @@ def cut(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
+def unspeakable(path: Path) -> None:
+    """A letter that no version took, and that PostgreSQL cannot hold."""
+    change(path, "UPDATE merchant SET name = 'a' || char(0)")
+
+
 REFUSED = {
     "of another network": (other_network, "belongs to signet"),
     "of a newer program": (newer, "install the newer program"),
     "cut short": (cut, "damaged"),
     "a dump of PostgreSQL": (lambda path: path.write_bytes(b"PGDMP" * 99), "use pg_restore"),
+    "with U+0000 in a text": (unspeakable, "NUL (0x00)"),
     "not there": (Path.unlink, "no file"),
 }
 
