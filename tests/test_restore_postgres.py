@@ -20,7 +20,7 @@ from databases import raw
 from fake_esplora import Terminal, Till, open_till
 from playground import PROJECT
 from playhouse.migrations import Runner
-from test_carry_over import on
+from test_carry_over import on, stop
 from test_going_live import BLOCKS
 
 from storage import merchants, schema
@@ -102,6 +102,7 @@ def till(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterat
     Machine(tmp_path, {"BTCPAY_DATABASE_URL": url}).run(f"{NEW}\nbtcpay migrate")
     with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
         yield opened
+        stop(opened)
 
 
 @pytest.fixture
@@ -112,12 +113,13 @@ def machine(till: Till, tmp_path: Path) -> Machine:
 
 @contextlib.contextmanager
 def selling(till: Till) -> Iterator[None]:
-    """Two threads that make invoices meanwhile."""
+    """Two threads that make invoices meanwhile: fewer than a restore looks ahead."""
     stop = threading.Event()
 
     def sell() -> None:
-        while not stop.is_set():
-            till.shop.invoice()
+        for _ in range(40):
+            if not stop.is_set():
+                till.shop.invoice()
 
     threads = [threading.Thread(target=sell) for _ in range(2)]
     for thread in threads:
@@ -151,7 +153,7 @@ def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, ma
     till.pay(lost[65])  # still in the mempool
     till.check()
     given_out = addresses(till)
-    till.shop.close()
+    stop(till)
     said = machine.run(RESTORE)
     with on(till.settings.database_url, till) as again:
         kept = addresses(again)  # those of one moment, and no others
@@ -171,7 +173,7 @@ def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, ma
 def test_when_the_chain_cannot_be_asked_the_counters_stay_and_it_is_told(till, machine):
     till.shop.invoice()
     machine.run(DUMP)
-    till.shop.close()
+    stop(till)
     till.sandbox.switches.explorer_up = False
     assert "nothing was changed, the chain must be asked" in machine.run(RESTORE, status=1)
     with on(till.settings.database_url, till) as again:
@@ -199,7 +201,7 @@ def test_a_dump_that_does_not_fit_is_told_and_nothing_is_done_with_it(
     with raw(till.settings.database_url) as connection:
         change(connection)
     machine.run(DUMP)
-    till.shop.close()
+    stop(till)
     assert told in machine.run(RESTORE, status=1)
     for words in ("restore --in-place --yes", "check", "merchant list"):
         assert told in machine.run(f"btcpay {words}", status=1)
@@ -217,7 +219,7 @@ def test_a_dump_of_an_older_version_replaces_a_newer_database(till, machine):
     with raw(older) as connection:
         connection.execute("INSERT INTO meta VALUES ('network', 'regtest')")
     machine.run(DUMP, BTCPAY_DATABASE_URL=older)
-    till.shop.close()
+    stop(till)
     assert "0003_balance" in machine.run(RESTORE)
     assert machine.run("btcpay merchant list --json") == "[]\n"
 
