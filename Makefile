@@ -4,11 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# What goes through a database in ways that the database may decide. `make test-postgres TESTS=tests`
-# runs everything.
-TESTS ?= $(addprefix tests/test_,$(addsuffix .py,storage balances budget check check_command \
-  check_faults checkout_link doctor every_fault idempotency keys_and_limits moved_coins \
-  reorganisation settlement_life spec_lists spec_operations))
+# One more than there are processors, since many tests wait.
+JOBS ?= $(shell expr $$(nproc) + 1)
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .PHONY: run install test test-postgres check format catalogs screenshots bench bench-check lock clean
 
@@ -18,10 +16,10 @@ run: $(VENV)/.installed  ## sandbox, service and check on this machine
 install: $(VENV)/.installed  ## leaves .venv/bin/btcpay
 
 test: $(VENV)/.installed-dev  ## the whole suite
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
-test-postgres: $(VENV)/.installed-dev  ## the same on PostgreSQL: a server of the tests' own
-	TESTS_ON=postgresql $(BIN)/python -m pytest $(TESTS)
+test-postgres: $(VENV)/.installed-dev  ## what meets a database, on a PostgreSQL of the tests' own
+	TESTS_ON=postgresql $(PYTEST)
 
 check: $(VENV)/.installed-dev  ## format, lint, types
 	$(BIN)/ruff format --check .

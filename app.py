@@ -102,8 +102,12 @@ def get_payment_link(call: Call, id: str) -> Response:
 def list_payments(call: Call) -> Response:
     """The newest confirmed payments, all or those that settled one invoice."""
     wanted = call.query(accepts.PAYMENT_QUERY)
-    query = payments.LIST_BY_INVOICE if "invoice_id" in wanted else payments.LIST
-    return answer(call.resources.payment.listed(call.rows(query, **wanted)))
+    invoice_id = wanted.get("invoice_id")
+    if invoice_id is None:
+        rows = call.rows(payments.LIST, **wanted)
+    else:
+        rows = call.rows(payments.LIST_BY_INVOICE, **wanted) if is_id("inv", invoice_id) else []
+    return answer(call.resources.payment.listed(rows))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from btcpay.commands import (
     wallets,
 )
 from btcpay.errors import CommandError
+from storage.database import in_one_line
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -63,7 +64,7 @@ def main() -> None:
         click.echo(f"btcpay: {error}", err=True)
         sys.exit(1)
     except PeeweeException as error:
-        click.echo(f"btcpay: the database cannot be used: {error}", err=True)
+        click.echo(f"btcpay: the database cannot be used: {in_one_line(error)}", err=True)
         sys.exit(1)
     except OSError as error:
         click.echo(f"btcpay: {error}", err=True)

@@ -103,6 +103,7 @@ def _claim(db: Database, subject: Subject, owner: str, ttl: timedelta, now: date
         **claim,
         old_owner=held["owner"],
         old_locked_at=held["locked_at"],
+        before=to_ms(now - ttl),
     )
     if taken != 1:
         raise Conflict("a request with this Idempotency-Key is still being processed")

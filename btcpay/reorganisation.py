@@ -161,7 +161,8 @@ def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> 
     What was proven there and is no payment yet waits in no block again.
     """
     with db.write():
-        balances.lock_block(db, height, hash)
+        # Of all: another runner may be about to settle what came in this block to any of them.
+        balances.lock_all(db)
         for output in db.rows(payments.UNCOUNTED_IN_BLOCK, height=height, hash=hash):
             _unprove(db, output, {"block": {"height": height, "hash": hash}}, explorer, now)
         for payment in db.rows(payments.IN_BLOCK, height=height, hash=hash):

@@ -25,15 +25,16 @@ def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
     due = db.rows(invoices.WITH_EMAIL, before=before, limit=BATCH)
     if not due:
         return 0
-    with db.write():
+    with db.batch():
         return sum(_erase(db, row["id"], before) for row in due)
 
 
 def _erase(db: Database, invoice_id: str, before: int) -> int:
     """1 when it was erased; 0 when the invoice was opened again, or another run was first."""
-    erased = db.run(invoices.ERASE_EMAIL, id=invoice_id, before=before)
-    if erased:
-        for kept in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
-            answer = _EMAIL.sub('"customer_email":null', kept["response"])
-            db.run(idempotency.REWRITE, **kept | {"response": answer})
+    with db.write():
+        erased = db.run(invoices.ERASE_EMAIL, id=invoice_id, before=before)
+        if erased:
+            for kept in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
+                answer = _EMAIL.sub('"customer_email":null', kept["response"])
+                db.run(idempotency.REWRITE, **kept | {"response": answer})
     return erased

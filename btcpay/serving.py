@@ -10,6 +10,7 @@ from peewee import PeeweeException
 
 from btcpay.errors import DatabaseNotReady, SettingsError
 from btcpay.settings import Settings, read
+from storage.database import in_one_line
 from storage.schema import open_ready
 
 CLIENT_SILENCE_S = 5  # longer than a phone on a bad line is silent amid a request
@@ -34,7 +35,7 @@ def check_before_start(settings: Settings, processes: int) -> None:
     except (DatabaseNotReady, OSError) as error:
         _exit(str(error), 1)
     except PeeweeException as error:
-        _exit(f"the database cannot be used: {error}", 1)
+        _exit(f"the database cannot be used: {in_one_line(error)}", 1)
 
 
 def too_many(settings: Settings, processes: int) -> str:

@@ -88,14 +88,17 @@ def _network(text: str) -> Network:
 
 
 def is_http_url(text: str) -> bool:
-    """Whether the text is an absolute http(s) URL with a host, a valid port and no blanks."""
+    """Whether the text is an absolute http(s) URL with a host and a valid port, without blanks.
+
+    Nor with lone surrogates, which is what Python makes of bytes that are no UTF-8.
+    """
     try:
         parts = urlsplit(text)
         return (
             parts.scheme in ("http", "https")
             and bool(parts.hostname)
             and parts.port != 0
-            and not re.search(r"[\s\x00-\x1f]", text)
+            and not re.search(r"[\s\x00-\x1f\ud800-\udfff]", text)
         )
     except ValueError:
         return False
@@ -150,8 +153,14 @@ def _confirmations(text: str) -> Confirmations:
     return Confirmations(tuple(steps))
 
 
+# libpq's message about a password with one of these would quote it.
+_NOT_IN_A_SERVER_URL = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|[\ud800-\udfff]")
+
+
 def _database_url(text: str) -> str:
     server = re.fullmatch(r"postgresql://(?:[^/@\s]*@)?[^/@:\s]+(?::([^/\s]*))?/[^/\s]+", text)
+    if server and _NOT_IN_A_SERVER_URL.search(text):
+        raise ValueError("a sign such as % in a password only as %25, and nothing but UTF-8")
     if not (re.fullmatch("sqlite:///.+", text) or (server and _is_port(server[1] or "5432"))):
         raise ValueError("sqlite:///path or postgresql://user:password@host:port/name")
     return text

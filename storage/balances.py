@@ -35,20 +35,7 @@ RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))
 
 # The first lock of whoever changes what merchants have received; those of several in this order.
 _LOCK = OF_MERCHANT.for_update()
-_LOCK_OF_BLOCK = (
-    Balance.select(Balance.merchant_id)
-    .where(
-        Balance.merchant_id.in_(
-            Output.select(Output.merchant_id).where(
-                (Output.block_height == slot("height"))
-                & (Output.block_hash == slot("hash"))
-                & (Output.proven == 1)
-            )
-        )
-    )
-    .order_by(Balance.merchant_id)
-    .for_update()
-)
+_LOCK_ALL = Balance.select(Balance.merchant_id).order_by(Balance.merchant_id).for_update()
 
 OPEN = Balance.insert(
     {Balance.merchant_id: slot("merchant_id"), Balance.confirmed_sats: 0, Balance.total_sats: 0}
@@ -67,9 +54,9 @@ def lock(db: Database, merchant_id: int) -> None:
     db.row(_LOCK, merchant_id=merchant_id)
 
 
-def lock_block(db: Database, height: int, hash: str) -> None:
-    """Likewise for every merchant with money that was proven to be in this block."""
-    db.rows(_LOCK_OF_BLOCK, height=height, hash=hash)
+def lock_all(db: Database) -> None:
+    """Likewise for every merchant."""
+    db.rows(_LOCK_ALL)
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from peewee import fn
 from storage.database import Database, slot
 from storage.models import Invoice
 
+CLOCKS_MS = 60_000  # clocks of two machines may differ by so much
+
 # What others have locked this moment they are about to claim, or have just looked at.
 _FREE = (
     Invoice.select(Invoice.id, Invoice.looks)
@@ -18,8 +20,11 @@ _FREE = (
         & (
             Invoice.claimed_until.is_null()
             | (Invoice.claimed_until <= slot("now"))
-            # Longer than any claim lasts: the clock was wrong when it was written.
-            | (Invoice.claimed_until > slot("until"))
+            # Much longer than any claim lasts: the clock was wrong when it was written.
+            | (Invoice.claimed_until > slot("wrong"))
+            # Whose last look failed is anybody's: a runner with a sick explorer, always the first,
+            # would keep it from one with a good one.
+            | (Invoice.failures > 0)
         )
     )
     .for_update(skip_locked=True)
@@ -27,8 +32,14 @@ _FREE = (
 _CLAIM = Invoice.update({Invoice.claimed_until: slot("until")}).where(
     Invoice.id == fn.ANY(slot("ids"))
 )
+# Waits for nobody: who undoes a block holds several invoices too, in an order of its own. A claim
+# that is left out ends by itself.
 _RELEASE = Invoice.update({Invoice.claimed_until: None}).where(
-    (Invoice.id == fn.ANY(slot("ids"))) & (Invoice.claimed_until == slot("until"))
+    Invoice.id.in_(
+        Invoice.select(Invoice.id)
+        .where((Invoice.id == fn.ANY(slot("ids"))) & (Invoice.claimed_until == slot("until")))
+        .for_update(skip_locked=True)
+    )
 )
 
 
@@ -40,7 +51,7 @@ def claim(
     `looks` has the counts that the plan was made with: what was looked at since is left out.
     """
     with db.write():
-        rows = db.rows(_FREE, ids=list(ids), now=now_ms, until=until_ms)
+        rows = db.rows(_FREE, ids=list(ids), now=now_ms, wrong=until_ms + CLOCKS_MS)
         free = {row["id"] for row in rows if row["looks"] == looks[row["id"]]}
         db.run(_CLAIM, ids=list(free), until=until_ms)
     return [invoice_id for invoice_id in ids if invoice_id in free]

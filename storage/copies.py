@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from urllib.parse import quote
 
@@ -49,6 +50,12 @@ def discard(path: Path) -> None:
     """Removes a database file and what SQLite keeps beside it."""
     for suffix in ("", "-wal", "-shm", "-journal", ".migrate.lock"):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def discard_all(path: Path, purpose: str) -> None:
+    """Removes what `new_file` made beside `path` in processes that were killed."""
+    for leftover in path.parent.glob(f".{escape(path.name)}.*.{purpose}"):
+        discard(leftover)
 
 
 def copy(source: Path, target: Path) -> None:

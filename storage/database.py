@@ -174,6 +174,11 @@ def open_database(url: str) -> Database:
     return Database(open_pool(url))
 
 
+def in_one_line(error: Exception) -> str:
+    """What a database says of an error; a server says it in several lines."""
+    return " ".join(str(error).split())
+
+
 def create_file(path: Path) -> None:
     """Makes an empty SQLite file that only its owner can read, and its folder."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -22,7 +22,8 @@ CLAIM = Key.insert(
     )
 ).on_conflict_ignore()
 FIND = Key.select().where(_THIS)
-# From a holder that is gone, or over an answer whose time is up; never from a living one.
+# From a holder that is gone, or over an answer whose time is up; never from a living one, nor from
+# one that was thought to be gone and has answered since.
 TAKE_OVER = Key.update(
     {
         Key.body_sha256: slot("body_sha256"),
@@ -32,7 +33,12 @@ TAKE_OVER = Key.update(
         Key.response: None,
         Key.resource_id: None,
     }
-).where(_THIS & (Key.owner == slot("old_owner")) & (Key.locked_at == slot("old_locked_at")))
+).where(
+    _THIS
+    & (Key.owner == slot("old_owner"))
+    & (Key.locked_at == slot("old_locked_at"))
+    & (Key.response.is_null() | (Key.created_at < slot("before")))
+)
 FULFIL = Key.update(slots(Key.response, Key.resource_id)).where(_MINE)
 RELEASE = Key.delete().where(_MINE)
 # The answer about a resource, without what must be forgotten.

@@ -1,10 +1,15 @@
 """PostgreSQL through psycopg 3: a pool whose connections are looked at before they are used."""
 
+import math
 import select
+import threading
+import time
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import parse_qsl
 
-from playhouse.pool import PooledPostgresqlDatabase
+from peewee import OperationalError
+from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 
 from btcpay.errors import DatabaseNotReady
 
@@ -32,6 +37,34 @@ NETWORK = {
 class Pool(PooledPostgresqlDatabase):
     """Lends a connection for one statement or one transaction."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._asked = threading.local()  # when each thread did
+        self._failed_s = -math.inf
+
+    def connect(self, reuse_if_open: bool = False) -> bool:
+        """Waits for one. Raises OperationalError when all stay in use, not peewee's ValueError."""
+        self._asked.at_s = time.monotonic()
+        try:
+            return super().connect(reuse_if_open)
+        except MaxConnectionsExceeded as error:
+            raise OperationalError(f"all {CONNECTIONS} connections are in use") from error
+
+    def _connect(self) -> Any:
+        """In peewee's pool one thread at a time: who queued behind a failure shares it.
+
+        Else the eighth thread would wait eight times as long for a server that does not answer.
+        """
+        if not self._connections and self._asked.at_s <= self._failed_s:
+            raise OperationalError("the server could not be reached a moment ago")
+        try:
+            return super()._connect()
+        except MaxConnectionsExceeded:
+            raise
+        except Exception:
+            self._failed_s = time.monotonic()
+            raise
+
     def _is_closed(self, conn: Any) -> bool:
         """Whether the server has hung up: all that an idle connection has to read is its end.
 
@@ -49,18 +82,21 @@ class Pool(PooledPostgresqlDatabase):
 def open_pool(url: str) -> Pool:
     """The pool of a `postgresql://` URL, with all that libpq reads in it; connects when asked.
 
+    What the URL says of NETWORK it says; its options come before SESSION, which has the last word.
+
     Raises DatabaseNotReady when the driver is not installed.
     """
     if find_spec("psycopg") is None:
         raise DatabaseNotReady(
             "PostgreSQL needs a driver: pip install --require-hashes -r requirements-postgres.txt"
         )
+    said = dict(parse_qsl(url.partition("?")[2].replace("+", "%2B")))  # a plus is no space here
     return Pool(
         url,
         max_connections=CONNECTIONS,
         timeout=WAIT_S,
         autoconnect=False,
         prefer_psycopg3=True,
-        options=SESSION,
-        **NETWORK,
+        options=f"{said.get('options', '')} {SESSION}",
+        **{name: said.get(name, value) for name, value in NETWORK.items()},
     )

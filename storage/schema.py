@@ -29,7 +29,7 @@ def migrate(url: str, network: str) -> list[str]:
     if path:
         create_file(path)
     db = open_database(url)
-    _refuse_unfit(db)
+    refuse_unfit(db)
     with only_one(db, url, "migrate", wait=True):
         runner = Runner(db.connection, str(MIGRATIONS))
         refuse_newer(runner.applied())
@@ -88,7 +88,7 @@ def refuse_newer(applied: Iterator[str] | list[str] | dict) -> None:
         )
 
 
-def _refuse_unfit(db: Database) -> None:
+def refuse_unfit(db: Database) -> None:
     """Raises DatabaseNotReady for a server that is too old, or does not store every letter."""
     if not db.is_server:
         return
@@ -96,7 +96,7 @@ def _refuse_unfit(db: Database) -> None:
         version = db.connection.server_version // 10_000
         (encoding,) = db.connection.execute_sql("SHOW server_encoding").fetchone()
     if version < OLDEST:
-        raise DatabaseNotReady(f"this is PostgreSQL {version}; {OLDEST} or newer is needed")
+        raise DatabaseNotReady(f"this is PostgreSQL {version}: {OLDEST} or newer is needed")
     if encoding != "UTF8":
         raise DatabaseNotReady(
             f"the database's encoding is {encoding}: create it with ENCODING 'UTF8'"

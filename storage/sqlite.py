@@ -1,14 +1,37 @@
-"""SQLite where a disk is full: what failed first is what is told."""
+"""SQLite where a disk is full or damaged: what failed first is told, as an error of peewee's."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from peewee import OperationalError, SqliteDatabase
+from peewee import (  # type: ignore[attr-defined]
+    OperationalError,
+    SqliteDatabase,
+    __exception_wrapper__,
+)
+
+
+class Cursor(sqlite3.Cursor):
+    """Reads the file while rows are fetched: peewee translates what `execute` raises alone."""
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+        with __exception_wrapper__:
+            return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        """The rows that are left."""
+        with __exception_wrapper__:
+            return super().fetchall()
 
 
 class Sqlite(SqliteDatabase):
-    """peewee's, but for what happens when a transaction cannot be written."""
+    """peewee's, but for what happens when the file cannot be read or written."""
+
+    def cursor(self, named_cursor: Any = None) -> Cursor:
+        """One whose errors are all peewee's."""
+        return self.connection().cursor(Cursor)
 
     def rollback(self) -> None:
         """Does nothing where SQLite has undone the transaction itself, as when the disk is full."""

@@ -13,6 +13,28 @@ from databases import ON_POSTGRES
 from fake_esplora import LiedTo, open_lied_to
 from hosted import Counter, open_counter
 
+# On a server these would show nothing more: they meet no database, or a server in every run, or are
+# about pages, the sandbox, deploying and the budget's arithmetic, for which one database will do.
+ELSEWHERE = (
+    *(
+        "addresses",
+        "dump",
+        "explorer",
+        "explorer_fetch",
+        "layers",
+        "money",
+        "price",
+        "price_sources",
+    ),
+    *("proof", "schedule", "settings", "settlement", "settlement_merge", "settlement_properties"),
+    *("attacks_postgres", "carry_over", "kill_under_load", "many_processes", "postgres"),
+    *("restore_postgres", "server_away", "upgrades"),
+    *("browser_keys", "browser_languages", "browser_looks", "browser_qr", "browser_trips"),
+    *("budget_goals", "deploy", "going_live", "node_sandbox_agrees", "readme", "trips"),
+    *("sandbox_blocks", "sandbox_buttons", "sandbox_chain", "sandbox_esplora"),
+)
+collect_ignore = [f"test_{name}.py" for name in ELSEWHERE] if ON_POSTGRES else []
+
 
 @pytest.fixture(autouse=True)
 def no_databases_left() -> Iterator[None]:

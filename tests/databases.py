@@ -12,9 +12,11 @@ from typing import Any
 import postgres
 import psycopg
 import pytest
+from peewee import Query
 from psycopg.rows import dict_row
 
 from storage import schema
+from storage.database import Database, Slot, Statement
 
 ON_POSTGRES = os.environ.get("TESTS_ON", "sqlite") == "postgresql"
 # Files, journals and pragmas; what starts on a new file without being told to migrate.
@@ -83,6 +85,21 @@ def raw(url: str) -> Iterator[Any]:
             yield connection
     finally:
         connection.close()
+
+
+def plan(db: Database, query: Query, value: Any = 1) -> str:
+    """How the database would run a query, `value` in every slot; a server's may not read a table.
+
+    It would otherwise, whatever the index: the tables of tests are small.
+    """
+    statement = Statement(db.connection, query)
+    values = [value if isinstance(given, Slot) else given for given in statement.parameters]
+    with db.write():
+        if db.is_server:
+            db.connection.execute_sql("SET LOCAL enable_seqscan = off")
+        explain = "EXPLAIN" if db.is_server else "EXPLAIN QUERY PLAN"
+        rows = db.connection.execute_sql(f"{explain} {statement.sql}", values).fetchall()
+    return "\n".join(row[-1] for row in rows)
 
 
 def tables(connection: Any) -> dict[str, list[dict[str, Any]]]:

@@ -1,5 +1,6 @@
 """The shipped sandbox as a process: what `make run` starts, on ports of its own."""
 
+import contextlib
 import os
 import re
 import signal
@@ -41,8 +42,9 @@ def children_of(pid: int) -> list[int]:
     """The processes that this process started and theirs, from /proc."""
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found += [child, *children_of(child)]
+        with contextlib.suppress(OSError):  # a thread that has ended meanwhile
+            for child in map(int, task.read_text().split()):
+                found += [child, *children_of(child)]
     return found
 
 

@@ -53,6 +53,24 @@ def test_check_of_one_invoice_looks_beyond_the_watch_too(till, btcpay):
     assert "looked at 1" in btcpay.run("check", "--invoice", invoice["id"], **never)[0]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "invoice show \udcff",
+        "invoice settle inv_1 --reason \udcff",
+        "check --invoice \udcff",
+        "key issue \udcff --scope read",
+        "key issue shop --scope read --name a\udcff",
+        "link activate \udcff",
+        "merchant brand shop --name \udcff",
+        "export labels --merchant \udcff",
+    ],
+)
+def test_a_word_that_is_no_text_is_wrong_use(btcpay, words):
+    output, errors = btcpay.run(*words.split(), status=2)
+    assert output == "" and "\\udcff' is no UTF-8" in errors and "Traceback" not in errors
+
+
 def test_check_of_an_invoice_that_does_not_exist_fails(btcpay):
     output, errors = btcpay.run("check", "--invoice", "inv_nothing", status=1)
     assert output == "" and "no invoice 'inv_nothing'" in errors
@@ -118,7 +136,7 @@ def test_check_watches_until_it_is_told_to_stop(till, btcpay):
     till.pay(invoice)
     till.mine()
     try:
-        until(lambda: till.look(invoice)["status"] == "paid", "the watch to settle", 30)
+        until(lambda: "paid" in till.kinds(invoice), "the watch to settle", 30)
         process.terminate()
         output, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors

@@ -1,4 +1,4 @@
-"""A full disk and a read-only database: calm errors, nothing half written, and on it goes.
+"""A full disk, a damaged or a read-only file: calm errors, nothing half written, and on it goes.
 
 A process that found the database read-only keeps that view of it until it starts anew.
 """
@@ -12,19 +12,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-import requests
-from builders import Live, Shop, open_shop
+from builders import Live, open_shop
+from calm import counts, refuse_calmly, still_reads
+from databases import about_sqlite, copy_of
 from fake_esplora import Terminal
 from playground import children_of
 
-from storage import merchants
-from storage.models import IdempotencyKey, Invoice
-
-INVOICES = Invoice.select().order_by(Invoice.seq)
-KEYS = IdempotencyKey.select()
+pytestmark = about_sqlite  # for a server see test_server_away.py
+PAGE = 4096  # bytes, as SQLite divides its files
 IS_ROOT = os.geteuid() == 0
 # Root may write where the mode says that nobody may; without these rights it may not.
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if IS_ROOT else []
@@ -69,36 +66,6 @@ def file_size_limit(tmp_path: Path) -> Iterator[Disk]:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, most[1]))
 
     yield Disk(tmp_path, lambda live: set_to(live, limit), lambda live: set_to(live, most[0]))
-
-
-def counts(shop: Shop) -> tuple[int, int, int]:
-    db = shop.service.db
-    index = db.only(merchants.BY_ID, id=shop.merchant_id)["next_index"]
-    return len(db.rows(INVOICES)), len(db.rows(KEYS)), index
-
-
-def refuse_calmly(live: Live, shop: Shop, link: dict[str, Any]) -> None:
-    """Orders fail in the API's envelope and on a page, and tell nothing of what is within."""
-    answers = []
-    for number in range(3):
-        headers = {"Idempotency-Key": f"full-{number}"} if number else {}
-        body = {"amount_usd": 25, "description": "x" * 500}
-        answers.append(live.ask("POST", "/invoices", shop.write_key, json=body, headers=headers))
-    for answer in answers:
-        assert answer.status_code == 500, answer.text
-        error = answer.json()["error"]
-        assert error["code"] == "server_error" and "request id req_" in error["message"]
-        assert "X-RateLimit-Remaining" in answer.headers
-    form = {"amount_usd": "5"}
-    page = requests.post(f"{live.url}/link/{link['id']}", data=form, timeout=20)
-    assert page.status_code in (500, 503) and page.headers["Content-Type"].startswith("text/html")
-    for text in [page.text, *(answer.text for answer in answers)]:
-        assert not any(word in text.lower() for word in ("sqlite", "traceback", "disk", "peewee"))
-
-
-def still_reads(live: Live, shop: Shop, invoice: dict[str, Any]) -> None:
-    assert live.ask("GET", f"/invoices/{invoice['id']}", shop.read_key).json() == invoice
-    assert requests.get(f"{live.url}/pay/{invoice['id']}", timeout=20).status_code == 200
 
 
 @pytest.mark.parametrize("full", [small_filesystem, file_size_limit])
@@ -167,3 +134,18 @@ def read_only(folder: Path) -> Iterator[None]:
     finally:
         for path in [folder, *folder.iterdir()]:
             path.chmod(0o700)
+
+
+@pytest.mark.parametrize("words", ["invoice list", "export labels"])
+def test_a_damaged_page_is_told_in_one_line_whenever_it_is_read(words, shop, tmp_path):
+    for number in range(40):
+        shop.invoice(description=f"order {number} ".ljust(500, "."))
+    damaged = tmp_path / "damaged.db"
+    copy_of(shop.environ["BTCPAY_DATABASE_URL"], damaged)
+    pages = bytearray(damaged.read_bytes())
+    start = pages.index(b"order 20 ") // PAGE * PAGE
+    pages[start : start + PAGE] = b"\xff" * PAGE
+    damaged.write_bytes(pages)
+    url = {"BTCPAY_DATABASE_URL": f"sqlite:///{damaged}"}
+    _, errors = Terminal(SimpleNamespace(shop=shop)).run(*words.split(), status=1, **url)
+    assert errors == "btcpay: the database cannot be used: database disk image is malformed\n"

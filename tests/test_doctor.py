@@ -1,13 +1,13 @@
 """`btcpay doctor`: a planted fault for each finding."""
 
-import sqlite3
+import re
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from builders import Clock, TickerServer
+from databases import ON_POSTGRES, about_sqlite, empty_database
 from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, open_till, say
 
 from btcpay import settings
@@ -50,11 +50,6 @@ def database_of(till: Till) -> Path:
     return Path(till.shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///"))
 
 
-def change(till: Till, statement: str) -> None:
-    with closing(sqlite3.connect(database_of(till))) as db, db:
-        db.execute(statement)
-
-
 def explorer_of(till: Till) -> str:
     return till.settings.explorers[0]
 
@@ -68,6 +63,7 @@ def test_a_healthy_shop_is_green_and_the_command_says_so(till):
     till.mine()
     till.check()
     everything = found(till)
+    assert ("disk" in everything) != ON_POSTGRES and ("file modes" in everything) != ON_POSTGRES
     assert {finding.colour for finding in everything.values()} == {"green"}
     assert {finding.remedy for finding in everything.values()} == {""}
     output, _ = Terminal(till).run("doctor")
@@ -88,8 +84,7 @@ def test_the_calls_are_bounded_and_counted_in_the_budget(
     till = lied_to()
     found(till)
     assert len(till.liar.asked) == 7 + 1 + 10
-    rows = till.shop.service.db.connection.execute_sql("SELECT sum(calls) FROM explorer_use")
-    assert rows.fetchone() == (18,)
+    assert till.shop.sql("SELECT sum(calls) FROM explorer_use").fetchone() == (18,)
     spent = colours(till, BTCPAY_EXPLORER_CALLS_PER_HOUR="18")
     assert spent["explorer 127.0.0.1"] == "yellow"  # its hour is over, it is not ill
     assert len(till.liar.asked) == 18
@@ -106,9 +101,16 @@ def test_a_missing_database_is_red_and_is_not_made(till, tmp_path):
     assert not missing.exists()
 
 
+def test_the_kind_of_the_database_is_named(till):
+    kind = "PostgreSQL [0-9]+[.][0-9]+" if ON_POSTGRES else "SQLite"
+    assert re.fullmatch(
+        f"{kind}, version {schema.VERSION}, regtest", found(till)["database"].sentence
+    )
+
+
 def test_an_old_schema_is_red_and_the_rest_is_still_looked_into(till):
     newest = schema.VERSION
-    change(till, f"DELETE FROM schema_migration WHERE name = '{newest}'")  # noqa: S608
+    till.shop.sql(f"DELETE FROM schema_migration WHERE name = '{newest}'")  # noqa: S608
     everything = found(till)
     assert everything["database"].colour == "red"
     assert "btcpay migrate" in everything["database"].remedy
@@ -117,7 +119,9 @@ def test_an_old_schema_is_red_and_the_rest_is_still_looked_into(till):
 
 
 def test_a_newer_schema_is_red(till):
-    change(till, "INSERT INTO schema_migration (name, applied) VALUES ('9999_later', 0)")
+    till.shop.sql(
+        "INSERT INTO schema_migration (name, applied) VALUES ('9999_later', '2026-01-01')"
+    )
     finding = found(till)["database"]
     assert finding.colour == "red" and "newer program" in finding.remedy
 
@@ -129,6 +133,7 @@ def test_a_file_that_is_no_database_is_red(content, till, tmp_path):
     assert colours(till, BTCPAY_DATABASE_URL=f"sqlite:///{path}")["database"] == "red"
 
 
+@about_sqlite
 def test_a_damaged_database_is_red_and_the_rest_is_still_looked_into(till, tmp_path):
     for _ in range(20):
         till.shop.invoice()
@@ -143,16 +148,20 @@ def test_a_damaged_database_is_red_and_the_rest_is_still_looked_into(till, tmp_p
 
 
 def test_a_database_of_another_network_is_red(till):
-    change(till, "UPDATE meta SET value = 'signet' WHERE name = 'network'")
+    till.shop.sql("UPDATE meta SET value = 'signet' WHERE name = 'network'")
     assert "belongs to signet" in found(till)["database"].sentence
 
 
-def test_a_database_server_that_does_not_answer_is_red(till):
-    url = "postgresql://shop:secret@127.0.0.1:1/shop"
+def test_an_empty_database_is_red(till, tmp_path):
+    url = empty_database(tmp_path)
+    if url.startswith("sqlite"):
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new/btcpay.db").touch()
     finding = found(till, BTCPAY_DATABASE_URL=url)["database"]
-    assert finding.colour == "red" and "secret" not in finding.sentence
+    assert (finding.colour, finding.remedy) == ("red", "run `btcpay migrate`")
 
 
+@about_sqlite
 @pytest.mark.parametrize(
     ("name", "mode"),
     [("btcpay.db", 0o604), ("btcpay.db", 0o640), ("btcpay.db-wal", 0o644), (".", 0o755)],
@@ -166,11 +175,13 @@ def test_files_that_others_may_read_are_red(name, mode, till):
     assert finding.colour == "red" and "chmod" in finding.remedy
 
 
+@about_sqlite
 def test_a_folder_that_others_may_only_pass_through_is_not(till):
     database_of(till).parent.chmod(0o711)
     assert colours(till)["file modes"] == "green"
 
 
+@about_sqlite
 @pytest.mark.parametrize(
     ("free_bytes", "colour"),
     [(10**9, "green"), (10**9 - 1, "yellow"), (10**8, "yellow"), (10**8 - 1, "red"), (0, "red")],
@@ -191,22 +202,30 @@ def test_a_total_that_is_not_the_sum_of_its_rows_is_red(till, column):
     more = "total_sats = total_sats + 1" + (
         ", confirmed_sats = confirmed_sats + 1" if column == "confirmed_sats" else ""
     )
-    change(till, f"UPDATE balance SET {more}")  # noqa: S608
+    till.shop.sql(f"UPDATE balance SET {more}")  # noqa: S608
     assert colours(till)["totals of shop"] == "red"
     (red,) = (f for f in Terminal(till).json("doctor", status=1) if f["colour"] == "red")
     assert "sum up to" in red["sentence"] and "restore" in red["remedy"]
 
 
 def test_a_merchant_without_a_total_is_red(till):
-    change(till, "DELETE FROM balance")
+    till.shop.sql("DELETE FROM balance")
     assert colours(till)["totals of shop"] == "red"
 
 
-@pytest.mark.parametrize(("minutes", "colour"), [(15, "green"), (15.1, "red")])
-def test_a_check_that_is_too_long_ago_is_red(till, minutes, colour):
+@pytest.mark.parametrize(
+    ("minutes", "set_to", "colour"),
+    [
+        pytest.param(15, {}, "green", id="15 minutes by default"),
+        pytest.param(15.1, {}, "red", id="a moment more"),
+        pytest.param(60, {"BTCPAY_CHECK_MAX_AGE_MIN": "60"}, "green", id="within what is set"),
+        pytest.param(60.1, {"BTCPAY_CHECK_MAX_AGE_MIN": "60"}, "red", id="beyond what is set"),
+    ],
+)
+def test_a_check_that_is_too_long_ago_is_red(till, minutes, set_to, colour):
     till.check()
     till.clock.move(minutes=minutes)
-    assert colours(till)["check"] == colour
+    assert colours(till, **set_to)["check"] == colour
 
 
 def test_before_the_first_check_it_is_yellow(till):
@@ -225,7 +244,7 @@ def test_a_check_that_was_not_complete_does_not_count(till):
 
 @pytest.mark.parametrize(("given_out", "colour"), [(19, "green"), (20, "yellow")])
 def test_a_gap_beyond_twenty_is_yellow(given_out, colour, till):
-    change(till, f"UPDATE merchant SET next_index = {given_out}")  # noqa: S608
+    till.shop.sql(f"UPDATE merchant SET next_index = {given_out}")  # noqa: S608
     finding = found(till)["gap of shop"]
     assert finding.colour == colour and f"gap limit of {given_out + 1}" in finding.sentence
     assert ("wallet export" in finding.remedy) == (colour == "yellow")
@@ -293,7 +312,7 @@ def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to: Callable[..
 
 def test_a_tip_below_what_the_last_check_saw_is_red(till):
     till.check()
-    change(till, "UPDATE meta SET value = value + 3 WHERE name = 'tip_height'")
+    till.shop.sql("UPDATE meta SET value = CAST(value AS INTEGER) + 3 WHERE name = 'tip_height'")
     assert "3 blocks behind" in found(till)["explorer 127.0.0.1"].sentence
     assert colours(till)["explorer 127.0.0.1"] == "red"
 

@@ -243,30 +243,32 @@ def test_a_transaction_that_pays_two_invoices_has_one_label(shop, clock):
 
 def fill(shop: Shop, count: int) -> None:
     """Payments by the hundred thousand, as SQL: one for each invoice, one a second."""
-    connection = shop.service.db.connection
-    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
-    values = (count, shop.merchant_id)
+    connection, values = shop.service.db.connection, (count, shop.merchant_id)
+    mark = connection.param  # ? or %s
+    more = f"SELECT i + 1 FROM n WHERE i < {mark}"  # noqa: S608
+    numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL {more})"
+    txid = f"substr('{'0' * 64}' || i, length('1' || i))"
     with shop.service.db.write():
         connection.execute_sql(
             f"""{numbers} INSERT INTO invoice (id, merchant_id, status, amount_sats,
             amount_usd_quote, price_usd, description, deposit_address, address_index, tx_hash,
             paid_at, finished_at, created_at)
-            SELECT 'inv_' || i, ?, 'paid', 1000, '0.60', '60000', 'Order ' || i, 'addr' || i, i,
-            printf('%064x', i), i * 1000, i * 1000, i * 1000 FROM n""",  # noqa: S608
+            SELECT 'inv_' || i, {mark}, 'paid', 1000, '0.60', '60000', 'Order ' || i, 'addr' || i,
+            i, {txid}, i * 1000, i * 1000, i * 1000 FROM n""",  # noqa: S608
             values,
         )
         connection.execute_sql(
             f"""{numbers} INSERT INTO payment (id, merchant_id, address_invoice_id, invoice_id,
             amount_sats, amount_usd_at_receipt, tx_hash, created_at)
-            SELECT 'pay_' || i, ?, 'inv_' || i, 'inv_' || i, 1000, '0.60', printf('%064x', i),
+            SELECT 'pay_' || i, {mark}, 'inv_' || i, 'inv_' || i, 1000, '0.60', {txid},
             i * 1000 FROM n""",  # noqa: S608
             values,
         )
         connection.execute_sql(
             f"""{numbers} INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats,
             coinbase, first_seen_at, block_height, block_hash, block_time_at, proven, payment_id)
-            SELECT printf('%064x', i), 0, 'inv_' || i, ?, 1000, 0, i, i, printf('%064x', i), i, 1,
-            'pay_' || i FROM n""",  # noqa: S608
+            SELECT {txid}, 0, 'inv_' || i, {mark}, 1000, 0, i, i, {txid}, i, 1, 'pay_' || i
+            FROM n""",  # noqa: S608
             values,
         )
 

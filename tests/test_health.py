@@ -84,9 +84,7 @@ def test_a_real_check_makes_it_ready(till: Till) -> None:
 
 
 def test_another_version_of_the_database_is_not_ready(checked: Shop) -> None:
-    checked.service.db.connection.execute_sql(
-        "INSERT INTO schema_migration (name, applied) VALUES ('9999_later', '')"
-    )
+    checked.sql("INSERT INTO schema_migration (name, applied) VALUES ('9999_later', '2026-01-01')")
     response = ready(checked)
     assert response.status_code == 503
     assert response.json["database"]["version"] == "9999_later"
@@ -94,16 +92,15 @@ def test_another_version_of_the_database_is_not_ready(checked: Shop) -> None:
 
 
 def test_a_database_that_cannot_be_read_is_not_ready(checked: Shop) -> None:
-    checked.service.db.connection.execute_sql("ALTER TABLE meta RENAME TO gone")
+    checked.sql("ALTER TABLE meta RENAME TO gone")
     response = ready(checked)
     assert response.status_code == 503
     assert problems(response) == {"database": False, "check": False, "rate_limits": True}
 
 
 def test_alive_needs_no_database(checked: Shop) -> None:
-    db = checked.service.db.connection
-    db.execute_sql("ALTER TABLE meta RENAME TO gone")
-    db.execute_sql("ALTER TABLE schema_migration RENAME TO lost")
+    checked.sql("ALTER TABLE meta RENAME TO gone")
+    checked.sql("ALTER TABLE schema_migration RENAME TO lost")
     response = checked.client.get("/healthz")
     assert (response.status_code, response.json) == (200, {"ok": True})
 

@@ -4,7 +4,6 @@ import json
 import logging
 import re
 import socket
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -104,7 +103,7 @@ def test_an_id_that_a_client_sends_is_not_believed(shop: Shop) -> None:
 def test_a_server_error_has_one_id_in_answer_header_and_log(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shop.service.db.connection.execute_sql("ALTER TABLE payment_link RENAME TO gone")
+    shop.sql("ALTER TABLE payment_link RENAME TO gone")
     answer = shop.get("/payment-links")
     request_id = answer.headers["X-Request-Id"]
     assert answer.json["error"]["message"].endswith(f"request id {request_id}")
@@ -178,9 +177,7 @@ def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(
         requests.post(f"{live.url}/link/{key}", data={"amount_usd": EMAIL}, timeout=5)
         for text in malformed:
             raw(live, text)
-        path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
-        with sqlite3.connect(path) as other:
-            other.execute("ALTER TABLE invoice RENAME TO gone")
+        shop.sql("ALTER TABLE invoice RENAME TO gone")
         fault = live.ask("POST", "/invoices", key, json=order, headers={"Idempotency-Key": key})
         assert fault.status_code == 500
         until(lambda: "Traceback" in live.log(), "the fault to be in the log")

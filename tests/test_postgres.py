@@ -1,5 +1,6 @@
 """What only a server does: it restarts, goes away, is too old; and its driver may be missing."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -91,6 +92,16 @@ def test_every_connection_comes_back_to_the_pool(till):
     assert pool._in_use == {} and 1 <= len(pool._connections) <= 5
 
 
+def test_a_pool_whose_connections_are_all_in_use_is_an_error_of_the_database(url):
+    db = open_database(url)
+    db.connection._max_connections, db.connection._wait_timeout = 1, 0.01
+    in_use = pytest.raises(OperationalError, match="connections are in use")
+    with db.connected(), ThreadPoolExecutor(1) as pool, in_use:
+        pool.submit(schema.version, db).result()
+    assert schema.version(db) == schema.VERSION
+    db.close()
+
+
 def test_a_commit_waits_for_the_disk_whatever_the_server_is_set_to(url):
     with psycopg.connect(url, autocommit=True) as connection:
         name = url.rpartition("/")[2]
@@ -130,6 +141,8 @@ def test_a_driver_that_is_missing_is_named(url):
     done = without_driver("merchant list", url)
     assert done.returncode == 1 and "requirements-postgres.txt" in done.stderr
     assert "Traceback" not in done.stderr
+    (told,) = json.loads(without_driver("doctor --json", url).stdout)[:1]
+    assert told["colour"] == "red" and told["remedy"].startswith("pip install ")
 
 
 def test_facts_are_kept_for_every_process(url):

@@ -1,4 +1,4 @@
-"""`btcpay backup` and `restore`: whole copies, and no paid address given out twice."""
+"""`btcpay backup` and `restore` of SQLite: whole copies, and no paid address given out twice."""
 
 import contextlib
 import itertools
@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from builders import Clock, Shop, TickerServer
+from databases import about_sqlite
 from fake_esplora import FakeEsplora, Terminal, Till, open_till
 from playhouse.migrations import Runner
 
@@ -25,6 +26,7 @@ from btcpay.addresses import derive
 from storage import merchants, schema
 from storage.database import open_database
 
+pytestmark = about_sqlite  # what a server has instead: test_restore_postgres.py, test_carry_over.py
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -116,13 +118,6 @@ def spoil(path: Path) -> None:
     for start in range(2 * 4096, len(raw), 4096):
         raw[start : start + 64] = b"\xff" * 64
     path.write_bytes(raw)
-
-
-def test_postgresql_has_its_own_way_and_the_message_names_it(till, tmp_path):
-    url = {"BTCPAY_DATABASE_URL": "postgresql://u:p@127.0.0.1:1/x"}
-    for words, tool in (("backup", "pg_dump"), ("restore", "pg_restore")):
-        said = Terminal(till).run(words, str(tmp_path / "b"), status=1, **url)[1]
-        assert tool in said and "docs/backup.md" in said
 
 
 def test_a_backup_beside_writers_is_one_moment(till, tmp_path):
@@ -357,16 +352,6 @@ def test_a_key_that_was_answered_replays_and_one_that_was_held_is_free(till, tmp
             "/invoices", {"amount_usd": 25}, headers={"Idempotency-Key": "order 2"}
         )
         assert freed.status_code == 201 and freed.json["id"] != first.json["id"]
-
-
-def test_after_pg_restore_the_counters_alone_are_moved(till):
-    paid = till.shop.invoice()
-    till.pay(paid)
-    db = till.shop.service.db
-    db.connection.execute_sql("UPDATE merchant SET next_index = 0")
-    output, said = Terminal(till).run("restore", "--in-place", "--yes", "--skip", "3")
-    assert "moved the counters" in output and "it will be 4" in said
-    assert db.only(merchants.BY_ID, id=till.shop.merchant_id)["next_index"] == 4
 
 
 # Restore: whenever it dies

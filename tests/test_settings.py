@@ -107,6 +107,7 @@ GOOD = {
         "sqlite:////var/lib/btcpay.db",
         "postgresql://u:p@host:5432/name",
         "postgresql://host/name",
+        "postgresql://u:100%25%2F@host/name",
     ],
     "BASE_URL": ["https://pay.example.com", "http://[::1]:8000", "https://example.com/shop"],
     "EXPLORERS": ["http://a", "http://a/api https://b:3000/api/"],
@@ -128,6 +129,10 @@ BAD = {
         "postgresql:///name",
         "postgresql://host:port/name",
         "postgresql://host:65536/name",
+        "postgresql://u:100%@host/name",
+        "postgresql://u:%zz@host/name",
+        "postgresql://u:%00@host/name",
+        "postgresql://u:\udcff@host/name",
     ],
     "BASE_URL": [
         "pay.example.com",
@@ -151,7 +156,13 @@ BAD = {
         "https://a; script-src *",
         "https://a,https://b",
     ],
-    "EXPLORERS": ["localhost:3000", "http://a ftp://b", "http://", "http://a:99999"],
+    "EXPLORERS": [
+        "localhost:3000",
+        "http://a ftp://b",
+        "http://",
+        "http://a:99999",
+        "http://a/\udcff",
+    ],
     "PRICE_SOURCES": ["http://a", "http://a#usd", "a#/usd", "http://a#/x http://b"],
     "CONFIRMATIONS": [
         "0",

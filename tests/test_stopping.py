@@ -1,7 +1,6 @@
 """SIGTERM: requests under way get their answers, new ones are refused, every thread ends."""
 
 import socket
-import sqlite3
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +9,8 @@ import pytest
 import requests
 from builders import Live, Shop, TickerServer, until
 from redis_server import RedisServer, needs_redis
+
+from storage import keys
 
 
 def is_refused(live: Live) -> bool:
@@ -90,8 +91,5 @@ def test_what_was_noted_is_written_before_the_end(shop: Shop, tmp_path: Path) ->
         live.stop()
         assert live.wait() == 0
         assert "Traceback" not in live.log()
-    path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
-    with sqlite3.connect(path) as other:
-        key_id = shop.key_ids[shop.read_key]
-        used = other.execute("SELECT last_used_at FROM api_key WHERE id = ?", (key_id,)).fetchone()
-    assert used[0] is not None
+    (key,) = shop.service.db.rows(keys.BY_ID, id=shop.key_ids[shop.read_key])
+    assert key["last_used_at"] is not None

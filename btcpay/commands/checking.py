@@ -20,6 +20,7 @@ from btcpay.errors import CommandError
 from btcpay.explorer import Explorers
 from btcpay.service import new_prices
 from storage import invoices, schema
+from storage.database import in_one_line
 
 # Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
 MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
@@ -54,7 +55,7 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, as_json: bool
         try:
             run = _run_alone(shell, new)
         except PeeweeException as error:
-            log.error("this check could not use the database: %s", error)
+            log.error("this check could not use the database: %s", in_one_line(error))
         else:
             if run and (run.changed or not run.complete):
                 _report(run, as_json)

@@ -17,12 +17,16 @@ from btcpay.explorer import Explorers
 from btcpay.instants import to_ms
 from btcpay.recovery import Chain, Move, apply_moves, plan_moves
 from btcpay.settings import Settings
-from storage import carrying, copies, idempotency, meta, schema
+from storage import carrying, copies, crossing, idempotency, meta, schema
 from storage.database import Database, Row, open_database, sqlite_path
 
 SKIP = 100  # addresses given out after the backup and not yet paid are unknown
 MOST_SKIPPED = 10_000
 DOCS = "docs/backup.md"
+UNKNOWN = (
+    "Invoices made after the backup are unknown: what is paid to them reaches the wallet and is"
+    f" not shown here ({DOCS}). Payments of known invoices come back with the next `btcpay check`."
+)
 
 
 @click.command()
@@ -32,7 +36,9 @@ DOCS = "docs/backup.md"
 @with_shell
 def backup(shell: Shell, file: Path, force: bool, as_json: bool) -> None:
     """Write a whole copy of the database to FILE, also while it is served."""
-    path = _sqlite(shell.settings, "pg_dump")
+    path = sqlite_path(shell.settings.database_url)
+    if path is None:
+        raise CommandError(f"this database is PostgreSQL's: use pg_dump as {DOCS} says")
     if not path.exists():
         raise CommandError(f"there is no database at {path}")
     _refuse_own(path, file)
@@ -67,6 +73,7 @@ def restore(
 ) -> None:
     """Put a backup in the database's place, and every address counter past what the chain has seen.
 
+    Where the database is PostgreSQL's, it is new, and a backup of SQLite is carried over to it.
     Changes nothing, with exit status 1, when the chain cannot be asked.
     """
     if (file is None) != in_place:
@@ -76,15 +83,17 @@ def restore(
         _agree(moves, yes, "Move the counters?")
         apply_moves(shell.db, moves)
         told: Row = {"merchants": _told(moves)}
+    elif path := sqlite_path(shell.settings.database_url):
+        told = _restore(shell.settings, path, file, skip, yes)
     else:
-        told = _restore(shell.settings, file, skip, yes)
+        told = _carry_over(shell, file, skip, yes)
     if as_json:
         answer_json(told)
     else:
         click.echo(f"restored {file}" if file else "moved the counters")
 
 
-def _restore(settings: Settings, file: Path, skip: int, yes: bool) -> Row:
+def _restore(settings: Settings, path: Path, file: Path, skip: int, yes: bool) -> Row:
     """The trip, in this order.
 
     1. The backup is copied beside the database, found whole and of this network, and migrated.
@@ -92,9 +101,7 @@ def _restore(settings: Settings, file: Path, skip: int, yes: bool) -> Row:
     3. With the database to itself: what it knows and must not forget goes into the copy, its
        contents are set aside, and the copy's take their place in one transaction.
     """
-    path = _sqlite(settings, "pg_restore")
-    if not file.exists():
-        raise CommandError(f"there is no file {file}")
+    _require(file)
     _refuse_own(path, file)
     with _to_itself(settings, path) as counters, copies.new_file(path, "restoring") as new:
         prepared = _prepare(settings, file, new, skip, counters)
@@ -106,17 +113,29 @@ def _restore(settings: Settings, file: Path, skip: int, yes: bool) -> Row:
             copies.replace(place, new)
     say(f"The old database is kept as {aside}." if aside else "There was no database before.")
     say(
-        "Invoices made after the backup are unknown: what is paid to them reaches the wallet and"
-        f" is not shown here ({DOCS}). Payments of known invoices come back with the next"
-        " `btcpay check`. A key revoked after the backup stays revoked only as far as the old"
-        " database said so: `btcpay key list`."
+        f"{UNKNOWN} A key revoked after the backup stays revoked only as far as the old database"
+        " said so: `btcpay key list`."
     )
-    return {
-        "file": str(file),
-        "aside": str(aside) if aside else None,
-        "migrated": prepared.migrated,
-        "merchants": _told(prepared.moves),
-    }
+    return {"file": str(file), "aside": str(aside) if aside else None} | prepared.told()
+
+
+def _carry_over(shell: Shell, file: Path, skip: int, yes: bool) -> Row:
+    """A SQLite backup becomes what is in a server's new database.
+
+    What `_restore` does to a copy beside the database is done to one beside the backup.
+    """
+    _require(file)
+    if not crossing.is_sqlite(file):
+        raise CommandError(f"{file} is no backup of SQLite's: use pg_restore as {DOCS} says")
+    crossing.require_empty(shell.db)
+    copies.discard_all(file, "carrying")  # of one that was killed
+    with copies.new_file(file, "carrying") as new:
+        prepared = _prepare(shell.settings, file, new, skip, {})
+        _agree(prepared.moves, yes, f"Carry {file} over to PostgreSQL?")
+        prepared.finish(shell.settings)
+        crossing.carry_over(new, shell.db)
+    say(f"{UNKNOWN} Never serve the SQLite database again: it would hand out the same addresses.")
+    return {"file": str(file)} | prepared.told()
 
 
 @dataclass(frozen=True)
@@ -135,6 +154,10 @@ class Prepared:
             db.run(idempotency.FREE)
             meta.put(db, "restored_at", str(to_ms(utc_now())))
         db.close()
+
+    def told(self) -> Row:
+        """What the answer says of it."""
+        return {"migrated": self.migrated, "merchants": _told(self.moves)}
 
 
 def _prepare(
@@ -186,8 +209,7 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[dict[str, int]]:
         if not free:
             raise CommandError(f"a check or another restore uses {path}: stop it first")
         for purpose in ("restoring", "aside"):  # of a restore that was killed
-            for leftover in path.parent.glob(f".{path.name}.*.{purpose}"):
-                copies.discard(leftover)
+            copies.discard_all(path, purpose)
         if path.exists():
             with copies.alone(path) as place:
                 found, counters = carrying.network_in(place), carrying.counters_in(place)
@@ -222,11 +244,9 @@ def _told(moves: Sequence[Move]) -> list[Row]:
     ]
 
 
-def _sqlite(settings: Settings, tool: str) -> Path:
-    path = sqlite_path(settings.database_url)
-    if path is None:
-        raise CommandError(f"this database is PostgreSQL's: use {tool} as {DOCS} says")
-    return path
+def _require(file: Path) -> None:
+    if not file.exists():
+        raise CommandError(f"there is no file {file}")
 
 
 def _refuse_own(path: Path, file: Path) -> None:

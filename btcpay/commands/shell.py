@@ -1,7 +1,7 @@
 """What every command shares: settings first, then the database, answers as text or JSON."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
 from typing import Any
@@ -31,12 +31,24 @@ class Shell:
 
 
 def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Reads the settings before the command does anything; mistakes end it with status 2."""
+    """Reads words and settings before the command does anything; mistakes end it with status 2."""
 
     def command(*args: Any, **kwargs: Any) -> Any:
+        _require_text(kwargs.values())
         return function(Shell(read_or_exit(os.environ)), *args, **kwargs)
 
     return update_wrapper(command, function)
+
+
+def _require_text(values: Iterable[Any]) -> None:
+    """Bytes that are no UTF-8 become lone surrogates in a word, which no database takes."""
+    for value in values:
+        if not isinstance(value, str):  # a path may be any bytes
+            continue
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(f"{value!a} is no UTF-8") from None
 
 
 def say(text: str) -> None:

@@ -8,9 +8,6 @@ from btcpay.gap import COMMON_LIMIT, MARGIN, gap_of_merchant
 from btcpay.instants import from_ms, iso
 from storage import balances, merchants, meta
 
-# Cron runs every minute; a quarter of an hour without a complete run is an explorer that is down.
-CHECK_AGE = timedelta(minutes=15)
-
 
 def totals(opened: Opened) -> Iterator[Finding]:
     """Each merchant's balance is kept as a total; it must equal the sum of the rows."""
@@ -40,9 +37,10 @@ def last_check(opened: Opened) -> Iterator[Finding]:
     if checked_at is None:
         yield Finding("check", YELLOW, "no check has been complete yet", remedy)
         return
+    most = timedelta(minutes=opened.patient.settings.check_max_age_min)
     age = opened.patient.now() - from_ms(int(checked_at))
     told = f"the last complete check was at {iso(from_ms(int(checked_at)))}"
-    if age > CHECK_AGE:
+    if age > most:
         yield Finding("check", RED, f"{told}, {age // timedelta(minutes=1)} minutes ago", remedy)
     else:
         yield Finding("check", GREEN, told)

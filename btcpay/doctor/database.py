@@ -1,15 +1,16 @@
 """The database: there, ours, of this version, willing to be written to."""
 
-import sqlite3
-
-from peewee import PeeweeException
+from peewee import DatabaseError, PeeweeException
 
 from btcpay.doctor.finding import GREEN, RED, Finding
+from btcpay.errors import DatabaseNotReady
 from btcpay.settings import Settings
 from storage import meta, schema
-from storage.database import Database, open_database, sqlite_path
+from storage.database import Database, in_one_line, open_database, sqlite_path
 
 NAME = "database"
+OF_FILE = "look at its disk, its owner and its file mode; restore a backup when it is damaged"
+OF_SERVER = "see that the server runs and lets this user in and write; look at BTCPAY_DATABASE_URL"
 
 
 def look_into(settings: Settings) -> tuple[Finding, Database | None]:
@@ -23,29 +24,35 @@ def look_into(settings: Settings) -> tuple[Finding, Database | None]:
             "look at BTCPAY_DATABASE_URL; `btcpay migrate` makes a new one, `btcpay restore FILE`"
             " brings back a backup",
         ), None
-    db = open_database(settings.database_url)
     try:
-        db.connection.connect(reuse_if_open=True)
-        finding = _version(db, settings)
-        with db.write():  # a read-only file refuses the lock
-            pass
-        if path:
-            _require_whole(db)
-    except (PeeweeException, sqlite3.Error) as error:
-        return Finding(
-            NAME,
-            RED,
-            f"cannot be used: {error}",
-            "look at its disk, its owner and its file mode; restore a backup when it is damaged",
-        ), None
+        db = open_database(settings.database_url)
+        with db.connected():
+            finding = _judged(db, settings)
+    except DatabaseNotReady as error:
+        sentence, _, remedy = str(error).partition(": ")
+        return Finding(NAME, RED, sentence, remedy), None
+    except PeeweeException as error:
+        sentence = f"cannot be used: {in_one_line(error)}"
+        return Finding(NAME, RED, sentence, OF_FILE if path else OF_SERVER), None
     return finding, db if finding.colour == GREEN else None
 
 
+def _judged(db: Database, settings: Settings) -> Finding:
+    schema.refuse_unfit(db)
+    finding = _version(db, settings)
+    if finding.colour == GREEN:
+        with db.write():  # a file that is read-only refuses this, a server the row's lock
+            meta.lock(db)
+    if not db.is_server:
+        _require_whole(db)
+    return finding
+
+
 def _require_whole(db: Database) -> None:
-    """Raises sqlite3.DatabaseError when a page is damaged; reads all of the file."""
+    """Raises DatabaseError when a page is damaged; reads all of the file."""
     (told,) = db.connection.execute_sql("PRAGMA quick_check(1)").fetchone()
     if told != "ok":
-        raise sqlite3.DatabaseError(told)
+        raise DatabaseError(told)
 
 
 def _version(db: Database, settings: Settings) -> Finding:
@@ -53,8 +60,9 @@ def _version(db: Database, settings: Settings) -> Finding:
     if found is None:
         return Finding(NAME, RED, "it is empty, or of another program", "run `btcpay migrate`")
     if found < wanted:
+        backup = "`pg_dump`" if db.is_server else "`btcpay backup FILE`"
         sentence = f"it is at version {found}, this program needs {wanted}"
-        return Finding(NAME, RED, sentence, "run `btcpay migrate`, after `btcpay backup FILE`")
+        return Finding(NAME, RED, sentence, f"run `btcpay migrate`, after {backup}")
     if found > wanted:
         sentence = f"it is at version {found}, newer than this program's {wanted}"
         return Finding(NAME, RED, sentence, "install the newer program")
@@ -62,5 +70,12 @@ def _version(db: Database, settings: Settings) -> Finding:
     if belongs not in (None, network):
         sentence = f"it belongs to {belongs}, BTCPAY_NETWORK says {network}"
         return Finding(NAME, RED, sentence, "set BTCPAY_DATABASE_URL to another database")
-    kind = "SQLite" if sqlite_path(settings.database_url) else "PostgreSQL"
-    return Finding(NAME, GREEN, f"{kind}, version {found}, {network}")
+    return Finding(NAME, GREEN, f"{_kind(db)}, version {found}, {network}")
+
+
+def _kind(db: Database) -> str:
+    """`SQLite`, or `PostgreSQL 15.14`."""
+    if not db.is_server:
+        return "SQLite"
+    major, minor = divmod(db.connection.server_version, 10_000)
+    return f"PostgreSQL {major}.{minor}"

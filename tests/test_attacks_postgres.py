@@ -1,0 +1,253 @@
+"""Attacks on what a server changes: commits in between, other machines' clocks, shared locks."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import postgres
+import psycopg
+import pytest
+from builders import Clock, Shop, TickerServer, pay, until
+from fake_esplora import Liar, Till, open_till, silent
+from peewee import OperationalError
+
+from app import create_app
+from btcpay import fetch, idempotency
+from btcpay.budget import Budget
+from btcpay.errors import Conflict
+from btcpay.explorer import Explorers
+from btcpay.instants import to_ms
+from btcpay.notes import Notes
+from btcpay.reorganisation import undo
+from btcpay.retention import erase_emails
+from btcpay.sharing import share
+from storage import claims, invoices, keys, payments
+from storage.database import Database, open_database
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    url = postgres.server().create()
+    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+        yield opened
+    postgres.server().drop(url)
+
+
+@pytest.fixture
+def shop(till: Till) -> Shop:
+    return till.shop
+
+
+@pytest.fixture
+def other(shop: Shop) -> Iterator[Database]:
+    """Another machine's connections to the same database."""
+    db = open_database(shop.environ["BTCPAY_DATABASE_URL"])
+    yield db
+    db.close()
+
+
+def waiting(shop: Shop) -> int:
+    """How many of the database's connections wait for a lock."""
+    with psycopg.connect(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
+        counted = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return counted.fetchone()[0]
+
+
+def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
+    shop, other, clock, monkeypatch
+):
+    """The holder has slept for a minute, and ends just when a retry was about to take its key."""
+    subject = idempotency.Subject(shop.merchant_id, "create-invoice", "order-1", "0" * 64)
+    ttl, made, judge = timedelta(hours=24), [], idempotency._is_free
+    asked = threading.Event()
+
+    def order(db: Database, name: str, prepare=lambda: None) -> str:
+        def make(_: object) -> str:
+            made.append(name)
+            return f'{{"id": "{name}"}}'
+
+        return idempotency.once(db, subject, ttl, clock(), prepare, make)[0]
+
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(order, other, "one", lambda: asked.wait(20))
+        until(lambda: shop.sql("SELECT 1 FROM idempotency_key").fetchone(), "the key to be held")
+        clock.move(seconds=61)
+
+        def slowly(*judged: object) -> bool:
+            found = judge(*judged)
+            asked.set()
+            slow.result(20)
+            return found
+
+        monkeypatch.setattr(idempotency, "_is_free", slowly)
+        with pytest.raises(Conflict):
+            order(shop.service.db, "two")
+    monkeypatch.undo()
+    assert order(shop.service.db, "three") == '{"id": "one"}' and made == ["one"]
+
+
+def test_a_claim_holds_where_the_clock_is_behind(till):
+    """Two machines' cron begin at the same second, and their clocks differ by some."""
+    ids = [till.shop.invoice(5)["id"] for _ in range(4)]
+    looks, db, clock = dict.fromkeys(ids, 0), till.shop.service.db, till.clock
+    with share(db, ids, looks, clock, 2) as mine:
+        assert next(mine) == ids[0]
+        with share(db, ids, looks, lambda: clock() - timedelta(seconds=2), 4) as theirs:
+            assert list(theirs) == ids[2:]
+
+
+def test_notes_go_on_after_all_connections_were_taken(shop, clock, monkeypatch):
+    monkeypatch.setattr(shop.service.db.connection, "_wait_timeout", 0.1)
+    notes, db, free, taken = Notes(shop.service.db), shop.service.db, threading.Event(), []
+
+    def hold() -> None:
+        with db.connected():
+            taken.append(1)
+            free.wait(20)
+
+    with ThreadPoolExecutor(20) as pool:
+        for _ in range(20):
+            pool.submit(hold)
+        until(lambda: len(taken) == 20, "every connection to be taken")
+        assert shop.client.get("/readyz").status_code == 503
+        notes.note(keys.USED, "key_1", clock())
+        until(lambda: not notes._pending and notes._thread, "the note to be lost")
+        threading.Event().wait(1)
+        free.set()
+    key_id = shop.key_ids[shop.write_key]
+    notes.note(keys.USED, key_id, clock())
+    used = f"SELECT last_used_at FROM api_key WHERE id = '{key_id}'"  # noqa: S608
+    until(lambda: shop.sql(used).fetchone()[0] == to_ms(clock()), "the next note")
+    notes.close()
+
+
+def test_giving_claims_back_waits_for_nobody(till, other):
+    """Who undoes a block holds several invoices, in an order of its own."""
+    one, two = (till.shop.invoice(5)["id"] for _ in range(2))
+    db, until_ms = till.shop.service.db, to_ms(till.clock()) + 60_000
+    assert claims.claim(db, [one, two], {one: 0, two: 0}, to_ms(till.clock()), until_ms) == [
+        one,
+        two,
+    ]
+    with ThreadPoolExecutor(1) as pool:
+        with db.write():
+            db.run(invoices.OUTDATE, id=two)
+            released = pool.submit(claims.release, other, [one, two], until_ms)
+            until(lambda: released.done() or waiting(till.shop), "the release to end or wait")
+            db.run(invoices.OUTDATE, id=one)
+        released.result(20)
+
+
+def test_erasing_addresses_holds_no_invoice_while_it_waits_for_another(till, other, clock):
+    one, two = (till.shop.invoice(5, customer_email="ada@customer.example") for _ in range(2))
+    for invoice in (one, two):
+        pay(till.shop, invoice)
+        clock.move(seconds=1)
+    clock.move(days=30)
+    db = till.shop.service.db
+    with ThreadPoolExecutor(1) as pool:
+        with db.write():
+            db.run(invoices.OUTDATE, id=two["id"])
+            erased = pool.submit(erase_emails, other, 30, clock())
+            until(lambda: erased.done() or waiting(till.shop), "the erasing to end or wait")
+            db.run(invoices.OUTDATE, id=one["id"])
+        assert erased.result(20) == 2
+
+
+def test_nothing_is_settled_while_a_block_is_undone(till, other, monkeypatch):
+    """Another runner, whose explorer still shows the block, is about to book money in it."""
+    shop, db = till.shop, till.shop.service.db
+    pay(shop, shop.invoice(25))
+    key = shop.issue("write", shop.add_merchant("another"))
+    late = shop.post("/invoices", {"amount_usd": 25}, key).json
+    really = db.rows
+
+    with ThreadPoolExecutor(1) as pool:
+        settled: list[Future[str]] = []
+
+        def rows(query, **values):
+            if query is payments.UNCOUNTED_IN_BLOCK:
+                elsewhere = replace(shop, service=replace(shop.service, db=other))
+                settled.append(pool.submit(pay, elsewhere, late))
+                until(lambda: settled[0].done() or waiting(shop), "the other to settle or wait")
+                assert not settled[0].done()
+            return really(query, **values)
+
+        monkeypatch.setattr(db, "rows", rows)
+        undo(db, 100, "0b" * 32, "test", till.clock())
+        settled[0].result(20)
+    assert shop.get(f"/invoices/{late['id']}", key).json["status"] == "paid"
+
+
+def test_no_connection_is_open_when_workers_are_forked(shop, clock):
+    """With gunicorn's --preload the application is made before: they would share its socket."""
+    url = shop.environ["BTCPAY_DATABASE_URL"]
+    shop.close()
+    made = create_app(shop.service.settings, clock)
+    with psycopg.connect(url) as connection:
+        others = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        threading.Event().wait(0.5)  # for the server to notice
+        assert connection.execute(others).fetchone() == (0,)
+    made.extensions["btcpay"].close()
+
+
+def test_what_the_url_asks_of_the_session_is_not_lost(shop):
+    """A schema of its own, say: without it the tables would be looked for in another."""
+    url = shop.environ["BTCPAY_DATABASE_URL"]
+    db = open_database(f"{url}?options=-csearch_path%3Dshop%20-clock_timeout%3D0&connect_timeout=3")
+    with db.connected():
+        ask = db.connection.execute_sql
+        assert ask("SHOW search_path").fetchone() == ("shop",)
+        assert ask("SHOW lock_timeout").fetchone() == ("10s",)
+        assert db.connection.connection().info.get_parameters()["connect_timeout"] == "3"
+    db.close()
+
+
+def test_threads_wait_together_for_a_server_that_does_not_answer():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://any:any@127.0.0.1:{silent.getsockname()[1]}/any?connect_timeout=2"
+        db = open_database(url)
+
+        def ask(_: int) -> None:
+            with pytest.raises(OperationalError), db.connected():
+                pass
+
+        began_s = time.monotonic()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(ask, range(8)))
+        assert time.monotonic() - began_s < 5
+
+
+def test_a_runner_with_a_sick_explorer_does_not_keep_payers_from_another(till, other):
+    """It is always the first, and its explorer knows the tip and no address."""
+    waiting_for = [till.shop.invoice(5)["id"] for _ in range(12)]
+    with Liar(till.settings.explorers[0]) as liar:
+        hanging = threading.Event()
+        liar.instead = lambda path: silent(hanging) if "/address/" in path else None
+        for _ in range(2):
+            till.shop.sql(f"UPDATE invoice SET asked_at = {to_ms(till.clock())}")  # noqa: S608
+            hanging.clear()
+            budget = Budget(other, 10_000, till.clock)
+            session = fetch.new_session(4)
+            explorers = Explorers([liar.root], session, budget, pause=lambda _: None)
+            with ThreadPoolExecutor(1) as pool:
+                liar.asked.clear()
+                sick = pool.submit(till.checker(other, explorers).run)
+                until(lambda: liar.count("/address/") == 4, "its claims")
+                till.check()
+                hanging.set()
+                assert set(sick.result(20).failed) <= set(waiting_for)
+            till.clock.move(minutes=1)
+    looks = till.shop.sql("SELECT looks FROM invoice").fetchall()
+    assert min(count for (count,) in looks) >= 1

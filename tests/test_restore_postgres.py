@@ -1,0 +1,266 @@
+"""Backup and restore on PostgreSQL, by its own programs, with the commands of the documents.
+
+In every run, whatever it is about: the server is real, and so are `pg_dump` and `pg_restore`.
+"""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import postgres
+import pytest
+from builders import Clock, TickerServer
+from databases import raw
+from fake_esplora import Terminal, Till, open_till
+from playground import PROJECT
+from playhouse.migrations import Runner
+from test_carry_over import on, stop
+from test_going_live import BLOCKS
+
+from storage import merchants, schema
+from storage.database import open_database
+
+BACKUP = (PROJECT / "docs" / "backup.md").read_text(encoding="utf-8")
+NEW = "createdb --owner btcpay --encoding UTF8 --template template0 btcpay"
+
+
+def commands(lines: str) -> str:
+    """The commands of a block, one a line; what makes a user or installs is left out."""
+    found = re.findall(r"^\$ (.*)$", lines, re.M)
+    return "\n".join(line for line in found if not re.search("createuser|pip install", line))
+
+
+def blocks(heading: str) -> list[str]:
+    """The commands of each block below a heading of docs/backup.md."""
+    section = BACKUP.partition(f"{heading}\n")[2].partition("\n## ")[0]
+    return [commands(lines) for lines in re.findall(r"```console\n(.*?)```", section, re.S)]
+
+
+DUMP, RESTORE = blocks("### PostgreSQL")
+(CARRY_OVER,) = blocks("## From SQLite to PostgreSQL")
+(GO_LIVE,) = (commands(b["lines"]) for b in BLOCKS if b["name"] == "wants a PostgreSQL server")
+
+
+class Machine:
+    """A shell in a folder, with PostgreSQL's programs; `sudo` and `systemctl` do not matter."""
+
+    def __init__(self, folder: Path, environ: dict[str, str]) -> None:
+        self.folder, self.port = folder, postgres.server().port
+        tools = folder / "tools"
+        tools.mkdir()
+        for name, does in {
+            "btcpay": f'exec {sys.executable} -m btcpay "$@"',
+            "sudo": 'shift 2; exec "$@"',
+            "systemctl": "exit 0",
+        }.items():
+            (tools / name).write_text(f"#!/bin/sh\n{does}\n")
+            (tools / name).chmod(0o755)
+        self._environ = environ | {
+            "PATH": f"{tools}:{postgres.PROGRAMS}:{os.environ['PATH']}",
+            "PYTHONPATH": str(PROJECT),
+            "PGHOST": "127.0.0.1",
+            "PGPORT": str(self.port),
+            "PGUSER": postgres.USER,
+            "PGDATABASE": "postgres",
+        }
+
+    def run(self, script: str, status: int = 0, **environ: str) -> str:
+        """All that it said; it stops at the first command that fails."""
+        script = re.sub(r"(127\.0\.0\.1|10\.0\.0\.6):5432", f"127.0.0.1:{self.port}", script)
+        ended = subprocess.run(
+            ["bash", "-c", f"set -eu\n{script}"],
+            input="y\n",
+            env=self._environ | environ,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        assert ended.returncode == status, ended.stdout
+        return ended.stdout
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """What BTCPAY_DATABASE_URL says of the database that has the documents' name."""
+    url = postgres.server().url("btcpay")
+    yield url
+    for made in (url, f"{url}_before"):
+        postgres.server().drop(made)
+
+
+@pytest.fixture
+def till(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    """A shop on a database that was made as README says."""
+    Machine(tmp_path, {"BTCPAY_DATABASE_URL": url}).run(f"{NEW}\nbtcpay migrate")
+    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+        yield opened
+        stop(opened)
+
+
+@pytest.fixture
+def machine(till: Till, tmp_path: Path) -> Machine:
+    (tmp_path / "machine").mkdir()
+    return Machine(tmp_path / "machine", till.shop.environ)
+
+
+@contextlib.contextmanager
+def selling(till: Till) -> Iterator[None]:
+    """Two threads that make invoices meanwhile: fewer than a restore looks ahead."""
+    stop = threading.Event()
+
+    def sell() -> None:
+        for _ in range(40):
+            if not stop.is_set():
+                till.shop.invoice()
+
+    threads = [threading.Thread(target=sell) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def addresses(till: Till) -> list[str]:
+    rows = till.shop.sql("SELECT deposit_address FROM invoice ORDER BY address_index").fetchall()
+    return [address for (address,) in rows]
+
+
+def next_index(till: Till) -> int:
+    return till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)["next_index"]
+
+
+def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, machine):
+    known = till.shop.invoice()
+    with selling(till):
+        machine.run(DUMP)
+    assert (machine.folder / "monday.dump").stat().st_mode & 0o777 == 0o600
+    lost = [till.shop.invoice() for _ in range(70)]
+    for invoice in (known, lost[0], lost[60]):
+        till.pay(invoice)
+    till.mine()
+    till.pay(lost[65])  # still in the mempool
+    till.check()
+    given_out = addresses(till)
+    stop(till)
+    said = machine.run(RESTORE)
+    with on(till.settings.database_url, till) as again:
+        kept = addresses(again)  # those of one moment, and no others
+        assert kept == given_out[: len(kept)] and len(kept) <= len(given_out) - len(lost)
+        last = given_out.index(lost[65]["deposit_address"])
+        assert next_index(again) == last + 1 + 100 and f"seen up to {last}" in said
+        assert again.shop.invoice()["deposit_address"] not in given_out
+        assert again.look(known)["status"] == "open"
+        assert again.check().changed == {known["id"]: "paid"}
+        assert again.shop.get(f"/invoices/{lost[0]['id']}").status_code == 404
+        assert "totals of shop: " in Terminal(again).run("doctor")[0]
+    with raw(f"{till.settings.database_url}_before") as connection:  # is kept
+        found = connection.execute("SELECT count(*) AS n FROM invoice").fetchone()
+    assert found["n"] == len(given_out)
+
+
+def test_when_the_chain_cannot_be_asked_the_counters_stay_and_it_is_told(till, machine):
+    till.shop.invoice()
+    machine.run(DUMP)
+    stop(till)
+    till.sandbox.switches.explorer_up = False
+    assert "nothing was changed, the chain must be asked" in machine.run(RESTORE, status=1)
+    with on(till.settings.database_url, till) as again:
+        assert next_index(again) == 1
+        till.sandbox.switches.explorer_up = True
+        machine.run("btcpay restore --in-place --yes")
+        assert next_index(again) == 101
+
+
+def other_network(connection: Any) -> None:
+    connection.execute("UPDATE meta SET value = 'signet' WHERE name = 'network'")
+
+
+def newer(connection: Any) -> None:
+    connection.execute("INSERT INTO schema_migration (name, applied) VALUES ('9999_later', now())")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [(other_network, "belongs to signet"), (newer, "install the newer program")],
+)
+def test_a_dump_that_does_not_fit_is_told_and_nothing_is_done_with_it(
+    change: Callable[[Any], None], told, till, machine
+):
+    with raw(till.settings.database_url) as connection:
+        change(connection)
+    machine.run(DUMP)
+    stop(till)
+    assert told in machine.run(RESTORE, status=1)
+    for words in ("restore --in-place --yes", "check", "merchant list"):
+        assert told in machine.run(f"btcpay {words}", status=1)
+    with raw(till.settings.database_url) as connection:
+        assert connection.execute("SELECT next_index FROM merchant").fetchone()["next_index"] == 0
+
+
+def test_a_dump_of_an_older_version_replaces_a_newer_database(till, machine):
+    """Which has tables that the dump knows nothing of."""
+    older = postgres.server().create("template1")
+    db = open_database(older)
+    with db.connected():
+        Runner(db.connection, str(schema.MIGRATIONS)).up("0002_proof")
+    db.close()
+    with raw(older) as connection:
+        connection.execute("INSERT INTO meta VALUES ('network', 'regtest')")
+    machine.run(DUMP, BTCPAY_DATABASE_URL=older)
+    stop(till)
+    assert "0003_balance" in machine.run(RESTORE)
+    assert machine.run("btcpay merchant list --json") == "[]\n"
+
+
+def test_btcpay_backup_names_the_program_that_does_it(till, machine):
+    said = machine.run("btcpay backup monday.db", status=1)
+    assert "use pg_dump as docs/backup.md says" in said
+    assert not (machine.folder / "monday.db").exists()
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_in_place_the_counters_alone_are_moved(database, tmp_path, ticker, clock):
+    made = f"sqlite:///{tmp_path}/x.db" if database == "sqlite" else postgres.server().create()
+    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=made) as till:
+        till.pay(till.shop.invoice())
+        till.shop.sql("UPDATE merchant SET next_index = 0")
+        output, said = Terminal(till).run("restore", "--in-place", "--yes", "--skip", "3")
+        assert "moved the counters" in output and "it will be 4" in said
+        assert next_index(till) == 4
+
+
+@pytest.mark.parametrize("script", [CARRY_OVER, GO_LIVE], ids=["backup.md", "going-live.md"])
+def test_from_sqlite_to_postgresql_by_the_commands_of(script, url, tmp_path, ticker, clock):
+    before = f"sqlite:///{tmp_path}/btcpay.db"
+    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=before) as till:
+        known = till.shop.invoice()
+        (tmp_path / "machine").mkdir()
+        machine = Machine(tmp_path / "machine", till.shop.environ)
+        # going-live.md has a function for the shell that reads the settings of the service.
+        env = tmp_path / "env"
+        env.write_text(f"BTCPAY_DATABASE_URL={before}\n")
+        for written, here in {"/etc/btcpay.env": "env", "/var/backups/btcpay": "."}.items():
+            script = script.replace(written, f"{tmp_path}/{here}")
+        if "createdb" not in script:
+            machine.run(NEW)
+        shell = (
+            f'btcpay() {{ (set -a; . {tmp_path}/env; exec {tmp_path}/machine/tools/btcpay "$@"); }}'
+        )
+        machine.run(f"{shell}\n{script}" if str(tmp_path) in script else script)
+        with on(url, till) as again:
+            till.pay(known)
+            till.mine()
+            assert again.check().changed == {known["id"]: "paid"}
+            assert next_index(again) == 101

@@ -1,0 +1,254 @@
+"""A database server that is away, back, read-only or not for us: what users and owners are told."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import postgres
+import psycopg
+import pytest
+import requests
+from builders import Clock, Live, Shop, TickerServer, open_shop, until
+from calm import counts, refuse_calmly, still_reads
+from fake_esplora import Terminal, Till, open_till
+from playground import free_port
+from prometheus_client.parser import text_string_to_metric_families
+
+from btcpay import settings
+from btcpay.doctor.examination import examine
+from btcpay.doctor.finding import Finding
+from storage import schema
+
+SECRET = "correct-horse"  # noqa: S105 - of nobody
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    made = postgres.server().create().replace(":any@", f":{SECRET}@")
+    yield made
+    postgres.server().drop(made)
+
+
+@pytest.fixture
+def till(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shop(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Shop]:
+    ticker.reset()
+    with open_shop(tmp_path, ticker.url, clock, BTCPAY_DATABASE_URL=url) as opened:
+        yield opened
+
+
+@contextmanager
+def away(mode: str = "fast") -> Iterator[None]:
+    """The server is stopped meanwhile; `immediate` is what a crash would be."""
+    postgres.server().stop(mode)
+    try:
+        yield
+    finally:
+        postgres.server().start()
+
+
+def tell_server(statement: str, *values: str) -> None:
+    with psycopg.connect(postgres.server().url("postgres"), autocommit=True) as connection:
+        connection.execute(statement, values)
+
+
+@contextmanager
+def read_only(url: str) -> Iterator[None]:
+    """As a standby is; whoever is connected is sent away, before and after."""
+    name = url.rpartition("/")[2]
+    leave = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+    tell_server(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    tell_server(leave, name)
+    try:
+        yield
+    finally:
+        tell_server(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        tell_server(leave, name)
+
+
+# Orders
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_orders_are_refused_calmly_while_it_is_away_and_taken_again_without_a_restart(
+    mode, shop, tmp_path
+):
+    link, invoice = shop.link(title="Tip jar"), shop.invoice(25)
+    before = counts(shop)
+    with Live(shop, tmp_path) as live:
+        assert live.ask("GET", "/balance", shop.read_key).ok
+        with away(mode):
+            refuse_calmly(live, shop, link)
+            assert live.ask("GET", f"/invoices/{invoice['id']}", shop.read_key).status_code == 500
+            assert requests.get(f"{live.url}/pay/{invoice['id']}", timeout=20).status_code == 500
+        assert counts(shop) == before
+        still_reads(live, shop, invoice)
+        answer = live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 25})
+        assert answer.status_code == 201, answer.text
+        assert SECRET not in live.log()
+    assert counts(shop) == (before[0] + 1, before[1], before[2] + 1)
+
+
+def test_a_read_only_server_is_read_and_refuses_orders_calmly(url, shop, tmp_path):
+    link, invoice = shop.link(title="Tip jar"), shop.invoice(25)
+    before = counts(shop)
+    with Live(shop, tmp_path) as live:
+        with read_only(url):
+            refuse_calmly(live, shop, link)
+            still_reads(live, shop, invoice)
+            assert "in a read-only transaction" in live.log()
+        assert counts(shop) == before
+        assert live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5}).ok
+    assert counts(shop) == (before[0] + 1, before[1], before[2] + 1)
+
+
+# Probes
+
+
+def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
+    till.check()
+    port = free_port()
+
+    def told() -> tuple[int, int, float]:
+        scraped = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+        up = {
+            sample.name: sample.value
+            for family in text_string_to_metric_families(scraped)
+            for sample in family.samples
+        }["btcpay_database_up"]
+        alive, ready = (
+            requests.get(f"{live.url}/{path}", timeout=10).status_code
+            for path in ("healthz", "readyz")
+        )
+        return alive, ready, up
+
+    with Live(till.shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{port}") as live:
+        assert told() == (200, 200, 1)
+        for mode in ("fast", "immediate"):
+            with away(mode):
+                assert told() == (200, 503, 0)
+            assert told() == (200, 200, 1)
+        answer = requests.get(f"{live.url}/readyz", timeout=10)
+        assert answer.json()["database"] == {"ok": True, "version": schema.VERSION}
+
+
+def test_the_probe_names_no_reason_that_a_visitor_should_not_know(shop):
+    with away():
+        answer = shop.client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json["database"] == {"ok": False, "problem": "no answer"}
+
+
+# The command line
+
+
+@pytest.mark.parametrize("words", ["check", "invoice list", "merchant list", "migrate", "serve"])
+def test_every_command_says_in_one_line_that_it_is_away(words, shop):
+    with away():
+        output, errors = Terminal(Till(shop, None, None)).run(*words.split(), status=1)
+    assert output == "" and "Traceback" not in errors and SECRET not in errors
+    *before, line = errors.splitlines()
+    assert all("Starting gunicorn" in told for told in before)
+    assert line.startswith("btcpay: the database cannot be used: ") and "refused" in line
+
+
+def test_a_watch_goes_on_when_it_is_back(till):
+    watch = Terminal(till).start("check", "--watch", "1")
+    try:
+        with away():
+            for line in watch.stderr:
+                if "could not use the database" in line:
+                    break
+            assert SECRET not in line
+        invoice = till.shop.invoice()
+        till.pay(invoice)
+        till.mine()
+        until(lambda: "paid" in till.kinds(invoice), "the payment to be seen")
+    finally:
+        watch.send_signal(signal.SIGTERM)
+        watch.communicate(timeout=60)
+    assert watch.returncode == 0
+
+
+# The doctor
+
+
+def found(till: Till, url: str | None = None) -> dict[str, Finding]:
+    """The findings by name, none of which tells the password."""
+    environ = till.shop.environ | ({"BTCPAY_DATABASE_URL": url} if url else {})
+    examined = list(examine(settings.read(environ), environ, till.clock, lambda _: 10**12))
+    assert SECRET not in str(examined)
+    return {finding.name: finding for finding in examined}
+
+
+def test_the_doctor_finds_a_server_and_names_its_version(till):
+    till.check()
+    everything = found(till)
+    assert {finding.colour for finding in everything.values()} == {"green"}
+    assert everything["database"].sentence.startswith("PostgreSQL ")
+    assert "disk" not in everything and "file modes" not in everything
+    output, _ = Terminal(till).run("doctor")
+    assert "sqlite" not in output.lower() and SECRET not in output
+
+
+def test_the_doctor_finds_a_server_that_is_away_and_looks_into_the_rest(till):
+    with away():
+        everything = found(till)
+        output, errors = Terminal(till).run("doctor", status=1)
+    finding = everything["database"]
+    assert finding.colour == "red" and "refused" in finding.sentence
+    assert "the server runs" in finding.remedy and "\n" not in finding.sentence
+    assert everything["explorer 127.0.0.1"].colour == "green" and "totals of shop" not in everything
+    assert SECRET not in output + errors and "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        pytest.param("btcpay:", "nobody:", 'role "nobody" does not exist', id="the user"),
+        pytest.param("/test", "/none", "does not exist", id="the database"),
+        pytest.param("127.0.0.1", "no.invalid", "no.invalid", id="the host"),
+    ],
+)
+def test_the_doctor_finds_a_url_that_is_wrong(before, after, said, till, url):
+    finding = found(till, url.replace(before, after))["database"]
+    assert finding.colour == "red" and said in finding.sentence
+    assert "BTCPAY_DATABASE_URL" in finding.remedy
+
+
+def test_the_doctor_finds_a_server_that_may_not_be_written_to(till, url):
+    with read_only(url):
+        finding = found(till)["database"]
+    assert finding.colour == "red" and "read-only" in finding.sentence and finding.remedy
+
+
+def test_the_doctor_finds_a_user_without_rights(till, url):
+    tell_server("CREATE ROLE guest LOGIN")
+    finding = found(till, url.replace("btcpay:", "guest:"))["database"]
+    tell_server("DROP ROLE guest")
+    assert finding.colour == "red" and "permission denied" in finding.sentence
+
+
+def test_the_doctor_finds_a_server_that_is_too_old(till, monkeypatch):
+    monkeypatch.setattr(schema, "OLDEST", 99)
+    finding = found(till)["database"]
+    assert (finding.colour, finding.remedy) == ("red", "99 or newer is needed")
+    assert finding.sentence.startswith("this is PostgreSQL ")
+
+
+def test_the_doctor_finds_a_database_that_cannot_store_every_letter(till):
+    latin = postgres.server().create("template0 ENCODING 'LATIN1' LOCALE 'C'")
+    finding = found(till, latin)["database"]
+    postgres.server().drop(latin)
+    assert finding.colour == "red" and "LATIN1" in finding.sentence and "UTF8" in finding.remedy
+
+
+def test_an_old_schema_is_backed_up_as_a_server_is(till):
+    till.shop.sql(f"DELETE FROM schema_migration WHERE name = '{schema.VERSION}'")  # noqa: S608
+    assert found(till)["database"].remedy == "run `btcpay migrate`, after `pg_dump`"
