@@ -158,7 +158,8 @@ _NOT_IN_A_SERVER_URL = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|[\ud800-\udfff]")
 
 
 def _database_url(text: str) -> str:
-    server = re.fullmatch(r"postgresql://(?:[^/@\s]*@)?[^/@:\s]+(?::([^/\s]*))?/[^/\s]+", text)
+    place = r"(?:[^/@\s]*@)?[^/@:\s]+(?::([^/\s]*))?/[^/?\s]+"
+    server = re.fullmatch(rf"postgresql://{place}(?:\?\S*)?", text)
     if server and _NOT_IN_A_SERVER_URL.search(text):
         raise ValueError("a sign such as % in a password only as %25, and nothing but UTF-8")
     if not (re.fullmatch("sqlite:///.+", text) or (server and _is_port(server[1] or "5432"))):

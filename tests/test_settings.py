@@ -107,6 +107,8 @@ GOOD = {
         "sqlite:////var/lib/btcpay.db",
         "postgresql://u:p@host:5432/name",
         "postgresql://host/name",
+        "postgresql://u@localhost/name?host=/run/postgresql",
+        "postgresql://u:p@host/name?sslmode=verify-full&sslrootcert=/etc/ssl/ca.pem",
         "postgresql://u:100%25%2F@host/name",
     ],
     "BASE_URL": ["https://pay.example.com", "http://[::1]:8000", "https://example.com/shop"],
