@@ -1,24 +1,19 @@
 """`backup` and `restore`: a whole copy while serving, and the way back."""
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from btcpay import fetch
-from btcpay.budget import Budget
 from btcpay.clock import utc_now
+from btcpay.commands.preparing import agree, plan, prepare, told_of
 from btcpay.commands.shell import Shell, answer_json, as_json, say, with_shell
-from btcpay.errors import CommandError, ExplorerError
-from btcpay.explorer import Explorers
-from btcpay.instants import to_ms
-from btcpay.recovery import Chain, Move, apply_moves, plan_moves
+from btcpay.errors import CommandError
+from btcpay.recovery import apply_moves
 from btcpay.settings import Settings
-from storage import carrying, copies, crossing, idempotency, meta, schema
-from storage.database import Database, Row, open_database, sqlite_path
+from storage import carrying, copies, crossing, schema
+from storage.database import Row, open_database, sqlite_path
 
 SKIP = 100  # addresses given out after the backup and not yet paid are unknown
 MOST_SKIPPED = 10_000
@@ -79,10 +74,10 @@ def restore(
     if (file is None) != in_place:
         raise click.UsageError("name the FILE of a backup, or say --in-place")
     if file is None:
-        moves = _plan(shell.db, shell.settings, skip)
-        _agree(moves, yes, "Move the counters?")
+        moves = plan(shell.db, shell.settings, skip)
+        agree(moves, yes, "Move the counters?")
         apply_moves(shell.db, moves)
-        told: Row = {"merchants": _told(moves)}
+        told: Row = {"merchants": told_of(moves)}
     elif path := sqlite_path(shell.settings.database_url):
         told = _restore(shell.settings, path, file, skip, yes)
     else:
@@ -104,8 +99,8 @@ def _restore(settings: Settings, path: Path, file: Path, skip: int, yes: bool) -
     _require(file)
     _refuse_own(path, file)
     with _to_itself(settings, path) as counters, copies.new_file(path, "restoring") as new:
-        prepared = _prepare(settings, file, new, skip, counters)
-        _agree(prepared.moves, yes, f"Replace {path} by {file}?")
+        prepared = prepare(settings, file, new, skip, counters)
+        agree(prepared.moves, yes, f"Replace {path} by {file}?")
         prepared.finish(settings)
         with copies.alone(path) as place:
             carrying.carry(place, new)
@@ -130,70 +125,12 @@ def _carry_over(shell: Shell, file: Path, skip: int, yes: bool) -> Row:
     crossing.require_empty(shell.db)
     copies.discard_all(file, "carrying")  # of one that was killed
     with copies.new_file(file, "carrying") as new:
-        prepared = _prepare(shell.settings, file, new, skip, {})
-        _agree(prepared.moves, yes, f"Carry {file} over to PostgreSQL?")
+        prepared = prepare(shell.settings, file, new, skip, {})
+        agree(prepared.moves, yes, f"Carry {file} over to PostgreSQL?")
         prepared.finish(shell.settings)
         crossing.carry_over(new, shell.db)
     say(f"{UNKNOWN} Never serve the SQLite database again: it would hand out the same addresses.")
     return {"file": str(file)} | prepared.told()
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A copy of a backup at this version, still beside the database."""
-
-    url: str
-    migrated: list[str]
-    moves: list[Move]
-
-    def finish(self, settings: Settings) -> None:
-        """Makes the copy what shall be served: counters, no keys that somebody holds, a note."""
-        db = open_database(self.url)
-        apply_moves(db, self.moves)
-        with db.write():
-            db.run(idempotency.FREE)
-            meta.put(db, "restored_at", str(to_ms(utc_now())))
-        db.close()
-
-    def told(self) -> Row:
-        """What the answer says of it."""
-        return {"migrated": self.migrated, "merchants": _told(self.moves)}
-
-
-def _prepare(
-    settings: Settings, file: Path, new: Path, skip: int, counters: dict[str, int]
-) -> Prepared:
-    network, url = settings.network.name, f"sqlite:///{new}"
-    copies.copy(file, new)
-    contents = copies.inspect(new, file)
-    if contents.network not in (None, network):
-        raise CommandError(f"{file} belongs to {contents.network}, BTCPAY_NETWORK says {network}")
-    if contents.version > schema.VERSION:
-        raise CommandError(
-            f"{file} is at version {contents.version}, newer than this program's"
-            f" {schema.VERSION}: install the newer program"
-        )
-    migrated = schema.migrate(url, network)
-    db = open_database(url)
-    try:
-        return Prepared(url, migrated, _plan(db, settings, skip, counters))
-    finally:
-        db.close()
-
-
-def _plan(
-    db: Database, settings: Settings, skip: int, counters: dict[str, int] | None = None
-) -> list[Move]:
-    # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
-    budget = Budget(db, sys.maxsize, utc_now)
-    explorers = Explorers(settings.explorers, fetch.new_session(), budget)
-    try:
-        chain = Chain(explorers, settings.network)
-        return plan_moves(db, chain, settings.network, skip, counters or {})
-    except ExplorerError as error:
-        raise CommandError(f"nothing was changed, the chain must be asked first: {error}") from None
-    finally:
-        explorers.close()
 
 
 @contextmanager
@@ -218,30 +155,6 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[dict[str, int]]:
                 f"{path} belongs to {found}, BTCPAY_NETWORK says {settings.network.name}"
             )
         yield counters
-
-
-def _agree(moves: Sequence[Move], yes: bool, question: str) -> None:
-    for move in moves:
-        seen = f"seen up to {move.used[-1]}" if move.used else "nothing seen beyond it"
-        say(
-            f"{move.merchant}: the address counter stands at {move.before}, {seen} on the chain;"
-            f" it will be {move.after}. The wallet needs a gap limit of {move.gap_limit}."
-        )
-    if not yes:
-        click.confirm(question, abort=True, err=True)
-
-
-def _told(moves: Sequence[Move]) -> list[Row]:
-    return [
-        {
-            "merchant": move.merchant,
-            "before": move.before,
-            "used": list(move.used),
-            "next_index": move.after,
-            "gap_limit": move.gap_limit,
-        }
-        for move in moves
-    ]
 
 
 def _require(file: Path) -> None:
