@@ -26,6 +26,7 @@ from btcpay.settings import Settings
 from btcpay.sharing import share
 from btcpay.sightings import Look
 from btcpay.turns import field_of, note_probes, tip_of
+from btcpay.witness import REMEDY
 from storage import idempotency, invoices, meta, tallies
 from storage.database import Database
 
@@ -40,7 +41,8 @@ class Run:
 
     `unreached`: ids that were urgent and beyond the budget; `put_off`: how many others wait for
     their turn. `proven`: whether a payment was proven. What another runner looks at meanwhile is
-    in that one's report.
+    in that one's report. `answered`: whether an explorer told the tip. `clock_ahead_s`: how far
+    our clock is ahead of the explorers', 0 up to CLOCK_OFF.
     """
 
     looked_at: int = 0
@@ -50,6 +52,8 @@ class Run:
     put_off: int = 0
     calls: int = 0
     tip_failed: bool = False
+    answered: bool = False
+    clock_ahead_s: int = 0
     proven: bool = False
     took_ms: int = 0
 
@@ -63,8 +67,9 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether every due address was looked at."""
-        return not self.failed and not self.unreached and not self.tip_failed
+        """Whether every due address was looked at, by a clock that is not ahead."""
+        missed = self.failed or self.unreached or self.tip_failed
+        return not missed and not self.clock_ahead_s
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,7 @@ class Checker:
             self._run(ids, purse, progress, run)
         finally:
             self.explorers.close()
+            self._compare_clocks(run)
             run.calls = self.explorers.calls
             run.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
         return run
@@ -110,6 +116,7 @@ class Checker:
             missed = self._planned(run, purse, spend=False) if ids is None else ids
             (run.failed if run.tip_failed else run.unreached).extend(missed)
             return
+        run.answered = True
         looks = self._planned(run, purse, spend=True) if ids is None else dict.fromkeys(ids, 0)
         with progress(list(looks)) as shown, self._shared(shown, looks, ids) as mine:
             self._look_at_all(mine, tip_height, run)
@@ -217,6 +224,17 @@ class Checker:
             except ExplorerError as error:
                 log.warning("the height of the chain could not be proven: %s", error)
 
+    def _compare_clocks(self, run: Run) -> None:
+        ahead = self.explorers.witness.ahead(self.now(), time.monotonic())
+        run.clock_ahead_s = ahead // timedelta(seconds=1)
+        if ahead:
+            log.error(
+                "this machine's clock is %d s ahead of the explorers': invoices end by theirs, and"
+                " nothing is erased; %s",
+                run.clock_ahead_s,
+                REMEDY,
+            )
+
     def finish(self, run: Run) -> None:
         """After a run over all that is due: notes time and totals, forgets what is too old."""
         now = self.now()
@@ -230,6 +248,9 @@ class Checker:
                 *self.explorers.tallies(),
             ]:
                 self.db.run(tallies.ADD, name=name, label=label, total=total)
-        ttl = timedelta(hours=self.settings.idempotency_ttl_h)
-        self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
-        erase_emails(self.db, self.settings.email_retention_days, now)
+        # What is erased never comes back, and can wait until somebody has confirmed the time: after
+        # a start without a network the clock may be years off.
+        if run.answered and not run.clock_ahead_s:
+            ttl = timedelta(hours=self.settings.idempotency_ttl_h)
+            self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
+            erase_emails(self.db, self.settings.email_retention_days, now)

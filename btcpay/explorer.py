@@ -20,6 +20,7 @@ from btcpay.budget import UNLIMITED, Budget, BudgetSpent, Purse
 from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
 from btcpay.history import Get, SeenOutput, read_outputs
 from btcpay.root import Root
+from btcpay.witness import Witness
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -40,7 +41,8 @@ class Explorers:
     """Several Esplora roots, asked in order of preference.
 
     A root that failed goes to the back of the line for as long as this value lives, so that a run
-    does not wait for it at every address. Thread safe. `pause` waits so many seconds.
+    does not wait for it at every address. Thread safe. `pause` waits so many seconds; `witness` has
+    heard what time they told.
     """
 
     def __init__(
@@ -50,7 +52,8 @@ class Explorers:
         budget: Budget | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._line = [Root(url, session, budget) for url in roots]
+        self.witness = Witness()
+        self._line = [Root(url, session, budget, self.witness.hear) for url in roots]
         self._budget, self._pause = budget, pause
         self._lock = threading.Lock()
         self._last = self._line[0]

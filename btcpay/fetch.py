@@ -6,6 +6,7 @@ import re
 import socket
 import threading
 import time
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +21,7 @@ from btcpay import __version__
 CONNECT_TIMEOUT_S = 3
 USER_AGENT = f"btcpay/{__version__}"
 _PIECE_BYTES = 65536
+Hear = Callable[[Mapping[str, str]], None]
 
 
 class FetchError(Exception):
@@ -106,11 +108,17 @@ def new_session(connections: int = 1) -> requests.Session:
     return session
 
 
-def get(session: requests.Session, url: str, timeout_s: float, max_bytes: int) -> bytes:
+def get(
+    session: requests.Session,
+    url: str,
+    timeout_s: float,
+    max_bytes: int,
+    hear: Hear = lambda _headers: None,
+) -> bytes:
     """The body of a 200 answer, complete within `timeout_s` of wall time and `max_bytes`.
 
-    Raises BadStatus, Unreachable or, for an oversized or compressed body, FetchError. The message
-    names the cause, never the query's secrets.
+    `hear` gets the headers of any answer. Raises BadStatus, Unreachable or, for an oversized or
+    compressed body, FetchError. The message names the cause, never the query's secrets.
     """
     deadline_s = time.monotonic() + timeout_s
     pieces: list[bytes] = []
@@ -119,6 +127,7 @@ def get(session: requests.Session, url: str, timeout_s: float, max_bytes: int) -
         timeouts = (min(CONNECT_TIMEOUT_S, timeout_s), timeout_s)
         # Redirects are not followed: a configured URL answers itself.
         with session.get(url, timeout=timeouts, stream=True, allow_redirects=False) as response:
+            hear(response.headers)
             if response.status_code != 200:
                 raise BadStatus(response.status_code, response.headers.get("Retry-After", ""))
             if response.headers.get("Content-Encoding", "identity") != "identity":

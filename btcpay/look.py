@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -66,13 +67,15 @@ class Looker:
 
     def look(self, subject: Subject, clock: Callable[[], datetime]) -> Look:
         """Everything that has to be asked of the world about one invoice. Raises ExplorerError."""
-        now = clock()
+        now, read_s = clock(), time.monotonic()
         history = self.explorers.history(subject.row["deposit_address"], subject.script)
-        outputs = merge(subject.known, history.outputs, now)
-        wanted = self._to_be_proven(subject, outputs, now)
+        # By a clock that is ahead, what comes in time would be late, and invoices would expire.
+        asked_at = now - self.explorers.witness.ahead(now, read_s)
+        outputs = merge(subject.known, history.outputs, asked_at)
+        wanted = self._to_be_proven(subject, outputs, asked_at)
         proofs, short = self._prove_all(wanted[: self.most_proofs], outputs, subject.script)
         return Look(
-            now,
+            asked_at,
             subject.tip_height,
             history.outputs,
             price_usd=self.prices.current_or_none() if proofs else None,

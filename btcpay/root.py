@@ -26,15 +26,17 @@ class Root:
     """Called with a path it returns the body. Raises FetchError. Thread safe.
 
     `calls` counts requests, `failures` questions that were not answered as they should be; `host`
-    is what may be shown.
+    is what may be shown. `hear` gets the headers of every answer.
     """
 
-    def __init__(self, url: str, session: requests.Session, budget: Budget | None) -> None:
+    def __init__(
+        self, url: str, session: requests.Session, budget: Budget | None, hear: fetch.Hear
+    ) -> None:
         self.name = name_of(url)
         self.host = str(urlsplit(url).hostname)
         self.calls = self.failures = 0
         self.is_fresh = False
-        self._url, self._session, self._budget = url, session, budget
+        self._url, self._session, self._budget, self._hear = url, session, budget, hear
         self._lock = threading.Lock()
         self._failures = 0
         self._not_before_s = 0.0
@@ -53,7 +55,9 @@ class Root:
             self._budget.take(self.name)
         with self._lock:
             self.calls += 1
-        return fetch.get(self._session, self._url + path, REQUEST_TIMEOUT_S, MAX_ANSWER_BYTES)
+        return fetch.get(
+            self._session, self._url + path, REQUEST_TIMEOUT_S, MAX_ANSWER_BYTES, self._hear
+        )
 
     def keep(self, path: str) -> bytes:
         """Like a call, once in a run: for what a hash names, which cannot change."""

@@ -1,7 +1,8 @@
 """Explorers on real sockets: one that pages, lies and breaks as told, one with a real chain.
 
 `histories` holds each address's transactions, newest first; `paging` how they are cut; `instead`
-may answer a path with one of the replies below in place of the truth; `asked` lists the paths.
+may answer a path with one of the replies below in place of the truth; `asked` lists the paths;
+`headers` are added to each answer, which has no Date otherwise.
 What `tx_of` makes is invented and can be shown, but not proven; what `mine` makes is proven.
 """
 
@@ -33,7 +34,7 @@ from btcpay.explorer import Explorers
 from btcpay.instants import to_ms
 from btcpay.sandbox.block import Block, build_block, build_coinbase
 from btcpay.sandbox.coins import choose
-from btcpay.sandbox.keepalive import Server
+from btcpay.sandbox.keepalive import Handler, Server
 from btcpay.sandbox.script import script_of
 from btcpay.sandbox.server import create_sandbox
 from btcpay.sandbox.state import EXTENSION, Sandbox
@@ -71,7 +72,7 @@ def say(body: Any, status: int = 200, **headers: str) -> Reply:
     raw = body.encode() if isinstance(body, str) else body
 
     def reply(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
+        handler.send_response_only(status)  # without a Date: the test's clock is another
         for name, value in ({"Content-Length": str(len(raw))} | headers).items():
             handler.send_header(name, value)
         handler.end_headers()
@@ -144,6 +145,7 @@ class FakeEsplora:
         self.blocks: dict[int, Block] = {}
         self.asked: list[str] = []
         self.instead: Callable[[str], Reply | None] = lambda path: None
+        self.headers: Callable[[], dict[str, str]] = dict
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -154,6 +156,11 @@ class FakeEsplora:
             def do_GET(self) -> None:
                 outer.asked.append(self.path)
                 (outer.instead(self.path) or outer._answer(self.path))(self)
+
+            def end_headers(self) -> None:
+                for name, value in outer.headers().items():
+                    self.send_header(name, value)
+                super().end_headers()
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -248,12 +255,31 @@ class Liar(FakeEsplora):
         return sum(1 for path in self.asked if re.search(pattern, path))
 
 
+class DatedServer(Server):
+    """Tells the time of the test's clock, or the present when that is later: commands have it."""
+
+    clock: Clock
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        DatedHandler(request, client_address, self)
+
+
+class DatedHandler(Handler):
+    """See DatedServer."""
+
+    server: DatedServer
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return super().date_time_string(max(time.time(), self.server.clock().timestamp()))
+
+
 @contextlib.contextmanager
 def serving_sandbox(folder: Path, clock: Clock) -> Iterator[tuple[Sandbox, str]]:
     """A real regtest chain on a real socket, whose time is the test's clock; its root URL."""
     app = create_sandbox(folder, lambda: int(clock().timestamp()))
     sandbox: Sandbox = app.extensions[EXTENSION]
-    with Server(app, 0) as server:
+    with DatedServer(app, 0) as server:
+        server.clock = clock
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield sandbox, f"http://127.0.0.1:{server.port}"
@@ -304,14 +330,18 @@ class Till:
         db: Database | None = None,
         explorers: Explorers | None = None,
         in_flight: int = 4,
+        clock: Clock | None = None,
     ) -> Checker:
-        """What one `btcpay check` uses: its own connections and its own knowledge of the price."""
+        """What one `btcpay check` uses: its own connections and its own knowledge of the price.
+
+        On a machine with a clock of its own, if one is named.
+        """
         return Checker(
             db or self.shop.service.db,
             self.settings,
             explorers or self.explorers(db),
             new_prices(self.settings),
-            self.clock,
+            clock or self.clock,
             in_flight,
         )
 
@@ -323,9 +353,9 @@ class Till:
         session = fetch.new_session(4)
         return Explorers(self.settings.explorers, session, budget, pause=lambda _: None)
 
-    def check(self) -> Run:
+    def check(self, clock: Clock | None = None) -> Run:
         """A run over all that is due."""
-        checker = self.checker()
+        checker = self.checker(clock=clock)
         run = checker.run()
         checker.finish(run)
         return run

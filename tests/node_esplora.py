@@ -461,7 +461,7 @@ def _handler(esplora: NodeEsplora) -> type[BaseHTTPRequestHandler]:
         def _send(
             self, status: int, body: bytes, content_type: str = "text/plain", cut: bool = False
         ) -> None:
-            self.send_response(status)
+            self.send_response_only(status)  # without a Date: the test's clock is another
             self.send_header("Content-Type", content_type)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -19,6 +19,7 @@ from btcpay.commands.shell import Shell, answer_json, as_json, say, with_shell
 from btcpay.errors import CommandError
 from btcpay.explorer import Explorers
 from btcpay.service import new_prices
+from btcpay.witness import REMEDY
 from storage import invoices, schema
 from storage.database import in_one_line
 
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 def check(shell: Shell, watch: int | None, invoice_id: str | None, as_json: bool) -> None:
     """Look at the deposit addresses and settle what is paid.
 
-    Exit status 0: every due address was looked at; 1: some could not be.
+    Exit status 0: every due address was looked at; 1: some could not be, or the clock is ahead.
     """
     if watch is not None and invoice_id is not None:
         raise click.UsageError("--watch and --invoice do not go together")
@@ -121,6 +122,7 @@ def _report(run: Run | None, as_json: bool) -> None:
             "unreached": run.unreached,
             "put_off": run.put_off,
             "chain_failed": run.tip_failed,
+            "clock_ahead_s": run.clock_ahead_s,
             "changed": run.changed,
             "calls": run.calls,
         }
@@ -138,6 +140,8 @@ def _report(run: Run | None, as_json: bool) -> None:
             )
         if run.tip_failed:
             click.echo("no explorer could be asked for the chain's tip: nothing was looked at")
+        if run.clock_ahead_s:
+            click.echo(f"this machine's clock is {run.clock_ahead_s} s ahead: {REMEDY}")
         for invoice_id, status in run.changed.items():
             click.echo(f"{invoice_id} is {status}")
 

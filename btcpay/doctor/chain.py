@@ -11,11 +11,11 @@ from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened, Patient
 from btcpay.errors import ExplorerError
 from btcpay.explorer import Explorers
 from btcpay.recovery import Chain
+from btcpay.witness import CLOCK_OFF, REMEDY
 from storage import merchants
 from storage.database import Row
 
-# A Date header has whole seconds and took a while to come; minutes decide about "paid in time".
-CLOCK_NEAR, CLOCK_OFF = timedelta(seconds=30), timedelta(minutes=5)
+CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a while to come
 BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own
 AHEAD = 10  # addresses behind the counter that are asked about
 MOST_MERCHANTS = 20  # so that a visit costs at most 200 calls and two for each explorer
@@ -23,18 +23,17 @@ MOST_MERCHANTS = 20  # so that a visit costs at most 200 calls and two for each 
 
 def clock(patient: Patient, visits: Sequence[Visit]) -> Iterator[Finding]:
     """Ours against the explorers': one that agrees is enough."""
-    remedy = "let the clock be set by NTP: `timedatectl set-ntp true`"
     tips = [visit.tip_at for visit in visits if visit.tip_at and not visit.is_foreign]
     if any(tip_at - patient.now() > BLOCK_AHEAD for tip_at in tips):
-        yield Finding("clock", RED, "the chain's last block is hours ahead of it", remedy)
+        yield Finding("clock", RED, "the chain's last block is hours ahead of it", REMEDY)
         return
     off = min((visit.ahead for visit in visits if visit.ahead is not None), key=abs, default=None)
     if off is None:
-        yield Finding("clock", YELLOW, "no explorer told the time to compare it with", remedy)
+        yield Finding("clock", YELLOW, "no explorer told the time to compare it with", REMEDY)
         return
     colour = RED if abs(off) > CLOCK_OFF else YELLOW if abs(off) > CLOCK_NEAR else GREEN
     told = f"{abs(off) // timedelta(seconds=1)} s from the nearest explorer's"
-    yield Finding("clock", colour, told, "" if colour == GREEN else remedy)
+    yield Finding("clock", colour, told, "" if colour == GREEN else REMEDY)
 
 
 def addresses_ahead(

@@ -1,12 +1,9 @@
 """Every explorer: reachable, of the right network, at the tip, with the paths that prove."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
-from typing import Any
 
-import requests
 from marshmallow import ValidationError
 
 from btcpay import fetch
@@ -20,6 +17,7 @@ from btcpay.explorer import MAX_BLOCKS_BEHIND, tip_height
 from btcpay.instants import from_unix_s
 from btcpay.networks import Network
 from btcpay.root import Root
+from btcpay.witness import told_time
 
 CALLS = 7  # that a visit makes at most
 # Two hours without a block happen once in 160,000 blocks (exp(-12)), which is every three years.
@@ -43,7 +41,6 @@ class Visit:
     height: int | None = None
     tip_at: datetime | None = None
     ahead: timedelta | None = None
-    times: list[timedelta] = field(default_factory=list)
 
 
 def visit_all(patient: Patient, budget: Budget | None, known_height: int) -> list[Visit]:
@@ -72,15 +69,14 @@ def findings(visits: Sequence[Visit]) -> Iterator[Finding]:
 
 
 def _visit(url: str, patient: Patient, budget: Budget | None) -> Visit:
-    session = fetch.new_session()
-    root = Root(url, session, budget)
+    times: list[timedelta] = []
+
+    def note_time(headers: Mapping[str, str]) -> None:
+        if told := told_time(headers):
+            times.append(told - patient.now())
+
+    root = Root(url, fetch.new_session(), budget, note_time)
     visit = Visit(url, root.host)
-
-    def note_time(response: requests.Response, *_: Any, **__: Any) -> None:
-        if told := _told_time(response.headers.get("Date", "")):
-            visit.times.append(told - patient.now())
-
-    session.hooks["response"].append(note_time)
     try:
         _ask(visit, root, patient.settings.network)
     except (fetch.FetchError, ValidationError, ProofFailed, Malformed) as error:
@@ -91,7 +87,7 @@ def _visit(url: str, patient: Patient, budget: Budget | None) -> Visit:
         visit.trouble = visit.trouble or _brief(error)
     else:
         root.succeeded()
-    visit.ahead = min(visit.times, key=abs, default=None)
+    visit.ahead = min(times, key=abs, default=None)
     return visit
 
 
@@ -125,15 +121,6 @@ def judge_tip(visit: Visit, best: int, network: Network, now: datetime) -> None:
     elif network.name != "regtest" and visit.tip_at and now - visit.tip_at > TIP_AGE:
         minutes = (now - visit.tip_at) // timedelta(minutes=1)
         visit.trouble = f"shows no block since {minutes} minutes, its last is {visit.height}"
-
-
-def _told_time(text: str) -> datetime | None:
-    """An aware instant from a Date header (RFC 9110); None when it holds none."""
-    try:
-        told = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return told if told.tzinfo else None
 
 
 def _brief(error: Exception) -> str:

@@ -1,0 +1,262 @@
+"""A machine whose clock is ahead: what it must not end, and what it does all the same."""
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime, formatdate
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import LiedTo, Terminal, Till, dropped, open_till
+
+from btcpay.witness import CLOCK_OFF, Witness, told_time
+from storage import meta
+
+EMAIL = "ada@customer.example"
+NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+SENT = format_datetime(NOON, usegmt=True)
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock, BTCPAY_EMAIL_RETENTION_DAYS="7") as opened:
+        yield opened
+
+
+def ahead_of(clock: Clock, **delta: float) -> Clock:
+    """Another machine's clock."""
+    other = Clock()
+    other.at = clock.at + timedelta(**delta)
+    return other
+
+
+def five_minutes_before_its_end(till: Till) -> dict:
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.clock.move(minutes=55)
+    return invoice
+
+
+def status(till: Till, invoice: dict) -> str:
+    return till.look(invoice)["status"]
+
+
+def date_of(clock: Callable[[], datetime], **headers: str) -> Callable[[], dict[str, str]]:
+    return lambda: {"Date": format_datetime(clock(), usegmt=True)} | headers
+
+
+# Deadlines
+
+
+def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, caplog):
+    invoice = five_minutes_before_its_end(till)
+    run = till.check(ahead_of(clock, minutes=6))
+    assert (run.looked_at, run.failed, run.changed, run.complete) == (1, [], {}, False)
+    assert run.clock_ahead_s in (359, 360) and status(till, invoice) == "open"
+    assert meta.get(till.shop.service.db, "checked_at") is None
+    (told,) = (record.message for record in caplog.records if record.levelname == "ERROR")
+    assert f"{run.clock_ahead_s} s ahead" in told and "NTP" in told
+    till.pay(invoice)
+    till.mine()
+    assert till.check().complete and status(till, invoice) == "paid"
+
+
+def test_what_it_sees_in_time_is_in_time(till, clock):
+    invoice = five_minutes_before_its_end(till)
+    till.pay(invoice)
+    till.check(ahead_of(clock, minutes=6))
+    clock.move(minutes=6)
+    till.check()
+    assert status(till, invoice) == "open"
+    till.mine()
+    till.check()
+    assert status(till, invoice) == "paid"
+
+
+def test_it_settles_what_is_paid(till, clock):
+    invoice = five_minutes_before_its_end(till)
+    till.pay(invoice)
+    till.mine()
+    assert till.check(ahead_of(clock, hours=3)).changed == {invoice["id"]: "paid"}
+
+
+def test_after_its_end_by_the_explorers_too_an_invoice_expires(till, clock):
+    invoice = five_minutes_before_its_end(till)
+    clock.move(minutes=5, seconds=5)
+    run = till.check(ahead_of(clock, minutes=6))
+    assert run.changed == {invoice["id"]: "expired"} and not run.complete
+
+
+def test_when_the_clock_is_right_again_the_deadline_is_looked_at_as_ever(till, clock):
+    invoice = five_minutes_before_its_end(till)
+    till.check(ahead_of(clock, hours=3))
+    clock.move(minutes=5, seconds=5)
+    run = till.check()
+    assert run.changed == {invoice["id"]: "expired"} and run.complete
+
+
+def test_a_clock_that_is_behind_expires_late(till, clock):
+    invoice = five_minutes_before_its_end(till)
+    clock.move(minutes=6)
+    assert till.check(ahead_of(clock, minutes=-10)).complete and status(till, invoice) == "open"
+    assert till.check().changed == {invoice["id"]: "expired"}
+
+
+def test_a_look_by_hand_expires_nothing_either(till, clock):
+    invoice = five_minutes_before_its_end(till)
+    run = till.checker(clock=ahead_of(clock, minutes=6)).run([invoice["id"]])
+    assert (run.looked_at, run.changed, run.complete) == (1, {}, False)
+
+
+# Who tells the time
+
+
+def test_without_a_date_the_clock_is_believed(lied_to: Callable[..., LiedTo], clock):
+    till = lied_to()
+    invoice = five_minutes_before_its_end(till)
+    run = till.check(ahead_of(clock, minutes=6))
+    assert run.changed == {invoice["id"]: "expired"} and run.complete
+
+
+def test_an_explorer_that_does_not_answer_leaves_it_to_the_next(
+    lied_to: Callable[..., LiedTo], clock
+):
+    till = lied_to(honest_too=True)
+    till.liar.instead = lambda _: dropped
+    invoice = five_minutes_before_its_end(till)
+    run = till.check(ahead_of(clock, minutes=6))
+    assert run.looked_at == 1 and run.clock_ahead_s and status(till, invoice) == "open"
+
+
+def test_an_answer_from_a_cache_is_as_old_as_it_says(lied_to: Callable[..., LiedTo], clock):
+    till = lied_to()
+    till.liar.headers = date_of(ahead_of(clock, minutes=54), Age="60")
+    invoice = five_minutes_before_its_end(till)
+    assert till.check().complete
+    run = till.check(ahead_of(clock, minutes=6))
+    assert run.clock_ahead_s in (359, 360) and status(till, invoice) == "open"
+
+
+def test_an_explorer_that_is_late_by_itself_postpones_the_end(
+    lied_to: Callable[..., LiedTo], clock
+):
+    till = lied_to()
+    invoice = five_minutes_before_its_end(till)
+    clock.move(minutes=6)
+    till.liar.headers = date_of(ahead_of(clock, days=-400))
+    assert till.check().changed == {} and status(till, invoice) == "open"
+    till.liar.headers = date_of(ahead_of(clock, days=400))
+    assert till.check().changed == {invoice["id"]: "expired"}
+
+
+def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to: Callable[..., LiedTo], clock):
+    till = lied_to()
+    invoice = five_minutes_before_its_end(till)
+    till.liar.headers = date_of(ahead_of(clock))
+    machine = ahead_of(clock)
+
+    def step(path: str) -> None:
+        if "/tip/" in path:
+            machine.move(minutes=6)
+        else:
+            till.liar.headers = dict  # what was told before the step is held against it
+
+    till.liar.instead = step
+    run = till.check(machine)
+    assert (run.looked_at, run.changed, run.complete) == (1, {}, False)
+    assert run.clock_ahead_s and status(till, invoice) == "open"
+
+
+# What is erased
+
+
+def test_nothing_is_forgotten_by_a_clock_that_is_ahead_or_that_nobody_has_confirmed(till, clock):
+    headers = {"Idempotency-Key": "order-1"}
+    order = {"amount_usd": 25, "customer_email": EMAIL}
+    invoice = till.shop.post("/invoices", order, headers=headers).json
+    till.pay(invoice)
+    till.mine()
+    till.check()
+
+    def kept() -> tuple[str | None, int]:
+        (keys,) = till.shop.sql("SELECT count(*) FROM idempotency_key").fetchone()
+        return till.look(invoice)["customer_email"], keys
+
+    till.check(ahead_of(clock, days=8))
+    assert kept() == (EMAIL, 1)
+    till.sandbox.switches.explorer_up = False
+    till.check(ahead_of(clock, days=8))
+    assert kept() == (EMAIL, 1)
+    till.sandbox.switches.explorer_up = True
+    clock.move(days=8)
+    till.check()
+    assert kept() == (None, 0)
+
+
+# The command, whose clock is the real one
+
+
+@pytest.mark.parametrize("which", [[], ["--invoice"]])
+def test_the_command_fails_and_says_by_how_much(lied_to: Callable[..., LiedTo], clock, which):
+    till = lied_to()
+    till.liar.headers = lambda: {"Date": formatdate(time.time() - 360, usegmt=True)}
+    clock.move(minutes=-57)
+    invoice = till.shop.invoice(expires_in_hours=1)  # ends in three minutes
+    clock.move(minutes=57 - 6)  # of the world; the machine's shows three minutes after the end
+    words = ["check", *which, *([invoice["id"]] if which else [])]
+    summary = Terminal(till).json(*words, status=1)
+    assert 355 <= summary["clock_ahead_s"] <= 365 and summary["changed"] == {}
+    output, errors = Terminal(till).run(*words, status=1)
+    assert "timedatectl" in output and "s ahead" in errors
+    assert status(till, invoice) == "open"
+
+
+# The rule by itself
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        pytest.param({"Date": SENT}, NOON, id="sent at noon"),
+        pytest.param({"Date": SENT, "Age": "0"}, NOON, id="straight from the explorer"),
+        pytest.param({"Date": SENT, "Age": "90"}, NOON + timedelta(seconds=90), id="cached"),
+        pytest.param({"Date": SENT, "Age": "120"}, NOON + timedelta(minutes=2), id="just young"),
+        pytest.param({"Date": SENT, "Age": "121"}, None, id="cached for too long"),
+        pytest.param({"Date": SENT, "Age": "-1"}, None, id="an age that is none"),
+        pytest.param({"Date": SENT, "Age": "9" * 30}, None, id="an age beyond all"),
+        pytest.param({}, None, id="no date"),
+        pytest.param({"Date": ""}, None, id="an empty date"),
+        pytest.param({"Date": "yesterday"}, None, id="a date that is none"),
+        pytest.param({"Date": "Sun, 01 Mar 2026 12:00:00 -0000"}, None, id="of no zone"),
+        pytest.param({"Date": "Sun, 99 Mar 2026 12:00:00 GMT"}, None, id="of no day"),
+        pytest.param(
+            {"Date": "Fri, 31 Dec 9999 23:59:59 GMT", "Age": "1"}, None, id="the end of time"
+        ),
+    ],
+)
+def test_what_an_answer_tells(headers, told):
+    assert told_time(headers) == told
+
+
+def test_two_minutes_are_forgiven_and_no_more():
+    witness = Witness()
+    began_s = time.monotonic()
+    assert witness.ahead(NOON, began_s) == timedelta()
+    witness.hear({"Date": SENT})
+    heard_s = time.monotonic()
+    assert witness.ahead(NOON + CLOCK_OFF, heard_s) == timedelta()
+    assert (
+        witness.ahead(NOON + CLOCK_OFF + timedelta(seconds=heard_s - began_s), began_s) > CLOCK_OFF
+    )
+    late = NOON + CLOCK_OFF + timedelta(seconds=1)
+    assert witness.ahead(late, began_s) > CLOCK_OFF
+    assert (
+        witness.ahead(late, heard_s + 5) == timedelta()
+    )  # five seconds later it is later there too
+
+
+def test_the_latest_that_was_told_counts():
+    witness = Witness()
+    for minutes in (-30, 0, -60):
+        witness.hear({"Date": format_datetime(NOON + timedelta(minutes=minutes), usegmt=True)})
+    assert witness.ahead(NOON, time.monotonic()) == timedelta()
