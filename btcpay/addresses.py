@@ -3,16 +3,16 @@
 import functools
 from dataclasses import dataclass
 
-from bip32 import BIP32
 from bit.base32 import bech32_encode, convertbits
 from bit.base32 import decode as segwit_decode
 from bit.base58 import b58decode_check, b58encode_check
 from bit.crypto import ripemd160_sha256
 
+from btcpay.bitcoin.hd import HARDENED, SERIALIZED_SIZE, ExtendedKey
+from btcpay.bitcoin.wire import Malformed
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import Network
 
-HARDENED = 0x80000000  # BIP32: the first of the indexes that need the private key
 SCRIPT_TYPES = ("p2wpkh", "p2sh-p2wpkh", "p2pkh")
 
 # SLIP-132 version bytes: (main network?, the script type that the prefix promises, prefix).
@@ -66,8 +66,8 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
     if promised and script_type and promised != script_type:
         raise AccountKeyRefused(f"a {prefix} means {promised}, --script says {script_type}")
     key = _node(payload)
-    identity = (key.chaincode + key.pubkey).hex()
-    number = key.index - HARDENED if key.index >= HARDENED else None
+    identity = (key.chain_code + key.public_key).hex()
+    number = key.child_number - HARDENED if key.child_number >= HARDENED else None
     return Account(text, script_type or promised or "p2wpkh", identity, key.depth, number)
 
 
@@ -81,9 +81,9 @@ def derive(xpub: str, script_type: str, index: int, network: Network) -> str:
     """The address m/.../0/index below the account key, in the network's encoding.
 
     p2wpkh: BIP84 and BIP173; p2sh-p2wpkh: BIP49; p2pkh: BIP44. `index` from 0 to 2**31 - 1.
+    Raises InvalidChild for any other, and for one of 2**127 that has no key (BIP32).
     """
-    public_key = _external_chain(xpub).get_pubkey_from_path([index])
-    key_hash = ripemd160_sha256(public_key)
+    key_hash = ripemd160_sha256(_external_chain(xpub).child(index).public_key)
     if script_type == "p2wpkh":
         return bech32_encode(network.bech32_hrp, [0, *convertbits(key_hash, 8, 5)])
     if script_type == "p2sh-p2wpkh":
@@ -102,10 +102,9 @@ def script_of(address: str, script_type: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=1024)
-def _external_chain(xpub: str) -> BIP32:
+def _external_chain(xpub: str) -> ExtendedKey:
     """The node m/.../0: one derivation for each merchant and process, not for each address."""
-    chain_code, public_key = _node(_payload(xpub)).get_extended_pubkey_from_path([0])
-    return BIP32(chain_code, pubkey=public_key, depth=1, fingerprint=b"\xff" * 4)
+    return _node(_payload(xpub)).child(0)
 
 
 def _payload(text: str) -> bytes:
@@ -113,20 +112,13 @@ def _payload(text: str) -> bytes:
         payload = b58decode_check(text)
     except (ValueError, IndexError, KeyError):
         payload = b""
-    if len(payload) != 78:
+    if len(payload) != SERIALIZED_SIZE:
         raise AccountKeyRefused("this is no extended key: check that it was copied whole")
     return payload
 
 
-def _node(payload: bytes) -> BIP32:
-    """The key of a BIP32 serialisation: version 4, depth 1, parent 4, index 4, chain 32, key 33."""
+def _node(payload: bytes) -> ExtendedKey:
     try:
-        return BIP32(
-            chaincode=payload[13:45],
-            pubkey=payload[45:],
-            depth=payload[4],
-            fingerprint=payload[5:9],
-            index=int.from_bytes(payload[9:13], "big"),
-        )
-    except ValueError as error:
+        return ExtendedKey.parse(payload)
+    except Malformed as error:
         raise AccountKeyRefused(f"this extended key is invalid: {error}") from None

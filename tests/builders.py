@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from bip32 import BIP32
 from databases import new_database, raw, tables
 from flask import Flask
 from flask.testing import FlaskClient
+from hd_wallet import TPUB, XPUB, HdWallet
 from werkzeug.test import TestResponse
 
 from app import create_app
@@ -98,9 +98,8 @@ class TickerServer:
 
 def new_xpub(network: Network = REGTEST) -> str:
     """The BIP84 account key of a wallet that nobody has."""
-    name, coin = ("main", 0) if network.name == "mainnet" else ("test", 1)
-    seed = keys.random_base62(32).encode()
-    return BIP32.from_seed(seed, network=name).get_xpub_from_path(f"m/84'/{coin}'/0'")
+    version, coin = (XPUB, 0) if network.name == "mainnet" else (TPUB, 1)
+    return HdWallet.from_seed(os.urandom(32)).at(f"m/84'/{coin}'/0'").xpub(version)
 
 
 @dataclass

@@ -21,6 +21,7 @@ ELSEWHERE = (
         "dump",
         "explorer",
         "explorer_fetch",
+        "hd",
         "layers",
         "money",
         "price",

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bip32 import BIP32
 from bit import PrivateKeyTestnet
 from bitcoin_node import NOBODY, BitcoinNode, Coin, sign
 from builders import REGTEST, Clock, TickerServer, open_shop
 from fake_esplora import OWN_EXPLORER, Json, Till
+from hd_wallet import HdWallet
 from node_esplora import NodeEsplora
 
 from btcpay.addresses import derive, parse_account
@@ -29,7 +29,7 @@ class NodeTill(Till):
 
     node: BitcoinNode
     esplora: NodeEsplora
-    merchant: BIP32
+    merchant: HdWallet
 
     def pay(self, invoice: Json, sats: int | None = None) -> str:
         return self.pay_outputs((invoice, invoice["amount_sats"] if sats is None else sats))
@@ -56,11 +56,11 @@ class NodeTill(Till):
         return self.node.send(tx.raw)
 
     def _key_of(self, invoice: Json) -> PrivateKeyTestnet:
-        account = self.merchant.get_xpub_from_path(ACCOUNT)
+        account = self.merchant.at(ACCOUNT).xpub()
         for index in range(WALLET_LOOKS_AHEAD):
             if derive(account, "p2wpkh", index, REGTEST) == invoice["deposit_address"]:
                 path = f"{ACCOUNT}/0/{index}"
-                return PrivateKeyTestnet.from_bytes(self.merchant.get_privkey_from_path(path))
+                return PrivateKeyTestnet.from_bytes(self.merchant.at(path).secret)
         raise AssertionError("the merchant's wallet does not find this address")
 
 
@@ -80,10 +80,10 @@ def open_node_till(
     ticker.reset()
     esplora.clear()
     clock.move(minutes=1)
-    wallet = BIP32.from_seed(str(folder).encode(), network="test")
+    wallet = HdWallet.from_seed(str(folder).encode())
     environ = {"BTCPAY_EXPLORERS": esplora.root} | OWN_EXPLORER | environ
     with open_shop(folder, ticker.url, clock, **environ) as shop:
-        account = parse_account(wallet.get_xpub_from_path(ACCOUNT), REGTEST)
+        account = parse_account(wallet.at(ACCOUNT).xpub(), REGTEST)
         add_merchant(shop.service.db, "spender", account)
         shop.merchant_id = shop.service.db.only(merchants.BY_NAME, name="spender")["id"]
         shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")

@@ -1,9 +1,9 @@
 """A merchant whose wallet the test has, so that coins can be moved: BIP49, as the sandbox signs."""
 
-from bip32 import BIP32
 from bit import PrivateKeyTestnet
 from builders import REGTEST
 from fake_esplora import Json, Till
+from hd_wallet import HdWallet
 
 from btcpay.addresses import parse_account
 from btcpay.bitcoin.tx import Outpoint, TxOut
@@ -17,8 +17,8 @@ class Sweeper:
 
     def __init__(self, till: Till, keep_shop: bool = False) -> None:
         self._till = till
-        self._wallet = BIP32.from_seed(b"sweeper of the tests", network="test")
-        xpub = self._wallet.get_xpub_from_path("m/49'/1'/0'")
+        self._wallet = HdWallet.from_seed(b"sweeper of the tests")
+        xpub = self._wallet.at("m/49'/1'/0'").xpub()
         db, shop = till.shop.service.db, till.shop
         add_merchant(db, "sweeper", parse_account(xpub, REGTEST, "p2sh-p2wpkh"))
         self.merchant_id = db.only(merchants.BY_NAME, name="sweeper")["id"]
@@ -35,7 +35,7 @@ class Sweeper:
     def sweep(self, invoice: Json, txid: str) -> None:
         """Moves the first output of `txid`, which paid this invoice in full; waits to be mined."""
         path = f"m/49'/1'/0'/0/{self._indices[invoice['id']]}"
-        key = PrivateKeyTestnet.from_bytes(self._wallet.get_privkey_from_path(path))
+        key = PrivateKeyTestnet.from_bytes(self._wallet.at(path).secret)
         sats, wallet = invoice["amount_sats"], self._till.sandbox.wallet
         coin = Spendable(Outpoint(txid, 0), sats, waiting=False)
         raw = sign(key, [coin], [TxOut(sats - 1_000, wallet.script)], rbf=True)

@@ -58,7 +58,9 @@ def settings_of(unit: str) -> dict[str, str]:
 # Requirements
 
 
-@pytest.mark.parametrize("python", ["3.11.2", "3.12.3"])  # Debian 12, Ubuntu 24.04
+@pytest.mark.parametrize(
+    "python", ["3.11.2", "3.12.3", "3.13.5"]
+)  # Debian 12, Ubuntu 24.04, Debian 13
 @pytest.mark.parametrize("name", ["requirements", "requirements-dev", "requirements-postgres"])
 def test_all_that_the_pythons_of_debian_and_ubuntu_ask_for_is_pinned(name, python):
     """pip refuses all of a file with hashes when one is missing; the lock is made on one Python."""

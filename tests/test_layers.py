@@ -187,6 +187,46 @@ def test_the_structures_of_bitcoin_know_nothing_else_of_the_project():
     assert offences(knowing) == []
 
 
+# What the service uses of these libraries: nothing that knows a private key.
+KEYLESS = {
+    "btcpay.bitcoin.hd": {"coincurve.PublicKey"},
+    "btcpay.addresses": {"bit.base32", "bit.base58", "bit.crypto"},
+    "btcpay.commands.sandbox": {"bit.base58"},
+}
+OF_KEYS = {"bit", "coincurve", "bip32", "ecdsa", "cryptography", "embit"}
+
+
+def test_no_code_of_private_keys_is_outside_the_sandbox():
+    """Imports by their full names, and the ways of coincurve's PublicKey to begin at a secret."""
+
+    def handling(path: Path) -> list[str]:
+        if within(name_of(path), "btcpay.sandbox"):
+            return []
+        found = [
+            full
+            for full in outside(path)
+            if full.partition(".")[0] in OF_KEYS
+            if not any(within(full, known) for known in KEYLESS.get(name_of(path), ()))
+        ]
+        return found + [
+            node.attr
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Attribute)
+            if node.attr in ("from_secret", "from_valid_secret")
+        ]
+
+    assert offences(handling) == []
+
+
+def outside(path: Path) -> Iterator[str]:
+    """Every name that a file imports, such as `coincurve.PublicKey`."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 # The two that decide from what they are given alone, and so can be checked offline.
 @pytest.mark.parametrize(
     "name", ["btcpay.proof", "btcpay.settlement", "btcpay.branding", "btcpay.bip21"]

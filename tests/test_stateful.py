@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 import requests
-from bip32 import BIP32
 from bit import PrivateKeyTestnet
 from builders import REGTEST, Clock, TickerServer, dump
 from chain_model import (
@@ -37,6 +36,7 @@ from chain_model import (
 from click.testing import CliRunner
 from databases import raw
 from fake_esplora import Json, Reply, Till, dropped, open_lied_to, say, truncated
+from hd_wallet import HdWallet
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -74,7 +74,7 @@ SETTINGS = {
 }
 # A clock may be set back, but by less than the two hours that a block's time may be off.
 FARTHEST_BACK = timedelta(hours=1)
-WALLET = BIP32.from_seed(b"a merchant whose coins move", network="test")
+WALLET = HdWallet.from_seed(b"a merchant whose coins move")
 
 PLACES = {
     "everything": ".",
@@ -164,7 +164,7 @@ class World(RuleBasedStateMachine):
         self.honest.root = self.till.liar.honest
         self.chain, self.wallet = self.till.sandbox.chain, self.till.sandbox.wallet
         db = self.till.shop.service.db
-        xpub = WALLET.get_xpub_from_path("m/49'/1'/0'")
+        xpub = WALLET.at("m/49'/1'/0'").xpub()
         add_merchant(db, "sweeper", parse_account(xpub, REGTEST, "p2sh-p2wpkh"))
         sweeper_id = db.only(merchants.BY_NAME, name="sweeper")["id"]
         self.merchant_ids = (self.till.shop.merchant_id, sweeper_id)
@@ -256,7 +256,7 @@ class World(RuleBasedStateMachine):
         if not movable:
             return
         at, sight = movable[0]
-        key = WALLET.get_privkey_from_path(f"m/49'/1'/0'/0/{invoice['address_index']}")
+        key = WALLET.at(f"m/49'/1'/0'/0/{invoice['address_index']}").secret
         address = self.wallet.address if then is None else self.invoice(then)["deposit_address"]
         output = TxOut(sight.sats - FEE_SATS, script_of(address))
         coin = Spendable(Outpoint(*at), sight.sats, waiting=False)

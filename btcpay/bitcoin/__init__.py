@@ -1,1 +1,1 @@
-"""The data structures of Bitcoin: bytes, transactions, headers, Merkle trees."""
+"""The data structures of Bitcoin: bytes, transactions, headers, Merkle trees, public keys."""

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import click
 import requests
-from bip32 import BIP32
+from bit.base58 import b58encode_check
 
 from btcpay import keys
 from btcpay.addresses import parse_account
+from btcpay.bitcoin.hd import HARDENED, ExtendedKey
+from btcpay.bitcoin.wire import Malformed
 from btcpay.clock import utc_now
 from btcpay.commands.administration import add_merchant
 from btcpay.commands.running import PROJECT
@@ -30,6 +32,7 @@ from storage.database import Database
 
 DEMO = "demo"
 OWN_EXPLORER = "10000000"  # calls an hour: the sandbox is its own explorer, and is asked every 2 s
+TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 10
@@ -126,11 +129,18 @@ def _demo_key(shell: Shell, state: Path) -> str:
 
 def _demo_merchant(db: Database, settings: Settings) -> int:
     if db.row(merchants.BY_NAME, name=DEMO) is None:
-        # A wallet that nobody has: what is paid to it on regtest is play money.
-        wallet = BIP32.from_seed(os.urandom(32), network="test")
-        xpub = wallet.get_xpub_from_path("m/84'/1'/0'")
-        add_merchant(db, DEMO, parse_account(xpub, settings.network))
+        add_merchant(db, DEMO, parse_account(_nobodys_account(), settings.network))
     return db.only(merchants.BY_NAME, name=DEMO)["id"]
+
+
+def _nobodys_account() -> str:
+    """The tpub of an account m/84'/1'/0' without a private key: what it is paid is play money."""
+    place = bytes([3]) + os.urandom(4) + HARDENED.to_bytes(4, "big")
+    while True:
+        payload = TPUB + place + os.urandom(32) + b"\x02" + os.urandom(32)
+        with contextlib.suppress(Malformed):  # half of all numbers are no point's x
+            ExtendedKey.parse(payload)
+            return b58encode_check(payload)
 
 
 def _start(children: ExitStack, environ: dict[str, str], *words: str) -> subprocess.Popen:

@@ -1,0 +1,91 @@
+"""Extended public keys and the keys below them (BIP32): nothing here knows a private key."""
+
+import hmac
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+from coincurve import PublicKey
+
+from btcpay.bitcoin.wire import Malformed, hash160
+
+HARDENED = 0x80000000  # BIP32: the first of the indexes that need the private key
+SERIALIZED_SIZE = 78
+NO_PARENT = bytes(4)  # the parent's fingerprint in a master key
+
+
+class InvalidChild(ValueError):
+    """An index that has no key, or none without the private key."""
+
+
+@dataclass(frozen=True)
+class ExtendedKey:
+    """A point and its chain code, with what BIP32 writes beside them.
+
+    `child_number` is the index below the parent, from 2**31 if it was derived hardened;
+    `parent_fingerprint` has 4 bytes.
+    """
+
+    point: PublicKey
+    chain_code: bytes
+    depth: int = 0
+    parent_fingerprint: bytes = NO_PARENT
+    child_number: int = 0
+
+    @classmethod
+    def parse(cls, payload: bytes) -> Self:
+        """From BIP32's 78 bytes: version 4, depth 1, parent 4, number 4, chain code 32, key 33.
+
+        The version is the caller's affair. Raises Malformed for what BIP32 calls invalid.
+        """
+        if len(payload) != SERIALIZED_SIZE:
+            raise Malformed(f"it has {len(payload)} bytes, not {SERIALIZED_SIZE}")
+        depth, parent = payload[4], payload[5:9]
+        child_number = int.from_bytes(payload[9:13], "big")
+        if depth == 0 and parent != NO_PARENT:
+            raise Malformed("its depth is 0, and yet it names a parent")
+        if depth == 0 and child_number != 0:
+            raise Malformed("its depth is 0, and yet it has a child number")
+        try:
+            point = PublicKey(payload[45:])  # of 33 bytes only 02 or 03 and an x on the curve
+        except ValueError:
+            raise Malformed("its public key is no point of the curve") from None
+        return cls(point, payload[13:45], depth, parent, child_number)
+
+    def serialize(self, version: bytes) -> bytes:
+        """The inverse of `parse`, behind a version of 4 bytes; OverflowError below depth 255."""
+        return b"".join(
+            (
+                version,
+                self.depth.to_bytes(1, "big"),
+                self.parent_fingerprint,
+                self.child_number.to_bytes(4, "big"),
+                self.chain_code,
+                self.public_key,
+            )
+        )
+
+    @cached_property
+    def public_key(self) -> bytes:
+        """The point, compressed: 33 bytes."""
+        return self.point.format()
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """The first 4 bytes of the key's HASH160."""
+        return hash160(self.public_key)[:4]
+
+    def child(self, index: int) -> Self:
+        """CKDpub: the key at `index`, from 0 to 2**31 - 1.
+
+        Raises InvalidChild for any other index, and for one that BIP32 says to skip, since its
+        tweak is no scalar or its point is at infinity (one of 2**127 is).
+        """
+        if not 0 <= index < HARDENED:
+            raise InvalidChild(f"index {index} is not from 0 to 2**31 - 1")
+        digest = hmac.digest(self.chain_code, self.public_key + index.to_bytes(4, "big"), "sha512")
+        try:
+            point = self.point.add(digest[:32])
+        except ValueError:
+            raise InvalidChild(f"index {index} has no valid key: use the next") from None
+        return type(self)(point, digest[32:], self.depth + 1, self.fingerprint, index)

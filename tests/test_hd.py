@@ -1,0 +1,183 @@
+"""BIP32 by its own vectors: what is invalid says why; private and public derivation agree."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bit.base58 import b58decode_check
+from coincurve import PrivateKey, PublicKey
+from hd_wallet import XPUB, HdWallet
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from btcpay.bitcoin.hd import HARDENED, NO_PARENT, ExtendedKey, InvalidChild
+from btcpay.bitcoin.wire import Malformed
+
+PUBLISHED: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "vectors" / "bip32.json").read_text(encoding="utf-8")
+)
+CHAINS = [
+    pytest.param(bytes.fromhex(vector["seed"]), *chain, id=f"{vector['vector']}: {chain[0]}")
+    for vector in PUBLISHED["vectors"]
+    for chain in vector["chains"]
+]
+ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141  # secp256k1's n
+SOME_KEY = HdWallet.from_seed(b"a wallet of the tests").at("m/84'/0'/0'")
+PAYLOAD = SOME_KEY.public.serialize(XPUB)
+
+places = st.lists(st.integers(0, HARDENED - 1), max_size=3)
+
+
+@pytest.mark.parametrize(("seed", "path", "xpub", "xprv"), CHAINS)
+def test_a_published_chain_is_derived_from_its_seed(seed, path, xpub, xprv):
+    key = HdWallet.from_seed(seed).at(path)
+    assert (key.xpub(XPUB), key.xprv()) == (xpub, xprv)
+
+
+@pytest.mark.parametrize(("seed", "path", "xpub", "xprv"), CHAINS)
+def test_a_published_key_is_written_as_it_was_read(seed, path, xpub, xprv):
+    payload = b58decode_check(xpub)
+    assert ExtendedKey.parse(payload).serialize(XPUB) == payload
+
+
+@pytest.mark.parametrize(
+    ("seed", "path", "xpub", "xprv"), [chain for chain in CHAINS if chain.values[1][-1].isdigit()]
+)
+def test_a_published_chain_that_is_not_hardened_is_derived_without_the_private_key(
+    seed, path, xpub, xprv
+):
+    above, _, index = path.rpartition("/")
+    parent = ExtendedKey.parse(b58decode_check(HdWallet.from_seed(seed).at(above).xpub(XPUB)))
+    assert parent.child(int(index)).serialize(XPUB) == b58decode_check(xpub)
+
+
+@given(seed=st.binary(min_size=16, max_size=64), hardened=places, below=places)
+@settings(max_examples=200, deadline=None)
+def test_private_and_public_derivation_agree(seed, hardened, below):
+    private = HdWallet.from_seed(seed)
+    for index in hardened:
+        private = private.child(index + HARDENED)
+    public = ExtendedKey.parse(private.public.serialize(XPUB))
+    for index in below:
+        private, public = private.child(index), public.child(index)
+    assert public.serialize(XPUB) == private.public.serialize(XPUB)
+    assert PublicKey.from_secret(private.secret).format() == public.public_key
+
+
+def test_a_child_names_its_parent_its_depth_and_its_index():
+    child = SOME_KEY.public.child(7)
+    assert (child.depth, child.child_number) == (4, 7)
+    assert child.parent_fingerprint == SOME_KEY.public.fingerprint
+
+
+@pytest.mark.parametrize("index", [-1, HARDENED, 2**32 - 1, 2**32])
+def test_a_child_that_needs_the_private_key_or_is_none_is_refused(index):
+    with pytest.raises(InvalidChild, match=str(index)):
+        SOME_KEY.public.child(index)
+
+
+@pytest.mark.parametrize("index", [0, HARDENED - 1])
+def test_the_first_and_the_last_index_have_keys(index):
+    assert SOME_KEY.public.child(index).child_number == index
+
+
+def test_a_key_at_the_greatest_depth_still_has_children_but_they_cannot_be_written():
+    deepest = ExtendedKey.parse(PAYLOAD[:4] + b"\xff" + PAYLOAD[5:])
+    child = deepest.child(0)
+    assert child.public_key == SOME_KEY.public.child(0).public_key
+    with pytest.raises(OverflowError):
+        child.serialize(XPUB)
+
+
+# One index of 2**127 has no key: nobody knows one, so the point or the tweak is made to fail.
+
+
+@pytest.mark.parametrize(
+    "tweak",
+    [
+        pytest.param(ORDER, id="a tweak that is n"),
+        pytest.param(2**256 - 1, id="the greatest tweak"),
+        pytest.param(ORDER - 5, id="a tweak that leads to infinity"),
+    ],
+)
+def test_an_invalid_tweak_of_a_point_is_an_error_of_the_curve(tweak):
+    five = PrivateKey.from_int(5)
+    with pytest.raises(ValueError):
+        five.public_key.add(tweak.to_bytes(32, "big"))
+    with pytest.raises(ValueError):
+        five.add(tweak.to_bytes(32, "big"))
+
+
+@pytest.mark.parametrize("tweak", [0, 1, ORDER - 6, ORDER - 1])
+def test_a_tweak_below_n_that_does_not_lead_to_infinity_is_valid(tweak):
+    five = PrivateKey.from_int(5)
+    expected = PrivateKey.from_int((5 + tweak) % ORDER)
+    assert five.public_key.add(tweak.to_bytes(32, "big")) == expected.public_key
+    assert five.add(tweak.to_bytes(32, "big")) == expected
+
+
+class Unlucky:
+    """A point whose every child is invalid."""
+
+    def format(self) -> bytes:
+        return SOME_KEY.public.public_key
+
+    def add(self, tweak: bytes) -> PublicKey:
+        return PrivateKey.from_int(5).public_key.add((ORDER - 5).to_bytes(32, "big"))
+
+
+def test_an_index_without_a_key_is_an_error_that_names_it():
+    key: Any = Unlucky()
+    with pytest.raises(InvalidChild, match="index 3 has no valid key"):
+        ExtendedKey(key, bytes(32)).child(3)
+
+
+def changed(at: int, data: bytes) -> bytes:
+    """A valid serialisation with other bytes at a place."""
+    return PAYLOAD[:at] + data + PAYLOAD[at + len(data) :]
+
+
+def with_key(first: int, x: int) -> bytes:
+    return changed(45, bytes([first]) + x.to_bytes(32, "big"))
+
+
+X = int.from_bytes(PAYLOAD[46:], "big")
+FIELD = 2**256 - 2**32 - 977
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        pytest.param(b"", "0 bytes", id="nothing"),
+        pytest.param(PAYLOAD[:-1], "77 bytes", id="a byte is missing"),
+        pytest.param(PAYLOAD + b"\x00", "79 bytes", id="a byte too many"),
+        pytest.param(changed(4, b"\x00"), "names a parent", id="no depth, a parent"),
+        pytest.param(
+            changed(4, bytes(5)), "has a child number", id="no depth, no parent, a child number"
+        ),
+        pytest.param(with_key(0x00, X), "no point", id="a private key, which begins with 00"),
+        pytest.param(with_key(0x01, X), "no point", id="a key that begins with 01"),
+        pytest.param(with_key(0x04, X), "no point", id="a key that begins with 04"),
+        pytest.param(with_key(0x06, X), "no point", id="a key that begins with 06"),
+        pytest.param(with_key(0x02, 0), "no point", id="x is 0"),
+        pytest.param(with_key(0x02, 7), "no point", id="x is 7, as in BIP32's vector 5"),
+        pytest.param(with_key(0x03, 5), "no point", id="x is 5"),
+        pytest.param(with_key(0x02, FIELD + 1), "no point", id="x is 1, beyond the field"),
+        pytest.param(with_key(0x02, 2**256 - 1), "no point", id="the greatest number"),
+    ],
+)
+def test_what_bip32_calls_invalid_is_malformed(payload, reason):
+    with pytest.raises(Malformed, match=reason):
+        ExtendedKey.parse(payload)
+
+
+@pytest.mark.parametrize("first", [0x02, 0x03])
+def test_a_point_is_read_with_either_of_its_halves(first):
+    payload = with_key(first, 1)
+    assert ExtendedKey.parse(payload).serialize(XPUB) == payload
+
+
+def test_a_master_key_has_no_parent_and_no_number():
+    payload = changed(4, bytes([0]) + NO_PARENT + bytes(4))
+    assert ExtendedKey.parse(payload).depth == 0
