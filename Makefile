@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# One more than there are processors, since many tests wait.
-JOBS ?= $(shell expr $$(nproc) + 1)
+# Twice as many as there are processors, since many tests wait.
+JOBS ?= $(shell expr $$(nproc) '*' 2)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .PHONY: run install test test-postgres check format catalogs screenshots bench bench-check lock clean

@@ -34,7 +34,7 @@ from chain_model import (
     view_of,
 )
 from click.testing import CliRunner
-from databases import raw
+from databases import ON_POSTGRES, raw
 from fake_esplora import Json, Reply, Till, dropped, open_lied_to, say, truncated
 from hd_wallet import HdWallet
 from hypothesis import HealthCheck, seed, settings
@@ -60,7 +60,7 @@ from btcpay.sandbox.script import script_of
 from btcpay.settings import Settings
 from storage import balances, merchants
 
-EXAMPLES = int(os.environ.get("STATEFUL_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("STATEFUL_EXAMPLES", "12" if ON_POSTGRES else "24"))
 PARTS = 4  # that may run beside each other
 STEPS = 20
 MOST_INVOICES = 4
