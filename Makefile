@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Hundreds of processes start in the tests: each would compile the program anew.
+unexport PYTHONDONTWRITEBYTECODE
 
-# Twice as many as there are processors, since many tests wait.
-JOBS ?= $(shell expr $$(nproc) '*' 2)
+# One more than there are processors, since many tests wait.
+JOBS ?= $(shell expr $$(nproc) + 1)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .PHONY: run install test test-postgres check format catalogs screenshots bench bench-check lock clean
