@@ -17,7 +17,7 @@ from playground import PROJECT, free_port
 
 TEXT = (PROJECT / "docs" / "going-live.md").read_text(encoding="utf-8")
 BLOCK = re.compile(
-    r"<!-- (?P<how>run|by hand): (?P<name>[^;\n]+?)(?:; needs: (?P<needs>[^\n]+?))? -->\n"
+    r"<!-- (?P<how>run|by hand): (?P<name>[^;\n]+?) -->\n"
     r"```console\n(?P<lines>.*?)```\n",
     re.S,
 )
@@ -53,7 +53,6 @@ class Machine:
     metrics: int
     outputs: dict[str, str] = field(default_factory=dict)
     found: dict[str, str] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         tools, btcpay = self.folder / "tools", Path(sys.executable).parent / "btcpay"
@@ -94,11 +93,7 @@ class Machine:
         return text
 
     def run(self, name: str) -> None:
-        """Runs a block; each of its commands must succeed, or what it needs is not there."""
-        needs = RUN[name]["needs"]
-        if needs and not self._has(needs):
-            self.skipped[name] = f"{needs} is not there"
-            return
+        """Runs a block; each of its commands must succeed."""
         shell = commands("shell")[0] if name != "folders" else ""
         script = "\n".join(["set -eu -o pipefail", shell, *commands(name)])
         ended = subprocess.run(
@@ -114,12 +109,6 @@ class Machine:
         assert ended.returncode == 0, f"{name}: {ended.stdout}"
         self.outputs[name] = ended.stdout
         self._remember(ended.stdout)
-
-    def _has(self, needs: str) -> bool:
-        if needs == "healthz":
-            return requests.get(f"{self.url}/healthz", timeout=20).ok
-        words = [sys.executable, "-m", *needs.split(), "--help"]
-        return subprocess.run(words, cwd=PROJECT, capture_output=True, timeout=60).returncode == 0
 
     def _remember(self, output: str) -> None:
         """What the document writes with three points: the first of each, as a reader would."""
