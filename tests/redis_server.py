@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from builders import until
+from ports import free_port
 
 BINARY = shutil.which("redis-server") or shutil.which("valkey-server")
 # What `.ci/run` has installed must be there: in it these tests never skip.
@@ -22,8 +23,7 @@ class RedisServer:
     """`url` is what BTCPAY_RATE_LIMIT_STORE gets."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._folder = folder
         self.start()

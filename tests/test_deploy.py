@@ -22,7 +22,8 @@ import yaml
 from builders import Live, until
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from playground import PROJECT, free_port
+from playground import PROJECT
+from ports import free_port
 
 from btcpay.settings import read
 

@@ -13,7 +13,8 @@ import pytest
 import requests
 from builders import Clock, TickerServer, clean_environ, new_xpub, until
 from fake_esplora import serving_sandbox
-from playground import PROJECT, free_port
+from playground import PROJECT
+from ports import free_port
 
 TEXT = (PROJECT / "docs" / "going-live.md").read_text(encoding="utf-8")
 BLOCK = re.compile(

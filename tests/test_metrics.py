@@ -14,7 +14,8 @@ import requests
 from builders import Clock, Live, Shop, TickerServer, until
 from databases import ON_POSTGRES, plan
 from fake_esplora import Till, open_till
-from playground import children_of, free_port
+from playground import children_of
+from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import CollectorRegistry
 from redis_server import RedisServer, needs_redis

@@ -12,7 +12,7 @@ import requests
 from builders import Clock, Live, Shop, TickerServer, open_shop, until
 from calm import counts, refuse_calmly, still_reads
 from fake_esplora import Terminal, Till, open_till
-from playground import free_port
+from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 
 from btcpay import settings

@@ -16,11 +16,11 @@ from playground import (
     PROJECT,
     Playground,
     children_of,
-    free_port,
     is_alive,
     start_playground,
     wait_until,
 )
+from ports import free_port
 
 
 @pytest.fixture(scope="module")
