@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -56,17 +56,18 @@ class Clock:
 class TickerServer:
     """A price source on 127.0.0.1; `body` and `status` are what it answers, `asked` how often.
 
-    `delay_s` is how long it thinks before.
+    In `silent` it keeps its answers back.
     """
 
     def __init__(self) -> None:
+        self._may_answer = threading.Event()
         self.reset()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 outer.asked += 1
-                time.sleep(outer.delay_s)
+                outer._may_answer.wait(20)
                 self.send_response(outer.status)
                 self.send_header("Content-Length", str(len(outer.body)))
                 self.end_headers()
@@ -81,8 +82,17 @@ class TickerServer:
     def reset(self) -> None:
         self.status = 200
         self.asked = 0
-        self.delay_s = 0.0
+        self._may_answer.set()
         self.price("60000.00")
+
+    @contextlib.contextmanager
+    def silent(self) -> Iterator[None]:
+        """Answers nobody inside; who has asked is answered at its end."""
+        self._may_answer.clear()
+        try:
+            yield
+        finally:
+            self._may_answer.set()
 
     def price(self, usd: str) -> None:
         self.body = json.dumps({"usd": usd}).encode()

@@ -135,11 +135,11 @@ def test_a_hanging_redis_is_waited_for_once_in_a_pause(
         started_s = time.monotonic()
         limiter.hit(READS, "key")
         waited_s = time.monotonic() - started_s
-        assert ANSWER_TIMEOUT_S * 0.9 < waited_s < ANSWER_TIMEOUT_S * 2 + 0.5
+        assert ANSWER_TIMEOUT_S * 0.9 < waited_s < ANSWER_TIMEOUT_S * 8
         started_s = time.monotonic()
         for _ in range(30):
             limiter.hit(READS, "key")
-        assert time.monotonic() - started_s < ANSWER_TIMEOUT_S
+        assert time.monotonic() - started_s < 15 * ANSWER_TIMEOUT_S  # each would take one
         seconds.at += PAUSE_S
 
 

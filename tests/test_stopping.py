@@ -1,7 +1,9 @@
 """SIGTERM: requests under way get their answers, new ones are refused, every thread ends."""
 
+import contextlib
 import socket
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,25 +24,25 @@ def is_refused(live: Live) -> bool:
     return False
 
 
-def slow_order(
-    live: Live, shop: Shop, ticker: TickerServer, pool: ThreadPoolExecutor
-) -> Future[requests.Response]:
-    """An order that waits for the price, for two seconds."""
-    ticker.delay_s, asked = 2, ticker.asked
-    order = {"json": {"amount_usd": 5}}
-    answer = pool.submit(live.ask, "POST", "/invoices", shop.write_key, **order)
-    until(lambda: ticker.asked > asked, "the order to be under way")
-    return answer
+@contextlib.contextmanager
+def slow_order(live: Live, shop: Shop, ticker: TickerServer) -> Iterator[Future[requests.Response]]:
+    """An order that waits for the price inside, and has it at the end."""
+    with ThreadPoolExecutor() as pool, ticker.silent():
+        asked = ticker.asked
+        order = {"json": {"amount_usd": 5}}
+        answer = pool.submit(live.ask, "POST", "/invoices", shop.write_key, **order)
+        until(lambda: ticker.asked > asked, "the order to be under way")
+        yield answer
+        assert not answer.done()
 
 
 def test_a_request_under_way_is_answered_and_a_new_one_refused(
     shop: Shop, tmp_path: Path, ticker: TickerServer
 ) -> None:
-    with Live(shop, tmp_path) as live, ThreadPoolExecutor() as pool:
-        answer = slow_order(live, shop, ticker, pool)
-        live.stop()
-        until(lambda: is_refused(live), "new connections to be refused", 1.5)
-        assert not answer.done()
+    with Live(shop, tmp_path) as live:
+        with slow_order(live, shop, ticker) as answer:
+            live.stop()
+            until(lambda: is_refused(live), "new connections to be refused")
         assert answer.result(20).status_code == 201
         assert live.wait() == 0
     assert len(shop.get("/invoices").json["data"]) == 1
@@ -49,11 +51,13 @@ def test_a_request_under_way_is_answered_and_a_new_one_refused(
 def test_who_had_connected_before_is_served(
     shop: Shop, tmp_path: Path, ticker: TickerServer
 ) -> None:
-    with Live(shop, tmp_path) as live, ThreadPoolExecutor() as pool:
-        answer = slow_order(live, shop, ticker, pool)
-        with socket.create_connection(("127.0.0.1", live.port), 5) as early:
+    with Live(shop, tmp_path) as live:
+        with (
+            slow_order(live, shop, ticker) as answer,
+            socket.create_connection(("127.0.0.1", live.port), 5) as early,
+        ):
             live.stop()
-            until(lambda: is_refused(live), "new connections to be refused", 1.5)
+            until(lambda: is_refused(live), "new connections to be refused")
             early.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             told = early.recv(65536)
         assert told.startswith(b"HTTP/1.1 200") and b"Connection: close" in told
@@ -65,11 +69,11 @@ def test_who_had_connected_before_is_served(
 def test_two_workers_stop_alike(shop: Shop, tmp_path: Path, ticker: TickerServer) -> None:
     with RedisServer(tmp_path) as redis:
         two = {"GUNICORN_CMD_ARGS": "--workers 2", "BTCPAY_RATE_LIMIT_STORE": redis.url}
-        with Live(shop, tmp_path, **two) as live, ThreadPoolExecutor() as pool:
+        with Live(shop, tmp_path, **two) as live:
             until(lambda: live.log().count("Booting worker") == 2, "the second worker")
-            answer = slow_order(live, shop, ticker, pool)
-            live.stop()
-            until(lambda: is_refused(live), "new connections to be refused", 1.5)
+            with slow_order(live, shop, ticker) as answer:
+                live.stop()
+                until(lambda: is_refused(live), "new connections to be refused")
             assert answer.result(20).status_code == 201
             assert live.wait() == 0
 
