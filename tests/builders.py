@@ -253,11 +253,17 @@ def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def until(condition: Callable[[], Any], what: str, timeout_s: float = 20) -> Any:
-    """Polls until the condition is true, and returns what it answered."""
-    deadline_s = time.monotonic() + timeout_s
+def until(condition: Callable[[], Any], what: str, timeout_s: float = 60) -> Any:
+    """Polls until the condition is true, and returns what it answered.
+
+    A machine that stands still for a while has not waited: no poll counts for more than a second.
+    """
+    left_s, before_s = timeout_s, time.monotonic()
     while not (answer := condition()):
-        assert time.monotonic() < deadline_s, f"waited {timeout_s} s for {what}"
+        now_s = time.monotonic()
+        left_s -= min(now_s - before_s, 1)
+        before_s = now_s
+        assert left_s > 0, f"waited {timeout_s} s for {what}"
         time.sleep(0.01)
     return answer
 
