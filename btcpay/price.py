@@ -14,7 +14,7 @@ import requests
 
 from btcpay import fetch
 from btcpay.errors import PriceUnavailable
-from btcpay.settings import PriceSource
+from btcpay.variables import PriceSource
 
 log = logging.getLogger(__name__)
 

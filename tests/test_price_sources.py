@@ -10,7 +10,7 @@ from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated
 from btcpay import fetch, price
 from btcpay.errors import PriceUnavailable
 from btcpay.price import Prices, ask
-from btcpay.settings import PriceSource
+from btcpay.variables import PriceSource
 
 
 class Seconds:

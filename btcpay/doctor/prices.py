@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from btcpay import fetch
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.price import MAX_DEVIATION, agree, median, read_price
-from btcpay.settings import PriceSource
+from btcpay.variables import PriceSource
 
 REMEDY = "name another one in BTCPAY_PRICE_SOURCES when it stays so"
 
