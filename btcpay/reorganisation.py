@@ -52,6 +52,24 @@ class Known(NamedTuple):
     blocks: frozenset[str]
 
 
+@dataclass(frozen=True)
+class Ours:
+    """What a chain is held against: blocks of recent payments, and what is known of their chain.
+
+    `high_height` is the highest block that was proven to us, as payments' blocks and tips are:
+    a lower chain is no evidence, and a root that is more than two below it is stuck.
+    """
+
+    blocks: list[Row]
+    high_height: int
+    known: Known
+
+    def are_known_at(self, tip: int) -> bool:
+        """Whether all of them were compared with a tip of this height."""
+        hashes = {block["block_hash"] for block in self.blocks}
+        return tip == self.known.tip_height and hashes <= self.known.blocks
+
+
 def follow(
     db: Database, explorers: Explorers, network: Network, now: datetime, thrifty: bool = False
 ) -> int:
@@ -61,41 +79,30 @@ def follow(
     only noticed with the block after it. Three for a block on top of the tip that was compared.
     Else five to prove a tip that is higher than any before, and one for each distinct block.
     Raises ExplorerError.
-
-    `high_height` is the highest block that was proven to us, as payments' blocks and tips are:
-    a lower chain is no evidence, and a root that is more than two below it is stuck.
-    `final_height` is six blocks below it: what was compared there is not compared again.
     """
-    meta_facts = meta.all(db)
-    blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(meta_facts.get("final_height", 0)))
-    high_height = max(
-        [int(meta_facts.get("high_height", 0)), *(block["block_height"] for block in blocks)]
-    )
-
-    compared = _known(meta_facts.get("compared"))
-    are_compared = {block["block_hash"] for block in blocks} <= compared.blocks
+    facts = meta.all(db)
+    ours = _ours(db, facts)
+    compares = bool(ours.blocks) or explorers.several
 
     def question(root: Root) -> Comparison:
         tip = tip_height(root)
-        if tip < high_height - MAX_BLOCKS_BEHIND:
-            raise FetchError(f"is {high_height - tip} blocks behind what was proven to us")
-        unproven = Comparison(tip, root.host, is_proven=tip <= high_height)
-        if tip < high_height or not (blocks or explorers.several):
-            return unproven
-        if thrifty and are_compared and tip == compared.tip_height:
+        if tip < ours.high_height - MAX_BLOCKS_BEHIND:
+            raise FetchError(f"is {ours.high_height - tip} blocks behind what was proven to us")
+        unproven = Comparison(tip, root.host, is_proven=tip <= ours.high_height)
+        if tip < ours.high_height or not compares or (thrifty and ours.are_known_at(tip)):
             return unproven
         try:
-            with root.claim(PROVE_TIP + len(blocks)):
-                return _compare(root, tip, high_height, blocks, network, compared)
+            with root.claim(PROVE_TIP + len(ours.blocks)):
+                return _compare(root, tip, ours, network)
         except TooDear:  # another run will; what is to be looked at is looked at all the same
             return unproven
 
     found = explorers.ask(question)
     # An invented height must not make every other root look stale.
-    explorers.require(found.tip_height if found.is_proven else high_height)
+    explorers.require(found.tip_height if found.is_proven else ours.high_height)
     for block in found.lost:
         undo(db, block["block_height"], block["block_hash"], found.explorer, now)
-    if _facts(meta_facts, found, now):
+    if _facts(facts, found, now):
         with db.write():
             meta.lock(db)
             for name, value in _facts(meta.all(db), found, now).items():
@@ -103,25 +110,26 @@ def follow(
     return found.tip_height
 
 
-def _known(compared: str | None) -> Known:
-    height, hash, *blocks = (compared or "-1 ").split(" ")
-    return Known(int(height), hash, frozenset(blocks))
+def _ours(db: Database, facts: dict[str, str]) -> Ours:
+    """`final_height` is six blocks below the highest: what was compared there is final."""
+    blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(facts.get("final_height", 0)))
+    heights = [int(facts.get("high_height", 0)), *(block["block_height"] for block in blocks)]
+    height, hash, *compared = (facts.get("compared") or "-1 ").split(" ")
+    return Ours(blocks, max(heights), Known(int(height), hash, frozenset(compared)))
 
 
-def _compare(
-    root: Root, tip: int, high_height: int, blocks: list[Row], network: Network, known: Known
-) -> Comparison:
+def _compare(root: Root, tip: int, ours: Ours, network: Network) -> Comparison:
     """Holds our blocks against this root's chain, once its tip is proven to be of that height.
 
     What was in the chain of a tip is in the chain of the block on top of it.
     """
-    hash = block_hash(root, tip)
+    blocks, known, hash = ours.blocks, ours.known, block_hash(root, tip)
     is_same = (tip, hash) == (known.tip_height, known.tip_hash)
     if is_same or _is_next(root, tip, hash, known, network):
         unseen = [block for block in blocks if block["block_hash"] not in known.blocks]
     else:
         unseen = blocks
-        if tip > high_height:
+        if tip > ours.high_height:
             prove_at(root, hash, tip, network)
     hashes = {tip: hash}
     for height in {block["block_height"] for block in unseen} - {tip}:
