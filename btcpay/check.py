@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -21,6 +21,7 @@ from btcpay.look import Looker, Subject, subject_of
 from btcpay.price import Prices
 from btcpay.reorganisation import follow
 from btcpay.retention import erase_emails
+from btcpay.runs import Run
 from btcpay.schedule import plan
 from btcpay.settings import Settings
 from btcpay.sharing import share
@@ -33,43 +34,6 @@ from storage.database import Database
 log = logging.getLogger(__name__)
 
 Progress = Callable[[Sequence[str]], AbstractContextManager[Iterable[str]]]
-
-
-@dataclass
-class Run:
-    """What a run did: addresses looked at, those that could not be, invoices with a new status.
-
-    `unreached`: ids that were urgent and beyond the budget; `put_off`: how many others wait for
-    their turn. `proven`: whether a payment was proven. What another runner looks at meanwhile is
-    in that one's report. `answered`: whether an explorer told the tip. `clock_ahead_s`: how far
-    our clock is ahead of the explorers', 0 up to CLOCK_OFF.
-    """
-
-    looked_at: int = 0
-    failed: list[str] = field(default_factory=list)
-    changed: dict[str, str] = field(default_factory=dict)
-    unreached: list[str] = field(default_factory=list)
-    put_off: int = 0
-    calls: int = 0
-    tip_failed: bool = False
-    answered: bool = False
-    clock_ahead_s: int = 0
-    proven: bool = False
-    took_ms: int = 0
-
-    def add(self, other: "Run") -> None:
-        """Takes over what a part of it did."""
-        self.looked_at += other.looked_at
-        self.failed += other.failed
-        self.unreached += other.unreached
-        self.changed |= other.changed
-        self.proven = self.proven or other.proven
-
-    @property
-    def complete(self) -> bool:
-        """Whether every due address was looked at, by a clock that is not ahead."""
-        missed = self.failed or self.unreached or self.tip_failed
-        return not missed and not self.clock_ahead_s
 
 
 @dataclass(frozen=True)

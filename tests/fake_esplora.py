@@ -29,9 +29,10 @@ from btcpay.bitcoin.merkle import merkle_branch
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import shown, unshown
 from btcpay.budget import Budget
-from btcpay.check import Checker, Run
+from btcpay.check import Checker
 from btcpay.explorer import Explorers
 from btcpay.instants import to_ms
+from btcpay.runs import Run
 from btcpay.sandbox.block import Block, build_block, build_coinbase
 from btcpay.sandbox.coins import choose
 from btcpay.sandbox.keepalive import Handler, Server

@@ -18,8 +18,9 @@ from playground import PROJECT, children_of, is_alive, start_playground, wait_un
 
 from btcpay import fetch
 from btcpay.addresses import script_of
-from btcpay.check import Checker, Run
+from btcpay.check import Checker
 from btcpay.explorer import Explorers
+from btcpay.runs import Run
 from storage import keys, links
 
 

@@ -18,10 +18,10 @@ from node_esplora import Answer, Fault
 from node_till import Chain, NodeTill, open_chain, open_node_till
 
 from btcpay.bitcoin.tx import TxOut, parse_tx
-from btcpay.check import Run
 from btcpay.ending import finish
 from btcpay.instants import from_unix_s
 from btcpay.proof_file import check_document
+from btcpay.runs import Run
 from btcpay.sandbox.block import build_block, build_coinbase
 from btcpay.sandbox.script import script_of
 from storage import invoices, payments

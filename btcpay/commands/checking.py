@@ -13,11 +13,12 @@ from peewee import PeeweeException
 
 from btcpay import fetch
 from btcpay.budget import Budget
-from btcpay.check import Checker, Run
+from btcpay.check import Checker
 from btcpay.clock import utc_now
 from btcpay.commands.shell import Shell, answer_json, as_json, say, with_shell
 from btcpay.errors import CommandError
 from btcpay.explorer import Explorers
+from btcpay.runs import Run
 from btcpay.service import new_prices
 from btcpay.witness import REMEDY
 from storage import invoices, schema
