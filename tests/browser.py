@@ -200,7 +200,7 @@ class Tab:
     def __init__(
         self, browser: Browser, context: Context, target: str, session: str, root: str
     ) -> None:
-        self._browser, self._context, self._target = browser, context, target
+        self._browser, self.context, self._target = browser, context, target
         self.session, self.root = session, root
         self.status = 0
         self.requests: list[str] = []
@@ -389,7 +389,7 @@ class Tab:
         while self.session in self._browser.tabs:
             self._browser.hear("the end of a tab")
         if self._was_put_away:
-            self._browser.call("Target.disposeBrowserContext", browserContextId=self._context.id)
+            self._browser.call("Target.disposeBrowserContext", browserContextId=self.context.id)
             return
         urls = [urlsplit(url) for url in self.requests if url.startswith("http")]
-        self._browser.forget(self._context, {f"{url.scheme}://{url.netloc}" for url in urls})
+        self._browser.forget(self.context, {f"{url.scheme}://{url.netloc}" for url in urls})
