@@ -32,6 +32,7 @@ FLAGS = [
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
+    "--no-startup-window",  # each context has its own
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
