@@ -1,4 +1,4 @@
-"""Debian's Chromium, headless, as a process of the tests: one browser, a fresh context per tab.
+"""Debian's Chromium, headless, as a process of the tests: one browser, a clean context per tab.
 
 It is spoken to in the DevTools protocol, over the pipe that --remote-debugging-pipe makes: no port
 that others could reach, no driver, no package. When the pipe closes the browser ends, so that it
@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -31,6 +32,7 @@ FLAGS = [
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
+    "--no-startup-window",  # each context has its own
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
@@ -69,11 +71,23 @@ class Moving(Exception):
     """The page is on its way to another one and cannot be asked now."""
 
 
+@dataclass
+class Context:
+    """What does not know of any other, with a window that an empty page keeps open.
+
+    A window takes Chromium longer than all that a test does in it: it is cleaned and used again.
+    """
+
+    id: str
+    keeper: str  # the empty page's session
+
+
 class Browser:
     """The process and its pipe; a context manager. Not for more than one thread."""
 
     def __init__(self, folder: Path) -> None:
         self.tabs: dict[str, Tab] = {}
+        self._clean: list[Context] = []
         self._unread, self._calls = b"", 0
         program = shutil.which("chromium")
         if program is None:
@@ -118,6 +132,8 @@ class Browser:
         message = json.loads(raw)
         if tab := self.tabs.get(message.get("sessionId", "")):
             tab.heed(message.get("method", ""), message.get("params", {}))
+        if message.get("method") == "Target.detachedFromTarget":
+            self.tabs.pop(message["params"]["sessionId"], None)
         return message
 
     def open(self, root: str, language: str = "en", **environment: Any) -> "Tab":
@@ -125,10 +141,9 @@ class Browser:
 
         Everything that its pages load has to come from `root`.
         """
-        context = self.call("Target.createBrowserContext")["browserContextId"]
-        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)
-        session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        tab = Tab(self, context, target["targetId"], session["sessionId"], root)
+        context = self._clean.pop() if self._clean else self._new_context()
+        target, session = self._new_page(context.id)
+        tab = Tab(self, context, target, session, root)
         self.tabs[tab.session] = tab
         for domain in ("Page", "Network", "Runtime", "Log", "Audits"):
             tab.call(f"{domain}.enable")
@@ -136,6 +151,27 @@ class Browser:
         tab.call("Network.setExtraHTTPHeaders", headers={"Accept-Language": language})
         tab.emulate(**environment)
         return tab
+
+    def _new_context(self) -> Context:
+        context = self.call("Target.createBrowserContext")["browserContextId"]
+        return Context(context, self._new_page(context)[1])
+
+    def _new_page(self, context: str) -> tuple[str, str]:
+        """The target and the session of an empty page."""
+        made = self.call("Target.createTarget", url="about:blank", browserContextId=context)
+        it = self.call("Target.attachToTarget", targetId=made["targetId"], flatten=True)
+        return made["targetId"], it["sessionId"]
+
+    def forget(self, context: Context, origins: set[str]) -> None:
+        """Makes a context whose tab is closed as new, with all that these have left there."""
+        self.call("Storage.clearCookies", browserContextId=context.id)
+        self.call("Browser.resetPermissions", browserContextId=context.id)
+        self.call("Network.clearBrowserCache", context.keeper)
+        for origin in origins:
+            self.call(
+                "Storage.clearDataForOrigin", context.keeper, origin=origin, storageTypes="all"
+            )
+        self._clean.append(context)
 
     def close(self) -> None:
         """Ends it with its children, asked first and then forced."""
@@ -163,15 +199,15 @@ class Tab:
     """
 
     def __init__(
-        self, browser: Browser, context: str, target: str, session: str, root: str
+        self, browser: Browser, context: Context, target: str, session: str, root: str
     ) -> None:
-        self._browser, self._context, self._target = browser, context, target
+        self._browser, self.context, self._target = browser, context, target
         self.session, self.root = session, root
         self.status = 0
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self._pages: dict[str, int] = {}
-        self._time_is_up = False
+        self._time_is_up = self._was_put_away = False
 
     def call(self, method: str, **params: Any) -> Json:
         return self._browser.call(method, self.session, **params)
@@ -243,6 +279,7 @@ class Tab:
 
     def put_away(self, hidden: bool) -> None:
         """Hides the page as another window over it would, or shows it again."""
+        self._was_put_away = True
         window = self._browser.call("Browser.getWindowForTarget", targetId=self._target)
         bounds = {"windowState": "minimized" if hidden else "normal"}
         self.call("Emulation.setFocusEmulationEnabled", enabled=False)  # it would stay visible
@@ -348,5 +385,12 @@ class Tab:
         return code
 
     def close(self) -> None:
-        del self._browser.tabs[self.session]
-        self._browser.call("Target.disposeBrowserContext", browserContextId=self._context)
+        """Ends it; what it has left behind is forgotten, with a window that was changed."""
+        self._browser.call("Target.closeTarget", targetId=self._target)
+        while self.session in self._browser.tabs:
+            self._browser.hear("the end of a tab")
+        if self._was_put_away:
+            self._browser.call("Target.disposeBrowserContext", browserContextId=self.context.id)
+            return
+        urls = [urlsplit(url) for url in self.requests if url.startswith("http")]
+        self._browser.forget(self.context, {f"{url.scheme}://{url.netloc}" for url in urls})

@@ -207,6 +207,44 @@ def test_what_goes_wrong_on_a_page_is_noticed(browser: Browser, counter):
     tab.close()
 
 
+# What a page can find of an earlier one, and how it leaves some of each.
+KNOWN = """(async () => [
+    document.cookie, window.name, localStorage.length, sessionStorage.length, history.length,
+    (await indexedDB.databases()).length, (await caches.keys()).length,
+    performance.getEntriesByType('resource').some((it) => it.transferSize === 0),
+    (await navigator.permissions.query({name: 'geolocation'})).state,
+])()"""
+LEAVE = """(async () => {
+    document.cookie = 'known=1; max-age=9999; path=/';
+    window.name = localStorage.known = sessionStorage.known = 'known';
+    await caches.open('known');
+    await new Promise((done) => { indexedDB.open('known').onsuccess = done; });
+})()"""
+
+
+def test_a_tab_knows_nothing_of_the_one_whose_window_it_has(browser: Browser, counter):
+    """The other tests rely on it."""
+    page = counter.page(counter.invoice())
+    first = browser.open(counter.root)
+    first.go(page)
+    new = first.ask(KNOWN)
+    first.ask(LEAVE)
+    browser.call(
+        "Browser.grantPermissions",
+        permissions=["geolocation"],
+        browserContextId=first.context.id,
+    )
+    first.go(f"{page}?again")
+    left = first.ask(KNOWN)
+    assert all(now != before for now, before in zip(left, new, strict=True)), left
+    first.close()
+    second = browser.open(counter.root)
+    assert second.context is first.context
+    second.go(page)
+    assert second.ask(KNOWN) == new
+    second.close()
+
+
 def test_the_browser_ends_with_its_children(tmp_path, counter):
     with pytest.raises(ZeroDivisionError), Browser(tmp_path) as other:
         other.open(counter.root).go(counter.page(counter.invoice()))
