@@ -9,7 +9,6 @@ import itertools
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from ports import free_port
 
 from storage import schema
 
@@ -113,9 +113,7 @@ class Server:
         self._folder = Path(tempfile.mkdtemp(prefix="btcpay-postgres-", dir=_in_memory()))
         if os.getuid() == 0:
             shutil.chown(self._folder, "postgres")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self._run("initdb", "--username", USER, "--auth=trust", "--encoding=UTF8", "--no-sync")
         with (self._folder / "data/postgresql.conf").open("a") as file:
             file.writelines(f"{name} = {value}\n" for name, value in FAST.items())
