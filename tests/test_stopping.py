@@ -36,7 +36,7 @@ def slow_order(
 def test_a_request_under_way_is_answered_and_a_new_one_refused(
     shop: Shop, tmp_path: Path, ticker: TickerServer
 ) -> None:
-    with Live(shop, tmp_path) as live, ThreadPoolExecutor() as pool:
+    with Live(shop, tmp_path, by_command=True) as live, ThreadPoolExecutor() as pool:
         answer = slow_order(live, shop, ticker, pool)
         live.stop()
         until(lambda: is_refused(live), "new connections to be refused", 1.5)
@@ -49,7 +49,7 @@ def test_a_request_under_way_is_answered_and_a_new_one_refused(
 def test_who_had_connected_before_is_served(
     shop: Shop, tmp_path: Path, ticker: TickerServer
 ) -> None:
-    with Live(shop, tmp_path) as live, ThreadPoolExecutor() as pool:
+    with Live(shop, tmp_path, by_command=True) as live, ThreadPoolExecutor() as pool:
         answer = slow_order(live, shop, ticker, pool)
         with socket.create_connection(("127.0.0.1", live.port), 5) as early:
             live.stop()
@@ -65,7 +65,7 @@ def test_who_had_connected_before_is_served(
 def test_two_workers_stop_alike(shop: Shop, tmp_path: Path, ticker: TickerServer) -> None:
     with RedisServer(tmp_path) as redis:
         two = {"GUNICORN_CMD_ARGS": "--workers 2", "BTCPAY_RATE_LIMIT_STORE": redis.url}
-        with Live(shop, tmp_path, **two) as live, ThreadPoolExecutor() as pool:
+        with Live(shop, tmp_path, by_command=True, **two) as live, ThreadPoolExecutor() as pool:
             until(lambda: live.log().count("Booting worker") == 2, "the second worker")
             answer = slow_order(live, shop, ticker, pool)
             live.stop()
@@ -76,7 +76,7 @@ def test_two_workers_stop_alike(shop: Shop, tmp_path: Path, ticker: TickerServer
 
 @pytest.mark.parametrize("idle", [True, False], ids=["idle", "with a kept connection"])
 def test_without_work_it_ends_soon(shop: Shop, tmp_path: Path, idle: bool) -> None:
-    with Live(shop, tmp_path) as live, requests.Session() as session:
+    with Live(shop, tmp_path, by_command=True) as live, requests.Session() as session:
         if not idle:
             assert session.get(f"{live.url}/healthz", timeout=5).status_code == 200
         started_s = time.monotonic()
@@ -86,7 +86,7 @@ def test_without_work_it_ends_soon(shop: Shop, tmp_path: Path, idle: bool) -> No
 
 
 def test_what_was_noted_is_written_before_the_end(shop: Shop, tmp_path: Path) -> None:
-    with Live(shop, tmp_path) as live:
+    with Live(shop, tmp_path, by_command=True) as live:
         assert live.ask("GET", "/balance", shop.read_key).status_code == 200
         live.stop()
         assert live.wait() == 0
