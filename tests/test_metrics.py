@@ -127,7 +127,8 @@ def test_the_folder_of_the_counts_ends_with_the_server(shop: Shop, tmp_path: Pat
     def folders() -> list[Path]:
         return list(Path(metrics_place.MEMORY).glob(f"btcpay-metrics-{live.pid}-*"))
 
-    with Live(shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{free_port()}") as live:
+    anywhere = {"BTCPAY_METRICS_BIND": f"127.0.0.1:{free_port()}"}
+    with Live(shop, tmp_path, by_command=True, **anywhere) as live:
         assert len(folders()) == 1
         live.stop()
         assert live.wait() == 0
