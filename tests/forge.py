@@ -184,8 +184,8 @@ def fork_for_each_order(act: Callable[[dict[str, Any]], None]) -> None:
         for file in files:
             os.close(file)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    orders.detach()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    orders.close()
+    assert os.open(os.devnull, os.O_RDONLY) == 0  # the first that is free
     channel = socket.socket(fileno=files[0])
     pid = os.fork()
     if pid:
