@@ -186,11 +186,10 @@ def fork_for_each_order(act: Callable[[dict[str, Any]], None]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     orders.close()
     assert os.open(os.devnull, os.O_RDONLY) == 0  # the first that is free
-    channel = socket.socket(fileno=files[0])
+    channel, order = socket.socket(fileno=files[0]), json.loads(text)
     pid = os.fork()
     if pid:
         _keep(pid, channel, files[1:])
-    order = json.loads(text)
     _take_over(order, channel, files[1:])
     act(order)
 
