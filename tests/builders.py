@@ -21,6 +21,7 @@ import requests
 from databases import new_database, raw, tables
 from flask import Flask
 from flask.testing import FlaskClient
+from forge import Process, forge
 from hd_wallet import TPUB, XPUB, HdWallet
 from werkzeug.test import TestResponse
 
@@ -279,22 +280,38 @@ NO_PORTS = {"BTCPAY_BIND": "127.0.0.1:0", "BTCPAY_METRICS_BIND": ""}
 
 
 class Live:
-    """`btcpay serve` on a free port: processes of their own, on the database of a shop."""
+    """`btcpay serve` on a free port: processes of their own, on the database of a shop.
+
+    They are forked from one that has loaded the program, and begin as what the command executes.
+    """
 
     def __init__(
-        self, shop: Shop, folder: Path, before: Sequence[str] = (), **environ: str
+        self,
+        shop: Shop,
+        folder: Path,
+        before: Sequence[str] = (),
+        by_command: bool = False,
+        **environ: str,
     ) -> None:
-        """`before` are the words of a command that starts the server with fewer rights."""
+        """`before` are the words of a command that starts the server with fewer rights.
+
+        That, and `by_command`, has a new interpreter run `btcpay serve` itself.
+        """
         self._log = folder / "serve.log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [*before, sys.executable, "-m", "btcpay", "serve"],
-                env=clean_environ(**(shop.environ | NO_PORTS | environ)),
-                cwd=folder,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                start_new_session=True,
-            )
+        environ = clean_environ(**(shop.environ | NO_PORTS | environ))
+        with self._log.open("wb") as log, open(os.devnull, "wb") as nowhere:
+            self._process: subprocess.Popen | Process
+            if before or by_command:
+                self._process = subprocess.Popen(
+                    [*before, sys.executable, "-m", "btcpay", "serve"],
+                    env=environ,
+                    cwd=folder,
+                    stdout=nowhere,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            else:
+                self._process = forge().serve(environ, folder, nowhere.fileno(), log.fileno())
         try:
             self.port = int(until(self._port, "the port in the log")[1])
             self.url = f"http://127.0.0.1:{self.port}"

@@ -9,8 +9,6 @@ What `tx_of` makes is invented and can be shown, but not proven; what `mine` mak
 import contextlib
 import json
 import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +20,7 @@ from typing import Any
 
 import requests
 from builders import Clock, Shop, TickerServer, open_shop
-from forge import forge
+from forge import Process, forge
 
 from btcpay import fetch
 from btcpay.bitcoin.merkle import merkle_branch
@@ -412,20 +410,13 @@ def open_lied_to(
 
 
 class Terminal:
-    """Runs `python -m btcpay ...` with the settings of a shop."""
+    """Runs `btcpay ...` with the settings of a shop."""
 
     def __init__(self, till: Till) -> None:
         self.environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | till.shop.environ
 
-    def start(self, *words: str, **environ: str) -> subprocess.Popen:
-        return subprocess.Popen(
-            [sys.executable, "-m", "btcpay", *words],
-            env=self.environ | environ,
-            cwd=PROJECT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def start(self, *words: str, **environ: str) -> Process:
+        return forge().start(self.environ | environ, list(words))
 
     def run(self, *words: str, status: int = 0, **environ: str) -> tuple[str, str]:
         """Standard output and standard error of a command that ends with `status`."""

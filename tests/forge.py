@@ -1,25 +1,37 @@
-"""Processes of the command line that start in milliseconds.
+"""Processes of the program that start in milliseconds: of the command line, and gunicorn's.
 
-Each is real, and forked from one that has loaded the program: a new interpreter takes half a
+Each is real, and forked from one that has loaded the program: a new interpreter takes most of a
 second to load it. What has loaded it (this file as a script) has neither threads nor connections
-that a fork would break.
+that a fork would break, nor anything that depends on the environment or the folder.
 """
 
+import contextlib
+import gc
+import importlib
 import json
 import os
+import runpy
+import select
+import signal
+import socket
 import subprocess
 import sys
-import tempfile
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from btcpay import command
 
 PROJECT = Path(__file__).resolve().parent.parent
+SERVE = ["-c", f"{PROJECT}/gunicorn.conf.py", "wsgi:app"]
+SERVED = ("app", "btcpay.worker", "gunicorn.arbiter")  # what a server loads
+FRESH = ("wsgi", "gunicorn.config")  # these read the environment and the folder when loaded
+LONGEST = 200_000  # bytes of an order, with its environment
 
 
 @dataclass(frozen=True)
@@ -31,63 +43,182 @@ class Ended:
     errors: str
 
 
+class Process:
+    """One that the forge has made: as much of subprocess.Popen as tests use.
+
+    It leads a session of its own. When nobody holds this object any more, or the tests end however
+    they may, its process group is killed.
+    """
+
+    def __init__(self, channel: socket.socket, stdout: IO[str] | None, stderr: IO[str] | None):
+        self._channel, self.stdout, self.stderr = channel, stdout, stderr
+        self.returncode: int | None = None
+        self.pid = self._told()
+
+    def _told(self) -> int:
+        told = self._channel.recv(99)
+        assert told, "the forge has ended"
+        return int(told)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status, when it has ended."""
+        if self.returncode is None:
+            self._channel.settimeout(timeout)
+            try:
+                self.returncode = self._told()
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0) from None
+            self._channel.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """What it wrote and was not read yet; one that does not end in time is killed."""
+        with ThreadPoolExecutor(2) as pool:
+            output, errors = (
+                pool.submit(stream.read if stream else str) for stream in (self.stdout, self.stderr)
+            )
+            try:
+                self.wait(timeout)
+            finally:
+                self.kill()
+        return output.result(), errors.result()
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def __enter__(self) -> "Process":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for stream in filter(None, (self.stdout, self.stderr)):
+            stream.close()
+        self.wait()
+
+
 class Forge:
-    """Makes one process after another, with the words and the environment that it is given."""
+    """Makes processes with the words and the environment that it is given."""
 
     def __init__(self, script: str = __file__) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="btcpay-forge-")
-        self._lock = threading.Lock()
-        self._process = subprocess.Popen(
-            [sys.executable, script],
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=PROJECT,
-        )
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, script],
+                env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)},
+                stdin=theirs,
+                stdout=subprocess.PIPE,  # as theirs will be: what has it must not try to seek
+                cwd=PROJECT,
+                start_new_session=True,
+            )
+
+    def order(
+        self, environ: dict[str, str], words: list[str], output: int, errors: int, **more: Any
+    ) -> socket.socket:
+        """Has a process made that writes to these files; what is told of it comes from the socket.
+
+        `more` may name a `folder` to start in, `program` "gunicorn", and what is for a script of
+        one's own.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        text = json.dumps({"environ": environ, "words": words, "folder": str(PROJECT)} | more)
+        with theirs:
+            socket.send_fds(self._orders, [text.encode()], [theirs.fileno(), output, errors])
+        return ours
+
+    def start(self, environ: dict[str, str], words: list[str], **more: Any) -> Process:
+        """Its output and errors are to be read as text."""
+        (output, to_output), (errors, to_errors) = os.pipe(), os.pipe()
+        try:
+            channel = self.order(environ, words, to_output, to_errors, **more)
+        finally:
+            os.close(to_output), os.close(to_errors)
+        return Process(channel, *(open(end, errors="replace") for end in (output, errors)))
+
+    def serve(self, environ: dict[str, str], folder: Path, output: int, errors: int) -> Process:
+        """What `btcpay serve` executes, in this folder."""
+        more = {"folder": str(folder), "program": "gunicorn"}
+        return Process(self.order(environ, SERVE, output, errors, **more), None, None)
 
     def run(self, environ: dict[str, str], words: list[str], **more: Any) -> Ended:
-        """Waits for its end; `more` is for a script of one's own."""
-        standard = [f"{self._folder.name}/{name}" for name in ("output", "errors")]
-        order = {"environ": environ, "words": words, "standard": standard} | more
-        with self._lock:
-            self._process.stdin.write(json.dumps(order) + "\n")
-            self._process.stdin.flush()
-            status = int(self._process.stdout.readline())
-            return Ended(status, *(Path(path).read_text(errors="replace") for path in standard))
+        """Waits for its end."""
+        with self.start(environ, words, **more) as process:
+            output, errors = process.communicate()
+            return Ended(process.wait(), output, errors)
 
     def close(self) -> None:
-        self._process.stdin.close()
+        self._orders.close()
         self._process.wait(10)
         self._process.stdout.close()
-        self._folder.cleanup()
 
 
 @cache
 def forge() -> Forge:
-    """The one of this run of the tests; it ends with them, when its input does."""
+    """The one of this run of the tests; it ends with them, when its orders do."""
     return Forge()
 
 
 def fork_for_each_order(act: Callable[[dict[str, Any]], None]) -> None:
-    """Lets a process of its own `act` for each line of the input, and answers how it ended."""
-    for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
-            order = json.loads(line)
-            _take_over(order)
-            act(order)
+    """Lets a process of its own `act` for each order that comes by standard input."""
+    assert threading.active_count() == 1 and not sys.modules.keys() & set(FRESH)
+    gc.freeze()  # what is loaded is looked through by none of them, and so stays shared
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a keeper
+    orders = socket.socket(fileno=0)
+    while True:
+        text, files, _, _ = socket.recv_fds(orders, LONGEST, 3)
+        if not text:
             return
+        if os.fork() == 0:
+            break
+        for file in files:
+            os.close(file)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    orders.close()
+    assert os.open(os.devnull, os.O_RDONLY) == 0  # the first that is free
+    channel, order = socket.socket(fileno=files[0]), json.loads(text)
+    pid = os.fork()
+    if pid:
+        _keep(pid, channel, files[1:])
+    _take_over(order, channel, files[1:])
+    act(order)
+
+
+def _keep(pid: int, channel: socket.socket, files: list[int]) -> None:
+    """The parent: tells how the process ended, and kills it when there is nobody to tell."""
+    try:
+        for file in files:
+            os.close(file)
+        end = os.pidfd_open(pid)
+        if end not in select.select([end, channel], [], [])[0]:
+            os.killpg(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        channel.send(str(os.waitstatus_to_exitcode(status)).encode())
+    finally:
+        os._exit(0)
 
 
-def _take_over(order: dict[str, Any]) -> None:
+def _take_over(order: dict[str, Any], channel: socket.socket, files: list[int]) -> None:
+    os.setsid()
+    channel.send(str(os.getpid()).encode())
+    channel.close()
+    for number, file in enumerate(files, start=1):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(order["folder"])
     os.environ.clear()
     os.environ.update(order["environ"])
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for number, path in enumerate(order["standard"], start=1):
-        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), number)
+    time.tzset()
 
 
 def command_line(order: dict[str, Any]) -> None:
@@ -96,5 +227,16 @@ def command_line(order: dict[str, Any]) -> None:
     command.main()
 
 
+def program(order: dict[str, Any]) -> None:
+    """The command line, or what it executes to serve: `python -m gunicorn` with these words."""
+    if order.get("program") != "gunicorn":
+        command_line(order)
+        return
+    sys.argv = ["gunicorn", *order["words"]]
+    runpy.run_module("gunicorn", run_name="__main__", alter_sys=True)
+
+
 if __name__ == "__main__":
-    fork_for_each_order(command_line)
+    for name in SERVED:
+        importlib.import_module(name)
+    fork_for_each_order(program)

@@ -2,8 +2,6 @@
 
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,7 +12,7 @@ from builders import Clock, Shop, TickerServer, clean_environ
 from databases import about_sqlite, raw
 from fake_esplora import FakeEsplora, Till, open_till, say, tx_of
 from forge import forge
-from playground import PROJECT, children_of, is_alive, start_playground, wait_until
+from playground import children_of, is_alive, start_playground, wait_until
 
 from btcpay import fetch
 from btcpay.addresses import script_of
@@ -164,8 +162,7 @@ def test_a_watching_check_survives_a_database_that_is_locked_for_long(
     lock = sqlite3.connect(path, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     environ = clean_environ(**shop.environ | {"BTCPAY_EXPLORERS": first.root})
-    words = [sys.executable, "-m", "btcpay", "check", "--watch", "1"]
-    watching = subprocess.Popen(words, cwd=PROJECT, env=environ, stderr=subprocess.PIPE, text=True)
+    watching = forge().start(environ, ["check", "--watch", "1"])
     try:
         assert any("database" in line for line in watching.stderr)
         lock.execute("ROLLBACK")
@@ -182,11 +179,7 @@ def test_processes_that_start_together_on_no_database_all_start(
     tmp_path: Path, ticker: TickerServer
 ) -> None:
     environ = clean_environ(BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}/new/btcpay.db")
-    words = [sys.executable, "-m", "btcpay", "merchant", "list", "--json"]
-    started = [
-        subprocess.Popen(words, cwd=PROJECT, env=environ, stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
+    started = [forge().start(environ, ["merchant", "list", "--json"]) for _ in range(4)]
     assert [(child.communicate(timeout=60)[0].strip(), child.returncode) for child in started] == [
         ("[]", 0)
     ] * 4

@@ -7,8 +7,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,12 +19,13 @@ import pytest
 from builders import Clock, Shop, TickerServer
 from databases import raw, tables
 from fake_esplora import FakeEsplora, Terminal, Till, open_till
+from forge import Forge, command_line, fork_for_each_order
 from playhouse.migrations import Runner
 from scenes import over_the_deadline
 from test_checkout_brand import PNG
 
 from app import create_app
-from btcpay import command, settings
+from btcpay import settings
 from btcpay.addresses import derive
 from storage import crossing, merchants, schema
 from storage.database import open_database
@@ -346,12 +345,12 @@ def test_the_rows_go_by_without_being_held(till, target, tmp_path):
     assert row["count"] == 20_000
 
 
-def die(at: int | str) -> None:
-    """As a script: the command line, killed before it tells the server its so manieth thing.
+def die(order: dict[str, Any]) -> None:
+    """The command line, killed before it tells the server its so manieth thing.
 
     Or before this statement.
     """
-    told = itertools.count(1)
+    told, at = itertools.count(1), order["at"]
 
     def mortal(kind: type, name: str) -> None:
         living = getattr(kind, name)
@@ -367,32 +366,39 @@ def die(at: int | str) -> None:
     mortal(psycopg.Cursor, "execute")
     mortal(psycopg.Copy, "write_row")
     try:
-        command.main()
+        command_line(order)
     finally:
         os.write(2, f"told {next(told) - 1}\n".encode())
 
 
-def run_mortal(till: Till, file: Path, target: str, at: int | str = 0) -> str:
-    """What it said on standard error."""
-    environ = Terminal(till).environ | {"BTCPAY_DATABASE_URL": target}
-    environ["PYTHONPATH"] += f":{PROJECT / 'tests'}"
-    code = f"import test_carry_over; test_carry_over.die({at!r})"
-    words = [sys.executable, "-c", code, "restore", str(file), "--yes"]
-    process = subprocess.run(words, env=environ, cwd=PROJECT, capture_output=True, timeout=120)
-    return process.stderr.decode()
+@pytest.fixture
+def mortals() -> Iterator[Forge]:
+    """Makes processes that `die`."""
+    with closing(Forge(__file__)) as forge:
+        yield forge
 
 
-def test_killed_at_any_point_it_leaves_the_empty_database_or_all_of_it(till, target, tmp_path):
+def test_killed_at_any_point_it_leaves_the_empty_database_or_all_of_it(
+    till, target, tmp_path, mortals
+):
+    def said_by_one(target: str, at: int | str = 0) -> str:
+        environ = Terminal(till).environ | {"BTCPAY_DATABASE_URL": target}
+        return mortals.run(environ, ["restore", str(file), "--yes"], at=at).errors
+
     lived_in(till, tmp_path)
     file = backed_up(till, tmp_path / "kept.db")
     whole = postgres.server().create()
     schema.open_ready(whole, "regtest").close()
-    last = int(run_mortal(till, file, whole).rpartition("told ")[2])
+    last = int(said_by_one(whole).rpartition("told ")[2])
     assert last > 60
     before, after = rows_of(target), rows_of(whole)["invoice"]
     for at in (*range(last // 3, last, last // 8), last - 3, "COMMIT"):
-        said = run_mortal(till, file, target, at)
+        said = said_by_one(target, at)
         assert "killed before" in said and rows_of(target) == before, said
     carry(till, file, target)
     assert rows_of(target)["invoice"] == after
     assert not list(tmp_path.glob(".kept*"))  # nor what the killed ones left
+
+
+if __name__ == "__main__":
+    fork_for_each_order(die)

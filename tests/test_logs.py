@@ -79,7 +79,7 @@ def test_each_request_has_one_line_that_says_what_and_whose(shop: Shop, tmp_path
 
 def test_everything_on_serve_is_json(shop: Shop, tmp_path: Path, ticker: TickerServer) -> None:
     ticker.status = 500
-    with Live(shop, tmp_path) as live:
+    with Live(shop, tmp_path, by_command=True) as live:
         answer = live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5})
         assert answer.status_code == 503
         live.stop()

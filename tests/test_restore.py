@@ -7,8 +7,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +16,11 @@ import pytest
 from builders import Clock, Shop, TickerServer
 from databases import about_sqlite
 from fake_esplora import FakeEsplora, Terminal, Till, open_till
+from forge import Forge, command_line, fork_for_each_order
 from playhouse.migrations import Runner
 
 from app import create_app
-from btcpay import command, settings
+from btcpay import settings
 from btcpay.addresses import derive
 from storage import merchants, schema
 from storage.database import open_database
@@ -357,8 +356,8 @@ def test_a_key_that_was_answered_replays_and_one_that_was_held_is_free(till, tmp
 # Restore: whenever it dies
 
 
-def die(at_statement: int | None, at_page: int | None) -> None:
-    """As a script: the command line, killed before a statement or amid the last copy's pages."""
+def die(order: dict[str, Any]) -> None:
+    """The command line, killed before a statement or amid the last copy's pages."""
     statements, copies_begun = itertools.count(1), itertools.count(1)
 
     def kill(what: str) -> None:
@@ -370,13 +369,13 @@ def die(at_statement: int | None, at_page: int | None) -> None:
             pages, is_last = itertools.count(1), next(copies_begun) == 3
 
             def progress(*_: int) -> None:
-                if is_last and next(pages) == at_page:
-                    kill(f"at page {at_page}")
+                if is_last and next(pages) == order["page"]:
+                    kill(f"at page {order['page']}")
 
             super().backup(target, pages=1, progress=progress)
 
     def trace(sql: str) -> None:
-        if next(statements) == at_statement:
+        if next(statements) == order["statement"]:
             kill(f"before {sql}")
 
     def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
@@ -386,22 +385,25 @@ def die(at_statement: int | None, at_page: int | None) -> None:
 
     opened, sqlite3.connect = sqlite3.connect, connect
     try:
-        command.main()
+        command_line(order)
     finally:
         os.write(2, f"statements {next(statements) - 1}\n".encode())
 
 
-def run_mortal(till: Till, place: Path, file: Path, statement: int = 0, page: int = 0) -> str:
-    """What it said on standard error."""
-    environ = Terminal(till).environ | url_of(place)
-    environ["PYTHONPATH"] += f":{PROJECT / 'tests'}"
-    code = f"import test_restore; test_restore.die({statement}, {page})"
-    words = [sys.executable, "-c", code, "restore", str(file), "--yes"]
-    process = subprocess.run(words, env=environ, cwd=PROJECT, capture_output=True, timeout=120)
-    return process.stderr.decode()
+@pytest.fixture
+def mortals() -> Iterator[Forge]:
+    """Makes processes that `die`."""
+    with contextlib.closing(Forge(__file__)) as forge:
+        yield forge
 
 
-def test_killed_at_any_point_it_leaves_the_old_database_or_the_new_one(till, tmp_path):
+def test_killed_at_any_point_it_leaves_the_old_database_or_the_new_one(till, tmp_path, mortals):
+    def said_by_one(place: Path, statement: int = 0, page: int = 0) -> str:
+        """Told to restore the file over what is in this place."""
+        environ = Terminal(till).environ | url_of(place)
+        words = ["restore", str(file), "--yes"]
+        return mortals.run(environ, words, statement=statement, page=page).errors
+
     till.shop.invoice()
     file = backed_up(till, tmp_path / "kept.db")
     old = tmp_path / "old.db"
@@ -409,7 +411,7 @@ def test_killed_at_any_point_it_leaves_the_old_database_or_the_new_one(till, tmp
     change(old, "UPDATE invoice SET description = 'of the old one'")
     whole = tmp_path / "whole.db"
     shutil.copy(old, whole)
-    said = run_mortal(till, whole, file)
+    said = said_by_one(whole)
     statements = int(said.rpartition("statements ")[2])
     assert statements > 50
     places = [(statements * part // 8, 0) for part in range(1, 8)]
@@ -421,7 +423,7 @@ def test_killed_at_any_point_it_leaves_the_old_database_or_the_new_one(till, tmp
         folder.mkdir()
         place = folder / "place.db"
         shutil.copy(old, place)
-        assert "killed" in run_mortal(till, place, file, statement, page), (statement, page)
+        assert "killed" in said_by_one(place, statement, page), (statement, page)
         found = content(place)
         outcomes.append("old" if found == before else "new")
         assert found == before or found["invoice"] == after, (statement, page)
@@ -430,3 +432,7 @@ def test_killed_at_any_point_it_leaves_the_old_database_or_the_new_one(till, tmp
     Terminal(till).run("restore", str(file), "--yes", **url_of(place))
     assert content(place)["invoice"] == after
     assert not list(place.parent.glob(".*"))
+
+
+if __name__ == "__main__":
+    fork_for_each_order(die)

@@ -3,8 +3,6 @@
 import logging
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders import Live, Shop, clean_environ, until
+from forge import forge
 from redis_server import RedisServer, needs_redis
 
 from btcpay import settings
@@ -241,26 +240,20 @@ def test_a_signal_for_one_worker_more_is_refused_too(shop: Shop, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("words", "environ"),
+    ("program", "words", "environ"),
     [
         pytest.param(
-            ["btcpay", "serve"], {"GUNICORN_CMD_ARGS": "--workers 2"}, id="serve, by args"
+            "btcpay", ["serve"], {"GUNICORN_CMD_ARGS": "--workers 2"}, id="serve, by args"
         ),
-        pytest.param(["btcpay", "serve"], {"WEB_CONCURRENCY": "2"}, id="serve, by WEB_CONCURRENCY"),
-        pytest.param(["gunicorn", "wsgi:app"], {"WEB_CONCURRENCY": "3"}, id="plain gunicorn"),
-        pytest.param(["gunicorn", "-w", "2", "wsgi:app"], {}, id="gunicorn -w"),
+        pytest.param("btcpay", ["serve"], {"WEB_CONCURRENCY": "2"}, id="serve, by WEB_CONCURRENCY"),
+        pytest.param("gunicorn", ["wsgi:app"], {"WEB_CONCURRENCY": "3"}, id="plain gunicorn"),
+        pytest.param("gunicorn", ["-w", "2", "wsgi:app"], {}, id="gunicorn -w"),
     ],
 )
 def test_several_workers_with_windows_in_memory_refuse_to_start(
-    shop: Shop, words: list[str], environ: dict[str, str]
+    shop: Shop, program: str, words: list[str], environ: dict[str, str]
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", *words],
-        env=clean_environ(**(shop.environ | {"BTCPAY_BIND": "127.0.0.1:0"} | environ)),
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 2
-    assert "BTCPAY_RATE_LIMIT_STORE" in done.stderr and "redis://" in done.stderr
+    environ = clean_environ(**(shop.environ | {"BTCPAY_BIND": "127.0.0.1:0"} | environ))
+    ended = forge().run(environ, words, program=program)
+    assert ended.status == 2
+    assert "BTCPAY_RATE_LIMIT_STORE" in ended.errors and "redis://" in ended.errors

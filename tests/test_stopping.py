@@ -39,7 +39,7 @@ def slow_order(live: Live, shop: Shop, ticker: TickerServer) -> Iterator[Future[
 def test_a_request_under_way_is_answered_and_a_new_one_refused(
     shop: Shop, tmp_path: Path, ticker: TickerServer
 ) -> None:
-    with Live(shop, tmp_path) as live:
+    with Live(shop, tmp_path, by_command=True) as live:
         with slow_order(live, shop, ticker) as answer:
             live.stop()
             until(lambda: is_refused(live), "new connections to be refused")
@@ -69,7 +69,7 @@ def test_who_had_connected_before_is_served(
 def test_two_workers_stop_alike(shop: Shop, tmp_path: Path, ticker: TickerServer) -> None:
     with RedisServer(tmp_path) as redis:
         two = {"GUNICORN_CMD_ARGS": "--workers 2", "BTCPAY_RATE_LIMIT_STORE": redis.url}
-        with Live(shop, tmp_path, **two) as live:
+        with Live(shop, tmp_path, by_command=True, **two) as live:
             until(lambda: live.log().count("Booting worker") == 2, "the second worker")
             with slow_order(live, shop, ticker) as answer:
                 live.stop()

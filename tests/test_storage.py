@@ -1,8 +1,6 @@
 """The schema refuses what must never be, migrations run once, an address is handed out once."""
 
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 
 import pytest
 from databases import about_sqlite, empty_database, raw
+from forge import forge
 from peewee import IntegrityError, Model
 
 from btcpay.errors import DatabaseNotReady
@@ -343,16 +342,10 @@ def test_a_database_of_another_version_is_refused_naming_what_helps(url, version
 def test_serve_and_check_end_with_status_1_naming_what_helps(url, version, help, command):
     schema.migrate(url, "regtest")
     set_version(url, version)
-    process = subprocess.run(
-        [sys.executable, "-m", "btcpay", command],
-        env={"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url, "BTCPAY_BIND": "127.0.0.1:0"},
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (process.returncode, process.stdout) == (1, "")
-    assert help in process.stderr and "Traceback" not in process.stderr
+    environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url, "BTCPAY_BIND": "127.0.0.1:0"}
+    ended = forge().run(environ, [command])
+    assert (ended.status, ended.output) == (1, "")
+    assert help in ended.errors and "Traceback" not in ended.errors
 
 
 def test_migrating_does_not_touch_a_newer_database(url):

@@ -4,16 +4,14 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import requests
+from forge import forge
 from playground import (
-    PROJECT,
     Playground,
     children_of,
     is_alive,
@@ -169,30 +167,18 @@ def test_a_second_start_reuses_chain_merchant_and_key_and_ctrl_c_ends_every_proc
 def test_a_taken_port_is_a_clear_message(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        refused = subprocess.run(
-            [sys.executable, "-m", "btcpay", "sandbox", "--state", str(tmp_path)]
-            + ["--port", str(port)],
-            cwd=PROJECT,
-            env={
-                "BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/btcpay.db",
-                "BTCPAY_BASE_URL": f"http://127.0.0.1:{free_port()}",
-            },
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-    assert refused.returncode == 1
-    assert f"127.0.0.1:{port} is taken" in refused.stderr
+        environ = {
+            "BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/btcpay.db",
+            "BTCPAY_BASE_URL": f"http://127.0.0.1:{free_port()}",
+        }
+        words = ["sandbox", "--state", str(tmp_path), "--port", str(port)]
+        refused = forge().run(environ, words)
+    assert refused.status == 1
+    assert f"127.0.0.1:{port} is taken" in refused.errors
 
 
 def test_the_sandbox_refuses_any_network_but_regtest(tmp_path: Path) -> None:
-    refused = subprocess.run(
-        [sys.executable, "-m", "btcpay", "sandbox", "--state", str(tmp_path)],
-        cwd=PROJECT,
-        env={"BTCPAY_NETWORK": "mainnet", "BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/m.db"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert refused.returncode == 1
-    assert "regtest only" in refused.stderr
+    environ = {"BTCPAY_NETWORK": "mainnet", "BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/m.db"}
+    refused = forge().run(environ, ["sandbox", "--state", str(tmp_path)])
+    assert refused.status == 1
+    assert "regtest only" in refused.errors

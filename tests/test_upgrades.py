@@ -1,7 +1,5 @@
 """A database of every earlier version, with rows in it, comes to this one with all it has."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,12 +7,12 @@ from typing import Any
 import postgres
 import pytest
 from databases import raw, tables
+from forge import forge
 from playhouse.migrations import Runner
 
 from storage import balances, meta, schema
 from storage.database import open_database
 
-PROJECT = Path(__file__).resolve().parent.parent
 VERSIONS = sorted(path.stem for path in schema.MIGRATIONS.glob("0*.py"))
 
 # What each version's program could have stored, as that version's columns are.
@@ -127,17 +125,8 @@ def test_an_upgrade_that_fails_leaves_the_version_before_it(url):
 
 def test_of_two_processes_that_upgrade_at_once_one_does_it(url):
     bring_to(url, "0001_first")
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "btcpay", "migrate"],
-            env={"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url},
-            cwd=PROJECT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url}
+    started = [forge().start(environ, ["migrate"]) for _ in range(2)]
     told = [child.communicate(timeout=60) for child in started]
     assert [child.returncode for child in started] == [0, 0], told
     (idle,) = (text for text, _ in told if "nothing to do" in text)
