@@ -254,7 +254,9 @@ def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def until(condition: Callable[[], Any], what: str, timeout_s: float = 60) -> Any:
+def until(
+    condition: Callable[[], Any], what: str, timeout_s: float = 60, every_s: float = 0.01
+) -> Any:
     """Polls until the condition is true, and returns what it answered.
 
     A machine that stands still for a while has not waited: no poll counts for more than a second.
@@ -265,7 +267,7 @@ def until(condition: Callable[[], Any], what: str, timeout_s: float = 60) -> Any
         left_s -= min(now_s - before_s, 1)
         before_s = now_s
         assert left_s > 0, f"waited {timeout_s} s for {what}"
-        time.sleep(0.01)
+        time.sleep(every_s)
     return answer
 
 
@@ -364,3 +366,4 @@ class Live:
 
     def __exit__(self, *_: Any) -> None:
         self.kill()
+        print(self.log())  # pytest shows it when the test has failed

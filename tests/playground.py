@@ -6,29 +6,15 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import requests
+from builders import until
 from ports import free_port
 
 PROJECT = Path(__file__).resolve().parent.parent
-
-
-def wait_until(
-    condition: Callable[[], Any], timeout_s: float = 30, why: str = "", every_s: float = 0.05
-) -> Any:
-    """The condition's first true value; fails the test when there is none in time."""
-    deadline_s = time.monotonic() + timeout_s
-    while time.monotonic() < deadline_s:
-        value = condition()
-        if value:
-            return value
-        time.sleep(every_s)
-    raise AssertionError(f"waited {timeout_s} s for {why or condition}")
 
 
 def children_of(pid: int) -> list[int]:
@@ -97,7 +83,7 @@ class Playground:
     def wait_for_status(self, invoice: dict[str, Any], status: str) -> dict[str, Any]:
         """The invoice once it has the status; the page is polled, well within what visitors may."""
         reached = lambda: self.page_status(invoice)["status"] == status  # noqa: E731
-        wait_until(reached, why=f"{invoice['id']} to become {status}", every_s=0.2)
+        until(reached, f"{invoice['id']} to become {status}", every_s=0.2)
         return self.get(f"/invoices/{invoice['id']}")
 
     def page_status(self, invoice: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from builders import Clock, Shop, TickerServer, clean_environ
+from builders import Clock, Shop, TickerServer, clean_environ, until
 from databases import about_sqlite, raw
 from fake_esplora import FakeEsplora, Till, open_till, say, tx_of
 from forge import forge
-from playground import children_of, is_alive, start_playground, wait_until
+from playground import children_of, is_alive, start_playground
 
 from btcpay import fetch
 from btcpay.addresses import script_of
@@ -167,7 +167,7 @@ def test_a_watching_check_survives_a_database_that_is_locked_for_long(
         assert any("database" in line for line in watching.stderr)
         lock.execute("ROLLBACK")
         threading.Thread(target=watching.stderr.read, daemon=True).start()
-        wait_until(lambda: status_of(shop, invoice) == "expired")
+        until(lambda: status_of(shop, invoice) == "expired", "the watch to go on")
     finally:
         lock.close()
         watching.send_signal(signal.SIGTERM)
@@ -191,4 +191,4 @@ def test_the_sandbox_takes_its_processes_with_it_even_when_it_is_killed(tmp_path
     family = children_of(playground.process.pid)
     assert len(family) >= 3
     playground.stop(signal.SIGKILL)
-    wait_until(lambda: not any(map(is_alive, family)), why="the children to end")
+    until(lambda: not any(map(is_alive, family)), "the children to end")

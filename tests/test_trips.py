@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
+from builders import until
 from forge import forge
 from playground import (
     Playground,
     children_of,
     is_alive,
     start_playground,
-    wait_until,
 )
 from ports import free_port
 
@@ -46,7 +46,11 @@ def test_the_printed_curl_line_creates_an_invoice(playground: Playground) -> Non
 def test_an_invoice_goes_from_open_to_seen_to_paid(playground: Playground) -> None:
     invoice = new_invoice(playground)
     txid = playground.pay(invoice)
-    seen = wait_until(lambda: (s := playground.page_status(invoice))["unconfirmed_sats"] and s)
+    seen = until(
+        lambda: (s := playground.page_status(invoice))["unconfirmed_sats"] and s,
+        "the payment to be seen",
+        every_s=0.05,
+    )
     assert (seen["status"], seen["missing_sats"], seen["confirmations"]) == ("open", 0, 0)
     playground.press("mine")
     paid = playground.wait_for_status(invoice, "paid")
@@ -62,7 +66,11 @@ def test_a_part_leaves_the_invoice_open_and_the_rest_pays_it(playground: Playgro
     invoice = new_invoice(playground)
     playground.pay(invoice, button="pay-short")
     playground.press("mine")
-    part = wait_until(lambda: (s := playground.page_status(invoice))["received_sats"] and s)
+    part = until(
+        lambda: (s := playground.page_status(invoice))["received_sats"] and s,
+        "the part to be counted",
+        every_s=0.05,
+    )
     missing = invoice["amount_sats"] - invoice["amount_sats"] // 2
     assert (part["status"], part["missing_sats"]) == ("open", missing)
     txid = playground.pay(invoice, missing)
@@ -100,7 +108,9 @@ def test_a_payment_link_makes_invoices_that_get_paid(playground: Playground) -> 
 def test_a_replaced_payment_counts_once(playground: Playground) -> None:
     invoice = new_invoice(playground)
     first = playground.pay(invoice)
-    wait_until(lambda: playground.page_status(invoice)["unconfirmed_sats"])
+    until(
+        lambda: playground.page_status(invoice)["unconfirmed_sats"], "it to be seen", every_s=0.05
+    )
     second = playground.press("replace", txid=first)["txid"]
     playground.press("mine")
     assert playground.wait_for_status(invoice, "paid")["tx_hash"] == second
@@ -110,10 +120,14 @@ def test_a_replaced_payment_counts_once(playground: Playground) -> None:
 def test_a_payment_taken_back_leaves_the_invoice_open(playground: Playground) -> None:
     invoice = new_invoice(playground)
     txid = playground.pay(invoice)
-    wait_until(lambda: playground.page_status(invoice)["unconfirmed_sats"])
+    until(
+        lambda: playground.page_status(invoice)["unconfirmed_sats"], "it to be seen", every_s=0.05
+    )
     playground.press("replace", txid=txid, away="on")
     playground.press("mine")
-    wait_until(lambda: playground.page_status(invoice)["received_sats"] == 0)
+    until(
+        lambda: playground.page_status(invoice)["received_sats"] == 0, "it to be gone", every_s=0.05
+    )
     assert playground.get(f"/invoices/{invoice['id']}")["status"] == "open"
 
 
@@ -123,7 +137,11 @@ def test_an_explorer_that_is_down_changes_nothing_and_one_that_is_back_settles(
     invoice = new_invoice(playground, expires_in_hours=0.0005)
     playground.press("explorer", state="down")
     try:
-        wait_until(lambda: (s := playground.page_status(invoice))["now"] > s["expires_at"])
+        until(
+            lambda: (s := playground.page_status(invoice))["now"] > s["expires_at"],
+            "the deadline",
+            every_s=0.05,
+        )
         refused = playground.btcpay("check", "--invoice", invoice["id"], "--json")
         assert refused.returncode == 1
         assert json.loads(refused.stdout)["failed"] == [invoice["id"]]
@@ -152,7 +170,7 @@ def test_a_second_start_reuses_chain_merchant_and_key_and_ctrl_c_ends_every_proc
     family = [first.process.pid, *children_of(first.process.pid)]
     assert len(family) >= 4  # sandbox, chain, gunicorn and its worker, check
     assert first.stop(signal.SIGINT) == 0
-    wait_until(lambda: not any(map(is_alive, family)), why="every process to end")
+    until(lambda: not any(map(is_alive, family)), "every process to end")
 
     ports = [urlsplit(url).port for url in (first.service, first.chain)]
     second = start_playground(tmp_path, *ports)
