@@ -58,6 +58,11 @@ class Statement:
         return [values[p.name] if isinstance(p, Slot) else p for p in self.parameters]
 
 
+# By a query's id, for SQLite and for servers: a process compiles once, whatever it opens.
+_STATEMENTS: dict[bool, dict[int, Statement]] = {False: {}, True: {}}
+_COMPILING = threading.Lock()
+
+
 class Database:
     """What the queries run on. `rows`, `row` and `run` compile a query at its first use.
 
@@ -68,8 +73,7 @@ class Database:
     def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.is_server = not isinstance(connection, SqliteDatabase)
-        self._statements: dict[int, Statement] = {}
-        self._lock = threading.Lock()
+        self._statements = _STATEMENTS[self.is_server]
         # SQLite has one writer, and who finds it busy sleeps and tries again: threads queue here.
         self._turn: AbstractContextManager[Any] = (
             nullcontext() if self.is_server else threading.RLock()
@@ -148,7 +152,7 @@ class Database:
         return statement, cursor
 
     def _compile(self, query: Query) -> Statement:
-        with self._lock:
+        with _COMPILING:
             statement = Statement(self.connection, query)
             # Kept with its query, so that the id stays the query's own.
             statement.query = query  # type: ignore[attr-defined]
