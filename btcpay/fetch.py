@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -97,9 +98,26 @@ class _Adapter(requests.adapters.HTTPAdapter):
         self.poolmanager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
 
 
+class _Session(requests.Session):
+    """Looks for a host's proxies and certificates in the environment once, not at each call.
+
+    That took a seventh of the processor time of a call; calls of `get` differ in the URL alone.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: dict[tuple[str, str], Any] = {}
+
+    def merge_environment_settings(self, url: Any, *args: Any) -> Any:
+        place = urlsplit(url)[:2]
+        if place not in self._found:
+            self._found[place] = super().merge_environment_settings(url, *args)
+        return self._found[place]
+
+
 def new_session(connections: int = 1) -> requests.Session:
-    """A session that keeps up to `connections` connections open to each host."""
-    session = requests.Session()
+    """A session for `get` that keeps up to `connections` connections open to each host."""
+    session = _Session()
     session.headers["User-Agent"] = USER_AGENT
     session.headers["Accept-Encoding"] = "identity"  # a compressed answer has no honest size
     adapter = _Adapter(pool_connections=8, pool_maxsize=connections)
