@@ -58,6 +58,11 @@ class Statement:
         return [values[p.name] if isinstance(p, Slot) else p for p in self.parameters]
 
 
+# By a query's id, for SQLite and for servers: a process compiles once, whatever it opens.
+_STATEMENTS: dict[bool, dict[int, Statement]] = {False: {}, True: {}}
+_COMPILING = threading.Lock()
+
+
 class Database:
     """What the queries run on. `rows`, `row` and `run` compile a query at its first use.
 
@@ -68,8 +73,7 @@ class Database:
     def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.is_server = not isinstance(connection, SqliteDatabase)
-        self._statements: dict[int, Statement] = {}
-        self._lock = threading.Lock()
+        self._statements = _STATEMENTS[self.is_server]
         # SQLite has one writer, and who finds it busy sleeps and tries again: threads queue here.
         self._turn: AbstractContextManager[Any] = (
             nullcontext() if self.is_server else threading.RLock()
@@ -141,14 +145,15 @@ class Database:
             self.connection.close_idle()
 
     def _execute(self, query: Query, values: Row) -> tuple[Statement, Any]:
-        statement = self._statements.get(id(query)) or self._compile(query)
+        statement = self._statements.get(id(query)) or self.prepare(query)
         cursor = self.connection.execute_sql(statement.sql, statement.arguments(values))
         if not statement.columns and cursor.description:
             statement.columns = tuple(column[0] for column in cursor.description)
         return statement, cursor
 
-    def _compile(self, query: Query) -> Statement:
-        with self._lock:
+    def prepare(self, query: Query) -> Statement:
+        """Compiles a query, as its first use would."""
+        with _COMPILING:
             statement = Statement(self.connection, query)
             # Kept with its query, so that the id stays the query's own.
             statement.query = query  # type: ignore[attr-defined]

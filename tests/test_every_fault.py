@@ -26,8 +26,8 @@ from scenes import (
 )
 
 TIP = "/blocks/tip/height"
-# More than processors: a client that waits before it asks again does not hold up the others.
-WORKERS = 8
+# No check waits for long here: more than two at once would only contend for the interpreter.
+WORKERS = 2
 # What an explorer seemed to take back and to show again leaves these traces.
 SEEN = {"seen", "vanished", "seen again", "moved"}
 

@@ -56,7 +56,8 @@ def header(root: bytes, previous: str = NO_TXID, time: int = NOW, bits: int = EA
     """A header with its work done."""
     start = u32(4) + unshown(previous) + root + u32(time) + u32(bits)
     raws = (start + u32(nonce) for nonce in itertools.count())
-    return next(raw for raw in raws if parse_header(raw).has_work)
+    target = target_of(bits)
+    return next(raw for raw in raws if int.from_bytes(hash256(raw), "little") <= target)
 
 
 def followers(first: bytes, count: int, bits: int = EASY) -> list[bytes]:
