@@ -1,5 +1,7 @@
 """Fixtures: a service in this process on a temporary database, and its fake surroundings."""
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,6 +44,12 @@ ELSEWHERE = (
     *("sandbox_blocks", "sandbox_buttons", "sandbox_chain", "sandbox_esplora"),
 )
 collect_ignore = [f"test_{name}.py" for name in ELSEWHERE] if ON_POSTGRES else []
+
+
+def pytest_configure() -> None:
+    """Has the tests' folders in memory, where there is room: SQLite waits for a disk."""
+    if folder := postgres.in_memory():
+        tempfile.tempdir = os.environ["TMPDIR"] = folder
 
 
 @pytest.fixture(autouse=True)

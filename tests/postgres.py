@@ -110,7 +110,7 @@ class Server:
         self._lent: dict[str, Lent] = {}  # by name
         self._idle: list[Lent] = []
         self._user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
-        self._folder = Path(tempfile.mkdtemp(prefix="btcpay-postgres-", dir=_in_memory()))
+        self._folder = Path(tempfile.mkdtemp(prefix="btcpay-postgres-", dir=in_memory()))
         if os.getuid() == 0:
             shutil.chown(self._folder, "postgres")
         self.port = free_port()
@@ -222,10 +222,10 @@ class Server:
         assert done.returncode == 0, f"{program} ended with {done.returncode}: {told}"
 
 
-def _in_memory() -> str | None:
+def in_memory() -> str | None:
     """A folder in memory, where a new database takes half as long; not the 64 MB of a container."""
     place = Path("/dev/shm")
-    roomy = place.is_dir() and shutil.disk_usage(place).free > 2**30
+    roomy = place.is_dir() and shutil.disk_usage(place).free > 2**31
     return str(place) if roomy and os.access(place, os.W_OK) else None
 
 
