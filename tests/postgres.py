@@ -73,7 +73,10 @@ class Lent:
             for (table,) in self._rows(tables)
             if table != "schema_migration"
         )
-        self._empty += "; SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence"
+        self._empty += (
+            "; SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence"
+            " WHERE seqrelid <> 'schema_migration_id_seq'::regclass"
+        )
 
     def let_in(self) -> None:
         """The next test may log in."""
