@@ -20,6 +20,7 @@ from typing import Any
 
 import requests
 from builders import Clock, Shop, TickerServer, open_shop
+from flask import Flask
 from forge import Process, forge
 
 from btcpay import fetch
@@ -35,8 +36,8 @@ from btcpay.sandbox.block import Block, build_block, build_coinbase
 from btcpay.sandbox.coins import choose
 from btcpay.sandbox.keepalive import Handler, Server
 from btcpay.sandbox.script import script_of
-from btcpay.sandbox.server import create_sandbox
-from btcpay.sandbox.state import EXTENSION, Sandbox
+from btcpay.sandbox.server import create_app
+from btcpay.sandbox.state import Sandbox, attach, open_sandbox
 from btcpay.service import new_prices
 from btcpay.settings import Settings
 from storage import events, invoices
@@ -46,6 +47,7 @@ Json = dict[str, Any]
 Reply = Callable[[BaseHTTPRequestHandler], None]
 PROJECT = Path(__file__).resolve().parent.parent
 OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its budget is another test's
+_idle_apps: list[Flask] = []  # without a chain; to make their routes takes longer than many a test
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it
 
 
@@ -275,8 +277,9 @@ class DatedHandler(Handler):
 @contextlib.contextmanager
 def serving_sandbox(folder: Path, clock: Clock) -> Iterator[tuple[Sandbox, str]]:
     """A real regtest chain on a real socket, whose time is the test's clock; its root URL."""
-    app = create_sandbox(folder, lambda: int(clock().timestamp()))
-    sandbox: Sandbox = app.extensions[EXTENSION]
+    app = _idle_apps.pop() if _idle_apps else create_app()
+    sandbox = open_sandbox(folder, lambda: int(clock().timestamp()))
+    attach(app, sandbox)
     with DatedServer(app, 0) as server:
         server.clock = clock
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
@@ -285,6 +288,7 @@ def serving_sandbox(folder: Path, clock: Clock) -> Iterator[tuple[Sandbox, str]]
         server.shutdown()
         thread.join()
     sandbox.close()
+    _idle_apps.append(app)
 
 
 @dataclass

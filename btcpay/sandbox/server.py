@@ -31,9 +31,15 @@ def create_sandbox(state_dir: Path, clock: Callable[[], int] = wall_clock) -> Fl
     `state_dir` holds `chain.jsonl` and `wallet.wif`; it is locked until the process ends or
     `app.extensions[EXTENSION].close()`.
     """
+    app = create_app()
+    attach(app, open_sandbox(state_dir, clock))
+    return app
+
+
+def create_app() -> Flask:
+    """The routes of a sandbox that is to be attached."""
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_HEX_BYTES
-    attach(app, open_sandbox(state_dir, clock))
     for blueprint in (create_esplora(), create_ticker(), create_page(), create_buttons()):
         app.register_blueprint(blueprint)
     app.register_error_handler(NotFound, _not_found)
