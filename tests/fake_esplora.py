@@ -9,6 +9,7 @@ What `tx_of` makes is invented and can be shown, but not proven; what `mine` mak
 import contextlib
 import json
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -170,6 +171,13 @@ class FakeEsplora:
         self._server.daemon_threads = True
         self._server.handle_error = lambda *_: None  # a client that hangs up is what is tested
         self.root = f"http://127.0.0.1:{self._server.server_port}"
+
+    def secure(self, folder: Path) -> None:
+        """From now on by TLS, with the certificate in this folder."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "fullchain.pem", folder / "privkey.pem")
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.root = self.root.replace("http:", "https:")
 
     def _answer(self, target: str) -> Reply:
         path, _, query = target.partition("?")

@@ -24,6 +24,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from playground import PROJECT
 from ports import free_port
+from programs import certificate, done, tool
 
 from btcpay.settings import read
 
@@ -31,24 +32,6 @@ DEPLOY = PROJECT / "deploy"
 UNITS = sorted(path.name for path in DEPLOY.glob("btcpay*.service"))
 TIMERS = sorted(path.name for path in DEPLOY.glob("*.timer"))
 MOST_EXPOSED = 15  # tenths, of systemd's own scale up to 100; below 20 it says OK
-ALWAYS = os.environ.get("CI_RUN") == "1"  # .ci/run has installed what a test may want
-
-
-def tool(name: str) -> str:
-    """Where a program is; without it the test skips, but not in .ci/run."""
-    path = f"{os.environ['PATH']}:/usr/sbin:{Path(sys.executable).parent}"
-    found = shutil.which(name, path=path)
-    if found is None and not ALWAYS:
-        pytest.skip(f"{name} is not installed")
-    assert found, f"{name} is not installed, though .ci/run was to install it"
-    return found
-
-
-def done(words: list[Any], **kwargs: Any) -> str:
-    """What a command that must succeed without a warning says."""
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, **kwargs)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout + ended.stderr
 
 
 def settings_of(unit: str) -> dict[str, str]:
@@ -246,13 +229,6 @@ def test_the_settings_of_the_compose_file_are_settings(name):
 
 
 # Proxies
-
-
-def certificate(folder: Path) -> None:
-    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    words += ["-subj", "/CN=pay.example.com"]
-    keys = ["-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"]
-    done([tool("openssl"), *words, *keys])
 
 
 class Nginx:

@@ -5,16 +5,32 @@ import threading
 import time
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from fake_esplora import FakeEsplora, dripping, dropped, say, silent
+from programs import certificate
 
 from btcpay import fetch
 
 
-@pytest.fixture
-def server() -> Iterator[FakeEsplora]:
-    with FakeEsplora() as fake:
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certified")
+    certificate(folder)
+    return folder
+
+
+@pytest.fixture(params=["http", "https"])
+def server(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FakeEsplora]:
+    fake = FakeEsplora()
+    if request.param == "https":
+        folder = request.getfixturevalue("certified")
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(folder / "fullchain.pem"))
+        fake.secure(folder)
+    with fake:
         yield fake
 
 
@@ -106,6 +122,14 @@ def test_an_answer_that_drips_on_is_left_at_the_time_out(server, released, slow)
         get(server, timeout_s=0.3, max_bytes=1_000_000)
     assert not released.is_set(), "the client waited for the server instead of its time-out"
     patience.cancel()
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(certified):
+    with FakeEsplora() as fake:
+        fake.secure(certified)
+        fake.instead = lambda _: say(b"there")
+        with pytest.raises(fetch.Unreachable):
+            get(fake)
 
 
 def test_numbers_stay_exact():

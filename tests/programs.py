@@ -1,0 +1,37 @@
+"""Programs that tests need and `.ci/run` installs; elsewhere what wants one of them skips."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ALWAYS = os.environ.get("CI_RUN") == "1"  # .ci/run has installed what a test may want
+
+
+def tool(name: str) -> str:
+    """Where a program is; without it the test skips, but not in .ci/run."""
+    path = f"{os.environ['PATH']}:/usr/sbin:{Path(sys.executable).parent}"
+    found = shutil.which(name, path=path)
+    if found is None and not ALWAYS:
+        pytest.skip(f"{name} is not installed")
+    assert found, f"{name} is not installed, though .ci/run was to install it"
+    return found
+
+
+def done(words: list[Any], **kwargs: Any) -> str:
+    """What a command that must succeed without a warning says."""
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, **kwargs)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr
+
+
+def certificate(folder: Path) -> None:
+    """privkey.pem and fullchain.pem: one that signs itself, for 127.0.0.1 too."""
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    words += ["-subj", "/CN=pay.example.com", "-addext", "subjectAltName=IP:127.0.0.1"]
+    keys = ["-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"]
+    done([tool("openssl"), *words, *keys])
