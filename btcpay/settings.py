@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 
 from btcpay import variables
 from btcpay.errors import SettingsError
-from btcpay.networks import NETWORKS, Network
+from btcpay.networks import Network
 from btcpay.variables import Confirmations, PriceSource, whole
 
 T = TypeVar("T")
-_NO_SOURCES: tuple[PriceSource, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,6 @@ class Settings:
     metrics_bind: str
 
 
-def _default_bind(base_url: str) -> str:
-    return f"127.0.0.1:{urlsplit(base_url).port or 8000}"
-
-
 def read(environ: Mapping[str, str]) -> Settings:
     """Settings from the environment (README says what each variable means).
 
@@ -56,61 +51,47 @@ def read(environ: Mapping[str, str]) -> Settings:
     """
     mistakes: list[str] = []
 
-    def get(name: str, default: str, parse: Callable[[str], T], fallback: T) -> T:
-        text = environ.get(name, "").strip() or default
+    def get(name: str, default: str, parse: Callable[[str], T]) -> T:
+        """The variable's value; after a mistake the default's, so that the next ones are found."""
         try:
-            return parse(text)
+            return parse(environ.get(name, "").strip() or default)
         except ValueError as error:
             mistakes.append(f"{name} accepts {error}")
-            return fallback
+            return parse(default)
 
     # The one that says something when it is empty: no metrics.
     metrics_bind = "" if "BTCPAY_METRICS_BIND" in environ else "127.0.0.1:9464"
-    network = get("BTCPAY_NETWORK", "regtest", variables.network, NETWORKS["regtest"])
-    base_url = get(
-        "BTCPAY_BASE_URL", "http://127.0.0.1:8000", variables.base_url, "http://127.0.0.1:8000"
-    )
-    sources = get(
-        "BTCPAY_PRICE_SOURCES",
-        " ".join(network.price_sources),
-        variables.price_sources,
-        _NO_SOURCES,
-    )
-    quorum = str(min(2, max(1, len(sources))))
+    network = get("BTCPAY_NETWORK", "regtest", variables.network)
+    base_url = get("BTCPAY_BASE_URL", "http://127.0.0.1:8000", variables.base_url)
+    bind = f"127.0.0.1:{urlsplit(base_url).port or 8000}"
+    sources = get("BTCPAY_PRICE_SOURCES", " ".join(network.price_sources), variables.price_sources)
+    quorum = str(min(2, len(sources)))
     settings = Settings(
         network=network,
-        database_url=get(
-            "BTCPAY_DATABASE_URL", "sqlite:///var/btcpay.db", variables.database_url, ""
-        ),
+        database_url=get("BTCPAY_DATABASE_URL", "sqlite:///var/btcpay.db", variables.database_url),
         base_url=base_url,
-        explorers=get("BTCPAY_EXPLORERS", " ".join(network.explorers), variables.explorers, ()),
+        explorers=get("BTCPAY_EXPLORERS", " ".join(network.explorers), variables.explorers),
         price_sources=sources,
-        price_quorum=get("BTCPAY_PRICE_QUORUM", quorum, whole(1, max(1, len(sources))), 1),
-        price_max_age_s=get("BTCPAY_PRICE_MAX_AGE_S", "120", whole(1, 3600), 1),
-        confirmations=get("BTCPAY_CONFIRMATIONS", "1", variables.confirmations, Confirmations(())),
-        watch_after_expiry_h=get("BTCPAY_WATCH_AFTER_EXPIRY_H", "168", whole(0, 87600), 0),
-        explorer_calls_per_hour=get(
-            "BTCPAY_EXPLORER_CALLS_PER_HOUR", "600", whole(1, 10_000_000), 1
-        ),
-        check_max_age_min=get("BTCPAY_CHECK_MAX_AGE_MIN", "15", whole(1, 10_080), 1),
+        price_quorum=get("BTCPAY_PRICE_QUORUM", quorum, whole(1, len(sources))),
+        price_max_age_s=get("BTCPAY_PRICE_MAX_AGE_S", "120", whole(1, 3600)),
+        confirmations=get("BTCPAY_CONFIRMATIONS", "1", variables.confirmations),
+        watch_after_expiry_h=get("BTCPAY_WATCH_AFTER_EXPIRY_H", "168", whole(0, 87600)),
+        explorer_calls_per_hour=get("BTCPAY_EXPLORER_CALLS_PER_HOUR", "600", whole(1, 10_000_000)),
+        check_max_age_min=get("BTCPAY_CHECK_MAX_AGE_MIN", "15", whole(1, 10_080)),
         underpayment_tolerance_percent=get(
-            "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT", "0", variables.percent, Decimal(0)
+            "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT", "0", variables.percent
         ),
-        rate_limit_store=get(
-            "BTCPAY_RATE_LIMIT_STORE", "memory://", variables.rate_limit_store, ""
-        ),
-        trusted_proxies=get("BTCPAY_TRUSTED_PROXIES", "0", whole(0, 10), 0),
-        max_body_bytes=get("BTCPAY_MAX_BODY_BYTES", "65536", whole(1024, 16_777_216), 1024),
-        idempotency_ttl_h=get("BTCPAY_IDEMPOTENCY_TTL_H", "24", whole(1, 8760), 1),
-        email_retention_days=get("BTCPAY_EMAIL_RETENTION_DAYS", "0", whole(0, 36_500), 0),
-        link_invoice_expiry_min=get("BTCPAY_LINK_INVOICE_EXPIRY_MIN", "60", whole(1, 525_600), 1),
-        link_invoices_per_visitor=get(
-            "BTCPAY_LINK_INVOICES_PER_VISITOR", "10", whole(1, 100_000), 1
-        ),
-        link_open_invoices=get("BTCPAY_LINK_OPEN_INVOICES", "50", whole(1, 1_000_000), 1),
-        frame_ancestors=get("BTCPAY_FRAME_ANCESTORS", "", variables.origins, ()),
-        bind=get("BTCPAY_BIND", _default_bind(base_url), variables.bind, ""),
-        metrics_bind=get("BTCPAY_METRICS_BIND", metrics_bind, variables.metrics_bind, ""),
+        rate_limit_store=get("BTCPAY_RATE_LIMIT_STORE", "memory://", variables.rate_limit_store),
+        trusted_proxies=get("BTCPAY_TRUSTED_PROXIES", "0", whole(0, 10)),
+        max_body_bytes=get("BTCPAY_MAX_BODY_BYTES", "65536", whole(1024, 16_777_216)),
+        idempotency_ttl_h=get("BTCPAY_IDEMPOTENCY_TTL_H", "24", whole(1, 8760)),
+        email_retention_days=get("BTCPAY_EMAIL_RETENTION_DAYS", "0", whole(0, 36_500)),
+        link_invoice_expiry_min=get("BTCPAY_LINK_INVOICE_EXPIRY_MIN", "60", whole(1, 525_600)),
+        link_invoices_per_visitor=get("BTCPAY_LINK_INVOICES_PER_VISITOR", "10", whole(1, 100_000)),
+        link_open_invoices=get("BTCPAY_LINK_OPEN_INVOICES", "50", whole(1, 1_000_000)),
+        frame_ancestors=get("BTCPAY_FRAME_ANCESTORS", "", variables.origins),
+        bind=get("BTCPAY_BIND", bind, variables.bind),
+        metrics_bind=get("BTCPAY_METRICS_BIND", metrics_bind, variables.metrics_bind),
     )
     if mistakes:
         raise SettingsError(mistakes)
