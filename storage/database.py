@@ -145,14 +145,13 @@ class Database:
             self.connection.close_idle()
 
     def _execute(self, query: Query, values: Row) -> tuple[Statement, Any]:
-        statement = self._statements.get(id(query)) or self.prepare(query)
+        statement = self._statements.get(id(query)) or self._compile(query)
         cursor = self.connection.execute_sql(statement.sql, statement.arguments(values))
         if not statement.columns and cursor.description:
             statement.columns = tuple(column[0] for column in cursor.description)
         return statement, cursor
 
-    def prepare(self, query: Query) -> Statement:
-        """Compiles a query, as its first use would."""
+    def _compile(self, query: Query) -> Statement:
         with _COMPILING:
             statement = Statement(self.connection, query)
             # Kept with its query, so that the id stays the query's own.

@@ -30,7 +30,6 @@ from btcpay.addresses import derive
 from storage import crossing, merchants, schema
 from storage.database import open_database
 
-PROJECT = Path(__file__).resolve().parent.parent
 ODD = "tab\t, line\n, back\\slash, \\N, \\., 'quotes\", \u20bf \U0001f600"
 LOGO = PNG + bytes(range(256))
 ORDER = {"amount_usd": 25, "description": ODD, "customer_email": "a@example.com"}

@@ -40,41 +40,12 @@ from scenes import (
 
 from app import create_app
 from btcpay import settings
-from storage import (
-    balances,
-    events,
-    explorers,
-    invoices,
-    keys,
-    merchants,
-    meta,
-    payments,
-    tallies,
-)
-from storage.database import open_database
 
 CREATED = 2  # the first digit of 201
 WRITING = ("INSERT", "UPDATE", "DELETE")
 PROCESSES = 2  # that die at the same time, each in a world of its own
 
 # The processes that die
-
-
-def warm_up() -> None:
-    """Does here, once, what each of the hundreds of processes would do first.
-
-    Reading the settings compiles patterns, and each query is compiled into a statement. Nothing is
-    connected.
-    """
-    root = "http://127.0.0.1:9"
-    settings.read({"BTCPAY_EXPLORERS": root, "BTCPAY_PRICE_SOURCES": f"{root}#/usd"})
-    databases = [open_database(url) for url in ("sqlite:///none", "postgresql://127.0.0.1/none")]
-    for module in (balances, events, explorers, invoices, keys, merchants, meta, payments, tallies):
-        for query in vars(module).values():
-            if isinstance(query, peewee.Query):
-                for db in databases:
-                    with contextlib.suppress(ValueError):  # a part of others that locks rows
-                        db.prepare(query)
 
 
 def live(order: dict[str, Any]) -> None:
@@ -321,5 +292,4 @@ def test_an_order_killed_at_any_moment_makes_one_invoice_when_it_is_sent_again(
 
 
 if __name__ == "__main__":
-    warm_up()
     fork_for_each_order(live)

@@ -26,7 +26,6 @@ from storage import merchants, schema
 from storage.database import open_database
 
 pytestmark = about_sqlite  # what a server has instead: test_restore_postgres.py, test_carry_over.py
-PROJECT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
