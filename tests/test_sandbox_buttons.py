@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import requests
+from builders import until
+from ports import free_port
 
 from btcpay.sandbox.keepalive import Server
 from btcpay.sandbox.server import create_sandbox, serve
@@ -228,8 +230,7 @@ def test_a_taken_port_raises_oserror(tmp_path):
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 def test_the_module_serves_until_a_signal_ends_it_cleanly(tmp_path: Path, ending):
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [
         sys.executable,
         "-m",
@@ -241,16 +242,18 @@ def test_the_module_serves_until_a_signal_ends_it_cleanly(tmp_path: Path, ending
     ]
     process = subprocess.Popen(command, cwd=Path(__file__).parent.parent, stderr=subprocess.PIPE)
     try:
-        session = requests.Session()
-        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=patient()))
-        assert session.get(f"http://127.0.0.1:{port}/blocks/tip/height", timeout=5).text == "200"
+        tip = until(lambda: process.poll() is not None or tip_of(port), "the sandbox")
+        assert tip == "200"
         process.send_signal(ending)
-        _, errors = process.communicate(timeout=5)
+        _, errors = process.communicate(timeout=60)
         assert (process.returncode, errors) == (0, b"")
     finally:
         process.kill()
 
 
-def patient() -> requests.adapters.Retry:
-    """Tries to connect until the process listens, for some seconds."""
-    return requests.adapters.Retry(connect=60, backoff_factor=0.05, backoff_max=0.1)
+def tip_of(port: int) -> str:
+    """The tip's height, or "" while nobody listens yet."""
+    try:
+        return requests.get(f"http://127.0.0.1:{port}/blocks/tip/height", timeout=5).text
+    except requests.ConnectionError:
+        return ""
