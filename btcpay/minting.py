@@ -37,8 +37,9 @@ def mint(
     price_usd: Decimal,
     life: timedelta | None,
     payment_link_id: str | None = None,
+    invoice_id: str | None = None,
 ) -> Row:
-    """Stores an invoice for a validated order, with that life, and returns its public row.
+    """Stores an invoice for a validated order, with that life and id, and returns its public row.
 
     Call it inside `service.db.write()`: the index is taken in the transaction that stores the
     invoice, so that a crash gives out no address, and two callers never get the same.
@@ -49,7 +50,7 @@ def mint(
     index = account["next_index"] - 1
     return db.only(
         invoices.ADD,
-        id=new_id("inv"),
+        id=invoice_id or new_id("inv"),
         merchant_id=merchant_id,
         payment_link_id=payment_link_id,
         status="open",

@@ -122,6 +122,16 @@ OPEN_OF_LINK = Invoice.select(fn.COUNT(Invoice.seq).alias("invoices")).where(
     (Invoice.payment_link_id == slot("payment_link_id")) & (Invoice.status == "open")
 )
 
+# A link's invoice that somebody may be led back to: it can be paid, and nothing has come to it yet.
+# Whoever comes after a payment, also one that vanished, may be somebody else.
+UNTOUCHED = Invoice.select(Invoice.id, Invoice.amount_usd_quote).where(
+    (Invoice.id == slot("id"))
+    & (Invoice.payment_link_id == slot("payment_link_id"))
+    & (Invoice.status == "open")
+    & (Invoice.expires_at > slot("now"))
+    & ~fn.EXISTS(Output.select(Output.txid).where(Output.invoice_id == Invoice.id))
+)
+
 # The first statement of every settlement: whoever finds another count of looks has old facts.
 LOOK = Invoice.update(
     {

@@ -40,11 +40,20 @@ class LinkRefused(Exception):
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who presses: the address, the text of the amount field, own invoices of this link."""
+    """Who presses: the address, the text of the amount field, own invoices of this link.
+
+    `form_id` is the id of the invoice that this very form makes, None without a form of ours.
+    """
 
     address: str
     amount_text: str
     invoice_ids: Sequence[str] = ()
+    form_id: str | None = None
+
+    @property
+    def own(self) -> Sequence[str]:
+        """The invoices that this visitor may be led back to."""
+        return [*([self.form_id] if self.form_id else []), *self.invoice_ids]
 
 
 def link_values(link: Row, refused: LinkRefused | None, typed: str) -> dict[str, Any]:
@@ -63,31 +72,37 @@ def link_values(link: Row, refused: LinkRefused | None, typed: str) -> dict[str,
 
 
 def order(service: Service, link: Row, visitor: Visitor) -> str:
-    """The id of the invoice to pay: the visitor's open one of the same amount, or a new one.
+    """The id of the invoice to pay: the visitor's own untouched one of that amount, or a new one.
 
-    The price is asked for outside the transaction. Raises LinkRefused.
+    The price is asked for outside the transaction. Behind the link's lock it is looked again, since
+    the same form may have been sent twice. Raises LinkRefused.
     """
     _refuse_inactive(link)
     amount_usd = _chosen_usd(link, visitor.amount_text)
-    if found := _open_one(service, link, amount_usd, visitor.invoice_ids):
+    if found := _untouched(service, link, amount_usd, visitor.own):
         return found
     item = link_invoices(service.settings.link_invoices_per_visitor)
     _refuse_full(service, service.limiter.look(item, visitor.address))
     price_usd = _current_price_usd(service)
     _refuse_full(service, service.limiter.hit(item, visitor.address))
     wanted = {"amount_usd": amount_usd, "description": link["description"] or link["title"]}
-    life = timedelta(minutes=service.settings.link_invoice_expiry_min)
     with service.db.write():
         _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
+        if found := _untouched(service, link, amount_usd, visitor.own):
+            return found
         _refuse_crowded(service, link)
-        return _minted(service, link, wanted, price_usd, life)
+        return _minted(service, link, wanted, price_usd, visitor.form_id)
 
 
 def _minted(
-    service: Service, link: Row, wanted: dict[str, Any], price_usd: Decimal, life: timedelta
+    service: Service, link: Row, wanted: dict[str, Any], price_usd: Decimal, form_id: str | None
 ) -> str:
+    life = timedelta(minutes=service.settings.link_invoice_expiry_min)
+    if form_id and service.db.row(invoices.WHOLE, id=form_id):
+        form_id = None  # it has been paid, or its form came with another amount
+    merchant_id, link_id = link["merchant_id"], link["id"]
     try:
-        row = minting.mint(service, link["merchant_id"], wanted, price_usd, life, link["id"])
+        row = minting.mint(service, merchant_id, wanted, price_usd, life, link_id, form_id)
     except PriceUnavailable:  # such a price would ask for more bitcoin than there can be
         raise _no_price() from None
     return row["id"]
@@ -139,20 +154,14 @@ def _range(low: Decimal, high: Decimal) -> str:
     return gettext("Enter an amount above 0 and up to %(high)s.", high=texts["high"])
 
 
-def _open_one(
+def _untouched(
     service: Service, link: Row, amount_usd: Decimal, invoice_ids: Sequence[str]
 ) -> str | None:
-    """The first of these invoices that is this link's, of that amount, and can still be paid."""
-    now_ms = to_ms(service.now())
+    """The first of these invoices that is this link's, of that amount, and still to be paid."""
+    of_link = {"payment_link_id": link["id"], "now": to_ms(service.now())}
     for invoice_id in invoice_ids:
-        row = service.db.row(invoices.WHOLE, id=invoice_id)
-        if (
-            row is not None
-            and row["payment_link_id"] == link["id"]
-            and row["status"] == "open"
-            and (row["expires_at"] is None or now_ms < row["expires_at"])
-            and Decimal(row["amount_usd_quote"]) == amount_usd
-        ):
+        row = service.db.row(invoices.UNTOUCHED, id=invoice_id, **of_link)
+        if row and Decimal(row["amount_usd_quote"]) == amount_usd:
             return invoice_id
     return None
 
