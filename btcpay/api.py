@@ -23,6 +23,7 @@ from btcpay.errors import (
 from btcpay.keys import Caller, caller_of
 from btcpay.limits import Window
 from btcpay.service import Service
+from btcpay.visitors import counted_as
 from schemas import requests as accepts
 from schemas.resources import Resources
 from storage import keys
@@ -137,7 +138,7 @@ def _is_api() -> bool:
 
 
 def _visitor() -> str:
-    return request.remote_addr or "unknown"
+    return counted_as(request.remote_addr)
 
 
 def admit(service: Service) -> None:

@@ -15,10 +15,11 @@ from btcpay.identifiers import is_id
 from btcpay.pages import languages
 from btcpay.pages.answers import Pages, accent_css, kept
 from btcpay.pages.invoice import Standing, page_of, status_of
-from btcpay.pages.ordering import LinkRefused, Visitor, link_values, order
+from btcpay.pages.ordering import LinkRefused, Visitor, from_elsewhere, link_values, order
 from btcpay.pages.returning import Returning, new_form
 from btcpay.service import Service
 from btcpay.standing import rules_for, standing
+from btcpay.visitors import counted_as, is_from_another_site
 from storage import brands, invoices, links
 from storage.database import Row
 
@@ -74,8 +75,10 @@ class Checkout:
         text = fields.get("amount_usd", [""])[0]
         form_id = self._returning.made_by(id, fields.get("press", [""])[0])
         known = self._returning.known(id)
-        visitor = Visitor(request.remote_addr or "unknown", text, known, form_id)
+        visitor = Visitor(counted_as(request.remote_addr), text, known, form_id)
         try:
+            if is_from_another_site(request.headers, self.service.settings.base_url):
+                raise from_elsewhere()
             invoice_id = order(self.service, link, visitor)
         except LinkRefused as refused:
             return self._link_page(link, refused, text)

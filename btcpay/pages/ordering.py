@@ -1,5 +1,6 @@
 """Pressing a payment link's button: the amount, the limits, then the invoice or the reason."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,6 +21,10 @@ from storage import invoices, links
 from storage.database import Row
 
 GONE = 410
+# A link counts its unpaid invoices that were made, or whose page was asked for, so lately: who has
+# pressed and left keeps nobody else from paying for longer.
+LOOKED_AT = timedelta(minutes=10)
+MS = timedelta(milliseconds=1)
 TYPED_CHARACTERS = 40  # of a wrong amount, shown again
 
 
@@ -40,7 +45,7 @@ class LinkRefused(Exception):
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who presses: the address, the text of the amount field, own invoices of this link.
+    """Who presses: what the address is counted as, the text of the amount field, own invoices of this link.
 
     `form_id` is the id of the invoice that this very form makes, None without a form of ours.
     """
@@ -54,6 +59,14 @@ class Visitor:
     def own(self) -> Sequence[str]:
         """The invoices that this visitor may be led back to."""
         return [*([self.form_id] if self.form_id else []), *self.invoice_ids]
+
+
+def from_elsewhere() -> LinkRefused:
+    """For a form that another site has sent: its visitors would close the link without knowing."""
+    return LinkRefused(
+        403,
+        gettext("Another site asked for this payment. If you want to pay, please press here."),
+    )
 
 
 def link_values(link: Row, refused: LinkRefused | None, typed: str) -> dict[str, Any]:
@@ -183,8 +196,13 @@ def _refuse_inactive(link: Row) -> None:
 
 def _refuse_crowded(service: Service, link: Row) -> None:
     """Nor together with others. Inside the transaction that mints, so that it still holds."""
-    row = service.db.row(invoices.OPEN_OF_LINK, payment_link_id=link["id"])
-    if row is None or row["invoices"] >= service.settings.link_open_invoices:
+    now = service.now()
+    of_link = {"payment_link_id": link["id"], "now": to_ms(now), "since": to_ms(now - LOOKED_AT)}
+    row = service.db.only(invoices.WAITED_FOR_OF_LINK, **of_link)
+    if row["invoices"] >= service.settings.link_open_invoices:
+        leaves_ms = min(row["first_expiry"], row["first_look"] + LOOKED_AT // MS)
         raise LinkRefused(
-            429, gettext("This link has too many unpaid invoices. Please try again later.")
+            429,
+            gettext("This link has too many unpaid invoices. Please try again later."),
+            retry_after_s=max(1, math.ceil((leaves_ms - to_ms(now)) / 1000)),
         )
