@@ -161,7 +161,8 @@ class Prices:
         last = self._last
         if last is None:
             return True
-        return last.at_s < called_s and self._monotonic() - last.at_s >= RETRY_S
+        rested = last.price_usd is not None or self._monotonic() - last.at_s >= RETRY_S
+        return last.at_s < called_s and rested
 
     def _refresh(self) -> None:
         with ThreadPoolExecutor(max_workers=max(1, len(self._sources))) as pool:
