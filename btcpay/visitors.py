@@ -1,13 +1,14 @@
 """Who asks: the address that a visitor is counted by, and the site that a form was sent from."""
 
 import ipaddress
-from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
+
+from werkzeug.datastructures import Headers
 
 # What one customer of a provider has at least, and changes within at will (RFC 6177).
 IPV6_PREFIX = 64
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Sec-Fetch-Site of what a page of ours sends, and of what a person does by hand (W3C Fetch Metadata).
+# Sec-Fetch-Site (W3C) of what a page of ours sends, and of what a person does by hand.
 _OURS = ("same-origin", "none")
 
 
@@ -27,7 +28,7 @@ def counted_as(address: str | None) -> str:
     return str(ipaddress.IPv6Network((int(ip), IPV6_PREFIX), strict=False))
 
 
-def is_from_another_site(headers: Mapping[str, str], base_url: str) -> bool:
+def is_from_another_site(headers: Headers, base_url: str) -> bool:
     """Whether a browser says that a page of another origin sent this.
 
     Sec-Fetch-Site is the browser's own word, whatever name it knows us by; without it `Origin` must

@@ -133,7 +133,7 @@ WAITED_FOR_OF_LINK = Invoice.select(
     (Invoice.payment_link_id == slot("payment_link_id"))
     & _UNTOUCHED
     & (Invoice.expires_at > slot("now"))
-    & (_LAST_LOOK > slot("since"))
+    & (slot("since") < _LAST_LOOK)
 )
 # A link's invoice that somebody may be led back to: it can be paid, and nothing has come to it yet.
 # Whoever comes after a payment, also one that vanished, may be somebody else.

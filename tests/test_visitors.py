@@ -1,4 +1,4 @@
-"""Whose window a visitor's request counts in: an IPv4 address, or an IPv6 network of one customer."""
+"""Whose window a visitor's request counts in: an IPv4 address, or one customer's IPv6 network."""
 
 import pytest
 from builders import Shop

@@ -97,7 +97,7 @@ def merchant_add(
 @as_json
 @with_shell
 def merchant_list(shell: Shell, as_json: bool) -> None:
-    """All merchants: the next address, the highest paid one, the gap limits that wallets need and are said to have."""
+    """All merchants: next address, highest paid one, gap limits that wallets need and have."""
     show([_with_gap(shell.db, row) for row in shell.db.rows(merchants.ALL)], LIST_COLUMNS, as_json)
 
 

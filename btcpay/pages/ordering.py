@@ -45,7 +45,7 @@ class LinkRefused(Exception):
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who presses: what the address is counted as, the text of the amount field, own invoices of this link.
+    """Who presses: as whom to count, the text of the amount field, own invoices of this link.
 
     `form_id` is the id of the invoice that this very form makes, None without a form of ours.
     """
@@ -123,7 +123,7 @@ def _minted(
 
 def _current_price_usd(service: Service) -> Decimal:
     try:
-        return service.prices.current()
+        return minting.live_price(service)
     except PriceUnavailable:
         raise _no_price() from None
 
