@@ -81,7 +81,6 @@ class Call:
         answer, replayed = idempotency.once(
             service.db,
             self._subject(),
-            service.idempotency_ttl,
             service.now(),
             prepare,
             lambda prepared: orjson.dumps(make(prepared)).decode(),
