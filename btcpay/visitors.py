@@ -1,12 +1,14 @@
 """Who asks: the address that a visitor is counted by, and the site that a form was sent from."""
 
 import ipaddress
+import re
 from urllib.parse import SplitResult, urlsplit
 
 from werkzeug.datastructures import Headers
 
 # What one customer of a provider has at least, and changes within at will (RFC 6177).
 IPV6_PREFIX = 64
+_WITH_PORT = re.compile(r"([0-9.]+):[0-9]+|\[([^]]+)\](?::[0-9]+)?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Sec-Fetch-Site (W3C) of what a page of ours sends, and of what a person does by hand.
 _OURS = ("same-origin", "none")
@@ -15,10 +17,11 @@ _OURS = ("same-origin", "none")
 def counted_as(address: str | None) -> str:
     """Whose window a request from this address counts in: IPv6 addresses by their network.
 
-    A text that is no address, as a proxy may hand on, stands for itself.
+    Some proxies hand on the port as well. A text that is no address stands for itself.
     """
+    with_port = _WITH_PORT.fullmatch(address or "")
     try:
-        ip = ipaddress.ip_address(address or "")
+        ip = ipaddress.ip_address(with_port[1] or with_port[2] if with_port else address or "")
     except ValueError:
         return address or "unknown"
     if isinstance(ip, ipaddress.IPv4Address):

@@ -11,6 +11,8 @@ from fake_esplora import FakeEsplora, Reply, say
 from test_checkout_invoice import Page
 from test_checkout_link import press
 
+from btcpay.doctor import prices
+from btcpay.doctor.finding import Patient
 from btcpay.witness import agreed_ahead, has_our_clock
 
 MINUTE = timedelta(minutes=1)
@@ -177,6 +179,22 @@ def test_balance_and_replays_do_not_wait_for_the_right_time(shop: Shop, clock: C
     assert order(shop, **{"Idempotency-Key": "order 8"}).status_code == 503
     clock.move(hours=-3)
     assert order(shop, **{"Idempotency-Key": "order 8"}).status_code == 201  # it was given back
+
+
+@pytest.mark.parametrize(
+    ("hours", "colour"), [pytest.param(3, "red", id="ahead"), pytest.param(-3, None, id="behind")]
+)
+def test_the_doctor_is_red_when_no_invoice_can_be_made(
+    shop: Shop, clock: Clock, hours: int, colour: str | None
+) -> None:
+    clock.move(hours=hours)
+    patient = Patient(shop.service.settings, shop.environ, clock, lambda _: 10**12)
+    found = {finding.name: finding for finding in prices.findings(patient)}
+    assert found["price"].colour == "green"
+    finding = found.get("clock of the prices")
+    assert (finding and finding.colour) == colour
+    if finding:
+        assert "no invoice is made" in finding.sentence and "timedatectl" in finding.remedy
 
 
 def test_sources_on_this_machine_tell_nothing(open_shops, ticker, clock: Clock) -> None:
