@@ -23,6 +23,7 @@ from btcpay.errors import (
 from btcpay.keys import Caller, caller_of
 from btcpay.limits import Window
 from btcpay.service import Service
+from btcpay.visitors import counted_as
 from schemas import requests as accepts
 from schemas.resources import Resources
 from storage import keys
@@ -80,7 +81,6 @@ class Call:
         answer, replayed = idempotency.once(
             service.db,
             self._subject(),
-            service.idempotency_ttl,
             service.now(),
             prepare,
             lambda prepared: orjson.dumps(make(prepared)).decode(),
@@ -137,7 +137,7 @@ def _is_api() -> bool:
 
 
 def _visitor() -> str:
-    return request.remote_addr or "unknown"
+    return counted_as(request.remote_addr)
 
 
 def admit(service: Service) -> None:

@@ -15,10 +15,11 @@ from btcpay.identifiers import is_id
 from btcpay.pages import languages
 from btcpay.pages.answers import Pages, accent_css, kept
 from btcpay.pages.invoice import Standing, page_of, status_of
-from btcpay.pages.ordering import LinkRefused, Visitor, link_values, order
-from btcpay.pages.returning import Returning
+from btcpay.pages.ordering import LinkRefused, Visitor, from_elsewhere, link_values, order
+from btcpay.pages.returning import Returning, new_form
 from btcpay.service import Service
 from btcpay.standing import rules_for, standing
+from btcpay.visitors import counted_as, is_from_another_site
 from storage import brands, invoices, links
 from storage.database import Row
 
@@ -72,8 +73,12 @@ class Checkout:
         """Leads to the invoice to pay (303); what is wrong comes back on the form."""
         link, fields = self._link(id), parse_qs(read_body().decode("utf-8", "replace"))
         text = fields.get("amount_usd", [""])[0]
-        visitor = Visitor(request.remote_addr or "unknown", text, self._returning.known(id))
+        form_id = self._returning.made_by(id, fields.get("press", [""])[0])
+        known = self._returning.known(id)
+        visitor = Visitor(counted_as(request.remote_addr), text, known, form_id)
         try:
+            if is_from_another_site(request.headers, self.service.settings.base_url):
+                raise from_elsewhere()
             invoice_id = order(self.service, link, visitor)
         except LinkRefused as refused:
             return self._link_page(link, refused, text)
@@ -127,7 +132,7 @@ class Checkout:
     ) -> Response:
         brand, values = self.pages.brand(link["merchant_id"]), link_values(link, refused, typed)
         status = refused.status if refused else 200 if values["active"] else 410
-        page = self.pages.page("link.html", status, brand, **values)
+        page = self.pages.page("link.html", status, brand, press=new_form(), **values)
         if refused and refused.retry_after_s:
             page.headers["Retry-After"] = str(refused.retry_after_s)
         return page

@@ -65,7 +65,7 @@ def read(environ: Mapping[str, str]) -> Settings:
     base_url = get("BTCPAY_BASE_URL", "http://127.0.0.1:8000", variables.base_url)
     bind = f"127.0.0.1:{urlsplit(base_url).port or 8000}"
     sources = get("BTCPAY_PRICE_SOURCES", " ".join(network.price_sources), variables.price_sources)
-    quorum = str(min(2, len(sources)))
+    quorum = str(len(sources) // 2 + 1)  # a minority of liars never sets the price by itself
     settings = Settings(
         network=network,
         database_url=get("BTCPAY_DATABASE_URL", "sqlite:///var/btcpay.db", variables.database_url),

@@ -1,6 +1,6 @@
 """Invoices: what was asked for, and where it stands."""
 
-from peewee import fn
+from peewee import Case, fn
 
 from storage.database import slot, slots
 from storage.models import Invoice, Merchant, Output
@@ -118,8 +118,30 @@ _FUNDED = (
 FUNDED = _FUNDED.where(fn.COALESCE(Invoice.checked_at, 0) < slot("checked_before"))
 PROBE = _FUNDED.limit(1)
 
-OPEN_OF_LINK = Invoice.select(fn.COUNT(Invoice.seq).alias("invoices")).where(
-    (Invoice.payment_link_id == slot("payment_link_id")) & (Invoice.status == "open")
+_UNTOUCHED = (Invoice.status == "open") & ~fn.EXISTS(
+    Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
+)
+_LAST_LOOK = Case(
+    None, [(Invoice.asked_at > Invoice.created_at, Invoice.asked_at)], Invoice.created_at
+)
+# How many of a link's invoices somebody may be about to pay, and when the first of them may leave.
+WAITED_FOR_OF_LINK = Invoice.select(
+    fn.COUNT(Invoice.seq).alias("invoices"),
+    fn.MIN(_LAST_LOOK).alias("first_look"),
+    fn.MIN(Invoice.expires_at).alias("first_expiry"),
+).where(
+    (Invoice.payment_link_id == slot("payment_link_id"))
+    & _UNTOUCHED
+    & (Invoice.expires_at > slot("now"))
+    & (slot("since") < _LAST_LOOK)
+)
+# A link's invoice that somebody may be led back to: it can be paid, and nothing has come to it yet.
+# Whoever comes after a payment, also one that vanished, may be somebody else.
+UNTOUCHED = Invoice.select(Invoice.id, Invoice.amount_usd_quote).where(
+    (Invoice.id == slot("id"))
+    & (Invoice.payment_link_id == slot("payment_link_id"))
+    & _UNTOUCHED
+    & (Invoice.expires_at > slot("now"))
 )
 
 # The first statement of every settlement: whoever finds another count of looks has old facts.

@@ -31,6 +31,10 @@ FORWARD = Merchant.update({Merchant.next_index: slot("next_index")}).where(
     (Merchant.id == slot("id")) & (Merchant.next_index < slot("next_index"))
 )
 
+SAY_GAP = Merchant.update({Merchant.wallet_gap_limit: slot("wallet_gap_limit")}).where(
+    Merchant.id == slot("id")
+)
+
 # One funded address an hour is asked whether its coin has moved; when one has, all others are.
 TO_PROBE = Merchant.select(Merchant.id, Merchant.probed_at, Merchant.swept_at).where(
     Merchant.probed_at.is_null()

@@ -28,6 +28,7 @@ class Merchant(Model):
     created_at = BigIntegerField()
     probed_at = BigIntegerField(null=True)
     swept_at = BigIntegerField(null=True)
+    wallet_gap_limit = BigIntegerField()
 
 
 class Brand(Model):

@@ -1,6 +1,7 @@
 """`btcpay doctor`: a planted fault for each finding."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from email.utils import formatdate
@@ -243,12 +244,34 @@ def test_a_check_that_was_not_complete_does_not_count(till):
     assert colours(till)["check"] == "red"
 
 
-@pytest.mark.parametrize(("given_out", "colour"), [(19, "green"), (20, "yellow")])
-def test_a_gap_beyond_twenty_is_yellow(given_out, colour, till):
+@pytest.mark.parametrize(
+    ("said", "given_out", "colour"),
+    [
+        pytest.param(None, 14, "green", id="three quarters of the twenty that wallets come with"),
+        pytest.param(None, 15, "yellow", id="more, though the wallet still sees them"),
+        pytest.param(200, 149, "green", id="three quarters of what the wallet is said to have"),
+        pytest.param(200, 150, "yellow", id="more than that"),
+        pytest.param(200, 200, "yellow", id="beyond it, too"),
+    ],
+)
+def test_the_gap_is_yellow_before_it_outgrows_what_the_wallet_is_said_to_have(
+    said, given_out, colour, till
+):
+    if said:
+        assert f"is said to be {said}" in Terminal(till).run("wallet", "gap", "shop", str(said))[0]
     till.shop.sql(f"UPDATE merchant SET next_index = {given_out}")  # noqa: S608
     finding = found(till)["gap of shop"]
     assert finding.colour == colour and f"gap limit of {given_out + 1}" in finding.sentence
-    assert ("wallet export" in finding.remedy) == (colour == "yellow")
+    assert f"said to have {said or 20}" in finding.sentence
+    asks = f"`btcpay wallet gap shop {given_out + 101}`" in finding.remedy
+    assert asks == (colour == "yellow")
+
+
+def test_what_the_finding_asks_for_makes_it_green(till):
+    till.shop.sql("UPDATE merchant SET next_index = 60, name = 'My shop'")
+    asked = re.search(r"`btcpay (wallet gap .*?)`", found(till)["gap of My shop"].remedy)[1]
+    Terminal(till).run(*shlex.split(asked))
+    assert found(till)["gap of My shop"].colour == "green"
 
 
 # The explorers

@@ -19,7 +19,7 @@ from storage.database import Database, Row
 
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 MERCHANT_COLUMNS = ("name", "script_type", "next_index", "created_at")
-LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit")
+LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit", "wallet_gap_limit")
 BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
 NO_BRAND = dict.fromkeys(("name", "accent", "logo", "logo_type", "logo_sha256"))
 
@@ -97,7 +97,7 @@ def merchant_add(
 @as_json
 @with_shell
 def merchant_list(shell: Shell, as_json: bool) -> None:
-    """All merchants: the next address, the highest paid one, the gap limit that wallets need."""
+    """All merchants: next address, highest paid one, gap limits that wallets need and have."""
     show([_with_gap(shell.db, row) for row in shell.db.rows(merchants.ALL)], LIST_COLUMNS, as_json)
 
 

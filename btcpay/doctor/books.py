@@ -1,10 +1,11 @@
 """The rows: totals against what they sum, the last check, how far the wallet must look."""
 
+import shlex
 from collections.abc import Iterator
 from datetime import timedelta
 
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
-from btcpay.gap import COMMON_LIMIT, MARGIN, gap_of_merchant
+from btcpay.gap import MARGIN, gap_of_merchant
 from btcpay.instants import from_ms, iso
 from storage import balances, merchants, meta
 
@@ -47,7 +48,7 @@ def last_check(opened: Opened) -> Iterator[Finding]:
 
 
 def gaps(opened: Opened) -> Iterator[Finding]:
-    """Beyond its gap limit a wallet does not show the money that it has."""
+    """Beyond its gap limit a wallet does not show the money that it has; told before it is so."""
     for merchant in opened.db.rows(merchants.ALL):
         gap = gap_of_merchant(opened.db, merchant)
         paid = (
@@ -55,11 +56,12 @@ def gaps(opened: Opened) -> Iterator[Finding]:
         )
         told = (
             f"the next address is {gap.next_index}, {paid}: the wallet needs a gap limit of"
-            f" {gap.limit}"
+            f" {gap.limit}, and is said to have {merchant['wallet_gap_limit']}"
         )
+        say = shlex.join(["btcpay", "wallet", "gap", merchant["name"], str(gap.limit + MARGIN)])
         remedy = (
-            f"set the wallet's gap limit to {gap.limit + MARGIN} ({COMMON_LIMIT} is common), or use"
-            " `btcpay wallet export` (docs/backup.md)"
+            f"set the wallet's gap limit to {gap.limit + MARGIN}, or use `btcpay wallet export`"
+            f" (docs/backup.md); then say so: `{say}`"
         )
-        name = f"gap of {merchant['name']}"
-        yield Finding(name, GREEN, told) if gap.is_common else Finding(name, YELLOW, told, remedy)
+        name, well = f"gap of {merchant['name']}", gap.is_well_within(merchant["wallet_gap_limit"])
+        yield Finding(name, GREEN, told) if well else Finding(name, YELLOW, told, remedy)
