@@ -20,6 +20,8 @@ import pytest
 import requests
 import yaml
 from builders import Live, until
+from databases import about_sqlite
+from forge import forge
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from playground import PROJECT
@@ -113,7 +115,22 @@ def test_the_backup_is_called_with_the_day_of_the_week(installed, tmp_path):
     line = settings_of("btcpay-backup.service")["ExecStart"].replace("%%", "%").replace("$$", "$")
     words = shlex.split(line.replace("/opt/btcpay/.venv/bin/btcpay", str(echo)))
     day = done(["date", "+%u"]).strip()
-    assert done(words) == f"backup --force /var/backups/btcpay/btcpay-{day}.db\n"
+    assert done(words) == f"backup --quiet --force /var/backups/btcpay/btcpay-{day}.db\n"
+
+
+@about_sqlite
+def test_the_backup_of_every_night_says_nothing_while_all_is_well_and_why_when_it_is_not(
+    tmp_path, shop
+):
+    """Its words as they stand in the unit, for another place; cron would mail what is printed."""
+    line = settings_of("btcpay-backup.service")["ExecStart"]
+    options = re.search(r"btcpay backup ((?:--\w+ )+)", line)[1].split()
+    for _ in range(2):  # the second one overwrites the first, as after a week
+        ended = forge().run(shop.environ, ["backup", *options, str(tmp_path / "copy.db")])
+        assert (ended.status, ended.output, ended.errors) == (0, "", "")
+    assert (tmp_path / "copy.db").stat().st_size > 4096
+    refused = forge().run(shop.environ, ["backup", *options, str(tmp_path / "no" / "copy.db")])
+    assert refused.status == 1 and "No such file" in refused.errors
 
 
 def test_the_example_of_an_environment_is_read_alike_by_systemd_and_a_shell(tmp_path):

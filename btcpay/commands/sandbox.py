@@ -46,7 +46,7 @@ def sandbox(shell: Shell, port: int, state: Path) -> None:
     schema.migrate(settings.database_url, settings.network.name)
     chain_url, service_url = f"http://127.0.0.1:{port}", _service_url(settings)
     demo = Demo(f"{service_url}/api/v1", write_key(shell.db, settings, state))
-    environ = _environ(chain_url)
+    environ = _environ(settings, chain_url)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -109,9 +109,11 @@ def _service_url(settings: Settings) -> str:
     return f"http://{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port}"
 
 
-def _environ(chain_url: str) -> dict[str, str]:
+def _environ(settings: Settings, chain_url: str) -> dict[str, str]:
     """The children's: what this process was given, with the sandbox as explorer and ticker."""
     return os.environ | {
+        "BTCPAY_NETWORK": settings.network.name,
+        "BTCPAY_DATABASE_URL": settings.database_url,
         "BTCPAY_EXPLORERS": chain_url,
         "BTCPAY_PRICE_SOURCES": f"{chain_url}/price#/usd",
         "BTCPAY_PRICE_QUORUM": "1",

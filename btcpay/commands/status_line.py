@@ -44,7 +44,8 @@ class StatusLine:
             return
         if sys.stderr.isatty():
             self._count_lines()
-            _show(_sentence(state, ready["check"].get("checked_at"), now, self._log_lines))
+            checked_at = ready.get("check", {}).get("checked_at")
+            _show(_sentence(state, checked_at, now, self._log_lines))
             return
         switches = {name: state[name] for name in self._told}
         for name in [name for name, told in self._told.items() if switches[name] != told]:
