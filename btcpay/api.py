@@ -85,7 +85,7 @@ class Call:
             prepare,
             lambda prepared: orjson.dumps(make(prepared)).decode(),
         )
-        response = Response(answer, 201, mimetype=JSON)
+        response = Response(f"{answer}\n", 201, mimetype=JSON)
         if replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response
@@ -100,8 +100,9 @@ class Call:
 
 
 def answer(value: Any) -> Response:
-    """200 with a JSON value."""
-    return Response(orjson.dumps(value), 200, content_type=JSON)
+    """200 with a JSON value; the newline at its end is for terminals."""
+    body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    return Response(body, 200, content_type=JSON)
 
 
 def read_body() -> bytes:

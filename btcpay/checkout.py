@@ -4,12 +4,10 @@ import re
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
-import orjson
 from flask import Blueprint, Response, request
 
 from btcpay import branding
-from btcpay.api import read_body
-from btcpay.envelope import JSON
+from btcpay.api import answer, read_body
 from btcpay.errors import NotFound
 from btcpay.identifiers import is_id
 from btcpay.pages import languages
@@ -63,7 +61,7 @@ class Checkout:
 
     def show_status(self, id: str) -> Response:
         """What the page polls: an allow-list of fields."""
-        return Response(orjson.dumps(status_of(self._standing(id))), mimetype=JSON)
+        return answer(status_of(self._standing(id)))
 
     def show_link(self, id: str) -> Response:
         """A payment link's page; a GET writes nothing."""

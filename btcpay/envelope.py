@@ -35,7 +35,8 @@ STATUS = {
 
 def error_response(error: ApiError) -> Response:
     """The one envelope of every error."""
-    body = orjson.dumps({"error": {"code": error.code, "message": str(error)}})
+    envelope = {"error": {"code": error.code, "message": str(error)}}
+    body = orjson.dumps(envelope, option=orjson.OPT_APPEND_NEWLINE)
     response = Response(body, STATUS[error.code], mimetype=JSON)
     if isinstance(error, Unauthorized):
         response.headers["WWW-Authenticate"] = "Bearer"

@@ -3,12 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
-import orjson
 from flask import Flask, Response
 from peewee import PeeweeException
 
 from btcpay.api import add_path, answer
-from btcpay.envelope import JSON
 from btcpay.instants import from_ms, iso
 from btcpay.service import Service
 from storage import meta, schema
@@ -35,7 +33,9 @@ def readiness(service: Service) -> Response:
         parts = {name: {"ok": False, "problem": "no answer"} for name in ("database", "check")}
     ready = all(part["ok"] for part in parts.values())
     parts["rate_limits"] = _rate_limits(service)
-    return Response(orjson.dumps({"ok": ready, **parts}), 200 if ready else 503, mimetype=JSON)
+    response = answer({"ok": ready, **parts})
+    response.status_code = 200 if ready else 503
+    return response
 
 
 def _database(found: str | None) -> Part:

@@ -76,7 +76,9 @@ def read(environ: Mapping[str, str]) -> Settings:
         price_max_age_s=get("BTCPAY_PRICE_MAX_AGE_S", "120", whole(1, 3600)),
         confirmations=get("BTCPAY_CONFIRMATIONS", "1", variables.confirmations),
         watch_after_expiry_h=get("BTCPAY_WATCH_AFTER_EXPIRY_H", "168", whole(0, 87600)),
-        explorer_calls_per_hour=get("BTCPAY_EXPLORER_CALLS_PER_HOUR", "600", whole(1, 10_000_000)),
+        explorer_calls_per_hour=get(
+            "BTCPAY_EXPLORER_CALLS_PER_HOUR", str(network.calls_per_hour), whole(1, 10_000_000)
+        ),
         check_max_age_min=get("BTCPAY_CHECK_MAX_AGE_MIN", "15", whole(1, 10_080)),
         underpayment_tolerance_percent=get(
             "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT", "0", variables.percent

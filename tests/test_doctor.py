@@ -11,10 +11,12 @@ import pytest
 from builders import Clock, TickerServer
 from databases import ON_POSTGRES, about_sqlite, empty_database
 from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, open_till, say
+from playground import PROJECT
 
 from btcpay import settings
 from btcpay.addresses import derive
 from btcpay.bitcoin.wire import hash256, shown, u32, unshown
+from btcpay.doctor import environment
 from btcpay.doctor.chain import clock as look_at_clock
 from btcpay.doctor.environment import masked
 from btcpay.doctor.examination import examine
@@ -451,6 +453,45 @@ def test_settings_say_where_they_are_from_and_keep_secrets(till):
     assert everything["setting BTCPAY_TRUSTED_PROXIES"].sentence == "2 (environment)"
     assert "BTCPAY_CONFIRMATIONS" in everything["settings"].sentence
     assert "secret" not in str(everything)
+
+
+EXAMPLE = dict(
+    re.findall(r"^(\w+)=(.*)$", (PROJECT / "deploy/btcpay.env.example").read_text(), re.M)
+)
+
+
+def look_at_environment(**environ: str) -> dict[str, Finding]:
+    patient = Patient(settings.read(environ), environ, Clock(), lambda _: PLENTY)
+    return {finding.name: finding for finding in environment.findings(patient)}
+
+
+@pytest.mark.parametrize(
+    ("network", "url", "colour"),
+    [
+        pytest.param("mainnet", EXAMPLE["BTCPAY_BASE_URL"], "red", id="the example's on mainnet"),
+        pytest.param("testnet4", EXAMPLE["BTCPAY_BASE_URL"], "yellow", id="on a test network"),
+        pytest.param("mainnet", "https://example.org/pay", "red", id="any reserved name"),
+        pytest.param("mainnet", "https://shop.invalid", "red", id="one that never is"),
+        pytest.param("mainnet", "https://pay.harbour-roasters.com", "green", id="a real name"),
+        pytest.param("mainnet", "https://myexample.com", "green", id="one that ends alike"),
+        pytest.param("mainnet", "http://pay.harbour-roasters.com", "yellow", id="without TLS"),
+        pytest.param("mainnet", "https://127.0.0.1", "yellow", id="this machine"),
+        pytest.param("regtest", "http://127.0.0.1:8000", "green", id="the sandbox's"),
+    ],
+)
+def test_where_payers_are_sent_is_judged(network, url, colour):
+    everything = look_at_environment(
+        **EXAMPLE | {"BTCPAY_NETWORK": network, "BTCPAY_BASE_URL": url}
+    )
+    finding = everything.pop("base URL")
+    assert finding.colour == colour and url in finding.sentence
+    assert bool(finding.remedy) == (colour != "green")
+    assert {other.colour for other in everything.values()} == {"green"}
+
+
+def test_the_placeholder_of_the_example_is_called_what_it_is():
+    finding = look_at_environment(**EXAMPLE | {"BTCPAY_NETWORK": "mainnet"})["base URL"]
+    assert "a name from the examples" in finding.sentence
 
 
 @pytest.mark.parametrize(

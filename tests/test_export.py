@@ -125,7 +125,7 @@ def test_what_is_short_or_late_has_not_settled(shop, btcpay):
         "open",
         20_000,
     )
-    assert record["usd_at_quote"] == "12.00"
+    assert record["usd_at_quote"] == 12
 
 
 def test_several_outputs_of_a_payment_stand_in_one_line(shop, clock):

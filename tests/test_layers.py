@@ -191,7 +191,7 @@ def test_the_structures_of_bitcoin_know_nothing_else_of_the_project():
 KEYLESS = {
     "btcpay.bitcoin.hd": {"coincurve.PublicKey"},
     "btcpay.addresses": {"bit.base32", "bit.base58", "bit.crypto"},
-    "btcpay.commands.sandbox": {"bit.base58"},
+    "btcpay.commands.demo": {"bit.base58"},
 }
 OF_KEYS = {"bit", "coincurve", "bip32", "ecdsa", "cryptography", "embit"}
 

@@ -33,7 +33,7 @@ DEFAULTS = {
     "PRICE_QUORUM": 1,
     "PRICE_MAX_AGE_S": 120,
     "WATCH_AFTER_EXPIRY_H": 168,
-    "EXPLORER_CALLS_PER_HOUR": 600,
+    "EXPLORER_CALLS_PER_HOUR": 10_000_000,
     "CHECK_MAX_AGE_MIN": 15,
     "UNDERPAYMENT_TOLERANCE_PERCENT": 0,
     "RATE_LIMIT_STORE": "memory://",
@@ -65,6 +65,14 @@ def test_one_confirmation_is_the_default_for_every_amount():
 def test_the_defaults_name_every_setting():
     fields = {name.lower() for name in DEFAULTS} | {"confirmations", "metrics_bind"}
     assert set(Settings.__dataclass_fields__) == fields
+
+
+@pytest.mark.parametrize("network", sorted(set(NETWORKS) - {"regtest"}))
+def test_a_public_explorer_is_asked_600_times_an_hour_and_one_of_regtest_as_often_as_wanted(
+    network,
+):
+    assert read({"BTCPAY_NETWORK": network}).explorer_calls_per_hour == 600
+    assert read({"BTCPAY_NETWORK": "regtest"}).explorer_calls_per_hour == 10_000_000
 
 
 WHOLE = {

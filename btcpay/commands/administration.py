@@ -18,7 +18,7 @@ from storage import balances, brands, merchants, schema
 from storage.database import Database, Row
 
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
-MERCHANT_COLUMNS = ("name", "script_type", "next_index", "created_at")
+MERCHANT_COLUMNS = ("id", "name", "script_type", "next_index", "created_at")
 LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit", "wallet_gap_limit")
 BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
 NO_BRAND = dict.fromkeys(("name", "accent", "logo", "logo_type", "logo_sha256"))
