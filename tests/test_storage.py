@@ -305,13 +305,6 @@ def test_of_several_that_migrate_at_once_one_does_it(url):
     assert sorted(done) == [[], [], [], MIGRATIONS]
 
 
-@about_sqlite
-def test_a_new_file_is_made_without_asking(url):
-    db = schema.open_ready(url, "regtest")
-    assert (schema.version(db), meta.get(db, "network")) == (schema.VERSION, "regtest")
-    db.close()
-
-
 def set_version(url: str, version: str | None) -> None:
     """The only one that the database remembers, or none."""
     with raw(url) as connection:

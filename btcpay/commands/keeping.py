@@ -34,8 +34,7 @@ def backup(shell: Shell, file: Path, force: bool, as_json: bool) -> None:
     path = sqlite_path(shell.settings.database_url)
     if path is None:
         raise CommandError(f"this database is PostgreSQL's: use pg_dump as {DOCS} says")
-    if not path.exists():
-        raise CommandError(f"there is no database at {path}")
+    schema.refuse_missing(shell.settings.database_url)
     _refuse_own(path, file)
     if file.exists() and not force:
         raise CommandError(f"{file} exists: name another file, or say --force")

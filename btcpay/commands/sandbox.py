@@ -27,7 +27,7 @@ from btcpay.commands.running import PROJECT
 from btcpay.commands.shell import Shell, say, with_shell
 from btcpay.errors import CommandError
 from btcpay.settings import Settings
-from storage import merchants
+from storage import merchants, schema
 from storage.database import Database
 
 DEMO = "demo"
@@ -69,9 +69,12 @@ def sandbox(shell: Shell, port: int, state: Path) -> None:
         raise CommandError("the sandbox serves on a port; BTCPAY_BIND names a socket file")
     _refuse_taken(f"127.0.0.1:{port}", "--port")
     _refuse_taken(settings.bind, "BTCPAY_BASE_URL or BTCPAY_BIND")
+    schema.migrate(settings.database_url, settings.network.name)
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     demo = Demo(f"http://127.0.0.1:{port}", _service_url(settings), _demo_key(shell, state))
     environ = os.environ | {
+        "BTCPAY_NETWORK": settings.network.name,
+        "BTCPAY_DATABASE_URL": settings.database_url,
         "BTCPAY_EXPLORERS": demo.chain_url,
         "BTCPAY_EXPLORER_CALLS_PER_HOUR": OWN_EXPLORER,
         "BTCPAY_PRICE_SOURCES": f"{demo.chain_url}/price#/usd",
