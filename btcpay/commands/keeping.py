@@ -74,7 +74,7 @@ def restore(
         raise click.UsageError("name the FILE of a backup, or say --in-place")
     if file is None:
         moves = plan(shell.db, shell.settings, skip)
-        agree(moves, yes, "Move the counters?")
+        agree(moves, shell.settings.network.name, yes, "Move the counters?")
         apply_moves(shell.db, moves)
         told: Row = {"merchants": told_of(moves)}
     elif path := sqlite_path(shell.settings.database_url):
@@ -99,7 +99,7 @@ def _restore(settings: Settings, path: Path, file: Path, skip: int, yes: bool) -
     _refuse_own(path, file)
     with _to_itself(settings, path) as counters, copies.new_file(path, "restoring") as new:
         prepared = prepare(settings, file, new, skip, counters)
-        agree(prepared.moves, yes, f"Replace {path} by {file}?")
+        agree(prepared.moves, settings.network.name, yes, f"Replace {path} by {file}?")
         prepared.finish(settings)
         with copies.alone(path) as place:
             carrying.carry(place, new)
@@ -125,7 +125,7 @@ def _carry_over(shell: Shell, file: Path, skip: int, yes: bool) -> Row:
     copies.discard_all(file, "carrying")  # of one that was killed
     with copies.new_file(file, "carrying") as new:
         prepared = prepare(shell.settings, file, new, skip, {})
-        agree(prepared.moves, yes, f"Carry {file} over to PostgreSQL?")
+        agree(prepared.moves, shell.settings.network.name, yes, f"Carry {file} over to PostgreSQL?")
         prepared.finish(shell.settings)
         crossing.carry_over(new, shell.db)
     say(f"{UNKNOWN} Never serve the SQLite database again: it would hand out the same addresses.")
