@@ -180,8 +180,8 @@ def open_database(url: str) -> Database:
     path = sqlite_path(url)
     if path:
         file = f"file://{quote(str(path.absolute()))}?mode=rw"  # a lost one is no new shop
-        waits = {"timeout": LOCK_WAIT_S, "lock_type": "IMMEDIATE"}
-        return Database(Sqlite(file, pragmas=SQLITE_PRAGMAS, uri=True, **waits))
+        how: dict[str, Any] = {"timeout": LOCK_WAIT_S, "lock_type": "IMMEDIATE", "uri": True}
+        return Database(Sqlite(file, pragmas=SQLITE_PRAGMAS, **how))
     return Database(open_pool(url))
 
 

@@ -26,6 +26,7 @@ from playground import PROJECT
 from ports import free_port
 from programs import certificate, done, tool
 
+from btcpay.env_file import parse
 from btcpay.settings import read
 
 DEPLOY = PROJECT / "deploy"
@@ -113,16 +114,19 @@ def test_the_backup_is_called_with_the_day_of_the_week(installed, tmp_path):
     line = settings_of("btcpay-backup.service")["ExecStart"].replace("%%", "%").replace("$$", "$")
     words = shlex.split(line.replace("/opt/btcpay/.venv/bin/btcpay", str(echo)))
     day = done(["date", "+%u"]).strip()
-    assert done(words) == f"backup --force /var/backups/btcpay/btcpay-{day}.db\n"
+    assert done(words) == f"--env-file /etc/btcpay.env backup --force /var/backups/btcpay/btcpay-{day}.db\n"
 
 
-def test_the_example_of_an_environment_is_read_alike_by_systemd_and_a_shell(tmp_path):
-    example = DEPLOY / "btcpay.env.example"
-    words = ["sh", "-c", f"set -a; . {example}; set +a; env | grep BTCPAY"]
-    as_shell = dict(line.split("=", 1) for line in done(words, env={}).splitlines())
-    as_unit = dict(re.findall(r"^(\w+)=(.*)$", example.read_text(), re.M))
-    assert as_shell == as_unit
-    assert read(as_unit).trusted_proxies == 1
+def test_every_unit_reads_the_one_file_by_the_one_way():
+    for unit in UNITS:
+        line = settings_of(unit)["ExecStart"]
+        assert line.count("/opt/btcpay/.venv/bin/btcpay --env-file /etc/btcpay.env ") == 1
+        assert "Environment" not in (DEPLOY / unit).read_text()
+
+
+def test_the_example_of_an_environment_has_good_settings():
+    example = (DEPLOY / "btcpay.env.example").read_text()
+    assert read(parse(example, "example")).trusted_proxies == 1
 
 
 # Docker

@@ -1,4 +1,4 @@
-"""A wrong BTCPAY_DATABASE_URL is no new shop: only `migrate`, `restore` and the sandbox make one."""
+"""A wrong BTCPAY_DATABASE_URL is no new shop: few commands make a database, and say so."""
 
 import contextlib
 import json

@@ -12,7 +12,7 @@ from forge import forge
 from peewee import IntegrityError, Model
 
 from btcpay.errors import DatabaseNotReady
-from storage import merchants, meta, models, schema
+from storage import merchants, models, schema
 from storage.database import Database, open_database
 
 PROJECT = Path(__file__).resolve().parent.parent
