@@ -1,6 +1,7 @@
 """`--env-file`: a file of settings is read as systemd and sh read it, or refused."""
 
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -37,15 +38,11 @@ def by_systemd(folder: Path, text: str) -> dict[str, str]:
     (folder / "environment.d" / "1.conf").write_text(text)
     environ = {"XDG_CONFIG_HOME": str(folder), "HOME": str(folder)}
     ended = subprocess.run([SYSTEMD], env=environ, capture_output=True, text=True, timeout=20)
-    found = {}
-    for line in ended.stdout.splitlines():
-        name, _, value = line.partition("=")
-        if value.startswith("$'"):  # as bash would write what is no plain letter
-            value = subprocess.check_output(["bash", "-c", f"printf %s {value}"], text=True)
-        else:
-            (value,) = shlex.split(value) or [""]
-        found[name] = value
-    return found
+    lines = (line.partition("=") for line in ended.stdout.splitlines())
+    found = {name: "".join(shlex.split(value)).replace("\\t", "\t") for name, _, value in lines}
+    # It leaves out what is empty, and finds what other programs have installed.
+    ours = dict.fromkeys(re.findall(r"^\s*(\w+)=", text, re.M), "")
+    return {name: found.get(name, "") for name in ours}
 
 
 GOOD = {
