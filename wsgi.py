@@ -8,8 +8,8 @@ import os
 
 from app import create_app
 from btcpay.logs import to_json
-from btcpay.settings import read
+from btcpay.serving import read_or_exit
 
 logging.basicConfig(level=logging.getLogger("gunicorn.error").level or logging.INFO)
 to_json(logging.root)
-app = create_app(read(os.environ))
+app = create_app(read_or_exit(os.environ))

@@ -4,6 +4,7 @@ Exit status 0: done; 1: failed or refused; 2: wrong use, or mistakes in the sett
 """
 
 import logging
+import os
 import sys
 
 import click
@@ -23,14 +24,22 @@ from btcpay.commands import (
     sandbox,
     wallets,
 )
+from btcpay.env_file import VARIABLE
 from btcpay.errors import CommandError
 from storage.database import in_one_line
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="btcpay")
-def cli() -> None:
+@click.option(
+    "--env-file",
+    metavar="FILE",
+    help="Settings, a NAME=value a line; what the environment sets stands before them.",
+)
+def cli(env_file: str | None) -> None:
     """On-chain Bitcoin payments for small merchants."""
+    if env_file is not None:
+        os.environ[VARIABLE] = env_file
 
 
 MODULES = (

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from btcpay.addresses import derive
+from btcpay.addresses import derive, parse_account
 from btcpay.errors import ExplorerError
 from btcpay.evidence import require_network
 from btcpay.explorer import Explorers, tip_height
@@ -18,6 +18,7 @@ from storage.database import Database, Row
 # Unused addresses in a row behind which no used one is expected. A shop has had a hundred unpaid
 # invoices in a row more often than one would think: a crawler pressed a link's button.
 LOOK_AHEAD = 100
+SHOWN = 3  # of each merchant's first addresses: a planted account key is seen by its owner
 MOST_USED = 100_000  # an explorer that calls every address used is believed no further
 
 
@@ -25,7 +26,8 @@ MOST_USED = 100_000  # an explorer that calls every address used is believed no 
 class Move:
     """A counter's way: from `before` to `after`; `used` are indexes beyond `before` on the chain.
 
-    `gap_limit` is what the wallet needs from now on, to see the next invoice too.
+    `gap_limit` is what the wallet needs from now on, to see the next invoice too; `first` are the
+    addresses that its account begins with.
     """
 
     merchant_id: int
@@ -34,6 +36,7 @@ class Move:
     used: tuple[int, ...]
     after: int
     gap_limit: int
+    first: tuple[str, ...]
 
 
 class Chain:
@@ -104,14 +107,16 @@ def plan_moves(
         used = used_ahead(chain, row, network, max(skip, LOOK_AHEAD))
         after = (used[-1] + 1 if used else row["next_index"]) + skip
         after = max(after, given_out.get(row["account_key"], 0))
-        moves.append(_move(db, row, used, after))
+        moves.append(_move(db, row, network, used, after))
     return moves
 
 
-def _move(db: Database, row: Row, used: list[int], after: int) -> Move:
+def _move(db: Database, row: Row, network: Network, used: list[int], after: int) -> Move:
+    parse_account(row["xpub"], network, row["script_type"])  # refuses what is no account's key
+    first = tuple(derive(row["xpub"], row["script_type"], n, network) for n in range(SHOWN))
     known = db.rows(payments.PAID_INDEXES, merchant_id=row["id"])
     gap = gap_of([*(found["address_index"] for found in known), *used], after)
-    return Move(row["id"], row["name"], row["next_index"], tuple(used), after, gap.limit)
+    return Move(row["id"], row["name"], row["next_index"], tuple(used), after, gap.limit, first)
 
 
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:

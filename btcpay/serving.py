@@ -3,11 +3,12 @@
 import socket
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, MutableMapping
 from typing import NoReturn
 
 from peewee import PeeweeException
 
+from btcpay import env_file
 from btcpay.errors import DatabaseNotReady, SettingsError
 from btcpay.settings import Settings, read
 from storage.database import in_one_line
@@ -16,9 +17,13 @@ from storage.schema import open_ready
 CLIENT_SILENCE_S = 5  # longer than a phone on a bad line is silent amid a request
 
 
-def read_or_exit(environ: Mapping[str, str]) -> Settings:
-    """The settings; every mistake goes to standard error, and the process ends with status 2."""
+def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
+    """The settings, those of the file that BTCPAY_ENV_FILE names among them.
+
+    Every mistake goes to standard error, and the process ends with status 2.
+    """
     try:
+        env_file.fill(environ)
         return read(environ)
     except SettingsError as error:
         for mistake in error.mistakes:

@@ -16,9 +16,11 @@ from urllib.parse import quote
 
 from btcpay.errors import CommandError
 from storage.database import create_file
+from storage.made import made_in, planted
 
 BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for as long as it runs
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
+MOST_NAMED = 5
 _OURS = {"meta", "merchant", "invoice", "output", "schema_migration"}
 
 
@@ -76,13 +78,19 @@ def copy(source: Path, target: Path) -> None:
 def inspect(path: Path, name: Path) -> Contents:
     """What a database is, after all of it was found whole; `name` is what messages call it.
 
-    Raises CommandError for a file that is damaged, or no database of this program.
+    Raises CommandError for a file that is damaged, or no database of this program, or has more in
+    it than the migrations make: that first, since looking for damage would run it.
     """
     try:
         with closing(read_only(path)) as db:
-            tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
-            if not tables >= _OURS:
+            found = made_in(db)
+            if not {row[1] for row in found} >= _OURS:
                 raise CommandError(f"{name} is no database of btcpay")
+            if strange := planted(found):
+                raise CommandError(
+                    f"{name} holds what this program's versions do not make, and may run it here:"
+                    f" {', '.join(strange[:MOST_NAMED])}"
+                )
             faults = [row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
             faults += [f"a row of {row[0]}" for row in db.execute("PRAGMA foreign_key_check")]
             (version,) = db.execute("SELECT max(name) FROM schema_migration").fetchone()

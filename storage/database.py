@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 from peewee import Field, Query, Select, SqliteDatabase, Value
 
@@ -165,16 +166,22 @@ def sqlite_path(url: str) -> Path | None:
     return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
 
 
+def place_of(url: str) -> str:
+    """What a BTCPAY_DATABASE_URL names, for people: no user, no password."""
+    path, parts = sqlite_path(url), urlsplit(url)
+    return str(path.absolute()) if path else f"{parts.path[1:]} on {parts.hostname}"
+
+
 def open_database(url: str) -> Database:
-    """The database of a BTCPAY_DATABASE_URL; connects at the first query.
+    """The database of a BTCPAY_DATABASE_URL; connects at the first query, and makes no file.
 
     Raises DatabaseNotReady when the driver of a PostgreSQL URL is missing.
     """
     path = sqlite_path(url)
     if path:
-        return Database(
-            Sqlite(str(path), pragmas=SQLITE_PRAGMAS, timeout=LOCK_WAIT_S, lock_type="IMMEDIATE")
-        )
+        file = f"file://{quote(str(path.absolute()))}?mode=rw"  # a lost one is no new shop
+        how: dict[str, Any] = {"timeout": LOCK_WAIT_S, "lock_type": "IMMEDIATE", "uri": True}
+        return Database(Sqlite(file, pragmas=SQLITE_PRAGMAS, **how))
     return Database(open_pool(url))
 
 

@@ -11,13 +11,18 @@ from playhouse.migrations import Runner
 
 from btcpay.errors import DatabaseNotReady
 from storage import meta
-from storage.database import Database, create_file, open_database, sqlite_path
+from storage.database import Database, create_file, open_database, place_of, sqlite_path
 from storage.postgres import OLDEST
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-VERSION = max(path.stem for path in MIGRATIONS.glob("[0-9]*.py"))
+VERSIONS = sorted(path.stem for path in MIGRATIONS.glob("[0-9]*.py"))
+FIRST, VERSION = VERSIONS[0], VERSIONS[-1]
 _ADVISORY_LOCK = 0x62746370  # "btcp"; any number that no other program takes
 _AGAIN_S = 0.1
+REMEDY = (
+    "look at BTCPAY_DATABASE_URL; or run `btcpay migrate` to make a new one, or `btcpay restore"
+    " FILE` to bring back a backup"
+)
 
 
 def migrate(url: str, network: str) -> list[str]:
@@ -32,7 +37,10 @@ def migrate(url: str, network: str) -> list[str]:
     refuse_unfit(db)
     with only_one(db, url, "migrate", wait=True):
         runner = Runner(db.connection, str(MIGRATIONS))
-        refuse_newer(runner.applied())
+        applied = runner.applied()
+        refuse_newer(applied)
+        if applied:
+            _claim_network(db, network)
         done = runner.up()
         _claim_network(db, network)
     db.close()
@@ -48,34 +56,32 @@ def version(db: Database) -> str | None:
 
 
 def open_ready(url: str, network: str) -> Database:
-    """The database, when it has exactly this version and network; a new SQLite file is made.
+    """The database, when it has exactly this version and network; none is made.
 
     Raises DatabaseNotReady, naming the command that helps.
     """
-    path = sqlite_path(url)
-    if path and not path.exists():
-        migrate(url, network)
+    refuse_missing(url)
     db = open_database(url)
     found = version(db)
-    if path and found != VERSION:  # new, or another process is just making it: wait for that
-        with only_one(db, url, "migrate", wait=True):
-            found, empty = version(db), _is_empty(db)
-        if found is None and empty:
-            migrate(url, network)
-            found = version(db)
-    refuse_newer([found] if found else [])
+    if found is None:
+        raise DatabaseNotReady(f"{place_of(url)} is empty, or of another program: {REMEDY}")
+    refuse_newer([found])
     if found != VERSION:
         raise DatabaseNotReady(
-            f"the database is at version {found or 'none'}, this program needs {VERSION}:"
+            f"the database is at version {found}, this program needs {VERSION}:"
             " run `btcpay migrate`"
         )
     _claim_network(db, network)
     return db
 
 
-def _is_empty(db: Database) -> bool:
-    tables = db.connection.execute_sql("SELECT name FROM sqlite_master WHERE type = 'table'")
-    return {name for (name,) in tables.fetchall()} <= {"schema_migration", "sqlite_sequence"}
+def refuse_missing(url: str) -> None:
+    """Raises DatabaseNotReady where there is no SQLite file, or one without a byte."""
+    path = sqlite_path(url)
+    if path and not path.exists():
+        raise DatabaseNotReady(f"there is no database at {place_of(url)}: {REMEDY}")
+    if path and path.stat().st_size == 0:  # before it is opened, which would write to it
+        raise DatabaseNotReady(f"the file {place_of(url)} is empty: {REMEDY}")
 
 
 def refuse_newer(applied: Iterator[str] | list[str] | dict) -> None:

@@ -35,7 +35,7 @@ from btcpay.networks import NETWORKS, Network
 from btcpay.proof import Proven
 from btcpay.service import Service
 from btcpay.sightings import Look, Proof
-from storage import invoices, merchants
+from storage import invoices, merchants, schema
 
 REGTEST = NETWORKS["regtest"]
 
@@ -197,7 +197,10 @@ def open_shop(folder: Path, ticker_url: str, clock: Clock, **environ: str) -> Sh
     """A service on a new database unless `environ` names one; it overrides the settings."""
     if "BTCPAY_DATABASE_URL" not in environ:
         environ["BTCPAY_DATABASE_URL"] = new_database(folder)
+    elif environ["BTCPAY_DATABASE_URL"].startswith("sqlite"):
+        schema.migrate(environ["BTCPAY_DATABASE_URL"], environ.get("BTCPAY_NETWORK", "regtest"))
     environ = {
+        "BTCPAY_NETWORK": "regtest",
         "BTCPAY_PRICE_SOURCES": f"{ticker_url}#/usd",
         "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
     } | environ

@@ -303,6 +303,7 @@ def test_without_a_yes_nothing_happens(till, target, tmp_path):
 
 def test_an_older_backup_is_brought_up_to_date_first(till, target, tmp_path):
     file = tmp_path / "older.db"
+    file.touch()
     with open_db(f"sqlite:///{file}") as db:
         Runner(db.connection, str(schema.MIGRATIONS)).up("0002_proof")
     change(file, "INSERT INTO meta VALUES ('network', 'regtest')")

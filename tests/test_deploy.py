@@ -28,6 +28,7 @@ from playground import PROJECT
 from ports import free_port
 from programs import certificate, done, tool
 
+from btcpay.env_file import parse
 from btcpay.settings import read
 
 DEPLOY = PROJECT / "deploy"
@@ -115,7 +116,9 @@ def test_the_backup_is_called_with_the_day_of_the_week(installed, tmp_path):
     line = settings_of("btcpay-backup.service")["ExecStart"].replace("%%", "%").replace("$$", "$")
     words = shlex.split(line.replace("/opt/btcpay/.venv/bin/btcpay", str(echo)))
     day = done(["date", "+%u"]).strip()
-    assert done(words) == f"backup --quiet --force /var/backups/btcpay/btcpay-{day}.db\n"
+    said = done(words)
+    backup = f"backup --quiet --force /var/backups/btcpay/btcpay-{day}.db\n"
+    assert said == f"--env-file /etc/btcpay.env {backup}"
 
 
 @about_sqlite
@@ -124,7 +127,7 @@ def test_the_backup_of_every_night_says_nothing_while_all_is_well_and_why_when_i
 ):
     """Its words as they stand in the unit, for another place; cron would mail what is printed."""
     line = settings_of("btcpay-backup.service")["ExecStart"]
-    options = re.search(r"btcpay backup ((?:--\w+ )+)", line)[1].split()
+    options = re.search(r" backup ((?:--\w+ )+)", line)[1].split()
     for _ in range(2):  # the second one overwrites the first, as after a week
         ended = forge().run(shop.environ, ["backup", *options, str(tmp_path / "copy.db")])
         assert (ended.status, ended.output, ended.errors) == (0, "", "")
@@ -133,13 +136,16 @@ def test_the_backup_of_every_night_says_nothing_while_all_is_well_and_why_when_i
     assert refused.status == 1 and "No such file" in refused.errors
 
 
-def test_the_example_of_an_environment_is_read_alike_by_systemd_and_a_shell(tmp_path):
-    example = DEPLOY / "btcpay.env.example"
-    words = ["sh", "-c", f"set -a; . {example}; set +a; env | grep BTCPAY"]
-    as_shell = dict(line.split("=", 1) for line in done(words, env={}).splitlines())
-    as_unit = dict(re.findall(r"^(\w+)=(.*)$", example.read_text(), re.M))
-    assert as_shell == as_unit
-    assert read(as_unit).trusted_proxies == 1
+def test_every_unit_reads_the_one_file_by_the_one_way():
+    for unit in UNITS:
+        line = settings_of(unit)["ExecStart"]
+        assert line.count("/opt/btcpay/.venv/bin/btcpay --env-file /etc/btcpay.env ") == 1
+        assert "Environment" not in (DEPLOY / unit).read_text()
+
+
+def test_the_example_of_an_environment_has_good_settings():
+    example = (DEPLOY / "btcpay.env.example").read_text()
+    assert read(parse(example, "example")).trusted_proxies == 1
 
 
 # Docker

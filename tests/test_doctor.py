@@ -162,7 +162,7 @@ def test_an_empty_database_is_red(till, tmp_path):
         (tmp_path / "new").mkdir()
         (tmp_path / "new/btcpay.db").touch()
     finding = found(till, BTCPAY_DATABASE_URL=url)["database"]
-    assert (finding.colour, finding.remedy) == ("red", "run `btcpay migrate`")
+    assert finding.colour == "red" and "run `btcpay migrate`" in finding.remedy
 
 
 @about_sqlite

@@ -32,8 +32,8 @@ set -eu
 [[ " $* " == *" btcpay.service "* ]] || exit 0
 case $1 in
   enable|start)
-    cd {lib}; set -a; . {env}; set +a
-    setsid {btcpay} serve < /dev/null > {folder}/serve.log 2>&1 &
+    cd {lib}
+    setsid {btcpay} --env-file {env} serve < /dev/null > {folder}/serve.log 2>&1 &
     echo $! > {folder}/serve.pid
     for _ in $(seq 200); do curl -so /dev/null {url} && exit 0; sleep 0.1; done
     exit 1;;

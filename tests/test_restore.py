@@ -318,6 +318,7 @@ def test_a_damaged_database_in_place_is_not_touched_but_named(spoilt, till, tmp_
 
 def test_an_older_backup_is_brought_up_to_date(till, tmp_path):
     file, place = tmp_path / "older.db", tmp_path / "place.db"
+    file.touch()
     db = open_database(f"sqlite:///{file}")
     Runner(db.connection, str(schema.MIGRATIONS)).up("0002_proof")
     db.connection.execute_sql("INSERT INTO meta VALUES ('network', 'regtest')")

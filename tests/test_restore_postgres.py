@@ -256,7 +256,8 @@ def test_from_sqlite_to_postgresql_by_the_commands_of(script, url, tmp_path, tic
         if "createdb" not in script:
             machine.run(NEW)
         shell = (
-            f'btcpay() {{ (set -a; . {tmp_path}/env; exec {tmp_path}/machine/tools/btcpay "$@"); }}'
+            f"btcpay() {{ (unset BTCPAY_DATABASE_URL; exec {tmp_path}/machine/tools/btcpay"
+            f' --env-file {tmp_path}/env "$@"); }}'
         )
         machine.run(f"{shell}\n{script}" if str(tmp_path) in script else script)
         with on(url, till) as again:

@@ -12,7 +12,7 @@ from forge import forge
 from peewee import IntegrityError, Model
 
 from btcpay.errors import DatabaseNotReady
-from storage import merchants, meta, models, schema
+from storage import merchants, models, schema
 from storage.database import Database, open_database
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -303,13 +303,6 @@ def test_of_several_that_migrate_at_once_one_does_it(url):
     for thread in threads:
         thread.join()
     assert sorted(done) == [[], [], [], MIGRATIONS]
-
-
-@about_sqlite
-def test_a_new_file_is_made_without_asking(url):
-    db = schema.open_ready(url, "regtest")
-    assert (schema.version(db), meta.get(db, "network")) == (schema.VERSION, "regtest")
-    db.close()
 
 
 def set_version(url: str, version: str | None) -> None:

@@ -15,7 +15,7 @@ from btcpay.errors import AccountKeyRefused, CommandError
 from btcpay.gap import gap_of_merchant
 from btcpay.instants import to_ms
 from storage import balances, brands, merchants, schema
-from storage.database import Database, Row
+from storage.database import Database, Row, place_of
 
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 MERCHANT_COLUMNS = ("id", "name", "script_type", "next_index", "created_at")
@@ -29,11 +29,15 @@ NO_BRAND = dict.fromkeys(("name", "accent", "logo", "logo_type", "logo_sha256"))
 @with_shell
 def migrate(shell: Shell, as_json: bool) -> None:
     """Bring the database to this version."""
-    done = schema.migrate(shell.settings.database_url, shell.settings.network.name)
+    url, network = shell.settings.database_url, shell.settings.network.name
+    done = schema.migrate(url, network)
+    is_new = schema.FIRST in done
     if as_json:
-        answer_json({"version": schema.VERSION, "applied": done})
-    else:
-        click.echo(f"at version {schema.VERSION}, applied: {', '.join(done) or 'nothing to do'}")
+        answer_json({"version": schema.VERSION, "applied": done, "new": is_new})
+        return
+    if is_new:
+        click.echo(f"made a new database for {network}, {place_of(url)}")
+    click.echo(f"at version {schema.VERSION}, applied: {', '.join(done) or 'nothing to do'}")
 
 
 @click.group()

@@ -35,8 +35,7 @@ def backup(shell: Shell, file: Path, force: bool, quiet: bool, as_json: bool) ->
     path = sqlite_path(shell.settings.database_url)
     if path is None:
         raise CommandError(f"this database is PostgreSQL's: use pg_dump as {DOCS} says")
-    if not path.exists():
-        raise CommandError(f"there is no database at {path}")
+    schema.refuse_missing(shell.settings.database_url)
     _refuse_own(path, file)
     if file.exists() and not force:
         raise CommandError(f"{file} exists: name another file, or say --force")
@@ -76,7 +75,7 @@ def restore(
         raise click.UsageError("name the FILE of a backup, or say --in-place")
     if file is None:
         moves = plan(shell.db, shell.settings, skip)
-        agree(moves, yes, "Move the counters?")
+        agree(moves, shell.settings.network.name, yes, "Move the counters?")
         apply_moves(shell.db, moves)
         told: Row = {"merchants": told_of(moves)}
     elif path := sqlite_path(shell.settings.database_url):
@@ -101,7 +100,7 @@ def _restore(settings: Settings, path: Path, file: Path, skip: int, yes: bool) -
     _refuse_own(path, file)
     with _to_itself(settings, path) as counters, copies.new_file(path, "restoring") as new:
         prepared = prepare(settings, file, new, skip, counters)
-        agree(prepared.moves, yes, f"Replace {path} by {file}?")
+        agree(prepared.moves, settings.network.name, yes, f"Replace {path} by {file}?")
         prepared.finish(settings)
         with copies.alone(path) as place:
             carrying.carry(place, new)
@@ -127,7 +126,7 @@ def _carry_over(shell: Shell, file: Path, skip: int, yes: bool) -> Row:
     copies.discard_all(file, "carrying")  # of one that was killed
     with copies.new_file(file, "carrying") as new:
         prepared = prepare(shell.settings, file, new, skip, {})
-        agree(prepared.moves, yes, f"Carry {file} over to PostgreSQL?")
+        agree(prepared.moves, shell.settings.network.name, yes, f"Carry {file} over to PostgreSQL?")
         prepared.finish(shell.settings)
         crossing.carry_over(new, shell.db)
     say(f"{UNKNOWN} Never serve the SQLite database again: it would hand out the same addresses.")

@@ -83,9 +83,11 @@ def plan(
         explorers.close()
 
 
-def agree(moves: Sequence[Move], yes: bool, question: str) -> None:
+def agree(moves: Sequence[Move], network: str, yes: bool, question: str) -> None:
     """Shows what will be, and asks unless `yes`; ends the command when the owner declines."""
+    say(f"This is a shop on {network} with {len(moves)} merchant(s); compare with their wallets:")
     for move in moves:
+        say(f"{move.merchant}: the first addresses are {', '.join(move.first)}")
         seen = f"seen up to {move.used[-1]}" if move.used else "nothing seen beyond it"
         say(
             f"{move.merchant}: the address counter stands at {move.before}, {seen} on the chain;"
@@ -100,6 +102,7 @@ def told_of(moves: Sequence[Move]) -> list[Row]:
     return [
         {
             "merchant": move.merchant,
+            "addresses": list(move.first),
             "before": move.before,
             "used": list(move.used),
             "next_index": move.after,

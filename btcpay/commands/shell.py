@@ -12,9 +12,10 @@ import orjson
 from btcpay.instants import iso_ms
 from btcpay.serving import read_or_exit
 from btcpay.settings import Settings
-from storage.database import Database, Row
+from storage.database import Database, Row, place_of
 from storage.schema import open_ready
 
+TELLING = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # whose defaults are mostly not meant
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 
 
@@ -35,9 +36,20 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def command(*args: Any, **kwargs: Any) -> Any:
         _require_text(kwargs.values())
-        return function(Shell(read_or_exit(os.environ)), *args, **kwargs)
+        settings = read_or_exit(os.environ)
+        if function.__name__ != "sandbox":  # which works on its own whatever is set
+            _tell_defaults(settings)
+        return function(Shell(settings), *args, **kwargs)
 
     return update_wrapper(command, function)
+
+
+def _tell_defaults(settings: Settings) -> None:
+    """Whoever meant another shop learns it, however well the command ends."""
+    names = [name for name in TELLING if not os.environ.get(name, "").strip()]
+    if names:
+        place = place_of(settings.database_url)
+        say(f"{' and '.join(names)} not set: this is {settings.network.name}, {place}")
 
 
 def _require_text(values: Iterable[Any]) -> None:

@@ -31,6 +31,16 @@ def totals(opened: Opened) -> Iterator[Finding]:
             )
 
 
+def merchant_count(opened: Opened) -> Iterator[Finding]:
+    """A shop without a merchant is mostly another file than the one that was meant."""
+    count = len(opened.db.rows(merchants.ALL))
+    remedy = "see that BTCPAY_DATABASE_URL names the right one; add one by `btcpay merchant add`"
+    if count:
+        yield Finding("merchants", GREEN, f"{count} in this database")
+    else:
+        yield Finding("merchants", YELLOW, "there is none in this database", remedy)
+
+
 def last_check(opened: Opened) -> Iterator[Finding]:
     """Without a check nothing is ever paid."""
     checked_at = meta.get(opened.db, "checked_at")

@@ -16,15 +16,8 @@ OF_SERVER = "see that the server runs and lets this user in and write; look at B
 def look_into(settings: Settings) -> tuple[Finding, Database | None]:
     """The finding, and the database when it can be used; a missing one is not made."""
     path = sqlite_path(settings.database_url)
-    if path and not path.exists():
-        return Finding(
-            NAME,
-            RED,
-            f"there is none at {path}",
-            "look at BTCPAY_DATABASE_URL; `btcpay migrate` makes a new one, `btcpay restore FILE`"
-            " brings back a backup",
-        ), None
     try:
+        schema.refuse_missing(settings.database_url)
         db = open_database(settings.database_url)
         with db.connected():
             finding = _judged(db, settings)
@@ -58,7 +51,7 @@ def _require_whole(db: Database) -> None:
 def _version(db: Database, settings: Settings) -> Finding:
     found, wanted, network = schema.version(db), schema.VERSION, settings.network.name
     if found is None:
-        return Finding(NAME, RED, "it is empty, or of another program", "run `btcpay migrate`")
+        return Finding(NAME, RED, "it is empty, or of another program", schema.REMEDY)
     if found < wanted:
         backup = "`pg_dump`" if db.is_server else "`btcpay backup FILE`"
         sentence = f"it is at version {found}, this program needs {wanted}"

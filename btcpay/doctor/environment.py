@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from urllib.parse import urlsplit
 
+from btcpay import env_file
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.settings import Settings
 
@@ -18,13 +19,16 @@ def findings(patient: Patient) -> Iterator[Finding]:
     """One line for each variable that is set, one for all that are not."""
     known = [PREFIX + field.name.upper() for field in fields(Settings)]
     is_set = {name: text.strip() for name, text in patient.environ.items() if text.strip()}
+    in_file = env_file.values_of(patient.environ)
     for name in known:
         if name in is_set:
-            yield Finding(f"setting {name}", GREEN, f"{masked(is_set[name])} (environment)")
+            is_files = in_file.get(name, "").strip() == is_set[name]
+            where = patient.environ[env_file.VARIABLE] if is_files else "environment"
+            yield Finding(f"setting {name}", GREEN, f"{masked(is_set[name])} ({where})")
     absent = [name for name in known if name not in is_set]
     yield Finding("settings", GREEN, f"defaults: {', '.join(absent) or 'none'}")
     for name in sorted(is_set):
-        if name.startswith(PREFIX) and name not in known:
+        if name.startswith(PREFIX) and name not in (*known, env_file.VARIABLE):
             close = difflib.get_close_matches(name, known, 1)
             remedy = f"did you mean {close[0]}?" if close else "README has the list"
             yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)

@@ -1,0 +1,142 @@
+"""A wrong BTCPAY_DATABASE_URL is no new shop: few commands make a database, and say so."""
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer, new_xpub
+from databases import about_sqlite, empty_database, new_database
+from fake_esplora import Terminal, Till, open_till
+from forge import forge
+
+from storage.database import open_database
+
+MAKES_IT = "`btcpay migrate`"
+COMMANDS = [
+    "check",
+    "check --invoice inv_1",
+    "check --watch 1",
+    "serve",
+    "merchant list",
+    "merchant add shop --xpub {xpub} --yes",
+    "key list",
+    "invoice list",
+    "link list",
+    "export payments",
+    "export labels",
+    "wallet export shop",
+    "restore --in-place --yes",
+    "backup copy.db",
+    "doctor",
+]
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+def refused(folder: Path, url: str, words: str) -> str:
+    """What a command said that could not begin."""
+    environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url, "BTCPAY_BIND": "127.0.0.1:0"}
+    environ |= {"BTCPAY_METRICS_BIND": "", "BTCPAY_NETWORK": "regtest"}
+    environ |= {"BTCPAY_EXPLORERS": "http://127.0.0.1:9", "BTCPAY_PRICE_SOURCES": "http://a:9#/a"}
+    ended = forge().run(environ, words.format(xpub=new_xpub()).split(), folder=str(folder))
+    assert ended.status == 1 and "Traceback" not in ended.errors, ended
+    return ended.output + ended.errors
+
+
+@about_sqlite
+@pytest.mark.parametrize("words", COMMANDS)
+def test_where_there_is_no_file_none_is_made_and_file_and_remedy_are_named(words, tmp_path):
+    said = refused(tmp_path, "sqlite:///lost/btcpay.db", words)
+    assert f"{tmp_path}/lost/btcpay.db" in said
+    assert MAKES_IT in said, said
+    assert list(tmp_path.iterdir()) == []
+
+
+@about_sqlite
+@pytest.mark.parametrize("words", COMMANDS)
+@pytest.mark.parametrize("content", ["no bytes", "no tables"])
+def test_an_empty_file_is_no_shop_and_stays_as_it_is(words, content, tmp_path):
+    path = tmp_path / "btcpay.db"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        if content == "no tables":
+            db.execute("PRAGMA journal_mode = wal")
+    path.touch()
+    before = path.read_bytes()
+    said = refused(tmp_path, f"sqlite:///{path}", words)
+    assert str(path) in said or words == "doctor", said
+    assert path.read_bytes() == before
+
+
+@about_sqlite
+def test_nothing_that_opens_a_database_can_make_one(tmp_path):
+    """Also where the file goes while it is served: the next connection makes no empty one."""
+    db = open_database(f"sqlite:///{tmp_path}/gone.db")
+    with pytest.raises(Exception, match="unable to open"):
+        db.connection.execute_sql("SELECT 1")
+    assert list(tmp_path.iterdir()) == []
+
+
+@about_sqlite
+def test_a_name_with_odd_letters_is_the_file_that_it_names(tmp_path):
+    url = f"sqlite:///{tmp_path}/a%20b?c#d e.db"
+    environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url}
+    for words in (["migrate"], ["merchant", "list"]):
+        assert forge().run(environ, words).status == 0
+    assert "a%20b?c#d e.db" in {path.name for path in tmp_path.iterdir()}
+
+
+def test_a_servers_empty_database_is_refused_and_named_without_the_password(tmp_path):
+    url = empty_database(tmp_path)
+    if url.startswith("sqlite"):
+        pytest.skip("is about a server")
+    said = refused(tmp_path, url, "check")
+    assert MAKES_IT in said and url.rpartition("/")[2] in said and "@" not in said
+
+
+def test_migrate_says_where_it_made_a_new_database_and_where_it_did_not(tmp_path):
+    url = empty_database(tmp_path)
+    environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url}
+    first, second = (forge().run(environ, ["migrate"]).output for _ in range(2))
+    place = url.removeprefix("sqlite:///") if "sqlite" in url else url.rpartition("/")[2]
+    assert first.startswith(f"made a new database for regtest, {place}")
+    assert "nothing to do" in second and "new" not in second
+
+
+def test_migrate_does_not_bring_another_networks_database_up_to_date(till):
+    till.shop.sql("DELETE FROM schema_migration WHERE name = '0009_claim'")
+    till.shop.sql("UPDATE meta SET value = 'mainnet' WHERE name = 'network'")
+    said = Terminal(till).run("migrate", status=1)[1]
+    assert "belongs to mainnet" in said and "duplicate" not in said
+
+
+# Without a merchant
+
+
+def test_a_check_of_a_shop_without_a_merchant_says_so_and_ends_well(till, tmp_path):
+    empty = {"BTCPAY_DATABASE_URL": new_database(tmp_path, "empty")}
+    output, said = Terminal(till).run("check", **empty)
+    assert "looked at 0" in output and "no merchant" in said and "BTCPAY_DATABASE_URL" in said
+    assert '"merchants": 0' in Terminal(till).run("check", "--json", **empty)[0]
+
+
+def test_a_check_of_a_shop_with_a_merchant_says_nothing_of_it(till):
+    assert Terminal(till).json("check")["merchants"] == 1
+    assert "merchant" not in Terminal(till).run("check")[1]
+
+
+def test_the_doctor_is_yellow_where_there_is_no_merchant_and_green_where_there_is(till, tmp_path):
+    def finding(**environ: str) -> dict[str, str]:
+        output, _ = Terminal(till).run("doctor", "--json", **environ)
+        (found,) = (f for f in json.loads(output) if f["name"] == "merchants")
+        return found
+
+    assert finding()["colour"] == "green"
+    empty = finding(BTCPAY_DATABASE_URL=new_database(tmp_path, "empty"))
+    assert empty["colour"] == "yellow" and "BTCPAY_DATABASE_URL" in empty["remedy"]

@@ -1,0 +1,157 @@
+"""A backup that somebody else has had in his hands: what he planted is refused before it runs."""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import postgres
+import pytest
+from builders import Clock, TickerServer, new_xpub
+from databases import raw
+from fake_esplora import Terminal, Till, open_till
+from playhouse.migrations import Runner
+
+from btcpay.addresses import derive, parse_account
+from storage import copies, schema
+from storage.database import open_database
+from storage.made import made_by_version
+
+OF_0_1_0 = "c906096e55824070b4261ff9dc5ddb08fc620cc18f786e585c49054c21e3648a"
+RUNS = "writefile_or_whatever(1)"  # no such function: whoever runs it is told so
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    url = f"sqlite:///{tmp_path}/btcpay.db"
+    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+        yield opened
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("PRAGMA writable_schema = ON")
+        for statement in statements:
+            db.execute(statement)
+
+
+def rewritten(table: str, old: str, new: str) -> str:
+    """What changes a definition in place: SQLite itself has no statement for it."""
+    return (
+        f"UPDATE sqlite_master SET sql = replace(sql, '{old}', '{new}')"  # noqa: S608
+        f" WHERE name = '{table}'"
+    )
+
+
+PLANTED = {
+    "trigger widen": "CREATE TRIGGER widen AFTER UPDATE ON merchant BEGIN"
+    " UPDATE api_key SET scope = 'write'; END",
+    "view note": "CREATE VIEW note AS SELECT * FROM merchant",
+    "table note": "CREATE TABLE note (text TEXT)",
+    "index note": "CREATE INDEX note ON merchant (name)",
+    "index by_code": "CREATE INDEX by_code ON merchant (abs(next_index))",
+    "table api_key": rewritten("api_key", "scope TEXT", "scope TEXT DEFAULT ''write''"),
+    "table merchant": rewritten("merchant", "name TEXT", f"name TEXT CHECK ({RUNS})"),
+    "table invoice": "ALTER TABLE invoice ADD COLUMN ours TEXT GENERATED ALWAYS AS (price_usd)",
+    "table proof": "DROP TABLE proof",
+    "table sqlite_stat1": "ANALYZE",
+}
+
+
+def planted(name: str, till: Till, tmp_path: Path) -> Path:
+    file = tmp_path / "kept.db"
+    till.shop.invoice()
+    Terminal(till).run("backup", str(file))
+    change(file, PLANTED[name])
+    return file
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_backup_is_refused_in_which_somebody_planted(name, till, tmp_path):
+    file, place = planted(name, till, tmp_path), tmp_path / "place.db"
+    said = Terminal(till).run(
+        "restore", str(file), "--yes", status=1, BTCPAY_DATABASE_URL=f"sqlite:///{place}"
+    )[1]
+    assert "what this program's versions do not make" in said and name in said
+    assert "no such function" not in said and not place.exists()
+
+
+@pytest.mark.parametrize("name", ["trigger widen", "view note", "table merchant"])
+def test_nor_is_it_carried_over_to_a_server(name, till, tmp_path):
+    file, url = planted(name, till, tmp_path), postgres.server().create()
+    words = ["restore", str(file), "--yes"]
+    Terminal(till).run("migrate", BTCPAY_DATABASE_URL=url)
+    said = Terminal(till).run(*words, status=1, BTCPAY_DATABASE_URL=url)[1]
+    assert name in said
+    with raw(url) as connection:
+        assert connection.execute("SELECT name FROM merchant").fetchall() == []
+
+
+def spied_on(path: Path) -> list[str]:
+    """Every table, view, index and function that looking into the file has read or run."""
+    touched: list[str] = []
+    opened = copies.read_only
+
+    def watch(file: Path) -> sqlite3.Connection:
+        db = opened(file)
+        db.set_authorizer(lambda *seen: touched.append(str(seen)) or sqlite3.SQLITE_OK)
+        return db
+
+    copies.read_only = watch  # type: ignore[assignment]
+    try:
+        with pytest.raises(Exception, match="do not make"):
+            copies.inspect(path, path)
+    finally:
+        copies.read_only = opened
+    return touched
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_until_then_nothing_was_read_but_the_list_of_what_it_holds(name, till, tmp_path):
+    touched = spied_on(planted(name, till, tmp_path))
+    assert touched and all(
+        "sqlite_master" in s or "trusted_schema" in s or "(21," in s for s in touched
+    ), touched
+
+
+@pytest.mark.parametrize("version", schema.VERSIONS)
+def test_a_backup_of_every_version_is_what_the_migrations_made(version, tmp_path):
+    file = tmp_path / "older.db"
+    file.touch()
+    db = open_database(f"sqlite:///{file}")
+    Runner(db.connection, str(schema.MIGRATIONS)).up(version)
+    db.close()
+    assert copies.inspect(file, file).version == version
+
+
+def test_what_released_versions_made_is_still_what_is_expected():
+    """Their backups lie on other machines: a new library must not call them strange."""
+    made = repr(made_by_version()["0009_claim"]).encode()
+    assert hashlib.sha256(made).hexdigest() == OF_0_1_0
+
+
+# What no program can tell: whose addresses these are
+
+
+def test_network_merchants_and_their_first_addresses_are_shown_before_it_asks(till, tmp_path):
+    file, place = tmp_path / "kept.db", tmp_path / "place.db"
+    Terminal(till).run("backup", str(file))
+    theirs = parse_account(new_xpub(), till.settings.network)
+    change(file, f"UPDATE merchant SET xpub = '{theirs.text}'")  # noqa: S608
+    first = [derive(theirs.text, "p2wpkh", n, till.settings.network) for n in range(3)]
+    process = Terminal(till).start("restore", str(file), BTCPAY_DATABASE_URL=f"sqlite:///{place}")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1 and not place.exists()
+    assert "a shop on regtest with 1 merchant" in said
+    assert f"shop: the first addresses are {', '.join(first)}" in said
+    assert said.index(first[2]) < said.index("Replace")
+
+
+def test_an_account_key_that_is_none_is_refused(till, tmp_path):
+    file, place = tmp_path / "kept.db", tmp_path / "place.db"
+    Terminal(till).run("backup", str(file))
+    change(file, "UPDATE merchant SET xpub = 'x'")
+    environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{place}"}
+    said = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
+    assert "no extended key" in said and not place.exists()
