@@ -1,11 +1,11 @@
-"""gunicorn's threads, which wait for no client: a loop beside them reads, and says farewell.
+"""gunicorn's threads, which wait for no client: a loop beside them reads, sends, says farewell.
 
-A thread is given a request that has arrived, and a socket with room for the answer. All that waits
-has an end: a request WHOLE_S after its beginning, an answer SEND_S, a farewell LINGER_S.
+A thread is given a request that has arrived, and leaves behind what of its answer the kernel does
+not take. All that waits has an end: a request WHOLE_S after its beginning, an answer SEND_S, a
+farewell LINGER_S.
 """
 
 import contextlib
-import select
 import socket
 import time
 from collections import deque
@@ -14,52 +14,21 @@ from functools import partial
 from selectors import EVENT_READ, EVENT_WRITE
 from typing import Any
 
-from gunicorn import http
 from gunicorn.http.errors import LimitRequestHeaders
-from gunicorn.http.unreader import IterUnreader
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from btcpay.arriving import Arriving
+from btcpay.exchange import Answer, Arrived, Connection
 
 WHOLE_S = 10  # for a whole request, however its bytes come: an order is smaller than a kilobyte
-SEND_S = 10  # for what of an answer the kernel does not keep for us (serving.SEND_BUFFER_BYTES)
+SEND_S = 30  # for a whole answer, however it is read: a page has 20 kB
 LINGER_S = 2  # for a client to read our last words and hang up
 AT_ONCE_BYTES = 65_536
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class Arrived(IterUnreader):
-    """Hands out what has come; `ran_dry` says that the parser wanted more than that."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__([data])
-        self.ran_dry = False
-
-    def chunk(self, size_hint: int | None = None) -> bytes:
-        """All of it, then nothing."""
-        data = super().chunk(size_hint)
-        self.ran_dry = self.ran_dry or not data
-        return data
-
-
-class Connection(TConn):
-    """A client's connection, and the request that is arriving on it."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.parser = http.get_parser(self.cfg, [], self.client)
-        self.data_ready = True  # gunicorn's threads need not look
-        self.arriving = Arriving(0)
-
-    def has_room(self) -> bool:
-        """Whether the client has read most of what was answered before, so that an answer fits."""
-        poll = select.poll()
-        poll.register(self.sock, select.POLLOUT)
-        return bool(poll.poll(0))
-
-
 class WaitingWorker(ThreadWorker):
-    """Reads requests in its loop, hands whole ones to its threads, and says farewell in its loop.
+    """Reads requests in its loop, hands whole ones to its threads, and sends on in its loop.
 
     With gunicorn's own TLS it is gunicorn's worker: there a thread must read what it decrypts.
     `most_body_bytes` is what the service reads of a body.
@@ -68,6 +37,7 @@ class WaitingWorker(ThreadWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.most_body_bytes = 0
+        self.sending: deque[Connection] = deque()
         self.leaving: deque[TConn] = deque()
 
     def accept(self, listener: socket.socket) -> None:
@@ -106,14 +76,14 @@ class WaitingWorker(ThreadWorker):
         except BlockingIOError:
             return
         except OSError:
-            self._drop(conn)
+            self._end(conn, self.pending_conns)
             return
         if data:
             self._take(conn, data)
         elif conn.arriving.data:
             self._hand_over(conn)  # the service says what is missing
         else:
-            self._drop(conn)
+            self._end(conn, self.pending_conns)
 
     def _take(self, conn: Connection, data: bytes) -> None:
         arriving = conn.arriving
@@ -126,34 +96,34 @@ class WaitingWorker(ThreadWorker):
                 conn.sock.send(CONTINUE)
 
     def _hand_over(self, conn: Connection) -> None:
-        """To a thread; as long as the client has not read what came before, not yet."""
-        if conn.has_room():
-            self._forget(conn)
-            self.enqueue_req(conn)
-        else:
-            self.poller.modify(conn.sock, EVENT_WRITE, lambda _: self._hand_over(conn))
+        self._forget(conn)
+        self.enqueue_req(conn)
 
     def handle(self, conn: TConn) -> Any:
         """In a thread: parses what has come, and answers."""
-        if isinstance(conn, Connection):
-            if conn.arriving.is_ready and not conn.arriving.has_head:
-                conn.sock.setblocking(True)
-                self.handle_error(None, conn.sock, conn.client, LimitRequestHeaders("too long"))
-                return False
-            conn.parser.unreader = Arrived(bytes(conn.arriving.data))
-        return super().handle(conn)
+        if not isinstance(conn, Connection):
+            return super().handle(conn)
+        if conn.arriving.is_ready and not conn.arriving.has_head:
+            conn.sock.setblocking(True)
+            self.handle_error(None, conn.sock, conn.client, LimitRequestHeaders("too long"))
+            return False
+        conn.parser.unreader = Arrived(bytes(conn.arriving.data))
+        keeps = super().handle(conn)
+        return conn.send() and keeps
 
     def handle_request(self, req: Any, conn: TConn) -> bool:
-        """Answers within SEND_S, and says so when the connection ends with this answer."""
-        if isinstance(conn, Connection):
-            req._expected_100_continue = False  # either it was told, or nothing more is wanted
-            if not conn.arriving.is_whole:
-                req.force_close()  # the rest would be taken for the next request
-        conn.sock.settimeout(SEND_S)
+        """Answers, and says so when the connection ends with this answer."""
+        if not isinstance(conn, Connection):
+            return super().handle_request(req, conn)
+        req._expected_100_continue = False  # either it was told, or nothing more is wanted
+        if not conn.arriving.is_whole:
+            req.force_close()  # the rest would be taken for the next request
+        sock, answer = conn.sock, Answer()
+        conn.sock = answer
         try:
             return super().handle_request(req, conn)
-        except TimeoutError:
-            return False
+        finally:
+            conn.sock, conn.unsent = sock, answer.data
 
     def _keepalive_after(self, conn: TConn, keepalive: bool) -> bool:
         """What the service left unread has come, and is passed over; what has not come ends it."""
@@ -162,7 +132,24 @@ class WaitingWorker(ThreadWorker):
         return keepalive and conn.parser.finish_body() and not conn.parser.unreader.ran_dry
 
     def finish_request(self, conn: TConn, done: Future) -> None:
-        """In the loop again: the next request, or the farewell."""
+        """In the loop again: the rest of the answer first."""
+        if isinstance(conn, Connection) and conn.unsent:
+            conn.timeout = time.monotonic() + SEND_S
+            self.sending.append(conn)
+            self.poller.register(conn.sock, EVENT_WRITE, partial(self._send_on, conn, done))
+        else:
+            self._go_on(conn, done)
+
+    def _send_on(self, conn: Connection, done: Future, sock: socket.socket) -> None:
+        if not conn.send():
+            self._end(conn, self.sending)
+        elif not conn.unsent:
+            self.sending.remove(conn)
+            self.poller.unregister(sock)
+            self._go_on(conn, done)
+
+    def _go_on(self, conn: TConn, done: Future) -> None:
+        """To the next request, or the farewell."""
         is_over = done.cancelled() or done.exception() or not done.result()
         if is_over:
             self._take_leave(conn)
@@ -191,30 +178,29 @@ class WaitingWorker(ThreadWorker):
             return
         except OSError:
             pass
-        self.poller.unregister(sock)
-        self.leaving.remove(conn)
-        self._close(conn)
+        self._end(conn, self.leaving)
 
     def murder_pending(self) -> None:
         """Ends what has waited too long."""
         now_s = time.monotonic()
-        while self.leaving and self.leaving[0].timeout <= now_s:
-            conn = self.leaving.popleft()
-            self.poller.unregister(conn.sock)
-            self._close(conn)
-        for conn in [c for c in self.pending_conns if c.timeout <= now_s]:
-            if isinstance(conn, Connection) and conn.arriving.data and conn.has_room():
+        for waiting in (self.sending, self.leaving):
+            while waiting and waiting[0].timeout <= now_s:
+                self._end(waiting[0], waiting)
+        while self.pending_conns and self.pending_conns[0].timeout <= now_s:
+            conn = self.pending_conns[0]
+            if isinstance(conn, Connection) and conn.arriving.data:
                 self._hand_over(conn)
             else:
-                self._drop(conn)
-
-    def _drop(self, conn: TConn) -> None:
-        self._forget(conn)
-        self._close(conn)
+                self._end(conn, self.pending_conns)
 
     def _forget(self, conn: TConn) -> None:
         self.pending_conns.remove(conn)
         self.poller.unregister(conn.sock)
+
+    def _end(self, conn: TConn, waiting: deque[Any]) -> None:
+        waiting.remove(conn)
+        self.poller.unregister(conn.sock)
+        self._close(conn)
 
     def _close(self, conn: TConn) -> None:
         self.nr_conns -= 1

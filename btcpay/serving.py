@@ -14,8 +14,6 @@ from storage.database import in_one_line
 from storage.schema import open_ready
 
 CLIENT_SILENCE_S = 5  # longer than a phone on a bad line is silent amid a request
-# Linux doubles it; a third of that is free when a thread begins to answer: more than any page has.
-SEND_BUFFER_BYTES = 212_992
 
 
 def read_or_exit(environ: Mapping[str, str]) -> Settings:
@@ -51,13 +49,11 @@ def too_many(settings: Settings, processes: int) -> str:
 
 
 def limit_waiting(listeners: Iterable[socket.socket]) -> None:
-    """Lets no client hold a thread by reading nothing: accepted sockets inherit the buffer.
+    """Lets no client hold a thread by sending nothing: accepted sockets inherit the time-out.
 
-    Without it the kernel takes the less of an answer, the slower a client reads (socket(7)). The
-    time-out is for gunicorn's own TLS, where threads read.
+    gunicorn's threads wait for the rest of a request without limit (socket(7), SO_RCVTIMEO).
     """
     for listener in listeners:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         timeout = struct.pack("ll", CLIENT_SILENCE_S, 0)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
 
