@@ -1,12 +1,17 @@
 """Facts about the database: its network, the chain's tip at the last check, that check's time."""
 
+import os
+
 from peewee import EXCLUDED
 
 from storage.database import Database, slot
 from storage.models import Fact
 
+ORDER_BYTES = 262_144  # more than the largest order writes, in pages, keys and all
+
 _GET = Fact.select(Fact.value).where(Fact.name == slot("name"))
 _ALL = Fact.select()
+_FORGET = Fact.delete().where(Fact.name == slot("name"))
 _LOCK = Fact.select(Fact.value).where(Fact.name == "network").for_update()  # there is always one
 _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict(
     conflict_target=[Fact.name], update={Fact.value: EXCLUDED.value}
@@ -43,6 +48,17 @@ def keep(db: Database, name: str, value: str) -> str:
 def lock(db: Database) -> None:
     """Until the transaction ends nobody else decides on facts, or on what an hour has left."""
     db.row(_LOCK)
+
+
+def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:
+    """Writes a fact of so many bytes and forgets it. Raises what stops it.
+
+    Chance bytes, since a server would press others together; what is as it was before is not
+    written at all.
+    """
+    with db.write():
+        db.run(_SET, name="trial", value=os.urandom(size // 2).hex())
+        db.run(_FORGET, name="trial")
 
 
 def tip_height(db: Database) -> int | None:
