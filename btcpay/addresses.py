@@ -14,6 +14,9 @@ from btcpay.errors import AccountKeyRefused
 from btcpay.networks import Network
 
 SCRIPT_TYPES = ("p2wpkh", "p2sh-p2wpkh", "p2pkh")
+# The least that nodes relay to such an address: Bitcoin Core's dust limit at its 3 sat for a
+# virtual byte (policy/policy.cpp, GetDustThreshold), what the output and spending it take up.
+DUST_SATS = {"p2wpkh": 294, "p2sh-p2wpkh": 540, "p2pkh": 546}
 
 # SLIP-132 version bytes: (main network?, the script type that the prefix promises, prefix).
 # xpub and tpub promise none: BIP84 unless --script says otherwise.

@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from btcpay.attention import REASONS
 from btcpay.facts import Verdict
 from btcpay.instants import iso_ms
 from btcpay.money import btc_text, usd_text
@@ -13,7 +14,7 @@ from btcpay.schedule import next_look
 from btcpay.settings import Settings
 from btcpay.standing import rules_for, standing
 from btcpay.turns import field_of, tip_of
-from storage import events, payments
+from storage import attentions, events, payments
 from storage.database import Database, Row
 
 Lines = Iterator[tuple[str, str]]
@@ -38,6 +39,9 @@ def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Li
     yield "why", verdict.reason
     if row["settled_reason"]:
         yield "", f"settled by hand: {row['settled_reason']}"
+    if wanted := db.row(attentions.OF_INVOICE, invoice_id=row["id"]):
+        since = iso_ms(wanted["since_at"])
+        yield "attention", f"{REASONS[wanted['reason']]}, since {since}: settle or dismiss it"
     yield "last look", iso_ms(row["checked_at"]) if row["checked_at"] else "never"
     yield "next look", look_ahead(db, settings, row["id"], now)
     yield "history", f"made {iso_ms(row['created_at'])}"

@@ -36,7 +36,7 @@ def examine(
     yield from disk.free_space(patient)
     if db:
         opened = Opened(patient, db)
-        for look_into in (books.totals, books.last_check, books.gaps):
+        for look_into in (books.totals, books.last_check, books.attention, books.gaps):
             yield from look_into(opened)
     yield from _outside(patient, db)
     yield from prices.findings(patient)
