@@ -104,6 +104,14 @@ def script_of(address: str, script_type: str) -> bytes:
     return b"\x76\xa9\x14" + payload + b"\x88\xac"
 
 
+def least_sats_of(address: str, network: Network) -> int:
+    """The least that can be sent to an address that `derive` made."""
+    if address.startswith(f"{network.bech32_hrp}1"):
+        return DUST_SATS["p2wpkh"]
+    is_nested = b58decode_check(address)[:1] == network.p2sh
+    return DUST_SATS["p2sh-p2wpkh" if is_nested else "p2pkh"]
+
+
 @functools.lru_cache(maxsize=1024)
 def _external_chain(xpub: str) -> ExtendedKey:
     """The node m/.../0: one derivation for each merchant and process, not for each address."""

@@ -3,13 +3,13 @@
 import json
 from datetime import datetime
 
-from btcpay.addresses import DUST_SATS
+from btcpay.addresses import least_sats_of
 from btcpay.attention import Happening, reason_for
 from btcpay.ending import BY_HAND
 from btcpay.instants import to_ms
 from btcpay.settings import Settings
 from btcpay.standing import invoice_of, standing
-from storage import attentions, events, invoices, merchants
+from storage import attentions, events, invoices
 from storage.database import Database, Row
 
 
@@ -20,7 +20,6 @@ def heed(db: Database, settings: Settings, invoice_id: str, now: datetime) -> st
     changes it next sees both.
     """
     row = db.only(invoices.WHOLE, id=invoice_id)
-    account = db.only(merchants.BY_ID, id=row["merchant_id"])
     reason = reason_for(
         invoice_of(row),
         standing(db, settings, row, now),
@@ -29,7 +28,7 @@ def heed(db: Database, settings: Settings, invoice_id: str, now: datetime) -> st
             for event in db.rows(events.OF_MONEY, invoice_id=invoice_id)
             if (happening := _happening(event))
         ],
-        DUST_SATS[account["script_type"]],
+        least_sats_of(row["deposit_address"], settings.network),
     )
     if reason:
         want(db, invoice_id, reason, now)
