@@ -15,7 +15,7 @@ from btcpay import bip21
 from btcpay.facts import Verdict
 from btcpay.money import btc_text
 from btcpay.pages import formats
-from btcpay.pages.invoice import InvoicePage, Standing, status_of
+from btcpay.pages.invoice import InvoicePage, Standing, page_of, status_of
 from storage import invoices, meta
 
 STATUS_FIELDS = {
@@ -349,6 +349,14 @@ def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(
     assert f"{btc_text(came)} BTC have arrived" in page.texts["words"]
     assert ("Please send the missing" in page.texts["words"]) == (missing == due)
     assert ("dust" in page.texts) == (missing < due)
+
+
+def test_a_page_never_tells_more_confirmations_than_are_asked_for(shop: Shop) -> None:
+    invoice = shop.invoice()
+    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+    seen = Verdict("open", None, None, (), invoice["amount_sats"], invoice["amount_sats"], 0, 6, "")
+    page = page_of(Standing(row, seen, 1, shop.clock(), 294), None)
+    assert (page.state, page.confirmations, page.confirmations_left) == ("seen", 1, 0)
 
 
 def test_a_page_that_asks_for_nothing_shows_what_was_asked_for(shop: Shop) -> None:
