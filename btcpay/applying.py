@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from btcpay.ending import finish, record
 from btcpay.facts import Output, Receipt, Verdict
+from btcpay.heed import heed
 from btcpay.identifiers import new_id
 from btcpay.instants import to_ms
 from btcpay.money import usd_for_sats
@@ -42,21 +43,30 @@ def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime)
         )
         with balances.kept(db, current["id"], current["merchant_id"]):
             write_outputs(db, row, known, outputs, look, now)
-            _write_payments(db, current, known, verdict, look, now)
+            written = _write_payments(db, current, known, verdict, look, now)
         if verdict.status != current["status"]:
             _finish(db, current, verdict, look, now)
+        if written or outputs != known or verdict.status != current["status"]:
+            heed(db, settings, row["id"], now)
         return verdict
 
 
 def _write_payments(
     db: Database, row: Row, known: list[Output], verdict: Verdict, look: Look, now: datetime
-) -> None:
+) -> bool:
+    """Whether there was anything to write."""
     written = {output.txid: output.settles for output in known if output.credited}
-    for receipt in verdict.receipts:
+    due = [
+        receipt
+        for receipt in verdict.receipts
+        if receipt.txid not in written or (receipt.settles and not written[receipt.txid])
+    ]
+    for receipt in due:
         if receipt.txid not in written:
             _add_payment(db, row, receipt, look, now)
-        elif receipt.settles and not written[receipt.txid]:
+        else:
             db.run(payments.SETTLE, invoice_id=row["id"], tx_hash=receipt.txid)
+    return bool(due)
 
 
 def _add_payment(db: Database, row: Row, receipt: Receipt, look: Look, now: datetime) -> None:

@@ -7,12 +7,14 @@ from urllib.parse import parse_qs
 from flask import Blueprint, Response, request
 
 from btcpay import branding
+from btcpay.addresses import least_sats_of
 from btcpay.api import answer, read_body
 from btcpay.errors import NotFound
 from btcpay.identifiers import is_id
 from btcpay.pages import languages
 from btcpay.pages.answers import Pages, accent_css, kept
 from btcpay.pages.invoice import Standing, page_of, status_of
+from btcpay.pages.least import dust_of
 from btcpay.pages.ordering import LinkRefused, Visitor, from_elsewhere, link_values, order
 from btcpay.pages.returning import Returning, new_form
 from btcpay.service import Service
@@ -117,7 +119,9 @@ class Checkout:
         now = service.now()
         service.notes.note(invoices.ASKED, row["id"], now)
         verdict = standing(service.db, service.settings, row, now)
-        return Standing(row, verdict, rules_for(service.settings, row).confirmations, now)
+        needed = rules_for(service.settings, row).confirmations
+        least_sats = least_sats_of(row["deposit_address"], service.settings.network)
+        return Standing(row, verdict, needed, now, least_sats)
 
     def _link(self, id: str) -> Row:
         row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None
@@ -128,7 +132,8 @@ class Checkout:
     def _link_page(
         self, link: Row, refused: LinkRefused | None = None, typed: str = ""
     ) -> Response:
-        brand, values = self.pages.brand(link["merchant_id"]), link_values(link, refused, typed)
+        brand = self.pages.brand(link["merchant_id"])
+        values = link_values(link, refused, typed, dust_of(self.service, link))
         status = refused.status if refused else 200 if values["active"] else 410
         page = self.pages.page("link.html", status, brand, press=new_form(), **values)
         if refused and refused.retry_after_s:

@@ -16,6 +16,7 @@ from btcpay.ending import record
 from btcpay.evidence import block_hash, header, prove_at
 from btcpay.explorer import MAX_BLOCKS_BEHIND, Explorers, tip_height
 from btcpay.fetch import FetchError
+from btcpay.heed import want
 from btcpay.instants import to_ms
 from btcpay.networks import Network
 from btcpay.proof import prove_next
@@ -200,6 +201,7 @@ def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> Non
     db.run(invoices.OUTDATE, id=invoice_id)
     detail = {"id": payment_id, "txid": payment["tx_hash"], "reopened": bool(reopened)} | detail
     record(db, invoice_id, "reorganised", detail, now)
+    want(db, invoice_id, "reorganised", now)
     log.error(
         "reorganised: payment %s of %s satoshis to invoice %s is undone%s",
         payment_id,

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from btcpay.facts import Invoice, Output, Receipt, Rules, Verdict
 from btcpay.history import SeenOutput
+from btcpay.reasons import reason_why
 
 BLOCK_TIME_SLACK = timedelta(hours=2)  # how far a block's time may be off, both ways
 COINBASE_MATURITY = 100  # Bitcoin Core, consensus/consensus.h: unspendable before
@@ -124,7 +125,7 @@ def decide(
         unconfirmed_sats=received_sats - confirmed_sats,
         missing_sats=0 if enough else invoice.amount_sats - received_sats,
         confirmations=min((_depth(output, tip_height) for output in counting), default=0),
-        reason=_reason(status, received_sats, confirmed_sats, needed_sats, rules),
+        reason=reason_why(status, counting, outputs, confirmed_sats, needed_sats, rules),
     )
 
 
@@ -205,22 +206,3 @@ def _receipt_time(output: Output, invoice: Invoice, now: datetime) -> datetime:
     """The block's time, not before the invoice's creation, not after now."""
     mined_at = output.block.mined_at if output.block else now
     return min(max(mined_at, invoice.created_at), now)
-
-
-def _reason(
-    status: str, received_sats: int, confirmed_sats: int, needed_sats: int, rules: Rules
-) -> str:
-    if status == "paid":
-        return f"paid: {confirmed_sats} satoshis confirmed, {needed_sats} were asked for"
-    if status == "canceled":
-        return "canceled: what still comes is a payment without invoice"
-    if status == "expired":
-        return f"expired: {received_sats} of {needed_sats} satoshis came in time"
-    if received_sats == 0:
-        return "open: nothing has been seen at the address"
-    if received_sats < needed_sats:
-        return f"open: {needed_sats - received_sats} satoshis are missing, {received_sats} came"
-    return (
-        f"open: enough was seen, {confirmed_sats} of {needed_sats} satoshis have"
-        f" {rules.confirmations} confirmation(s)"
-    )

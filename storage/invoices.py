@@ -3,7 +3,7 @@
 from peewee import Case, fn
 
 from storage.database import slot, slots
-from storage.models import Invoice, Merchant, Output
+from storage.models import Invoice, Output
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = Invoice.merchant_id == slot("merchant_id")
@@ -35,13 +35,6 @@ LIST_BY_STATUS = (
 
 # All columns, for the check, the pages and the command line.
 WHOLE = Invoice.select().where(Invoice.id == slot("id"))
-_WITH_MERCHANT = Invoice.select(Invoice, Merchant.name.alias("merchant")).join(
-    Merchant, on=(Merchant.id == Invoice.merchant_id)
-)
-ALL = _WITH_MERCHANT.order_by(*_NEWEST).limit(slot("limit"))
-ALL_BY_STATUS = (
-    _WITH_MERCHANT.where(Invoice.status == slot("status")).order_by(*_NEWEST).limit(slot("limit"))
-)
 
 ADD = Invoice.insert(
     slots(

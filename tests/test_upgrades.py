@@ -61,6 +61,7 @@ ROWS = {
     "0006_tally": ("INSERT INTO tally (name, label, total) VALUES ('checks', 'complete', 3)",),
     "0008_retention": (),
     "0009_claim": (),
+    "0011_attention": ("INSERT INTO attention VALUES ('inv_1', 'reorganised', 16)",),
     "0014_wallet_gap": ("UPDATE merchant SET wallet_gap_limit = 200 WHERE id = 1",),
 }
 
@@ -111,6 +112,58 @@ def test_a_database_of_every_version_is_brought_up_to_date_with_its_rows_intact(
     assert sums == [(5, 16), (0, 0)]
     assert meta.get(db, "network") == "regtest"
     db.close()
+
+
+ENDED = """INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote, price_usd,
+    deposit_address, address_index, tx_hash, paid_at, finished_at, expires_at, created_at)
+    VALUES ('inv_{n}', 1, '{status}', {asked}, '1', '1', '{n}', {n}, {paid}, {finished}, 30, 10)"""
+CAME = (
+    """INSERT INTO payment (id, merchant_id, address_invoice_id, invoice_id, amount_sats, tx_hash,
+    created_at) VALUES ('of {n}', 1, 'inv_{n}', {settled}, 1294, 'tx', {came})""",
+    """INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats, coinbase,
+    first_seen_at, block_height, block_hash, block_time_at, proven, payment_id)
+    VALUES ('tx', 0, 'inv_{n}', 1, 1294, 0, {came}, 99, 'h', {came}, 1, 'of {n}')""",
+)
+
+
+def add_ended(connection: Any, n: int, status: str, asked: int, came: int | None) -> None:
+    """An invoice that ends at 30, and 1,294 satoshis that came to it at that time."""
+    values = {
+        "paid": "'tx', 20" if status == "paid" else "NULL, NULL",
+        "finished": "NULL" if status == "open" else "30",
+        "settled": f"'inv_{n}'" if status == "paid" else "NULL",
+    }
+    for statement in (ENDED, *(CAME if came else ())):
+        connection.execute(statement.format(n=n, status=status, asked=asked, came=came, **values))
+
+
+def test_an_upgrade_finds_what_wanted_attention_before_there_was_a_table_of_it(url):
+    bring_to(url, "0009_claim")
+    with raw(url) as connection:
+        add_ended(connection, 10, "expired", 2000, came=29)
+        add_ended(connection, 11, "expired", 1000, came=30)
+        add_ended(connection, 12, "canceled", 1000, came=40)
+        add_ended(connection, 13, "paid", 1000, came=20)
+        add_ended(connection, 14, "paid", 1001, came=20)
+        add_ended(connection, 15, "open", 1587, came=20)
+        add_ended(connection, 16, "open", 1588, came=20)
+        add_ended(connection, 17, "open", 1000, came=None)
+        add_ended(connection, 18, "expired", 1000, came=None)
+        connection.execute(
+            "INSERT INTO event (invoice_id, happened_at, kind, detail)"
+            " VALUES ('inv_17', 12, 'reorganised', '{\"id\": \"pay_0\", \"reopened\": true}')"
+        )
+    schema.migrate(url, "regtest")
+    with raw(url) as connection:
+        found = {row["invoice_id"]: row["reason"] for row in tables(connection)["attention"]}
+    assert found == {
+        "inv_10": "short",
+        "inv_11": "paid_late",
+        "inv_12": "after_cancellation",
+        "inv_13": "too_much",
+        "inv_15": "dust_missing",
+        "inv_17": "reorganised",
+    }
 
 
 def test_an_upgrade_that_fails_leaves_the_version_before_it(url):

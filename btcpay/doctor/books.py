@@ -4,10 +4,11 @@ import shlex
 from collections.abc import Iterator
 from datetime import timedelta
 
+from btcpay.attention import REASONS
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
 from btcpay.gap import MARGIN, gap_of_merchant
 from btcpay.instants import from_ms, iso
-from storage import balances, merchants, meta
+from storage import attentions, balances, merchants, meta
 
 
 def totals(opened: Opened) -> Iterator[Finding]:
@@ -55,6 +56,24 @@ def last_check(opened: Opened) -> Iterator[Finding]:
         yield Finding("check", RED, f"{told}, {age // timedelta(minutes=1)} minutes ago", remedy)
     else:
         yield Finding("check", GREEN, told)
+
+
+def attention(opened: Opened) -> Iterator[Finding]:
+    """What the rules leave to a human."""
+    counts = {row["reason"]: row["invoices"] for row in opened.db.rows(attentions.BY_REASON)}
+    if not counts:
+        yield Finding("attention", GREEN, "no invoice wants a human")
+        return
+    told = ", ".join(
+        f"{counts[reason]} {REASONS[reason]}" for reason in REASONS if reason in counts
+    )
+    yield Finding(
+        "attention",
+        YELLOW,
+        f"invoices that want a human: {told}",
+        "`btcpay invoice list --attention` names them; accept what came with `btcpay invoice"
+        " settle`, or set it aside with `btcpay invoice dismiss`",
+    )
 
 
 def gaps(opened: Opened) -> Iterator[Finding]:

@@ -40,7 +40,13 @@ def examine(
     yield from disk.free_space(patient)
     if db:
         opened = Opened(patient, db)
-        for look_into in (books.merchant_count, books.totals, books.last_check, books.gaps):
+        for look_into in (
+            books.merchant_count,
+            books.totals,
+            books.last_check,
+            books.attention,
+            books.gaps,
+        ):
             yield from _told(look_into.__name__, look_into(opened))
     yield from _told("explorers", _outside(patient, db if found.colour == GREEN else None))
     yield from prices.findings(patient)

@@ -69,14 +69,20 @@ def from_elsewhere() -> LinkRefused:
     )
 
 
-def link_values(link: Row, refused: LinkRefused | None, typed: str) -> dict[str, Any]:
-    """What the page of a link may show: an allow-list, with `refused` and what was typed."""
+def link_values(
+    link: Row, refused: LinkRefused | None, typed: str, least_sats: int | None
+) -> dict[str, Any]:
+    """What the page of a link may show: an allow-list, with `refused` and what was typed.
+
+    `least_sats`: what can be sent, where the price is less.
+    """
     low, high = bounds(link)
     return {
         "title": link["title"],
         "description": link["description"],
         "active": link["status"] == "active" and not (refused and refused.status == GONE),
         "fixed_usd": None if link["amount_usd"] is None else Decimal(link["amount_usd"]),
+        "least_sats": least_sats,
         "low": low,
         "high": high,
         "refused": refused,
