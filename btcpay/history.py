@@ -51,7 +51,16 @@ def read_outputs(get: Get, address: str, script: bytes) -> list[SeenOutput]:
     outputs = outputs_in(_history(get, address), script)
     if sum(output.amount_sats for output in outputs) > MAX_MONEY_SATS:
         raise fetch.FetchError("answered more money than can exist")
+    if any(_is_spent_before_it_came(output) for output in outputs):
+        raise fetch.FetchError("answered that a coin was spent before it came")
     return outputs
+
+
+def _is_spent_before_it_came(output: SeenOutput) -> bool:
+    """A block may spend what came in it; nothing spends in a block what waits."""
+    if output.spent_height is None:
+        return False
+    return output.block is None or output.spent_height < output.block.height
 
 
 def is_used(get: Get, address: str) -> bool:

@@ -18,7 +18,7 @@ from btcpay.proof_file import to_document
 from btcpay.root import Root
 from btcpay.settings import Settings
 from btcpay.settlement import merge
-from btcpay.sightings import Look, Proof, bears_out
+from btcpay.sightings import Look, Proof, bears_out, believe_spends
 from btcpay.standing import known_outputs, rules_for, verdict_on
 from storage import invoices, merchants
 from storage.database import Database, Row
@@ -71,13 +71,14 @@ class Looker:
         history = self.explorers.history(subject.row["deposit_address"], subject.script)
         # By a clock that is ahead, what comes in time would be late, and invoices would expire.
         asked_at = now - self.explorers.witness.ahead(now, read_s)
-        outputs = merge(subject.known, history.outputs, asked_at)
+        seen = believe_spends(history.outputs, subject.known, subject.tip_height)
+        outputs = merge(subject.known, seen, asked_at)
         wanted = self._to_be_proven(subject, outputs, asked_at)
         proofs, short = self._prove_all(wanted[: self.most_proofs], outputs, subject.script)
         return Look(
             asked_at,
             subject.tip_height,
-            history.outputs,
+            seen,
             price_usd=self.prices.current_or_none() if proofs else None,
             proofs=proofs,
             unproven=len(proofs) < len(wanted),

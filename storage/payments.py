@@ -84,6 +84,12 @@ UPDATE_OUTPUT = Output.update(slots(*_SEEN)).where(
     & (Output.txid == slot("txid"))
     & (Output.vout == slot("vout"))
 )
+# When it was first said that a coin is spent: nobody has proven it.
+SPENT = Output.update({Output.spent_at: slot("at")}).where(
+    (Output.invoice_id == slot("invoice_id"))
+    & (Output.txid == slot("txid"))
+    & (Output.vout == slot("vout"))
+)
 CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
     (Output.txid == slot("txid"))
     & (Output.invoice_id == slot("invoice_id"))

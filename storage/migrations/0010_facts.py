@@ -24,6 +24,9 @@ STATEMENTS = (
     # When an explorer first said that it is spent, and when one of the merchant's was there again.
     "ALTER TABLE output ADD COLUMN spent_at BIGINT",
     "ALTER TABLE merchant ADD COLUMN unspent_at BIGINT",
+    """UPDATE output SET spent_at = (
+        SELECT checked_at FROM invoice WHERE invoice.id = output.invoice_id
+    ) WHERE spent_height IS NOT NULL""",
     "CREATE INDEX output_spent ON output (merchant_id, invoice_id) WHERE spent_height IS NOT NULL",
     # The proof knows the place of a coinbase; until now the explorer's word counted.
     """UPDATE output SET coinbase = CASE WHEN position = 0 THEN 1 ELSE 0 END
