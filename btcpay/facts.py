@@ -35,6 +35,7 @@ class Output:
     `proven`: its block was proven to us, and `position` in it. `vanished`: left the mempool, no
     money any more.
     `doubted`: it was proven and the last look did not show it: neither counted nor forgotten.
+    `seen_waiting`: before it was in any block, by us.
     `credited`: already a payment; `settles`: one that carries the invoice's id.
     """
 
@@ -51,6 +52,7 @@ class Output:
     credited: bool = False
     settles: bool = False
     position: int | None = None
+    seen_waiting: bool = False
 
 
 @dataclass(frozen=True)

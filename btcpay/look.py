@@ -69,14 +69,13 @@ class Looker:
         """Everything that has to be asked of the world about one invoice. Raises ExplorerError."""
         now, read_s = clock(), time.monotonic()
         history = self.explorers.history(subject.row["deposit_address"], subject.script)
-        # By a clock that is ahead, what comes in time would be late, and invoices would expire.
-        asked_at = now - self.explorers.witness.ahead(now, read_s)
+        ahead = self.explorers.witness.ahead(now, read_s)
         seen = believe_spends(history.outputs, subject.known, subject.tip_height)
-        outputs = merge(subject.known, seen, asked_at)
-        wanted = self._to_be_proven(subject, outputs, asked_at)
+        outputs = merge(subject.known, seen, now)
+        wanted = self._to_be_proven(subject, outputs, now)
         proofs, short = self._prove_all(wanted[: self.most_proofs], outputs, subject.script)
         return Look(
-            asked_at,
+            now,
             subject.tip_height,
             seen,
             price_usd=self.prices.current_or_none() if proofs else None,
@@ -84,6 +83,7 @@ class Looker:
             unproven=len(proofs) < len(wanted),
             short=short or len(wanted) > self.most_proofs,
             explorer=history.explorer,
+            ahead=ahead,
         )
 
     def _prove_all(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from btcpay.ending import record
@@ -25,8 +25,9 @@ class Proof:
 
 @dataclass(frozen=True)
 class Look:
-    """A complete answer about one address, and when the question was put.
+    """A complete answer about one address, and when the question was put, by our clock.
 
+    `ahead`: how far that clock is ahead of the explorers'. It puts off an end, and nothing else.
     `proofs` by txid: a confirmed output without one is doubted, and never becomes a payment.
     `unproven`: a proof was wanted and could not be had; `short`: for want of budget. `explorer`:
     the host that was asked.
@@ -40,6 +41,12 @@ class Look:
     unproven: bool = False
     short: bool = False
     explorer: str | None = None
+    ahead: timedelta = timedelta()
+
+    @property
+    def ends_at(self) -> datetime:
+        """The time by which deadlines are judged: nothing ends that has not ended by both."""
+        return self.asked_at - self.ahead
 
 
 def believe_spends(
@@ -137,6 +144,7 @@ def write_outputs(
             "spent_height": output.spent_height,
             "proven": int(output.proven),
             "position": output.position,
+            "seen_waiting": int(output.seen_waiting),
         }
         if old:
             db.run(payments.UPDATE_OUTPUT, **values)
@@ -153,11 +161,11 @@ def _note_spend(db: Database, row: Row, old: Output | None, output: Output, look
     )
     if was_spent == is_spent:
         return
-    at = {"at": to_ms(look.asked_at), "checked_at": row["checked_at"] or 0}
+    at = {"at": to_ms(look.ends_at), "checked_at": row["checked_at"] or 0}
     db.run(merchants.SWEPT if is_spent else merchants.UNSPENT, id=row["merchant_id"], **at)
     if is_spent:
         key = {"invoice_id": row["id"], "txid": output.txid, "vout": output.vout}
-        db.run(payments.SPENT, **key, at=to_ms(look.asked_at))
+        db.run(payments.SPENT, **key, at=to_ms(look.ends_at))
 
 
 def _note_output(

@@ -69,6 +69,7 @@ _SEEN = (
     Output.spent_height,
     Output.proven,
     Output.position,
+    Output.seen_waiting,
 )
 ADD_OUTPUT = Output.insert(
     slots(

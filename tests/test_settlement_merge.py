@@ -20,8 +20,9 @@ SHOWN_WAITING = SeenOutput("aa", 0, 7, coinbase=False, block=None, spent_height=
 SHOWN = replace(SHOWN_WAITING, block=BLOCK)
 SHOWN_SPENT = replace(SHOWN, spent_height=1005)
 SHOWN_MOVED = replace(SHOWN, block=RIVAL)
-WAITING = Output("aa", 0, 7, first_seen_at=FIRST)
+WAITING = Output("aa", 0, 7, first_seen_at=FIRST, seen_waiting=True)
 CONFIRMED = replace(WAITING, block=BLOCK)
+IN_ITS_BLOCK = replace(CONFIRMED, seen_waiting=False)
 VANISHED = replace(WAITING, vanished=True)
 PROVEN = replace(CONFIRMED, proven=True)
 DOUBTED = replace(PROVEN, doubted=True)
@@ -41,7 +42,7 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
         pytest.param(
             [],
             [replace(SHOWN_SPENT, coinbase=True)],
-            [replace(CONFIRMED, first_seen_at=NOW, coinbase=True, spent_height=1005)],
+            [replace(IN_ITS_BLOCK, first_seen_at=NOW, coinbase=True, spent_height=1005)],
             id="new, confirmed and spent already: known with all of it",
         ),
         pytest.param([WAITING], [SHOWN_WAITING], [WAITING], id="still waiting: nothing changes"),
@@ -79,6 +80,12 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
             [replace(CONFIRMED, spent_height=1005)],
             id="spent: known with the block of its spending",
         ),
+        pytest.param(
+            [IN_ITS_BLOCK],
+            [SHOWN_WAITING],
+            [replace(IN_ITS_BLOCK, block=None)],
+            id="seen first in a block, and then waiting: still not seen before its block",
+        ),
         pytest.param([DOUBTED], [SHOWN], [PROVEN], id="doubted and shown again: trusted again"),
         pytest.param([CREDITED], [], [CREDITED], id="an empty answer leaves a payment as it is"),
         pytest.param(
@@ -109,6 +116,14 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
 )
 def test_merge(known, seen, expected):
     assert merge(known, seen, NOW) == expected
+
+
+@pytest.mark.parametrize("known", [WAITING, PROVEN, DOUBTED, CREDITED, VANISHED])
+@pytest.mark.parametrize("seen", [[], [SHOWN_WAITING], [SHOWN]])
+def test_nothing_was_seen_later_than_now(known, seen):
+    earlier = FIRST - timedelta(hours=1)
+    (after,) = merge([known], seen, earlier)
+    assert after.first_seen_at == earlier
 
 
 def test_an_empty_answer_between_two_full_ones_leaves_no_trace():
