@@ -38,7 +38,6 @@ class SeenOutput:
     txid: str
     vout: int
     amount_sats: int
-    coinbase: bool
     block: Block | None
     spent_height: int | None
 
@@ -117,7 +116,6 @@ def outputs_in(history: list[dict[str, Any]], script: bytes) -> list[SeenOutput]
             txid=tx["txid"],
             vout=vout,
             amount_sats=output["value"],
-            coinbase=any(spending["is_coinbase"] for spending in tx["vin"]),
             block=_block(tx),
             spent_height=spent.get((tx["txid"], vout)),
         )

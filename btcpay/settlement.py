@@ -39,7 +39,6 @@ def merge(known: Sequence[Output], seen: Iterable[SeenOutput], now: datetime) ->
             vout=output.vout,
             amount_sats=output.amount_sats,
             first_seen_at=now,
-            coinbase=output.coinbase,
             block=output.block,
             spent_height=output.spent_height,
             seen_waiting=output.block is None,
@@ -54,13 +53,14 @@ def _after_look(output: Output, seen: SeenOutput | None) -> Output:
     if seen and output.proven and seen.block is None:
         return replace(output, doubted=True)
     if seen:
+        is_there_still = output.block == seen.block
         return replace(
             output,
             first_seen_at=_first_seen_at(output, seen),
             amount_sats=seen.amount_sats,
-            coinbase=seen.coinbase,
-            proven=output.proven and output.block == seen.block,
-            position=output.position if output.block == seen.block else None,
+            coinbase=output.coinbase and output.proven and is_there_still,
+            proven=output.proven and is_there_still,
+            position=output.position if is_there_still else None,
             block=seen.block,
             spent_height=seen.spent_height,
             vanished=False,

@@ -76,13 +76,17 @@ def _spent_height(known: Mapping[tuple[str, int], Output], seen: SeenOutput) -> 
 
 
 def note_proofs(outputs: list[Output], proofs: Mapping[str, Proof]) -> list[Output]:
-    """The outputs, with those marked that this look has proven."""
+    """The outputs, with those marked that this look has proven: a block's first is its coinbase."""
     return [
-        replace(output, proven=True, position=proofs[output.txid].proven.position)
+        _proven(output, proofs[output.txid].proven.position)
         if _is_proven(output, outputs, proofs)
         else output
         for output in outputs
     ]
+
+
+def _proven(output: Output, position: int) -> Output:
+    return replace(output, proven=True, position=position, coinbase=position == 0)
 
 
 def doubt_unproven(outputs: list[Output], proofs: Mapping[str, Proof]) -> list[Output]:

@@ -157,6 +157,7 @@ _WAITS_AGAIN = {
     Output.spent_height: None,
     Output.proven: 0,
     Output.position: None,
+    Output.coinbase: 0,
 }
 UNPROVE_OUTPUT = Output.update(_WAITS_AGAIN).where(
     (Output.invoice_id == slot("invoice_id"))

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 from builders import Clock, TickerServer
-from fake_esplora import LiedTo, open_till, say
+from fake_esplora import Json, LiedTo, Terminal, open_till, say
 from peewee import OperationalError
 
 from btcpay import check as check_module
 from btcpay.sandbox.mischief import double_spends
+from btcpay.sandbox.script import script_of
 from storage import meta
 
 Lies = Callable[..., LiedTo]
@@ -97,6 +98,45 @@ def test_a_hundred_small_amounts_to_one_address_take_nothing_from_the_others(
             till.check()
         assert till.look(victim)["status"] == till.look(other)["status"] == "paid"
         assert 0 < len(till.payments()) < 62  # the rest is for the hours to come
+
+
+def call_coinbase(is_one: bool) -> Callable[[list[Json]], list[Json]]:
+    """Says of every transaction that it is a block's first, or of none."""
+    return lambda txs: [
+        tx | {"vin": [spent | {"is_coinbase": is_one} for spent in tx["vin"]]} for tx in txs
+    ]
+
+
+@pytest.mark.parametrize("confirmations", [1, 3])
+def test_an_ordinary_payment_that_is_called_a_coinbase_waits_for_no_maturity(
+    lied_to: Lies, confirmations
+):
+    till = lied_to(BTCPAY_CONFIRMATIONS=str(confirmations))
+    till.liar.lies = {"/address/": call_coinbase(True)}
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine(confirmations - 1 or 1)
+    if confirmations > 1:
+        till.check()
+        till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    (proof,) = Terminal(till).json("invoice", "show", invoice["id"], "--proof")
+    assert len(proof["headers"]) == proof["confirmations"] == confirmations
+
+
+@pytest.mark.parametrize("said", [True, False], ids=["called one", "called none"])
+def test_a_coinbase_waits_for_its_maturity_whatever_it_is_called(lied_to: Lies, said):
+    till = lied_to()
+    till.liar.lies = {"/address/": call_coinbase(said)}
+    invoice, chain = till.shop.invoice(), till.sandbox.chain
+    chain._reward_script, usual = script_of(invoice["deposit_address"]), chain._reward_script
+    till.mine()
+    chain._reward_script = usual
+    till.mine(98)
+    for _ in range(2):
+        assert till.check().changed == {} and till.balance()[0] == 0
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
 
 
 @pytest.mark.parametrize("bad_ones", [2, 8])

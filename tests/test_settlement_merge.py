@@ -16,7 +16,7 @@ LATER = NOW + timedelta(minutes=5)
 BLOCK = Block(1000, "block1000", FIRST)
 RIVAL = Block(1000, "rival1000", FIRST)
 
-SHOWN_WAITING = SeenOutput("aa", 0, 7, coinbase=False, block=None, spent_height=None)
+SHOWN_WAITING = SeenOutput("aa", 0, 7, block=None, spent_height=None)
 SHOWN = replace(SHOWN_WAITING, block=BLOCK)
 SHOWN_SPENT = replace(SHOWN, spent_height=1005)
 SHOWN_MOVED = replace(SHOWN, block=RIVAL)
@@ -41,8 +41,8 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
         ),
         pytest.param(
             [],
-            [replace(SHOWN_SPENT, coinbase=True)],
-            [replace(IN_ITS_BLOCK, first_seen_at=NOW, coinbase=True, spent_height=1005)],
+            [SHOWN_SPENT],
+            [replace(IN_ITS_BLOCK, first_seen_at=NOW, spent_height=1005)],
             id="new, confirmed and spent already: known with all of it",
         ),
         pytest.param([WAITING], [SHOWN_WAITING], [WAITING], id="still waiting: nothing changes"),
@@ -56,6 +56,18 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
         pytest.param([PROVEN], [], [DOUBTED], id="proven and not shown: doubted, block kept"),
         pytest.param([CONFIRMED], [], [VANISHED], id="only said to be confirmed, not shown: gone"),
         pytest.param([PROVEN], [SHOWN], [PROVEN], id="proven and shown again: still proven"),
+        pytest.param(
+            [replace(PROVEN, coinbase=True, position=0)],
+            [SHOWN],
+            [replace(PROVEN, coinbase=True, position=0)],
+            id="proven to be a coinbase: still one",
+        ),
+        pytest.param(
+            [replace(PROVEN, coinbase=True, position=0)],
+            [SHOWN_MOVED],
+            [replace(CONFIRMED, block=RIVAL)],
+            id="proven to be a coinbase, and now in another block: to be proven there",
+        ),
         pytest.param(
             [PROVEN],
             [SHOWN_MOVED],
