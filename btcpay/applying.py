@@ -26,7 +26,7 @@ def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime)
     """
     with db.write():
         balances.lock(db, row["merchant_id"])
-        at = to_ms(look.asked_at)
+        at = to_ms(look.ends_at)
         look_at = {"checked_at": at, "doubted_at": at if look.unproven else None}
         if db.run(invoices.LOOK, id=row["id"], looks=row["looks"], **look_at) != 1:
             return None
@@ -37,7 +37,7 @@ def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime)
             invoice_of(current),
             doubt_unproven(outputs, look.proofs),
             look.tip_height,
-            None if some_vanished(known, outputs) else look.asked_at,
+            None if some_vanished(known, outputs) else look.ends_at,
             rules_for(settings, current),
             now,
         )

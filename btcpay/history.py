@@ -38,7 +38,6 @@ class SeenOutput:
     txid: str
     vout: int
     amount_sats: int
-    coinbase: bool
     block: Block | None
     spent_height: int | None
 
@@ -51,7 +50,16 @@ def read_outputs(get: Get, address: str, script: bytes) -> list[SeenOutput]:
     outputs = outputs_in(_history(get, address), script)
     if sum(output.amount_sats for output in outputs) > MAX_MONEY_SATS:
         raise fetch.FetchError("answered more money than can exist")
+    if any(_is_spent_before_it_came(output) for output in outputs):
+        raise fetch.FetchError("answered that a coin was spent before it came")
     return outputs
+
+
+def _is_spent_before_it_came(output: SeenOutput) -> bool:
+    """A block may spend what came in it; nothing spends in a block what waits."""
+    if output.spent_height is None:
+        return False
+    return output.block is None or output.spent_height < output.block.height
 
 
 def is_used(get: Get, address: str) -> bool:
@@ -108,7 +116,6 @@ def outputs_in(history: list[dict[str, Any]], script: bytes) -> list[SeenOutput]
             txid=tx["txid"],
             vout=vout,
             amount_sats=output["value"],
-            coinbase=any(spending["is_coinbase"] for spending in tx["vin"]),
             block=_block(tx),
             spent_height=spent.get((tx["txid"], vout)),
         )

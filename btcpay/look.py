@@ -18,7 +18,7 @@ from btcpay.proof_file import to_document
 from btcpay.root import Root
 from btcpay.settings import Settings
 from btcpay.settlement import merge
-from btcpay.sightings import Look, Proof, bears_out
+from btcpay.sightings import Look, Proof, bears_out, believe_spends
 from btcpay.standing import known_outputs, rules_for, verdict_on
 from storage import invoices, merchants
 from storage.database import Database, Row
@@ -69,20 +69,21 @@ class Looker:
         """Everything that has to be asked of the world about one invoice. Raises ExplorerError."""
         now, read_s = clock(), time.monotonic()
         history = self.explorers.history(subject.row["deposit_address"], subject.script)
-        # By a clock that is ahead, what comes in time would be late, and invoices would expire.
-        asked_at = now - self.explorers.witness.ahead(now, read_s)
-        outputs = merge(subject.known, history.outputs, asked_at)
-        wanted = self._to_be_proven(subject, outputs, asked_at)
+        ahead = self.explorers.witness.ahead(now, read_s)
+        seen = believe_spends(history.outputs, subject.known, subject.tip_height)
+        outputs = merge(subject.known, seen, now)
+        wanted = self._to_be_proven(subject, outputs, now)
         proofs, short = self._prove_all(wanted[: self.most_proofs], outputs, subject.script)
         return Look(
-            asked_at,
+            now,
             subject.tip_height,
-            history.outputs,
+            seen,
             price_usd=self.prices.current_or_none() if proofs else None,
             proofs=proofs,
             unproven=len(proofs) < len(wanted),
             short=short or len(wanted) > self.most_proofs,
             explorer=history.explorer,
+            ahead=ahead,
         )
 
     def _prove_all(

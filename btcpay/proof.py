@@ -53,7 +53,7 @@ class Proven:
     mined_at: datetime
     amounts_sats: Mapping[int, int]
     height: int | None
-    position: int = 0
+    position: int
 
 
 def prove(

@@ -77,9 +77,9 @@ def follow(
     """Compares the blocks of recent payments with the chain's; returns the tip's height.
 
     Two calls while the tip is the same, one when `thrifty`: then another tip of the same height is
-    only noticed with the block after it. Three for a block on top of the tip that was compared.
-    Else five to prove a tip that is higher than any before, and one for each distinct block.
-    Raises ExplorerError.
+    only noticed with the block after it; one as well when there is nothing to compare. Three for a
+    block on top of the tip that was compared. Else five to prove a tip that is higher than any
+    before, and one for each distinct block. Raises ExplorerError.
     """
     facts = meta.all(db)
     ours = _ours(db, facts)
@@ -90,7 +90,8 @@ def follow(
         if tip < ours.high_height - MAX_BLOCKS_BEHIND:
             raise FetchError(f"is {ours.high_height - tip} blocks behind what was proven to us")
         unproven = Comparison(tip, root.host, is_proven=tip <= ours.high_height)
-        if tip < ours.high_height or not compares or (thrifty and ours.are_known_at(tip)):
+        is_enough = not compares or (thrifty and ours.are_known_at(tip))
+        if tip < ours.high_height or (tip == ours.high_height and is_enough):
             return unproven
         try:
             with root.claim(PROVE_TIP + len(ours.blocks)):
@@ -151,9 +152,10 @@ def _is_next(root: Root, tip: int, hash: str, known: Known, network: Network) ->
 def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str, str]:
     """What is to be remembered until the next run, as far as it has changed.
 
-    Another run may meanwhile have been shown a higher block: that stays the highest.
+    Another run may meanwhile have been shown a higher block: that stays the highest. A height that
+    was only said is forgotten.
     """
-    facts = {"tip_height": str(found.tip_height)}
+    facts = {"tip_height": str(found.tip_height)} if found.is_proven else {}
     if found.compared and found.tip_height >= int(known.get("high_height", 0)):
         facts["high_height"] = str(found.tip_height)
         facts["final_height"] = str(found.tip_height - FINAL_DEPTH + 1)

@@ -53,6 +53,7 @@ def output_of(row: Row) -> Output:
         credited=row["payment_id"] is not None,
         settles=row["settled_invoice_id"] is not None,
         position=row["position"],
+        seen_waiting=bool(row["seen_waiting"]),
     )
 
 

@@ -41,7 +41,6 @@ class Input(_Answer):
 
     txid = fields.String(required=True, validate=_HASH)
     vout = fields.Integer(required=True, strict=True, validate=_UINT32)
-    is_coinbase = fields.Boolean(load_default=False)
 
 
 class TxOutput(_Answer):

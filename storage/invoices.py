@@ -111,6 +111,32 @@ _FUNDED = (
 FUNDED = _FUNDED.where(fn.COALESCE(Invoice.checked_at, 0) < slot("checked_before"))
 PROBE = _FUNDED.limit(1)
 
+# Addresses with a coin that was only said to be spent: first those that were told last and not
+# asked for since, then the longest unseen.
+_SAID_SPENT = (
+    Invoice.select(*_SCHEDULED)
+    .join(Output, on=(Output.invoice_id == Invoice.id))
+    .where(
+        (Invoice.status != "open")
+        & (Invoice.finished_at <= slot("finished_after"))
+        & (Output.merchant_id == slot("merchant_id"))
+        & Output.payment_id.is_null(False)
+        & Output.spent_height.is_null(False)
+    )
+    .order_by(
+        Case(
+            None,
+            [(Invoice.checked_at <= Output.spent_at, Output.spent_at * -1)],
+            Invoice.checked_at,
+        ),
+        Invoice.seq,
+    )
+)
+SAID_SPENT = _SAID_SPENT.where(
+    (Invoice.checked_at < slot("checked_before")) & (Output.spent_at >= slot("spent_after"))
+)
+PROBE_SPENT = _SAID_SPENT.limit(1)
+
 _UNTOUCHED = (Invoice.status == "open") & ~fn.EXISTS(
     Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
 )

@@ -65,3 +65,8 @@ def tip_height(db: Database) -> int | None:
     """Height of the chain's tip when a check last saw it."""
     text = get(db, "tip_height")
     return None if text is None else int(text)
+
+
+def proven_height(db: Database) -> int:
+    """Height of the highest tip that was proven to us; 0 when none was."""
+    return int(get(db, "high_height") or 0)

@@ -28,6 +28,7 @@ class Merchant(Model):
     created_at = BigIntegerField()
     probed_at = BigIntegerField(null=True)
     swept_at = BigIntegerField(null=True)
+    unspent_at = BigIntegerField(null=True)
     wallet_gap_limit = BigIntegerField()
 
 
@@ -141,6 +142,8 @@ class Output(Model):
     proven = BigIntegerField()
     payment_id = TextField(null=True)
     position = BigIntegerField(null=True)
+    seen_waiting = BigIntegerField()
+    spent_at = BigIntegerField(null=True)
 
     class Meta:
         primary_key = CompositeKey("invoice_id", "txid", "vout")

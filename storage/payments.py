@@ -69,6 +69,7 @@ _SEEN = (
     Output.spent_height,
     Output.proven,
     Output.position,
+    Output.seen_waiting,
 )
 ADD_OUTPUT = Output.insert(
     slots(
@@ -80,6 +81,12 @@ ADD_OUTPUT = Output.insert(
     )
 )
 UPDATE_OUTPUT = Output.update(slots(*_SEEN)).where(
+    (Output.invoice_id == slot("invoice_id"))
+    & (Output.txid == slot("txid"))
+    & (Output.vout == slot("vout"))
+)
+# When it was first said that a coin is spent: nobody has proven it.
+SPENT = Output.update({Output.spent_at: slot("at")}).where(
     (Output.invoice_id == slot("invoice_id"))
     & (Output.txid == slot("txid"))
     & (Output.vout == slot("vout"))
@@ -150,6 +157,7 @@ _WAITS_AGAIN = {
     Output.spent_height: None,
     Output.proven: 0,
     Output.position: None,
+    Output.coinbase: 0,
 }
 UNPROVE_OUTPUT = Output.update(_WAITS_AGAIN).where(
     (Output.invoice_id == slot("invoice_id"))

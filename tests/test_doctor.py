@@ -338,7 +338,7 @@ def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to: Callable[..
 
 def test_a_tip_below_what_the_last_check_saw_is_red(till):
     till.check()
-    till.shop.sql("UPDATE meta SET value = CAST(value AS INTEGER) + 3 WHERE name = 'tip_height'")
+    till.shop.sql("UPDATE meta SET value = CAST(value AS INTEGER) + 3 WHERE name = 'high_height'")
     assert "3 blocks behind" in found(till)["explorer 127.0.0.1"].sentence
     assert colours(till)["explorer 127.0.0.1"] == "red"
 

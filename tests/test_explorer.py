@@ -215,7 +215,7 @@ UNBELIEVABLE = {
     "a height as text": say(in_block(block_height="999")),
     "a block time beyond what headers hold": say(in_block(block_time=2**32)),
     "a block hash of another length": say(in_block(block_hash="00")),
-    "an input without txid": say(damaged(vin=[{"vout": 0, "is_coinbase": False}])),
+    "an input without txid": say(damaged(vin=[{"vout": 0}])),
 }
 
 
@@ -380,11 +380,3 @@ def test_only_outputs_to_the_script_count_and_none_of_zero_satoshis(first):
     first.histories[ADDRESS] = damaged(vout=outputs)
     seen = client(first).history(ADDRESS, SCRIPT).outputs
     assert [(output.vout, output.amount_sats) for output in seen] == [(1, 6), (4, 8)]
-
-
-@pytest.mark.parametrize("is_coinbase", [True, False])
-def test_a_coinbase_is_told_from_other_transactions(first, is_coinbase):
-    spends = {"txid": "00" * 32, "vout": 0xFFFFFFFF, "is_coinbase": is_coinbase}
-    first.histories[ADDRESS] = damaged(vin=[spends])
-    (output,) = client(first).history(ADDRESS, SCRIPT).outputs
-    assert output.coinbase is is_coinbase

@@ -67,7 +67,7 @@ def _told(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
 def _outside(patient: Patient, db: Database | None) -> Iterator[Finding]:
     per_hour = patient.settings.explorer_calls_per_hour
     budget = Budget(db, per_hour, patient.now) if db else None
-    known_height = (meta.tip_height(db) or 0) if db else 0
+    known_height = meta.proven_height(db) if db else 0
     visits = explorers.visit_all(patient, budget, known_height)
     yield from explorers.findings(visits)
     yield from chain.clock(patient, visits)
