@@ -19,7 +19,7 @@ from btcpay.variables import PriceSource
 log = logging.getLogger(__name__)
 
 SOURCE_TIMEOUT_S = 3
-MAX_ANSWER_BYTES = 1_000_000
+_TICKER = fetch.Wanted(fetch.parse_json, max_bytes=1_000_000)
 MAX_DEVIATION = Decimal("0.05")  # of the median: further off is a broken or manipulated source
 FRESH_S = 30  # how long an answer serves without asking again
 RETRY_S = 2  # after a failure, so that a dead source is not asked by every request
@@ -68,8 +68,8 @@ def to_price(value: Any) -> Decimal:
 
 def read_price(session: requests.Session, source: PriceSource) -> Decimal:
     """One source's price. Raises FetchError; LookupError or ValueError when there is none in it."""
-    body = fetch.get(session, source.url, SOURCE_TIMEOUT_S, MAX_ANSWER_BYTES)
-    return to_price(resolve_pointer(fetch.parse_json(body), source.pointer))
+    ticker = fetch.get(session, source.url, SOURCE_TIMEOUT_S, _TICKER)
+    return to_price(resolve_pointer(ticker, source.pointer))
 
 
 def ask(session: requests.Session, source: PriceSource) -> Decimal | None:
