@@ -1,10 +1,9 @@
 """One look at an address: its history from an explorer, and the proof of what would count."""
 
-import json
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from btcpay.addresses import script_of
@@ -15,6 +14,7 @@ from btcpay.facts import Output
 from btcpay.price import Prices
 from btcpay.proof import prove
 from btcpay.proof_file import to_document
+from btcpay.room import Room
 from btcpay.root import Root
 from btcpay.settings import Settings
 from btcpay.settlement import merge
@@ -52,13 +52,14 @@ def subject_of(db: Database, invoice_id: str, tip_height: int) -> Subject:
 class Looker:
     """What a look asks: explorers, and the price when something was received. Thread safe.
 
-    `calls_left`: of the hour's budget when the run began.
+    `calls_left`: of the hour's budget when the run began. `room`: for the run's proofs.
     """
 
     settings: Settings
     explorers: Explorers
     prices: Prices
     calls_left: int
+    room: Room = field(default_factory=Room)
 
     @property
     def most_proofs(self) -> int:
@@ -136,10 +137,13 @@ class Looker:
             proven = prove(evidence, output.txid, script, network.max_target_bits, confirmations)
             if not bears_out(proven, output, outputs):
                 raise ProofFailed("the proof contradicts what the explorer said before")
-            document = to_document(evidence, output.txid, script, network.name, confirmations)
-            return Proof(proven, json.dumps(document), root.host)
+            document = self.room.put(
+                lambda: to_document(evidence, output.txid, script, network.name, confirmations)
+            )
+            return Proof(proven, document, root.host)
 
         try:
+            self.room.require()
             return self.explorers.ask(question)
         except OutOfBudget:
             raise

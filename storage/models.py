@@ -106,6 +106,8 @@ class Invoice(Model):
     failures = BigIntegerField()
     failed_at = BigIntegerField(null=True)
     claimed_until = BigIntegerField(null=True)
+    begun = BigIntegerField()
+    begun_at = BigIntegerField(null=True)
 
 
 class Payment(Model):
