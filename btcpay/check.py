@@ -147,11 +147,11 @@ class Checker:
         batch = Run()
         try:
             with self.db.batch():
-                for invoice_id in more:
-                    self.db.run(invoices.BEGIN, id=invoice_id, at=to_ms(self.now()))
                 for subject, future in looks:
                     with self._edge(subject.row["id"], batch):
                         self._settle(subject, future.result(), batch)
+                for invoice_id in more:
+                    self.db.run(invoices.BEGIN, id=invoice_id, at=to_ms(self.now()))
         except PeeweeException as error:
             log.error("%d looks could not be stored: %s", len(looks), error)
             run.failed += [subject.row["id"] for subject, _ in looks]

@@ -1,4 +1,4 @@
-"""Looks that were begun and never ended, and an index without what has vanished."""
+"""Looks that were begun and never ended, and indexes of what counts."""
 
 STATEMENTS = (
     # Counted before a look and taken back at its end, whatever that is: a process that is killed
@@ -8,10 +8,12 @@ STATEMENTS = (
     # What an explorer invents and takes back stays as history, and nobody who asks where an
     # invoice stands reads it.
     "CREATE INDEX output_alive ON output (invoice_id) WHERE vanished_at IS NULL",
+    # A payment that is undone finds its outputs without reading all there are.
+    "CREATE INDEX output_of_payment ON output (payment_id) WHERE payment_id IS NOT NULL",
 )
 
 
 def up(migrator, db):
-    """Adds columns and index."""
+    """Adds columns and indexes."""
     for statement in STATEMENTS:
         db.execute_sql(statement)
