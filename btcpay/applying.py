@@ -11,7 +11,7 @@ from btcpay.money import usd_for_sats
 from btcpay.settings import Settings
 from btcpay.settlement import decide, merge
 from btcpay.sightings import Look, doubt_unproven, note_proofs, some_vanished, write_outputs
-from btcpay.standing import invoice_of, known_outputs, rules_for
+from btcpay.standing import come_again, invoice_of, known_outputs, rules_for
 from storage import balances, invoices, payments
 from storage.database import Database, Row
 
@@ -32,6 +32,7 @@ def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime)
             return None
         current = db.only(invoices.WHOLE, id=row["id"])
         known = known_outputs(db, row["id"])
+        known += come_again(db, row["id"], known, look.outputs)
         outputs = note_proofs(merge(known, look.outputs, look.asked_at), look.proofs)
         verdict = decide(
             invoice_of(current),

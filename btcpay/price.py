@@ -21,7 +21,7 @@ from btcpay.witness import EPOCH, agreed_ahead, has_our_clock, told_time
 log = logging.getLogger(__name__)
 
 SOURCE_TIMEOUT_S = 3
-MAX_ANSWER_BYTES = 1_000_000
+_TICKER = fetch.Wanted(fetch.parse_json, max_bytes=1_000_000)
 MAX_DEVIATION = Decimal("0.05")  # of the median: further off is a broken or manipulated source
 FRESH_S = 30  # how long an answer serves without asking again
 RETRY_S = 2  # after a failure, so that a dead source is not asked by every request
@@ -75,8 +75,8 @@ def read_price(
 
     Raises FetchError; LookupError or ValueError when there is no price in it.
     """
-    body = fetch.get(session, source.url, SOURCE_TIMEOUT_S, MAX_ANSWER_BYTES, hear)
-    return to_price(resolve_pointer(fetch.parse_json(body), source.pointer))
+    ticker = fetch.get(session, source.url, SOURCE_TIMEOUT_S, _TICKER, hear)
+    return to_price(resolve_pointer(ticker, source.pointer))
 
 
 def ask(

@@ -174,18 +174,32 @@ def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> 
     with db.write():
         # Of all: another runner may be about to settle what came in this block to any of them.
         balances.lock_all(db)
-        for output in db.rows(payments.UNCOUNTED_IN_BLOCK, height=height, hash=hash):
-            _unprove(db, output, {"block": {"height": height, "hash": hash}}, explorer, now)
-        for payment in db.rows(payments.IN_BLOCK, height=height, hash=hash):
-            detail = {"block": {"height": height, "hash": hash}, "explorer": explorer}
-            _undo_payment(db, payment, detail, now)
+        detail = {"block": {"height": height, "hash": hash}, "explorer": explorer}
+        found = {"height": height, "hash": hash}
+        outputs = _by_invoice(db.rows(payments.UNCOUNTED_IN_BLOCK, **found), "invoice_id")
+        undone = _by_invoice(db.rows(payments.IN_BLOCK, **found), "address_invoice_id")
+        for (invoice_id, merchant_id), rows in outputs.items():
+            with balances.kept(db, invoice_id, merchant_id):
+                for output in rows:
+                    _unprove(db, output, detail, now)
+        for (invoice_id, merchant_id), rows in undone.items():
+            with balances.kept(db, invoice_id, merchant_id):
+                for payment in rows:
+                    _undo_payment(db, payment, detail, now)
 
 
-def _unprove(db: Database, output: Row, detail: Row, explorer: str, now: datetime) -> None:
+def _by_invoice(rows: Sequence[Row], invoice: str) -> dict[tuple[str, int], list[Row]]:
+    """By invoice and merchant: what is summed for a balance is summed once for all of them."""
+    found: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row[invoice], row["merchant_id"]), []).append(row)
+    return found
+
+
+def _unprove(db: Database, output: Row, detail: Row, now: datetime) -> None:
     key = {name: output[name] for name in ("invoice_id", "txid", "vout")}
-    with balances.kept(db, output["invoice_id"], output["merchant_id"]):
-        db.run(payments.UNPROVE_OUTPUT, **key)
-    told = {"txid": output["txid"], "vout": output["vout"], "explorer": explorer}
+    db.run(payments.UNPROVE_OUTPUT, **key)
+    told = {"txid": output["txid"], "vout": output["vout"]}
     db.run(invoices.OUTDATE, id=output["invoice_id"])
     record(db, output["invoice_id"], "reorganised", told | detail, now)
     log.warning("reorganised: %s to invoice %s waits again", output["txid"], output["invoice_id"])
@@ -193,8 +207,7 @@ def _unprove(db: Database, output: Row, detail: Row, explorer: str, now: datetim
 
 def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> None:
     invoice_id, payment_id = payment["address_invoice_id"], payment["id"]
-    with balances.kept(db, invoice_id, payment["merchant_id"]):
-        db.run(payments.UNCREDIT_OUTPUTS, payment_id=payment_id)
+    db.run(payments.UNCREDIT_OUTPUTS, payment_id=payment_id)
     db.run(payments.DELETE_PROOF, payment_id=payment_id)
     db.run(payments.DELETE, payment_id=payment_id)
     reopened = payment["invoice_id"] is not None and db.run(invoices.REOPEN, id=invoice_id)

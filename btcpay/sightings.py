@@ -1,6 +1,6 @@
 """What a look has shown of an address: proven, doubted or gone; and its way into the database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -77,9 +77,10 @@ def _spent_height(known: Mapping[tuple[str, int], Output], seen: SeenOutput) -> 
 
 def note_proofs(outputs: list[Output], proofs: Mapping[str, Proof]) -> list[Output]:
     """The outputs, with those marked that this look has proven: a block's first is its coinbase."""
+    borne_out = _borne_out(outputs, proofs)
     return [
         _proven(output, proofs[output.txid].proven.position)
-        if _is_proven(output, outputs, proofs)
+        if output.txid in borne_out and is_where(proofs[output.txid].proven, output)
         else output
         for output in outputs
     ]
@@ -91,26 +92,41 @@ def _proven(output: Output, position: int) -> Output:
 
 def doubt_unproven(outputs: list[Output], proofs: Mapping[str, Proof]) -> list[Output]:
     """The outputs, with those doubted whose block, time or amount no proof bears out."""
+    borne_out = _borne_out(outputs, proofs)
     return [
         output
-        if output.credited or not output.block or _is_proven(output, outputs, proofs)
+        if output.credited
+        or not output.block
+        or (output.txid in borne_out and is_where(proofs[output.txid].proven, output))
         else replace(output, doubted=True)
         for output in outputs
     ]
 
 
-def _is_proven(output: Output, outputs: list[Output], proofs: Mapping[str, Proof]) -> bool:
-    proof = proofs.get(output.txid)
-    return proof is not None and bears_out(proof.proven, output, outputs)
+def _borne_out(outputs: Iterable[Output], proofs: Mapping[str, Proof]) -> set[str]:
+    """The transactions whose amounts are proven; each is compared once, however many there are."""
+    known = amounts_of(outputs)
+    return {txid for txid, proof in proofs.items() if pays(proof.proven, known.get(txid, {}))}
 
 
-def bears_out(proven: Proven, output: Output, outputs: Sequence[Output]) -> bool:
-    """Whether block and time hold, and the transaction pays us exactly the outputs that we know."""
-    known = {o.vout: o.amount_sats for o in outputs if o.txid == output.txid and not o.vanished}
-    paid = {vout: sats for vout, sats in proven.amounts_sats.items() if sats}
+def amounts_of(outputs: Iterable[Output]) -> dict[str, dict[int, int]]:
+    """By txid: satoshis by output index, of what has not vanished."""
+    known: dict[str, dict[int, int]] = {}
+    for output in outputs:
+        if not output.vanished:
+            known.setdefault(output.txid, {})[output.vout] = output.amount_sats
+    return known
+
+
+def pays(proven: Proven, known: Mapping[int, int]) -> bool:
+    """Whether the transaction pays us exactly the outputs that we know of it."""
+    return {vout: sats for vout, sats in proven.amounts_sats.items() if sats} == known
+
+
+def is_where(proven: Proven, output: Output) -> bool:
+    """Whether the output's block, height and time are those that were proven."""
     return output.block is not None and (
-        known == paid
-        and proven.height == output.block.height
+        proven.height == output.block.height
         and proven.block_hash == output.block.hash
         and proven.mined_at == output.block.mined_at
     )

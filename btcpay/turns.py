@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.instants import from_ms, from_ms_or_none, to_ms
+from btcpay.line import Todo
 from btcpay.schedule import PROBE_EVERY
 from btcpay.settings import Settings
 from btcpay.standing import rules_for
@@ -38,6 +39,13 @@ class Field:
     probes: dict[str, int]
     swept: dict[int, int]
     unspent: dict[int, int]
+
+    def todo(self, ids: Sequence[str]) -> Todo:
+        """These in their order, but last those that an earlier run did not survive."""
+        known = {address.id: address for address in self.addresses}
+        order = sorted(ids, key=lambda id: known[id].unended)
+        alone = frozenset(id for id in order if known[id].unended)
+        return Todo({id: known[id].looks for id in order}, alone)
 
 
 def field_of(db: Database, settings: Settings, now: datetime) -> Field:
@@ -112,8 +120,9 @@ def _watched(
         checked_at=_past(waits_since, now),
         asked_at=_past(row["asked_at"], now),
         expires_at=from_ms_or_none(row["expires_at"]),
-        failed_at=_past(row["failed_at"], now),
-        failures=row["failures"],
+        failed_at=_past(row["begun_at"] if row["begun"] else row["failed_at"], now),
+        failures=row["failures"] + row["begun"],
+        unended=row["begun"],
         doubted=row["doubted_at"] is not None,
         has_history=bool(row["has_history"]),
         is_covered=sum(output["amount_sats"] for output in outputs) >= row["amount_sats"],

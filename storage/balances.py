@@ -31,7 +31,9 @@ _SUMS = Output.select(
 _OF_INVOICE = _SUMS.where(Output.invoice_id == slot("invoice_id"))
 # What was paid, whether it has moved since or not.
 _SETTLED = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats), 0).alias("settled_sats")).where(
-    (Output.invoice_id == slot("invoice_id")) & Output.payment_id.is_null(False)
+    (Output.invoice_id == slot("invoice_id"))
+    & Output.payment_id.is_null(False)
+    & Output.vanished_at.is_null()  # as no payment's is; an index has these alone
 )
 # What the totals must equal; for tests and for whoever doubts them.
 RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))

@@ -69,6 +69,8 @@ _SCHEDULED = (
     Invoice.doubted_at,
     Invoice.failures,
     Invoice.failed_at,
+    Invoice.begun,
+    Invoice.begun_at,
     fn.EXISTS(Output.select(Output.txid).where(Output.invoice_id == Invoice.id)).alias(
         "has_history"
     ),
@@ -172,11 +174,23 @@ LOOK = Invoice.update(
         Invoice.doubted_at: slot("doubted_at"),
         Invoice.failures: 0,
         Invoice.failed_at: None,
+        Invoice.begun: 0,
+        Invoice.begun_at: None,
     }
 ).where((Invoice.id == slot("id")) & (Invoice.looks == slot("looks")))
 
+# Before each look; a process that dies in it leaves this behind.
+BEGIN = Invoice.update({Invoice.begun: Invoice.begun + 1, Invoice.begun_at: slot("at")}).where(
+    Invoice.id == slot("id")
+)
+# The look has ended, well or not; what an earlier process has left behind stays until one succeeds.
+_ENDED = {
+    Invoice.begun: Case(None, [(Invoice.begun > 1, Invoice.begun - 1)], 0),
+    Invoice.begun_at: Case(None, [(Invoice.begun > 1, Invoice.begun_at)], None),
+}
+NOT_LOOKED = Invoice.update(_ENDED).where(Invoice.id == slot("id"))
 FAILED = Invoice.update(
-    {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")}
+    {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")} | _ENDED
 ).where(Invoice.id == slot("id"))
 # What was gathered before a reorganisation was followed is older than what is known now.
 OUTDATE = Invoice.update({Invoice.looks: Invoice.looks + 1}).where(Invoice.id == slot("id"))

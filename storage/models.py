@@ -108,6 +108,8 @@ class Invoice(Model):
     failures = BigIntegerField()
     failed_at = BigIntegerField(null=True)
     claimed_until = BigIntegerField(null=True)
+    begun = BigIntegerField()
+    begun_at = BigIntegerField(null=True)
 
 
 class Payment(Model):

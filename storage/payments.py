@@ -51,12 +51,17 @@ SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
     & Payment.invoice_id.is_null()
 )
 
+# All that was ever seen, for whoever asks for the whole story.
 OUTPUTS = (
     Output.select(Output, Payment.invoice_id.alias("settled_invoice_id"))
     .left_outer_join(Payment, on=(Payment.id == Output.payment_id))
     .where(Output.invoice_id == slot("invoice_id"))
     .order_by(Output.first_seen_at, Output.txid, Output.vout)
 )
+# What is money or may become some; an index holds no others.
+ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
+# Of one transaction, which may have come again.
+VANISHED = OUTPUTS.where((Output.txid == slot("txid")) & Output.vanished_at.is_null(False))
 
 _SEEN = (
     Output.first_seen_at,

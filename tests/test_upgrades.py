@@ -67,6 +67,7 @@ ROWS = {
     "0009_claim": (),
     "0010_facts": (),
     "0011_attention": ("INSERT INTO attention VALUES ('inv_1', 'reorganised', 16)",),
+    "0012_begun": (),
     "0014_wallet_gap": ("UPDATE merchant SET wallet_gap_limit = 200 WHERE id = 1",),
 }
 
