@@ -40,7 +40,7 @@ def parse(text: str, name: str) -> dict[str, str]:
         elif _CONTROL.search(line) or not _PASSED_OVER.fullmatch(line):
             mistakes.append(
                 f"{name}, line {number} accepts NAME=value, in double quotes where it has blanks"
-                " or signs, in single quotes with any of \" $ ` \\"
+                ' or signs, in single quotes with any of " $ ` \\'
             )
     if mistakes:
         raise SettingsError(mistakes)

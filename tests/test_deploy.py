@@ -114,7 +114,10 @@ def test_the_backup_is_called_with_the_day_of_the_week(installed, tmp_path):
     line = settings_of("btcpay-backup.service")["ExecStart"].replace("%%", "%").replace("$$", "$")
     words = shlex.split(line.replace("/opt/btcpay/.venv/bin/btcpay", str(echo)))
     day = done(["date", "+%u"]).strip()
-    assert done(words) == f"--env-file /etc/btcpay.env backup --force /var/backups/btcpay/btcpay-{day}.db\n"
+    assert (
+        done(words)
+        == f"--env-file /etc/btcpay.env backup --force /var/backups/btcpay/btcpay-{day}.db\n"
+    )
 
 
 def test_every_unit_reads_the_one_file_by_the_one_way():

@@ -161,7 +161,9 @@ def run(words: str, folder: Path, **environ: str):
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     file = tmp_path / "btcpay.env"
-    file.write_text(f"BTCPAY_NETWORK=signet\nexport BTCPAY_DATABASE_URL=sqlite:///{tmp_path}/x.db\n")
+    file.write_text(
+        f"BTCPAY_NETWORK=signet\nexport BTCPAY_DATABASE_URL=sqlite:///{tmp_path}/x.db\n"
+    )
     return file
 
 
