@@ -56,8 +56,8 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
     if are_seed_words(text):
         raise AccountKeyRefused(
             "these look like the seed words of a wallet. This machine has now been shown them, and"
-            " its shell keeps what is typed: whoever reads them can take the money. Make a new wallet,"
-            " move all money there, and give the PUBLIC key of one of its accounts instead"
+            " its shell keeps what is typed: whoever reads them can take the money. Make a new"
+            " wallet, move all money there, and give the PUBLIC key of one of its accounts instead"
         )
     payload = _payload(text)
     if payload[:4] in _PRIVATE_VERSIONS:
