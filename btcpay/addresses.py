@@ -1,6 +1,8 @@
 """Account keys and the addresses under them: BIP32, BIP44, BIP49, BIP84, SLIP-132."""
 
 import functools
+import re
+import unicodedata
 from dataclasses import dataclass
 
 from bit.base32 import bech32_encode, convertbits
@@ -54,6 +56,12 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
     `script_type` is what the merchant asked for, None for what the prefix says. Raises
     AccountKeyRefused, whose message never repeats the key.
     """
+    if are_seed_words(text):
+        raise AccountKeyRefused(
+            "these look like the seed words of a wallet. This machine has now been shown them, and"
+            " its shell keeps what is typed: whoever reads them can take the money. Make a new"
+            " wallet, move all money there, and give the PUBLIC key of one of its accounts instead"
+        )
     payload = _payload(text)
     if payload[:4] in _PRIVATE_VERSIONS:
         raise AccountKeyRefused(
@@ -72,6 +80,14 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
     identity = (key.chain_code + key.public_key).hex()
     number = key.child_number - HARDENED if key.child_number >= HARDENED else None
     return Account(text, script_type or promised or "p2wpkh", identity, key.depth, number)
+
+
+def are_seed_words(text: str) -> bool:
+    """Whether the text looks like a wallet's mnemonic (BIP39), numbered or not, in any language."""
+    words = re.split(r"[\s,;]+", unicodedata.normalize("NFC", text).strip())
+    words = [word for word in words if not re.fullmatch(r"[0-9]{1,2}[.):]?", word)]
+    letters = (re.fullmatch(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}", word) for word in words)
+    return 12 <= len(words) <= 24 and all(letters)
 
 
 def plain_key(text: str, network: Network) -> str:

@@ -100,7 +100,7 @@ class Machine:
         script = "\n".join(["set -eu -o pipefail", shell, *commands(name)])
         ended = subprocess.run(
             ["bash", "-c", self._here(script)],
-            input="y\n" * 9,
+            input=(f"{self.found['vpub5Y...']}\n" if name == "merchant" else "") + "y\n" * 9,
             env=clean_environ(PATH=f"{self.folder}/tools:{os.environ['PATH']}"),
             cwd=self.folder,
             stdout=subprocess.PIPE,

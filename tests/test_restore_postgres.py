@@ -44,6 +44,7 @@ def blocks(heading: str) -> list[str]:
 
 DUMP, RESTORE = blocks("### PostgreSQL")
 (CARRY_OVER,) = blocks("## From SQLite to PostgreSQL")
+(FAILOVER,) = (commands(b["lines"]) for b in BLOCKS if b["name"] == "failover")
 (GO_LIVE,) = (commands(b["lines"]) for b in BLOCKS if b["name"] == "wants a PostgreSQL server")
 
 
@@ -228,6 +229,28 @@ def test_btcpay_backup_names_the_program_that_does_it(till, machine):
     said = machine.run("btcpay backup monday.db", status=1)
     assert "use pg_dump as docs/backup.md says" in said
     assert not (machine.folder / "monday.db").exists()
+
+
+def test_after_a_failover_that_lost_commits_no_address_is_given_out_again(till, machine):
+    """The standby has the database as it was before the last invoices, and takes over its name."""
+    known = till.shop.invoice()
+    url = till.settings.database_url
+    stop(till)
+    standby = postgres.server().create("btcpay")
+    with on(url, till) as primary:
+        lost = [primary.shop.invoice() for _ in range(30)]
+        for invoice in (known, lost[3], lost[27]):
+            till.pay(invoice)
+        till.mine()
+        primary.check()
+        given_out = addresses(primary)
+    with on(standby, till) as again:
+        assert next_index(again) == 1  # as it stands, it would hand them out once more
+        said = machine.run(FAILOVER, BTCPAY_DATABASE_URL=standby)
+        assert "seen up to 28 on the chain; it will be 129" in said
+        assert f"{known['id']} is paid" in said
+        fresh = [again.shop.invoice()["deposit_address"] for _ in range(3)]
+        assert not set(fresh) & set(given_out)
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])

@@ -1,6 +1,7 @@
 """`migrate` and `merchant`: what is set up once."""
 
 import hashlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import click
 from peewee import IntegrityError
 
 from btcpay import branding
-from btcpay.addresses import SCRIPT_TYPES, Account, derive, parse_account
+from btcpay.addresses import SCRIPT_TYPES, Account, are_seed_words, derive, parse_account
 from btcpay.clock import utc_now
 from btcpay.commands.shell import Shell, answer_json, as_json, plain, say, show, with_shell
 from btcpay.errors import AccountKeyRefused, CommandError
@@ -17,6 +18,7 @@ from btcpay.instants import to_ms
 from storage import balances, brands, merchants, schema
 from storage.database import Database, Row, place_of
 
+MOST_OF_A_LINE = 1000  # letters; an extended key has 111
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 MERCHANT_COLUMNS = ("id", "name", "script_type", "next_index", "created_at")
 LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit", "wallet_gap_limit")
@@ -66,9 +68,16 @@ def add_merchant(db: Database, name: str, account: Account) -> None:
         raise CommandError(f"there is a merchant {name!r}, or one with this key, already") from None
 
 
-@merchant.command("add")
+# Words that nobody asked for may be seed words: no message of click's may repeat them.
+@merchant.command("add", context_settings={"allow_extra_args": True})
 @click.argument("name")
-@click.option("--xpub", required=True, metavar="KEY", help="The account's extended public key.")
+@click.option(
+    "--xpub",
+    required=True,
+    metavar="KEY",
+    callback=lambda _context, _option, text: text.encode(errors="replace").decode(),
+    help="The account's extended public key; - to read it from standard input.",
+)
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--yes", is_flag=True, help="Do not ask whether the addresses are right.")
 @as_json
@@ -78,7 +87,7 @@ def merchant_add(
 ) -> None:
     """Add a merchant by the account key of a wallet."""
     network = shell.settings.network
-    account = parse_account(xpub.strip(), network, script)
+    account = parse_account(_key_of(xpub, click.get_current_context().args), network, script)
     first = [derive(account.text, account.script_type, index, network) for index in range(3)]
     if not name.strip() or not name.isprintable():
         raise CommandError("the merchant's name must be printable text")
@@ -95,6 +104,17 @@ def merchant_add(
         answer_json(plain(row, MERCHANT_COLUMNS) | {"addresses": first})
     else:
         click.echo(f"added {name}")
+
+
+def _key_of(xpub: str, others: list[str]) -> str:
+    """The key as given, or the first line of standard input; what follows answers the question."""
+    if others and not are_seed_words(" ".join([xpub, *others])):
+        raise click.UsageError("there are more words than MERCHANT and KEY: quotes may be missing")
+    if xpub == "-" and not others:
+        if sys.stdin.isatty():
+            say("Paste the account's extended PUBLIC key:")
+        return sys.stdin.readline(MOST_OF_A_LINE).strip()
+    return " ".join([xpub, *others]).strip()
 
 
 @merchant.command("list")

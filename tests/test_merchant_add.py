@@ -1,0 +1,105 @@
+"""`btcpay merchant add`: keys by standard input, and seed words that are never repeated."""
+
+import subprocess
+import sys
+
+import pytest
+from builders import Shop, clean_environ, new_xpub
+from databases import about_sqlite
+from playground import PROJECT
+
+from btcpay.addresses import are_seed_words, parse_account
+from btcpay.errors import AccountKeyRefused
+from btcpay.networks import NETWORKS
+
+# The first of BIP39's test vectors with 12 and with 24 words.
+TWELVE = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+TWENTY_FOUR = (
+    "letter advice cage absurd amount doctor acoustic avoid letter advice cage absurd amount"
+    " doctor acoustic avoid letter advice cage absurd amount doctor acoustic bless"
+)
+JAPANESE = "\u3000".join(["\u3042\u3044\u3053\u304f\u3057\u3093"] * 12)
+
+
+def add(shop: Shop, *words: str, typed: str = "", status: int = 0) -> str:
+    """All that `btcpay merchant add` said, with this on its standard input."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "btcpay", "merchant", "add", *words],
+        input=typed,
+        env=clean_environ(**shop.environ),
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode == status, ended.stderr
+    return ended.stdout + ended.stderr
+
+
+def names(shop: Shop) -> list[str]:
+    return [name for (name,) in shop.sql("SELECT name FROM merchant ORDER BY id").fetchall()]
+
+
+def test_the_key_is_the_first_line_of_standard_input_and_the_next_answers(shop):
+    said = add(shop, "second", "--xpub", "-", typed=f"  {new_xpub()}  \ny\n")
+    assert "bcrt1q" in said and "added second" in said
+    add(shop, "third", "--xpub", "-", typed=f"{new_xpub()}\nn\n", status=1)
+    add(shop, "third", "--xpub", "-", typed=new_xpub(), status=1)
+    add(shop, "third", "--xpub", "-", "--yes", typed=new_xpub())
+    assert names(shop) == ["shop", "second", "third"]
+
+
+@about_sqlite
+def test_nothing_on_standard_input_is_no_key(shop):
+    assert "no extended key" in add(shop, "second", "--xpub", "-", "--yes", status=1)
+
+
+SEEDS = {
+    "twelve in quotes": (["--xpub", TWELVE], ""),
+    "twelve without quotes": (["--xpub", *TWELVE.split()], ""),
+    "twenty-four": (["--xpub", TWENTY_FOUR], ""),
+    "by standard input": (["--xpub", "-"], f"{TWELVE}\n"),
+}
+
+
+@about_sqlite
+@pytest.mark.parametrize("name", SEEDS)
+def test_seed_words_are_not_repeated_and_what_has_happened_is_named(name, shop):
+    words, typed = SEEDS[name]
+    said = add(shop, "second", *words, "--yes", typed=typed, status=1)
+    assert "seed words" in said and "has now been shown them" in said
+    assert "move all money there" in said and "copied whole" not in said
+    assert not any(word in said for word in ("legal", "winner", "sausage", "acoustic", "bless"))
+    assert names(shop) == ["shop"]
+
+
+@about_sqlite
+def test_words_too_many_are_not_repeated_either(shop):
+    """Eleven of them, or a merchant's name without quotes."""
+    said = add(shop, "second", "--xpub", *TWELVE.split()[:11], "--yes", status=2)
+    assert "more words than" in said and "winner" not in said
+    assert "more words than" in add(shop, "My", "shop", "--xpub", new_xpub(), status=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "are"),
+    [
+        pytest.param(TWELVE, True, id="twelve"),
+        pytest.param(TWENTY_FOUR, True, id="twenty-four"),
+        pytest.param(TWELVE.upper(), True, id="capitals"),
+        pytest.param(JAPANESE, True, id="Japanese, with its own blanks"),
+        pytest.param(TWELVE.replace(" ", ",\n"), True, id="commas and lines"),
+        pytest.param(
+            " ".join(f"{n}. {w}" for n, w in enumerate(TWELVE.split(), 1)), True, id="numbered"
+        ),
+        pytest.param(TWELVE.rpartition(" ")[0], False, id="eleven"),
+        pytest.param(TWENTY_FOUR + " more", False, id="twenty-five"),
+        pytest.param("", False, id="nothing"),
+        pytest.param("xpub" + "9Ab" * 36, False, id="a key that was not copied whole"),
+        pytest.param(" ".join(["xpub6CUGRUo"] * 12), False, id="twelve words with digits in them"),
+    ],
+)
+def test_what_looks_like_seed_words(text, are):
+    assert are_seed_words(text) == are
+    with pytest.raises(AccountKeyRefused, match="seed words" if are else "copied whole"):
+        parse_account(text, NETWORKS["regtest"])

@@ -1,0 +1,145 @@
+"""README's cron line: a week of it mails nothing while all is well, and mails when it is not."""
+
+import contextlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import FakeEsplora, Till, open_till, say
+from forge import forge
+from playground import PROJECT
+
+from storage import meta, schema
+from storage.database import open_database
+
+README = (PROJECT / "README.md").read_text(encoding="utf-8")
+(LINE,) = re.findall(r"^\* \* \* \* \* (/opt.*)$", README, re.M)
+
+
+@dataclass
+class Cron:
+    """Runs README's line as cron does, with nothing in the environment but what cron sets."""
+
+    till: Till
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "btcpay.env"
+
+    def write(self, **environ: str) -> None:
+        values = self.till.shop.environ | environ
+        self.file.write_text("".join(f'{name}="{value}"\n' for name, value in values.items()))
+
+    def words(self) -> list[str]:
+        program, *words = LINE.replace("/etc/btcpay.env", str(self.file)).split()
+        assert program == "/opt/btcpay/.venv/bin/btcpay"
+        return words
+
+    def mail(self) -> str:
+        """What it would mail: all that is printed."""
+        environ = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "SHELL": "/bin/sh"}
+        ended = forge().run(environ, self.words(), folder=str(self.folder))
+        return ended.output + ended.errors
+
+
+@pytest.fixture
+def cron(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Cron]:
+    with open_till(tmp_path, ticker, clock) as till:
+        cron = Cron(till, tmp_path)
+        cron.write()
+        yield cron
+
+
+def test_what_happens_in_a_week_is_no_mail(cron, ticker):
+    """Sales, payments in part, in full and too late, blocks, an end, a cancellation."""
+    till, mails = cron.till, [cron.mail()]
+    for _ in range(3):
+        whole, part, unpaid = (till.shop.invoice() for _ in range(3))
+        mails.append(cron.mail())
+        till.pay(whole), till.pay(part, part["amount_sats"] // 2)
+        mails.append(cron.mail())
+        till.mine()
+        mails.append(cron.mail())
+        assert till.look(whole)["status"] == "paid"
+        till.shop.sql(f"UPDATE invoice SET expires_at = 1 WHERE id = '{unpaid['id']}'")  # noqa: S608
+        mails += [cron.mail(), cron.mail()]
+        assert till.look(unpaid)["status"] == "expired"
+        till.pay(unpaid)
+        till.mine()
+        mails.append(cron.mail())
+    ticker.reset()
+    assert mails == [""] * len(mails)
+
+
+def test_an_explorer_that_fails_beside_one_that_answers_is_no_mail(cron):
+    cron.till.shop.invoice()
+    with FakeEsplora() as sick:
+        sick.instead = lambda _path: say("oops", 500)
+        cron.write(BTCPAY_EXPLORERS=f"{sick.root} {cron.till.settings.explorers[0]}")
+        assert cron.mail() == "" and sick.asked
+
+
+def test_the_line_as_a_shell_runs_it_says_nothing(cron, tmp_path):
+    """Once as it stands there, by /bin/sh, with the program where this one is installed."""
+    line = LINE.replace("/etc/btcpay.env", str(cron.file))
+    line = line.replace("/opt/btcpay/.venv/bin/btcpay", str(Path(sys.executable).parent / "btcpay"))
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    ended = subprocess.run(
+        ["/bin/sh", "-c", line], env=environ, cwd=tmp_path, capture_output=True, timeout=60
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+def no_explorer(cron: Cron) -> None:
+    cron.till.shop.invoice()
+    cron.write(BTCPAY_EXPLORERS="http://127.0.0.1:9")
+
+
+def no_merchant(cron: Cron) -> None:
+    url = f"sqlite:///{cron.folder}/other.db"
+    schema.migrate(url, "regtest")
+    cron.write(BTCPAY_DATABASE_URL=url)
+
+
+WRONG = {
+    "no explorer can be asked": (no_explorer, "could not be asked"),
+    "there is no database": (
+        lambda cron: cron.write(BTCPAY_DATABASE_URL="sqlite:///lost.db"),
+        "there is no database at",
+    ),
+    "there is no merchant": (no_merchant, "no merchant"),
+    "the file is gone": (lambda cron: cron.file.unlink(), "cannot be read"),
+    "the file has a mistake": (lambda cron: cron.file.write_text("A = b\n"), "line 1"),
+    "a setting is wrong": (lambda cron: cron.write(BTCPAY_NETWORK="main"), "BTCPAY_NETWORK"),
+    "the network is another": (lambda cron: cron.write(BTCPAY_NETWORK="signet"), "belongs to"),
+    "the network is not said": (lambda cron: cron.write(BTCPAY_NETWORK=""), "not set: this is"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mail_comes_when(name, cron):
+    spoil, said = WRONG[name]
+    spoil(cron)
+    assert said in cron.mail()
+
+
+def test_the_reason_is_in_the_mail_too(cron):
+    no_explorer(cron)
+    assert "127.0.0.1" in cron.mail()
+
+
+def test_a_check_that_hangs_is_told_when_none_was_complete_for_too_long(cron):
+    if cron.till.shop.service.db.is_server:
+        pytest.skip("several check at once on a server")
+    url = cron.till.settings.database_url
+    db = open_database(url)
+    with contextlib.closing(db), schema.only_one(db, url, "check"):
+        assert cron.mail() == ""
+        meta.put(db, "checked_at", "1")
+        assert "none has been complete since 1970" in cron.mail()
