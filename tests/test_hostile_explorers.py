@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 from builders import Clock, TickerServer
-from fake_esplora import Json, LiedTo, Terminal, open_till, say
+from fake_esplora import Json, LiedTo, Reply, Terminal, open_till, say
 from peewee import OperationalError
 
 from btcpay import check as check_module
-from btcpay.reorganisation import PROVE_TIP
+from btcpay.networks import NETWORKS
+from btcpay.reorganisation import PROVE_TIP, gives_up
 from btcpay.sandbox.mischief import double_spends
 from btcpay.sandbox.script import script_of
 from storage import meta
@@ -62,6 +63,80 @@ def test_the_second_explorer_is_asked_when_the_first_cannot_prove_its_height(lie
     till.liar.lies = {"/blocks/tip/height$": lambda _: "100000000"}
     assert till.check().complete
     assert meta.tip_height(till.shop.service.db) == till.sandbox.chain.ledger.height
+
+
+def invent(till: LiedTo, height: int) -> None:
+    """The liar has worked for one block of this height, which costs nothing on a test network."""
+    till.liar.tip = height
+    made = till.liar.block_at(height)
+
+    def answer(path: str) -> Reply | None:
+        if path == "/blocks/tip/height":
+            return say(str(height))
+        _, kind, key, *rest = path.split("/")
+        is_its = key in (str(height), made.hash, made.txs[0].txid)
+        return till.liar._proof(kind, key, rest) if is_its else None
+
+    till.liar.instead = answer
+
+
+def test_a_false_high_block_of_a_test_network_is_given_up_after_a_day(lied_to: Lies):
+    till = lied_to()
+    db, honest = till.shop.service.db, till.sandbox.chain.ledger.height
+    till.check()
+    invent(till, 90_000_000)
+    assert till.check().complete and meta.proven_height(db) == 90_000_000
+    till.liar.instead = lambda _: None
+    for hours in (1, 22.9):
+        till.clock.move(hours=hours)
+        assert till.check().tip_failed
+    till.clock.move(hours=0.2)
+    assert till.check().complete and meta.proven_height(db) == meta.tip_height(db) == honest
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
+    till.check()
+    assert till.look(invoice)["status"] == "open" and till.balance() == (0, 0)
+
+
+def test_what_was_paid_in_such_a_block_is_taken_back(lied_to: Lies):
+    till = lied_to()
+    till.check()
+    invoice = till.shop.invoice()
+    script = script_of(invoice["deposit_address"])
+    paid = till.liar.mine(script, invoice["amount_sats"], 90_000_000)
+    invent(till, 90_000_000)
+    of_block = till.liar.instead
+    till.liar.instead = lambda path: (
+        say([paid] if path.endswith("/txs") else [])
+        if path.startswith("/address/")
+        else till.liar._proof("tx", paid["txid"], path.split("/")[3:])
+        if paid["txid"] in path
+        else of_block(path)
+    )
+    assert till.check().changed == {invoice["id"]: "paid"}
+    till.liar.instead = lambda _: None
+    assert till.check().tip_failed
+    till.clock.move(hours=24.1)
+    for _ in range(3):
+        assert till.check().complete
+    assert till.look(invoice)["status"] == "open" and till.balance() == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("network", "hours", "given_up"),
+    [
+        pytest.param("testnet4", 24, False, id="a day without a new tip may pass"),
+        pytest.param("testnet4", 24.1, True, id="more is given up on a test network"),
+        pytest.param("mainnet", 9_000, False, id="on mainnet a proven height has cost work"),
+    ],
+)
+def test_when_a_height_that_nobody_shows_is_given_up(clock: Clock, network, hours, given_up):
+    tip_at = clock()
+    clock.move(hours=hours)
+    assert gives_up(NETWORKS[network], tip_at, clock()) is given_up
 
 
 def test_a_height_for_whose_proof_there_is_no_budget_is_not_kept(lied_to: Lies):
