@@ -22,7 +22,9 @@ _PIECE_BYTES = 65536
 # An answer of no more than this is read whenever it comes; of longer ones one at a time.
 SMALL_BYTES = 65536
 _LONGEST_RUN = 128  # of what one JSON value is made of; no text that is looked for is longer
-_LONG_RUN = re.compile(rb'([^"\\,:\[\]{}]{%d})[^"\\,:\[\]{}]+' % _LONGEST_RUN)
+_PLAIN = rb'[^"\\,:\[\]{}]'
+# Looked for where a run begins, so that no byte is read twice.
+_LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _PLAIN))
 Hear = Callable[[Mapping[str, str]], None]
 T = TypeVar("T")
 

@@ -1,6 +1,7 @@
 """What `btcpay check` holds at most under hostile explorers: the peak of the real process."""
 
 import contextlib
+import itertools
 import json
 import re
 import subprocess
@@ -17,6 +18,7 @@ from fake_esplora import PROJECT, Json, LiedTo, Reply, say, tx_of
 
 from btcpay.addresses import script_of
 from btcpay.bitcoin.tx import parse_tx
+from btcpay.history import MAX_PARTS
 
 Lies = Callable[..., LiedTo]
 MOST_MB = 200
@@ -80,16 +82,18 @@ def padded(*items: bytes) -> Callable[[str], str]:
     return lie
 
 
-def page(number: int, till: LiedTo, outputs: int, txs: int = 1) -> Callable[[str], list[Json]]:
-    """Transactions that nobody has seen, each with so many outputs to the address asked for."""
+def invented(txs: int, outputs: int) -> Callable[[str], Reply | None]:
+    """At each page of an address so many new transactions with so many outputs to it each."""
+    numbers = itertools.count(1)
 
-    def lie(path: str) -> list[Json]:
+    def instead(path: str) -> Reply | None:
+        if not path.startswith("/address/"):
+            return None
         script = script_of(path.split("/")[2], "p2wpkh").hex()
         paid = [{"scriptpubkey": script, "value": 330}] * outputs
-        numbers = (next(till.numbers) for _ in range(txs))
-        return [tx_of(n, script, vout=paid) for n in numbers]
+        return say([tx_of(next(numbers), script, vout=paid) for _ in range(txs)])
 
-    return lie
+    return instead
 
 
 ADDRESS = r"^/address/"
@@ -156,17 +160,66 @@ def till(lied_to: Lies) -> LiedTo:
     return lied_to(honest_too=True)
 
 
-@pytest.mark.parametrize("name", LIES)
-def test_a_lie_fills_no_memory_and_keeps_no_payment_from_being_settled(till, tmp_path, name):
-    invoices = [till.shop.invoice() for _ in range(PAYERS)]
+def settled(till: LiedTo, folder: Path, name: str, payers: int = PAYERS) -> bool:
+    """Whether a check settles every payment, and within the bound; all are in the last block."""
+    invoices = [till.shop.invoice() for _ in range(payers)]
     for invoice in invoices:
         till.pay(invoice)
     till.mine()
+    run, peak_mb = check(till, folder)
+    print(f"peak {peak_mb:.0f} MB: {name}")
+    assert peak_mb < MOST_MB
+    return set(run["changed"]) == {invoice["id"] for invoice in invoices}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_lie_fills_no_memory_and_keeps_no_payment_from_being_settled(till, tmp_path, name):
     path, lie = LIES[name]
-    till.liar.lies = {path: (lambda _: lie) if lie and lie.__name__ == "reply" else lie}
     if lie is endless_head:
         till.liar.instead = lambda asked: lie if re.search(path, asked) else None
-    run, peak_mb = check(till, tmp_path)
-    print(f"PEAK {name}: {peak_mb:.0f} MB")
-    assert set(run["changed"]) == {invoice["id"] for invoice in invoices}
-    assert peak_mb < MOST_MB
+    else:
+        till.liar.lies = {path: (lambda _: lie) if lie and lie.__name__ == "reply" else lie}
+    assert settled(till, tmp_path, name)
+
+
+@pytest.mark.parametrize(
+    ("txs", "outputs"),
+    [
+        pytest.param(1, 1, id="pages without end"),
+        pytest.param(25, 1_000, id="25,000 outputs a page"),
+        pytest.param(2_000, 0, id="2,000 strangers' transactions a page"),
+    ],
+)
+def test_a_history_without_end_is_left_for_another_explorers(till, tmp_path, txs, outputs):
+    till.liar.instead = invented(txs, outputs)
+    assert settled(till, tmp_path, f"{txs} of {outputs} outputs, page after page", 2)
+
+
+def test_as_many_outputs_as_are_believed_fit_run_after_run(till, tmp_path):
+    outputs, numbers = MAX_PARTS - 100, itertools.count(1)
+
+    def with_more(txs: list[Json]) -> list[Json]:
+        if not txs:
+            return []
+        (script,) = {o["scriptpubkey"] for o in txs[0]["vout"]} & scripts
+        paid = [{"scriptpubkey": script, "value": 330}] * outputs
+        return [*txs, tx_of(next(numbers), script, vout=paid)]
+
+    scripts: set[str] = set()
+    made = till.shop.invoice
+
+    def invoice(*amounts: Any, **fields: Any) -> Json:
+        new = made(*amounts, **fields)
+        scripts.add(script_of(new["deposit_address"], "p2wpkh").hex())
+        return new
+
+    till.shop.invoice = invoice  # type: ignore[method-assign]
+    till.liar.lies = {"^/address/[^/]*/txs$": with_more, "^/address/.*/chain/": lambda _: []}
+    till.liar.lies |= {"^/address/.*after_txid": lambda _: []}
+    for number in range(2):
+        settled(till, tmp_path, f"{outputs} invented outputs each, run {number + 1}", 2)
+    till.liar.lies = {}
+    run, _ = check(till, tmp_path)
+    assert run["failed"] == []
+    paid = [payment["invoice_id"] for payment in till.payments()]
+    assert len(set(paid)) == len(paid) == 4
