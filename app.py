@@ -37,7 +37,7 @@ def create_invoice(call: Call) -> Response:
     order = call.body(accepts.NEW_INVOICE)
     life = minting.life_of(order.get("expires_in_hours"))
     return call.once(
-        prepare=call.service.prices.current,
+        prepare=lambda: minting.live_price(call.service),
         make=lambda price_usd: call.resources.invoice.dump(
             minting.mint(call.service, call.merchant_id, order, price_usd, life)
         ),

@@ -8,9 +8,10 @@ from btcpay.worker import JsonLogger
 
 settings = read_or_exit(os.environ)
 bind = settings.bind
-worker_class = "btcpay.worker.Worker"  # gthread
+worker_class = "btcpay.worker.Worker"  # gthread, whose threads wait for no client
 logger_class = JsonLogger
 threads = 8
+worker_connections = 800  # a process may have 1,024 files open unless it is told otherwise
 graceful_timeout = 30  # after SIGTERM, for requests under way: longer than any of ours takes
 forwarder_headers = ""  # no header may set SCRIPT_NAME or PATH_INFO
 control_socket_disable = True  # signals suffice; the socket would lie in the owner's home
@@ -40,6 +41,7 @@ def when_ready(server):
 def post_fork(server, worker):
     """Runs in each worker at its start."""
     worker.metrics_listener = getattr(server, "metrics_listener", None)
+    worker.most_body_bytes = settings.max_body_bytes + 1  # see api.read_body
 
 
 def post_worker_init(worker):

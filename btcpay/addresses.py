@@ -16,6 +16,9 @@ from btcpay.errors import AccountKeyRefused
 from btcpay.networks import Network
 
 SCRIPT_TYPES = ("p2wpkh", "p2sh-p2wpkh", "p2pkh")
+# The least that nodes relay to such an address: Bitcoin Core's dust limit at its 3 sat for a
+# virtual byte (policy/policy.cpp, GetDustThreshold), what the output and spending it take up.
+DUST_SATS = {"p2wpkh": 294, "p2sh-p2wpkh": 540, "p2pkh": 546}
 
 # SLIP-132 version bytes: (main network?, the script type that the prefix promises, prefix).
 # xpub and tpub promise none: BIP84 unless --script says otherwise.
@@ -115,6 +118,14 @@ def script_of(address: str, script_type: str) -> bytes:
     if script_type == "p2sh-p2wpkh":
         return b"\xa9\x14" + payload + b"\x87"
     return b"\x76\xa9\x14" + payload + b"\x88\xac"
+
+
+def least_sats_of(address: str, network: Network) -> int:
+    """The least that can be sent to an address that `derive` made."""
+    if address.startswith(f"{network.bech32_hrp}1"):
+        return DUST_SATS["p2wpkh"]
+    is_nested = b58decode_check(address)[:1] == network.p2sh
+    return DUST_SATS["p2sh-p2wpkh" if is_nested else "p2pkh"]
 
 
 @functools.lru_cache(maxsize=1024)

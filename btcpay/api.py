@@ -23,6 +23,7 @@ from btcpay.errors import (
 from btcpay.keys import Caller, caller_of
 from btcpay.limits import Window
 from btcpay.service import Service
+from btcpay.visitors import counted_as
 from schemas import requests as accepts
 from schemas.resources import Resources
 from storage import keys
@@ -80,12 +81,11 @@ class Call:
         answer, replayed = idempotency.once(
             service.db,
             self._subject(),
-            service.idempotency_ttl,
             service.now(),
             prepare,
             lambda prepared: orjson.dumps(make(prepared)).decode(),
         )
-        response = Response(answer, 201, mimetype=JSON)
+        response = Response(f"{answer}\n", 201, mimetype=JSON)
         if replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response
@@ -100,8 +100,9 @@ class Call:
 
 
 def answer(value: Any) -> Response:
-    """200 with a JSON value."""
-    return Response(orjson.dumps(value), 200, content_type=JSON)
+    """200 with a JSON value; the newline at its end is for terminals."""
+    body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    return Response(body, 200, content_type=JSON)
 
 
 def read_body() -> bytes:
@@ -137,7 +138,7 @@ def _is_api() -> bool:
 
 
 def _visitor() -> str:
-    return request.remote_addr or "unknown"
+    return counted_as(request.remote_addr)
 
 
 def admit(service: Service) -> None:

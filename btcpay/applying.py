@@ -4,13 +4,14 @@ from datetime import datetime, timedelta
 
 from btcpay.ending import finish, record
 from btcpay.facts import Output, Receipt, Verdict
+from btcpay.heed import heed
 from btcpay.identifiers import new_id
 from btcpay.instants import to_ms
 from btcpay.money import usd_for_sats
 from btcpay.settings import Settings
 from btcpay.settlement import decide, merge
 from btcpay.sightings import Look, doubt_unproven, note_proofs, some_vanished, write_outputs
-from btcpay.standing import invoice_of, known_outputs, rules_for
+from btcpay.standing import come_again, invoice_of, known_outputs, rules_for
 from storage import balances, invoices, payments
 from storage.database import Database, Row
 
@@ -25,38 +26,48 @@ def apply(db: Database, settings: Settings, row: Row, look: Look, now: datetime)
     """
     with db.write():
         balances.lock(db, row["merchant_id"])
-        at = to_ms(look.asked_at)
+        at = to_ms(look.ends_at)
         look_at = {"checked_at": at, "doubted_at": at if look.unproven else None}
         if db.run(invoices.LOOK, id=row["id"], looks=row["looks"], **look_at) != 1:
             return None
         current = db.only(invoices.WHOLE, id=row["id"])
         known = known_outputs(db, row["id"])
+        known += come_again(db, row["id"], known, look.outputs)
         outputs = note_proofs(merge(known, look.outputs, look.asked_at), look.proofs)
         verdict = decide(
             invoice_of(current),
             doubt_unproven(outputs, look.proofs),
             look.tip_height,
-            None if some_vanished(known, outputs) else look.asked_at,
+            None if some_vanished(known, outputs) else look.ends_at,
             rules_for(settings, current),
             now,
         )
         with balances.kept(db, current["id"], current["merchant_id"]):
             write_outputs(db, row, known, outputs, look, now)
-            _write_payments(db, current, known, verdict, look, now)
+            written = _write_payments(db, current, known, verdict, look, now)
         if verdict.status != current["status"]:
             _finish(db, current, verdict, look, now)
+        if written or outputs != known or verdict.status != current["status"]:
+            heed(db, settings, row["id"], now)
         return verdict
 
 
 def _write_payments(
     db: Database, row: Row, known: list[Output], verdict: Verdict, look: Look, now: datetime
-) -> None:
+) -> bool:
+    """Whether there was anything to write."""
     written = {output.txid: output.settles for output in known if output.credited}
-    for receipt in verdict.receipts:
+    due = [
+        receipt
+        for receipt in verdict.receipts
+        if receipt.txid not in written or (receipt.settles and not written[receipt.txid])
+    ]
+    for receipt in due:
         if receipt.txid not in written:
             _add_payment(db, row, receipt, look, now)
-        elif receipt.settles and not written[receipt.txid]:
+        else:
             db.run(payments.SETTLE, invoice_id=row["id"], tx_hash=receipt.txid)
+    return bool(due)
 
 
 def _add_payment(db: Database, row: Row, receipt: Receipt, look: Look, now: datetime) -> None:

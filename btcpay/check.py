@@ -8,7 +8,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
 
 from peewee import PeeweeException
 
@@ -17,6 +16,7 @@ from btcpay.budget import Purse
 from btcpay.errors import ExplorerError, OutOfBudget
 from btcpay.explorer import Explorers
 from btcpay.instants import to_ms
+from btcpay.line import Line, Todo
 from btcpay.look import Looker, Subject, subject_of
 from btcpay.price import Prices
 from btcpay.reorganisation import follow
@@ -69,7 +69,7 @@ class Checker:
 
     def _is_idle(self, purse: Purse, run: Run) -> bool:
         """Whether the budget is low and nothing to be looked at: then not even the tip is asked."""
-        return purse.left < purse.per_hour / 2 and not self._planned(run, purse, spend=False)
+        return purse.left < purse.per_hour / 2 and not self._planned(run, purse, spend=False).looks
 
     def _run(self, ids: Sequence[str] | None, purse: Purse, progress: Progress, run: Run) -> None:
         try:
@@ -77,13 +77,13 @@ class Checker:
         except ExplorerError as error:
             log.error("the check could not ask for the tip: %s", error)
             run.tip_failed = not isinstance(error, OutOfBudget)
-            missed = self._planned(run, purse, spend=False) if ids is None else ids
+            missed = self._planned(run, purse, spend=False).looks if ids is None else ids
             (run.failed if run.tip_failed else run.unreached).extend(missed)
             return
         run.answered = True
-        looks = self._planned(run, purse, spend=True) if ids is None else dict.fromkeys(ids, 0)
-        with progress(list(looks)) as shown, self._shared(shown, looks, ids) as mine:
-            self._look_at_all(mine, tip_height, run)
+        todo = Todo(dict.fromkeys(ids, 0)) if ids is not None else self._planned(run, purse, True)
+        with progress(list(todo.looks)) as shown, self._shared(shown, todo, ids) as mine:
+            self._look_at_all(Line(mine, todo.alone, 2 * self.in_flight), tip_height, run)
         self._note_height(run)
 
     def _follow(self, purse: Purse) -> int:
@@ -91,18 +91,15 @@ class Checker:
         return follow(self.db, self.explorers, self.settings.network, self.now(), thrifty)
 
     def _shared(
-        self, shown: Iterable[str], looks: dict[str, int], ids: Sequence[str] | None
+        self, shown: Iterable[str], todo: Todo, ids: Sequence[str] | None
     ) -> AbstractContextManager[Iterable[str]]:
         """What of it is this run's own; with SQLite all, and what is named by hand."""
         if ids is not None or not self.db.is_server:
             return contextlib.nullcontext(shown)
-        return share(self.db, shown, looks, self.now, few=2 * self.in_flight)
+        return share(self.db, shown, todo.looks, self.now, few=2 * self.in_flight)
 
-    def _planned(self, run: Run, purse: Purse, spend: bool) -> dict[str, int]:
-        """What this run looks at, in order, and how often each was looked at before.
-
-        Notes in `run` what it puts off, and what it will `spend`.
-        """
+    def _planned(self, run: Run, purse: Purse, spend: bool) -> Todo:
+        """What this run looks at; notes in `run` what it puts off, and what it will `spend`."""
         now = self.now()
         field = field_of(self.db, self.settings, now)
         planned = plan(field.addresses, tip_of(self.db, now), purse, now)
@@ -110,26 +107,29 @@ class Checker:
         if spend:
             self.explorers.sweep(planned.swept)
             note_probes(self.db, field, planned.looks, now)
-        looks = {address.id: address.looks for address in field.addresses}
-        return {invoice_id: looks[invoice_id] for invoice_id in planned.looks}
+        return field.todo(planned.looks)
 
-    def _look_at_all(self, ids: Iterable[str], tip_height: int, run: Run) -> None:
-        """Gathers in `in_flight` threads, and applies in this one what is there."""
+    def _look_at_all(self, line: Line, tip_height: int, run: Run) -> None:
+        """Gathers in `in_flight` threads, and applies in this one what is there.
+
+        Twice as many as threads are under way, so that none of them waits for this one.
+        """
         looker = Looker(self.settings, self.explorers, self.prices, self.explorers.purse().left)
-        todo, under_way = iter(ids), dict[Future[Look], Subject]()
+        under_way = dict[Future[Look], Subject]()
         with ThreadPoolExecutor(self.in_flight) as pool:
             try:
+                done: list[tuple[Subject, Future[Look]]] = []
                 while True:
-                    # Twice as many as threads, so that none of them waits for this one.
-                    more = list(islice(todo, 2 * self.in_flight - len(under_way)))
+                    more = line.take(len(under_way))
+                    self._settle_all(done, more, run)
                     for invoice_id in more:
                         with self._edge(invoice_id, run):
                             subject = subject_of(self.db, invoice_id, tip_height)
                             under_way[pool.submit(self._look, looker, subject)] = subject
                     if not more and not under_way:
                         return
-                    done = wait(under_way, return_when=FIRST_COMPLETED).done
-                    self._settle_all([(under_way.pop(future), future) for future in done], run)
+                    ended = wait(under_way, return_when=FIRST_COMPLETED).done
+                    done = [(under_way.pop(future), future) for future in ended]
             finally:
                 pool.shutdown(cancel_futures=True)
 
@@ -140,14 +140,18 @@ class Checker:
         finally:
             self.db.close()
 
-    def _settle_all(self, looks: Sequence[tuple[Subject, "Future[Look]"]], run: Run) -> None:
-        """One commit for what has come meanwhile: each waits for the disk."""
+    def _settle_all(
+        self, looks: Sequence[tuple[Subject, "Future[Look]"]], more: Sequence[str], run: Run
+    ) -> None:
+        """One commit for what has come meanwhile and for what is begun: each waits for the disk."""
         batch = Run()
         try:
             with self.db.batch():
                 for subject, future in looks:
                     with self._edge(subject.row["id"], batch):
                         self._settle(subject, future.result(), batch)
+                for invoice_id in more:
+                    self.db.run(invoices.BEGIN, id=invoice_id, at=to_ms(self.now()))
         except PeeweeException as error:
             log.error("%d looks could not be stored: %s", len(looks), error)
             run.failed += [subject.row["id"] for subject, _ in looks]
@@ -172,6 +176,7 @@ class Checker:
             yield
         except OutOfBudget:
             run.unreached.append(invoice_id)
+            self.db.run(invoices.NOT_LOOKED, id=invoice_id)
         except ExplorerError as error:
             log.warning("invoice %s could not be looked at: %s", invoice_id, error)
             run.failed.append(invoice_id)

@@ -4,21 +4,22 @@ import re
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
-import orjson
 from flask import Blueprint, Response, request
 
 from btcpay import branding
-from btcpay.api import read_body
-from btcpay.envelope import JSON
+from btcpay.addresses import least_sats_of
+from btcpay.api import answer, read_body
 from btcpay.errors import NotFound
 from btcpay.identifiers import is_id
 from btcpay.pages import languages
 from btcpay.pages.answers import Pages, accent_css, kept
 from btcpay.pages.invoice import Standing, page_of, status_of
-from btcpay.pages.ordering import LinkRefused, Visitor, link_values, order
-from btcpay.pages.returning import Returning
+from btcpay.pages.least import dust_of
+from btcpay.pages.ordering import LinkRefused, Visitor, from_elsewhere, link_values, order
+from btcpay.pages.returning import Returning, new_form
 from btcpay.service import Service
 from btcpay.standing import rules_for, standing
+from btcpay.visitors import counted_as, is_from_another_site
 from storage import brands, invoices, links
 from storage.database import Row
 
@@ -62,7 +63,7 @@ class Checkout:
 
     def show_status(self, id: str) -> Response:
         """What the page polls: an allow-list of fields."""
-        return Response(orjson.dumps(status_of(self._standing(id))), mimetype=JSON)
+        return answer(status_of(self._standing(id)))
 
     def show_link(self, id: str) -> Response:
         """A payment link's page; a GET writes nothing."""
@@ -72,8 +73,12 @@ class Checkout:
         """Leads to the invoice to pay (303); what is wrong comes back on the form."""
         link, fields = self._link(id), parse_qs(read_body().decode("utf-8", "replace"))
         text = fields.get("amount_usd", [""])[0]
-        visitor = Visitor(request.remote_addr or "unknown", text, self._returning.known(id))
+        form_id = self._returning.made_by(id, fields.get("press", [""])[0])
+        known = self._returning.known(id)
+        visitor = Visitor(counted_as(request.remote_addr), text, known, form_id)
         try:
+            if is_from_another_site(request.headers, self.service.settings.base_url):
+                raise from_elsewhere()
             invoice_id = order(self.service, link, visitor)
         except LinkRefused as refused:
             return self._link_page(link, refused, text)
@@ -114,7 +119,9 @@ class Checkout:
         now = service.now()
         service.notes.note(invoices.ASKED, row["id"], now)
         verdict = standing(service.db, service.settings, row, now)
-        return Standing(row, verdict, rules_for(service.settings, row).confirmations, now)
+        needed = rules_for(service.settings, row).confirmations
+        least_sats = least_sats_of(row["deposit_address"], service.settings.network)
+        return Standing(row, verdict, needed, now, least_sats)
 
     def _link(self, id: str) -> Row:
         row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None
@@ -125,9 +132,10 @@ class Checkout:
     def _link_page(
         self, link: Row, refused: LinkRefused | None = None, typed: str = ""
     ) -> Response:
-        brand, values = self.pages.brand(link["merchant_id"]), link_values(link, refused, typed)
+        brand = self.pages.brand(link["merchant_id"])
+        values = link_values(link, refused, typed, dust_of(self.service, link))
         status = refused.status if refused else 200 if values["active"] else 410
-        page = self.pages.page("link.html", status, brand, **values)
+        page = self.pages.page("link.html", status, brand, press=new_form(), **values)
         if refused and refused.retry_after_s:
             page.headers["Retry-After"] = str(refused.retry_after_s)
         return page

@@ -8,6 +8,8 @@ from btcpay.instants import to_ms
 from storage import events, invoices
 from storage.database import Database, Row
 
+BY_HAND = "settled by hand: "  # how the reason of an invoice's end begins when a human gave it
+
 
 def finish(
     db: Database,

@@ -15,6 +15,8 @@ from btcpay.errors import (
     RateLimited,
     Unauthorized,
 )
+from storage.database import in_one_line
+from storage.faults import is_outside
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,8 @@ STATUS = {
 
 def error_response(error: ApiError) -> Response:
     """The one envelope of every error."""
-    body = orjson.dumps({"error": {"code": error.code, "message": str(error)}})
+    envelope = {"error": {"code": error.code, "message": str(error)}}
+    body = orjson.dumps(envelope, option=orjson.OPT_APPEND_NEWLINE)
     response = Response(body, STATUS[error.code], mimetype=JSON)
     if isinstance(error, Unauthorized):
         response.headers["WWW-Authenticate"] = "Bearer"
@@ -63,6 +66,12 @@ def from_http(error: HTTPException) -> ApiError:
 
 
 def unforeseen(error: Exception) -> ApiError:
-    """Logs a fault; the answer names the request's id, and nothing else of it."""
-    log.error("request %s failed", g.request_id, exc_info=error)
+    """Logs a fault; the answer names the request's id, and nothing else of it.
+
+    A full disk or a server that is away is one line: the same traceback for each order hides it.
+    """
+    if is_outside(error):
+        log.error("request %s failed: %s", g.request_id, in_one_line(error))
+    else:
+        log.error("request %s failed", g.request_id, exc_info=error)
     return ApiError(f"something went wrong on our side; request id {g.request_id}")

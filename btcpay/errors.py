@@ -19,6 +19,7 @@ BtcpayError
  + ProofFailed              evidence of a payment that does not prove it
  + ExplorerError            a question that no explorer answered; never means "nothing there"
     + OutOfBudget           no explorer may be asked for now
+    + BeyondMoney           the answer shows more than can exist; nothing was written
 """
 
 from typing import ClassVar
@@ -130,3 +131,7 @@ class ExplorerError(BtcpayError):
 
 class OutOfBudget(ExplorerError):
     """No explorer may be asked any more for now."""
+
+
+class BeyondMoney(ExplorerError):
+    """A merchant's total would be more than can exist; what was written of it is undone."""

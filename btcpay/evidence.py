@@ -4,21 +4,42 @@ Source: Blockstream/esplora API.md: /tx/:txid/hex, /tx/:txid/merkle-proof, /bloc
 /block/:hash/txid/:index, /block-height/:height.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from btcpay import fetch
+from btcpay.bitcoin.outline import outline
+from btcpay.bitcoin.wire import Malformed
+from btcpay.errors import ProofFailed
 from btcpay.explorer import get_text
 from btcpay.history import Block, Get
 from btcpay.networks import Network
 from btcpay.proof import Branch, Evidence, prove_block
-from btcpay.root import Root
+from btcpay.root import TEXT, Root
 from schemas.esplora import MerkleProof
 
 _HASH = "[0-9a-f]{64}"
 _MERKLE_PROOF = MerkleProof()
-MAX_TX_HEX = 8_000_000  # a block's weight limit, in hex digits
 
 
 class OtherNetwork(fetch.FetchError):
     """The root shows the chain of another network."""
+
+
+def _stripped(body: bytes) -> bytes:
+    """The transaction without witness: its id commits to none, so that anything may be in it."""
+    try:
+        raw = bytes.fromhex(body.decode("ascii"))
+    except ValueError as error:
+        raise fetch.FetchError("answered no raw transaction") from error
+    try:
+        return outline(raw).stripped
+    except Malformed as error:
+        raise ProofFailed(f"the evidence does not decode: {error}") from error
+
+
+# A block's weight limit in hex digits, and a line's end.
+_RAW_TX = fetch.Wanted(_stripped, max_bytes=8_000_002)
 
 
 def gather(root: Root, txid: str, block: Block, confirmations: int) -> Evidence:
@@ -31,7 +52,7 @@ def gather(root: Root, txid: str, block: Block, confirmations: int) -> Evidence:
         block_hash(root, height) for height in range(block.height + 1, block.height + confirmations)
     ]
     return Evidence(
-        payment=_branch(root, txid),
+        payment=_branch(root.read, txid),
         coinbase=_coinbase(root, block.hash),
         headers=[header(root.keep, hash) for hash in hashes],
     )
@@ -70,11 +91,12 @@ def header(get: Get, hash: str) -> bytes:
 
 def _coinbase(root: Root, hash: str) -> Branch:
     # What a block's hash commits to is asked for once in a run, for all its payments.
-    return _branch(root.keep, get_text(root.keep, f"/block/{hash}/txid/0", _HASH, "coinbase"))
+    txid = get_text(root.keep, f"/block/{hash}/txid/0", _HASH, "coinbase")
+    return _branch(root.keep, txid)
 
 
-def _branch(get: Get, txid: str) -> Branch:
-    pattern = f"(?:[0-9a-f]{{2}}){{10,{MAX_TX_HEX // 2}}}"
-    raw = bytes.fromhex(get_text(get, f"/tx/{txid}/hex", pattern, "raw transaction"))
-    answer = _MERKLE_PROOF.load(fetch.parse_json(get(f"/tx/{txid}/merkle-proof")))
+def _branch(read: Callable[[str, fetch.Wanted[Any]], Any], txid: str) -> Branch:
+    raw = read(f"/tx/{txid}/hex", _RAW_TX)
+    body = read(f"/tx/{txid}/merkle-proof", TEXT)
+    answer = _MERKLE_PROOF.load(fetch.parse_json(body))
     return Branch(raw, answer["pos"], answer["merkle"])

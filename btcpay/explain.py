@@ -6,14 +6,16 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from btcpay.attention import REASONS
 from btcpay.facts import Verdict
 from btcpay.instants import iso_ms
 from btcpay.money import btc_text, usd_text
+from btcpay.reasons import confirmations_text
 from btcpay.schedule import next_look
 from btcpay.settings import Settings
 from btcpay.standing import rules_for, standing
 from btcpay.turns import field_of, tip_of
-from storage import events, payments
+from storage import attentions, events, payments
 from storage.database import Database, Row
 
 Lines = Iterator[tuple[str, str]]
@@ -38,11 +40,15 @@ def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Li
     yield "why", verdict.reason
     if row["settled_reason"]:
         yield "", f"settled by hand: {row['settled_reason']}"
+    if wanted := db.row(attentions.OF_INVOICE, invoice_id=row["id"]):
+        since = iso_ms(wanted["since_at"])
+        yield "attention", f"{REASONS[wanted['reason']]}, since {since}: settle or dismiss it"
     yield "last look", iso_ms(row["checked_at"]) if row["checked_at"] else "never"
     yield "next look", look_ahead(db, settings, row["id"], now)
     yield "history", f"made {iso_ms(row['created_at'])}"
     for event in db.rows(events.OF_INVOICE, invoice_id=row["id"]):
-        yield "", f"{iso_ms(event['happened_at'])} {event['kind']}{_told(event['detail'])}"
+        told = _told(event["kind"], event["detail"])
+        yield "", f"{iso_ms(event['happened_at'])} {event['kind']}{told}"
 
 
 def _asked_for(row: Row) -> Lines:
@@ -61,10 +67,10 @@ def _asked_for(row: Row) -> Lines:
 
 def _part(verdict: Verdict, needed: int) -> str:
     if not verdict.received_sats:
-        return f"{needed} confirmation(s) are asked for"
+        return f"{confirmations_text(needed)} {'is' if needed == 1 else 'are'} asked for"
     return (
         f"{verdict.unconfirmed_sats} of them not deep enough yet;"
-        f" {verdict.confirmations} of {needed} confirmation(s)"
+        f" {min(verdict.confirmations, needed)} of {confirmations_text(needed)}"
     )
 
 
@@ -82,8 +88,8 @@ def _output(output: Row) -> str:
     )
 
 
-def _told(detail: str) -> str:
-    """The facts of an event in one line."""
+def _told(kind: str, detail: str) -> str:
+    """The facts of an event in one line, behind its kind."""
     facts: dict[str, Any] = json.loads(detail)
     parts = []
     if "amount_sats" in facts:
@@ -95,7 +101,7 @@ def _told(detail: str) -> str:
     if "height" in facts:
         parts.append(f"block {facts['height']}")
     if "reason" in facts:
-        parts.append(facts["reason"])
+        parts.append(facts["reason"].removeprefix(kind).lstrip(": "))
     if facts.get("reopened"):
         parts.append("the invoice is open again")
     if facts.get("explorer"):

@@ -53,7 +53,8 @@ class Explorers:
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.witness = Witness()
-        self._line = [Root(url, session, budget, self.witness.hear) for url in roots]
+        turn = fetch.Turn()
+        self._line = [Root(url, session, budget, self.witness.hear, turn) for url in roots]
         self._budget, self._pause = budget, pause
         self._lock = threading.Lock()
         self._last = self._line[0]

@@ -1,27 +1,30 @@
 """One HTTP GET with a limit on time, size and belief; shared by explorers and price sources."""
 
-import http.client
-import io
 import json
 import re
-import socket
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 import requests
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
 
 from btcpay import __version__
+from btcpay.punctual import CONNECT_TIMEOUT_S, Adapter
 
-CONNECT_TIMEOUT_S = 3
 USER_AGENT = f"btcpay/{__version__}"
 _PIECE_BYTES = 65536
+# An answer of no more than this is read whenever it comes; of longer ones one at a time.
+SMALL_BYTES = 65536
+_LONGEST_RUN = 128  # of what one JSON value is made of; no text that is looked for is longer
+_LONG_RUN = re.compile(rb'([^"\\,:\[\]{}]{%d})[^"\\,:\[\]{}]+' % _LONGEST_RUN)
 Hear = Callable[[Mapping[str, str]], None]
+T = TypeVar("T")
 
 
 class FetchError(Exception):
@@ -42,60 +45,37 @@ class BadStatus(FetchError):
         self.retry_after_s = int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else 0
 
 
-class _InTime(io.RawIOBase):
-    """What comes from a socket, all of it within one time-out; TimeoutError after that.
+@dataclass(frozen=True)
+class Wanted(Generic[T]):
+    """How much of an answer is taken in, and what is made of it.
 
-    A socket's own time-out starts anew with each byte, so that a server that drips its answer
-    could hold a run for ever.
+    `max_bytes` may come. With `thin` what is longer than any value that is looked for is cut as it
+    comes (scripts, witnesses and their texts), and `max_kept` bytes may be left of it.
     """
 
-    def __init__(self, sock: socket.socket) -> None:
-        super().__init__()
-        self._sock, self._raw = sock, sock.makefile("rb", buffering=0)
-        self._deadline_s = time.monotonic() + (sock.gettimeout() or CONNECT_TIMEOUT_S)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left_s = self._deadline_s - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        self._sock.settimeout(left_s)
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
+    make: Callable[[bytes], T]
+    max_bytes: int
+    max_kept: int | None = None
 
 
-class _Answer(http.client.HTTPResponse):
-    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
-        super().__init__(sock, *args, **kwargs)
-        self.fp.close()
-        self.fp = io.BufferedReader(_InTime(sock))
+class Turn:
+    """Long answers are held one at a time, from their first bytes until something is made of them.
 
+    So what a run holds does not grow with the calls that it makes at once.
+    """
 
-class _PromptHTTP(HTTPConnection):
-    response_class = _Answer
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
 
-
-class _PromptHTTPS(HTTPSConnection):
-    response_class = _Answer
-
-
-class _HTTPPool(HTTPConnectionPool):
-    ConnectionCls = _PromptHTTP
-
-
-class _HTTPSPool(HTTPSConnectionPool):
-    ConnectionCls = _PromptHTTPS
-
-
-class _Adapter(requests.adapters.HTTPAdapter):
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+    @contextmanager
+    def taken(self, until_s: float) -> Iterator[None]:
+        """Raises Unreachable when it has not come by `time.monotonic()` of `until_s`."""
+        if not self._lock.acquire(timeout=max(0.0, until_s - time.monotonic())):
+            raise Unreachable("answered at length, and others did at the same time")
+        try:
+            yield
+        finally:
+            self._lock.release()
 
 
 class _Session(requests.Session):
@@ -120,7 +100,7 @@ def new_session(connections: int = 1) -> requests.Session:
     session = _Session()
     session.headers["User-Agent"] = USER_AGENT
     session.headers["Accept-Encoding"] = "identity"  # a compressed answer has no honest size
-    adapter = _Adapter(pool_connections=8, pool_maxsize=connections)
+    adapter = Adapter(pool_connections=8, pool_maxsize=connections)
     session.mount("http://", adapter)
     session.mount("https://", adapter)
     return session
@@ -130,41 +110,70 @@ def get(
     session: requests.Session,
     url: str,
     timeout_s: float,
-    max_bytes: int,
+    wanted: Wanted[T],
     hear: Hear = lambda _headers: None,
-) -> bytes:
-    """The body of a 200 answer, complete within `timeout_s` of wall time and `max_bytes`.
+    turn: Turn | None = None,
+) -> T:
+    """What is made of the body of a 200 answer, complete within `timeout_s` of wall time.
 
-    `hear` gets the headers of any answer. Raises BadStatus, Unreachable or, for an oversized or
-    compressed body, FetchError. The message names the cause, never the query's secrets.
+    `hear` gets the headers of any answer. A long answer waits for its `turn`. Raises BadStatus,
+    Unreachable or, for an oversized or compressed body, FetchError; and what `wanted.make` does.
+    The message names the cause, never the query's secrets.
     """
     deadline_s = time.monotonic() + timeout_s
-    pieces: list[bytes] = []
+    with ExitStack() as held:
+        body = bytearray()
+        try:
+            timeouts = (min(CONNECT_TIMEOUT_S, timeout_s), timeout_s)
+            # Redirects are not followed: a configured URL answers itself.
+            with session.get(url, timeout=timeouts, stream=True, allow_redirects=False) as response:
+                hear(response.headers)
+                _require_plain(response)
+                for piece in _pieces(response, deadline_s, wanted.max_bytes):
+                    if turn and len(body) <= SMALL_BYTES < len(body) + len(piece):
+                        held.enter_context(turn.taken(deadline_s))
+                        turn = None
+                    _add(body, piece, wanted)
+            if time.monotonic() >= deadline_s:  # also when the connection was shut for that reason
+                raise Unreachable(f"took longer than {timeout_s} s")
+        except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+            if time.monotonic() >= deadline_s:
+                raise Unreachable(f"took longer than {timeout_s} s") from error
+            raise Unreachable(f"could not be asked: {type(error).__name__}") from error
+        return wanted.make(bytes(body))
+
+
+def _require_plain(response: requests.Response) -> None:
+    if response.status_code != 200:
+        raise BadStatus(response.status_code, response.headers.get("Retry-After", ""))
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise FetchError("answered compressed")
+
+
+def _pieces(response: requests.Response, deadline_s: float, max_bytes: int) -> Iterator[bytes]:
+    """The body as it comes, until its end or the deadline. Raises FetchError when it is too long.
+
+    read1 returns what has come, so that size and time are looked at after every packet.
+    """
     size = 0
-    try:
-        timeouts = (min(CONNECT_TIMEOUT_S, timeout_s), timeout_s)
-        # Redirects are not followed: a configured URL answers itself.
-        with session.get(url, timeout=timeouts, stream=True, allow_redirects=False) as response:
-            hear(response.headers)
-            if response.status_code != 200:
-                raise BadStatus(response.status_code, response.headers.get("Retry-After", ""))
-            if response.headers.get("Content-Encoding", "identity") != "identity":
-                raise FetchError("answered compressed")
-            # read1 returns what has come, so that size and time are looked at after every packet.
-            while piece := response.raw.read1(_PIECE_BYTES, decode_content=False):
-                pieces.append(piece)
-                size += len(piece)
-                if size > max_bytes:
-                    raise FetchError(f"answered more than {max_bytes} bytes")
-                if time.monotonic() >= deadline_s:
-                    break
-        if time.monotonic() >= deadline_s:  # also when the connection was shut for that reason
-            raise Unreachable(f"took longer than {timeout_s} s")
-    except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+    while piece := response.raw.read1(_PIECE_BYTES, decode_content=False):
+        size += len(piece)
+        if size > max_bytes:
+            raise FetchError(f"answered more than {max_bytes} bytes")
+        yield piece
         if time.monotonic() >= deadline_s:
-            raise Unreachable(f"took longer than {timeout_s} s") from error
-        raise Unreachable(f"could not be asked: {type(error).__name__}") from error
-    return b"".join(pieces)
+            return
+
+
+def _add(body: bytearray, piece: bytes, wanted: Wanted[Any]) -> None:
+    """Adds a piece, thinned if so wanted; a value may go on from the piece before."""
+    if wanted.max_kept is None:
+        body += piece
+        return
+    start = max(0, len(body) - _LONGEST_RUN)
+    body[start:] = _LONG_RUN.sub(rb"\1", bytes(body[start:]) + piece)
+    if len(body) > wanted.max_kept:
+        raise FetchError(f"answered more than {wanted.max_kept} bytes of short values")
 
 
 def parse_json(body: bytes) -> Any:

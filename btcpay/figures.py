@@ -6,8 +6,9 @@ from peewee import PeeweeException
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from btcpay.attention import REASONS
 from btcpay.service import Service
-from storage import meta, tallies
+from storage import attentions, meta, tallies
 
 
 class Figures(Collector):
@@ -34,6 +35,7 @@ class Figures(Collector):
         db = self._service.db
         count = db.only(tallies.OPEN_INVOICES, status="open")["invoices"]
         yield _gauge("btcpay_open_invoices", "Invoices that wait for money.", count)
+        yield _wanting({row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)})
         settled = db.only(tallies.SETTLED)["sats"]
         yield _gauge(
             "btcpay_settled_satoshis", "All payments; less after a reorganisation.", int(settled)
@@ -63,6 +65,15 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
             if tallied == name:
                 family.add_metric([host], total)
         yield family
+
+
+def _wanting(counts: dict[str, int]) -> Metric:
+    """Every reason, so that an alarm can be made of one that was never there."""
+    told = "Invoices that want a human."
+    family = GaugeMetricFamily("btcpay_invoices_attention", told, labels=["reason"])
+    for reason in REASONS:
+        family.add_metric([reason], counts.get(reason, 0))
+    return family
 
 
 def _gauge(name: str, told: str, value: int | float) -> Metric:

@@ -7,11 +7,13 @@ show it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from storage import payments
 from storage.database import Database, Row
 
-COMMON_LIMIT = 20  # BIP44, and what most wallets come with
+# Told when so much of a wallet's limit is used: of the common 20 five more may go unpaid by then.
+EARLY = Fraction(3, 4)
 MARGIN = 100  # what to give a wallet beyond what it needs today, so that it need not be set weekly
 
 
@@ -27,10 +29,9 @@ class Gap:
     highest_paid: int | None
     limit: int
 
-    @property
-    def is_common(self) -> bool:
-        """Whether a wallet as it comes sees everything."""
-        return self.limit <= COMMON_LIMIT
+    def is_well_within(self, wallet_gap_limit: int) -> bool:
+        """Whether a wallet with this limit sees everything, and will for a while."""
+        return self.limit <= wallet_gap_limit * EARLY
 
 
 def gap_of(paid: Iterable[int], next_index: int) -> Gap:

@@ -3,23 +3,32 @@
 Source: Blockstream/esplora API.md; mempool.space's API documentation.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from btcpay import fetch
 from btcpay.instants import from_unix_s
-from schemas.esplora import MAX_MONEY_SATS, Transaction
+from btcpay.root import Root
+from schemas.esplora import MAX_MONEY_SATS, Parts, Transaction, parts_of
 
 Get = Callable[[str], bytes]
 
 MAX_PAGES = 400  # 10,000 transactions to one address is no invoice any more
-MAX_BYTES = 64_000_000  # of one address's pages together
+MAX_PARTS = 15_000  # outputs and inputs of one address
 MAX_S = 120  # for one address: a server that drips pages must not hold up the others
+# Of one page: 75 transactions of ordinary size are some 200 kB, of which half is cut as it comes;
+# one that pays three thousand others at once is a megabyte.
+MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES = 16_000_000, 3_000_000
+# What its values may come to in memory: an array of empty ones is thirty times its length.
+MAX_PAGE_WEIGHT = 32_000_000
+_WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}  # at most, of what each of them begins
+_BYTE_WEIGHT = 4  # one character beyond 16 bits makes all those of its text so large
 
-_HISTORY = Transaction(many=True)
+_TRANSACTION = Transaction()
 
 
 @dataclass(frozen=True)
@@ -31,95 +40,147 @@ class Block:
     mined_at: datetime
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SeenOutput:
     """An output that pays the address; `spent_height` is the block in which it was spent."""
 
     txid: str
     vout: int
     amount_sats: int
-    coinbase: bool
     block: Block | None
     spent_height: int | None
 
 
-def read_outputs(get: Get, address: str, script: bytes) -> list[SeenOutput]:
+class Entry(NamedTuple):
+    """A transaction of the history; what does not concern the address is left out."""
+
+    txid: str
+    block: Block | None
+    parts: Parts
+
+    @property
+    def size(self) -> int:
+        return 1 + len(self.parts.paid) + len(self.parts.spent)
+
+
+def read_outputs(root: Root, address: str, script: bytes) -> list[SeenOutput]:
     """Every output that ever paid `script`, the address's scriptPubKey, spent or not.
 
     Raises FetchError, or ValidationError for an answer of another form.
     """
-    outputs = outputs_in(_history(get, address), script)
+    outputs = outputs_in(_history(root, address, script.hex()))
     if sum(output.amount_sats for output in outputs) > MAX_MONEY_SATS:
         raise fetch.FetchError("answered more money than can exist")
+    if any(_is_spent_before_it_came(output) for output in outputs):
+        raise fetch.FetchError("answered that a coin was spent before it came")
     return outputs
 
 
-def is_used(get: Get, address: str) -> bool:
+def _is_spent_before_it_came(output: SeenOutput) -> bool:
+    """A block may spend what came in it; nothing spends in a block what waits."""
+    if output.spent_height is None:
+        return False
+    return output.block is None or output.spent_height < output.block.height
+
+
+def is_used(root: Root, address: str) -> bool:
     """Whether any transaction, an unconfirmed one too, has paid or spent from the address.
 
     One call. Raises FetchError, or ValidationError for an answer of another form.
     """
-    return bool(_HISTORY.load(fetch.parse_json(get(f"/address/{address}/txs"))))
+    return bool(root.read(f"/address/{address}/txs", page_for("")))
 
 
-def _history(get: Get, address: str) -> list[dict[str, Any]]:
+def _history(root: Root, address: str, script: str) -> list[Entry]:
     """All transactions of the address, by txid once, newest first.
 
     A page's length says nothing about what follows: servers differ in their caps. Only a
     page without a new transaction ends the list.
     """
-    seen: dict[str, dict[str, Any]] = {}
-    for page in _pages(get, address, seen):
-        fresh = {tx["txid"]: tx for tx in page if tx["txid"] not in seen}
+    seen: dict[str, Entry] = {}
+    size = 0
+    for page in _pages(root, address, script, seen):
+        fresh = {entry.txid: entry for entry in page if entry.txid not in seen}
         if not fresh:
             return list(seen.values())
+        more = sum(entry.size for entry in fresh.values())
+        root.weigh(more, size)
+        size += more
+        if size > MAX_PARTS:
+            raise fetch.FetchError(f"answered more than {MAX_PARTS} outputs for one address")
         seen |= fresh
     raise fetch.FetchError(f"answered more than {MAX_PAGES} pages for one address")
 
 
-def _pages(
-    get: Get, address: str, seen: dict[str, dict[str, Any]]
-) -> Iterator[list[dict[str, Any]]]:
-    path = f"/address/{address}/txs"
-    size, until_s = 0, time.monotonic() + MAX_S
+def _pages(root: Root, address: str, script: str, seen: dict[str, Entry]) -> Iterator[list[Entry]]:
+    path, wanted = f"/address/{address}/txs", page_for(script)
+    until_s = time.monotonic() + MAX_S
     for _ in range(MAX_PAGES):
-        body = get(path)
-        size += len(body)
-        if size > MAX_BYTES or time.monotonic() > until_s:
-            raise fetch.FetchError("answered too much, or too slowly, for one address")
-        yield _HISTORY.load(fetch.parse_json(body))
+        page = root.read(path, wanted)
+        if time.monotonic() > until_s:
+            raise fetch.FetchError("answered too slowly for one address")
+        yield page
         last = next(reversed(seen.values()))
         # Behind confirmed ones Esplora continues under /chain; behind a page of unconfirmed
         # ones only mempool.space has more, and other servers answer the first page again.
-        after = f"/chain/{last['txid']}" if _block(last) else f"?after_txid={last['txid']}"
+        after = f"/chain/{last.txid}" if last.block else f"?after_txid={last.txid}"
         path = f"/address/{address}/txs{after}"
 
 
-def outputs_in(history: list[dict[str, Any]], script: bytes) -> list[SeenOutput]:
-    """What an address's transactions pay to `script` (0 satoshis are no money), and where spent."""
+def page_for(script: str) -> fetch.Wanted[list[Entry]]:
+    """One page of the history of this script, in hex."""
+    return fetch.Wanted(
+        lambda body: [_entry(tx, script) for tx in _transactions(body)],
+        MAX_PAGE_BYTES,
+        MAX_PAGE_KEPT_BYTES,
+    )
+
+
+def _transactions(body: bytes) -> list[Any]:
+    """The values of a page, when they have room. Raises FetchError."""
+    weight = _BYTE_WEIGHT * len(body)
+    weight += sum(body.count(sign) * each for sign, each in _WEIGHTS.items())
+    if weight > MAX_PAGE_WEIGHT:
+        raise fetch.FetchError("answered more values than one page can hold")
+    try:
+        # What is looked for is ASCII; by this no other text makes all of it larger.
+        found = json.loads(body.decode("latin-1"))
+    except (ValueError, RecursionError) as error:
+        raise fetch.FetchError("answered no JSON") from error
+    if not isinstance(found, list):
+        raise fetch.FetchError("answered no list of transactions")
+    return found
+
+
+def _entry(tx: Any, script: str) -> Entry:
+    """Raises ValidationError."""
+    parts = parts_of(tx, script)
+    found = _TRANSACTION.load({name: tx.get(name) for name in ("txid", "status") if name in tx})
+    return Entry(found["txid"], _block(found["status"]), parts)
+
+
+def outputs_in(history: list[Entry]) -> list[SeenOutput]:
+    """What an address's transactions pay to it, and where that was spent."""
     spent = {
-        (spending["txid"], spending["vout"]): block.height
-        for tx in history
-        if (block := _block(tx))
-        for spending in tx["vin"]
+        outpoint: entry.block.height
+        for entry in history
+        if entry.block
+        for outpoint in entry.parts.spent
     }
     return [
         SeenOutput(
-            txid=tx["txid"],
+            txid=entry.txid,
             vout=vout,
-            amount_sats=output["value"],
-            coinbase=any(spending["is_coinbase"] for spending in tx["vin"]),
-            block=_block(tx),
-            spent_height=spent.get((tx["txid"], vout)),
+            amount_sats=amount_sats,
+            block=entry.block,
+            spent_height=spent.get((entry.txid, vout)),
         )
-        for tx in history
-        for vout, output in enumerate(tx["vout"])
-        if output["scriptpubkey"] == script.hex() and output["value"] > 0
+        for entry in history
+        for vout, amount_sats in entry.parts.paid
     ]
 
 
-def _block(tx: dict[str, Any]) -> Block | None:
-    status = tx["status"]
+def _block(status: dict[str, Any]) -> Block | None:
     if not status["confirmed"]:
         return None
     return Block(status["block_height"], status["block_hash"], from_unix_s(status["block_time"]))

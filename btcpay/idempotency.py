@@ -45,7 +45,6 @@ def check_key(text: str) -> str:
 def once(
     db: Database,
     subject: Subject | None,
-    ttl: timedelta,
     now: datetime,
     prepare: Callable[[], object],
     make: Callable[[object], str],
@@ -58,6 +57,8 @@ def once(
        stands: a holder that was overtaken stores nothing.
     4. When 2 or 3 fails, the key is given back.
 
+    An answer is kept until a check forgets it, which has compared its clock with the world's: here
+    none is too old, or a clock that is ahead would make a second resource for one key.
     Raises Conflict while the key is held, and when it came with another body before.
     """
     if subject is None:
@@ -66,7 +67,7 @@ def once(
             return make(prepared), False
     owner = new_id("own")
     with db.write():
-        kept = _claim(db, subject, owner, ttl, now)
+        kept = _claim(db, subject, owner, now)
     if kept is not None:
         return kept, True
     try:
@@ -83,7 +84,7 @@ def once(
         raise
 
 
-def _claim(db: Database, subject: Subject, owner: str, ttl: timedelta, now: datetime) -> str | None:
+def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | None:
     """Takes the key, or returns the answer that it has."""
     claim = subject.where() | {
         "body_sha256": subject.body_sha256,
@@ -96,25 +97,23 @@ def _claim(db: Database, subject: Subject, owner: str, ttl: timedelta, now: date
     held = db.row(idempotency.FIND, **subject.where())
     if held is None:
         raise Conflict("a request with this Idempotency-Key is still being processed")
-    if not _is_free(held, ttl, now):
+    if not _is_free(held, now):
         return _answer_of(held, subject)
     taken = db.run(
         idempotency.TAKE_OVER,
         **claim,
         old_owner=held["owner"],
         old_locked_at=held["locked_at"],
-        before=to_ms(now - ttl),
     )
     if taken != 1:
         raise Conflict("a request with this Idempotency-Key is still being processed")
     return None
 
 
-def _is_free(held: Row, ttl: timedelta, now: datetime) -> bool:
-    """Forgotten by age, or held by one that is gone: also when the clock stepped back."""
-    if held["response"] is not None:
-        return held["created_at"] < to_ms(now - ttl)
-    return abs(to_ms(now) - held["locked_at"]) >= HOLD // timedelta(milliseconds=1)
+def _is_free(held: Row, now: datetime) -> bool:
+    """Held by one that is gone: also when the clock stepped back."""
+    age_ms = abs(to_ms(now) - held["locked_at"])
+    return held["response"] is None and age_ms >= HOLD // timedelta(milliseconds=1)
 
 
 def _answer_of(held: Row, subject: Subject) -> str:

@@ -73,10 +73,20 @@ def _no_number(text: str) -> NoReturn:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidRequest(f"the name {twice[:80]!a} appears twice in an object of the body")
+        raise InvalidRequest(
+            f"the name {_twice(pairs)[:80]!a} appears twice in an object of the body"
+        )
     return value
+
+
+def _twice(pairs: list[tuple[str, Any]]) -> str:
+    """The first name that comes again."""
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise LookupError("no name comes twice")
 
 
 _DECODER = json.JSONDecoder(

@@ -5,16 +5,14 @@ The moving window of the `limits` library is exact: it keeps the time of every r
 
 import contextlib
 import math
-import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
-from limits.storage import MemoryStorage, Storage
 from limits.strategies import MovingWindowRateLimiter
 
+from btcpay.own_windows import OwnWindows
 from btcpay.shared_windows import SharedWindows, StoreAway
 
 READS = RateLimitItemPerMinute(120, namespace="read")
@@ -22,7 +20,8 @@ WRITES = RateLimitItemPerMinute(30, namespace="write")
 FAILED_AUTH = RateLimitItemPerMinute(20, namespace="auth")
 # Ten a second: a room of twenty people, behind one address, whose pages ask every two seconds.
 VISITS = RateLimitItemPerMinute(600, namespace="visit")
-SWEEP_EVERY_S = 3600  # the longest window there is
+# Rather a stranger with a wrong key is refused than one may try again before his time.
+KEPT = {FAILED_AUTH.namespace}
 
 
 def link_invoices(per_hour: int) -> RateLimitItem:
@@ -49,58 +48,6 @@ class Window:
         return max(1, math.ceil(self.resets_s - now_s))
 
 
-class ProcessMemory(MemoryStorage):
-    """The library's memory storage without its thread.
-
-    That one walks through every bucket every 10 ms and keeps the empty ones for ever: whoever has
-    many addresses could slow the service down by being refused from each of them.
-    """
-
-    STORAGE_SCHEME = None  # type: ignore[assignment] # `memory://` stays the library's own
-
-    def __init__(self, unix_s: Callable[[], float]) -> None:
-        Storage.__init__(self)
-        self._unix_s = unix_s
-        self._hits_s: dict[str, deque[float]] = {}
-        self._lock = threading.Lock()
-        self._swept_s = unix_s()
-
-    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Counts a request unless `limit` of them came in the last `expiry` seconds."""
-        now_s = self._unix_s()
-        with self._lock:
-            if abs(now_s - self._swept_s) >= SWEEP_EVERY_S:
-                self._sweep(now_s)
-            hits_s = self._hits_s.setdefault(key, deque())
-            _forget(hits_s, now_s, expiry)
-            if len(hits_s) + amount > limit:
-                return False
-            hits_s.extend([now_s] * amount)
-            return True
-
-    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
-        """When the oldest request of the window came, and how many there are."""
-        now_s = self._unix_s()
-        with self._lock:
-            hits_s = self._hits_s.get(key, deque())
-            _forget(hits_s, now_s, expiry)
-            return (hits_s[0] if hits_s else now_s), len(hits_s)
-
-    def _sweep(self, now_s: float) -> None:
-        """Drops the buckets that no window reaches back to, so that memory does not grow."""
-        self._swept_s = now_s
-        for key, hits_s in list(self._hits_s.items()):
-            _forget(hits_s, now_s, SWEEP_EVERY_S)
-            if not hits_s:
-                del self._hits_s[key]
-
-
-def _forget(hits_s: deque[float], now_s: float, expiry_s: float) -> None:
-    """Drops what is older than the window, and what a clock that was set back left ahead."""
-    while hits_s and not now_s - expiry_s <= hits_s[0] <= now_s:
-        hits_s.popleft()
-
-
 class Limiter:
     """Counts requests in `store`: memory:// for one process, redis:// for more.
 
@@ -115,7 +62,7 @@ class Limiter:
         unix_s: Callable[[], float],
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._own = MovingWindowRateLimiter(ProcessMemory(unix_s))
+        self._own = MovingWindowRateLimiter(OwnWindows(unix_s, KEPT))
         self._shared = None if store == "memory://" else SharedWindows(store, monotonic_s)
 
     def hit(self, item: RateLimitItem, identifier: str) -> Window:
@@ -140,7 +87,7 @@ class Limiter:
 def _hit(windows: MovingWindowRateLimiter, item: RateLimitItem, identifier: str) -> Window:
     allowed = windows.hit(item, identifier)
     reset_s, remaining = windows.get_window_stats(item, identifier)
-    return Window(item.amount, max(0, remaining), reset_s, allowed)
+    return Window(item.amount, max(0, remaining) if allowed else 0, reset_s, allowed)
 
 
 def _look(windows: MovingWindowRateLimiter, item: RateLimitItem, identifier: str) -> Window:

@@ -1,10 +1,9 @@
 """One look at an address: its history from an explorer, and the proof of what would count."""
 
-import json
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from btcpay.addresses import script_of
@@ -15,10 +14,11 @@ from btcpay.facts import Output
 from btcpay.price import Prices
 from btcpay.proof import prove
 from btcpay.proof_file import to_document
+from btcpay.room import Room
 from btcpay.root import Root
 from btcpay.settings import Settings
 from btcpay.settlement import merge
-from btcpay.sightings import Look, Proof, bears_out
+from btcpay.sightings import Look, Proof, amounts_of, believe_spends, is_where, pays
 from btcpay.standing import known_outputs, rules_for, verdict_on
 from storage import invoices, merchants
 from storage.database import Database, Row
@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 # In one look, ten or a part of the calls that the hour has left: who sends a hundred small amounts
 # to one address must not use up everybody's.
 LEAST_PROOFS, SHARE_OF_LEFT = 10, 8
+# With whatever budget: what one look has proven is written in one transaction, and others wait.
+MOST_PROOFS = 500
 
 
 @dataclass(frozen=True)
@@ -52,37 +54,39 @@ def subject_of(db: Database, invoice_id: str, tip_height: int) -> Subject:
 class Looker:
     """What a look asks: explorers, and the price when something was received. Thread safe.
 
-    `calls_left`: of the hour's budget when the run began.
+    `calls_left`: of the hour's budget when the run began. `room`: for the run's proofs.
     """
 
     settings: Settings
     explorers: Explorers
     prices: Prices
     calls_left: int
+    room: Room = field(default_factory=Room)
 
     @property
     def most_proofs(self) -> int:
         """How many transactions one look proves; the others are for the next."""
-        return max(LEAST_PROOFS, self.calls_left // SHARE_OF_LEFT)
+        return min(MOST_PROOFS, max(LEAST_PROOFS, self.calls_left // SHARE_OF_LEFT))
 
     def look(self, subject: Subject, clock: Callable[[], datetime]) -> Look:
         """Everything that has to be asked of the world about one invoice. Raises ExplorerError."""
         now, read_s = clock(), time.monotonic()
         history = self.explorers.history(subject.row["deposit_address"], subject.script)
-        # By a clock that is ahead, what comes in time would be late, and invoices would expire.
-        asked_at = now - self.explorers.witness.ahead(now, read_s)
-        outputs = merge(subject.known, history.outputs, asked_at)
-        wanted = self._to_be_proven(subject, outputs, asked_at)
+        ahead = self.explorers.witness.ahead(now, read_s)
+        seen = believe_spends(history.outputs, subject.known, subject.tip_height)
+        outputs = merge(subject.known, seen, now)
+        wanted = self._to_be_proven(subject, outputs, now)
         proofs, short = self._prove_all(wanted[: self.most_proofs], outputs, subject.script)
         return Look(
-            asked_at,
+            now,
             subject.tip_height,
-            history.outputs,
+            seen,
             price_usd=self.prices.current_or_none() if proofs else None,
             proofs=proofs,
             unproven=len(proofs) < len(wanted),
             short=short or len(wanted) > self.most_proofs,
             explorer=history.explorer,
+            ahead=ahead,
         )
 
     def _prove_all(
@@ -90,9 +94,10 @@ class Looker:
     ) -> tuple[dict[str, Proof], bool]:
         """The proofs that could be had, by txid, and whether the budget ended before all."""
         proofs: dict[str, Proof] = {}
+        known = amounts_of(outputs)
         for output, confirmations in wanted:
             try:
-                proof = self._prove(output, outputs, script, confirmations)
+                proof = self._prove(output, known[output.txid], script, confirmations)
             except OutOfBudget:
                 return proofs, True
             if proof:
@@ -121,7 +126,7 @@ class Looker:
         )
 
     def _prove(
-        self, output: Output, outputs: Sequence[Output], script: bytes, confirmations: int
+        self, output: Output, known: Mapping[int, int], script: bytes, confirmations: int
     ) -> Proof | None:
         """The proof of a payment; None, with an error in the log, when no explorer has it.
 
@@ -134,12 +139,15 @@ class Looker:
             with root.claim(proof_calls(confirmations)):
                 evidence = gather(root, output.txid, output.block, confirmations)
             proven = prove(evidence, output.txid, script, network.max_target_bits, confirmations)
-            if not bears_out(proven, output, outputs):
+            if not (pays(proven, known) and is_where(proven, output)):
                 raise ProofFailed("the proof contradicts what the explorer said before")
-            document = to_document(evidence, output.txid, script, network.name, confirmations)
-            return Proof(proven, json.dumps(document), root.host)
+            document = self.room.put(
+                lambda: to_document(evidence, output.txid, script, network.name, confirmations)
+            )
+            return Proof(proven, document, root.host)
 
         try:
+            self.room.require()
             return self.explorers.ask(question)
         except OutOfBudget:
             raise

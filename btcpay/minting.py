@@ -1,5 +1,6 @@
 """Makes an invoice: satoshis at the live price, and an address that nobody was ever given."""
 
+import logging
 from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
@@ -11,10 +12,26 @@ from btcpay.identifiers import new_id
 from btcpay.instants import to_ms
 from btcpay.money import sats_for_usd
 from btcpay.service import Service
+from btcpay.witness import REMEDY
 from storage import invoices, merchants
 from storage.database import Row
 
 MS_PER_HOUR = 3_600_000
+log = logging.getLogger(__name__)
+
+
+def live_price(service: Service) -> Decimal:
+    """USD for one bitcoin, to make an invoice at. Raises PriceUnavailable.
+
+    Also while most price sources say that our clock is ahead: such an invoice would be from a time
+    to come, and what is paid in a block before that would look older than it.
+    """
+    price_usd = service.prices.current()
+    if ahead := service.prices.clock_ahead(service.now()):
+        told = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
+        log.error("%s of most price sources', so no invoice is made; %s", told, REMEDY)
+        raise PriceUnavailable(f"{told}: no invoice is made until it is set right")
+    return price_usd
 
 
 def quote(amount_usd: Decimal, price_usd: Decimal) -> int:
@@ -37,8 +54,9 @@ def mint(
     price_usd: Decimal,
     life: timedelta | None,
     payment_link_id: str | None = None,
+    invoice_id: str | None = None,
 ) -> Row:
-    """Stores an invoice for a validated order, with that life, and returns its public row.
+    """Stores an invoice for a validated order, with that life and id, and returns its public row.
 
     Call it inside `service.db.write()`: the index is taken in the transaction that stores the
     invoice, so that a crash gives out no address, and two callers never get the same.
@@ -49,7 +67,7 @@ def mint(
     index = account["next_index"] - 1
     return db.only(
         invoices.ADD,
-        id=new_id("inv"),
+        id=invoice_id or new_id("inv"),
         merchant_id=merchant_id,
         payment_link_id=payment_link_id,
         status="open",

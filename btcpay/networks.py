@@ -24,7 +24,8 @@ class Network:
     `max_target_bits`: the easiest target that a proof's headers may claim, in compact form;
     `genesis_hash`: the block at height 0 (Bitcoin Core, kernel/chainparams.cpp), by which an
     explorer of another network is known: the test networks share their address prefixes;
-    `explorers`: Esplora roots; `price_sources`: URL#/json/pointer.
+    `explorers`: Esplora roots; `price_sources`: URL#/json/pointer; `calls_per_hour`: what an
+    explorer lets one address ask, a public one 700.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Network:
     genesis_hash: str
     explorers: tuple[str, ...]
     price_sources: tuple[str, ...] = PUBLIC_TICKERS
+    calls_per_hour: int = 600
 
 
 NETWORKS = {
@@ -93,6 +95,7 @@ NETWORKS = {
             "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206",
             (SANDBOX_URL,),
             (f"{SANDBOX_URL}/price#/usd",),
+            10_000_000,  # nobody's regtest is public: the explorer is one's own
         ),
     )
 }

@@ -5,12 +5,13 @@ from typing import Any
 
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
+from marshmallow import Schema
 
 from btcpay.api import ROOT
 from btcpay.envelope import STATUS
 from btcpay.settings import Settings
 from schemas.fields import Number, Timestamp
-from schemas.requests import Limit
+from schemas.requests import Body, Limit
 
 VERSION = "1.0.0"
 
@@ -75,7 +76,13 @@ def document(settings: Settings, operations: Mapping[str, Any]) -> dict[str, Any
             operation.path.replace("<", "{").replace(">", "}"),
             operations={operation.method.lower(): _operation(name, operation)},
         )
-    return spec.to_dict()
+    described = spec.to_dict()
+    for operation in operations.values():
+        if issubclass(operation.accepts or Schema, Body):
+            described["components"]["schemas"][operation.accepts.__name__] |= (
+                operation.accepts.together
+            )
+    return described
 
 
 def _operation(name: str, operation: Any) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 import logging
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,11 +16,12 @@ import requests
 from btcpay import fetch
 from btcpay.errors import PriceUnavailable
 from btcpay.variables import PriceSource
+from btcpay.witness import EPOCH, agreed_ahead, has_our_clock, told_time
 
 log = logging.getLogger(__name__)
 
 SOURCE_TIMEOUT_S = 3
-MAX_ANSWER_BYTES = 1_000_000
+_TICKER = fetch.Wanted(fetch.parse_json, max_bytes=1_000_000)
 MAX_DEVIATION = Decimal("0.05")  # of the median: further off is a broken or manipulated source
 FRESH_S = 30  # how long an answer serves without asking again
 RETRY_S = 2  # after a failure, so that a dead source is not asked by every request
@@ -66,16 +68,23 @@ def to_price(value: Any) -> Decimal:
     return price_usd
 
 
-def read_price(session: requests.Session, source: PriceSource) -> Decimal:
-    """One source's price. Raises FetchError; LookupError or ValueError when there is none in it."""
-    body = fetch.get(session, source.url, SOURCE_TIMEOUT_S, MAX_ANSWER_BYTES)
-    return to_price(resolve_pointer(fetch.parse_json(body), source.pointer))
+def read_price(
+    session: requests.Session, source: PriceSource, hear: fetch.Hear = lambda _headers: None
+) -> Decimal:
+    """One source's price; `hear` gets the headers of any answer.
+
+    Raises FetchError; LookupError or ValueError when there is no price in it.
+    """
+    ticker = fetch.get(session, source.url, SOURCE_TIMEOUT_S, _TICKER, hear)
+    return to_price(resolve_pointer(ticker, source.pointer))
 
 
-def ask(session: requests.Session, source: PriceSource) -> Decimal | None:
+def ask(
+    session: requests.Session, source: PriceSource, hear: fetch.Hear = lambda _headers: None
+) -> Decimal | None:
     """One source's price; None, with a line in the log, when it has none to give."""
     try:
-        return read_price(session, source)
+        return read_price(session, source, hear)
     except (fetch.FetchError, LookupError, ValueError) as error:
         # The host alone: a URL may carry a key.
         host = urlsplit(source.url).hostname
@@ -122,9 +131,12 @@ class Prices:
         self._monotonic = monotonic
         self._told = told
         self._refreshing = threading.Lock()
+        self._hearing = threading.Lock()
         self._session = fetch.new_session(connections=len(sources))
         self._good: Asked | None = None
         self._last: Asked | None = None
+        # What each source said last, since EPOCH, at the monotonic clock's nought.
+        self._began: Mapping[PriceSource, timedelta] = {}
 
     def current(self) -> Decimal:
         """USD for one bitcoin. Raises PriceUnavailable; never waits longer than one refresh."""
@@ -150,6 +162,15 @@ class Prices:
         except PriceUnavailable:
             return None
 
+    def clock_ahead(self, now: datetime) -> timedelta:
+        """How far `now` is ahead by the word of more than half of the sources; else nought.
+
+        By the monotonic clock's leave, so that a step since they were asked is noticed.
+        """
+        running = now - EPOCH - timedelta(seconds=self._monotonic())
+        aheads = [running - began for began in self._began.values()]
+        return agreed_ahead(aheads, len(self._sources))
+
     def _known(self, age_s: int) -> Decimal | None:
         good = self._good
         if good is None or self._monotonic() - good.at_s >= age_s:
@@ -161,11 +182,22 @@ class Prices:
         last = self._last
         if last is None:
             return True
-        return last.at_s < called_s and self._monotonic() - last.at_s >= RETRY_S
+        rested = last.price_usd is not None or self._monotonic() - last.at_s >= RETRY_S
+        return last.at_s < called_s and rested
+
+    def _ask(self, source: PriceSource) -> Decimal | None:
+        def hear(headers: Mapping[str, str]) -> None:
+            told = told_time(headers)
+            if told and not has_our_clock(source.url):
+                began = told - EPOCH - timedelta(seconds=self._monotonic())
+                with self._hearing:
+                    self._began = {**self._began, source: began}
+
+        return ask(self._session, source, hear)
 
     def _refresh(self) -> None:
         with ThreadPoolExecutor(max_workers=max(1, len(self._sources))) as pool:
-            answers = list(pool.map(lambda source: ask(self._session, source), self._sources))
+            answers = list(pool.map(self._ask, self._sources))
         prices = [price_usd for price_usd in answers if price_usd is not None]
         self._last = Asked(agree(prices, self._quorum), self._monotonic())
         self._told(self._last.price_usd is not None)

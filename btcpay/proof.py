@@ -10,7 +10,8 @@ from datetime import datetime
 
 from btcpay.bitcoin.header import Header, parse_header, target_of
 from btcpay.bitcoin.merkle import root_above
-from btcpay.bitcoin.tx import Tx, coinbase_height, parse_tx
+from btcpay.bitcoin.outline import Outline, outline
+from btcpay.bitcoin.tx import coinbase_height
 from btcpay.bitcoin.wire import Malformed, shown, unshown
 from btcpay.errors import ProofFailed
 from btcpay.instants import from_unix_s
@@ -21,7 +22,10 @@ NODE_BYTES = 64  # CVE-2017-12842: a transaction of this size can pose as an inn
 
 @dataclass(frozen=True)
 class Branch:
-    """A raw transaction, its position in the block, and its siblings as shown, leaves first."""
+    """A raw transaction, its position in the block, and its siblings as shown, leaves first.
+
+    Without witness, as it is gathered now; a proof that was kept earlier may have one.
+    """
 
     raw_tx: bytes
     position: int
@@ -53,7 +57,7 @@ class Proven:
     mined_at: datetime
     amounts_sats: Mapping[int, int]
     height: int | None
-    position: int = 0
+    position: int
 
 
 def prove(
@@ -67,7 +71,8 @@ def prove(
        claims, and claims no easier target than `max_target_bits` (compact).
     """
     try:
-        payment, coinbase = parse_tx(evidence.payment.raw_tx), parse_tx(evidence.coinbase.raw_tx)
+        payment = outline(evidence.payment.raw_tx, script)
+        coinbase = outline(evidence.coinbase.raw_tx)
         headers = [parse_header(raw) for raw in evidence.headers]
     except Malformed as error:
         raise ProofFailed(f"the evidence does not decode: {error}") from error
@@ -80,19 +85,15 @@ def prove(
         "the branch is not as long as the coinbase's",
     )
     _check_work(headers, target_of(max_target_bits), confirmations)
-    amounts_sats = {
-        vout: output.value_sats
-        for vout, output in enumerate(payment.outputs)
-        if output.script == script
-    }
-    _require(any(amounts_sats.values()), "the transaction does not pay the invoice's address")
+    paid = any(payment.amounts_sats.values())
+    _require(paid, "the transaction does not pay the invoice's address")
     mined_at = from_unix_s(headers[0].time)
     return Proven(
         txid,
         headers[0].hash,
         mined_at,
-        amounts_sats,
-        coinbase_height(coinbase),
+        payment.amounts_sats,
+        coinbase_height(coinbase.first_script_sig),
         evidence.payment.position,
     )
 
@@ -100,13 +101,14 @@ def prove(
 def prove_block(coinbase: Branch, header: bytes, hash: str, height: int, max_bits: int) -> None:
     """Checks that a block of this hash and height exists, with its work. Raises ProofFailed."""
     try:
-        first, parsed = parse_tx(coinbase.raw_tx), parse_header(header)
+        first, parsed = outline(coinbase.raw_tx), parse_header(header)
     except Malformed as error:
         raise ProofFailed(f"the evidence does not decode: {error}") from error
     _require(parsed.hash == hash, "the header has another hash")
     _check_work([parsed], target_of(max_bits), 1)
     _check_coinbase(first, coinbase, parsed)
-    _require(coinbase_height(first) == height, "the block is of another height")
+    shown_height = coinbase_height(first.first_script_sig)
+    _require(shown_height == height, "the block is of another height")
 
 
 def prove_next(header: bytes, hash: str, previous: str, max_bits: int) -> bool:
@@ -119,13 +121,13 @@ def prove_next(header: bytes, hash: str, previous: str, max_bits: int) -> bool:
     return parsed.hash == hash and parsed.previous == previous
 
 
-def _check_coinbase(coinbase: Tx, branch: Branch, header: Header) -> None:
+def _check_coinbase(coinbase: Outline, branch: Branch, header: Header) -> None:
     _require(coinbase.is_coinbase, "the block's first transaction is no coinbase")
     _require(branch.position == 0, "the coinbase is not the first transaction")
     _check_branch(coinbase, branch, header, "the coinbase")
 
 
-def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
+def _check_branch(tx: Outline, branch: Branch, header: Header, name: str) -> None:
     _require(len(tx.stripped) != NODE_BYTES, f"{name} is as long as a Merkle node")
     _require(len(branch.merkle) <= MAX_BRANCH, f"the branch of {name} is too long")
     _require(

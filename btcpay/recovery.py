@@ -101,7 +101,7 @@ def plan_moves(
     At least LOOK_AHEAD unused addresses in a row are asked about, or `skip` when that is more.
     Changes nothing. Raises ExplorerError when the chain could not be asked for one of them.
     """
-    chain.begin(meta.tip_height(db) or 0)
+    chain.begin(meta.proven_height(db))
     moves = []
     for row in db.rows(merchants.ALL):
         used = used_ahead(chain, row, network, max(skip, LOOK_AHEAD))

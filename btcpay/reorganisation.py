@@ -16,6 +16,7 @@ from btcpay.ending import record
 from btcpay.evidence import block_hash, header, prove_at
 from btcpay.explorer import MAX_BLOCKS_BEHIND, Explorers, tip_height
 from btcpay.fetch import FetchError
+from btcpay.heed import want
 from btcpay.instants import to_ms
 from btcpay.networks import Network
 from btcpay.proof import prove_next
@@ -76,9 +77,9 @@ def follow(
     """Compares the blocks of recent payments with the chain's; returns the tip's height.
 
     Two calls while the tip is the same, one when `thrifty`: then another tip of the same height is
-    only noticed with the block after it. Three for a block on top of the tip that was compared.
-    Else five to prove a tip that is higher than any before, and one for each distinct block.
-    Raises ExplorerError.
+    only noticed with the block after it; one as well when there is nothing to compare. Three for a
+    block on top of the tip that was compared. Else five to prove a tip that is higher than any
+    before, and one for each distinct block. Raises ExplorerError.
     """
     facts = meta.all(db)
     ours = _ours(db, facts)
@@ -89,7 +90,8 @@ def follow(
         if tip < ours.high_height - MAX_BLOCKS_BEHIND:
             raise FetchError(f"is {ours.high_height - tip} blocks behind what was proven to us")
         unproven = Comparison(tip, root.host, is_proven=tip <= ours.high_height)
-        if tip < ours.high_height or not compares or (thrifty and ours.are_known_at(tip)):
+        is_enough = not compares or (thrifty and ours.are_known_at(tip))
+        if tip < ours.high_height or (tip == ours.high_height and is_enough):
             return unproven
         try:
             with root.claim(PROVE_TIP + len(ours.blocks)):
@@ -150,9 +152,10 @@ def _is_next(root: Root, tip: int, hash: str, known: Known, network: Network) ->
 def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str, str]:
     """What is to be remembered until the next run, as far as it has changed.
 
-    Another run may meanwhile have been shown a higher block: that stays the highest.
+    Another run may meanwhile have been shown a higher block: that stays the highest. A height that
+    was only said is forgotten.
     """
-    facts = {"tip_height": str(found.tip_height)}
+    facts = {"tip_height": str(found.tip_height)} if found.is_proven else {}
     if found.compared and found.tip_height >= int(known.get("high_height", 0)):
         facts["high_height"] = str(found.tip_height)
         facts["final_height"] = str(found.tip_height - FINAL_DEPTH + 1)
@@ -171,18 +174,32 @@ def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> 
     with db.write():
         # Of all: another runner may be about to settle what came in this block to any of them.
         balances.lock_all(db)
-        for output in db.rows(payments.UNCOUNTED_IN_BLOCK, height=height, hash=hash):
-            _unprove(db, output, {"block": {"height": height, "hash": hash}}, explorer, now)
-        for payment in db.rows(payments.IN_BLOCK, height=height, hash=hash):
-            detail = {"block": {"height": height, "hash": hash}, "explorer": explorer}
-            _undo_payment(db, payment, detail, now)
+        detail = {"block": {"height": height, "hash": hash}, "explorer": explorer}
+        found = {"height": height, "hash": hash}
+        outputs = _by_invoice(db.rows(payments.UNCOUNTED_IN_BLOCK, **found), "invoice_id")
+        undone = _by_invoice(db.rows(payments.IN_BLOCK, **found), "address_invoice_id")
+        for (invoice_id, merchant_id), rows in outputs.items():
+            with balances.kept(db, invoice_id, merchant_id):
+                for output in rows:
+                    _unprove(db, output, detail, now)
+        for (invoice_id, merchant_id), rows in undone.items():
+            with balances.kept(db, invoice_id, merchant_id):
+                for payment in rows:
+                    _undo_payment(db, payment, detail, now)
 
 
-def _unprove(db: Database, output: Row, detail: Row, explorer: str, now: datetime) -> None:
+def _by_invoice(rows: Sequence[Row], invoice: str) -> dict[tuple[str, int], list[Row]]:
+    """By invoice and merchant: what is summed for a balance is summed once for all of them."""
+    found: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row[invoice], row["merchant_id"]), []).append(row)
+    return found
+
+
+def _unprove(db: Database, output: Row, detail: Row, now: datetime) -> None:
     key = {name: output[name] for name in ("invoice_id", "txid", "vout")}
-    with balances.kept(db, output["invoice_id"], output["merchant_id"]):
-        db.run(payments.UNPROVE_OUTPUT, **key)
-    told = {"txid": output["txid"], "vout": output["vout"], "explorer": explorer}
+    db.run(payments.UNPROVE_OUTPUT, **key)
+    told = {"txid": output["txid"], "vout": output["vout"]}
     db.run(invoices.OUTDATE, id=output["invoice_id"])
     record(db, output["invoice_id"], "reorganised", told | detail, now)
     log.warning("reorganised: %s to invoice %s waits again", output["txid"], output["invoice_id"])
@@ -190,8 +207,7 @@ def _unprove(db: Database, output: Row, detail: Row, explorer: str, now: datetim
 
 def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> None:
     invoice_id, payment_id = payment["address_invoice_id"], payment["id"]
-    with balances.kept(db, invoice_id, payment["merchant_id"]):
-        db.run(payments.UNCREDIT_OUTPUTS, payment_id=payment_id)
+    db.run(payments.UNCREDIT_OUTPUTS, payment_id=payment_id)
     db.run(payments.DELETE_PROOF, payment_id=payment_id)
     db.run(payments.DELETE, payment_id=payment_id)
     reopened = payment["invoice_id"] is not None and db.run(invoices.REOPEN, id=invoice_id)
@@ -200,6 +216,7 @@ def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> Non
     db.run(invoices.OUTDATE, id=invoice_id)
     detail = {"id": payment_id, "txid": payment["tx_hash"], "reopened": bool(reopened)} | detail
     record(db, invoice_id, "reorganised", detail, now)
+    want(db, invoice_id, "reorganised", now)
     log.error(
         "reorganised: payment %s of %s satoshis to invoice %s is undone%s",
         payment_id,

@@ -5,6 +5,7 @@ import random
 import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import requests
@@ -16,55 +17,95 @@ from btcpay.instants import iso
 log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S = 20  # for a whole answer; public explorers take several seconds when busy
-MAX_ANSWER_BYTES = 16_000_000  # 75 transactions of ordinary size are some 200 kB
+# A height, a hash, a header, the branch of the largest tree; histories and transactions say more.
+TEXT = fetch.Wanted(bytes, max_bytes=4096)
+# Of one run: beyond a hundred outputs and inputs an address, what an explorer may tell of them.
+FEW_PARTS, MOST_PARTS = 100, 30_000
+MOST_KEPT_BYTES = 8_000_000  # of what a hash names: some 3000 blocks, or eight absurd coinbases
 PATIENCE = 6  # failures in a row, then it is not asked again in this run
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 8.0  # doubled at each failure in a row
 TOO_MANY = (403, 429)  # some answer "forbidden" to whom they have banned
+T = TypeVar("T")
 
 
 class Root:
-    """Called with a path it returns the body. Raises FetchError. Thread safe.
+    """Called with a path it returns a short answer's body. Raises FetchError. Thread safe.
 
     `calls` counts requests, `failures` questions that were not answered as they should be; `host`
-    is what may be shown. `hear` gets the headers of every answer.
+    is what may be shown. `hear` gets the headers of every answer; roots that are asked at once
+    share a `turn` for the long ones.
     """
 
     def __init__(
-        self, url: str, session: requests.Session, budget: Budget | None, hear: fetch.Hear
+        self,
+        url: str,
+        session: requests.Session,
+        budget: Budget | None,
+        hear: fetch.Hear,
+        turn: fetch.Turn | None = None,
     ) -> None:
         self.name = name_of(url)
         self.host = str(urlsplit(url).hostname)
         self.calls = self.failures = 0
         self.is_fresh = False
         self._url, self._session, self._budget, self._hear = url, session, budget, hear
+        self._turn = turn or fetch.Turn()
+        self._parts = 0
         self._lock = threading.Lock()
         self._failures = 0
         self._not_before_s = 0.0
         self.is_spent = False
         self.given_up = ""
         self._had_refused = budget is not None and budget.refusals(self.name) > 0
-        self._kept: dict[str, bytes] = {}
+        self._kept: dict[str, Any] = {}
+        self._kept_bytes = 0
         self._keeping: dict[str, threading.Lock] = {}
         if budget and (until := budget.rests_until(self.name)):
             self.given_up = f"asked to be left alone, and is until {iso(until)}"
 
     def __call__(self, path: str) -> bytes:
+        return self.read(path, TEXT)
+
+    def read(self, path: str, wanted: fetch.Wanted[T]) -> T:
+        """What is made of the answer. Raises FetchError, and what making it raises."""
         if self.given_up:
             raise fetch.FetchError(self.given_up)
         if self._budget:
             self._budget.take(self.name)
         with self._lock:
             self.calls += 1
-        return fetch.get(
-            self._session, self._url + path, REQUEST_TIMEOUT_S, MAX_ANSWER_BYTES, self._hear
-        )
+        url = self._url + path
+        return fetch.get(self._session, url, REQUEST_TIMEOUT_S, wanted, self._hear, self._turn)
 
-    def keep(self, path: str) -> bytes:
-        """Like a call, once in a run: for what a hash names, which cannot change."""
+    def keep(self, path: str, wanted: fetch.Wanted[Any] = TEXT) -> Any:
+        """Like `read`, once in a run: for what a hash names, which cannot change."""
         with self._keeping.setdefault(path, threading.Lock()):
-            if path not in self._kept:
-                self._kept[path] = self(path)
-            return self._kept[path]
+            found = self._kept.get(path)
+            if found is None:
+                found = self.read(path, wanted)
+                with self._lock:
+                    self._make_room(len(found) if isinstance(found, bytes) else TEXT.max_bytes)
+                    self._kept[path] = found
+            return found
+
+    def _make_room(self, size: int) -> None:
+        """What is forgotten is only asked for again."""
+        self._kept_bytes += size
+        if self._kept_bytes > MOST_KEPT_BYTES:
+            self._kept.clear()
+            self._kept_bytes = size
+
+    def weigh(self, parts: int, before: int) -> None:
+        """Counts outputs and inputs of an address of which `before` were told. Raises FetchError.
+
+        What many addresses have is held at once, and written down: an explorer that tells
+        thousands of each is believed no further in this run.
+        """
+        beyond = max(0, before + parts - FEW_PARTS) - max(0, before - FEW_PARTS)
+        with self._lock:
+            self._parts += beyond
+            if self._parts > MOST_PARTS:
+                raise fetch.FetchError(f"told of more than {MOST_PARTS} outputs in one run")
 
     def claim(self, calls: int) -> AbstractContextManager[None]:
         """Sets so many calls aside. Raises TooDear."""

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from btcpay.counting import Counters
 from btcpay.limits import Limiter
@@ -32,11 +32,6 @@ class Service:
     counters: Counters
     resources: Resources
     now: Callable[[], datetime]
-
-    @property
-    def idempotency_ttl(self) -> timedelta:
-        """How long an Idempotency-Key is remembered."""
-        return timedelta(hours=self.settings.idempotency_ttl_h)
 
     def close(self) -> None:
         """Ends the threads, when no request is under way any more."""

@@ -65,7 +65,7 @@ def read(environ: Mapping[str, str]) -> Settings:
     base_url = get("BTCPAY_BASE_URL", "http://127.0.0.1:8000", variables.base_url)
     bind = f"127.0.0.1:{urlsplit(base_url).port or 8000}"
     sources = get("BTCPAY_PRICE_SOURCES", " ".join(network.price_sources), variables.price_sources)
-    quorum = str(min(2, len(sources)))
+    quorum = str(len(sources) // 2 + 1)  # a minority of liars never sets the price by itself
     settings = Settings(
         network=network,
         database_url=get("BTCPAY_DATABASE_URL", "sqlite:///var/btcpay.db", variables.database_url),
@@ -76,7 +76,9 @@ def read(environ: Mapping[str, str]) -> Settings:
         price_max_age_s=get("BTCPAY_PRICE_MAX_AGE_S", "120", whole(1, 3600)),
         confirmations=get("BTCPAY_CONFIRMATIONS", "1", variables.confirmations),
         watch_after_expiry_h=get("BTCPAY_WATCH_AFTER_EXPIRY_H", "168", whole(0, 87600)),
-        explorer_calls_per_hour=get("BTCPAY_EXPLORER_CALLS_PER_HOUR", "600", whole(1, 10_000_000)),
+        explorer_calls_per_hour=get(
+            "BTCPAY_EXPLORER_CALLS_PER_HOUR", str(network.calls_per_hour), whole(1, 10_000_000)
+        ),
         check_max_age_min=get("BTCPAY_CHECK_MAX_AGE_MIN", "15", whole(1, 10_080)),
         underpayment_tolerance_percent=get(
             "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT", "0", variables.percent

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from btcpay.facts import Invoice, Output, Receipt, Rules, Verdict
 from btcpay.history import SeenOutput
+from btcpay.reasons import reason_why
 
 BLOCK_TIME_SLACK = timedelta(hours=2)  # how far a block's time may be off, both ways
 COINBASE_MATURITY = 100  # Bitcoin Core, consensus/consensus.h: unspendable before
@@ -24,7 +25,8 @@ def required_sats(amount_sats: int, tolerance_percent: Decimal) -> int:
 def merge(known: Sequence[Output], seen: Iterable[SeenOutput], now: datetime) -> list[Output]:
     """What we know after a complete look at the address.
 
-    1. What is seen for the first time was first seen `now`.
+    1. What is seen for the first time was first seen `now`; nothing was seen later than that, so
+       that a clock which was ahead makes nothing late once it is set right.
     2. A payment stands as it is: only positive evidence of a reorganisation undoes it.
     3. What waited or was only said to be confirmed, and is not shown now, has vanished.
     4. What was proven to be in a block and is not shown now, or in no block, is doubted: only
@@ -32,15 +34,15 @@ def merge(known: Sequence[Output], seen: Iterable[SeenOutput], now: datetime) ->
     """
     fresh = {(output.txid, output.vout): output for output in seen}
     merged = [_after_look(output, fresh.pop((output.txid, output.vout), None)) for output in known]
-    return merged + [
+    return [replace(o, first_seen_at=min(o.first_seen_at, now)) for o in merged] + [
         Output(
             txid=output.txid,
             vout=output.vout,
             amount_sats=output.amount_sats,
             first_seen_at=now,
-            coinbase=output.coinbase,
             block=output.block,
             spent_height=output.spent_height,
+            seen_waiting=output.block is None,
         )
         for output in fresh.values()
     ]
@@ -52,13 +54,14 @@ def _after_look(output: Output, seen: SeenOutput | None) -> Output:
     if seen and output.proven and seen.block is None:
         return replace(output, doubted=True)
     if seen:
+        is_there_still = output.block == seen.block
         return replace(
             output,
             first_seen_at=_first_seen_at(output, seen),
             amount_sats=seen.amount_sats,
-            coinbase=seen.coinbase,
-            proven=output.proven and output.block == seen.block,
-            position=output.position if output.block == seen.block else None,
+            coinbase=output.coinbase and output.proven and is_there_still,
+            proven=output.proven and is_there_still,
+            position=output.position if is_there_still else None,
             block=seen.block,
             spent_height=seen.spent_height,
             vanished=False,
@@ -124,7 +127,7 @@ def decide(
         unconfirmed_sats=received_sats - confirmed_sats,
         missing_sats=0 if enough else invoice.amount_sats - received_sats,
         confirmations=min((_depth(output, tip_height) for output in counting), default=0),
-        reason=_reason(status, received_sats, confirmed_sats, needed_sats, rules),
+        reason=reason_why(status, counting, outputs, confirmed_sats, needed_sats, rules),
     )
 
 
@@ -141,11 +144,13 @@ def _is_over(invoice: Invoice, looked_at: datetime | None) -> bool:
 def _counts(output: Output, invoice: Invoice) -> bool:
     """For a paid invoice what settled it; for any other what came in time.
 
-    Money from before the invoice is no answer to it: its address was used before.
+    Money from before the invoice is no answer to it: its address was used before. What we saw
+    waiting is: there only the clock was ahead when the invoice was made.
     """
     if invoice.status == "paid":
         return output.settles
-    if output.block and output.block.mined_at < invoice.created_at - BLOCK_TIME_SLACK:
+    earliest = invoice.created_at - BLOCK_TIME_SLACK
+    if output.block and not output.seen_waiting and output.block.mined_at < earliest:
         return False
     if invoice.expires_at is None or output.first_seen_at < invoice.expires_at:
         return True
@@ -205,22 +210,3 @@ def _receipt_time(output: Output, invoice: Invoice, now: datetime) -> datetime:
     """The block's time, not before the invoice's creation, not after now."""
     mined_at = output.block.mined_at if output.block else now
     return min(max(mined_at, invoice.created_at), now)
-
-
-def _reason(
-    status: str, received_sats: int, confirmed_sats: int, needed_sats: int, rules: Rules
-) -> str:
-    if status == "paid":
-        return f"paid: {confirmed_sats} satoshis confirmed, {needed_sats} were asked for"
-    if status == "canceled":
-        return "canceled: what still comes is a payment without invoice"
-    if status == "expired":
-        return f"expired: {received_sats} of {needed_sats} satoshis came in time"
-    if received_sats == 0:
-        return "open: nothing has been seen at the address"
-    if received_sats < needed_sats:
-        return f"open: {needed_sats - received_sats} satoshis are missing, {received_sats} came"
-    return (
-        f"open: enough was seen, {confirmed_sats} of {needed_sats} satoshis have"
-        f" {rules.confirmations} confirmation(s)"
-    )

@@ -1,6 +1,6 @@
 """Several runners of a check at once, on one server: each looks at its share of what is due."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import islice
@@ -17,7 +17,7 @@ CLAIM = timedelta(minutes=1)
 def share(
     db: Database,
     ids: Iterable[str],
-    looks: dict[str, int],
+    looks: Mapping[str, int],
     now: Callable[[], datetime],
     few: int,
 ) -> Iterator[Iterator[str]]:

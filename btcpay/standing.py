@@ -1,12 +1,12 @@
 """An invoice's rows as values, and the verdict on them; for pages, command line and check."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
 from btcpay.facts import Invoice, Output, Rules, Verdict
-from btcpay.history import Block
+from btcpay.history import Block, SeenOutput
 from btcpay.instants import from_ms, from_ms_or_none
 from btcpay.settings import Settings
 from btcpay.settlement import decide
@@ -53,12 +53,27 @@ def output_of(row: Row) -> Output:
         credited=row["payment_id"] is not None,
         settles=row["settled_invoice_id"] is not None,
         position=row["position"],
+        seen_waiting=bool(row["seen_waiting"]),
     )
 
 
 def known_outputs(db: Database, invoice_id: str) -> list[Output]:
-    """Every output ever seen to the invoice's address."""
-    return [output_of(row) for row in db.rows(payments.OUTPUTS, invoice_id=invoice_id)]
+    """Every output to the invoice's address but what has vanished, which is no money."""
+    return [output_of(row) for row in db.rows(payments.ALIVE, invoice_id=invoice_id)]
+
+
+def come_again(
+    db: Database, invoice_id: str, known: Sequence[Output], seen: Iterable[SeenOutput]
+) -> list[Output]:
+    """What had vanished and is shown again: it was first seen when it was first seen."""
+    alive = {(output.txid, output.vout) for output in known}
+    new = {(output.txid, output.vout) for output in seen} - alive
+    return [
+        output
+        for txid in sorted({txid for txid, _ in new})
+        for row in db.rows(payments.VANISHED, invoice_id=invoice_id, txid=txid)
+        if ((output := output_of(row)).txid, output.vout) in new
+    ]
 
 
 def standing(db: Database, settings: Settings, row: Row, now: datetime) -> Verdict:

@@ -1,11 +1,12 @@
 """Reads from the database what the schedule plans with, and remembers what it has planned."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.instants import from_ms, from_ms_or_none, to_ms
+from btcpay.line import Todo
 from btcpay.schedule import PROBE_EVERY
 from btcpay.settings import Settings
 from btcpay.standing import rules_for
@@ -14,6 +15,9 @@ from storage import invoices, merchants, meta, payments
 from storage.database import Database, Row
 
 AHEAD_MS = 60_000  # clocks of two machines may differ by so much
+# Who said falsely that a coin is spent has said so of others: a week, since nobody leaves an
+# explorer that lies for longer in place.
+DOUBTFUL_MS = 7 * 86_400_000
 
 
 def tip_of(db: Database, now: datetime) -> Tip:
@@ -27,12 +31,21 @@ class Field:
     """All addresses of one moment.
 
     `probes`: those that are their merchant's hourly probe, and whose. `swept`: merchants, all of
-    whose coins were looked at since one had moved, and since when.
+    whose coins were looked at since one had moved, and since when; `unspent` likewise since one
+    was there after all.
     """
 
     addresses: list[Watched]
     probes: dict[str, int]
     swept: dict[int, int]
+    unspent: dict[int, int]
+
+    def todo(self, ids: Sequence[str]) -> Todo:
+        """These in their order, but last those that an earlier run did not survive."""
+        known = {address.id: address for address in self.addresses}
+        order = sorted(ids, key=lambda id: known[id].unended)
+        alone = frozenset(id for id in order if known[id].unended)
+        return Todo({id: known[id].looks for id in order}, alone)
 
 
 def field_of(db: Database, settings: Settings, now: datetime) -> Field:
@@ -43,23 +56,39 @@ def field_of(db: Database, settings: Settings, now: datetime) -> Field:
         row["id"]: _watched(settings, row, waiting[row["id"]], row["checked_at"], now)
         for row in db.rows(invoices.WATCHED, finished_after=watched_since)
     }
-    probes: dict[str, int] = {}
-    swept: dict[int, int] = {}
+    field = Field([], {}, {}, {})
     at = {"before": to_ms(now - PROBE_EVERY), "now": to_ms(now)}
     for merchant in db.rows(merchants.TO_PROBE, **at):
         coins = {"merchant_id": merchant["id"], "finished_after": watched_since}
-        probed_at, swept_at = merchant["probed_at"], merchant["swept_at"]
-        if swept_at is not None:
-            unseen = db.rows(invoices.FUNDED, checked_before=swept_at, **coins)
-            for row in unseen:
-                found.setdefault(row["id"], _watched(settings, row, (), swept_at, now))
-            if not unseen or swept_at > at["now"]:
-                swept[merchant["id"]] = swept_at
-        if probed_at is None or not at["before"] <= probed_at <= at["now"]:
-            for row in db.rows(invoices.PROBE, **coins):
-                probes[row["id"]] = merchant["id"]
-                found.setdefault(row["id"], _watched(settings, row, (), probed_at, now))
-    return Field(list(found.values()), probes, swept)
+        for row, since in _coins(db, field, merchant, coins, at):
+            found.setdefault(row["id"], _watched(settings, row, (), since, now))
+    field.addresses.extend(found.values())
+    return field
+
+
+def _coins(
+    db: Database, field: Field, merchant: Row, coins: Row, at: dict[str, int]
+) -> Iterator[tuple[Row, int | None]]:
+    """A merchant's coins to be asked for after their watch, and since when they wait for it.
+
+    Notes in `field` the hour's probes, and what has been asked for to its end.
+    """
+    if (swept_at := merchant["swept_at"]) is not None:
+        moved = db.rows(invoices.FUNDED, checked_before=swept_at, **coins)
+        yield from ((row, swept_at) for row in moved)
+        if not moved or swept_at > at["now"]:
+            field.swept[merchant["id"]] = swept_at
+    if (unspent_at := merchant["unspent_at"]) is not None:
+        told = {"checked_before": unspent_at, "spent_after": unspent_at - DOUBTFUL_MS}
+        doubtful = db.rows(invoices.SAID_SPENT, **told, **coins)
+        yield from ((row, unspent_at) for row in doubtful)
+        if not doubtful or unspent_at > at["now"]:
+            field.unspent[merchant["id"]] = unspent_at
+    probed_at = merchant["probed_at"]
+    if probed_at is None or not at["before"] <= probed_at <= at["now"]:
+        for row in db.rows(invoices.PROBE, **coins) + db.rows(invoices.PROBE_SPENT, **coins):
+            field.probes[row["id"]] = merchant["id"]
+            yield row, probed_at
 
 
 def note_probes(db: Database, field: Field, looks: Sequence[str], now: datetime) -> None:
@@ -68,6 +97,8 @@ def note_probes(db: Database, field: Field, looks: Sequence[str], now: datetime)
         db.run(merchants.PROBED, id=field.probes[invoice_id], at=to_ms(now))
     for merchant_id, swept_at in field.swept.items():
         db.run(merchants.SWEEP_DONE, id=merchant_id, swept_at=swept_at)
+    for merchant_id, unspent_at in field.unspent.items():
+        db.run(merchants.UNSPENT_DONE, id=merchant_id, unspent_at=unspent_at)
 
 
 def _waiting(db: Database) -> dict[str, list[Row]]:
@@ -89,8 +120,9 @@ def _watched(
         checked_at=_past(waits_since, now),
         asked_at=_past(row["asked_at"], now),
         expires_at=from_ms_or_none(row["expires_at"]),
-        failed_at=_past(row["failed_at"], now),
-        failures=row["failures"],
+        failed_at=_past(row["begun_at"] if row["begun"] else row["failed_at"], now),
+        failures=row["failures"] + row["begun"],
+        unended=row["begun"],
         doubted=row["doubted_at"] is not None,
         has_history=bool(row["has_history"]),
         is_covered=sum(output["amount_sats"] for output in outputs) >= row["amount_sats"],

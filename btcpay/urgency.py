@@ -36,7 +36,7 @@ class Watched:
     """What the schedule knows of an address; `since` is when its age began.
 
     `looks` counts the looks so far; `is_covered`: what waits is enough, so that only a block can
-    be news.
+    be news. `failures` are looks in a row, those that a process did not survive (`unended`) too.
     """
 
     id: str
@@ -53,6 +53,7 @@ class Watched:
     waiting: Sequence[Waiting] = ()
     confirmations: int = 1
     looks: int = 0
+    unended: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """What time the world says it is: the Date of answers that are asked for anyway."""
 
+import ipaddress
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
 
 # Whole seconds, the way here, and an answer that was cached for a minute come to less; more than
 # this before its end no invoice may expire.
@@ -28,6 +30,28 @@ def told_time(headers: Mapping[str, str]) -> datetime | None:
         return told + timedelta(seconds=int(age)) if told.tzinfo else None
     except (ValueError, OverflowError):
         return None
+
+
+def has_our_clock(url: str) -> bool:
+    """Whether a server is on this machine by its name, so that its Date tells nothing."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
+    """How far our clock is ahead by the word of more than half of the `asked` servers.
+
+    `aheads` is ours less theirs, of those that told the time. Nought up to CLOCK_OFF, and when
+    fewer have told: a minority can neither claim nor, while the others speak, hide that we are.
+    """
+    needed = asked // 2 + 1
+    if len(aheads) < needed:
+        return timedelta()
+    ahead = sorted(aheads, reverse=True)[needed - 1]
+    return ahead if ahead > CLOCK_OFF else timedelta()
 
 
 class Witness:

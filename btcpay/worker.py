@@ -7,8 +7,8 @@ import logging
 from typing import Any
 
 from gunicorn.glogging import Logger
-from gunicorn.workers.gthread import ThreadWorker
 
+from btcpay.connections import WaitingWorker
 from btcpay.logs import to_json
 
 
@@ -34,7 +34,7 @@ def withhold_requests(record: logging.LogRecord) -> bool:
     return True
 
 
-class Worker(ThreadWorker):
+class Worker(WaitingWorker):
     """Threads, and no listening socket any more once it has been told to stop.
 
     gunicorn's own worker leaves it open until its last request has ended: who connects meanwhile

@@ -3,15 +3,17 @@
 Source: the HTTP API of Esplora (Blockstream/esplora, API.md), which mempool.space shares.
 """
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate, validates_schema
 
 MAX_MONEY_SATS = 2_100_000_000_000_000
 _UINT32 = validate.Range(0, 0xFFFFFFFF)
 _HASH = validate.Regexp("[0-9a-f]{64}\\Z")
-_HEX = validate.Regexp("([0-9a-f]{2})*\\Z")
+_is_hash = re.compile("[0-9a-f]{64}").fullmatch
+_is_hex = re.compile("[0-9a-f]*").fullmatch
 _HEIGHT = validate.Range(0, 100_000_000)
 
 
@@ -36,34 +38,71 @@ class Status(_Answer):
             raise ValidationError("confirmed without a block")
 
 
-class Input(_Answer):
-    """What a transaction spends."""
-
-    txid = fields.String(required=True, validate=_HASH)
-    vout = fields.Integer(required=True, strict=True, validate=_UINT32)
-    is_coinbase = fields.Boolean(load_default=False)
-
-
-class TxOutput(_Answer):
-    """What a transaction pays, in satoshis."""
-
-    scriptpubkey = fields.String(required=True, validate=_HEX)
-    value = fields.Integer(required=True, strict=True, validate=validate.Range(0, MAX_MONEY_SATS))
-
-
 class Transaction(_Answer):
-    """One entry of an address's history."""
+    """One entry of an address's history, but for its parts, of which there may be thousands."""
 
     txid = fields.String(required=True, validate=_HASH)
-    vin = fields.List(fields.Nested(Input), required=True)
-    vout = fields.List(fields.Nested(TxOutput), required=True)
     status = fields.Nested(Status, required=True)
 
-    @validates_schema
-    def pays_what_can_exist(self, data: Mapping[str, Any], **_: Any) -> None:
-        """More than 21 million bitcoin at once are no transaction."""
-        if sum(output["value"] for output in data["vout"]) > MAX_MONEY_SATS:
-            raise ValidationError("pays more than can exist")
+
+class Parts(NamedTuple):
+    """What of a transaction concerns one script.
+
+    `paid` has (vout, satoshis) of its outputs, `spent` the outpoints that may be its own.
+    """
+
+    paid: tuple[tuple[int, int], ...]
+    spent: tuple[tuple[str, int], ...]
+
+
+def parts_of(tx: Any, script: str) -> Parts:
+    """A transaction's inputs and outputs, every one of them looked at; `script` in hex.
+
+    By hand: marshmallow holds a value for each, and an error for each that is wrong, which of an
+    answer of megabytes is more than there is room for. Raises ValidationError at the first.
+    """
+    vin, vout = (tx.get(name) if isinstance(tx, dict) else None for name in ("vin", "vout"))
+    if not isinstance(vin, list) or not isinstance(vout, list):
+        raise ValidationError("a transaction without inputs and outputs")
+    return Parts(_read_outputs(vout, script), _read_inputs(vin, script))
+
+
+def _read_outputs(vout: list[Any], script: str) -> tuple[tuple[int, int], ...]:
+    """0 satoshis are no money."""
+    paid, sum_sats = [], 0
+    for number, output in enumerate(vout):
+        to, sats = _members(output, "scriptpubkey", "value")
+        if type(to) is not str or not _is_hex(to) or not _is_int(sats, MAX_MONEY_SATS):
+            raise ValidationError("an output without a script in hex and an amount in satoshis")
+        sum_sats += sats
+        if to == script and sats:
+            paid.append((number, sats))
+    if sum_sats > MAX_MONEY_SATS:
+        raise ValidationError("pays more than can exist")
+    return tuple(paid)
+
+
+def _read_inputs(vin: list[Any], script: str) -> tuple[tuple[str, int], ...]:
+    """Left out is what says that another script's output is spent."""
+    spent = []
+    for spending in vin:
+        txid, vout = _members(spending, "txid", "vout")
+        if type(txid) is not str or not _is_hash(txid) or not _is_int(vout, 0xFFFFFFFF):
+            raise ValidationError("an input without txid and vout")
+        (owner,) = _members(spending.get("prevout") or {}, "scriptpubkey")
+        if owner in (None, script):
+            spent.append((txid, vout))
+    return tuple(spent)
+
+
+def _members(value: Any, *names: str) -> tuple[Any, ...]:
+    if not isinstance(value, dict):
+        raise ValidationError("an input or output that is no object")
+    return tuple(value.get(name) for name in names)
+
+
+def _is_int(value: Any, most: int) -> bool:
+    return type(value) is int and 0 <= value <= most
 
 
 class MerkleProof(_Answer):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import (
     EXCLUDE,
@@ -23,11 +23,15 @@ STATUSES = ("open", "paid", "expired", "canceled")
 
 
 class Body(Schema):
-    """A JSON object: unknown fields are ignored, `null` for an optional field means absent."""
+    """A JSON object: unknown fields are ignored, `null` for an optional field means absent.
+
+    `together`: which fields go together, in JSON Schema's words; `fits_...` is what refuses.
+    """
 
     class Meta:
         unknown = EXCLUDE
 
+    together: ClassVar[dict[str, Any]] = {}
     error_messages = {"type": "the body must be a JSON object"}
 
     @pre_load
@@ -53,6 +57,28 @@ class NewInvoice(Body):
 
 class NewPaymentLink(Body):
     """Body of create-payment-link (specification 4.5); every field may be left out."""
+
+    together = {
+        "oneOf": [
+            {
+                "title": "fixed: a price, no bounds",
+                "required": ["amount_usd"],
+                "properties": {
+                    "amount_mode": {"enum": ["fixed", None]},
+                    "amount_usd": {"type": "number"},
+                    "min_amount_usd": {"type": "null"},
+                    "max_amount_usd": {"type": "null"},
+                },
+            },
+            {
+                "title": "flexible: no price, the lower bound not above the upper one",
+                "properties": {
+                    "amount_mode": {"enum": ["flexible", None]},
+                    "amount_usd": {"type": "null"},
+                },
+            },
+        ]
+    }
 
     amount_mode = Text(
         validate=validate.OneOf(("fixed", "flexible"), error="must be fixed or flexible"),

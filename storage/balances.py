@@ -6,8 +6,11 @@ from typing import Any
 
 from peewee import Case, ColumnBase, fn
 
+from btcpay.errors import BeyondMoney
 from storage.database import Database, Row, slot
 from storage.models import Balance, Output
+
+MAX_MONEY_SATS = 2_100_000_000_000_000  # 21 million bitcoin
 
 OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
     Balance.merchant_id == slot("merchant_id")
@@ -28,7 +31,9 @@ _SUMS = Output.select(
 _OF_INVOICE = _SUMS.where(Output.invoice_id == slot("invoice_id"))
 # What was paid, whether it has moved since or not.
 _SETTLED = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats), 0).alias("settled_sats")).where(
-    (Output.invoice_id == slot("invoice_id")) & Output.payment_id.is_null(False)
+    (Output.invoice_id == slot("invoice_id"))
+    & Output.payment_id.is_null(False)
+    & Output.vanished_at.is_null()  # as no payment's is; an index has these alone
 )
 # What the totals must equal; for tests and for whoever doubts them.
 RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))
@@ -46,7 +51,11 @@ _CHANGE = Balance.update(
         Balance.total_sats: Balance.total_sats + slot("total_sats"),
         Balance.settled_sats: Balance.settled_sats + slot("settled_sats"),
     }
-).where(Balance.merchant_id == slot("merchant_id"))
+).where(
+    (Balance.merchant_id == slot("merchant_id"))
+    # What takes money out helps, also where the total is beyond what can exist.
+    & ((Balance.total_sats + slot("total_sats") <= MAX_MONEY_SATS) | (slot("total_sats") <= 0))
+)
 
 
 def lock(db: Database, merchant_id: int) -> None:
@@ -64,13 +73,14 @@ def kept(db: Database, invoice_id: str, merchant_id: int) -> Iterator[None]:
     """Adds to the merchant's totals what the block changes of this invoice's outputs.
 
     Inside the transaction that changes them, so that both happen or neither, and behind the lock.
+    Raises BeyondMoney, which undoes it, when the total would grow beyond 21 million bitcoin.
     """
     before = _sums(db, invoice_id)
     yield
     after = _sums(db, invoice_id)
     change = {name: after[name] - before[name] for name in after}
-    if any(change.values()):
-        db.run(_CHANGE, merchant_id=merchant_id, **change)
+    if any(change.values()) and db.run(_CHANGE, merchant_id=merchant_id, **change) != 1:
+        raise BeyondMoney("the merchant would have more than the 21 million bitcoin there can be")
 
 
 def _sums(db: Database, invoice_id: str) -> Row:

@@ -3,7 +3,7 @@
 On a server alone: with SQLite there is one runner at a time, and no need to claim.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from peewee import fn
 
@@ -44,7 +44,7 @@ _RELEASE = Invoice.update({Invoice.claimed_until: None}).where(
 
 
 def claim(
-    db: Database, ids: Sequence[str], looks: dict[str, int], now_ms: int, until_ms: int
+    db: Database, ids: Sequence[str], looks: Mapping[str, int], now_ms: int, until_ms: int
 ) -> list[str]:
     """Those of these invoices that nobody else looks at, in their order; they are this runner's.
 

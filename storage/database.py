@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from peewee import Field, Query, Select, SqliteDatabase, Value
+from peewee import Field, PeeweeException, Query, Select, SqliteDatabase, Value
 
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite
@@ -69,11 +69,13 @@ class Database:
 
     A query is a module's constant, built from the models with `slot(name)` for its values. With
     SQLite each thread keeps its connection; a server's is lent for a statement or a transaction.
+    `is_doubtful` is true from a transaction that failed until somebody has tried to write since.
     """
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.is_server = not isinstance(connection, SqliteDatabase)
+        self.is_doubtful = False
         self._statements = _STATEMENTS[self.is_server]
         # SQLite has one writer, and who finds it busy sleeps and tries again: threads queue here.
         self._turn: AbstractContextManager[Any] = (
@@ -115,8 +117,12 @@ class Database:
         SQLite's holds the write lock from its start (BEGIN IMMEDIATE). A server's is READ
         COMMITTED: what is read to be written again needs a row lock, `for_update()` in its query.
         """
-        with self._turn, self.connected(), self.connection.atomic():
-            yield
+        try:
+            with self._turn, self.connected(), self.connection.atomic():
+                yield
+        except PeeweeException:
+            self.is_doubtful = True
+            raise
 
     def batch(self) -> AbstractContextManager[None]:
         """One commit for all `write` within, where writers queue for the disk (SQLite).

@@ -22,22 +22,20 @@ CLAIM = Key.insert(
     )
 ).on_conflict_ignore()
 FIND = Key.select().where(_THIS)
-# From a holder that is gone, or over an answer whose time is up; never from a living one, nor from
-# one that was thought to be gone and has answered since.
+# From a holder that is gone; never from a living one, nor from one that was thought to be gone and
+# has answered since.
 TAKE_OVER = Key.update(
     {
         Key.body_sha256: slot("body_sha256"),
         Key.owner: slot("owner"),
         Key.locked_at: slot("locked_at"),
         Key.created_at: slot("created_at"),
-        Key.response: None,
-        Key.resource_id: None,
     }
 ).where(
     _THIS
     & (Key.owner == slot("old_owner"))
     & (Key.locked_at == slot("old_locked_at"))
-    & (Key.response.is_null() | (Key.created_at < slot("before")))
+    & Key.response.is_null()
 )
 FULFIL = Key.update(slots(Key.response, Key.resource_id)).where(_MINE)
 RELEASE = Key.delete().where(_MINE)

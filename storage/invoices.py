@@ -1,9 +1,9 @@
 """Invoices: what was asked for, and where it stands."""
 
-from peewee import fn
+from peewee import Case, fn
 
 from storage.database import slot, slots
-from storage.models import Invoice, Merchant, Output
+from storage.models import Invoice, Output
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = Invoice.merchant_id == slot("merchant_id")
@@ -35,13 +35,6 @@ LIST_BY_STATUS = (
 
 # All columns, for the check, the pages and the command line.
 WHOLE = Invoice.select().where(Invoice.id == slot("id"))
-_WITH_MERCHANT = Invoice.select(Invoice, Merchant.name.alias("merchant")).join(
-    Merchant, on=(Merchant.id == Invoice.merchant_id)
-)
-ALL = _WITH_MERCHANT.order_by(*_NEWEST).limit(slot("limit"))
-ALL_BY_STATUS = (
-    _WITH_MERCHANT.where(Invoice.status == slot("status")).order_by(*_NEWEST).limit(slot("limit"))
-)
 
 ADD = Invoice.insert(
     slots(
@@ -76,6 +69,8 @@ _SCHEDULED = (
     Invoice.doubted_at,
     Invoice.failures,
     Invoice.failed_at,
+    Invoice.begun,
+    Invoice.begun_at,
     fn.EXISTS(Output.select(Output.txid).where(Output.invoice_id == Invoice.id)).alias(
         "has_history"
     ),
@@ -118,8 +113,56 @@ _FUNDED = (
 FUNDED = _FUNDED.where(fn.COALESCE(Invoice.checked_at, 0) < slot("checked_before"))
 PROBE = _FUNDED.limit(1)
 
-OPEN_OF_LINK = Invoice.select(fn.COUNT(Invoice.seq).alias("invoices")).where(
-    (Invoice.payment_link_id == slot("payment_link_id")) & (Invoice.status == "open")
+# Addresses with a coin that was only said to be spent: first those that were told last and not
+# asked for since, then the longest unseen.
+_SAID_SPENT = (
+    Invoice.select(*_SCHEDULED)
+    .join(Output, on=(Output.invoice_id == Invoice.id))
+    .where(
+        (Invoice.status != "open")
+        & (Invoice.finished_at <= slot("finished_after"))
+        & (Output.merchant_id == slot("merchant_id"))
+        & Output.payment_id.is_null(False)
+        & Output.spent_height.is_null(False)
+    )
+    .order_by(
+        Case(
+            None,
+            [(Invoice.checked_at <= Output.spent_at, Output.spent_at * -1)],
+            Invoice.checked_at,
+        ),
+        Invoice.seq,
+    )
+)
+SAID_SPENT = _SAID_SPENT.where(
+    (Invoice.checked_at < slot("checked_before")) & (Output.spent_at >= slot("spent_after"))
+)
+PROBE_SPENT = _SAID_SPENT.limit(1)
+
+_UNTOUCHED = (Invoice.status == "open") & ~fn.EXISTS(
+    Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
+)
+_LAST_LOOK = Case(
+    None, [(Invoice.asked_at > Invoice.created_at, Invoice.asked_at)], Invoice.created_at
+)
+# How many of a link's invoices somebody may be about to pay, and when the first of them may leave.
+WAITED_FOR_OF_LINK = Invoice.select(
+    fn.COUNT(Invoice.seq).alias("invoices"),
+    fn.MIN(_LAST_LOOK).alias("first_look"),
+    fn.MIN(Invoice.expires_at).alias("first_expiry"),
+).where(
+    (Invoice.payment_link_id == slot("payment_link_id"))
+    & _UNTOUCHED
+    & (Invoice.expires_at > slot("now"))
+    & (slot("since") < _LAST_LOOK)
+)
+# A link's invoice that somebody may be led back to: it can be paid, and nothing has come to it yet.
+# Whoever comes after a payment, also one that vanished, may be somebody else.
+UNTOUCHED = Invoice.select(Invoice.id, Invoice.amount_usd_quote).where(
+    (Invoice.id == slot("id"))
+    & (Invoice.payment_link_id == slot("payment_link_id"))
+    & _UNTOUCHED
+    & (Invoice.expires_at > slot("now"))
 )
 
 # The first statement of every settlement: whoever finds another count of looks has old facts.
@@ -131,11 +174,23 @@ LOOK = Invoice.update(
         Invoice.doubted_at: slot("doubted_at"),
         Invoice.failures: 0,
         Invoice.failed_at: None,
+        Invoice.begun: 0,
+        Invoice.begun_at: None,
     }
 ).where((Invoice.id == slot("id")) & (Invoice.looks == slot("looks")))
 
+# Before each look; a process that dies in it leaves this behind.
+BEGIN = Invoice.update({Invoice.begun: Invoice.begun + 1, Invoice.begun_at: slot("at")}).where(
+    Invoice.id == slot("id")
+)
+# The look has ended, well or not; what an earlier process has left behind stays until one succeeds.
+_ENDED = {
+    Invoice.begun: Case(None, [(Invoice.begun > 1, Invoice.begun - 1)], 0),
+    Invoice.begun_at: Case(None, [(Invoice.begun > 1, Invoice.begun_at)], None),
+}
+NOT_LOOKED = Invoice.update(_ENDED).where(Invoice.id == slot("id"))
 FAILED = Invoice.update(
-    {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")}
+    {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")} | _ENDED
 ).where(Invoice.id == slot("id"))
 # What was gathered before a reorganisation was followed is older than what is known now.
 OUTDATE = Invoice.update({Invoice.looks: Invoice.looks + 1}).where(Invoice.id == slot("id"))

@@ -26,6 +26,7 @@ ALL = (
     ApiKey.select(
         ApiKey.id,
         ApiKey.name,
+        ApiKey.merchant_id,
         Merchant.name.alias("merchant"),
         ApiKey.scope,
         ApiKey.last_four,

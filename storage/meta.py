@@ -1,12 +1,17 @@
 """Facts about the database: its network, the chain's tip at the last check, that check's time."""
 
+import os
+
 from peewee import EXCLUDED
 
 from storage.database import Database, slot
 from storage.models import Fact
 
+ORDER_BYTES = 262_144  # more than the largest order writes, in pages, keys and all
+
 _GET = Fact.select(Fact.value).where(Fact.name == slot("name"))
 _ALL = Fact.select()
+_FORGET = Fact.delete().where(Fact.name == slot("name"))
 _LOCK = Fact.select(Fact.value).where(Fact.name == "network").for_update()  # there is always one
 _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict(
     conflict_target=[Fact.name], update={Fact.value: EXCLUDED.value}
@@ -45,7 +50,23 @@ def lock(db: Database) -> None:
     db.row(_LOCK)
 
 
+def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:
+    """Writes a fact of so many bytes and forgets it. Raises what stops it.
+
+    Chance bytes, since a server would press others together; what is as it was before is not
+    written at all.
+    """
+    with db.write():
+        db.run(_SET, name="trial", value=os.urandom(size // 2).hex())
+        db.run(_FORGET, name="trial")
+
+
 def tip_height(db: Database) -> int | None:
     """Height of the chain's tip when a check last saw it."""
     text = get(db, "tip_height")
     return None if text is None else int(text)
+
+
+def proven_height(db: Database) -> int:
+    """Height of the highest tip that was proven to us; 0 when none was."""
+    return int(get(db, "high_height") or 0)

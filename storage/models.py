@@ -28,6 +28,8 @@ class Merchant(Model):
     created_at = BigIntegerField()
     probed_at = BigIntegerField(null=True)
     swept_at = BigIntegerField(null=True)
+    unspent_at = BigIntegerField(null=True)
+    wallet_gap_limit = BigIntegerField()
 
 
 class Brand(Model):
@@ -106,6 +108,8 @@ class Invoice(Model):
     failures = BigIntegerField()
     failed_at = BigIntegerField(null=True)
     claimed_until = BigIntegerField(null=True)
+    begun = BigIntegerField()
+    begun_at = BigIntegerField(null=True)
 
 
 class Payment(Model):
@@ -140,6 +144,8 @@ class Output(Model):
     proven = BigIntegerField()
     payment_id = TextField(null=True)
     position = BigIntegerField(null=True)
+    seen_waiting = BigIntegerField()
+    spent_at = BigIntegerField(null=True)
 
     class Meta:
         primary_key = CompositeKey("invoice_id", "txid", "vout")

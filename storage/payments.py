@@ -51,12 +51,17 @@ SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
     & Payment.invoice_id.is_null()
 )
 
+# All that was ever seen, for whoever asks for the whole story.
 OUTPUTS = (
     Output.select(Output, Payment.invoice_id.alias("settled_invoice_id"))
     .left_outer_join(Payment, on=(Payment.id == Output.payment_id))
     .where(Output.invoice_id == slot("invoice_id"))
     .order_by(Output.first_seen_at, Output.txid, Output.vout)
 )
+# What is money or may become some; an index holds no others.
+ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
+# Of one transaction, which may have come again.
+VANISHED = OUTPUTS.where((Output.txid == slot("txid")) & Output.vanished_at.is_null(False))
 
 _SEEN = (
     Output.first_seen_at,
@@ -69,6 +74,7 @@ _SEEN = (
     Output.spent_height,
     Output.proven,
     Output.position,
+    Output.seen_waiting,
 )
 ADD_OUTPUT = Output.insert(
     slots(
@@ -80,6 +86,12 @@ ADD_OUTPUT = Output.insert(
     )
 )
 UPDATE_OUTPUT = Output.update(slots(*_SEEN)).where(
+    (Output.invoice_id == slot("invoice_id"))
+    & (Output.txid == slot("txid"))
+    & (Output.vout == slot("vout"))
+)
+# When it was first said that a coin is spent: nobody has proven it.
+SPENT = Output.update({Output.spent_at: slot("at")}).where(
     (Output.invoice_id == slot("invoice_id"))
     & (Output.txid == slot("txid"))
     & (Output.vout == slot("vout"))
@@ -150,6 +162,7 @@ _WAITS_AGAIN = {
     Output.spent_height: None,
     Output.proven: 0,
     Output.position: None,
+    Output.coinbase: 0,
 }
 UNPROVE_OUTPUT = Output.update(_WAITS_AGAIN).where(
     (Output.invoice_id == slot("invoice_id"))

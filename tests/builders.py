@@ -226,10 +226,10 @@ def pay(
     txid = keys.sha256_of(keys.random_base62(32))
     block = Block(100, "0b" * 32, mined_at or now) if confirmed else None
     amount_sats = invoice["amount_sats"] if amount_sats is None else amount_sats
-    seen = [SeenOutput(txid, 0, amount_sats, False, block, None)]
+    seen = [SeenOutput(txid, 0, amount_sats, block, None)]
     proofs = {}
     if block:
-        proven = Proven(txid, block.hash, block.mined_at, {0: amount_sats}, block.height)
+        proven = Proven(txid, block.hash, block.mined_at, {0: amount_sats}, block.height, 1)
         proofs = {txid: Proof(proven, "{}")}
     look = Look(now, 100, seen, Decimal("60000.00"), proofs)
     row = db.only(invoices.WHOLE, id=invoice["id"])

@@ -109,6 +109,7 @@ class Book:
         misses = False
         for at, memory in self.memories.items():
             sight = view.get(at)
+            memory.first_seen_at = min(memory.first_seen_at, now)  # a clock may be set back
             if sight and memory.payment:  # stands, as only evidence undoes it
                 memory.sight = replace(memory.sight, spent=sight.spent)
             elif sight and memory.proven and sight.block is None:

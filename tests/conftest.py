@@ -40,7 +40,8 @@ ELSEWHERE = (
         "postgres",
     ),
     *("restore_postgres", "server_away", "upgrades"),
-    *("browser_keys", "browser_languages", "browser_looks", "browser_qr", "browser_trips"),
+    *("browser_keys", "browser_languages", "browser_looks", "browser_qr", "browser_sites"),
+    "browser_trips",
     *("budget_goals", "deploy", "going_live", "node_sandbox_agrees", "readme", "trips"),
     *("sandbox_blocks", "sandbox_buttons", "sandbox_chain", "sandbox_esplora"),
 )

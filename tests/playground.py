@@ -37,10 +37,11 @@ def is_alive(pid: int) -> bool:
 
 @dataclass
 class Playground:
-    """A running sandbox: its addresses, and the key that it printed."""
+    """A running sandbox: its addresses, the key that it printed, and the file of its talk."""
 
     process: subprocess.Popen
     introduction: str
+    talk: Path
     api: str
     service: str
     chain: str
@@ -116,7 +117,7 @@ def start_playground(folder: Path, service_port: int = 0, chain_port: int = 0) -
         "BTCPAY_EXPLORERS": chain,
         "BTCPAY_PRICE_SOURCES": f"{chain}/price#/usd",
     }
-    log = open(folder / "sandbox.log", "w+", encoding="utf-8")  # noqa: SIM115 - the child's
+    log = open(folder / "talk", "w+", encoding="utf-8")  # noqa: SIM115 - the child's
     process = subprocess.Popen(
         [sys.executable, "-m", "btcpay", "sandbox"]
         + ["--port", str(chain_port), "--state", str(folder / "sandbox")],
@@ -127,10 +128,11 @@ def start_playground(folder: Path, service_port: int = 0, chain_port: int = 0) -
         text=True,
     )
     introduction = ""
-    while "sandbox " not in introduction:
+    while "sandbox.log" not in introduction:
         line = process.stdout.readline()
         if not line:
             log.seek(0)
             raise AssertionError(f"the sandbox did not start: {log.read()}")
         introduction += line
-    return Playground(process, introduction, f"{service}/api/v1", service, chain, environ)
+    api = f"{service}/api/v1"
+    return Playground(process, introduction, folder / "talk", api, service, chain, environ)

@@ -66,7 +66,7 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
 ):
     """The holder has slept for a minute, and ends just when a retry was about to take its key."""
     subject = idempotency.Subject(shop.merchant_id, "create-invoice", "order-1", "0" * 64)
-    ttl, made, judge = timedelta(hours=24), [], idempotency._is_free
+    made, judge = [], idempotency._is_free
     asked = threading.Event()
 
     def order(db: Database, name: str, prepare=lambda: None) -> str:
@@ -74,7 +74,7 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
             made.append(name)
             return f'{{"id": "{name}"}}'
 
-        return idempotency.once(db, subject, ttl, clock(), prepare, make)[0]
+        return idempotency.once(db, subject, clock(), prepare, make)[0]
 
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(order, other, "one", lambda: asked.wait(20))

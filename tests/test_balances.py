@@ -2,15 +2,17 @@
 
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Till, open_till
+from builders import Clock, TickerServer, dump
+from fake_esplora import LiedTo, Till, open_till, tx_of
 from playhouse.migrations import Runner
 
+from btcpay.addresses import script_of
 from btcpay.errors import ExplorerError
+from btcpay.money import MAX_MONEY_SATS
 from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.mischief import double_spends, replace
 from storage import balances
@@ -102,3 +104,63 @@ def test_the_migration_sums_what_was_there_before(tmp_path: Path) -> None:
     runner.up()
     read = [db.only(balances.OF_MERCHANT, merchant_id=number) for number in (1, 2)]
     assert [tuple(row.values()) for row in read] == [(5, 16), (0, 0)]
+
+
+# More than can exist
+
+
+def show(till: LiedTo, invoice: dict, sats: int) -> None:
+    """From now on the explorer shows so much, waiting, at this invoice's address."""
+    address = invoice["deposit_address"]
+    number = invoice["amount_sats"] * 10_000 + len(till.liar.lies)
+    shown = [tx_of(number, script_of(address, "p2wpkh"), sats)]
+    till.liar.lies[f"/address/{address}/txs$"] = lambda _: shown
+    till.liar.lies[f"/address/{address}/txs[/?]"] = lambda _: []
+
+
+@pytest.mark.parametrize("beyond_sats", [0, 1])
+def test_a_look_that_takes_the_total_beyond_what_can_exist_is_refused(
+    lied_to: Callable[..., LiedTo], caplog: pytest.LogCaptureFixture, beyond_sats: int
+) -> None:
+    till = lied_to()
+    first, second = till.shop.invoice(), till.shop.invoice()
+    show(till, first, MAX_MONEY_SATS - 1_000)
+    assert till.check().complete
+    show(till, second, 1_000 + beyond_sats)
+    before = dump(till.shop)
+    run = till.checker().run([second["id"]])
+    if not beyond_sats:
+        assert run.failed == [] and till.balance() == (0, MAX_MONEY_SATS)
+        return
+    assert run.failed == [second["id"]] and not run.complete
+    assert "21 million" in caplog.text
+    (failures,) = till.shop.sql(
+        f"SELECT failures FROM invoice WHERE id = '{second['id']}'"  # noqa: S608
+    ).fetchone()
+    after = dump(till.shop)
+    assert failures == 1 and after.pop("invoice") and before.pop("invoice")
+    assert after == before
+
+
+def test_when_the_lie_is_gone_what_was_refused_is_seen(lied_to: Callable[..., LiedTo]) -> None:
+    till = lied_to()
+    first, second = till.shop.invoice(), till.shop.invoice()
+    show(till, first, MAX_MONEY_SATS)
+    till.check()
+    till.pay(second)
+    till.clock.move(minutes=15)
+    assert till.check().failed == [second["id"]]
+    till.liar.lies = {}
+    till.clock.move(minutes=15)
+    till.check(), till.check()
+    assert till.balance() == (0, second["amount_sats"])
+    assert totals(till)[0] == totals(till)[1]
+
+
+def test_another_merchants_total_is_another(lied_to: Callable[..., LiedTo]) -> None:
+    till = lied_to()
+    show(till, till.shop.invoice(), MAX_MONEY_SATS)
+    other = till.shop.add_merchant("other")
+    key = till.shop.issue("write", other)
+    show(till, till.shop.post("/invoices", {"amount_usd": 30}, key).json, MAX_MONEY_SATS)
+    assert till.check().complete

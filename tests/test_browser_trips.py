@@ -53,6 +53,25 @@ def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter)
     )
 
 
+def test_a_payer_of_whom_67_satoshis_are_missing_sends_the_least_and_is_done(open_tab, counter):
+    invoice = counter.invoice()
+    tab = show(open_tab, counter, invoice)
+    address, whole = invoice["deposit_address"], invoice["amount_sats"]
+    check = Terminal(counter.till)
+    counter.till.pay(invoice, whole - 67)
+    check.run("check")
+    tab.until_state("partial")
+    assert tab.qr().text == f"bitcoin:{address}?amount=0.00000294"
+    assert tab.text("amount-btc") == "0.00000294" and "0.00000067 BTC" in tab.text("dust")
+    counter.till.pay(invoice, 294)
+    counter.till.mine()
+    check.run("check")
+    tab.until_state("paid")
+    assert tab.text("received-btc") == btc_text(whole + 227)
+    wanting = check.json("invoice", "list", "--attention")
+    assert invoice["id"] not in [row["id"] for row in wanting]
+
+
 def test_the_last_minutes_are_counted_and_their_end_changes_the_page(open_tab, counter):
     invoice = counter.invoice(left_s=302)
     tab = show(open_tab, counter, invoice)

@@ -15,7 +15,7 @@ from btcpay import bip21
 from btcpay.facts import Verdict
 from btcpay.money import btc_text
 from btcpay.pages import formats
-from btcpay.pages.invoice import InvoicePage, Standing, status_of
+from btcpay.pages.invoice import InvoicePage, Standing, page_of, status_of
 from storage import invoices, meta
 
 STATUS_FIELDS = {
@@ -311,11 +311,60 @@ def test_without_javascript_a_link_refreshes_the_page(shop: Shop) -> None:
     assert refresh == "?lang=en"
 
 
-def test_a_dust_amount_is_warned_of(shop: Shop) -> None:
-    dust, more = shop.invoice(0.0001), shop.invoice(0.1764)
-    assert "many wallets refuse" in show(shop, dust).texts["dust"]
-    assert more["amount_sats"] == 294 and "dust" not in show(shop, more).texts
-    assert show(shop, dust).texts["amount-usd"] == "< 0.01 USD"
+@pytest.mark.parametrize(
+    ("script_type", "least"), [("p2wpkh", 294), ("p2sh-p2wpkh", 540), ("p2pkh", 546)]
+)
+def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(
+    shop: Shop, script_type: str, least: int
+) -> None:
+    shop.sql(f"UPDATE merchant SET script_type = '{script_type}'")  # noqa: S608
+    for asked, due in ((6, least), (least - 1, least), (least, least), (least + 1, least + 1)):
+        invoice = shop.invoice(asked * 0.0006)
+        assert invoice["amount_sats"] == asked
+        page = show(shop, invoice)
+        assert page.texts["amount-btc"] == btc_text(due)
+        assert page.attributes["copy-amount"]["data-copy"] == btc_text(due)
+        assert page.uri == f"bitcoin:{invoice['deposit_address']}?amount={btc_text(due)}"
+        assert ("dust" in page.texts) == (asked < least)
+        assert (page.status["amount_sats"], page.status["missing_sats"]) == (asked, asked)
+
+
+def test_a_page_says_why_it_asks_for_more_than_is_due(shop: Shop) -> None:
+    page = show(shop, shop.invoice(0.0001))
+    assert "Only 0.00000001 BTC are due" in page.texts["dust"]
+    assert "least that can be sent: 0.00000294 BTC" in page.texts["dust"]
+    assert page.texts["amount-usd"] == "< 0.01 USD"
+
+
+@pytest.mark.parametrize(("missing", "due"), [(67, 294), (293, 294), (294, 294), (295, 295)])
+def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(
+    shop: Shop, missing: int, due: int
+) -> None:
+    invoice = shop.invoice()
+    came = invoice["amount_sats"] - missing
+    pay(shop, invoice, came)
+    page = show(shop, invoice)
+    assert (page.state, page.texts["amount-btc"]) == ("partial", btc_text(due))
+    assert f"amount={btc_text(due)}" in page.uri and page.status["missing_sats"] == missing
+    assert f"{btc_text(came)} BTC have arrived" in page.texts["words"]
+    assert ("Please send the missing" in page.texts["words"]) == (missing == due)
+    assert ("dust" in page.texts) == (missing < due)
+
+
+def test_a_page_never_tells_more_confirmations_than_are_asked_for(shop: Shop) -> None:
+    invoice = shop.invoice()
+    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+    seen = Verdict("open", None, None, (), invoice["amount_sats"], invoice["amount_sats"], 0, 6, "")
+    page = page_of(Standing(row, seen, 1, shop.clock(), 294), None)
+    assert (page.state, page.confirmations, page.confirmations_left) == ("seen", 1, 0)
+
+
+def test_a_page_that_asks_for_nothing_shows_what_was_asked_for(shop: Shop) -> None:
+    invoice = shop.invoice(0.0001, expires_in_hours=1)
+    shop.clock.move(hours=2)
+    page = show(shop, invoice)
+    assert page.state == "overdue" and page.texts["amount-btc"] == "0.00000001"
+    assert "dust" not in page.texts
 
 
 @pytest.mark.parametrize(
@@ -353,7 +402,7 @@ def test_a_long_description_shows_whole_and_is_cut_for_the_wallet(shop: Shop) ->
     }
     verdict = Verdict("open", None, None, (), 0, 0, row["amount_sats"], 0, "")
     with shop.app.test_request_context():
-        standing = Standing(row, verdict, 1, shop.clock())
+        standing = Standing(row, verdict, 1, shop.clock(), 294)
         assert set(status_of(standing)) == STATUS_FIELDS
     uri = bip21.payment_uri("bc1q", 1, message=row["description"])
     assert parse_qs(urlsplit(uri).query)["message"] == ["\u20bf" * bip21.MESSAGE_CHARACTERS]

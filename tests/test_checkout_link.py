@@ -13,6 +13,7 @@ from itsdangerous import URLSafeSerializer
 from test_checkout_invoice import Page
 from werkzeug.test import TestResponse
 
+from btcpay.money import btc_text
 from btcpay.pages.amounts import parse_usd
 from storage import invoices, links, meta
 from storage.database import open_database
@@ -38,6 +39,36 @@ def test_a_fixed_link_shows_title_description_price_and_one_button(shop: Shop) -
     assert page.texts["title"] == "Membership" and page.texts["description"] == "One year"
     assert page.texts["amount"] == "1,200.00 USD"
     assert [tag for tag, _ in page.tags].count("button") == 1 and "amount_usd" not in page.texts
+
+
+@pytest.mark.parametrize(
+    ("script_type", "least"), [("p2wpkh", 294), ("p2sh-p2wpkh", 540), ("p2pkh", 546)]
+)
+def test_a_price_below_what_can_be_sent_is_said_before_the_payer_tries(
+    shop: Shop, script_type: str, least: int
+) -> None:
+    shop.sql(f"UPDATE merchant SET script_type = '{script_type}'")  # noqa: S608
+    low, enough = (shop.link(amount_usd=sats * 0.0006) for sats in (least - 1, least))
+    told = Page(shop.client.get(f"/link/{low['id']}").text).texts["dust"]
+    assert f"least that can be sent: {btc_text(least)} BTC" in told
+    assert "dust" not in Page(shop.client.get(f"/link/{enough['id']}").text).texts
+    invoice = made(press(shop.client, low))
+    page = Page(shop.client.get(f"/pay/{invoice}").text)
+    assert page.texts["amount-btc"] == btc_text(least) and "dust" in page.texts
+
+
+def test_without_a_price_a_link_is_shown_all_the_same(shop: Shop, ticker: TickerServer) -> None:
+    link = shop.link(amount_usd=0.01)
+    ticker.status = 500
+    page = Page(shop.client.get(f"/link/{link['id']}").text)
+    assert "dust" not in page.texts and "submit" in page.texts
+
+
+def test_a_price_that_is_no_dust_is_not_compared(shop: Shop, ticker: TickerServer) -> None:
+    link = shop.link(amount_usd=5)
+    asked = ticker.asked
+    shop.client.get(f"/link/{link['id']}")
+    assert ticker.asked == asked
 
 
 def test_a_flexible_link_has_an_amount_field_with_its_bounds(shop: Shop) -> None:

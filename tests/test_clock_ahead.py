@@ -61,16 +61,47 @@ def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, c
     assert till.check().complete and status(till, invoice) == "paid"
 
 
-def test_what_it_sees_in_time_is_in_time(till, clock):
+def test_what_it_has_seen_is_in_time_when_it_is_set_right_before_the_end(till, clock):
     invoice = five_minutes_before_its_end(till)
     till.pay(invoice)
     till.check(ahead_of(clock, minutes=6))
+    till.check()
     clock.move(minutes=6)
     till.check()
     assert status(till, invoice) == "open"
     till.mine()
     till.check()
     assert status(till, invoice) == "paid"
+
+
+def test_what_it_has_seen_after_the_end_is_late_when_nobody_sets_it_right_before(till, clock):
+    invoice = five_minutes_before_its_end(till)
+    till.pay(invoice)
+    till.check(ahead_of(clock, minutes=6))
+    assert status(till, invoice) == "open"
+    clock.move(minutes=7)
+    assert till.check().changed == {invoice["id"]: "expired"}
+    till.mine()
+    till.check()
+    assert [payment["invoice_id"] for payment in till.payments()] == [None]
+
+
+@pytest.mark.parametrize("early_h", [0, 2, 9_000])
+def test_an_early_date_makes_no_late_payment_one_in_time(
+    lied_to: Callable[..., LiedTo], clock, early_h
+):
+    till = lied_to()
+    invoice = till.shop.invoice(expires_in_hours=1)
+    clock.move(minutes=61)
+    till.liar.headers = date_of(ahead_of(clock, hours=-early_h))
+    till.pay(invoice)
+    assert till.check().changed == ({} if early_h else {invoice["id"]: "expired"})
+    till.mine()
+    till.check()
+    assert [payment["invoice_id"] for payment in till.payments()] == [None]
+    till.liar.headers = date_of(clock)
+    till.check()
+    assert status(till, invoice) == "expired"
 
 
 def test_it_settles_what_is_paid(till, clock):
@@ -106,6 +137,25 @@ def test_a_look_by_hand_expires_nothing_either(till, clock):
     invoice = five_minutes_before_its_end(till)
     run = till.checker(clock=ahead_of(clock, minutes=6)).run([invoice["id"]])
     assert (run.looked_at, run.changed, run.complete) == (1, {}, False)
+
+
+# When it makes an invoice
+
+
+@pytest.mark.parametrize("seen_waiting", [True, False], ids=["seen waiting", "seen in its block"])
+def test_what_is_seen_waiting_for_an_invoice_of_a_later_day_counts_when_it_is_mined(
+    till, clock, seen_waiting
+):
+    clock.move(hours=3)
+    invoice = till.shop.invoice()
+    clock.move(hours=-3)
+    till.pay(invoice)
+    if seen_waiting:
+        till.check()
+    till.mine()
+    till.check()
+    assert status(till, invoice) == ("paid" if seen_waiting else "open")
+    assert till.balance()[0] == invoice["amount_sats"]
 
 
 # Who tells the time

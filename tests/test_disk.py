@@ -4,7 +4,9 @@ A process that found the database read-only keeps that view of it until it start
 """
 
 import contextlib
+import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -14,11 +16,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from builders import Live, open_shop
+import requests
+from builders import Live, Shop, open_shop, until
 from calm import counts, refuse_calmly, still_reads
 from databases import about_sqlite, copy_of
 from fake_esplora import Terminal
 from playground import children_of
+
+from btcpay.instants import to_ms
+from storage import meta
 
 pytestmark = about_sqlite  # for a server see test_server_away.py
 PAGE = 4096  # bytes, as SQLite divides its files
@@ -81,18 +87,55 @@ def test_a_full_disk_refuses_orders_calmly_and_takes_them_again_without_a_restar
         link = shop.link(title="Tip jar")
         invoice = shop.invoice(25)
         assert live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5}).ok
+        checked(shop)
+        assert readyz(live).status_code == 200
         before = counts(shop)
         disk.fill(live)
         refuse_calmly(live, shop, link)
+        not_ready = readyz(live)
+        assert not_ready.status_code == 503, not_ready.text
+        assert not_ready.json()["database"]["problem"] == "it takes no writes"
         still_reads(live, shop, invoice)
         assert counts(shop) == before
         disk.free(live)
+        until(lambda: readyz(live).status_code == 200, "it to be ready again without an order")
+        assert "Traceback" not in live.log()
+        refused = [line for line in live.log().splitlines() if '"request req_' in line]
+        assert len(refused) == 4, refused
         answer = live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 25})
         assert answer.status_code == 201, answer.text
         assert counts(shop) == (before[0] + 1, before[1], before[2] + 1)
         (problem,) = shop.service.db.connection.execute_sql("PRAGMA integrity_check").fetchone()
         assert problem == "ok"
         shop.service.db.close()
+
+
+def checked(shop: Shop) -> None:
+    meta.put(shop.service.db, "checked_at", str(to_ms(shop.clock())))
+
+
+def readyz(live: Live) -> requests.Response:
+    return requests.get(f"{live.url}/readyz", timeout=20)
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("doctor", "--json")], ids=" ".join)
+def test_the_doctor_on_a_full_disk_tells_all_that_it_can_find_out(tmp_path, ticker, clock, words):
+    ticker.reset()
+    with small_filesystem(tmp_path) as disk, open_shop(disk.folder, ticker.url, clock) as shop:
+        shop.invoice(25)
+        disk.fill(None)
+        output, errors = Terminal(SimpleNamespace(shop=shop)).run(*words, status=1)
+        shop.service.db.close()
+    assert "Traceback" not in errors
+    if "--json" in words:
+        found = {one["name"]: one for one in json.loads(output)}
+        assert {"database", "disk", "totals of shop", "check", "gap of shop", "price"} <= set(found)
+        assert found["database"]["colour"] == found["disk"]["colour"] == "red"
+        assert "database or disk is full" in found["database"]["sentence"]
+        assert found["totals of shop"]["colour"] == found["price"]["colour"] == "green"
+    else:
+        assert re.search("^red +disk: 0 MB are free -> make room", output, re.M)
+        assert re.search("^green +price: ", output, re.M)
 
 
 def test_the_check_on_a_full_disk_says_so_and_fails(tmp_path, ticker, clock):

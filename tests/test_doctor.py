@@ -1,6 +1,7 @@
 """`btcpay doctor`: a planted fault for each finding."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from email.utils import formatdate
@@ -10,10 +11,12 @@ import pytest
 from builders import Clock, TickerServer
 from databases import ON_POSTGRES, about_sqlite, empty_database
 from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, open_till, say
+from playground import PROJECT
 
 from btcpay import settings
 from btcpay.addresses import derive
 from btcpay.bitcoin.wire import hash256, shown, u32, unshown
+from btcpay.doctor import environment
 from btcpay.doctor.chain import clock as look_at_clock
 from btcpay.doctor.environment import masked
 from btcpay.doctor.examination import examine
@@ -243,12 +246,34 @@ def test_a_check_that_was_not_complete_does_not_count(till):
     assert colours(till)["check"] == "red"
 
 
-@pytest.mark.parametrize(("given_out", "colour"), [(19, "green"), (20, "yellow")])
-def test_a_gap_beyond_twenty_is_yellow(given_out, colour, till):
+@pytest.mark.parametrize(
+    ("said", "given_out", "colour"),
+    [
+        pytest.param(None, 14, "green", id="three quarters of the twenty that wallets come with"),
+        pytest.param(None, 15, "yellow", id="more, though the wallet still sees them"),
+        pytest.param(200, 149, "green", id="three quarters of what the wallet is said to have"),
+        pytest.param(200, 150, "yellow", id="more than that"),
+        pytest.param(200, 200, "yellow", id="beyond it, too"),
+    ],
+)
+def test_the_gap_is_yellow_before_it_outgrows_what_the_wallet_is_said_to_have(
+    said, given_out, colour, till
+):
+    if said:
+        assert f"is said to be {said}" in Terminal(till).run("wallet", "gap", "shop", str(said))[0]
     till.shop.sql(f"UPDATE merchant SET next_index = {given_out}")  # noqa: S608
     finding = found(till)["gap of shop"]
     assert finding.colour == colour and f"gap limit of {given_out + 1}" in finding.sentence
-    assert ("wallet export" in finding.remedy) == (colour == "yellow")
+    assert f"said to have {said or 20}" in finding.sentence
+    asks = f"`btcpay wallet gap shop {given_out + 101}`" in finding.remedy
+    assert asks == (colour == "yellow")
+
+
+def test_what_the_finding_asks_for_makes_it_green(till):
+    till.shop.sql("UPDATE merchant SET next_index = 60, name = 'My shop'")
+    asked = re.search(r"`btcpay (wallet gap .*?)`", found(till)["gap of My shop"].remedy)[1]
+    Terminal(till).run(*shlex.split(asked))
+    assert found(till)["gap of My shop"].colour == "green"
 
 
 # The explorers
@@ -313,7 +338,7 @@ def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to: Callable[..
 
 def test_a_tip_below_what_the_last_check_saw_is_red(till):
     till.check()
-    till.shop.sql("UPDATE meta SET value = CAST(value AS INTEGER) + 3 WHERE name = 'tip_height'")
+    till.shop.sql("UPDATE meta SET value = CAST(value AS INTEGER) + 3 WHERE name = 'high_height'")
     assert "3 blocks behind" in found(till)["explorer 127.0.0.1"].sentence
     assert colours(till)["explorer 127.0.0.1"] == "red"
 
@@ -428,6 +453,45 @@ def test_settings_say_where_they_are_from_and_keep_secrets(till):
     assert everything["setting BTCPAY_TRUSTED_PROXIES"].sentence == "2 (environment)"
     assert "BTCPAY_CONFIRMATIONS" in everything["settings"].sentence
     assert "secret" not in str(everything)
+
+
+EXAMPLE = dict(
+    re.findall(r"^(\w+)=(.*)$", (PROJECT / "deploy/btcpay.env.example").read_text(), re.M)
+)
+
+
+def look_at_environment(**environ: str) -> dict[str, Finding]:
+    patient = Patient(settings.read(environ), environ, Clock(), lambda _: PLENTY)
+    return {finding.name: finding for finding in environment.findings(patient)}
+
+
+@pytest.mark.parametrize(
+    ("network", "url", "colour"),
+    [
+        pytest.param("mainnet", EXAMPLE["BTCPAY_BASE_URL"], "red", id="the example's on mainnet"),
+        pytest.param("testnet4", EXAMPLE["BTCPAY_BASE_URL"], "yellow", id="on a test network"),
+        pytest.param("mainnet", "https://example.org/pay", "red", id="any reserved name"),
+        pytest.param("mainnet", "https://shop.invalid", "red", id="one that never is"),
+        pytest.param("mainnet", "https://pay.harbour-roasters.com", "green", id="a real name"),
+        pytest.param("mainnet", "https://myexample.com", "green", id="one that ends alike"),
+        pytest.param("mainnet", "http://pay.harbour-roasters.com", "yellow", id="without TLS"),
+        pytest.param("mainnet", "https://127.0.0.1", "yellow", id="this machine"),
+        pytest.param("regtest", "http://127.0.0.1:8000", "green", id="the sandbox's"),
+    ],
+)
+def test_where_payers_are_sent_is_judged(network, url, colour):
+    everything = look_at_environment(
+        **EXAMPLE | {"BTCPAY_NETWORK": network, "BTCPAY_BASE_URL": url}
+    )
+    finding = everything.pop("base URL")
+    assert finding.colour == colour and url in finding.sentence
+    assert bool(finding.remedy) == (colour != "green")
+    assert {other.colour for other in everything.values()} == {"green"}
+
+
+def test_the_placeholder_of_the_example_is_called_what_it_is():
+    finding = look_at_environment(**EXAMPLE | {"BTCPAY_NETWORK": "mainnet"})["base URL"]
+    assert "a name from the examples" in finding.sentence
 
 
 @pytest.mark.parametrize(

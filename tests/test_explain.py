@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from builders import Clock, TickerServer
-from fake_esplora import Json, Till, open_till
+from fake_esplora import Json, Terminal, Till, open_till
 
 from btcpay.explain import explanation
 from storage import invoices
@@ -39,7 +39,7 @@ def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
         f"to be paid before {invoice['expires_at']}",
     ]
     assert said["address"] == [f"{invoice['deposit_address']}, number 0 of the account"]
-    assert said["seen"] == ["0 satoshis that count, 1 confirmation(s) are asked for"]
+    assert said["seen"] == ["0 satoshis that count, 1 confirmation is asked for"]
     assert said["missing"] == ["41667 satoshis"]
     assert said["why"] == ["open: nothing has been seen at the address"]
     assert said["last look"] == ["never"]
@@ -57,7 +57,7 @@ def test_a_part_says_what_is_missing_and_who_showed_it(till):
     said = told(till, invoice)
     (payment,) = till.payments()
     assert said["seen"][0] == "1000 satoshis that count, 0 of them not deep enough yet;" + (
-        " 1 of 1 confirmation(s)"
+        " 1 of 1 confirmation"
     )
     assert f"1000 satoshis by {txid}:0" in said["seen"][1]
     assert said["seen"][1].endswith(f"in block 201, counted as {payment['id']}")
@@ -82,7 +82,7 @@ def test_money_that_waits_for_depth_is_looked_at_when_it_is_deep_enough(till):
     till.mine()
     till.check()
     said = told(till, invoice)
-    assert said["seen"][0].endswith("1 of 3 confirmation(s)")
+    assert said["seen"][0].endswith("1 of 3 confirmations")
     assert said["next look"][0].startswith("when block 203 is there")
 
 
@@ -94,6 +94,72 @@ def test_a_vanished_payment_is_said_to_be_gone(till):
     till.check()
     said = told(till, invoice)
     assert "gone since" in said["seen"][1] and " vanished: " in said["history"][-1]
+
+
+@pytest.mark.parametrize(
+    ("usd", "blocks", "told"),
+    [
+        pytest.param(25, 6, "; 1 of 1 confirmation", id="six blocks where one is asked for"),
+        pytest.param(5_000, 2, "; 2 of 3 confirmations", id="two where three are"),
+        pytest.param(5_000, 4, "; 3 of 3 confirmations", id="four where three are"),
+    ],
+)
+def test_never_more_confirmations_are_told_than_are_asked_for(till, usd, blocks, told):
+    invoice = till.shop.invoice(usd)
+    till.pay(invoice)
+    till.mine(blocks)
+    till.check()
+    assert said_of(till, invoice, "seen")[0].endswith(told)
+
+
+def said_of(till: Till, invoice: Json, heading: str) -> list[str]:
+    return told(till, invoice)[heading]
+
+
+def test_what_waits_for_depth_says_how_many_confirmations_are_asked_for(till):
+    one, three = till.shop.invoice(), till.shop.invoice(5_000)
+    till.pay(one), till.pay(three)
+    till.check()
+    assert said_of(till, one, "why")[0].endswith("0 of 41667 satoshis have 1 confirmation")
+    assert said_of(till, three, "why")[0].endswith("satoshis have 3 confirmations")
+    assert said_of(till, till.shop.invoice(5_000), "seen")[0].endswith(
+        "3 confirmations are asked for"
+    )
+
+
+@pytest.mark.parametrize("word", ["paid", "expired", "canceled"])
+def test_the_history_says_each_end_once(till, word):
+    invoice = till.shop.invoice(expires_in_hours=1)
+    if word == "paid":
+        till.pay(invoice)
+        till.mine()
+    elif word == "expired":
+        till.clock.move(hours=2)
+    else:
+        Terminal(till).run("invoice", "cancel", invoice["id"])
+    till.check()
+    last = said_of(till, invoice, "history")[-1]
+    assert f" {word}: " in last and f"{word}: {word}" not in last, last
+
+
+def test_what_vanished_is_not_told_as_never_seen(till):
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice)
+    till.check()
+    till.sandbox.chain.mempool.remove({txid})
+    till.check()
+    assert said_of(till, invoice, "why") == ["open: what was seen has vanished"]
+
+
+def test_money_from_before_the_invoice_is_not_told_as_never_seen(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice, 1_000)
+    till.mine()
+    till.clock.move(hours=3)
+    till.shop.sql("UPDATE invoice SET created_at = created_at + 3 * 3600000")
+    till.check()
+    (why,) = said_of(till, invoice, "why")
+    assert why.startswith("open: what was seen came before the invoice was made")
 
 
 def test_a_look_that_is_due_says_why(till):

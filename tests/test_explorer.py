@@ -20,11 +20,12 @@ from fake_esplora import (
     tx_of,
 )
 
-from btcpay import fetch, root
+from btcpay import fetch
 from btcpay.errors import ExplorerError
 from btcpay.explorer import Explorers, tip_height
-from btcpay.history import MAX_PAGES, Block
+from btcpay.history import MAX_PAGE_BYTES, MAX_PAGES, MAX_PARTS, Block
 from btcpay.instants import from_unix_s
+from btcpay.root import FEW_PARTS, MOST_PARTS
 
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 SCRIPT = bytes.fromhex("0014751e76e8199196d454941c45d1b3a323f1433bd6")
@@ -215,7 +216,7 @@ UNBELIEVABLE = {
     "a height as text": say(in_block(block_height="999")),
     "a block time beyond what headers hold": say(in_block(block_time=2**32)),
     "a block hash of another length": say(in_block(block_hash="00")),
-    "an input without txid": say(damaged(vin=[{"vout": 0, "is_coinbase": False}])),
+    "an input without txid": say(damaged(vin=[{"vout": 0}])),
 }
 
 
@@ -244,14 +245,84 @@ def test_amounts_up_to_all_the_bitcoin_there_can_be_are_believed(first, sats):
 
 
 def test_an_oversized_answer_is_left_before_it_fills_the_memory(first, second):
-    first.instead = lambda _: say(b" " * (root.MAX_ANSWER_BYTES + 1))
+    first.instead = lambda _: say(b"[" + b" " * MAX_PAGE_BYTES + b"]")
     assert found(client(first, second)) == [7]
 
 
 def test_an_oversized_answer_that_was_compressed_small_is_left_too(first, second):
-    packed = gzip.compress(b" " * (root.MAX_ANSWER_BYTES + 1))
+    packed = gzip.compress(b" " * (MAX_PAGE_BYTES + 1))
     first.instead = lambda _: say(packed, **{"Content-Encoding": "gzip"})
     assert found(client(first, second)) == [7]
+
+
+def long_page(*txs: dict[str, Any], more: dict[str, Any]) -> Reply:
+    """A page of these, each with what concerns nobody."""
+    return say([tx | more for tx in txs])
+
+
+def test_a_page_with_large_witnesses_is_believed_though_it_is_megabytes(first):
+    script_asm = "OP_PUSHBYTES_75 " + "ab" * 75
+    large = {"txid": f"{9:064x}", "vout": 0, "is_coinbase": False, "witness": ["ab" * 90_000]}
+    inputs = [large | {"inner_witnessscript_asm": " ".join([script_asm] * 1_200)}]
+    pages = [long_page(*history(5, 25), more={"vin": inputs}), say([])]
+    first.instead = lambda _: pages.pop(0)
+    assert found(client(first)) == list(range(1, 31))
+
+
+def test_a_page_of_payouts_to_thousands_is_believed(first):
+    other = {
+        "scriptpubkey": OTHER,
+        "scriptpubkey_asm": f"OP_0 OP_PUSHBYTES_20 {OTHER[4:]}",
+        "scriptpubkey_type": "v0_p2wpkh",
+        "scriptpubkey_address": "bc1qzyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg37s5k0c",
+        "value": 21_000,
+    }
+    payout = GOOD | {"vout": [*([other] * 3_000), {"scriptpubkey": HEX, "value": 5}]}
+    pages = [say([payout | {"txid": f"{n:064x}"} for n in range(1, 4)]), say([])]
+    first.instead = lambda _: pages.pop(0)
+    assert found(client(first)) == [1, 2, 3]
+
+
+def test_a_value_that_was_cut_is_none_that_is_looked_for(first, second):
+    longer = HEX + "00" * 100
+    first.histories[ADDRESS] = [GOOD | {"vout": [{"scriptpubkey": longer, "value": 1}]}]
+    assert found(client(first)) == []
+    first.instead = lambda _: say(b"[" + b"1" * 70_000 + b"]")
+    assert found(client(first, second)) == [7]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "numbers"), [(MAX_PARTS - 1, [1] * (MAX_PARTS - 1)), (MAX_PARTS, [7])]
+)
+def test_an_address_has_so_many_outputs_and_not_one_more(first, second, outputs, numbers):
+    paid = [{"scriptpubkey": HEX, "value": 330}] * outputs
+    first.histories[ADDRESS] = [GOOD | {"vout": paid, "vin": []}]
+    assert found(client(first, second)) == numbers
+
+
+def test_in_one_run_an_explorer_tells_of_so_many_outputs_beyond_a_few_an_address(first, second):
+    each = 10_000 + FEW_PARTS
+    paid = [{"scriptpubkey": HEX, "value": 330}] * (each - 1)
+    first.histories[ADDRESS] = [GOOD | {"vout": paid, "vin": []}]
+    explorers = client(first, second)
+    for _ in range(MOST_PARTS // 10_000):
+        assert len(found(explorers)) == each - 1
+    assert found(explorers) == [7]
+    first.histories[ADDRESS] = history(0, 3)
+    assert found(client(first, second)) == [1, 2, 3]
+
+
+def test_what_another_script_spends_is_not_kept(first):
+    ours, others = ({"prevout": {"scriptpubkey": script}} for script in (HEX, OTHER))
+    spending = {"txid": f"{3:064x}", "is_coinbase": False}
+    inputs = [spending | {"vout": 0} | ours, *([spending | {"vout": 1} | others] * 8_000)]
+    first.paging = lambda history, _path, _query, last: history[int(last or "0", 16) :][:1]
+    first.histories[ADDRESS] = [
+        tx_of(1, OTHER, height=999, vin=inputs),
+        tx_of(2, OTHER, height=999, vin=inputs[1:]),
+        tx_of(3, SCRIPT, 1234, height=990),
+    ]
+    assert [o.spent_height for o in client(first).history(ADDRESS, SCRIPT).outputs] == [999]
 
 
 def test_an_explorer_that_never_answers_is_left_after_the_time_out(first, second, released):
@@ -380,11 +451,3 @@ def test_only_outputs_to_the_script_count_and_none_of_zero_satoshis(first):
     first.histories[ADDRESS] = damaged(vout=outputs)
     seen = client(first).history(ADDRESS, SCRIPT).outputs
     assert [(output.vout, output.amount_sats) for output in seen] == [(1, 6), (4, 8)]
-
-
-@pytest.mark.parametrize("is_coinbase", [True, False])
-def test_a_coinbase_is_told_from_other_transactions(first, is_coinbase):
-    spends = {"txid": "00" * 32, "vout": 0xFFFFFFFF, "is_coinbase": is_coinbase}
-    first.histories[ADDRESS] = damaged(vin=[spends])
-    (output,) = client(first).history(ADDRESS, SCRIPT).outputs
-    assert output.coinbase is is_coinbase

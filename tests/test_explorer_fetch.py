@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,8 @@ def released() -> Iterator[threading.Event]:
 
 
 def get(server: FakeEsplora, path: str = "/x", timeout_s: float = 5, max_bytes: int = 100) -> bytes:
-    return fetch.get(fetch.new_session(), server.root + path, timeout_s, max_bytes)
+    wanted = fetch.Wanted(bytes, max_bytes)
+    return fetch.get(fetch.new_session(), server.root + path, timeout_s, wanted)
 
 
 def test_an_answer_of_exactly_the_limit_is_read(server):
@@ -122,6 +124,59 @@ def test_an_answer_that_drips_on_is_left_at_the_time_out(server, released, slow)
         get(server, timeout_s=0.3, max_bytes=1_000_000)
     assert not released.is_set(), "the client waited for the server instead of its time-out"
     patience.cancel()
+
+
+@pytest.mark.parametrize(("length", "believed"), [(60_000, True), (66_000, False)])
+def test_a_head_has_an_end(server, length, believed):
+    half = "a" * (length // 2)
+    server.instead = lambda _: say(b"there", **{"X-A": half, "X-B": half})
+    if believed:
+        assert get(server) == b"there"
+    else:
+        with pytest.raises(fetch.Unreachable):
+            get(server)
+
+
+@pytest.mark.parametrize("pieces", [1, 7, 128, 129, 1000, 65_536])
+def test_what_is_longer_than_any_value_is_cut_as_it_comes(server, pieces):
+    texts = [b"%d" % n * n for n in (1, 64, 127, 128, 129, 3_000)]
+    body = b"[" + b",".join(b'"%s"' % text for text in texts) + b"]"
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        for start in range(0, len(body), pieces):
+            handler.wfile.write(body[start : start + pieces])
+            handler.wfile.flush()
+
+    server.instead = lambda _: reply
+    wanted = fetch.Wanted(bytes, len(body), max_kept=2_000)
+    found = fetch.get(fetch.new_session(), f"{server.root}/x", 5, wanted)
+    assert found == b"[" + b",".join(b'"%s"' % text[:128] for text in texts) + b"]"
+
+
+def test_what_is_left_of_an_answer_is_bounded_too(server):
+    server.instead = lambda _: say(b"[" + b"[]," * 99 + b"[]]")
+    wanted = fetch.Wanted(bytes, 1_000, max_kept=300)
+    with pytest.raises(fetch.FetchError, match="more than 300 bytes of short values"):
+        fetch.get(fetch.new_session(), f"{server.root}/x", 5, wanted)
+
+
+def test_long_answers_are_held_one_at_a_time_and_short_ones_do_not_wait(server):
+    server.instead = lambda path: say(b"a" * (1_000_000 if path == "/long" else 1_000))
+    turn = fetch.Turn()
+
+    def make(body: bytes) -> int:
+        short = fetch.get(fetch.new_session(), f"{server.root}/short", 5, text, turn=turn)
+        with pytest.raises(fetch.Unreachable):
+            fetch.get(fetch.new_session(), f"{server.root}/long", 0.3, text, turn=turn)
+        return len(body) + len(short)
+
+    text = fetch.Wanted(bytes, 2_000_000)
+    url, longest = f"{server.root}/long", fetch.Wanted(make, 2_000_000)
+    assert fetch.get(fetch.new_session(), url, 20, longest, turn=turn) == 1_001_000
+    assert len(fetch.get(fetch.new_session(), url, 20, text, turn=turn)) == 1_000_000
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(certified):

@@ -125,7 +125,7 @@ def test_what_is_short_or_late_has_not_settled(shop, btcpay):
         "open",
         20_000,
     )
-    assert record["usd_at_quote"] == "12.00"
+    assert record["usd_at_quote"] == 12
 
 
 def test_several_outputs_of_a_payment_stand_in_one_line(shop, clock):
@@ -135,7 +135,9 @@ def test_several_outputs_of_a_payment_stand_in_one_line(shop, clock):
     (kept,) = db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
     names = ("txid", "invoice_id", "merchant_id", "first_seen_at", "amount_sats", "coinbase")
     names += ("vanished_at", "block_height", "block_hash", "block_time_at", "spent_height")
-    twin = {name: kept[name] for name in (*names, "proven", "position")} | {"vout": 3}
+    twin = {name: kept[name] for name in (*names, "proven", "position", "seen_waiting")} | {
+        "vout": 3
+    }
     db.run(payments.ADD_OUTPUT, **twin)
     found = {"payment_id": kept["payment_id"], "txid": txid, "invoice_id": invoice["id"]}
     db.run(payments.CREDIT_OUTPUTS, **found)
@@ -221,7 +223,7 @@ def test_labels_are_bip329_with_the_description_or_the_id(shop, btcpay):
 def test_a_transaction_that_pays_two_invoices_has_one_label(shop, clock):
     made = [shop.invoice(10, description=text) for text in ("tea", "coffee")]
     db, txid = shop.service.db, pay(shop, made[0])
-    seen = SeenOutput(txid, 1, 1_000, False, Block(100, "0b" * 32, clock()), None)
+    seen = SeenOutput(txid, 1, 1_000, Block(100, "0b" * 32, clock()), None)
     row = {"merchant_id": shop.merchant_id, "invoice_id": made[1]["id"], "txid": txid}
     empty = dict.fromkeys(("vanished_at", "spent_height", "position"))
     empty |= {"block_height": 100, "block_hash": "0b" * 32, "block_time_at": to_ms(clock())}
@@ -231,6 +233,7 @@ def test_a_transaction_that_pays_two_invoices_has_one_label(shop, clock):
         amount_sats=seen.amount_sats,
         coinbase=0,
         proven=0,
+        seen_waiting=0,
         first_seen_at=to_ms(clock()),
         **row,
         **empty,

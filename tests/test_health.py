@@ -5,11 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders import Clock, Shop, TickerServer
+from builders import Clock, Shop, TickerServer, dump
+from databases import ON_POSTGRES
 from fake_esplora import Till, open_till
+from peewee import PeeweeException
 from redis_server import RedisServer, needs_redis
 from werkzeug.test import TestResponse
 
+from btcpay.health import TRIED_EVERY_S, Trial
 from btcpay.instants import iso, to_ms
 from storage import meta, schema
 
@@ -96,6 +99,54 @@ def test_a_database_that_cannot_be_read_is_not_ready(checked: Shop) -> None:
     response = ready(checked)
     assert response.status_code == 503
     assert problems(response) == {"database": False, "check": False, "rate_limits": True}
+
+
+def refuse_writes(shop: Shop) -> None:
+    if ON_POSTGRES:
+        shop.sql("ALTER TABLE meta ADD CONSTRAINT no_trial CHECK (name <> 'trial')")
+    else:
+        stop = "BEGIN SELECT RAISE(ABORT, 'no') WHERE new.name = 'trial'; END"
+        shop.sql(f"CREATE TRIGGER no_trial BEFORE INSERT ON meta {stop}")
+
+
+def take_writes(shop: Shop) -> None:
+    if ON_POSTGRES:
+        shop.sql("ALTER TABLE meta DROP CONSTRAINT no_trial")
+    else:
+        shop.sql("DROP TRIGGER no_trial")
+
+
+def test_a_database_that_takes_no_writes_is_not_ready_until_it_does(checked: Shop) -> None:
+    assert ready(checked).status_code == 200
+    refuse_writes(checked)
+    with pytest.raises(PeeweeException):
+        meta.try_to_write(checked.service.db)  # as an order would
+    for _ in range(2):
+        response = ready(checked)
+        assert response.status_code == 503
+        assert response.json["database"]["problem"] == "it takes no writes"
+        assert problems(response) == {"database": False, "check": True, "rate_limits": True}
+    take_writes(checked)
+    assert ready(checked).status_code == 200
+
+
+def test_who_asks_makes_it_write_once_a_minute_and_no_oftener(checked: Shop) -> None:
+    at_s = [1000.0]
+    trial = Trial(checked.service.db, lambda: at_s[0])
+    assert trial.passes()
+    refuse_writes(checked)
+    at_s[0] += TRIED_EVERY_S - 0.001
+    assert trial.passes()
+    at_s[0] += 0.001
+    assert not trial.passes()
+    take_writes(checked)
+    assert trial.passes()
+
+
+def test_a_trial_leaves_nothing_behind(checked: Shop) -> None:
+    before = dump(checked)
+    meta.try_to_write(checked.service.db)
+    assert dump(checked) == before
 
 
 def test_alive_needs_no_database(checked: Shop) -> None:

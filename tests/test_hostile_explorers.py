@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 import pytest
 from builders import Clock, TickerServer
-from fake_esplora import LiedTo, open_till, say
+from fake_esplora import Json, LiedTo, Terminal, open_till, say
 from peewee import OperationalError
 
 from btcpay import check as check_module
+from btcpay.reorganisation import PROVE_TIP
 from btcpay.sandbox.mischief import double_spends
+from btcpay.sandbox.script import script_of
 from storage import meta
 
 Lies = Callable[..., LiedTo]
@@ -30,6 +32,42 @@ def test_a_height_without_work_does_not_end_the_following_of_reorganisations(lie
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     till.check()
     assert till.look(invoice)["status"] == "open" and till.balance() == (0, 0)
+
+
+@pytest.mark.parametrize("paid", [False, True], ids=["nothing was ever paid", "something was"])
+def test_a_height_that_is_not_proven_is_not_kept(lied_to: Lies, paid):
+    till = lied_to()
+    till.check()
+    if paid:
+        till.pay(till.shop.invoice())
+        till.mine(8)
+        till.check()
+    before = meta.all(till.shop.service.db)
+    till.liar.lies = {"/blocks/tip/height$": lambda _: "100000000"}
+    assert not till.check().complete
+    after = meta.all(till.shop.service.db)
+    assert {n: v for n, v in after.items() if "height" in n} == {
+        n: v for n, v in before.items() if "height" in n
+    }
+    till.liar.lies = {}
+    till.mine()
+    assert till.check().complete
+    height = till.sandbox.chain.ledger.height
+    assert meta.tip_height(till.shop.service.db) == meta.proven_height(till.shop.service.db)
+    assert meta.proven_height(till.shop.service.db) == height
+
+
+def test_the_second_explorer_is_asked_when_the_first_cannot_prove_its_height(lied_to: Lies):
+    till = lied_to(honest_too=True)
+    till.liar.lies = {"/blocks/tip/height$": lambda _: "100000000"}
+    assert till.check().complete
+    assert meta.tip_height(till.shop.service.db) == till.sandbox.chain.ledger.height
+
+
+def test_a_height_for_whose_proof_there_is_no_budget_is_not_kept(lied_to: Lies):
+    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="5")
+    till.check()
+    assert meta.tip_height(till.shop.service.db) is None
 
 
 def test_a_height_without_work_makes_no_other_explorer_look_old(lied_to: Lies):
@@ -99,6 +137,45 @@ def test_a_hundred_small_amounts_to_one_address_take_nothing_from_the_others(
         assert 0 < len(till.payments()) < 62  # the rest is for the hours to come
 
 
+def call_coinbase(is_one: bool) -> Callable[[list[Json]], list[Json]]:
+    """Says of every transaction that it is a block's first, or of none."""
+    return lambda txs: [
+        tx | {"vin": [spent | {"is_coinbase": is_one} for spent in tx["vin"]]} for tx in txs
+    ]
+
+
+@pytest.mark.parametrize("confirmations", [1, 3])
+def test_an_ordinary_payment_that_is_called_a_coinbase_waits_for_no_maturity(
+    lied_to: Lies, confirmations
+):
+    till = lied_to(BTCPAY_CONFIRMATIONS=str(confirmations))
+    till.liar.lies = {"/address/": call_coinbase(True)}
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine(confirmations - 1 or 1)
+    if confirmations > 1:
+        till.check()
+        till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    (proof,) = Terminal(till).json("invoice", "show", invoice["id"], "--proof")
+    assert len(proof["headers"]) == proof["confirmations"] == confirmations
+
+
+@pytest.mark.parametrize("said", [True, False], ids=["called one", "called none"])
+def test_a_coinbase_waits_for_its_maturity_whatever_it_is_called(lied_to: Lies, said):
+    till = lied_to()
+    till.liar.lies = {"/address/": call_coinbase(said)}
+    invoice, chain = till.shop.invoice(), till.sandbox.chain
+    chain._reward_script, usual = script_of(invoice["deposit_address"]), chain._reward_script
+    till.mine()
+    chain._reward_script = usual
+    till.mine(98)
+    for _ in range(2):
+        assert till.check().changed == {} and till.balance()[0] == 0
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+
+
 @pytest.mark.parametrize("bad_ones", [2, 8])
 def test_addresses_that_always_fail_do_not_keep_the_others_from_their_look(lied_to: Lies, bad_ones):
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
@@ -136,4 +213,4 @@ def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(
         for _ in range(3):
             with pytest.raises(OperationalError):
                 till.checker().run()
-        assert till.explorers().purse().left == 600 - 3
+        assert till.explorers().purse().left == 600 - 3 - PROVE_TIP

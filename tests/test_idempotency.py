@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import requests
-from builders import Live, Shop, TickerServer, until
+from builders import Clock, Live, Shop, TickerServer, until
+from fake_esplora import Till, open_till
 from werkzeug.test import TestResponse
 
 from btcpay import json_body
@@ -249,7 +250,32 @@ def test_a_fault_does_not_spend_the_key_nor_an_address(shop: Shop) -> None:
     assert addresses_used(shop) == 1
 
 
-# memory
+# memory: the check forgets, which has compared its clock; no request does
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("ahead", [{"hours": 25}, {"days": 3650}], ids=["a day", "ten years"])
+def test_a_service_whose_clock_is_ahead_frees_no_key(shop: Shop, ahead: dict[str, int]) -> None:
+    first = order(shop)
+    link = shop.post("/payment-links", headers=RETRY)
+    shop.clock.move(**ahead)
+    assert order(shop).data == first.data
+    assert shop.post("/payment-links", headers=RETRY).data == link.data
+    assert order(shop, {"amount_usd": 6}).status_code == 409
+    assert count(shop) == count(shop, "/payment-links") == addresses_used(shop) == 1
+
+
+def test_nor_does_a_check_on_that_machine(till: Till) -> None:
+    first = order(till.shop)
+    ahead = Clock()
+    ahead.at = till.clock.at + timedelta(hours=25)
+    assert till.check(ahead).clock_ahead_s
+    assert order(till.shop).data == first.data
 
 
 @pytest.mark.parametrize(
@@ -259,28 +285,35 @@ def test_a_fault_does_not_spend_the_key_nor_an_address(shop: Shop) -> None:
         pytest.param(timedelta(hours=24, milliseconds=1), False, id="a millisecond later not"),
     ],
 )
-def test_a_key_is_remembered_for_24_hours(shop: Shop, age: timedelta, replayed: bool) -> None:
-    first = order(shop)
-    shop.clock.move(seconds=age.total_seconds())
-    second = order(shop)
+def test_a_key_is_remembered_for_24_hours(till: Till, age: timedelta, replayed: bool) -> None:
+    first = order(till.shop)
+    till.clock.move(seconds=age.total_seconds())
+    assert order(till.shop).data == first.data
+    till.check()
+    second = order(till.shop)
     assert second.status_code == 201
     assert (second.data == first.data) == replayed
-    assert count(shop) == (1 if replayed else 2)
+    assert count(till.shop) == (1 if replayed else 2)
 
 
-def test_a_forgotten_key_takes_another_body_and_is_remembered_anew(shop: Shop) -> None:
-    order(shop)
-    shop.clock.move(hours=25)
-    second = order(shop, {"amount_usd": 6})
-    shop.clock.move(hours=23)
-    assert order(shop, {"amount_usd": 6}).data == second.data
+def test_a_forgotten_key_takes_another_body_and_is_remembered_anew(till: Till) -> None:
+    order(till.shop)
+    till.clock.move(hours=25)
+    till.check()
+    second = order(till.shop, {"amount_usd": 6})
+    till.clock.move(hours=23)
+    till.check()
+    assert order(till.shop, {"amount_usd": 6}).data == second.data
 
 
-def test_the_memory_is_as_long_as_the_setting_says(open_shops: Callable[..., Shop]) -> None:
-    shop = open_shops(BTCPAY_IDEMPOTENCY_TTL_H="1")
-    order(shop)
-    shop.clock.move(hours=1, milliseconds=1)
-    assert "Idempotent-Replayed" not in order(shop).headers
+def test_the_memory_is_as_long_as_the_setting_says(
+    tmp_path: Path, ticker: TickerServer, clock: Clock
+) -> None:
+    with open_till(tmp_path, ticker, clock, BTCPAY_IDEMPOTENCY_TTL_H="1") as till:
+        order(till.shop)
+        till.clock.move(hours=1, milliseconds=1)
+        till.check()
+        assert "Idempotent-Replayed" not in order(till.shop).headers
 
 
 # holders that died, or were overtaken

@@ -191,7 +191,7 @@ def test_the_structures_of_bitcoin_know_nothing_else_of_the_project():
 KEYLESS = {
     "btcpay.bitcoin.hd": {"coincurve.PublicKey"},
     "btcpay.addresses": {"bit.base32", "bit.base58", "bit.crypto"},
-    "btcpay.commands.sandbox": {"bit.base58"},
+    "btcpay.commands.demo": {"bit.base58"},
 }
 OF_KEYS = {"bit", "coincurve", "bip32", "ecdsa", "cryptography", "embit"}
 
@@ -227,9 +227,16 @@ def outside(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-# The two that decide from what they are given alone, and so can be checked offline.
+# Those that decide from what they are given alone, and so can be checked offline.
 @pytest.mark.parametrize(
-    "name", ["btcpay.proof", "btcpay.settlement", "btcpay.branding", "btcpay.bip21"]
+    "name",
+    [
+        "btcpay.proof",
+        "btcpay.settlement",
+        "btcpay.attention",
+        "btcpay.branding",
+        "btcpay.bip21",
+    ],
 )
 def test_what_is_pure_asks_nobody_and_reads_no_clock_or_database(name):
     outside = ("btcpay.fetch", "btcpay.clock", "btcpay.evidence", "storage")

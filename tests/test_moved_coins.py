@@ -118,7 +118,7 @@ def test_a_coin_that_moves_while_its_address_is_watched_has_the_others_asked_too
     assert till.balance() == (0, 0) and balances_agree(till, sweeper)
 
 
-def test_a_merchant_without_coins_is_asked_nothing(till, sweeper):
+def test_of_coins_that_have_all_moved_one_an_hour_is_still_asked_for(till, sweeper):
     made = paid_long_ago(till, sweeper, 2)
     sweep(till, sweeper, made)
     for _ in range(2):
@@ -127,9 +127,104 @@ def test_a_merchant_without_coins_is_asked_nothing(till, sweeper):
         till.check()
     assert till.balance() == (0, 0)
     till.liar.asked.clear()
-    till.clock.move(hours=5)
+    for _ in range(2):
+        till.clock.move(hours=1, seconds=1)
+        till.check()
+        till.check()
+        assert asked(till, made).count(True) == 1
+
+
+# Who says that a coin has moved, and it has not
+
+
+def say_spent(till: LiedTo, made: dict[str, Json], blocks_above: int = 1) -> None:
+    """The explorer shows each coin as spent, so many blocks above its own."""
+
+    def lie(txs: list[Json]) -> list[Json]:
+        (paid,) = [tx for tx in txs if tx["txid"] in made]
+        (vout,) = [n for n, o in enumerate(paid["vout"]) if o["value"] in amounts]
+        status = paid["status"] | {"block_height": paid["status"]["block_height"] + blocks_above}
+        spending = {"txid": paid["txid"], "vout": vout, "is_coinbase": False}
+        return [*txs, {"txid": "ab" * 32, "vin": [spending], "vout": [], "status": status}]
+
+    amounts = {invoice["amount_sats"] for invoice in made.values()}
+    addresses = "|".join(invoice["deposit_address"] for invoice in made.values())
+    till.liar.lies = {f"({addresses})/txs$": lie, f"({addresses})/txs/": lambda _: []}
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_false_spend_is_taken_back_when_an_explorer_shows_the_coin_again(till, sweeper, count):
+    made = paid_long_ago(till, sweeper, count)
+    before = till.balance()
+    till.mine()
+    say_spent(till, made)
+    for _ in range(3):
+        till.clock.move(hours=1, seconds=1)
+        till.check(), till.check()
+    assert till.balance() == (0, 0)
+    till.liar.lies = {}
+    till.clock.move(hours=1, seconds=1)
     till.check()
-    assert asked(till, made) == [False, False]
+    till.clock.move(minutes=1)
+    till.check()
+    assert till.balance() == before and balances_agree(till, sweeper)
+    assert all(till.kinds(invoice)[-2:] == ["spent", "unspent"] for invoice in made.values())
+    till.liar.asked.clear()
+    till.clock.move(minutes=1)
+    till.check()
+    assert not any(asked(till, made))
+
+
+def test_a_false_spend_among_many_true_ones_is_taken_back_first(till, sweeper):
+    moved = paid_long_ago(till, sweeper, 6)
+    sweep(till, sweeper, moved)
+    for _ in range(8):
+        till.clock.move(hours=1, seconds=1)
+        till.check(), till.check()
+    stays = paid_long_ago(till, sweeper, 1)
+    till.mine()
+    say_spent(till, stays)
+    till.clock.move(hours=1, seconds=1)
+    till.check()
+    assert till.balance() == (0, 0)
+    till.liar.lies = {}
+    till.clock.move(hours=1, seconds=1)
+    till.check()
+    assert till.balance()[0] == next(iter(stays.values()))["amount_sats"]
+
+
+@pytest.mark.parametrize(
+    ("blocks_above", "left"),
+    [
+        pytest.param(-1, True, id="before the coin came"),
+        pytest.param(0, False, id="in the coin's own block"),
+        pytest.param(2, False, id="in the tip"),
+        pytest.param(3, True, id="above the tip"),
+    ],
+)
+def test_a_spend_is_only_believed_between_the_coins_block_and_the_tip(
+    till, sweeper, blocks_above, left
+):
+    made = paid_long_ago(till, sweeper, 1)
+    before = till.balance()
+    till.mine(2)
+    say_spent(till, made, blocks_above)
+    till.clock.move(hours=1, seconds=1)
+    run = till.check()
+    assert till.balance() == (before if left else (0, 0))
+    assert bool(run.failed) is (blocks_above < 0)
+
+
+def test_a_known_spend_above_an_older_tip_is_no_false_one(till, sweeper):
+    made = paid_long_ago(till, sweeper, 1)
+    sweep(till, sweeper, made)
+    till.clock.move(hours=1, seconds=1)
+    till.check()
+    assert till.balance() == (0, 0)
+    till.liar.lies = {"/blocks/tip/height": lambda text: str(int(text) - 1)}
+    till.clock.move(hours=1, seconds=1)
+    till.check()
+    assert asked(till, made) == [True] and till.balance() == (0, 0)
 
 
 def test_another_merchants_coins_are_left_alone(till, sweeper):

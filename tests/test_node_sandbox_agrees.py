@@ -304,6 +304,14 @@ Build = Callable[[Pair], Tx | list[Tx]]
 MATURE = COINBASE_MATURITY_BLOCKS
 
 # Each builds one transaction, or several of which the last is judged.
+# Bitcoin Core's dust limit of each script that the service has addresses of, and of two others.
+LEAST = {
+    b"\x00\x14" + bytes(20): 294,
+    p2sh(bytes(20)): 540,
+    p2pkh(bytes(20)): 546,
+    b"\x00\x20" + bytes(32): 330,
+    b"\x6a\x05hello": 0,
+}
 TAKEN: dict[str, Build] = {
     "a P2WPKH coin": lambda p: p.spend(p.coin("p2wpkh")),
     "a P2SH-P2WPKH coin": lambda p: p.spend(p.coin("p2sh-p2wpkh")),
@@ -317,6 +325,9 @@ TAKEN: dict[str, Build] = {
         TxOut(10_000, b"\x00\x20" + bytes(32)),
         TxOut(10_000, b"\x21" + p.payer.public_key + b"\xac"),
         TxOut(0, b"\x6a\x05hello"),
+    ),
+    "the least to an address of each kind": lambda p: p.pay_out(
+        *(TxOut(sats, script) for script, sats in LEAST.items())
     ),
     "a coinbase in its hundredth block": lambda p: coinbase_spend(p, MATURE),
     "one satoshi per virtual byte": lambda p: with_feerate(p, 1, 0),
@@ -391,6 +402,16 @@ REFUSED: list[tuple[str, Build, str, bool]] = [
         IN_NO_BLOCK,
     ),
     ("no output", with_outputs(), "bad-txns-vout-empty", IN_NO_BLOCK),
+    *(
+        (
+            f"dust to {address_of(script)}",
+            lambda p, sats=sats, script=script: p.pay_out(TxOut(sats - 1, script)),
+            "dust",
+            NOT_RELAYED,
+        )
+        for script, sats in LEAST.items()
+        if sats
+    ),
     (
         "two OP_RETURN outputs",
         lambda p: p.pay_out(TxOut(0, b"\x6a\x01a"), TxOut(0, b"\x6a\x01b")),
@@ -452,12 +473,6 @@ REFUSED: list[tuple[str, Build, str, bool]] = [
 DIFFERENCES: list[tuple[str, Build, bool, str]] = [
     ("a replacement with a higher fee", replacement, True, "bcoin has no replace-by-fee (BIP125)"),
     ("a transaction that waits already", twice, True, "sendrawtransaction accepts it again"),
-    (
-        "dust",
-        lambda p: p.pay_out(TxOut(100, TO_NOBODY)),
-        True,
-        "rules.py leaves the limit out, so that invoices of a few satoshis can be tried",
-    ),
     (
         "a payment to a Taproot address",
         lambda p: p.pay_out(TxOut(10_000, P2TR)),

@@ -165,6 +165,47 @@ def test_sources_agree_within_5_percent_of_their_median_and_to_a_quorum(prices, 
     assert agree(prices, quorum) == (None if agreed is None else Decimal(agreed))
 
 
+# Five are set and three must agree, as by default: docs/going-live.md has this table in words.
+FAR, NEAR = "1000", "105.2"
+
+
+@pytest.mark.parametrize(
+    ("told", "agreed"),
+    [
+        pytest.param(usd("99", "100", "101", "102", FAR), "100.5", id="one liar: dropped"),
+        pytest.param(usd("99", "100", "101", "102", NEAR), "101", id="one liar: an honest price"),
+        pytest.param(usd("99", "100", FAR), None, id="one liar, two silent: no price"),
+        pytest.param(usd("100", "100", "103"), "100", id="one liar, two silent: an honest price"),
+        pytest.param(usd("99", "100", "101", FAR, FAR), "100", id="two liars: both dropped"),
+        pytest.param(
+            usd("99", "100", "101", NEAR, NEAR), "101", id="two liars: the highest honest price"
+        ),
+        pytest.param(
+            usd("99", "100", "101", "95.95", "95.95"), "99", id="two liars: or the lowest one"
+        ),
+        pytest.param(usd("100", "100", FAR, FAR), None, id="two liars, one silent: no price"),
+        pytest.param(usd("100", FAR, FAR), None, id="two liars, two silent: no price of their own"),
+        pytest.param(
+            usd("100", NEAR, NEAR), NEAR, id="two liars, two silent: up to 5.3 % beside the honest"
+        ),
+        pytest.param(usd(FAR, FAR), None, id="two liars, three silent: no price of their own"),
+        pytest.param(usd("99", "100", FAR, FAR, FAR), FAR, id="three liars: whatever they say"),
+    ],
+)
+def test_what_liars_among_five_can_do(told, agreed):
+    assert agree(told, 3) == (None if agreed is None else Decimal(agreed))
+
+
+@given(
+    st.lists(st.decimals("99", "101", places=2), min_size=1, max_size=5),
+    st.lists(st.decimals("0.01", 10**6, places=2), max_size=2),
+)
+def test_two_liars_among_five_never_move_the_price_further_than_their_five_percent(told, lied):
+    price = agree([*told, *lied][:5], 3)
+    if price is not None:
+        assert min(told) / Decimal("1.05") <= price <= max(told) / Decimal("0.95")
+
+
 honest = st.lists(st.decimals(98, 102, places=2), min_size=3, max_size=5)
 lies = st.lists(st.decimals("0.01", 10**9, places=2), max_size=2)
 

@@ -189,6 +189,27 @@ def test_a_failure_is_remembered_for_two_seconds(server, seconds, later_s, price
     assert (prices.current_or_none(), len(server.asked)) == (price_usd, asked)
 
 
+@pytest.mark.parametrize("age_s", [1, 1.9, 2])
+def test_after_an_answer_nobody_waits_however_short_the_age_limit(server, seconds, age_s):
+    prices = prices_of(server, seconds, max_age_s=1)
+    for asked in range(1, 5):
+        assert (prices.current(), len(server.asked)) == (100, asked)
+        seconds.at_s += age_s
+
+
+def test_an_answer_ends_the_pause_and_the_next_failure_begins_one(server, seconds):
+    prices = prices_of(server, seconds, max_age_s=1)
+    prices.current()
+    server.instead = fails
+    seconds.at_s += 1
+    assert [prices.current_or_none() for _ in range(2)] == [None, None] and len(server.asked) == 2
+    seconds.at_s += 2
+    server.instead = tells("200")
+    assert prices.current() == 200
+    seconds.at_s += 1
+    assert prices.current() == 200 and len(server.asked) == 4
+
+
 def test_disagreement_is_remembered_like_a_failure(server, seconds):
     server.instead = lambda path: say({"usd": "100" if path == "/0" else "200"})
     prices = prices_of(server, seconds, sources=2, quorum=2)

@@ -111,7 +111,7 @@ def test_what_is_proven_is_what_the_block_and_the_transaction_say():
         first.hash,
         from_unix_s(NOW),
         {1: SATS},
-        coinbase_height(parse_tx(VALID.coinbase.raw_tx)),
+        coinbase_height(parse_tx(VALID.coinbase.raw_tx).inputs[0].script_sig),
         VALID.payment.position,
     )
     assert check(VALID) == expected
@@ -148,7 +148,7 @@ def test_every_transaction_of_a_real_block_of_this_size_is_proven(sandbox, size)
             block.hash,
             from_unix_s(block.time),
             paid,
-            coinbase_height(block.txs[0]),
+            coinbase_height(block.txs[0].inputs[0].script_sig),
             position,
         )
 
@@ -617,5 +617,4 @@ def test_bytes_of_any_kind_are_refused_and_never_an_error_of_another_kind(raw, c
 )
 def test_a_coinbase_begins_with_its_blocks_height(script_sig, height):
     """BIP34."""
-    origin = TxIn(Outpoint(NO_TXID, NO_VOUT), bytes.fromhex(script_sig), 0xFFFFFFFF)
-    assert coinbase_height(Tx(2, (origin,), (), 0)) == height
+    assert coinbase_height(bytes.fromhex(script_sig)) == height

@@ -475,6 +475,20 @@ def nudged(text: str) -> str:
     return text[:-1] + f"{int(text[-1], 16) ^ 1:x}"
 
 
+def test_a_proof_is_kept_without_witness_and_one_with_it_still_holds(till, tmp_path):
+    invoice = paid(till)
+    (document,) = json.loads(show_proof(till, invoice))
+    assert document["format"] == "btcpay payment proof 1"
+    txs = till.sandbox.chain.ledger.tip.txs
+    for part in ("payment", "coinbase"):
+        tx = txs[document[part]["position"]]
+        assert tx.has_witness
+        assert document[part]["raw_tx"] == tx.stripped.hex()
+        document[part]["raw_tx"] = tx.raw.hex()
+    (row,) = json.loads(verify(till, tmp_path, json.dumps(document))[0])
+    assert row["txid"] == till.look(invoice)["tx_hash"]
+
+
 EDITS = {
     "the script": edit("script", to=nudged),
     "the transaction's id": edit("txid", to=nudged),

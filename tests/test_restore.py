@@ -219,11 +219,18 @@ def test_an_explorer_behind_what_was_known_is_not_believed(till, tmp_path):
     till.check()
     height = till.sandbox.chain.ledger.height
     file = backed_up(till, tmp_path / "kept.db")
-    change(file, f"UPDATE meta SET value = '{height + 1}' WHERE name = 'tip_height'")  # noqa: S608
+    change(file, f"UPDATE meta SET value = '{height + 1}' WHERE name = 'high_height'")  # noqa: S608
     said = Terminal(till).run(
         "restore", str(file), "--yes", status=1, **url_of(tmp_path / "place.db")
     )[1]
     assert f"{height + 1} were known" in said
+
+
+def test_a_height_that_was_only_said_keeps_no_backup_from_being_restored(till, tmp_path):
+    till.check()
+    file = backed_up(till, tmp_path / "kept.db")
+    change(file, "UPDATE meta SET value = '100000000' WHERE name = 'tip_height'")
+    Terminal(till).run("restore", str(file), "--yes", **url_of(tmp_path / "place.db"))
 
 
 def test_without_a_yes_nothing_happens(till, tmp_path):

@@ -50,7 +50,6 @@ def test_the_answer_that_is_kept_for_a_retry_forgets_it_too_and_nothing_else(sho
     first = shop.post("/invoices", order, headers=headers)
     pay(shop, first.json)
     clock.move(days=30, seconds=1)
-    shop.service.settings.__dict__["idempotency_ttl_h"] = 8760
     assert erase(shop) == 1
     again = shop.post("/invoices", order, headers=headers)
     assert (again.status_code, again.headers["Idempotent-Replayed"]) == (201, "true")
@@ -119,7 +118,7 @@ def test_keys_from_before_the_migration_are_found(tmp_path: Path):
     run("DROP INDEX idempotency_key_resource")
     run("ALTER TABLE idempotency_key DROP COLUMN resource_id")
     run("DELETE FROM schema_migration WHERE name LIKE '0008%'")
-    run("INSERT INTO merchant VALUES (1, 'm', 'p2wpkh', 'x', 'k', 0, 0, NULL, NULL)")
+    run("INSERT INTO merchant VALUES (1, 'm', 'p2wpkh', 'x', 'k', 0, 0, NULL, NULL, 20)")
     add = "INSERT INTO idempotency_key VALUES (1, 'create-invoice', ?, 'b', 'o', 0, 0, ?)"
     run(add, ("done", '{"object":"x","id":"inv_1"}'))
     run(add, ("held", None))

@@ -33,7 +33,7 @@ DEFAULTS = {
     "PRICE_QUORUM": 1,
     "PRICE_MAX_AGE_S": 120,
     "WATCH_AFTER_EXPIRY_H": 168,
-    "EXPLORER_CALLS_PER_HOUR": 600,
+    "EXPLORER_CALLS_PER_HOUR": 10_000_000,
     "CHECK_MAX_AGE_MIN": 15,
     "UNDERPAYMENT_TOLERANCE_PERCENT": 0,
     "RATE_LIMIT_STORE": "memory://",
@@ -65,6 +65,14 @@ def test_one_confirmation_is_the_default_for_every_amount():
 def test_the_defaults_name_every_setting():
     fields = {name.lower() for name in DEFAULTS} | {"confirmations", "metrics_bind"}
     assert set(Settings.__dataclass_fields__) == fields
+
+
+@pytest.mark.parametrize("network", sorted(set(NETWORKS) - {"regtest"}))
+def test_a_public_explorer_is_asked_600_times_an_hour_and_one_of_regtest_as_often_as_wanted(
+    network,
+):
+    assert read({"BTCPAY_NETWORK": network}).explorer_calls_per_hour == 600
+    assert read({"BTCPAY_NETWORK": "regtest"}).explorer_calls_per_hour == 10_000_000
 
 
 WHOLE = {
@@ -232,12 +240,11 @@ def test_unknown_variables_of_others_are_nobodys_mistake():
 
 
 @pytest.mark.parametrize(
-    ("sources", "quorum"),
-    [("http://a#/usd", 1), ("http://a#/usd http://b#/usd", 2), (SOURCES, 2)],
-    ids=["one source", "two sources", "three sources"],
+    ("sources", "quorum"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (6, 4), (7, 4)]
 )
-def test_the_quorum_is_two_where_there_are_two_sources(sources, quorum):
-    assert read({"BTCPAY_PRICE_SOURCES": sources}).price_quorum == quorum
+def test_the_quorum_is_more_than_half_of_the_sources_that_are_set(sources, quorum):
+    named = " ".join(f"http://host{number}#/usd" for number in range(sources))
+    assert read({"BTCPAY_PRICE_SOURCES": named}).price_quorum == quorum
 
 
 @pytest.mark.parametrize(("text", "good"), [("0", False), ("1", True), ("3", True), ("4", False)])
@@ -255,7 +262,7 @@ def test_each_network_brings_its_explorers_and_price_sources(network):
     settings = read({"BTCPAY_NETWORK": network})
     assert settings.explorers == NETWORKS[network].explorers
     assert len(settings.price_sources) == (1 if network == "regtest" else 5)
-    assert settings.price_quorum == (1 if network == "regtest" else 2)
+    assert settings.price_quorum == (1 if network == "regtest" else 3)
     named = {"mainnet": "/api", "regtest": ":8001"}.get(network, f"/{network}/api")
     assert all(root.endswith(named) for root in settings.explorers)
 

@@ -302,6 +302,21 @@ CASES = [
         [coin(height=TIP, mined=-10)],
         PAID | {"paid": 0},
     ),
+    row(
+        "a block two hours older than the invoice, and not seen before it, pays",
+        [coin(seen=5, height=TIP, mined=-120)],
+        PAID,
+    ),
+    row(
+        "in an older block when it was seen first: from before the invoice, a payment without it",
+        [coin(seen=5, height=TIP, mined=-121)],
+        OPEN | {"receipts": [("aa", ASKED, False)], "received": 0, "missing": ASKED},
+    ),
+    row(
+        "seen waiting and then in such a block: the clock was ahead when the invoice was made",
+        [coin(seen=5, height=TIP, mined=-180, seen_waiting=True)],
+        PAID | {"paid": 0},
+    ),
     row("a block ahead of the clock pays now", [coin(height=TIP, mined=45)], PAID | {"paid": 30}),
     row(
         "a coin that the merchant has swept still pays",

@@ -68,7 +68,7 @@ def tx(
 ) -> SeenOutput:
     """An output as the explorer shows it: waiting, or in a block of minute `mined`."""
     block = None if mined is None else Block(height, f"block{height} of {mined}", at(mined))
-    return SeenOutput(txid, vout, sats, False, block, spent_height)
+    return SeenOutput(txid, vout, sats, block, spent_height)
 
 
 def look(minute: float, *shown: SeenOutput, tip: int = TIP) -> Step:

@@ -16,12 +16,13 @@ LATER = NOW + timedelta(minutes=5)
 BLOCK = Block(1000, "block1000", FIRST)
 RIVAL = Block(1000, "rival1000", FIRST)
 
-SHOWN_WAITING = SeenOutput("aa", 0, 7, coinbase=False, block=None, spent_height=None)
+SHOWN_WAITING = SeenOutput("aa", 0, 7, block=None, spent_height=None)
 SHOWN = replace(SHOWN_WAITING, block=BLOCK)
 SHOWN_SPENT = replace(SHOWN, spent_height=1005)
 SHOWN_MOVED = replace(SHOWN, block=RIVAL)
-WAITING = Output("aa", 0, 7, first_seen_at=FIRST)
+WAITING = Output("aa", 0, 7, first_seen_at=FIRST, seen_waiting=True)
 CONFIRMED = replace(WAITING, block=BLOCK)
+IN_ITS_BLOCK = replace(CONFIRMED, seen_waiting=False)
 VANISHED = replace(WAITING, vanished=True)
 PROVEN = replace(CONFIRMED, proven=True)
 DOUBTED = replace(PROVEN, doubted=True)
@@ -40,8 +41,8 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
         ),
         pytest.param(
             [],
-            [replace(SHOWN_SPENT, coinbase=True)],
-            [replace(CONFIRMED, first_seen_at=NOW, coinbase=True, spent_height=1005)],
+            [SHOWN_SPENT],
+            [replace(IN_ITS_BLOCK, first_seen_at=NOW, spent_height=1005)],
             id="new, confirmed and spent already: known with all of it",
         ),
         pytest.param([WAITING], [SHOWN_WAITING], [WAITING], id="still waiting: nothing changes"),
@@ -55,6 +56,18 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
         pytest.param([PROVEN], [], [DOUBTED], id="proven and not shown: doubted, block kept"),
         pytest.param([CONFIRMED], [], [VANISHED], id="only said to be confirmed, not shown: gone"),
         pytest.param([PROVEN], [SHOWN], [PROVEN], id="proven and shown again: still proven"),
+        pytest.param(
+            [replace(PROVEN, coinbase=True, position=0)],
+            [SHOWN],
+            [replace(PROVEN, coinbase=True, position=0)],
+            id="proven to be a coinbase: still one",
+        ),
+        pytest.param(
+            [replace(PROVEN, coinbase=True, position=0)],
+            [SHOWN_MOVED],
+            [replace(CONFIRMED, block=RIVAL)],
+            id="proven to be a coinbase, and now in another block: to be proven there",
+        ),
         pytest.param(
             [PROVEN],
             [SHOWN_MOVED],
@@ -78,6 +91,12 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
             [SHOWN_SPENT],
             [replace(CONFIRMED, spent_height=1005)],
             id="spent: known with the block of its spending",
+        ),
+        pytest.param(
+            [IN_ITS_BLOCK],
+            [SHOWN_WAITING],
+            [replace(IN_ITS_BLOCK, block=None)],
+            id="seen first in a block, and then waiting: still not seen before its block",
         ),
         pytest.param([DOUBTED], [SHOWN], [PROVEN], id="doubted and shown again: trusted again"),
         pytest.param([CREDITED], [], [CREDITED], id="an empty answer leaves a payment as it is"),
@@ -109,6 +128,14 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
 )
 def test_merge(known, seen, expected):
     assert merge(known, seen, NOW) == expected
+
+
+@pytest.mark.parametrize("known", [WAITING, PROVEN, DOUBTED, CREDITED, VANISHED])
+@pytest.mark.parametrize("seen", [[], [SHOWN_WAITING], [SHOWN]])
+def test_nothing_was_seen_later_than_now(known, seen):
+    earlier = FIRST - timedelta(hours=1)
+    (after,) = merge([known], seen, earlier)
+    assert after.first_seen_at == earlier
 
 
 def test_an_empty_answer_between_two_full_ones_leaves_no_trace():

@@ -1,5 +1,6 @@
 """A database of every earlier version, with rows in it, comes to this one with all it has."""
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,16 @@ ROWS = {
         "UPDATE merchant SET probed_at = 15 WHERE id = 1",
     ),
     "0005_brand": ("INSERT INTO brand (merchant_id, name, accent) VALUES (1, 'Shop', '#aabbcc')",),
-    "0006_tally": ("INSERT INTO tally (name, label, total) VALUES ('checks', 'complete', 3)",),
+    "0006_tally": (
+        "INSERT INTO tally (name, label, total) VALUES ('checks', 'complete', 3)",
+        "UPDATE balance SET settled_sats = 12 WHERE merchant_id = 1",
+    ),
     "0008_retention": (),
     "0009_claim": (),
+    "0010_facts": (),
+    "0011_attention": ("INSERT INTO attention VALUES ('inv_1', 'reorganised', 16)",),
+    "0012_begun": (),
+    "0014_wallet_gap": ("UPDATE merchant SET wallet_gap_limit = 200 WHERE id = 1",),
 }
 
 
@@ -110,6 +118,184 @@ def test_a_database_of_every_version_is_brought_up_to_date_with_its_rows_intact(
     assert sums == [(5, 16), (0, 0)]
     assert meta.get(db, "network") == "regtest"
     db.close()
+
+
+ENDED = """INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote, price_usd,
+    deposit_address, address_index, tx_hash, paid_at, finished_at, expires_at, created_at)
+    VALUES ('inv_{n}', 1, '{status}', {asked}, '1', '1', '{n}', {n}, {paid}, {finished}, 30, 10)"""
+CAME = (
+    """INSERT INTO payment (id, merchant_id, address_invoice_id, invoice_id, amount_sats, tx_hash,
+    created_at) VALUES ('of {n}', 1, 'inv_{n}', {settled}, 1294, 'tx', {came})""",
+    """INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats, coinbase,
+    first_seen_at, block_height, block_hash, block_time_at, proven, payment_id)
+    VALUES ('tx', 0, 'inv_{n}', 1, 1294, 0, {came}, 99, 'h', {came}, 1, 'of {n}')""",
+)
+
+
+def add_ended(connection: Any, n: int, status: str, asked: int, came: int | None) -> None:
+    """An invoice that ends at 30, and 1,294 satoshis that came to it at that time."""
+    values = {
+        "paid": "'tx', 20" if status == "paid" else "NULL, NULL",
+        "finished": "NULL" if status == "open" else "30",
+        "settled": f"'inv_{n}'" if status == "paid" else "NULL",
+    }
+    for statement in (ENDED, *(CAME if came else ())):
+        connection.execute(statement.format(n=n, status=status, asked=asked, came=came, **values))
+
+
+def test_an_upgrade_finds_what_wanted_attention_before_there_was_a_table_of_it(url):
+    bring_to(url, "0009_claim")
+    with raw(url) as connection:
+        add_ended(connection, 10, "expired", 2000, came=29)
+        add_ended(connection, 11, "expired", 1000, came=30)
+        add_ended(connection, 12, "canceled", 1000, came=40)
+        add_ended(connection, 13, "paid", 1000, came=20)
+        add_ended(connection, 14, "paid", 1001, came=20)
+        add_ended(connection, 15, "open", 1587, came=20)
+        add_ended(connection, 16, "open", 1588, came=20)
+        add_ended(connection, 17, "open", 1000, came=None)
+        add_ended(connection, 18, "expired", 1000, came=None)
+        connection.execute(
+            "INSERT INTO event (invoice_id, happened_at, kind, detail)"
+            " VALUES ('inv_17', 12, 'reorganised', '{\"id\": \"pay_0\", \"reopened\": true}')"
+        )
+    schema.migrate(url, "regtest")
+    with raw(url) as connection:
+        found = {row["invoice_id"]: row["reason"] for row in tables(connection)["attention"]}
+    assert found == {
+        "inv_10": "short",
+        "inv_11": "paid_late",
+        "inv_12": "after_cancellation",
+        "inv_13": "too_much",
+        "inv_15": "dust_missing",
+        "inv_17": "reorganised",
+    }
+
+
+def spoil(url: str, sats: int, count: int) -> None:
+    """An explorer has shown so much, waiting, at `count` new addresses of the first merchant."""
+    with raw(url) as connection:
+        for number in range(count):
+            connection.execute(
+                "INSERT INTO invoice (id, merchant_id, status, amount_sats,"  # noqa: S608
+                " amount_usd_quote, price_usd, deposit_address, address_index, created_at)"
+                f" VALUES ('lie_{number}', 1, 'open', 9, '1', '1', 'lie{number}', {9 + number}, 9)"
+            )
+            connection.execute(
+                "INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats,"  # noqa: S608
+                f" coinbase, first_seen_at) VALUES ('lie', 0, 'lie_{number}', 1, {sats}, 0, 10)"
+            )
+
+
+@pytest.mark.parametrize("lies", [0, 2, 4_500], ids=["none left", "two", "beyond 64 bits"])
+def test_a_balance_that_lost_its_whole_numbers_is_counted_anew(tmp_path, lies):
+    url = f"sqlite:///{tmp_path}/btcpay.db"
+    bring_to(url, "0009_claim")
+    spoil(url, 2_100_000_000_000_000, lies)
+    with raw(url) as connection:
+        connection.execute("UPDATE balance SET total_sats = 9.45e18 WHERE merchant_id = 1")
+    schema.migrate(url, "regtest")
+    with raw(url) as connection:
+        stored = tables(connection)["balance"][0]
+    assert list(stored.values()) == [1, 5, 16 if lies < 2 else 5, 12]
+    assert [type(value) for value in stored.values()] == [int] * 4
+
+
+def test_of_more_than_can_exist_only_what_is_proven_stays_money(url):
+    bring_to(url, "0009_claim")
+    spoil(url, 2_100_000_000_000_000, 1)
+    schema.migrate(url, "regtest")
+    with raw(url) as connection:
+        outputs = {(o["invoice_id"], o["txid"]): o for o in tables(connection)["output"]}
+        (shop, _) = sorted(tables(connection)["balance"], key=lambda row: row["merchant_id"])
+    assert shop["total_sats"] == 5
+    assert outputs["lie_0", "lie"]["vanished_at"] and outputs["inv_1", "tx_c"]["vanished_at"]
+    assert outputs["inv_2", "tx_a"]["vanished_at"] is None
+
+
+def test_what_was_seen_before_its_block_is_told_from_the_history(url):
+    bring_to(url, "0009_claim")
+    seen = [("tx_a", 0, "null"), ("tx_b", 1, '{"height": 99}'), ("tx_b", 11, "null")]
+    with raw(url) as connection:
+        for txid, vout, block in seen:
+            detail = f'{{"txid": "{txid}", "vout": {vout}, "amount_sats": 5, "block": {block}}}'
+            of = "inv_2" if txid == "tx_a" else "inv_1"
+            connection.execute(
+                "INSERT INTO event (invoice_id, happened_at, kind, detail)"  # noqa: S608
+                f" VALUES ('{of}', 12, 'seen', '{detail}')"
+            )
+    schema.migrate(url, "regtest")
+    with raw(url) as connection:
+        found = {o["txid"]: o["seen_waiting"] for o in tables(connection)["output"]}
+    assert found == {"tx_a": 1, "tx_b": 0, "tx_c": 1}
+
+
+def test_a_proven_coinbase_is_one_and_an_ordinary_one_is_none(url):
+    bring_to(url, "0009_claim")
+    with raw(url) as connection:
+        connection.execute("UPDATE output SET position = 0 WHERE txid = 'tx_a'")
+        connection.execute("UPDATE output SET position = 4 WHERE txid = 'tx_b'")
+    schema.migrate(url, "regtest")
+    with raw(url) as connection:
+        found = {o["txid"]: o["coinbase"] for o in tables(connection)["output"]}
+    assert found == {"tx_a": 1, "tx_b": 0, "tx_c": 0}
+
+
+SATOSHIS = [
+    ("invoice", "amount_sats"),
+    ("payment", "amount_sats"),
+    ("output", "amount_sats"),
+    ("balance", "confirmed_sats"),
+    ("balance", "total_sats"),
+    ("balance", "settled_sats"),
+]
+
+
+def test_every_column_of_satoshis_is_known_here(tmp_path):
+    url = f"sqlite:///{tmp_path}/btcpay.db"
+    schema.migrate(url, "regtest")
+    with raw(url) as connection:
+        found = connection.execute(
+            "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
+            " WHERE m.type = 'table' AND c.name LIKE '%sats'"
+        ).fetchall()
+    assert sorted(map(tuple, found)) == sorted(SATOSHIS)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_after_an_upgrade_satoshis_are_whole_numbers(tmp_path, version):
+    url = f"sqlite:///{tmp_path}/btcpay.db"
+    bring_to(url, version)
+    schema.migrate(url, "regtest")
+    for table, column in SATOSHIS:
+        for value in ("7.5", "9.45e18", "'many'", "x'07'"):
+            change = f"UPDATE {table} SET {column} = {value}"  # noqa: S608
+            with raw(url) as connection, pytest.raises(sqlite3.IntegrityError, match="CHECK"):
+                connection.execute(change)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_upgraded_file_is_sound_and_has_the_tables_of_a_new_one(tmp_path, version):
+    old, new = f"sqlite:///{tmp_path}/old.db", f"sqlite:///{tmp_path}/new.db"
+    bring_to(old, version)
+    made = []
+    for url in (old, new):
+        schema.migrate(url, "regtest")
+        with raw(url) as connection:
+            assert [*connection.execute("PRAGMA integrity_check").fetchone()] == ["ok"]
+            assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+            made.append(
+                sorted(
+                    map(
+                        tuple,
+                        connection.execute(
+                            "SELECT type, name, tbl_name, sql FROM sqlite_master"
+                        ).fetchall(),
+                    ),
+                    key=repr,
+                )
+            )
+    assert made[0] == made[1]
 
 
 def test_an_upgrade_that_fails_leaves_the_version_before_it(url):

@@ -111,7 +111,7 @@ def test_a_wallet_must_look_as_far_as_the_longest_run_that_nobody_paid(
     paid, next_index, limit, highest
 ):
     gap = gap_of(paid, next_index)
-    assert (gap.limit, gap.highest_paid, gap.is_common) == (limit, highest, limit <= 20)
+    assert (gap.limit, gap.highest_paid) == (limit, highest)
     seen = list(itertools.accumulate([-1, *sorted(paid)], max))
     assert all(after - before <= limit for before, after in itertools.pairwise(seen))
 
@@ -157,3 +157,21 @@ def test_the_list_of_merchants_shows_the_gap(till):
     till.check()
     (row,) = Terminal(till).json("merchant", "list")
     assert (row["next_index"], row["highest_paid"], row["gap_limit"]) == (4, 1, 3)
+    assert row["wallet_gap_limit"] == 20
+
+
+def test_what_a_wallet_is_said_to_have_is_kept_and_asked_for(till):
+    terminal = Terminal(till)
+    assert terminal.json("wallet", "gap", "shop") == {"needed": 1, "said": 20}
+    assert terminal.json("wallet", "gap", "shop", "120") == {"needed": 1, "said": 120}
+    assert terminal.json("merchant", "list")[0]["wallet_gap_limit"] == 120
+    assert "is said to be 120" in terminal.run("wallet", "gap", "shop")[0]
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "1000001", "many"])
+def test_a_gap_limit_that_no_wallet_has_is_wrong_use(till, wrong):
+    Terminal(till).run("wallet", "gap", "shop", "--", wrong, status=2)
+
+
+def test_an_unknown_merchant_has_no_gap(till):
+    assert "no merchant" in Terminal(till).run("wallet", "gap", "nobody", status=1)[1]

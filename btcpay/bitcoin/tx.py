@@ -111,12 +111,11 @@ class Tx:
         return any(i.sequence < 0xFFFFFFFE for i in self.inputs)
 
 
-def coinbase_height(coinbase: Tx) -> int | None:
-    """The block's height as its coinbase begins with it (BIP34); None when it does not.
+def coinbase_height(script_sig: bytes) -> int | None:
+    """The block's height as its coinbase's input begins with it (BIP34); None when it does not.
 
     Every block of today carries it: mainnet since height 227,931.
     """
-    script_sig = coinbase.inputs[0].script_sig
     if not script_sig:
         return None
     opcode = script_sig[0]

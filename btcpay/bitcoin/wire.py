@@ -48,19 +48,22 @@ def prefixed(data: bytes) -> bytes:
 
 
 class Reader:
-    """Reads forward through bytes; raises Malformed where they end too early."""
+    """Reads forward through bytes, from `at`; raises Malformed where they end too early."""
 
     def __init__(self, data: bytes):
         self._data = data
-        self._at = 0
+        self.at = 0
 
     def take(self, count: int) -> bytes:
-        end = self._at + count
+        start = self.at
+        self.skip(count)
+        return self._data[start : self.at]
+
+    def skip(self, count: int) -> None:
+        end = self.at + count
         if end > len(self._data):
             raise Malformed(f"the data ends {end - len(self._data)} bytes too early")
-        piece = self._data[self._at : end]
-        self._at = end
-        return piece
+        self.at = end
 
     def number(self, size: int) -> int:
         """An unsigned little-endian integer of `size` bytes."""
@@ -82,9 +85,9 @@ class Reader:
 
     def starts_with(self, prefix: bytes) -> bool:
         """Whether the bytes not yet read begin so; reads nothing."""
-        return self._data.startswith(prefix, self._at)
+        return self._data.startswith(prefix, self.at)
 
     def finish(self) -> None:
         """Raises Malformed when bytes are left."""
-        if self._at != len(self._data):
-            raise Malformed(f"{len(self._data) - self._at} bytes follow the end")
+        if self.at != len(self._data):
+            raise Malformed(f"{len(self._data) - self.at} bytes follow the end")

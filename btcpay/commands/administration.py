@@ -20,8 +20,8 @@ from storage.database import Database, Row, place_of
 
 MOST_OF_A_LINE = 1000  # letters; an extended key has 111
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
-MERCHANT_COLUMNS = ("name", "script_type", "next_index", "created_at")
-LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit")
+MERCHANT_COLUMNS = ("id", "name", "script_type", "next_index", "created_at")
+LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit", "wallet_gap_limit")
 BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
 NO_BRAND = dict.fromkeys(("name", "accent", "logo", "logo_type", "logo_sha256"))
 
@@ -121,7 +121,7 @@ def _key_of(xpub: str, others: list[str]) -> str:
 @as_json
 @with_shell
 def merchant_list(shell: Shell, as_json: bool) -> None:
-    """All merchants: the next address, the highest paid one, the gap limit that wallets need."""
+    """All merchants: next address, highest paid one, gap limits that wallets need and have."""
     show([_with_gap(shell.db, row) for row in shell.db.rows(merchants.ALL)], LIST_COLUMNS, as_json)
 
 

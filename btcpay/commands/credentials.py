@@ -16,6 +16,7 @@ from storage.database import Database, Row
 KEY_COLUMNS = (
     "id",
     "name",
+    "merchant_id",
     "merchant",
     "scope",
     "last_four",

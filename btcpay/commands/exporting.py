@@ -12,7 +12,7 @@ import click
 import orjson
 
 from btcpay import bookkeeping
-from btcpay.commands.shell import Shell, as_json, with_shell
+from btcpay.commands.shell import Shell, as_json, number, with_shell
 from btcpay.errors import CommandError
 from btcpay.instants import to_ms
 from btcpay.labels import labels
@@ -118,8 +118,9 @@ def _write_csv(file: TextIO, records: Iterator[Row]) -> None:
 def _write_json(file: TextIO, records: Iterator[Row]) -> None:
     """One JSON array, as every command answers, a record a line."""
     file.write("[")
-    for number, record in enumerate(records):
-        file.write((",\n" if number else "\n") + orjson.dumps(record).decode())
+    for position, record in enumerate(records):
+        exact = {name: number(name, value) for name, value in record.items()}
+        file.write((",\n" if position else "\n") + orjson.dumps(exact).decode())
     file.write("\n]\n")
 
 

@@ -8,6 +8,7 @@ import click
 
 from btcpay import proof_file
 from btcpay.clock import utc_now
+from btcpay.commands.attending import find_invoice, invoice_dismiss, invoice_list
 from btcpay.commands.shell import (
     Shell,
     answer_json,
@@ -18,16 +19,15 @@ from btcpay.commands.shell import (
     show,
     with_shell,
 )
-from btcpay.ending import finish
+from btcpay.ending import BY_HAND, finish
 from btcpay.errors import CommandError, ProofFailed
 from btcpay.explain import explanation, look_ahead
+from btcpay.heed import heed
 from btcpay.instants import iso, iso_ms
 from btcpay.standing import rules_for, standing
-from schemas.requests import STATUSES
-from storage import balances, events, invoices, payments
+from storage import attentions, balances, events, payments
 from storage.database import Row
 
-LIST_COLUMNS = ("id", "merchant", "status", "amount_sats", "amount_usd_quote", "created_at")
 SHOW_COLUMNS = (
     "id",
     "status",
@@ -54,6 +54,7 @@ PAYMENT_COLUMNS = (
     "created_at",
 )
 PROOF_COLUMNS = ("txid", "vout", "amount_sats", "script", "block_hash", "mined_at", "network")
+ATTENTION_COLUMNS = ("reason", "since_at")
 OUTPUT_COLUMNS = (
     "txid",
     "vout",
@@ -73,22 +74,8 @@ def invoice() -> None:
     """Invoices of all merchants."""
 
 
-@invoice.command("list")
-@click.option("--status", type=click.Choice(STATUSES))
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
-@as_json
-@with_shell
-def invoice_list(shell: Shell, status: str | None, limit: int, as_json: bool) -> None:
-    """The newest invoices."""
-    query = invoices.ALL_BY_STATUS if status else invoices.ALL
-    show(shell.db.rows(query, status=status, limit=limit), LIST_COLUMNS, as_json)
-
-
-def _find(shell: Shell, invoice_id: str) -> Row:
-    row = shell.db.row(invoices.WHOLE, id=invoice_id)
-    if row is None:
-        raise CommandError(f"there is no invoice {invoice_id!r}")
-    return row
+invoice.add_command(invoice_list)
+invoice.add_command(invoice_dismiss)
 
 
 @invoice.command("show")
@@ -98,7 +85,7 @@ def _find(shell: Shell, invoice_id: str) -> Row:
 @with_shell
 def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> None:
     """All that is known of an invoice, and why it stands where it stands."""
-    row = _find(shell, invoice_id)
+    row = find_invoice(shell, invoice_id)
     if proof:
         kept = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
         if not kept:
@@ -115,6 +102,7 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> N
 def _all_facts(shell: Shell, row: Row) -> dict:
     """The invoice, where it stands and why, its payments, what was seen, what happened."""
     verdict = standing(shell.db, shell.settings, row, utc_now())
+    wanted = shell.db.row(attentions.OF_INVOICE, invoice_id=row["id"])
     return {
         "invoice": plain(row, SHOW_COLUMNS),
         "standing": {
@@ -125,6 +113,7 @@ def _all_facts(shell: Shell, row: Row) -> dict:
             "confirmations": verdict.confirmations,
             "confirmations_needed": rules_for(shell.settings, row).confirmations,
         },
+        "attention": plain(wanted, ATTENTION_COLUMNS) if wanted else None,
         "next_look": look_ahead(shell.db, shell.settings, row["id"], utc_now()),
         "payments": [
             plain(payment, PAYMENT_COLUMNS)
@@ -152,8 +141,8 @@ def _all_facts(shell: Shell, row: Row) -> dict:
 def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
     """Cancel an open invoice; what still comes is a payment without invoice."""
     with shell.db.write():
-        balances.lock(shell.db, _find(shell, invoice_id)["merchant_id"])
-        row = _find(shell, invoice_id)
+        balances.lock(shell.db, find_invoice(shell, invoice_id)["merchant_id"])
+        row = find_invoice(shell, invoice_id)
         if row["status"] != "open":
             raise CommandError(f"the invoice is {row['status']}; only an open one can be canceled")
         received_sats = standing(shell.db, shell.settings, row, utc_now()).received_sats
@@ -163,6 +152,7 @@ def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
             )
         reason = "canceled on the command line"
         finish(shell.db, row, utc_now(), status="canceled", reason=reason)
+        heed(shell.db, shell.settings, invoice_id, utc_now())
     say(f"canceled {invoice_id}")
 
 
@@ -176,11 +166,12 @@ def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
         raise CommandError("a settlement by hand needs a reason")
     now = utc_now()
     with shell.db.write():
-        balances.lock(shell.db, _find(shell, invoice_id)["merchant_id"])
-        row = _find(shell, invoice_id)
+        balances.lock(shell.db, find_invoice(shell, invoice_id)["merchant_id"])
+        row = find_invoice(shell, invoice_id)
         if row["status"] == "paid":
             raise CommandError("the invoice is paid already")
         _settle(shell, row, reason, now)
+        heed(shell.db, shell.settings, invoice_id, now)
     say(f"settled {invoice_id}")
 
 
@@ -199,7 +190,7 @@ def _settle(shell: Shell, row: Row, reason: str, now: datetime) -> None:
         tx_hash=received[-1]["tx_hash"],
         paid_at=received[-1]["created_at"],
         settled_reason=reason,
-        reason=f"settled by hand: {reason}",
+        reason=BY_HAND + reason,
     )
 
 

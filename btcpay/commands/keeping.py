@@ -27,9 +27,10 @@ UNKNOWN = (
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
+@click.option("--quiet", is_flag=True, help="Say nothing while all is well: for cron.")
 @as_json
 @with_shell
-def backup(shell: Shell, file: Path, force: bool, as_json: bool) -> None:
+def backup(shell: Shell, file: Path, force: bool, quiet: bool, as_json: bool) -> None:
     """Write a whole copy of the database to FILE, also while it is served."""
     path = sqlite_path(shell.settings.database_url)
     if path is None:
@@ -45,7 +46,7 @@ def backup(shell: Shell, file: Path, force: bool, as_json: bool) -> None:
     told = {"file": str(file), "bytes": file.stat().st_size} | vars(contents)
     if as_json:
         answer_json(told)
-    else:
+    elif not quiet:
         click.echo(f"{file}: {told['bytes']} bytes, version {contents.version}, found whole")
 
 

@@ -70,11 +70,11 @@ def say(text: str) -> None:
 
 def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
     """Answers with rows: a JSON array, or a table of these columns."""
-    plain = [{name: _plain(name, row[name]) for name in columns} for row in rows]
     if as_json:
-        answer_json(plain)
+        answer_json([plain(row, columns) for row in rows])
         return
-    cells = [list(columns)] + [[printable(value) for value in row.values()] for row in plain]
+    shown = [[printable(_timed(name, row[name])) for name in columns] for row in rows]
+    cells = [list(columns), *shown]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
@@ -92,11 +92,18 @@ def answer_json(value: Any) -> None:
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 
-def _plain(name: str, value: Any) -> Any:
+def _timed(name: str, value: Any) -> Any:
     """Stored times as ISO 8601; everything else as it is."""
     return iso_ms(value) if name.endswith("_at") and isinstance(value, int) else value
 
 
 def plain(row: Row, columns: Sequence[str]) -> Row:
-    """The columns of a row, as `show` would answer them."""
-    return {name: _plain(name, row[name]) for name in columns}
+    """The columns of a row as JSON has them; sums are kept as text, and leave as exact numbers."""
+    return {name: number(name, _timed(name, row[name])) for name in columns}
+
+
+def number(name: str, value: Any) -> Any:
+    """The text of a column whose name has its unit, USD or BTC, as the JSON number that it is."""
+    if isinstance(value, str) and {"usd", "btc"} & set(name.split("_")):
+        return orjson.Fragment(value)
+    return value

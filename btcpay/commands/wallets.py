@@ -1,4 +1,4 @@
-"""`wallet export`: what a wallet needs to see every address that was given out."""
+"""`wallet`: what a wallet needs to see every address that was given out, and is said to have."""
 
 import click
 import orjson
@@ -7,10 +7,10 @@ from btcpay.addresses import derive, parse_account
 from btcpay.commands.shell import Shell, answer_json, as_json, with_shell
 from btcpay.descriptors import receiving
 from btcpay.errors import CommandError
-from btcpay.gap import MARGIN
+from btcpay.gap import MARGIN, gap_of_merchant
 from btcpay.networks import Network
 from storage import merchants
-from storage.database import Row
+from storage.database import Database, Row
 
 MS_PER_S = 1000
 MOST = 1_000_000  # Bitcoin Core refuses a longer range
@@ -45,10 +45,7 @@ def wallet_export(
     For a wallet without private keys:
     bitcoin-cli -rpcwallet=NAME importdescriptors "$(btcpay wallet export MERCHANT)".
     """
-    row = shell.db.row(merchants.BY_NAME, name=merchant)
-    if row is None:
-        raise CommandError(f"there is no merchant {merchant!r}")
-    network = shell.settings.network
+    row, network = _merchant(shell.db, merchant), shell.settings.network
     indexes = range(count) if count else range(row["next_index"] + MARGIN + 1)
     if addresses:
         listed = [derive(row["xpub"], row["script_type"], index, network) for index in indexes]
@@ -73,6 +70,34 @@ def _request(row: Row, network: Network, indexes: range, fingerprint: str | None
         "timestamp": row["created_at"] // MS_PER_S,
         "internal": False,
     }
+
+
+@wallet.command("gap")
+@click.argument("merchant")
+@click.argument("limit", type=click.IntRange(1, MOST), required=False)
+@as_json
+@with_shell
+def wallet_gap(shell: Shell, merchant: str, limit: int | None, as_json: bool) -> None:
+    """Say which gap limit the wallet has now; without LIMIT, what was said last.
+
+    It is 20 until you say otherwise. `btcpay doctor` warns when three quarters of it are used.
+    """
+    row = _merchant(shell.db, merchant)
+    if limit is not None:
+        shell.db.run(merchants.SAY_GAP, id=row["id"], wallet_gap_limit=limit)
+    said = limit or row["wallet_gap_limit"]
+    needed = gap_of_merchant(shell.db, row).limit
+    if as_json:
+        answer_json({"needed": needed, "said": said})
+    else:
+        click.echo(f"the wallet needs a gap limit of {needed}; its own is said to be {said}")
+
+
+def _merchant(db: Database, name: str) -> Row:
+    row = db.row(merchants.BY_NAME, name=name)
+    if row is None:
+        raise CommandError(f"there is no merchant {name!r}")
+    return row
 
 
 COMMANDS = (wallet,)

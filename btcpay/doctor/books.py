@@ -1,12 +1,14 @@
 """The rows: totals against what they sum, the last check, how far the wallet must look."""
 
+import shlex
 from collections.abc import Iterator
 from datetime import timedelta
 
+from btcpay.attention import REASONS
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
-from btcpay.gap import COMMON_LIMIT, MARGIN, gap_of_merchant
+from btcpay.gap import MARGIN, gap_of_merchant
 from btcpay.instants import from_ms, iso
-from storage import balances, merchants, meta
+from storage import attentions, balances, merchants, meta
 
 
 def totals(opened: Opened) -> Iterator[Finding]:
@@ -56,8 +58,26 @@ def last_check(opened: Opened) -> Iterator[Finding]:
         yield Finding("check", GREEN, told)
 
 
+def attention(opened: Opened) -> Iterator[Finding]:
+    """What the rules leave to a human."""
+    counts = {row["reason"]: row["invoices"] for row in opened.db.rows(attentions.BY_REASON)}
+    if not counts:
+        yield Finding("attention", GREEN, "no invoice wants a human")
+        return
+    told = ", ".join(
+        f"{counts[reason]} {REASONS[reason]}" for reason in REASONS if reason in counts
+    )
+    yield Finding(
+        "attention",
+        YELLOW,
+        f"invoices that want a human: {told}",
+        "`btcpay invoice list --attention` names them; accept what came with `btcpay invoice"
+        " settle`, or set it aside with `btcpay invoice dismiss`",
+    )
+
+
 def gaps(opened: Opened) -> Iterator[Finding]:
-    """Beyond its gap limit a wallet does not show the money that it has."""
+    """Beyond its gap limit a wallet does not show the money that it has; told before it is so."""
     for merchant in opened.db.rows(merchants.ALL):
         gap = gap_of_merchant(opened.db, merchant)
         paid = (
@@ -65,11 +85,12 @@ def gaps(opened: Opened) -> Iterator[Finding]:
         )
         told = (
             f"the next address is {gap.next_index}, {paid}: the wallet needs a gap limit of"
-            f" {gap.limit}"
+            f" {gap.limit}, and is said to have {merchant['wallet_gap_limit']}"
         )
+        say = shlex.join(["btcpay", "wallet", "gap", merchant["name"], str(gap.limit + MARGIN)])
         remedy = (
-            f"set the wallet's gap limit to {gap.limit + MARGIN} ({COMMON_LIMIT} is common), or use"
-            " `btcpay wallet export` (docs/backup.md)"
+            f"set the wallet's gap limit to {gap.limit + MARGIN}, or use `btcpay wallet export`"
+            f" (docs/backup.md); then say so: `{say}`"
         )
-        name = f"gap of {merchant['name']}"
-        yield Finding(name, GREEN, told) if gap.is_common else Finding(name, YELLOW, told, remedy)
+        name, well = f"gap of {merchant['name']}", gap.is_well_within(merchant["wallet_gap_limit"])
+        yield Finding(name, GREEN, told) if well else Finding(name, YELLOW, told, remedy)

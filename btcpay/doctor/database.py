@@ -14,31 +14,29 @@ OF_SERVER = "see that the server runs and lets this user in and write; look at B
 
 
 def look_into(settings: Settings) -> tuple[Finding, Database | None]:
-    """The finding, and the database when it can be used; a missing one is not made."""
+    """The finding, and the database when it can be read; a missing one is not made.
+
+    Red with a database: it has what it should have, and takes no writes.
+    """
     path = sqlite_path(settings.database_url)
+    trouble = OF_FILE if path else OF_SERVER
     try:
         schema.refuse_missing(settings.database_url)
         db = open_database(settings.database_url)
         with db.connected():
-            finding = _judged(db, settings)
+            finding = _version(db, settings)
     except DatabaseNotReady as error:
         sentence, _, remedy = str(error).partition(": ")
         return Finding(NAME, RED, sentence, remedy), None
     except PeeweeException as error:
-        sentence = f"cannot be used: {in_one_line(error)}"
-        return Finding(NAME, RED, sentence, OF_FILE if path else OF_SERVER), None
-    return finding, db if finding.colour == GREEN else None
-
-
-def _judged(db: Database, settings: Settings) -> Finding:
-    schema.refuse_unfit(db)
-    finding = _version(db, settings)
-    if finding.colour == GREEN:
-        with db.write():  # a file that is read-only refuses this, a server the row's lock
-            meta.lock(db)
-    if not db.is_server:
-        _require_whole(db)
-    return finding
+        return Finding(NAME, RED, f"cannot be used: {in_one_line(error)}", trouble), None
+    if finding.colour != GREEN:
+        return finding, None
+    try:
+        meta.try_to_write(db)
+    except PeeweeException as error:
+        return Finding(NAME, RED, f"takes no writes: {in_one_line(error)}", trouble), db
+    return finding, db
 
 
 def _require_whole(db: Database) -> None:
@@ -49,6 +47,9 @@ def _require_whole(db: Database) -> None:
 
 
 def _version(db: Database, settings: Settings) -> Finding:
+    schema.refuse_unfit(db)
+    if not db.is_server:
+        _require_whole(db)
     found, wanted, network = schema.version(db), schema.VERSION, settings.network.name
     if found is None:
         return Finding(NAME, RED, "it is empty, or of another program", schema.REMEDY)

@@ -7,11 +7,12 @@ from dataclasses import fields
 from urllib.parse import urlsplit
 
 from btcpay import env_file
-from btcpay.doctor.finding import GREEN, YELLOW, Finding, Patient
+from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.settings import Settings
 
 PREFIX = "BTCPAY_"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")  # RFC 2606
 
 
 def findings(patient: Patient) -> Iterator[Finding]:
@@ -31,18 +32,20 @@ def findings(patient: Patient) -> Iterator[Finding]:
             close = difflib.get_close_matches(name, known, 1)
             remedy = f"did you mean {close[0]}?" if close else "README has the list"
             yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
-    yield from _base_url(patient.settings)
+    yield _base_url(patient.settings)
 
 
-def _base_url(settings: Settings) -> Iterator[Finding]:
-    parts = urlsplit(settings.base_url)
-    if settings.network.main_keys and (parts.scheme != "https" or parts.hostname in LOOPBACK):
-        yield Finding(
-            "base URL",
-            YELLOW,
-            f"{settings.base_url} is where payers of real bitcoin are sent",
-            "set BTCPAY_BASE_URL to the public https:// root",
-        )
+def _base_url(settings: Settings) -> Finding:
+    parts, is_earnest = urlsplit(settings.base_url), settings.network.main_keys
+    told = f"payers are sent to {settings.base_url}"
+    if NOBODYS.search(parts.hostname or ""):
+        told += ", a name from the examples that nobody can have"
+        remedy = "set BTCPAY_BASE_URL to the https:// root of your own name"
+        return Finding("base URL", RED if is_earnest else YELLOW, told, remedy)
+    if is_earnest and (parts.scheme != "https" or parts.hostname in LOOPBACK):
+        remedy = "set BTCPAY_BASE_URL to the public https:// root"
+        return Finding("base URL", YELLOW, f"{told} with real bitcoin", remedy)
+    return Finding("base URL", GREEN, told)
 
 
 def masked(text: str) -> str:

@@ -46,7 +46,7 @@ class Visit:
 def visit_all(patient: Patient, budget: Budget | None, known_height: int) -> list[Visit]:
     """Asks each explorer CALLS questions at most, which count in the budget when there is one.
 
-    `known_height` is that of the chain when a check last saw it.
+    `known_height` is the highest that was proven to a check.
     """
     visits = [_visit(url, patient, budget) for url in patient.settings.explorers]
     best = max([known_height, *(visit.height or 0 for visit in visits if not visit.is_foreign)])

@@ -1,6 +1,7 @@
 """Every price source: whether it answers, and how far it is from the others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from decimal import Decimal
 from urllib.parse import urlsplit
 
@@ -8,6 +9,8 @@ from btcpay import fetch
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.price import MAX_DEVIATION, agree, median, read_price
 from btcpay.variables import PriceSource
+from btcpay.witness import REMEDY as CLOCK_REMEDY
+from btcpay.witness import agreed_ahead, has_our_clock, told_time
 
 REMEDY = "name another one in BTCPAY_PRICE_SOURCES when it stays so"
 
@@ -15,7 +18,9 @@ REMEDY = "name another one in BTCPAY_PRICE_SOURCES when it stays so"
 def findings(patient: Patient) -> Iterator[Finding]:
     """Sources in trouble are yellow while enough others agree; without a price nothing is sold."""
     settings = patient.settings
-    answers = [_ask(source) for source in settings.price_sources]
+    aheads: list[timedelta] = []
+
+    answers = [_ask(source, patient, aheads) for source in settings.price_sources]
     prices = [answer for answer in answers if isinstance(answer, Decimal)]
     price_usd = agree(prices, settings.price_quorum)
     bad = RED if price_usd is None else YELLOW
@@ -34,12 +39,20 @@ def findings(patient: Patient) -> Iterator[Finding]:
         yield Finding("price", RED, told, "until then no invoice can be made: mend the sources")
     else:
         yield Finding("price", GREEN, f"{price_usd} USD for a bitcoin")
+    if ahead := agreed_ahead(aheads, len(answers)):
+        told = f"{ahead // timedelta(seconds=1)} s ahead of most price sources': no invoice is made"
+        yield Finding("clock of the prices", RED, told, CLOCK_REMEDY)
 
 
-def _ask(source: PriceSource) -> Decimal | str:
-    """The price, or why there is none."""
+def _ask(source: PriceSource, patient: Patient, aheads: list[timedelta]) -> Decimal | str:
+    """The price, or why there is none; `aheads` gets by how much our clock is ahead of its."""
+
+    def hear(headers: Mapping[str, str]) -> None:
+        if (told := told_time(headers)) and not has_our_clock(source.url):
+            aheads.append(patient.now() - told)
+
     try:
-        return read_price(fetch.new_session(), source)
+        return read_price(fetch.new_session(), source, hear)
     except LookupError:
         return f"has nothing at {source.pointer} in its answer"
     except (fetch.FetchError, ValueError) as error:

@@ -14,6 +14,7 @@ from btcpay.money import btc_text
 from btcpay.pages import formats, languages
 from btcpay.pages.assets import Assets
 from btcpay.service import Service
+from btcpay.visitors import counted_as
 from storage import brands
 from storage.database import Row
 
@@ -68,7 +69,7 @@ class Pages:
     def admit(self) -> None:
         """Counts a visit. Raises RateLimited."""
         service = self._service
-        window = service.limiter.hit(VISITS, request.remote_addr or "unknown")
+        window = service.limiter.hit(VISITS, counted_as(request.remote_addr))
         if not window.allowed:
             wait_s = window.retry_after_s(service.now().timestamp())
             raise RateLimited(f"too many requests; retry in {wait_s} s", wait_s)
@@ -91,7 +92,8 @@ class Pages:
         """Nothing inline, nothing from elsewhere, nothing kept unless a view says so, no frame."""
         response.headers["Content-Security-Policy"] = self._policy
         response.headers["X-Content-Type-Options"] = "nosniff"
-        response.headers["Referrer-Policy"] = "no-referrer"
+        # Not `no-referrer`: with it a browser says `Origin: null` of our own forms too.
+        response.headers["Referrer-Policy"] = "same-origin"
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 

@@ -11,7 +11,6 @@ from btcpay.facts import Verdict
 from btcpay.instants import iso, iso_ms, to_ms
 from storage.database import Row
 
-DUST_SATS = 294  # Bitcoin Core's dust limit of a P2WPKH output at its default relay fee
 # A check that runs every minute has then missed many runs.
 LONG_AGO_MS = 10 * 60_000
 COUNTDOWN_MS = 5 * 60_000
@@ -19,12 +18,16 @@ COUNTDOWN_MS = 5 * 60_000
 
 @dataclass(frozen=True)
 class Standing:
-    """An invoice's row, the verdict on it, the confirmations that it needs, and the time."""
+    """An invoice's row, the verdict on it, the confirmations that it needs, and the time.
+
+    `least_sats`: what can be sent to its address.
+    """
 
     row: Row
     verdict: Verdict
     needed: int
     now: datetime
+    least_sats: int
 
     @property
     def left_ms(self) -> int | None:
@@ -45,7 +48,10 @@ class Standing:
 
 
 def status_of(standing: Standing) -> dict[str, Any]:
-    """What /pay/{invoice}/status answers, and all of it."""
+    """What /pay/{invoice}/status answers, and all of it.
+
+    `missing_sats` is what is missing, also where that is less than can be sent.
+    """
     row, verdict = standing.row, standing.verdict
     return {
         "status": row["status"],
@@ -65,8 +71,9 @@ def status_of(standing: Standing) -> dict[str, Any]:
 class InvoicePage:
     """What the template gets. Amounts in satoshis, times in ms since 1970, durations in ms.
 
-    `due_sats` is what to pay now; `uri` and `qr` (SVG) ask for exactly that and are None unless
-    `state` is waiting or partial. `beyond_sats` came and settles nothing: too late, too much.
+    `due_sats` is what to pay now, never less than can be sent, `owed_sats` what is missing; `uri`
+    and `qr` (SVG) ask for exactly `due_sats` and are None unless `state` is waiting or partial.
+    `beyond_sats` came and settles nothing: too late, too much.
     """
 
     id: str
@@ -75,6 +82,7 @@ class InvoicePage:
     amount_sats: int
     amount_usd: Decimal
     due_sats: int
+    owed_sats: int
     received_sats: int
     beyond_sats: int
     confirmations: int
@@ -94,8 +102,8 @@ class InvoicePage:
 
     @property
     def is_dust(self) -> bool:
-        """Whether many wallets refuse to send so little."""
-        return self.due_sats < DUST_SATS
+        """Whether less is owed than can be sent, and more is asked for therefore."""
+        return self.owed_sats < self.due_sats
 
     @property
     def counts_down(self) -> bool:
@@ -117,8 +125,9 @@ class InvoicePage:
 def page_of(standing: Standing, label: str | None) -> InvoicePage:
     """The page's values; `label` is the name that wallets show as the recipient."""
     row, verdict = standing.row, standing.verdict
-    due_sats = verdict.missing_sats or row["amount_sats"]
+    owed_sats = verdict.missing_sats or row["amount_sats"]
     payable = standing.state in ("waiting", "partial")
+    due_sats = max(owed_sats, standing.least_sats) if payable else owed_sats
     checked_at = row["checked_at"]
     return InvoicePage(
         id=row["id"],
@@ -127,9 +136,10 @@ def page_of(standing: Standing, label: str | None) -> InvoicePage:
         amount_sats=row["amount_sats"],
         amount_usd=Decimal(row["amount_usd_quote"]),
         due_sats=due_sats,
+        owed_sats=owed_sats,
         received_sats=_received_sats(verdict),
         beyond_sats=_beyond_sats(row, verdict),
-        confirmations=verdict.confirmations,
+        confirmations=min(verdict.confirmations, standing.needed),
         confirmations_left=max(0, standing.needed - verdict.confirmations),
         description=row["description"] or None,
         address=row["deposit_address"],

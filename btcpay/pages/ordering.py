@@ -1,5 +1,6 @@
 """Pressing a payment link's button: the amount, the limits, then the invoice or the reason."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,6 +21,10 @@ from storage import invoices, links
 from storage.database import Row
 
 GONE = 410
+# A link counts its unpaid invoices that were made, or whose page was asked for, so lately: who has
+# pressed and left keeps nobody else from paying for longer.
+LOOKED_AT = timedelta(minutes=10)
+MS = timedelta(milliseconds=1)
 TYPED_CHARACTERS = 40  # of a wrong amount, shown again
 
 
@@ -40,21 +45,44 @@ class LinkRefused(Exception):
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who presses: the address, the text of the amount field, own invoices of this link."""
+    """Who presses: as whom to count, the text of the amount field, own invoices of this link.
+
+    `form_id` is the id of the invoice that this very form makes, None without a form of ours.
+    """
 
     address: str
     amount_text: str
     invoice_ids: Sequence[str] = ()
+    form_id: str | None = None
+
+    @property
+    def own(self) -> Sequence[str]:
+        """The invoices that this visitor may be led back to."""
+        return [*([self.form_id] if self.form_id else []), *self.invoice_ids]
 
 
-def link_values(link: Row, refused: LinkRefused | None, typed: str) -> dict[str, Any]:
-    """What the page of a link may show: an allow-list, with `refused` and what was typed."""
+def from_elsewhere() -> LinkRefused:
+    """For a form that another site has sent: its visitors would close the link without knowing."""
+    return LinkRefused(
+        403,
+        gettext("Another site asked for this payment. If you want to pay, please press here."),
+    )
+
+
+def link_values(
+    link: Row, refused: LinkRefused | None, typed: str, least_sats: int | None
+) -> dict[str, Any]:
+    """What the page of a link may show: an allow-list, with `refused` and what was typed.
+
+    `least_sats`: what can be sent, where the price is less.
+    """
     low, high = bounds(link)
     return {
         "title": link["title"],
         "description": link["description"],
         "active": link["status"] == "active" and not (refused and refused.status == GONE),
         "fixed_usd": None if link["amount_usd"] is None else Decimal(link["amount_usd"]),
+        "least_sats": least_sats,
         "low": low,
         "high": high,
         "refused": refused,
@@ -63,31 +91,37 @@ def link_values(link: Row, refused: LinkRefused | None, typed: str) -> dict[str,
 
 
 def order(service: Service, link: Row, visitor: Visitor) -> str:
-    """The id of the invoice to pay: the visitor's open one of the same amount, or a new one.
+    """The id of the invoice to pay: the visitor's own untouched one of that amount, or a new one.
 
-    The price is asked for outside the transaction. Raises LinkRefused.
+    The price is asked for outside the transaction. Behind the link's lock it is looked again, since
+    the same form may have been sent twice. Raises LinkRefused.
     """
     _refuse_inactive(link)
     amount_usd = _chosen_usd(link, visitor.amount_text)
-    if found := _open_one(service, link, amount_usd, visitor.invoice_ids):
+    if found := _untouched(service, link, amount_usd, visitor.own):
         return found
     item = link_invoices(service.settings.link_invoices_per_visitor)
     _refuse_full(service, service.limiter.look(item, visitor.address))
     price_usd = _current_price_usd(service)
     _refuse_full(service, service.limiter.hit(item, visitor.address))
     wanted = {"amount_usd": amount_usd, "description": link["description"] or link["title"]}
-    life = timedelta(minutes=service.settings.link_invoice_expiry_min)
     with service.db.write():
         _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
+        if found := _untouched(service, link, amount_usd, visitor.own):
+            return found
         _refuse_crowded(service, link)
-        return _minted(service, link, wanted, price_usd, life)
+        return _minted(service, link, wanted, price_usd, visitor.form_id)
 
 
 def _minted(
-    service: Service, link: Row, wanted: dict[str, Any], price_usd: Decimal, life: timedelta
+    service: Service, link: Row, wanted: dict[str, Any], price_usd: Decimal, form_id: str | None
 ) -> str:
+    life = timedelta(minutes=service.settings.link_invoice_expiry_min)
+    if form_id and service.db.row(invoices.WHOLE, id=form_id):
+        form_id = None  # it has been paid, or its form came with another amount
+    merchant_id, link_id = link["merchant_id"], link["id"]
     try:
-        row = minting.mint(service, link["merchant_id"], wanted, price_usd, life, link["id"])
+        row = minting.mint(service, merchant_id, wanted, price_usd, life, link_id, form_id)
     except PriceUnavailable:  # such a price would ask for more bitcoin than there can be
         raise _no_price() from None
     return row["id"]
@@ -95,7 +129,7 @@ def _minted(
 
 def _current_price_usd(service: Service) -> Decimal:
     try:
-        return service.prices.current()
+        return minting.live_price(service)
     except PriceUnavailable:
         raise _no_price() from None
 
@@ -139,20 +173,14 @@ def _range(low: Decimal, high: Decimal) -> str:
     return gettext("Enter an amount above 0 and up to %(high)s.", high=texts["high"])
 
 
-def _open_one(
+def _untouched(
     service: Service, link: Row, amount_usd: Decimal, invoice_ids: Sequence[str]
 ) -> str | None:
-    """The first of these invoices that is this link's, of that amount, and can still be paid."""
-    now_ms = to_ms(service.now())
+    """The first of these invoices that is this link's, of that amount, and still to be paid."""
+    of_link = {"payment_link_id": link["id"], "now": to_ms(service.now())}
     for invoice_id in invoice_ids:
-        row = service.db.row(invoices.WHOLE, id=invoice_id)
-        if (
-            row is not None
-            and row["payment_link_id"] == link["id"]
-            and row["status"] == "open"
-            and (row["expires_at"] is None or now_ms < row["expires_at"])
-            and Decimal(row["amount_usd_quote"]) == amount_usd
-        ):
+        row = service.db.row(invoices.UNTOUCHED, id=invoice_id, **of_link)
+        if row and Decimal(row["amount_usd_quote"]) == amount_usd:
             return invoice_id
     return None
 
@@ -174,8 +202,13 @@ def _refuse_inactive(link: Row) -> None:
 
 def _refuse_crowded(service: Service, link: Row) -> None:
     """Nor together with others. Inside the transaction that mints, so that it still holds."""
-    row = service.db.row(invoices.OPEN_OF_LINK, payment_link_id=link["id"])
-    if row is None or row["invoices"] >= service.settings.link_open_invoices:
+    now = service.now()
+    of_link = {"payment_link_id": link["id"], "now": to_ms(now), "since": to_ms(now - LOOKED_AT)}
+    row = service.db.only(invoices.WAITED_FOR_OF_LINK, **of_link)
+    if row["invoices"] >= service.settings.link_open_invoices:
+        leaves_ms = min(row["first_expiry"], row["first_look"] + LOOKED_AT // MS)
         raise LinkRefused(
-            429, gettext("This link has too many unpaid invoices. Please try again later.")
+            429,
+            gettext("This link has too many unpaid invoices. Please try again later."),
+            retry_after_s=max(1, math.ceil((leaves_ms - to_ms(now)) / 1000)),
         )

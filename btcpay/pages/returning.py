@@ -1,6 +1,8 @@
-"""A signed cookie by which a browser comes back to the invoice that it has made; no other use."""
+"""How a browser comes back to the invoice that it has made: by a signed cookie, or by its form."""
 
 import hashlib
+import hmac
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from urllib.parse import urlsplit
@@ -8,13 +10,19 @@ from urllib.parse import urlsplit
 from flask import Response, request
 from itsdangerous import BadData, URLSafeSerializer
 
-from btcpay.identifiers import SECRET_CHARACTERS, is_id, random_base62
+from btcpay.identifiers import ID_CHARACTERS, SECRET_CHARACTERS, id_of, is_id, random_base62
 from btcpay.settings import Settings
 from storage import meta
 from storage.database import Database
 
 COOKIE = "invoices"
 REMEMBERED = 5  # the amounts that one may go back and forth between
+_FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
+
+
+def new_form() -> str:
+    """What tells one showing of a link's form from all others."""
+    return random_base62(ID_CHARACTERS)
 
 
 class Returning:
@@ -37,6 +45,16 @@ class Returning:
         return URLSafeSerializer(
             self._key, salt=link_id, signer_kwargs={"digest_method": hashlib.sha256}
         )
+
+    def made_by(self, link_id: str, form: str) -> str | None:
+        """The id of the invoice that this form makes, however often it is sent; None: no form.
+
+        Nobody else can tell it from the form: the key is in it.
+        """
+        if not _FORM.fullmatch(form):
+            return None
+        text = f"form {link_id} {form}".encode()
+        return id_of("inv", hmac.digest(self._key.encode(), text, "sha256"))
 
     def known(self, link_id: str) -> Sequence[str]:
         """The invoices that this browser has made; none when the cookie is not ours."""

@@ -11,6 +11,8 @@ from btcpay.sandbox.forms import Order, read_count, read_flag, read_order, read_
 from btcpay.sandbox.mischief import double_spends
 from btcpay.sandbox.mischief import replace as replace_payment
 from btcpay.sandbox.plain import HASH
+from btcpay.sandbox.rules import least_sats
+from btcpay.sandbox.script import script_of
 from btcpay.sandbox.state import Sandbox, current
 
 Answer = dict[str, Any]
@@ -37,17 +39,20 @@ def pay(sandbox: Sandbox) -> Answer:
 
 
 def pay_short(sandbox: Sandbox) -> Answer:
-    """Half of it, rounded down."""
+    """Half of it, rounded down, but no less than is relayed."""
     order = read_order(request.form)
-    if order.amount_sats < 2:
-        raise BadRequest("amount: half of it is less than a satoshi")
-    return _pay(sandbox, Order(order.address, order.amount_sats // 2))
+    least = least_sats(script_of(order.address))
+    if order.amount_sats <= least:
+        raise BadRequest(f"amount: give at least {least + 1}, since {least} is the least to send")
+    return _pay(sandbox, Order(order.address, max(least, order.amount_sats // 2)))
 
 
 def pay_too_much(sandbox: Sandbox) -> Answer:
-    """A tenth more, rounded down but at least a satoshi."""
+    """A tenth more, rounded down but at least a satoshi, and no less than is relayed."""
     order = read_order(request.form)
-    return _pay(sandbox, Order(order.address, order.amount_sats + max(1, order.amount_sats // 10)))
+    more_sats = order.amount_sats + max(1, order.amount_sats // 10)
+    least = least_sats(script_of(order.address))
+    return _pay(sandbox, Order(order.address, max(least, more_sats)))
 
 
 def mine(sandbox: Sandbox) -> Answer:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import Blueprint, render_template
+from flask import Blueprint, Response, jsonify, render_template
 
 from btcpay.bitcoin.tx import Tx
 from btcpay.sandbox.chain import Chain
@@ -18,7 +18,23 @@ SHOWN_TXS = 20
 def create_page() -> Blueprint:
     blueprint = Blueprint("page", __name__, template_folder="templates")
     blueprint.add_url_rule("/", "page", show)
+    blueprint.add_url_rule("/sandbox/state", "state", state)
     return blueprint
+
+
+def state() -> Response:
+    """The page's first line as JSON; answered also while explorer and price are down."""
+    sandbox = current()
+    chain, switches = sandbox.chain, sandbox.switches
+    return jsonify(
+        {
+            "height": chain.ledger.height,
+            "waiting": len(chain.mempool.entries),
+            "explorer": "up" if switches.explorer_up else "down",
+            "price": "up" if switches.price_up else "down",
+            "usd": f"{switches.price_usd:.2f}",
+        }
+    )
 
 
 def show(message: str = "") -> str:

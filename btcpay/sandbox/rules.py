@@ -1,7 +1,4 @@
-"""The rules for a single transaction, in Bitcoin Core's words: consensus, then standardness.
-
-Left out on purpose: the dust limit, so that an invoice of a few satoshis can be tried.
-"""
+"""The rules for a single transaction, in Bitcoin Core's words: consensus, then standardness."""
 
 from collections.abc import Sequence
 
@@ -19,6 +16,8 @@ MAX_OP_RETURN_BYTES = 83
 COINBASE_MATURITY_BLOCKS = 100
 LOCKTIME_IS_A_TIME = 500_000_000
 MIN_RELAY_SATS_PER_VB = 1
+DUST_SATS_PER_VB = 3  # Bitcoin Core, policy/policy.h: DUST_RELAY_TX_FEE
+SPENDING_BYTES, WITNESS_SPENDING_BYTES = 148, 67  # an input, as GetDustThreshold counts it
 MAX_SATS_PER_VB = 10_000  # sendrawtransaction's default guard: 0.10 BTC per 1,000 virtual bytes
 
 
@@ -46,6 +45,22 @@ def check_standard(tx: Tx) -> None:
     _require(all(_is_standard(output.script) for output in tx.outputs), "scriptpubkey")
     returns = sum(output.script[:1] == bytes([OP_RETURN]) for output in tx.outputs)
     _require(returns <= 1, "multi-op-return")
+
+
+def least_sats(script: bytes) -> int:
+    """The least that is relayed to a script (GetDustThreshold): less would not be worth spending.
+
+    0 for what can never be spent.
+    """
+    if kind(script) == "op_return":
+        return 0
+    spending = SPENDING_BYTES if witness_version(script) is None else WITNESS_SPENDING_BYTES
+    return (8 + 1 + len(script) + spending) * DUST_SATS_PER_VB
+
+
+def check_dust(tx: Tx) -> None:
+    """No output that Bitcoin Core would not relay; a miner may confirm one all the same."""
+    _require(all(out.value_sats >= least_sats(out.script) for out in tx.outputs), "dust")
 
 
 def check_final(tx: Tx, next_height: int, median_time: int) -> None:

@@ -9,7 +9,7 @@ from btcpay.sandbox.chain import Chain
 from btcpay.sandbox.coins import Spendable, choose, estimate_vsize, sign, spendables, total
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.mempool import Entry
-from btcpay.sandbox.rules import MAX_MONEY_SATS
+from btcpay.sandbox.rules import MAX_MONEY_SATS, least_sats
 from btcpay.sandbox.script import script_of
 
 FEE_SATS_PER_VB = 2
@@ -109,4 +109,7 @@ class Wallet:
 def _output(address: str, amount_sats: int) -> TxOut:
     if not 1 <= amount_sats <= MAX_MONEY_SATS:
         raise BadRequest(f"the amount must be 1 to {MAX_MONEY_SATS} satoshis, not {amount_sats}")
-    return TxOut(amount_sats, script_of(address))
+    script = script_of(address)
+    if amount_sats < (least := least_sats(script)):
+        raise BadRequest(f"amount: nodes relay at least {least} satoshis to this address")
+    return TxOut(amount_sats, script)

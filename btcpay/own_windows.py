@@ -1,0 +1,77 @@
+"""Rolling windows that one process keeps in its memory: bounded, whoever comes from wherever."""
+
+import threading
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+
+from limits.storage import MemoryStorage, Storage
+
+MOST = 20_000  # windows of each kind: 7 MB; more addresses than a shop has visitors in an hour
+
+Windows = OrderedDict[str, "array[float]"]  # by key, the times of its requests; last counted, last
+
+
+class OwnWindows(MemoryStorage):
+    """The library's memory storage without its thread, which keeps empty windows for ever.
+
+    A window ends with its own length. Beyond MOST of a kind the one that counted nothing for the
+    longest is forgotten, but none of the `kept` kinds: of these a new window is full from its
+    start, so that nobody empties his own by filling the memory with others.
+    """
+
+    STORAGE_SCHEME = None  # type: ignore[assignment] # `memory://` stays the library's own
+
+    def __init__(self, unix_s: Callable[[], float], kept: Collection[str]) -> None:
+        Storage.__init__(self)
+        self._unix_s = unix_s
+        self._kept = kept
+        self._kinds: dict[str, Windows] = {}
+        self._lock = threading.Lock()
+
+    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        """Counts a request unless `limit` of them came in the last `expiry` seconds."""
+        now_s, kind = self._unix_s(), _kind(key)
+        with self._lock:
+            windows = self._kinds.setdefault(kind, Windows())
+            _sweep(windows, now_s, expiry)
+            if key not in windows and len(windows) >= MOST and kind in self._kept:
+                return False
+            hits_s = windows.get(key, array("d"))
+            _forget(hits_s, now_s, expiry)
+            if len(hits_s) + amount > limit:
+                return False
+            hits_s.extend([now_s] * amount)
+            windows[key] = hits_s
+            windows.move_to_end(key)
+            if len(windows) > MOST:
+                windows.popitem(last=False)
+            return True
+
+    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
+        """When the oldest request of the window came, and how many there are."""
+        now_s = self._unix_s()
+        with self._lock:
+            hits_s = self._kinds.get(_kind(key), Windows()).get(key, array("d"))
+            _forget(hits_s, now_s, expiry)
+            return (hits_s[0] if hits_s else now_s), len(hits_s)
+
+
+def _kind(key: str) -> str:
+    """The namespace that a window of the library's begins with."""
+    return key.partition("/")[0]
+
+
+def _sweep(windows: Windows, now_s: float, expiry_s: float) -> None:
+    """Drops what has ended; all of a kind are equally long, so that these are the first."""
+    while windows:
+        hits_s = next(iter(windows.values()))
+        if hits_s and now_s - expiry_s <= hits_s[-1] <= now_s:
+            return
+        windows.popitem(last=False)
+
+
+def _forget(hits_s: "array[float]", now_s: float, expiry_s: float) -> None:
+    """Drops what is older than the window, and what a clock that was set back left ahead."""
+    while hits_s and not now_s - expiry_s <= hits_s[0] <= now_s:
+        del hits_s[0]

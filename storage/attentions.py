@@ -1,0 +1,31 @@
+"""What needs a human: at most one row for each invoice, with the reason of the day."""
+
+from peewee import EXCLUDED, BigIntegerField, Case, Model, TextField, fn
+
+from storage.database import slot, slots
+
+
+class Attention(Model):
+    """An invoice that wants a human, and why."""
+
+    invoice_id = TextField(primary_key=True)
+    reason = TextField()
+    since_at = BigIntegerField()
+
+
+# The same reason again is no news: it stands since it first did.
+_SINCE = Case(None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at)
+WANT = Attention.insert(
+    slots(Attention.invoice_id, Attention.reason, Attention.since_at)
+).on_conflict(
+    conflict_target=[Attention.invoice_id],
+    update={Attention.since_at: _SINCE, Attention.reason: EXCLUDED.reason},
+)
+CLEAR = Attention.delete().where(Attention.invoice_id == slot("invoice_id"))
+OF_INVOICE = Attention.select(Attention.reason, Attention.since_at).where(
+    Attention.invoice_id == slot("invoice_id")
+)
+# Read at every scrape: an index that only holds what needs a human.
+BY_REASON = Attention.select(
+    Attention.reason, fn.COUNT(Attention.reason).alias("invoices")
+).group_by(Attention.reason)

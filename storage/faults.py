@@ -1,0 +1,32 @@
+"""What failed: the surroundings (a disk, a server, a lock), or the program."""
+
+import sqlite3
+
+from peewee import InterfaceError, OperationalError, PeeweeException
+
+_OF_SQLITE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_NOTADB,
+}
+# SQLSTATE: connection, resources (a full disk), operator intervention, system; a standby, a lock.
+_CLASSES = ("08", "53", "57", "58")
+_STATES = {"25006", "55P03"}
+
+
+def is_outside(error: Exception) -> bool:
+    """Whether an error of the database's is of its surroundings: then no traceback tells more."""
+    if not isinstance(error, PeeweeException):
+        return False
+    original = getattr(error, "orig", None)
+    if isinstance(original, sqlite3.Error):
+        code = getattr(original, "sqlite_errorcode", 0)
+        return code & 0xFF in _OF_SQLITE  # the rest of it says more exactly
+    if state := getattr(original, "sqlstate", None):
+        return state in _STATES or state.startswith(_CLASSES)
+    return isinstance(error, OperationalError | InterfaceError)  # the server was not reached

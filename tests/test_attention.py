@@ -1,0 +1,141 @@
+"""Why an invoice wants a human, pure: where it stands and what has happened to it in, a reason out.
+
+100,000 satoshis are asked; 294 is the least that can be sent to the address.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from btcpay.attention import REASONS, Happening, reason_for
+from btcpay.facts import Invoice, Receipt, Verdict
+
+NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+ASKED, LEAST = 100_000, 294
+
+
+def got(sats: int, txid: str = "aa", settles: bool = False) -> Receipt:
+    return Receipt(txid, sats, NOW, NOW, settles)
+
+
+def paid_by(sats: int, txid: str = "aa") -> Receipt:
+    return got(sats, txid, settles=True)
+
+
+def events(words: str) -> list[Happening]:
+    """`payment:aa undone:aa dismissed` as values; a transaction's id behind the colon."""
+    return [Happening(kind, txid) for kind, _, txid in (w.partition(":") for w in words.split())]
+
+
+def reason(
+    status: str, happened: str, *receipts: Receipt, in_time: int = 0, waiting: int = 0
+) -> str | None:
+    """`in_time` came in time and is confirmed, `waiting` is seen in time and is not."""
+    came = in_time + waiting
+    open_and_short = status != "paid" and came < ASKED
+    verdict = Verdict(
+        status=status,
+        tx_hash=None,
+        paid_at=None,
+        receipts=receipts,
+        received_sats=came,
+        unconfirmed_sats=waiting,
+        missing_sats=ASKED - came if open_and_short else 0,
+        confirmations=0,
+        reason="",
+    )
+    return reason_for(Invoice("inv", status, ASKED, NOW, NOW), verdict, events(happened), LEAST)
+
+
+def row(sentence: str, wanted: str | None, *args: Any, **kwargs: Any) -> Any:
+    return pytest.param(wanted, args, kwargs, id=sentence)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "args", "kwargs"),
+    [
+        row("nothing came", None, "open", ""),
+        row("nothing came in time", None, "expired", "expired"),
+        row("nothing came after a cancellation", None, "canceled", "canceled"),
+        row("paid as asked", None, "paid", "payment:aa paid", paid_by(ASKED)),
+        row("a part that can be completed", None, "open", "payment:aa", got(50), in_time=50),
+        # paid late, short at its end
+        row("late", "paid_late", "expired", "expired payment:aa", got(ASKED)),
+        row("late and short", "paid_late", "expired", "expired payment:aa", got(5)),
+        row("the rest late", "paid_late", "expired", "payment:aa expired payment:bb",
+            got(50_000), got(50_000, "bb"), in_time=50_000),
+        row("a part at its end", "short", "expired", "payment:aa expired", got(5), in_time=5),
+        row("a part in time, deep after the end", "short", "expired", "expired payment:aa",
+            got(5), in_time=5),
+        row("a part seen in time that is in no block yet", None, "expired", "expired", waiting=5),
+        # too much
+        row("a satoshi too much", None, "paid", "payment:aa paid", paid_by(ASKED + 1)),
+        row("too much to be dust", "too_much", "paid", "payment:aa paid", paid_by(ASKED + LEAST)),
+        row("just dust too much", None, "paid", "payment:aa paid", paid_by(ASKED + LEAST - 1)),
+        row("a second payment", "too_much", "paid", "payment:aa paid payment:bb",
+            paid_by(ASKED), got(ASKED, "bb")),
+        row("a second payment in the same look", "too_much", "paid", "payment:aa payment:bb paid",
+            paid_by(ASKED), got(ASKED, "bb")),
+        # after cancellation
+        row("money after it", "after_cancellation", "canceled", "canceled payment:aa", got(9)),
+        row("a part before it, which --force accepted", None, "canceled", "payment:aa canceled",
+            got(9), in_time=9),
+        # short by less than can be sent
+        row("a satoshi is missing", "dust_missing", "open", "payment:aa", got(ASKED - 1),
+            in_time=ASKED - 1),
+        row("one less than can be sent is missing", "dust_missing", "open", "payment:aa",
+            got(ASKED - LEAST + 1), in_time=ASKED - LEAST + 1),
+        row("what can be sent is missing", None, "open", "payment:aa", got(ASKED - LEAST),
+            in_time=ASKED - LEAST),
+        row("nothing is confirmed", None, "open", "", waiting=ASKED - 1),
+        row("the rest waits", None, "open", "payment:aa", got(ASKED - 1), in_time=ASKED - 1,
+            waiting=LEAST),
+        # taken back by a reorganisation
+        row("its payment is undone", "reorganised", "open", "payment:aa paid undone:aa",
+            waiting=ASKED),
+        row("and never comes back", "reorganised", "expired",
+            "payment:aa paid undone:aa expired"),
+        row("and it is paid again", None, "paid", "payment:aa paid undone:aa payment:aa paid",
+            paid_by(ASKED)),
+        row("and it is paid by another", None, "paid", "payment:aa paid undone:aa payment:bb paid",
+            paid_by(ASKED, "bb")),
+        row("a part is undone", "reorganised", "open", "payment:aa undone:aa"),
+        row("and counts again", None, "open", "payment:aa undone:aa payment:aa", got(5),
+            in_time=5),
+        row("one of two parts counts again", "reorganised", "open",
+            "payment:aa payment:bb undone:aa undone:bb payment:bb", got(5, "bb"), in_time=5),
+        row("late money is undone", "reorganised", "expired", "expired payment:aa undone:aa"),
+        row("late money is undone and counts again", "paid_late", "expired",
+            "expired payment:aa undone:aa payment:aa", got(5)),
+        row("a second payment is undone", "reorganised", "paid",
+            "payment:aa paid payment:bb undone:bb", paid_by(ASKED)),
+        # what a human has said
+        row("late, dismissed", None, "expired", "expired payment:aa dismissed", got(5)),
+        row("late, dismissed, more late money", "paid_late", "expired",
+            "expired payment:aa dismissed payment:bb", got(5), got(6, "bb")),
+        row("undone, dismissed", None, "open", "payment:aa paid undone:aa dismissed"),
+        row("undone, dismissed, paid again, undone again", "reorganised", "open",
+            "payment:aa paid undone:aa dismissed payment:aa paid undone:aa"),
+        row("undone, then canceled", None, "canceled", "payment:aa paid undone:aa canceled"),
+        row("too much, dismissed", None, "paid", "payment:aa paid dismissed",
+            paid_by(ASKED + LEAST)),
+        row("too much, dismissed, a third payment", "too_much", "paid",
+            "payment:aa paid dismissed payment:bb", paid_by(ASKED + LEAST), got(LEAST, "bb")),
+        row("too much, dismissed, then less than can be sent", None, "paid",
+            "payment:aa paid dismissed payment:bb", paid_by(ASKED + LEAST), got(LEAST - 1, "bb")),
+        row("short by dust, dismissed", None, "open", "payment:aa dismissed", got(ASKED - 1),
+            in_time=ASKED - 1),
+        row("short by dust, dismissed, then it ends", "short", "expired",
+            "payment:aa dismissed expired", got(ASKED - 1), in_time=ASKED - 1),
+        row("settled by hand, short", None, "paid", "payment:aa expired settled", paid_by(5)),
+        row("settled by hand, twice what was asked", None, "paid", "expired payment:aa settled",
+            paid_by(2 * ASKED)),
+        row("settled by hand, then more", "too_much", "paid", "payment:aa settled payment:bb",
+            paid_by(5), got(LEAST, "bb")),
+        row("settled by hand, undone", "reorganised", "open", "payment:aa settled undone:aa"),
+    ],
+)  # fmt: skip
+def test_an_invoice_wants_attention(wanted, args, kwargs):
+    assert wanted is None or wanted in REASONS
+    assert reason(*args, **kwargs) == wanted

@@ -1,0 +1,289 @@
+"""What needs a human, as the merchant meets it: listed, counted, yellow, settled or dismissed."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer
+from databases import ON_POSTGRES, plan
+from fake_esplora import Json, Terminal, Till, open_till
+from test_doctor import found
+from test_metrics import figures
+
+from btcpay.explain import explanation
+from btcpay.heed import heed
+from btcpay.sandbox.mischief import double_spends
+from storage import attentions, invoices
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def btcpay(till: Till) -> Terminal:
+    return Terminal(till)
+
+
+def see(till: Till) -> None:
+    till.mine()
+    till.check()
+
+
+def late(till: Till, sats: int | None = None) -> Json:
+    """An invoice that expired, and money that came afterwards."""
+    invoice = till.shop.invoice(expires_in_hours=1, description="two bags")
+    till.clock.move(hours=2)
+    till.check()
+    till.pay(invoice, sats)
+    see(till)
+    return invoice
+
+
+def short(till: Till) -> Json:
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.pay(invoice, 1_000)
+    see(till)
+    till.clock.move(hours=2)
+    till.check()
+    return invoice
+
+
+def too_much(till: Till) -> Json:
+    invoice = till.shop.invoice()
+    till.pay(invoice, invoice["amount_sats"] + 294)
+    see(till)
+    return invoice
+
+
+def after_cancellation(till: Till) -> Json:
+    invoice = till.shop.invoice()
+    Terminal(till).run("invoice", "cancel", invoice["id"])
+    till.pay(invoice)
+    see(till)
+    return invoice
+
+
+def reorganised(till: Till) -> Json:
+    """Its payment was spent otherwise in another block: the money is gone."""
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    see(till)
+    instead = double_spends(till.sandbox.wallet, 1)
+    till.sandbox.chain.reorganise(1, till.now, instead)
+    till.check()
+    return invoice
+
+
+def dust_missing(till: Till) -> Json:
+    invoice = till.shop.invoice()
+    till.pay(invoice, invoice["amount_sats"] - 293)
+    see(till)
+    return invoice
+
+
+WAYS = [late, short, too_much, after_cancellation, reorganised, dust_missing]
+NAMES = ["paid_late", *(way.__name__ for way in WAYS[1:])]
+Way = Callable[[Till], Json]
+
+
+def reason_of(till: Till, invoice: Json) -> str | None:
+    row = till.shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
+    return row and row["reason"]
+
+
+def story(till: Till, invoice: Json) -> list[tuple[str, str]]:
+    row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+    return list(explanation(till.shop.service.db, till.settings, row, till.clock()))
+
+
+@pytest.mark.parametrize(("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES)
+def test_it_is_listed_counted_and_yellow_until_it_is_dismissed(till, btcpay, way, reason):
+    invoice = way(till)
+    (row,) = btcpay.json("invoice", "list", "--attention")
+    assert (row["id"], row["reason"]) == (invoice["id"], reason)
+    metric = "btcpay_invoices_attention{reason=%s}"
+    assert {name: figures(till.shop)[metric % name] for name in NAMES} == {
+        name: int(name == reason) for name in NAMES
+    }
+    finding = found(till)["attention"]
+    assert finding.colour == "yellow" and "--attention" in finding.remedy
+    assert "attention" in dict(story(till, invoice))
+    assert btcpay.json("invoice", "show", invoice["id"])["attention"]["reason"] == reason
+    btcpay.run("invoice", "dismiss", invoice["id"], "--reason", "told them")
+    assert btcpay.json("invoice", "list", "--attention") == []
+    assert figures(till.shop)[metric % reason] == 0
+    assert found(till)["attention"].colour == "green"
+    shown = btcpay.json("invoice", "show", invoice["id"])
+    last = shown["events"][-1]
+    assert shown["attention"] is None and last["kind"] == "dismissed"
+    assert last["detail"] == {"attention": reason, "reason": "told them"}
+    till.check()
+    assert reason_of(till, invoice) is None
+
+
+def test_the_list_says_what_was_asked_for_what_came_and_what_is_missing(till, btcpay):
+    invoice = late(till, 1_000)
+    (row,) = btcpay.json("invoice", "list", "--attention")
+    assert (row["description"], row["status"], row["merchant"]) == ("two bags", "expired", "shop")
+    assert (row["amount_sats"], row["received_sats"]) == (invoice["amount_sats"], 1_000)
+    assert row["missing_sats"] == invoice["amount_sats"] - 1_000 and row["since_at"]
+    lines = btcpay.run("invoice", "list", "--attention")[0].splitlines()
+    assert "missing_sats" in lines[0] and "two bags" in lines[1] and "paid_late" in lines[1]
+
+
+def test_what_has_waited_longest_is_listed_first_and_the_limit_holds(till, btcpay):
+    first = dust_missing(till)
+    till.clock.move(minutes=1)
+    second = dust_missing(till)
+    listed = btcpay.json("invoice", "list", "--attention")
+    assert [row["id"] for row in listed] == [first["id"], second["id"]]
+    listed = btcpay.json("invoice", "list", "--attention", "--limit", "1")
+    assert [row["id"] for row in listed] == [first["id"]]
+
+
+def test_every_invoice_is_listed_with_its_description_and_what_came(till, btcpay):
+    invoice = till.shop.invoice(description="tea")
+    till.pay(invoice, 1_000)
+    till.check()  # still waiting
+    (row,) = btcpay.json("invoice", "list")
+    assert (row["description"], row["received_sats"]) == ("tea", 1_000)
+    (row,) = btcpay.json("invoice", "list", "--status", "open")
+    assert row["received_sats"] == 1_000
+    btcpay.run("invoice", "list", "--attention", "--status", "open", status=2)
+
+
+# until it is settled
+
+
+@pytest.mark.parametrize("way", [late, short, after_cancellation, dust_missing])
+def test_a_settlement_by_hand_ends_it_and_what_comes_later_wants_attention_again(till, btcpay, way):
+    invoice = way(till)
+    btcpay.run("invoice", "settle", invoice["id"], "--reason", "accepted")
+    assert reason_of(till, invoice) is None
+    till.pay(invoice, 1_000)
+    see(till)
+    assert reason_of(till, invoice) == "too_much"
+
+
+# a reorganisation
+
+
+def test_taken_back_money_that_pays_again_wants_nobody(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    see(till)
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    assert reason_of(till, invoice) == "reorganised"
+    see(till)
+    assert till.look(invoice)["status"] == "paid" and reason_of(till, invoice) is None
+
+
+def test_the_log_of_what_was_taken_back_is_not_all_that_there_is(till, btcpay):
+    invoice = reorganised(till)
+    assert dict(story(till, invoice))["attention"].startswith("taken back by a reorganisation")
+    again = till.pay(invoice)
+    see(till)
+    assert till.look(invoice)["tx_hash"] == again and reason_of(till, invoice) is None
+
+
+# something new after a dismissal
+
+
+def test_more_late_money_after_a_dismissal_wants_attention_again(till, btcpay):
+    invoice = late(till, 1_000)
+    btcpay.run("invoice", "dismiss", invoice["id"], "--reason", "sent back")
+    till.pay(invoice, 2_000)
+    till.check()
+    assert reason_of(till, invoice) is None  # it may still vanish
+    see(till)
+    assert reason_of(till, invoice) == "paid_late"
+
+
+def test_another_reorganisation_after_a_dismissal_wants_attention_again(till, btcpay):
+    invoice = reorganised(till)
+    btcpay.run("invoice", "dismiss", invoice["id"], "--reason", "seen")
+    till.pay(invoice)
+    see(till)
+    assert reason_of(till, invoice) is None
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    assert reason_of(till, invoice) == "reorganised"
+
+
+def test_the_rest_that_vanishes_leaves_less_missing_than_can_be_sent(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice, invoice["amount_sats"] - 100)
+    till.mine()
+    rest = till.pay(invoice, 294)
+    till.check()
+    assert reason_of(till, invoice) is None
+    till.sandbox.chain.mempool.remove({rest})
+    till.check()
+    assert reason_of(till, invoice) == "dust_missing"
+
+
+# what is refused, and what holds when two come at once
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        pytest.param(("--reason", " "), 1, "needs a reason", id="an empty reason"),
+        pytest.param((), 2, "--reason", id="no reason"),
+        pytest.param(("--reason", "x"), 1, "nothing about", id="nothing wants attention"),
+    ],
+)
+def test_a_dismissal_is_refused(till, btcpay, words, status, told):
+    invoice = till.shop.invoice()
+    assert told in btcpay.run("invoice", "dismiss", invoice["id"], *words, status=status)[1]
+    assert till.kinds(invoice) == []
+
+
+def test_an_unknown_invoice_is_not_dismissed(btcpay):
+    told = btcpay.run("invoice", "dismiss", "inv_x", "--reason", "x", status=1)[1]
+    assert "'inv_x'" in told
+
+
+def test_of_two_dismissals_at_once_one_is_refused(till, btcpay):
+    invoice = late(till)
+    started = [
+        btcpay.start("invoice", "dismiss", invoice["id"], "--reason", who) for who in ("a", "b")
+    ]
+    told = [child.communicate(timeout=60) for child in started]
+    assert sorted(child.returncode for child in started) == [0, 1], told
+    assert till.kinds(invoice).count("dismissed") == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_stored_is_what_the_pure_function_says(till, way):
+    invoice = way(till)
+    stored = reason_of(till, invoice)
+    db = till.shop.service.db
+    with db.write():
+        decided = heed(db, till.settings, invoice["id"], till.clock())
+    assert stored is not None and decided == stored
+
+
+def test_a_process_that_dies_within_leaves_neither_the_payment_nor_the_attention(till, monkeypatch):
+    invoice = till.shop.invoice()
+    till.pay(invoice, 2 * invoice["amount_sats"])
+    till.mine()
+    till.shop.sql("ALTER TABLE attention RENAME TO gone")
+    assert till.check().failed == [invoice["id"]]
+    assert till.payments() == [] and till.look(invoice)["status"] == "open"
+    till.shop.sql("ALTER TABLE gone RENAME TO attention")
+    till.check()
+    assert till.look(invoice)["status"] == "paid" and reason_of(till, invoice) == "too_much"
+
+
+# what it costs
+
+
+def test_counting_reads_an_index_of_what_wants_attention_and_nothing_else(till):
+    told = plan(till.shop.service.db, attentions.BY_REASON)
+    index = "Only Scan using attention_reason" if ON_POSTGRES else "COVERING INDEX attention_reason"
+    assert index in told and "invoice" not in told.replace("invoice_id", ""), told

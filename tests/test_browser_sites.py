@@ -1,0 +1,73 @@
+"""What a real browser says of a link's form: sent by our page, by ours in a frame, by another's."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Browser, Tab
+from builders import TickerServer, until
+from fake_esplora import FakeEsplora, say
+from hosted import Hosted, open_hosted
+
+
+@pytest.fixture
+def site() -> Iterator[FakeEsplora]:
+    """Another site: of another port, and so of another origin."""
+    with FakeEsplora() as server:
+        yield server
+
+
+@pytest.fixture
+def hosted(tmp_path: Path, ticker: TickerServer, site: FakeEsplora) -> Iterator[Hosted]:
+    """A shop whose pages that site may show in a frame."""
+    with open_hosted(tmp_path, ticker, BTCPAY_FRAME_ANCESTORS=site.root) as opened:
+        yield opened
+
+
+@pytest.fixture
+def tab(browser: Browser, hosted: Hosted) -> Iterator[Tab]:
+    opened = browser.open(hosted.root)
+    yield opened
+    opened.close()
+
+
+def made(hosted: Hosted) -> int:
+    return len(hosted.shop.get("/invoices").json["data"])
+
+
+def shows(site: FakeEsplora, html: str) -> None:
+    page = f"<!doctype html><body>{html}</body>"
+    site.instead = lambda _: say(page, **{"Content-Type": "text/html"})
+
+
+@pytest.mark.parametrize("policy", ["strict-origin-when-cross-origin", "no-referrer"])
+def test_a_form_of_another_site_shows_the_page_whose_button_then_pays(
+    tab: Tab, hosted: Hosted, site: FakeEsplora, policy: str
+) -> None:
+    link = hosted.shop.link(amount_usd=5)
+    form = f'<meta name="referrer" content="{policy}"><form method="post" action="{{}}"></form>'
+    shows(site, form.format(hosted.page(link)))
+    tab.go(site.root)
+    tab.ask("document.forms[0].submit()")
+    tab.until("document.getElementById('problem')")
+    assert "Another site" in tab.text("problem") and (tab.status, made(hosted)) == (403, 0)
+    tab.click("#submit")
+    tab.until("document.getElementById('qr')")
+    assert made(hosted) == 1
+
+
+def test_a_link_in_a_frame_that_is_allowed_pays(
+    tab: Tab, hosted: Hosted, site: FakeEsplora
+) -> None:
+    link = hosted.shop.link(amount_usd=5)
+    shows(site, f'<iframe src="{hosted.page(link)}" style="width:100%;height:700px"></iframe>')
+    tab.go(site.root)
+    tab.until("document.querySelector('iframe')")
+
+    def pressed() -> bool:
+        tab.ask("document.querySelector('iframe').focus()")
+        tab.press("Tab", "Enter")
+        return made(hosted) > 0
+
+    until(pressed, "the button in the frame to be pressed", every_s=0.5)
+    assert made(hosted) == 1

@@ -1,0 +1,102 @@
+"""`--json`: what every command answers to programs."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from builders import Clock, TickerServer, new_xpub
+from databases import ON_POSTGRES
+from fake_esplora import Terminal, Till, open_till
+
+from btcpay.command import cli
+
+Words = list[str]
+IN_PLACE = ["restore", "--in-place", "--yes"]
+
+
+def commands(group: click.Group, *path: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, *path, name)
+        else:
+            yield " ".join([*path, name]), command
+
+
+ANSWERING = {
+    name for name, found in commands(cli) if any(p.name == "as_json" for p in found.params)
+}
+
+
+@pytest.fixture(scope="module")
+def till(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Till]:
+    """A shop with something of everything: a link with bounds, a payment, a key, a brand."""
+    with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock()) as till:
+        till.shop.post("/payment-links", {"amount_usd": 12.5})
+        till.shop.post("/payment-links", {"min_amount_usd": 1, "max_amount_usd": 9.99})
+        till.pay(till.shop.invoice(amount_usd=25, description="1000"))
+        till.mine()
+        till.check()
+        yield till
+
+
+def trips(till: Till, folder: Path) -> dict[str, Words]:
+    """Each answering command with the words that make it answer."""
+    invoice_id = till.shop.get("/invoices").json["data"][0]["id"]
+    proof = folder / "proof.json"
+    proof.write_text(Terminal(till).run("invoice", "show", invoice_id, "--proof")[0])
+    key_id = till.shop.sql("SELECT id FROM api_key").fetchone()[0]
+    words: dict[str, Words] = {name: name.split() for name in ANSWERING}
+    words["merchant add"] += ["second", "--yes", "--xpub", new_xpub()]
+    words["merchant brand"] += ["shop"]
+    words["key issue"] += ["shop", "--scope", "read"]
+    words["key rotate"] += [key_id]
+    words["invoice show"] += [invoice_id]
+    words["verify-proof"] += [str(proof)]
+    words["wallet export"] += ["shop"]
+    words["backup"] += [str(folder / "copy.db")]
+    words["restore"] = IN_PLACE
+    if ON_POSTGRES:
+        del words["backup"]  # pg_dump is the way
+    return words
+
+
+def texts_that_are_numbers(value: Any, path: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from texts_that_are_numbers(item, f"{path}/{name}")
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_that_are_numbers(item, path)
+    elif isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", value):
+        yield f"{path}: {value}"
+
+
+# Texts that happen to be digits: a merchant's own words, and signs of a secret.
+OWN_WORDS = ("/description", "/invoice/description", "/last_four")
+
+
+def test_every_number_of_every_answer_is_a_number(till: Till, tmp_path: Path) -> None:
+    found = {}
+    for name, words in sorted(trips(till, tmp_path).items()):
+        texts = texts_that_are_numbers(Terminal(till).json(*words))
+        found[name] = [text for text in texts if not text.startswith(OWN_WORDS)]
+    assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+def test_dollars_come_back_as_they_went_in(till: Till) -> None:
+    links = Terminal(till).run("link", "list", "--json")[0]
+    assert '"amount_usd": 12.5' in links
+    (row,) = Terminal(till).json("export", "payments")
+    assert (row["invoice_usd_quote"], row["amount_btc"]) == (25, row["amount_sats"] / 10**8)
+
+
+def test_the_merchants_id_of_the_logs_is_shown(till: Till) -> None:
+    merchant_id = till.shop.merchant_id
+    rows = {row["name"]: row for row in Terminal(till).json("merchant", "list")}
+    assert rows["shop"]["id"] == merchant_id
+    keys = Terminal(till).json("key", "list")
+    assert {key["merchant_id"] for key in keys if key["merchant"] == "shop"} == {merchant_id}
+    assert Terminal(till).run("merchant", "list")[0].split()[0] == "id"

@@ -1,0 +1,128 @@
+"""Thousands of small outputs to one address: what is done grows as they do, and no faster.
+
+Counted are the steps of the program and of SQLite, which no busy machine changes.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from builders import Shop
+from databases import ON_POSTGRES
+
+from btcpay.applying import apply
+from btcpay.history import Block, SeenOutput
+from btcpay.proof import Proven
+from btcpay.reorganisation import undo
+from btcpay.sightings import Look, Proof
+from storage import balances, invoices
+
+FEW, MANY = 100, 400
+MOST = 5  # times the work for four times as many; each with each would be sixteen
+Shape = Callable[[int], list[tuple[str, int]]]
+SHAPES: dict[str, Shape] = {
+    "a transaction each": lambda count: [(f"{n:064x}", 0) for n in range(count)],
+    "one transaction": lambda count: [("ab" * 32, n) for n in range(count)],
+}
+
+
+@contextmanager
+def steps(shop: Shop) -> Iterator[list[int]]:
+    """In the list's place 0 the lines of Python that run meanwhile, in 1 hundreds of SQLite's."""
+    counted = [0, 0]
+
+    def line(_frame: Any, event: str, _arg: Any) -> Any:
+        counted[0] += event == "line"
+        return line
+
+    def hundred() -> int:
+        counted[1] += 1
+        return 0
+
+    if not ON_POSTGRES:
+        shop.service.db.connection.connection().set_progress_handler(hundred, 100)
+    before = sys.gettrace()
+    sys.settrace(line)
+    try:
+        yield counted
+    finally:
+        sys.settrace(before)
+        if not ON_POSTGRES:
+            shop.service.db.connection.connection().set_progress_handler(None, 100)
+
+
+def look(shop: Shop, invoice: Any, keys: list[tuple[str, int]], block: Block | None) -> None:
+    """Applies one that shows these outputs, and proves them when they are in a block."""
+    seen = [SeenOutput(txid, vout, 330, False, block, None) for txid, vout in keys]
+    proofs: dict[str, Proof] = {}
+    if block:
+        amounts: dict[str, dict[int, int]] = {}
+        for txid, vout in keys:
+            amounts.setdefault(txid, {})[vout] = 330
+        proofs = {
+            txid: Proof(Proven(txid, block.hash, block.mined_at, paid, block.height), "{}")
+            for txid, paid in amounts.items()
+        }
+    now, db = shop.clock(), shop.service.db
+    row = db.only(invoices.WHOLE, id=invoice["id"])
+    assert apply(db, shop.service.settings, row, Look(now, 100, seen, None, proofs), now)
+
+
+def work(shop: Shop, keys: list[tuple[str, int]]) -> dict[str, list[int]]:
+    """Steps of each part of an address's life, by its name."""
+    invoice, block = shop.invoice(1_000_000), Block(100, "0b" * 32, shop.clock())
+    path, found = f"/pay/{invoice['id']}/status", {}
+    for name, act in {
+        "seen": lambda: look(shop, invoice, keys, None),
+        "vanished": lambda: look(shop, invoice, [], None),
+        "seen again": lambda: look(shop, invoice, keys, None),
+        "confirmed": lambda: look(shop, invoice, keys, block),
+        "polled": lambda: shop.client.get(path),
+        "undone": lambda: undo(shop.service.db, 100, block.hash, "host", shop.clock()),
+    }.items():
+        with steps(shop) as counted:
+            act()
+        found[name] = counted
+    return found
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_four_times_the_outputs_are_four_times_the_work(shop: Shop, shape: str):
+    work(shop, SHAPES[shape](2))  # what is only done once is done
+    few, many = (work(shop, SHAPES[shape](count)) for count in (FEW, MANY))
+    for name, counted in few.items():
+        grown = [after / max(1, before) for before, after in zip(counted, many[name], strict=True)]
+        assert max(grown) < MOST, (name, grown)
+
+
+def test_who_polls_a_page_reads_nothing_that_has_vanished(shop: Shop):
+    polled = []
+    for count in (2, MANY):
+        invoice, path = shop.invoice(), "/pay/{}/status"
+        look(shop, invoice, SHAPES["one transaction"](count), None)
+        look(shop, invoice, [], None)
+        shop.client.get(path.format(invoice["id"]))
+        with steps(shop) as counted:
+            shop.client.get(path.format(invoice["id"]))
+        polled.append(counted)
+    (few_lines, few_hundreds), (many_lines, many_hundreds) = polled
+    assert many_lines - few_lines < 100 and many_hundreds - few_hundreds <= 1
+
+
+def test_what_comes_again_was_first_seen_when_it_was(shop: Shop):
+    keys = SHAPES["one transaction"](3)
+    invoice = shop.invoice(expires_in_hours=1)
+    look(shop, invoice, keys, None)
+    first = shop.sql("SELECT DISTINCT first_seen_at FROM output").fetchall()
+    look(shop, invoice, [], None)
+    shop.clock.move(minutes=5)
+    look(shop, invoice, keys[:2], None)
+    rows = shop.sql(
+        "SELECT vanished_at IS NULL, first_seen_at FROM output ORDER BY vout"
+    ).fetchall()
+    assert [bool(alive) for alive, _ in rows] == [True, True, False]
+    assert {seen_at for _, seen_at in rows} == {seen_at for (seen_at,) in first}
+    sums = shop.service.db.only(balances.OF_MERCHANT, merchant_id=shop.merchant_id)
+    assert sums["total_sats"] == 660

@@ -1,0 +1,172 @@
+"""What `btcpay check` holds at most under hostile explorers: the peak of the real process."""
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import clean_environ
+from fake_esplora import PROJECT, Json, LiedTo, Reply, say, tx_of
+
+from btcpay.addresses import script_of
+from btcpay.bitcoin.tx import parse_tx
+
+Lies = Callable[..., LiedTo]
+MOST_MB = 200
+PAYERS = 6
+# Writes at its end what the kernel knows of the process.
+MEASURED = """
+import atexit, pathlib, sys
+status = pathlib.Path(sys.argv.pop(1))
+atexit.register(lambda: status.write_bytes(pathlib.Path("/proc/self/status").read_bytes()))
+from btcpay import command
+command.main()
+"""
+
+
+def check(till: LiedTo, folder: Path, **environ: str) -> tuple[Json, float]:
+    """What `btcpay check --json` answers, and the megabytes that it held at its peak."""
+    path = folder / "status"
+    ended = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(path), "check", "--json"],
+        env=clean_environ(**(till.shop.environ | {"PYTHONPATH": str(PROJECT)} | environ)),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.stdout, ended.stderr
+    (peak_kb,) = re.findall(r"VmHWM:\s+([0-9]+) kB", path.read_text())
+    return json.loads(ended.stdout), int(peak_kb) / 1024
+
+
+def streaming(start: bytes, piece: bytes, times: int | None, chunked: bool = False) -> Reply:
+    """Sends so many pieces, without end when None; until the client has had enough."""
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+        head = "Transfer-Encoding: chunked\r\n" if chunked else "Connection: close\r\n"
+        frame = b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece
+        with contextlib.suppress(OSError):
+            handler.wfile.write(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode() + start)
+            sent = 0
+            while times is None or sent < times:
+                handler.wfile.write(frame)
+                sent += 1
+
+    return reply
+
+
+def filled(piece: bytes, megabytes: float, start: bytes = b"[", end: bytes = b"]") -> Reply:
+    """A JSON value of so many megabytes, made of pieces with commas between them."""
+    body = start + b",".join([piece] * int(megabytes * 1e6 / (len(piece) + 1))) + end
+    return say(body)
+
+
+def padded(*items: bytes) -> Callable[[str], str]:
+    """The true transaction with another witness, to which its id does not commit."""
+
+    def lie(text: str) -> str:
+        tx = parse_tx(bytes.fromhex(text.strip()))
+        first = tx.inputs[0]._replace(witness=items)
+        return replace(tx, inputs=(first, *tx.inputs[1:])).raw.hex()
+
+    return lie
+
+
+def page(number: int, till: LiedTo, outputs: int, txs: int = 1) -> Callable[[str], list[Json]]:
+    """Transactions that nobody has seen, each with so many outputs to the address asked for."""
+
+    def lie(path: str) -> list[Json]:
+        script = script_of(path.split("/")[2], "p2wpkh").hex()
+        paid = [{"scriptpubkey": script, "value": 330}] * outputs
+        numbers = (next(till.numbers) for _ in range(txs))
+        return [tx_of(n, script, vout=paid) for n in numbers]
+
+    return lie
+
+
+ADDRESS = r"^/address/"
+ITEM = r"^/tx/.*/hex$"
+# By the path that is lied about: what goes out instead of what is true, or what is made of it.
+LIES: dict[str, tuple[str, Any]] = {
+    "the truth": ("nothing", None),
+    "a witness of four megabytes": (ITEM, padded(bytes(3_990_000))),
+    "a witness of a million items": (ITEM, padded(*[b""] * 1_000_000)),
+    "a transaction without end": (ITEM, streaming(b"", b"00" * 32_768, None)),
+    "a page with one text of 16 MB": (
+        ADDRESS,
+        lambda txs: [tx | {"padding": "ab" * 7_900_000} for tx in txs] or [],
+    ),
+    "a page of empty arrays": (ADDRESS, filled(b"[]", 15.9)),
+    "a page of empty objects": (ADDRESS, filled(b"{}", 15.9)),
+    "a page of numbers": (ADDRESS, filled(b"1.5", 15.9)),
+    "a page of letters beyond 16 bits": (ADDRESS, filled(b'"\xf0\x9f\x98\x80"', 15.9)),
+    "a page of short texts": (ADDRESS, filled(b'"0123456789"', 15.9)),
+    "a page of broken outputs": (
+        ADDRESS,
+        filled(b'{"value":-1}', 2.9, b'[{"txid":"%s","vin":[],"vout":[' % (b"ab" * 32), b"]}]"),
+    ),
+    "a page as long as is taken in": (
+        ADDRESS,
+        filled(
+            b'{"scriptpubkey":"%s","value":1}' % (b"00" * 60), 2.9, b'[{"vin":[],"vout":[', b"]}]"
+        ),
+    ),
+    "a page without end": (ADDRESS, streaming(b"[", b"[]," * 20_000, None)),
+    "a page in chunks without end": (ADDRESS, streaming(b"", b" " * 65_536, None, chunked=True)),
+    "nesting": (ADDRESS, say("[" * 8_000_000 + "]" * 7_900_000)),
+    "a number of a million digits": (ADDRESS, say(f'[{{"txid": {"9" * 1_000_000}}}]')),
+    "a list of such numbers": (ADDRESS, filled(b"9" * 1_000_000, 15.9)),
+    "a Merkle branch of a million nodes": (
+        "/merkle-proof$",
+        filled(b'"%s"' % (b"ab" * 32), 64, b'{"pos":1,"merkle":[', b"]}"),
+    ),
+    "a header without end": ("/header$", streaming(b"", b"00" * 32_768, None)),
+    "a height without end": ("/blocks/tip/height$", streaming(b"", b"1" * 65_536, None)),
+    "a head without end": (ADDRESS, streaming(b"", b"", 0)),
+}
+
+
+def differing_keys() -> Reply:
+    return say("[{" + ",".join(f'"{n:x}":0' for n in range(1_500_000)) + "}]")
+
+
+def endless_head(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+    with contextlib.suppress(OSError):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        for number in range(95):
+            handler.wfile.write(b"X-%d: %s\r\n" % (number, b"a" * 65_000))
+        handler.wfile.write(b"Content-Length: 2\r\n\r\n[]")
+
+
+LIES["a head without end"] = (ADDRESS, endless_head)
+LIES["a page of differing names"] = (ADDRESS, differing_keys())
+
+
+@pytest.fixture
+def till(lied_to: Lies) -> LiedTo:
+    return lied_to(honest_too=True)
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_lie_fills_no_memory_and_keeps_no_payment_from_being_settled(till, tmp_path, name):
+    invoices = [till.shop.invoice() for _ in range(PAYERS)]
+    for invoice in invoices:
+        till.pay(invoice)
+    till.mine()
+    path, lie = LIES[name]
+    till.liar.lies = {path: (lambda _: lie) if lie and lie.__name__ == "reply" else lie}
+    if lie is endless_head:
+        till.liar.instead = lambda asked: lie if re.search(path, asked) else None
+    run, peak_mb = check(till, tmp_path)
+    print(f"PEAK {name}: {peak_mb:.0f} MB")
+    assert set(run["changed"]) == {invoice["id"] for invoice in invoices}
+    assert peak_mb < MOST_MB

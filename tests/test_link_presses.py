@@ -1,0 +1,247 @@
+"""A link's button, pressed again: after a payment, twice at once, by many, and by other sites."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from builders import Shop, pay, until
+from flask.testing import FlaskClient
+from test_checkout_invoice import Page
+from test_checkout_link import count, made, press
+from werkzeug.test import TestResponse
+
+from btcpay.instants import to_ms
+from storage import invoices
+
+# After a payment: a tablet on a counter serves one customer after another
+
+
+@pytest.mark.parametrize("confirmed", [False, True], ids=["waiting", "in a block"])
+@pytest.mark.parametrize("amount_sats", [None, 600], ids=["whole", "part"])
+def test_who_comes_after_a_payment_gets_an_address_of_their_own(
+    shop: Shop, confirmed: bool, amount_sats: int | None
+) -> None:
+    link, client = shop.link(amount_usd=5), shop.client
+    first = made(press(client, link))
+    pay(shop, shop.get(f"/invoices/{first}").json, amount_sats, confirmed=confirmed)
+    second = made(press(client, link))
+    assert second != first and shop.get(f"/invoices/{second}").json["status"] == "open"
+    assert made(press(client, link)) == second  # to which nothing has come
+
+
+def test_a_payment_that_vanished_has_been_seen_all_the_same(shop: Shop) -> None:
+    link, client = shop.link(amount_usd=5), shop.client
+    first = made(press(client, link))
+    pay(shop, shop.get(f"/invoices/{first}").json, confirmed=False)
+    shop.sql("UPDATE output SET vanished_at = first_seen_at + 1")
+    assert made(press(client, link)) != first
+
+
+# Twice at once
+
+
+def token(client: FlaskClient, link: dict[str, Any]) -> str:
+    """What the page's form carries, so that it makes one invoice however often it is sent."""
+    return Page(client.get(f"/link/{link['id']}").text).attributes["submit"]["value"]
+
+
+def send(client: FlaskClient, link: dict[str, Any], press: str, amount: str = "") -> TestResponse:
+    return client.post(f"/link/{link['id']}", data={"amount_usd": amount, "press": press})
+
+
+def test_one_form_sent_twice_makes_one_invoice_without_any_cookie(shop: Shop) -> None:
+    link = shop.link(amount_usd=5)
+    form = token(shop.client, link)
+    assert made(send(shop.client, link, form)) == made(send(shop.client, link, form))
+    assert made(send(shop.client, link, token(shop.client, link))) != made(
+        send(shop.client, link, form)
+    )
+    assert count(shop) == 2
+
+
+def test_one_form_sent_eight_times_at_once_makes_one_invoice(shop: Shop) -> None:
+    link, barrier = shop.link(amount_usd=5), threading.Barrier(8)
+    form = token(shop.client, link)
+
+    def once(_: int) -> str:
+        barrier.wait(20)
+        return made(send(shop.client, link, form))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(once, range(8)))) == 1
+    assert count(shop) == 1
+
+
+def test_a_form_that_comes_back_after_its_payment_makes_another_invoice(shop: Shop) -> None:
+    link = shop.link(amount_usd=5)
+    form = token(shop.client, link)
+    first = made(send(shop.client, link, form))
+    pay(shop, shop.get(f"/invoices/{first}").json, confirmed=False)
+    assert made(send(shop.client, link, form)) != first
+
+
+def test_a_form_that_comes_back_with_another_amount_makes_another_invoice(shop: Shop) -> None:
+    link = shop.link()
+    form = token(shop.client, link)
+    assert made(send(shop.client, link, form, "5")) != made(send(shop.client, link, form, "6"))
+
+
+def test_a_form_of_one_link_says_nothing_at_another(shop: Shop) -> None:
+    one, other = shop.link(amount_usd=5), shop.link(amount_usd=5)
+    form = token(shop.client, one)
+    invoice_id = made(send(shop.client, one, form))
+    assert form not in invoice_id
+    assert made(send(shop.client, other, form)) != invoice_id
+
+
+@pytest.mark.parametrize("form", ["", "x" * 10_000, "\u00e9'\x00"])
+def test_a_form_without_a_token_that_is_ours_makes_an_invoice_each_time(
+    shop: Shop, form: str
+) -> None:
+    link = shop.link(amount_usd=5)
+    assert made(send(shop.client, link, form)) != made(send(shop.client, link, form))
+
+
+# By many
+
+
+def from_(address: str) -> dict[str, dict[str, str]]:
+    return {"environ_base": {"REMOTE_ADDR": address}}
+
+
+def test_one_ipv6_network_makes_as_many_invoices_as_one_ipv4_address(open_shops) -> None:
+    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="2")
+    link = shop.link(amount_usd=5)
+    for number in (1, 2):
+        made(press(shop.client, link, **from_(f"2001:db8:0:1::{number}")))
+    beyond = press(shop.client, link, **from_("2001:db8:0:1:ffff:ffff:ffff:ffff"))
+    assert beyond.status_code == 429
+    made(press(shop.client, link, **from_("2001:db8:0:2::1")))
+
+
+def crowd(shop: Shop, link: dict[str, Any], presses: int) -> list[str]:
+    """So many presses, each from a network of its own."""
+    return [
+        made(press(shop.client, link, **from_(f"198.51.100.{number}"))) for number in range(presses)
+    ]
+
+
+def look_at(shop: Shop, invoice_id: str) -> None:
+    shop.client.get(f"/pay/{invoice_id}")
+    now_ms, db = to_ms(shop.clock()), shop.service.db
+    until(lambda: db.only(invoices.WHOLE, id=invoice_id)["asked_at"] == now_ms, "the note")
+
+
+def test_a_link_is_open_again_when_nobody_looks_at_its_unpaid_invoices(open_shops) -> None:
+    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="3")
+    link = shop.link(amount_usd=5)
+    crowd(shop, link, 3)
+    shop.clock.move(seconds=599)
+    closed = press(shop.client, link)
+    assert closed.status_code == 429 and closed.headers["Retry-After"] == "1"
+    shop.clock.move(seconds=1)
+    made(press(shop.client, link))
+
+
+def test_an_invoice_that_somebody_still_looks_at_counts(open_shops) -> None:
+    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="2")
+    link = shop.link(amount_usd=5)
+    watched, _ = crowd(shop, link, 2)
+    shop.clock.move(minutes=9)
+    look_at(shop, watched)
+    shop.clock.move(minutes=1)
+    made(press(shop.client, link))  # in place of the one that nobody looks at
+    closed = press(shop.client, link)
+    assert closed.status_code == 429 and closed.headers["Retry-After"] == "540"
+    shop.clock.move(minutes=9)
+    made(press(shop.client, link))
+
+
+def test_what_was_seen_to_be_paid_closes_no_link(open_shops) -> None:
+    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="1")
+    link = shop.link(amount_usd=5)
+    for _ in range(3):
+        invoice_id = made(press(shop.client, link))
+        pay(shop, shop.get(f"/invoices/{invoice_id}").json, confirmed=False)
+
+
+def test_what_is_overdue_closes_no_link(open_shops) -> None:
+    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="1", BTCPAY_LINK_INVOICE_EXPIRY_MIN="5")
+    link = shop.link(amount_usd=5)
+    crowd(shop, link, 1)
+    shop.clock.move(seconds=299)
+    closed = press(shop.client, link)
+    assert closed.status_code == 429 and closed.headers["Retry-After"] == "1"
+    shop.clock.move(seconds=1)
+    made(press(shop.client, link))
+
+
+def test_presses_at_once_do_not_pass_the_limit_together(open_shops) -> None:
+    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="3")
+    link, barrier = shop.link(amount_usd=5), threading.Barrier(8)
+
+    def once(number: int) -> int:
+        barrier.wait(20)
+        return press(shop.client, link, **from_(f"198.51.100.{number}")).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(once, range(8))) == [303] * 3 + [429] * 5
+    assert count(shop) == 3
+
+
+# By other sites
+
+
+HERE = "https://pay.example.com"
+OF_OTHERS = [
+    pytest.param({"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, id="a form"),
+    pytest.param({"Sec-Fetch-Site": "cross-site"}, id="a form that hides its origin"),
+    pytest.param({"Sec-Fetch-Site": "same-site", "Origin": "https://www.example.com"}, id="a twin"),
+    pytest.param({"Sec-Fetch-Site": "cross-site", "Origin": HERE}, id="the browser knows better"),
+    pytest.param({"Origin": "https://evil.example"}, id="an old browser, another site"),
+    pytest.param({"Origin": "null"}, id="an old browser, a sandboxed frame"),
+    pytest.param({"Origin": "http://pay.example.com"}, id="an old browser, without TLS"),
+    pytest.param({"Origin": f"{HERE}:8443"}, id="an old browser, another port"),
+    pytest.param({"Origin": ""}, id="an origin that is none"),
+]
+
+
+@pytest.mark.parametrize("headers", OF_OTHERS)
+def test_a_press_from_another_site_makes_nothing_and_asks_to_be_made_here(
+    open_shops, headers: dict[str, str]
+) -> None:
+    shop = open_shops(BTCPAY_BASE_URL=f"{HERE}/till", BTCPAY_LINK_INVOICES_PER_VISITOR="1")
+    link = shop.link(amount_usd=5)
+    refused = press(shop.client, link, headers=headers)
+    assert refused.status_code == 403 and count(shop) == 0
+    assert "Set-Cookie" not in refused.headers
+    page = Page(refused.text)
+    assert "Another site" in page.texts["problem"] and "submit" in page.attributes
+    made(press(shop.client, link))  # nothing was counted
+
+
+OF_OURS = [
+    pytest.param({"Sec-Fetch-Site": "same-origin", "Origin": HERE}, id="the page itself"),
+    pytest.param({"Sec-Fetch-Site": "same-origin"}, id="the page itself, of any name it has"),
+    pytest.param({"Sec-Fetch-Site": "same-origin", "Origin": "null"}, id="without referrers"),
+    pytest.param({"Sec-Fetch-Site": "none"}, id="a reload by hand"),
+    pytest.param({"Origin": HERE}, id="an old browser"),
+    pytest.param({"Origin": HERE, "Host": "127.0.0.1:8000"}, id="behind a proxy"),
+    pytest.param({}, id="one that says nothing"),
+]
+
+
+@pytest.mark.parametrize("headers", OF_OURS)
+@pytest.mark.parametrize("base_url", [HERE, f"{HERE}:443/till", "https://PAY.example.com"])
+def test_a_press_on_our_own_page_makes_an_invoice(
+    open_shops, headers: dict[str, str], base_url: str
+) -> None:
+    shop = open_shops(BTCPAY_BASE_URL=base_url)
+    made(press(shop.client, shop.link(amount_usd=5), headers=headers))
+
+
+def test_the_pages_tell_their_origin_to_themselves_alone(shop: Shop) -> None:
+    """With `no-referrer` a form's own browser would send `Origin: null`, as any sandbox does."""
+    answer = shop.client.get(f"/link/{shop.link()['id']}")
+    assert answer.headers["Referrer-Policy"] == "same-origin"

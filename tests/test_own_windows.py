@@ -1,0 +1,128 @@
+"""The windows in a process's memory: what an attacker with many addresses can do to them."""
+
+import tracemalloc
+
+import pytest
+from builders import Shop
+from limits import RateLimitItem
+
+from btcpay import own_windows
+from btcpay.limits import FAILED_AUTH, VISITS, WRITES, Limiter, link_invoices
+
+MOST = own_windows.MOST
+ME = "203.0.113.7"
+
+
+class Seconds:
+    """Unix time that a test moves."""
+
+    def __init__(self) -> None:
+        self.at = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
+
+
+@pytest.fixture
+def limiter(seconds: Seconds) -> Limiter:
+    return Limiter("memory://", seconds)
+
+
+def crowd(limiter: Limiter, item: RateLimitItem, number: int = MOST) -> None:
+    """So many addresses, each with a request."""
+    for other in range(number):
+        limiter.hit(item, f"other {other}")
+
+
+@pytest.mark.parametrize(
+    "item", [VISITS, FAILED_AUTH, link_invoices(10)], ids=lambda i: i.namespace
+)
+def test_however_many_addresses_come_the_memory_is_bounded(
+    limiter: Limiter, item: RateLimitItem
+) -> None:
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    crowd(limiter, item, 2 * MOST)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 400 * MOST
+
+
+@pytest.mark.parametrize(
+    "item", [VISITS, FAILED_AUTH, link_invoices(10)], ids=lambda i: i.namespace
+)
+def test_a_window_that_has_ended_is_forgotten_by_the_next_request(
+    limiter: Limiter, seconds: Seconds, item: RateLimitItem
+) -> None:
+    tracemalloc.start()
+    crowd(limiter, item, 1000)
+    full, _ = tracemalloc.get_traced_memory()
+    seconds.at += item.get_expiry() + 1
+    limiter.hit(item, ME)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after < full / 4
+
+
+def test_who_fills_the_memory_cannot_try_keys_again_before_his_time(
+    limiter: Limiter, seconds: Seconds
+) -> None:
+    for _ in range(20):
+        assert limiter.hit(FAILED_AUTH, ME).allowed
+    crowd(limiter, FAILED_AUTH, 2 * MOST)
+    assert not limiter.hit(FAILED_AUTH, ME).allowed
+    seconds.at += 60
+    assert not limiter.hit(FAILED_AUTH, ME).allowed
+    seconds.at += 0.001
+    assert limiter.hit(FAILED_AUTH, ME).allowed
+
+
+def test_at_the_bound_a_new_address_with_a_wrong_key_is_refused_and_told_when_to_come_back(
+    limiter: Limiter, seconds: Seconds
+) -> None:
+    crowd(limiter, FAILED_AUTH, MOST - 1)
+    assert limiter.hit(FAILED_AUTH, "the last one that fits").allowed
+    refused = limiter.hit(FAILED_AUTH, ME)
+    assert (refused.allowed, refused.remaining) == (False, 0)
+    assert refused.retry_after_s(seconds.at) == 60
+    assert limiter.hit(FAILED_AUTH, "the last one that fits").remaining == 18
+
+
+@pytest.mark.parametrize("item", [VISITS, link_invoices(10)], ids=lambda i: i.namespace)
+def test_no_payer_is_refused_because_others_filled_the_memory(
+    limiter: Limiter, item: RateLimitItem
+) -> None:
+    crowd(limiter, item)
+    assert limiter.hit(item, ME).remaining == item.amount - 1
+    assert limiter.hit(item, ME).remaining == item.amount - 2
+
+
+def test_who_was_counted_last_is_forgotten_last(limiter: Limiter) -> None:
+    limiter.hit(VISITS, ME)
+    crowd(limiter, VISITS, MOST - 1)
+    limiter.hit(VISITS, ME)
+    limiter.hit(VISITS, "one more")
+    assert limiter.look(VISITS, ME).remaining == 598
+    assert limiter.look(VISITS, "other 0").remaining == 600
+
+
+def test_a_clock_that_is_set_back_locks_nobody_out(limiter: Limiter, seconds: Seconds) -> None:
+    for _ in range(30):
+        limiter.hit(WRITES, "key")
+    seconds.at -= 3600
+    assert limiter.hit(WRITES, "key").remaining == 29
+
+
+def test_valid_keys_work_while_the_memory_is_full_of_wrong_ones(shop: Shop) -> None:
+    crowd(shop.service.limiter, FAILED_AUTH)
+    crowd(shop.service.limiter, VISITS)
+    assert shop.get("/balance").headers["X-RateLimit-Remaining"] == "119"
+    assert shop.post("/payment-links", {}).status_code == 201
+    wrong = shop.get("/balance", key="sk_test_wrong")
+    assert wrong.status_code == 429 and wrong.headers["X-RateLimit-Remaining"] == "0"
+    assert shop.get("/balance").status_code == 200
