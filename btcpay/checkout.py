@@ -8,7 +8,6 @@ import orjson
 from flask import Blueprint, Response, request
 
 from btcpay import branding
-from btcpay.api import read_body
 from btcpay.envelope import JSON
 from btcpay.errors import NotFound
 from btcpay.identifiers import is_id
@@ -17,6 +16,7 @@ from btcpay.pages.answers import Pages, accent_css, kept
 from btcpay.pages.invoice import Standing, page_of, status_of
 from btcpay.pages.ordering import LinkRefused, Visitor, link_values, order
 from btcpay.pages.returning import Returning
+from btcpay.received import read_body
 from btcpay.service import Service
 from btcpay.standing import rules_for, standing
 from storage import brands, invoices, links
