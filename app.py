@@ -159,7 +159,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app = Flask("btcpay", static_folder=None)
     app.extensions["btcpay"] = service
     app.extensions["metrics"] = functools.partial(metrics.serve, service)
-    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see api.read_body
+    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see received.read_body
     app.url_map.merge_slashes = False
     if settings.trusted_proxies:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]

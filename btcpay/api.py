@@ -1,27 +1,25 @@
 """How a request under /api/v1 gets in (key, throttle, scope, body) and out (envelope, headers)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from flask import Flask, Response, current_app, g, request
-from gunicorn.http.errors import ParseException
+from flask import Flask, Response, g, request
 from marshmallow import Schema
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException
 
-from btcpay import idempotency, json_body, limits
+from btcpay import idempotency, ignored, json_body, limits
 from btcpay.envelope import JSON, error_response, from_http, unforeseen
 from btcpay.errors import (
     ApiError,
     Forbidden,
-    InvalidRequest,
-    PayloadTooLarge,
     RateLimited,
     Unauthorized,
 )
 from btcpay.keys import Caller, caller_of
 from btcpay.limits import Window
+from btcpay.received import read_json
 from btcpay.service import Service
 from btcpay.visitors import counted_as
 from schemas import requests as accepts
@@ -70,6 +68,8 @@ class Call:
     def body(self, schema: Schema, empty: bytes | None = None) -> dict[str, Any]:
         """The validated JSON body; `empty` is what no body at all stands for, if allowed."""
         g.body = read_json(empty)
+        if isinstance(g.body, dict):
+            note_ignored(g.body, schema.fields)
         return accepts.load(schema, g.body)
 
     def once(self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]) -> Response:
@@ -103,34 +103,6 @@ def answer(value: Any) -> Response:
     """200 with a JSON value; the newline at its end is for terminals."""
     body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     return Response(body, 200, content_type=JSON)
-
-
-def read_body() -> bytes:
-    """The request's body. Raises PayloadTooLarge; InvalidRequest when it does not arrive whole."""
-    # Werkzeug cuts a chunked body at its limit without a word; one byte more tells.
-    max_bytes = current_app.config["MAX_CONTENT_LENGTH"] - 1
-    too_large = PayloadTooLarge(f"the body exceeds {max_bytes} bytes")
-    try:
-        body = request.get_data(cache=False)
-    except RequestEntityTooLarge:
-        raise too_large from None
-    except (OSError, ParseException, HTTPException):
-        raise InvalidRequest("the body did not arrive whole") from None
-    if len(body) > max_bytes:
-        raise too_large
-    if request.content_length is not None and len(body) < request.content_length:
-        raise InvalidRequest("the body did not arrive whole")
-    return body
-
-
-def read_json(empty: bytes | None) -> Any:
-    """The body's JSON value. Raises InvalidRequest for another content type or malformed JSON."""
-    body = read_body()
-    if not body and empty is not None:
-        return json_body.parse(empty)
-    if request.mimetype != JSON:
-        raise InvalidRequest("the Content-Type must be application/json")
-    return json_body.parse(body)
 
 
 def _is_api() -> bool:
@@ -188,10 +160,19 @@ def _rate_limited(service: Service, window: Window) -> RateLimited:
 def add_operation(app: Flask, service: Service, name: str, operation: Any) -> None:
     """Serves an operation of app.py's table: its view gets a Call, then the path's values."""
 
+    reads = operation.accepts().fields if operation.accepts and operation.method == "GET" else ()
+
     def view(**path_values: str) -> Response:
+        if request.query_string:
+            note_ignored(request.args, reads)
         return operation.view(Call(service, g.caller, name), **path_values)
 
     add_path(app, ROOT + operation.path, view, name, operation.method)
+
+
+def note_ignored(names: Iterable[str], known: Container[str]) -> None:
+    """Has the answer, whatever it will be, name those that the operation does not know."""
+    g.ignored = [*g.get("ignored", ()), *ignored.unknown(names, known)]
 
 
 def add_path(
@@ -211,7 +192,7 @@ def guard(app: Flask, service: Service) -> None:
 
 
 def add_headers(service: Service, response: Response) -> Response:
-    """The window that the request counted in, on every answer of the API."""
+    """On every answer of the API: its window, what was ignored, and that nobody may keep it."""
     window: Window | None = g.get("window")
     if window is None and _is_api():  # a fault came before any window was known
         window = service.limiter.look(limits.FAILED_AUTH, _visitor())
@@ -220,4 +201,7 @@ def add_headers(service: Service, response: Response) -> Response:
         add("X-RateLimit-Limit", str(window.limit))
         add("X-RateLimit-Remaining", str(window.remaining))
         add("X-RateLimit-Reset", str(window.reset_s))
+        add("Cache-Control", "no-store")
+        if names := g.get("ignored"):
+            add(ignored.HEADER, ignored.header(names))
     return response

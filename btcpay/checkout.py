@@ -8,7 +8,7 @@ from flask import Blueprint, Response, request
 
 from btcpay import branding
 from btcpay.addresses import least_sats_of
-from btcpay.api import answer, read_body
+from btcpay.api import answer
 from btcpay.errors import NotFound
 from btcpay.identifiers import is_id
 from btcpay.pages import languages
@@ -17,6 +17,7 @@ from btcpay.pages.invoice import Standing, page_of, status_of
 from btcpay.pages.least import dust_of
 from btcpay.pages.ordering import LinkRefused, Visitor, from_elsewhere, link_values, order
 from btcpay.pages.returning import Returning, new_form
+from btcpay.received import read_body
 from btcpay.service import Service
 from btcpay.standing import rules_for, standing
 from btcpay.visitors import counted_as, is_from_another_site

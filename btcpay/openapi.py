@@ -9,6 +9,7 @@ from marshmallow import Schema
 
 from btcpay.api import ROOT
 from btcpay.envelope import STATUS
+from btcpay.ignored import HEADER
 from btcpay.settings import Settings
 from schemas.fields import Number, Timestamp
 from schemas.requests import Body, Limit
@@ -32,6 +33,11 @@ _HEADERS = {
     "X-RateLimit-Reset": "unix time in seconds when the window resets",
     "Retry-After": "seconds to wait",
 }
+_IGNORED_MEANS = (
+    "names in the body or the query that the operation does not know, comma and space between"
+    " them; only where there are any: at most 20, of printable ASCII without a comma"
+)
+_UNREAD = ("unauthorized", "forbidden", "rate_limited")  # refused before body and query are read
 
 _ERROR = {
     "type": "object",
@@ -71,6 +77,9 @@ def document(settings: Settings, operations: Mapping[str, Any]) -> dict[str, Any
     for name, description in _HEADERS.items():
         header = {"description": description, "required": True, "schema": {"type": "integer"}}
         spec.components.header(name, header)
+    spec.components.header(
+        HEADER, {"description": _IGNORED_MEANS, "required": False, "schema": {"type": "string"}}
+    )
     for name, operation in operations.items():
         spec.path(
             operation.path.replace("<", "{").replace(">", "}"),
@@ -145,13 +154,14 @@ def _success(operation: Any) -> dict[str, Any]:
         }
     return {
         "description": (operation.view.__doc__ or "").splitlines()[0],
-        "headers": _headers(*list(_HEADERS)[:3]),
+        "headers": _headers(*list(_HEADERS)[:3], HEADER),
         "content": {"application/json": {"schema": shown}},
     }
 
 
 def _failure(code: str) -> dict[str, Any]:
     names = list(_HEADERS) if code == "rate_limited" else list(_HEADERS)[:3]
+    names += [] if code in _UNREAD else [HEADER]
     return {
         "description": f"`{code}`: {_MEANING[code]}",
         "headers": _headers(*names),

@@ -1,0 +1,22 @@
+"""`X-Ignored-Fields`: names that no operation reads, so that a mistyped one is noticed."""
+
+import re
+from collections.abc import Container, Iterable
+from itertools import islice
+
+HEADER = "X-Ignored-Fields"
+MOST_NAMES = 20
+# Printable ASCII, since it is a header; without a comma, which stands between two of them, and no
+# longer than a header may be for every proxy.
+_NAME = re.compile(r"[!-+\--~](?:[ -+\--~]{0,98}[!-+\--~])?")
+
+
+def unknown(names: Iterable[str], known: Container[str]) -> list[str]:
+    """Those of the names that are not known, in their order; as many as the header may have."""
+    shown = (name for name in names if name not in known and _NAME.fullmatch(name))
+    return list(islice(shown, MOST_NAMES))
+
+
+def header(names: Iterable[str]) -> str:
+    """The header's value; nothing where no name was ignored."""
+    return ", ".join(islice(dict.fromkeys(names), MOST_NAMES))

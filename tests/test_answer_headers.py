@@ -1,0 +1,189 @@
+"""What the headers of an answer say: nobody may keep it, and which fields were ignored."""
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import Live, Shop, TickerServer
+from werkzeug.test import TestResponse
+
+from btcpay.ignored import header, unknown
+
+ORDER = {"amount_usd": 25}
+NAMES = "X-Ignored-Fields"
+
+
+# Cache-Control
+
+
+def test_every_answer_of_the_api_may_be_kept_by_nobody(shop: Shop, ticker: TickerServer) -> None:
+    invoice, link = shop.invoice(), shop.link()
+    ticker.status = 500
+    shop.clock.move(hours=1)
+    key = shop.issue("write")
+    answers = [
+        shop.get("/balance"),
+        shop.get("/invoices"),
+        shop.get(f"/invoices/{invoice['id']}"),
+        shop.get(f"/payment-links/{link['id']}"),
+        shop.get("/payments"),
+        shop.post("/payment-links", {}, key),
+        shop.get("/openapi.json", key=""),
+        shop.get("/balance", key=""),
+        shop.get("/balance", key="sk_test_wrong"),
+        shop.post("/invoices", ORDER, shop.read_key),
+        shop.post("/invoices", {}, key),
+        shop.get("/invoices/inv_no"),
+        shop.get("/nothing"),
+        shop.get(""),
+        shop.post("/balance", {}, key),
+        shop.post("/invoices", data=b" " * 70_000, key=key),
+        shop.client.put("/api/v1/openapi.json"),
+    ]
+    statuses = {answer.status_code for answer in answers}
+    assert statuses == {200, 201, 400, 401, 403, 404, 405, 413}
+    answers += [shop.post("/payment-links", {}) for _ in range(31)]
+    assert answers[-1].status_code == 429
+    shop.sql("ALTER TABLE balance RENAME TO gone")
+    answers.append(shop.get("/balance"))
+    assert answers[-1].status_code == 500
+    assert [a.headers.getlist("Cache-Control") for a in answers] == [["no-store"]] * len(answers)
+
+
+# X-Ignored-Fields
+
+
+def in_order(shop: Shop, body: dict[str, Any]) -> TestResponse:
+    """An order whose names stand as they do here: the test client would sort them."""
+    kind = {"Content-Type": "application/json"}
+    return shop.post("/invoices", data=json.dumps(body), headers=kind)
+
+
+def test_a_mistyped_field_is_named_and_the_invoice_made(shop: Shop) -> None:
+    answer = in_order(shop, ORDER | {"expires_in_hour": 1, "memo": None, "a b": [{}]})
+    assert answer.status_code == 201 and answer.json["expires_at"] is None
+    assert answer.headers.getlist(NAMES) == ["expires_in_hour, memo, a b"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/invoices", ORDER | {"description": "x", "customer_email": None, "expires_in_hours": 1}),
+        ("/payment-links", {"amount_mode": "fixed", "amount_usd": 5, "title": "t"}),
+        ("/payment-links", {"min_amount_usd": 1, "max_amount_usd": 2, "description": "d"}),
+    ],
+)
+def test_where_every_field_is_known_the_header_is_missing(
+    shop: Shop, path: str, body: dict[str, Any]
+) -> None:
+    answer = shop.post(path, body)
+    assert answer.status_code == 201 and NAMES not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("/invoices?limit=5&status=open", None),
+        ("/payments?limit=5&invoice_id=inv_no", None),
+        ("/invoices?limit=5&cursor=x&cursor=y&Status=open", "cursor, Status"),
+        ("/payments?status=open", "status"),
+        ("/payment-links?page=2", "page"),
+        ("/balance?limit=5", "limit"),
+        ("/invoices?limit=0&page=2", "page"),
+        ("/invoices/inv_no?expand=all", "expand"),
+    ],
+)
+def test_query_parameters_are_named_likewise(shop: Shop, path: str, names: str | None) -> None:
+    assert shop.get(path).headers.get(NAMES) == names
+
+
+def test_both_are_named_once_where_both_are_ignored(shop: Shop) -> None:
+    answer = shop.post("/invoices?memo=1&x=2", ORDER | {"memo": 1, "note": 2})
+    assert answer.headers[NAMES] == "memo, x, note"
+
+
+def test_an_answer_that_fails_after_its_body_was_read_names_them(
+    shop: Shop, ticker: TickerServer
+) -> None:
+    odd = {"expires_in_hour": 1}
+    assert shop.post("/invoices", odd).headers[NAMES] == "expires_in_hour"
+    retry = {"headers": {"Idempotency-Key": "one"}}
+    assert shop.post("/invoices", ORDER, **retry).status_code == 201
+    conflict = shop.post("/invoices", ORDER | odd, **retry)
+    assert (conflict.status_code, conflict.headers[NAMES]) == (409, "expires_in_hour")
+    ticker.status = 500
+    shop.clock.move(hours=1)
+    shop.sql("ALTER TABLE invoice RENAME TO gone")
+    failed = shop.post("/invoices", ORDER | odd)
+    assert failed.status_code in (500, 503) and failed.headers[NAMES] == "expires_in_hour"
+
+
+def test_a_replay_names_what_its_own_body_had(shop: Shop) -> None:
+    retry = {"headers": {"Idempotency-Key": "one"}}
+    body = ORDER | {"expires_in_hour": 1}
+    first, again = (shop.post("/invoices", body, **retry) for _ in range(2))
+    assert again.headers["Idempotent-Replayed"] == "true" and again.json == first.json
+    assert first.headers[NAMES] == again.headers[NAMES] == "expires_in_hour"
+
+
+def test_what_was_not_read_names_nothing(shop: Shop) -> None:
+    odd = ORDER | {"memo": 1}
+    for answer in (
+        shop.post("/invoices?x=1", odd, key="sk_test_wrong"),
+        shop.post("/invoices?x=1", odd, key=shop.read_key),
+        shop.get("/nothing?x=1"),
+        shop.post("/invoices", [1, 2]),
+        shop.post("/invoices", data=b"{", headers={"Content-Type": "application/json"}),
+    ):
+        assert answer.status_code >= 400 and NAMES not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param("x" * 100, True, id="100 characters"),
+        pytest.param("x" * 101, False, id="101 characters"),
+        pytest.param("~!", True, id="the ends of ASCII"),
+        pytest.param("a b", True, id="a blank"),
+        pytest.param(" a", False, id="a blank in front"),
+        pytest.param("a ", False, id="a blank behind"),
+        pytest.param("", False, id="nothing"),
+        pytest.param("a,b", False, id="a comma"),
+        pytest.param("a\r\nSet-Cookie: x=y", False, id="a line break"),
+        pytest.param("a\n", False, id="a line break at its end"),
+        pytest.param("a\tb", False, id="a tab"),
+        pytest.param("a\x7f", False, id="DEL"),
+        pytest.param("café", False, id="a letter beyond ASCII"),
+        pytest.param("\ud800", False, id="a lone surrogate"),
+    ],
+)
+def test_a_name_is_shown_when_a_header_can_hold_it(name: str, shown: bool) -> None:
+    assert unknown([name, "z"], ()) == ([name, "z"] if shown else ["z"])
+
+
+@pytest.mark.parametrize("number", [20, 21, 4000])
+def test_at_most_twenty_are_named(shop: Shop, number: int) -> None:
+    names = [f"n{index}" for index in range(number)]
+    answer = in_order(shop, ORDER | {f"é{index}": 1 for index in range(50)} | dict.fromkeys(names))
+    assert answer.status_code == 201
+    assert answer.headers[NAMES] == ", ".join(names[:20]) == header(names)
+
+
+def test_no_name_ends_the_header_it_stands_in(shop: Shop, tmp_path: Path) -> None:
+    """On the wire: line breaks as JSON and as a query write them."""
+    sent = (
+        b"POST /api/v1/invoices?a%%0d%%0aX-Evil:%%201=1&fine=1 HTTP/1.1\r\nHost: x\r\n"
+        b"Authorization: Bearer %s\r\nContent-Type: application/json\r\n"
+        b"Connection: close\r\nContent-Length: 49\r\n\r\n"
+        b'{"amount_usd": 5, "b\\r\\nX-Evil: 2": 1, "good": 2}'
+    )
+    with (
+        Live(shop, tmp_path) as live,
+        socket.create_connection(("127.0.0.1", live.port), 10) as connection,
+    ):
+        connection.sendall(sent % shop.write_key.encode())
+        head = connection.makefile("rb").read().partition(b"\r\n\r\n")[0]
+    assert head.startswith(b"HTTP/1.1 201"), head
+    assert b"\r\nX-Ignored-Fields: fine, good" in head and b"Evil" not in head
