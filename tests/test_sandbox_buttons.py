@@ -253,4 +253,4 @@ def test_the_module_serves_until_a_signal_ends_it_cleanly(tmp_path: Path, ending
 
 def patient() -> requests.adapters.Retry:
     """Tries to connect until the process listens, for some seconds."""
-    return requests.adapters.Retry(connect=60, backoff_factor=0.05, backoff_max=0.1)
+    return requests.adapters.Retry(300, backoff_factor=0.05, backoff_max=0.1)
