@@ -124,7 +124,7 @@ def test_the_backup_of_every_night_says_nothing_while_all_is_well_and_why_when_i
 ):
     """Its words as they stand in the unit, for another place; cron would mail what is printed."""
     line = settings_of("btcpay-backup.service")["ExecStart"]
-    options = re.search(r"btcpay backup ((?:--\w+ )+)", line)[1].split()
+    options = re.search(r" backup ((?:--\w+ )+)", line)[1].split()
     for _ in range(2):  # the second one overwrites the first, as after a week
         ended = forge().run(shop.environ, ["backup", *options, str(tmp_path / "copy.db")])
         assert (ended.status, ended.output, ended.errors) == (0, "", "")
