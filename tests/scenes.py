@@ -43,7 +43,9 @@ NOISE = frozenset(
     }
 )
 # When something was noticed: differs where the clock of the wall decides.
-NOTICED = frozenset({"first_seen_at", "vanished_at", "happened_at", "finished_at", "checked_at"})
+NOTICED = frozenset(
+    {"first_seen_at", "vanished_at", "happened_at", "finished_at", "checked_at", "spent_at"}
+)
 
 
 class Relay(FakeEsplora):
