@@ -44,7 +44,15 @@ NOISE = frozenset(
 )
 # When something was noticed: differs where the clock of the wall decides.
 NOTICED = frozenset(
-    {"first_seen_at", "vanished_at", "happened_at", "finished_at", "checked_at", "since_at"}
+    {
+        "first_seen_at",
+        "vanished_at",
+        "happened_at",
+        "finished_at",
+        "checked_at",
+        "since_at",
+        "spent_at",
+    }
 )
 
 
