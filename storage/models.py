@@ -106,6 +106,7 @@ class Invoice(Model):
     failures = BigIntegerField()
     failed_at = BigIntegerField(null=True)
     claimed_until = BigIntegerField(null=True)
+    asked_since = BigIntegerField(null=True)
 
 
 class Payment(Model):

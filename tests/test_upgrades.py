@@ -61,6 +61,7 @@ ROWS = {
     "0006_tally": ("INSERT INTO tally (name, label, total) VALUES ('checks', 'complete', 3)",),
     "0008_retention": (),
     "0009_claim": (),
+    "0013_asked_since": ("UPDATE invoice SET asked_at = 17, asked_since = 16 WHERE id = 'inv_1'",),
 }
 
 
