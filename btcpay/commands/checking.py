@@ -121,6 +121,7 @@ def _report(run: Run | None, as_json: bool) -> None:
             "looked_at": run.looked_at,
             "failed": run.failed,
             "unreached": run.unreached,
+            "held": run.held,
             "put_off": run.put_off,
             "chain_failed": run.tip_failed,
             "clock_ahead_s": run.clock_ahead_s,
@@ -138,6 +139,11 @@ def _report(run: Run | None, as_json: bool) -> None:
             click.echo(
                 f"the budget of calls did not reach {len(run.unreached)} that somebody waits for:"
                 " see BTCPAY_EXPLORER_CALLS_PER_HOUR"
+            )
+        if run.held:
+            click.echo(
+                f"another check holds {len(run.held)} and has not looked at them:"
+                " was it killed? The next run does"
             )
         if run.tip_failed:
             click.echo("no explorer could be asked for the chain's tip: nothing was looked at")

@@ -3,7 +3,8 @@
 Real checks on a real database against a real HTTP server; only the time is simulated.
 """
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from storage import invoices
 MINUTES_OF_A_BLOCK, MINUTES_BETWEEN_PAYERS = 10, 6
 # After so many minutes a payer pays, one after the other; every third closes the page just then.
 PATIENCES = (2, 3, 5, 8, 13, 21, 34, 55)
+LAST_PAYS = 90  # minutes before the end nobody comes any more
 
 
 @dataclass
@@ -40,11 +42,13 @@ class Payer:
 class Siege:
     """What the bots do: old pages held open, and new invoices that each is opened once.
 
-    Each hour they make `fresh` invoices that end after an hour, as through payment links. `dusted`
-    of the old ones were sent a little that never confirms.
+    They have done so for `before` minutes when the first payer comes. Each hour they make `fresh`
+    invoices that end after an hour, as through payment links. `dusted` of the old ones were sent a
+    little that never confirms.
     """
 
     old: int = 200
+    before: int = 60
     fresh: int = 0
     dusted: int = 0
 
@@ -53,7 +57,7 @@ class Siege:
 class Outcome:
     """Delays in minutes. `unseen`: payments never looked at; `unsettled`: not paid at the end.
 
-    Of whom `settled_late`: not within two blocks. `incomplete_runs`: with exit status 1.
+    `incomplete_runs` are those with exit status 1.
     """
 
     payers: int
@@ -71,7 +75,7 @@ class Outcome:
 def besiege(
     folder: Path, ticker: TickerServer, minutes: int, siege: Siege, budget: int = 600
 ) -> Outcome:
-    """A shop of 300 old invoices; bots hold pages from the first minute on."""
+    """A shop of 300 old invoices, and checks for an hour before the bots come."""
     clock = Clock()
     clock.move(days=-10)
     with FakeEsplora() as esplora:
@@ -85,8 +89,8 @@ def besiege(
             for _ in range(60):
                 clock.move(minutes=1)
                 scene.till.check()
-            for minute in range(minutes):
-                scene.play(minute, is_over=minute >= minutes - 90)
+            for minute in range(-siege.before, minutes):
+                scene.play(minute, is_coming=0 <= minute < minutes - LAST_PAYS)
             return scene.outcome(minutes)
 
 
@@ -116,10 +120,10 @@ class Scene:
         self.esplora.waiting.clear()  # never to be confirmed
         self.gaps = {invoice["deposit_address"]: 0 for invoice in self.old[self.siege.old :]}
 
-    def play(self, minute: int, is_over: bool) -> None:
+    def play(self, minute: int, is_coming: bool) -> None:
         """One minute: who comes, who pays, a block, then the check."""
         self.till.clock.move(minutes=1)
-        if minute % MINUTES_BETWEEN_PAYERS == 0 and not is_over:
+        if is_coming and minute % MINUTES_BETWEEN_PAYERS == 0:
             number = len(self.payers)
             after = PATIENCES[number % len(PATIENCES)]
             invoice = self._open(**({"expires_in_hours": 1} if number % 2 else {}))
@@ -159,20 +163,16 @@ class Scene:
         script = script_of(invoice["deposit_address"], "p2wpkh")
         self.esplora.pay(invoice["deposit_address"], script, sats)
 
-    def _ask(self, ids: Iterator[str] | list[str]) -> None:
+    def _ask(self, ids: Iterable[str]) -> None:
         db = self.till.shop.service.db
         with db.write():
             for invoice_id in ids:
                 db.run(invoices.ASKED, id=invoice_id, at=to_ms(self.till.clock()))
 
     def outcome(self, minutes: int) -> Outcome:
-        """The figures, and every payer who was seen late, in words."""
+        """The figures."""
         delays = [(minutes if p.seen is None else p.seen) - p.pays for p in self.payers]
         firsts = [(minutes if p.looked is None else p.looked) - p.came for p in self.payers]
-        for payer, delay in zip(self.payers, delays, strict=True):
-            if delay > 5:
-                after = payer.pays - payer.came
-                print(f"came {payer.came}, paid after {after}, closed {payer.closes}: {delay}")
         rows = [self._row(payer.invoice) for payer in self.payers]
         sums = [sum(self.calls[start : start + 60]) for start in range(len(self.calls))]
         return Outcome(
@@ -190,3 +190,16 @@ class Scene:
 
     def _row(self, invoice: Any) -> Any:
         return self.till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+
+
+def main() -> None:
+    """Prints the figures of docs/budget.md."""
+    for siege in (Siege(), Siege(before=0), Siege(dusted=100), Siege(fresh=50), Siege(old=0)):
+        with TickerServer() as ticker, tempfile.TemporaryDirectory(prefix="btcpay-bench-") as made:
+            print(siege)
+            for name, value in vars(besiege(Path(made), ticker, 5 * 60, siege)).items():
+                print(f"  {name.replace('_', ' '):<32}{value:6}")
+
+
+if __name__ == "__main__":
+    main()
