@@ -77,10 +77,10 @@ def plan(watched: Iterable[Watched], tip: Tip, purse: Purse, now: datetime) -> P
 
     1. Deadlines, and money that is enough.
     2. Pages that were just opened.
-    3. Pages opened lately, the newest most often: so many in each minute of the hour. Half of what
-       they leave is for those that have been open for long.
+    3. Pages opened lately, the newest most often: so many in each minute of the hour.
     4. Of the rest as many as their share allows, those first that have waited longest for their
        age. What payers may need in the rest of the hour is kept back.
+    5. Pages that have been open for long, with half of what the others leave.
     """
     known = list(watched)
     queues = _queues(known, tip, now)
@@ -89,22 +89,22 @@ def plan(watched: Iterable[Watched], tip: Tip, purse: Purse, now: datetime) -> P
     opened = _affordable(queues.opened, opened_share(purse, left))
     left, paced = left - cost(opened), paced_share(purse)
     lately = _affordable(queues.lately, min(paced, left))
+    reached += opened + lately
     left, idle = left - cost(lately), (paced - cost(lately)) // 2
-    for_long = _affordable(queues.for_long, min(idle, above_kept(purse, left)))
-    reached += opened + lately + for_long
-    ids = {one.id for one in reached}
-    needed = needed_calls(known, tip, purse, now)
-    share = turns_share(purse, needed, left - cost(for_long))
-    turns = [one for one in queues.turns if one.id not in ids]
-    served = _affordable(turns, share - (0 if reached else OVERHEAD))
-    looks = [one.id for one in [*reached, *served]]
+    share = turns_share(purse, needed_calls(known, tip, purse, now), left)
+    served = _affordable(queues.turns, share - (0 if reached else OVERHEAD))
+    left -= cost(served)
+    ids = {one.id for one in [*reached, *served]}
+    for_long = [one for one in queues.for_long if one.id not in ids]
+    for_long = _affordable(for_long, min(idle, above_kept(purse, left)))
+    looks = [one.id for one in [*reached, *for_long, *served]]
     urgent = [*queues.at_once, *queues.opened, *queues.lately]
     missed = [one for one in urgent if one.id not in ids]
     unreached = [one.id for one in missed if _is_late(queues.reasons[one.id], one, now)]
     return Plan(
         looks=looks,
         unreached=unreached,
-        put_off=len(missed) - len(unreached) + len(turns) - len(served),
+        put_off=len(urgent) + len(queues.turns) - len(looks) - len(unreached),
         swept=cost(served) + (OVERHEAD if served and not reached else 0),
     )
 

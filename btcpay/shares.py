@@ -14,7 +14,9 @@ LEAST_SHARE, CATCH_UP = 1 / 8, 4  # of what is left for turns: of a run at least
 NEWCOMERS = 1200  # calls an hour: those who may come, however large the budget
 TRICKLE = 20  # one in so many calls is for turns, however many payers wait
 PACED = 2 / 5  # of all calls are for pages that are open, as many in each minute
-KEPT = 4  # one call in four is no first look, no turn, and for no page that is open for long
+# Hundreds of first looks at once must leave what the pages and the tip need for an hour; turns, and
+# pages that have been open for long, what deadlines and proofs need.
+KEPT_FROM_FIRST_LOOKS, KEPT = 1 / 2, 1 / 4
 
 
 def at_once_share(purse: Purse) -> int:
@@ -25,13 +27,14 @@ def at_once_share(purse: Purse) -> int:
 
 def opened_share(purse: Purse, left: int) -> int:
     """Calls for pages that were just opened, of so many that are left: half of what is not kept."""
-    above = above_kept(purse, left)
-    return max(above if _minutes(purse) > 1 else above // 2, min(left, 2))
+    above = above_kept(purse, left, KEPT_FROM_FIRST_LOOKS)
+    least = min(left, max(paced_share(purse) // 2, 2))
+    return max(above if _minutes(purse) > 1 else above // 2, least)
 
 
-def above_kept(purse: Purse, left: int) -> int:
-    """What may be spent on those who are not awaited now."""
-    return max(0, left - int(purse.per_hour / KEPT * _runs(purse) / 60))
+def above_kept(purse: Purse, left: int, kept: float = KEPT) -> int:
+    """What may be spent on those who are not awaited now; hourly runs need not keep much."""
+    return max(0, left - int(purse.per_hour * kept * _runs(purse) / 60))
 
 
 def paced_share(purse: Purse) -> int:

@@ -273,7 +273,7 @@ def test_half_of_what_pages_leave_is_for_those_that_have_been_open_for_long():
     assert found.unreached == []
 
 
-@pytest.mark.parametrize(("left", "looks"), [(OVERHEAD + 150 + 40, 20), (OVERHEAD + 150, 2)])
+@pytest.mark.parametrize(("left", "looks"), [(OVERHEAD + 300 + 40, 20), (OVERHEAD + 300, 2)])
 def test_first_looks_have_half_of_what_is_not_kept_and_a_few_of_that(left, looks):
     opened = pages(100, opened=1, looked=None)
     found = plan(opened, TIP, Purse(600, left, 600, **MINUTELY), NOW)
