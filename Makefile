@@ -43,6 +43,7 @@ bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratio
 
 bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how fast
 	PYTHONPATH=.:tests $(BIN)/python tests/bench/budget.py
+	PYTHONPATH=.:tests $(BIN)/python tests/bench/bots.py
 	PYTHONPATH=.:tests $(BIN)/python tests/bench/sweep.py
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes

@@ -53,6 +53,11 @@ class Purse:
     since_s: float | None = None
     rhythm_s: float | None = None
 
+    @property
+    def is_low(self) -> bool:
+        """Whether half of it is spent: then no call is made that can wait."""
+        return self.left < self.per_hour / 2
+
 
 UNLIMITED = Purse(10**9, 10**9)
 

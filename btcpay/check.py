@@ -24,7 +24,7 @@ from btcpay.retention import erase_emails
 from btcpay.runs import Run
 from btcpay.schedule import plan
 from btcpay.settings import Settings
-from btcpay.sharing import share
+from btcpay.sharing import look_at_what_others_left, share
 from btcpay.sightings import Look
 from btcpay.turns import field_of, note_probes, tip_of
 from btcpay.witness import REMEDY
@@ -69,7 +69,7 @@ class Checker:
 
     def _is_idle(self, purse: Purse, run: Run) -> bool:
         """Whether the budget is low and nothing to be looked at: then not even the tip is asked."""
-        return purse.left < purse.per_hour / 2 and not self._planned(run, purse, spend=False).looks
+        return purse.is_low and not self._planned(run, purse, spend=False).looks
 
     def _run(self, ids: Sequence[str] | None, purse: Purse, progress: Progress, run: Run) -> None:
         try:
@@ -82,21 +82,21 @@ class Checker:
             return
         run.answered = True
         todo = Todo(dict.fromkeys(ids, 0)) if ids is not None else self._planned(run, purse, True)
-        with progress(list(todo.looks)) as shown, self._shared(shown, todo, ids) as mine:
-            self._look_at_all(Line(mine, todo.alone, 2 * self.in_flight), tip_height, run)
+        is_shared = ids is None and self.db.is_server  # else all is this run's own
+
+        def look_at(some: Iterable[str]) -> None:
+            several = share(self.db, some, todo.looks, self.now, few=2 * self.in_flight)
+            with several if is_shared else contextlib.nullcontext(some) as mine:
+                self._look_at_all(Line(mine, todo.alone, 2 * self.in_flight), tip_height, run)
+
+        with progress(list(todo.looks)) as shown:
+            look_at(shown)
+        if is_shared:
+            look_at_what_others_left(self.db, todo.looks, run, look_at)
         self._note_height(run)
 
     def _follow(self, purse: Purse) -> int:
-        thrifty = purse.left < purse.per_hour / 2
-        return follow(self.db, self.explorers, self.settings.network, self.now(), thrifty)
-
-    def _shared(
-        self, shown: Iterable[str], todo: Todo, ids: Sequence[str] | None
-    ) -> AbstractContextManager[Iterable[str]]:
-        """What of it is this run's own; with SQLite all, and what is named by hand."""
-        if ids is not None or not self.db.is_server:
-            return contextlib.nullcontext(shown)
-        return share(self.db, shown, todo.looks, self.now, few=2 * self.in_flight)
+        return follow(self.db, self.explorers, self.settings.network, self.now(), purse.is_low)
 
     def _planned(self, run: Run, purse: Purse, spend: bool) -> Todo:
         """What this run looks at; notes in `run` what it puts off, and what it will `spend`."""

@@ -3,28 +3,50 @@
 The rules, and what they come to in calls, are in docs/budget.md.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.budget import Purse
-from btcpay.urgency import MONEY, PAGE, Tip, Urgency, Watched, is_resting, urgency
+from btcpay.shares import (
+    OVERHEAD,
+    above_kept,
+    at_once_share,
+    calls_of,
+    cost,
+    needed_calls,
+    opened_share,
+    paced_share,
+    turns_share,
+)
+from btcpay.urgency import (
+    LONGEST_PAUSE,
+    NEAR,
+    OPENED,
+    PAGE,
+    PART,
+    PASSED,
+    Tip,
+    Urgency,
+    Watched,
+    began,
+    is_asked,
+    is_resting,
+    is_vigil,
+    urgency,
+)
 
 FULL_AGE = timedelta(days=1)  # older invoices are all looked at equally often
 PROBE_EVERY = timedelta(hours=1)
-OVERHEAD = 2  # calls of a run for the tip: its height and its hash
-PROOF = 6  # calls for a payment with one confirmation
-FOLLOW = 3  # calls for a new tip on top of the last one
-BLOCKS_PER_HOUR, MONEY_LOOKS_PER_HOUR = 6, 12
-LEAST_SHARE, CATCH_UP = 1 / 8, 4  # of what is left for turns: of a run at least, and an hour's run
-NEWCOMERS = 1200  # calls an hour: twenty payers
-TRICKLE = 20  # one in so many calls is for turns, however many payers wait
+# A payer is seen within so long; else the run says that it did not reach him.
+SEEN_WITHIN = timedelta(minutes=5)
+PAUSE_S = LONGEST_PAUSE.total_seconds()
+AWAITED = (OPENED, PAGE, PART)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`looks`: ids in order; `unreached`: urgent ones beyond the budget.
+    """`looks`: ids in order; `unreached`: urgent ones that the budget keeps waiting too long.
 
     `put_off`: how many others wait for their turn; `swept`: the calls to those that have it.
     """
@@ -35,57 +57,94 @@ class Plan:
     swept: int
 
 
+@dataclass(frozen=True)
+class Queues:
+    """Who waits, each in the order of serving; `reasons` of the urgent, by id.
+
+    `for_long`, whose pages have been open for more than an hour, are among the `turns` too.
+    """
+
+    reasons: dict[str, Urgency]
+    at_once: list[Watched]
+    opened: list[Watched]
+    lately: list[Watched]
+    for_long: list[Watched]
+    turns: list[Watched]
+
+
 def plan(watched: Iterable[Watched], tip: Tip, purse: Purse, now: datetime) -> Plan:
     """Spends this run's share of the budget.
 
-    1. The urgent first, the longest unseen before others, as far as the budget goes.
-    2. Of the rest as many as their share allows, those first that have waited longest for their
+    1. Deadlines, and money that is enough.
+    2. Pages that were just opened.
+    3. Pages opened lately, the newest most often: so many in each minute of the hour.
+    4. Of the rest as many as their share allows, those first that have waited longest for their
        age. What payers may need in the rest of the hour is kept back.
+    5. Pages that have been open for long, with half of what the others leave.
     """
-    urgent: list[tuple[Urgency, Watched]] = []
-    turns: list[Watched] = []
-    for one in watched:
-        reason = urgency(one, tip, now)
-        if reason:
-            urgent.append((reason, one))
-        elif not is_resting(one, now):
-            turns.append(one)
-    urgent.sort(key=lambda pair: -_lateness(pair[0], pair[1], now))
-    ordered = [one for _, one in urgent]
-    reached = _affordable(ordered, purse.left - OVERHEAD)
-    spent = sum(_calls(one) for one in reached)
-    share = min(purse.left - OVERHEAD - spent, turns_share(purse, needed_calls(urgent, purse)))
-    served = _affordable(
-        sorted(turns, key=lambda one: -patience(one, now)), share - (0 if reached else OVERHEAD)
-    )
-    swept = sum(_calls(one) for one in served) + (OVERHEAD if served and not reached else 0)
-    ids = {one.id for one in reached}
+    known = list(watched)
+    queues = _queues(known, tip, now)
+    reached = _affordable(queues.at_once, at_once_share(purse))
+    left = purse.left - OVERHEAD - cost(reached)
+    opened = _affordable(queues.opened, opened_share(purse, left))
+    left, paced = left - cost(opened), paced_share(purse)
+    lately = _affordable(queues.lately, min(paced, left))
+    reached += opened + lately
+    left, idle = left - cost(lately), (paced - cost(lately)) // 2
+    share = turns_share(purse, needed_calls(known, tip, purse, now), left)
+    served = _affordable(queues.turns, share - (0 if reached else OVERHEAD))
+    left -= cost(served)
+    ids = {one.id for one in [*reached, *served]}
+    for_long = [one for one in queues.for_long if one.id not in ids]
+    for_long = _affordable(for_long, min(idle, above_kept(purse, left)))
+    looks = [one.id for one in [*reached, *for_long, *served]]
+    urgent = [*queues.at_once, *queues.opened, *queues.lately]
+    missed = [one for one in urgent if one.id not in ids]
+    unreached = [one.id for one in missed if _is_late(queues.reasons[one.id], one, now)]
     return Plan(
-        looks=[one.id for one in [*reached, *served]],
-        unreached=[one.id for one in ordered if one.id not in ids],
-        put_off=len(turns) - len(served),
-        swept=swept,
+        looks=looks,
+        unreached=unreached,
+        put_off=len(urgent) + len(queues.turns) - len(looks) - len(unreached),
+        swept=cost(served) + (OVERHEAD if served and not reached else 0),
     )
 
 
-def _lateness(urgency: Urgency, watched: Watched, now: datetime) -> float:
-    """How many times over an urgent one has waited; a deadline comes before all others."""
-    every_s = urgency.every.total_seconds()
-    return _waited_s(watched, now) / every_s if every_s else math.inf
+def _queues(watched: Iterable[Watched], tip: Tip, now: datetime) -> Queues:
+    queues = Queues({}, [], [], [], [], [])
+    for one in watched:
+        if reason := urgency(one, tip, now):
+            queues.reasons[one.id] = reason
+            awaited = queues.opened if reason is OPENED else queues.lately
+            (awaited if reason in AWAITED else queues.at_once).append(one)
+        elif not is_resting(one, now):
+            queues.turns.append(one)
+            if is_asked(one, now) and not is_vigil(one, now) and _waited_s(one, now) > PAUSE_S:
+                queues.for_long.append(one)
+    for urgent in (queues.at_once, queues.opened, queues.lately):
+        urgent.sort(key=lambda one: _place(queues.reasons[one.id], one, now))
+    queues.for_long.sort(key=lambda one: -_waited_s(one, now))
+    queues.turns.sort(key=lambda one: -patience(one, now))
+    return queues
 
 
-def needed_calls(urgent: Sequence[tuple[Urgency, Watched]], purse: Purse) -> int:
-    """Calls that the urgent of this moment will need in an hour, the run's own included.
+def _place(reason: Urgency, watched: Watched, now: datetime) -> tuple[int, float]:
+    """In what order the urgent come: of one place, who has waited longest.
 
-    Pages in every run; waiting money at every block and every ten minutes, and then its proof.
-    A tenth of the budget is kept for proofs of what was not seen waiting.
+    Of those who are awaited, who has waited for twice as long counts four times less: a page that
+    was opened after hundreds of others, which are held open, is looked at before them.
     """
-    pages = [one for reason, one in urgent if reason is PAGE]
-    money = [one for reason, one in urgent if reason is MONEY]
-    runs = _runs_per_hour(purse)
-    proofs = sum(PROOF + 2 * (one.confirmations - 1) for one in money)
-    looks = sum(map(_calls, pages)) * runs + sum(map(_calls, money)) * MONEY_LOOKS_PER_HOUR
-    return int(runs + BLOCKS_PER_HOUR * FOLLOW + purse.per_hour / 10 + looks + proofs)
+    if reason not in AWAITED:
+        return reason.place, -_waited_s(watched, now)
+    age_s = max((now - began(watched)).total_seconds(), 60.0)
+    return reason.place, -_waited_s(watched, now, began(watched)) / age_s**2
+
+
+def _is_late(reason: Urgency, watched: Watched, now: datetime) -> bool:
+    """Whether it has waited for longer than a payer is told; before a deadline no wait is right."""
+    since = watched.expires_at if reason is PASSED else None
+    if reason in AWAITED:
+        since = began(watched)
+    return reason is NEAR or _waited_s(watched, now, since) > SEEN_WITHIN.total_seconds()
 
 
 def next_look(id: str, watched: Sequence[Watched], tip: Tip, now: datetime) -> str:
@@ -112,49 +171,23 @@ def next_look(id: str, watched: Sequence[Watched], tip: Tip, now: datetime) -> s
     return f"in its turn: {ahead} have waited longer for their age"
 
 
-def turns_share(purse: Purse, needed: int) -> int:
-    """Calls that this run may spend on addresses that nobody waits for.
-
-    From the hour's budget goes what the urgent of this moment will need, or half of it (at most
-    NEWCOMERS) for those who may come, the less the rarer runs are; and a third of what is left,
-    for what this estimate does not know. Of the rest, as far as it was not spent in the last hour,
-    a run may take an eighth, and the more the longer the last run is ago.
-    """
-    often = 1 - 1 / _runs_per_hour(purse)
-    kept = max(needed, min(purse.per_hour / 2, NEWCOMERS) * often)
-    spare = (purse.per_hour - kept) * (1 - often / 3)
-    quota = max(spare, purse.per_hour / TRICKLE, OVERHEAD + 2)
-    since_s = 3600.0 if purse.since_s is None else purse.since_s
-    part = min(1.0, max(LEAST_SHARE, CATCH_UP * since_s / 3600))
-    unspent = quota - purse.swept
-    return int(max(unspent * part, min(unspent, OVERHEAD + 2)))
-
-
-def _runs_per_hour(purse: Purse) -> float:
-    return max(1.0, 3600 / max(60.0, purse.rhythm_s or 60.0))
-
-
 def patience(watched: Watched, now: datetime) -> float:
     """How long it has waited for its age; 1 when it was never looked at."""
     age_s = min(now - watched.since, FULL_AGE).total_seconds()
     return _waited_s(watched, now) / max(age_s, 1.0)
 
 
-def _waited_s(watched: Watched, now: datetime) -> float:
-    last = max(filter(None, (watched.checked_at, watched.failed_at)), default=watched.since)
-    return (now - last).total_seconds()
-
-
-def _calls(watched: Watched) -> int:
-    """What a look costs while nothing is to be proven: a page without news ends a history."""
-    return 1 + watched.has_history
+def _waited_s(watched: Watched, now: datetime, since: datetime | None = None) -> float:
+    """Since the last look; or since a moment, if that is later."""
+    known = filter(None, (watched.checked_at, watched.failed_at, since))
+    return (now - max(known, default=watched.since)).total_seconds()
 
 
 def _affordable(ordered: Sequence[Watched], calls: int) -> list[Watched]:
     """The first of them, as far as so many calls go."""
     taken: list[Watched] = []
     for one in ordered:
-        calls -= _calls(one)
+        calls -= calls_of(one)
         if calls < 0:
             break
         taken.append(one)

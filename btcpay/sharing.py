@@ -1,14 +1,18 @@
 """Several runners of a check at once, on one server: each looks at its share of what is due."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import islice
 
 from btcpay.instants import to_ms
+from btcpay.runs import Run
 from storage import claims
 from storage.database import Database
 
+# So long a run waits at its end for what others have claimed: an explorer that answers slowly.
+PATIENCE_S, ASK_EVERY_S = 10, 0.2
 # So long one that was killed keeps others from what it meant to look at: until cron's next minute.
 CLAIM = timedelta(minutes=1)
 
@@ -41,3 +45,31 @@ def share(
     finally:
         for free, until_ms in claimed:
             claims.release(db, free, until_ms)
+
+
+def look_at_what_others_left(
+    db: Database,
+    looks: Mapping[str, int],
+    run: Run,
+    look_at: Callable[[list[str]], None],
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """At the end of a run: what others had claimed is looked at by them meanwhile, or by us.
+
+    `look_at` takes what is free by now. What is claimed still after PATIENCE_S is `held`: a runner
+    that was killed, or hangs. Who has claimed nothing any more has finished what is planned.
+    """
+    until_s = time.monotonic() + PATIENCE_S
+    while True:
+        tried = {*run.failed, *run.unreached}
+        left = [one for one in claims.unseen(db, looks) if one not in tried]
+        if not left:
+            return
+        before = run.looked_at, len(run.failed), len(run.unreached)
+        look_at(left)
+        if before != (run.looked_at, len(run.failed), len(run.unreached)):
+            continue
+        if time.monotonic() >= until_s:
+            run.held += left
+            return
+        pause(ASK_EVERY_S)

@@ -124,6 +124,13 @@ class Database:
             self.is_doubtful = True
             raise
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All that is read within is of one moment, whoever writes meanwhile; nobody waits."""
+        kind = "REPEATABLE READ" if self.is_server else "DEFERRED"
+        with self.connected(), self.connection.atomic(kind):
+            yield
+
     def batch(self) -> AbstractContextManager[None]:
         """One commit for all `write` within, where writers queue for the disk (SQLite).
 

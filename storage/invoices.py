@@ -65,15 +65,17 @@ _SCHEDULED = (
     Invoice.looks,
     Invoice.checked_at,
     Invoice.asked_at,
+    Invoice.asked_since,
     Invoice.expires_at,
     Invoice.doubted_at,
     Invoice.failures,
     Invoice.failed_at,
     Invoice.begun,
     Invoice.begun_at,
-    fn.EXISTS(Output.select(Output.txid).where(Output.invoice_id == Invoice.id)).alias(
-        "has_history"
-    ),
+    # When money was last seen to come.
+    Output.select(fn.MAX(Output.first_seen_at))
+    .where(Output.invoice_id == Invoice.id)
+    .alias("came_at"),
 )
 # Addresses to look at: open invoices, finished ones for a while, and those with money on its way.
 WATCHED = (
@@ -217,7 +219,19 @@ REOPEN = Invoice.update(
     }
 ).where((Invoice.id == slot("id")) & (Invoice.status == "paid"))
 
-ASKED = Invoice.update({Invoice.asked_at: slot("at")}).where(Invoice.id == slot("id"))
+# Who is away for so long begins anew; what a clock that was ahead has noted says nothing.
+AWAY_MS, CLOCKS_MS = 6 * 3_600_000, 60_000
+_IS_NEW = (
+    Invoice.asked_since.is_null()
+    | (Invoice.asked_at + AWAY_MS <= slot("at"))
+    | (Invoice.asked_at - CLOCKS_MS > slot("at"))
+)
+ASKED = Invoice.update(
+    {
+        Invoice.asked_at: slot("at"),
+        Invoice.asked_since: Case(None, [(_IS_NEW, slot("at"))], Invoice.asked_since),
+    }
+).where(Invoice.id == slot("id"))
 
 # Customers' addresses that have been kept long enough; the index on them holds no others.
 _WITH_EMAIL = Invoice.customer_email.is_null(False) & (Invoice.finished_at < slot("before"))

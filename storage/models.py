@@ -110,6 +110,7 @@ class Invoice(Model):
     claimed_until = BigIntegerField(null=True)
     begun = BigIntegerField()
     begun_at = BigIntegerField(null=True)
+    asked_since = BigIntegerField(null=True)
 
 
 class Payment(Model):

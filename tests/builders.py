@@ -239,7 +239,8 @@ def pay(
 
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, without what each look and each request may note."""
-    noted = {"looks", "claimed_until", "checked_at", "asked_at", "last_used_at", "probed_at"}
+    noted = {"looks", "claimed_until", "checked_at", "asked_at", "asked_since"}
+    noted |= {"last_used_at", "probed_at"}
     facts = {"checked_at", "compared", "tip_at"}
     with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
         found = tables(connection)

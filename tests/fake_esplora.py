@@ -145,6 +145,8 @@ class FakeEsplora:
         self.paging: Callable[..., list[Json]] = blockstream
         self.tip = 1000
         self.blocks: dict[int, Block] = {}
+        self.waiting: dict[str, Tx] = {}
+        self.block_time = BLOCK_TIME
         self.asked: list[str] = []
         self.instead: Callable[[str], Reply | None] = lambda path: None
         self.headers: Callable[[], dict[str, str]] = dict
@@ -199,6 +201,24 @@ class FakeEsplora:
         shown = tx_of(0, script, sats, height, txid=tx.txid)
         return shown | {"status": shown["status"] | {"block_hash": block.hash}}
 
+    def pay(self, address: str, script: bytes, sats: int) -> None:
+        """Shows a payment in full that waits for `confirm`; it is the address's whole history."""
+        origin = TxIn(Outpoint("ee" * 32, len(self.blocks) + len(self.waiting)), b"", 0xFFFFFFFF)
+        self.waiting[address] = Tx(2, (origin,), (TxOut(sats, script),), self.tip)
+        txid = self.waiting[address].txid
+        self.histories[address] = [tx_of(0, script, sats, txid=txid)]
+
+    def confirm(self) -> None:
+        """A new tip with all payments that wait."""
+        self.tip += 1
+        block = self._build(self.tip, list(self.waiting.values()))
+        for address in self.waiting:
+            (tx,) = self.histories[address]
+            status = {"block_hash": block.hash, "block_time": self.block_time}
+            of_tx = tx_of(0, b"", height=self.tip)["status"] | status
+            self.histories[address] = [tx | {"status": of_tx}]
+        self.waiting.clear()
+
     def block_at(self, height: int) -> Block:
         """The block at this height: an empty one on the one below unless one was mined."""
         return self.blocks.get(height) or self._build(height, [])
@@ -207,7 +227,7 @@ class FakeEsplora:
         assert height not in self.blocks, f"there is a block at {height}"
         below = self.blocks.get(height - 1)
         coinbase = build_coinbase(height, 0, b"\x51", txs)
-        block = build_block(below.hash if below else "00" * 32, BLOCK_TIME, coinbase, txs)
+        block = build_block(below.hash if below else "00" * 32, self.block_time, coinbase, txs)
         self.blocks[height] = block
         return block
 

@@ -33,6 +33,7 @@ NOISE = frozenset(
         "seq",
         "looks",
         "asked_at",
+        "asked_since",
         "last_used_at",
         "probed_at",
         "tip_at",

@@ -340,7 +340,9 @@ def test_a_run_looks_first_at_what_somebody_looks_at_and_says_what_it_puts_off(t
 
 def test_a_run_that_cannot_reach_a_payer_says_so_with_its_exit_status(till, esplora):
     made = open_invoices(till, esplora, 30)
+    till.clock.move(minutes=-6)
     ask_for(till, *made)
+    till.clock.move(minutes=6)
     run = till.check()
     assert not run.complete and run.failed == []
     assert run.looked_at + len(run.unreached) == 30

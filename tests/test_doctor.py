@@ -17,13 +17,15 @@ from btcpay import settings
 from btcpay.addresses import derive
 from btcpay.bitcoin.wire import hash256, shown, u32, unshown
 from btcpay.doctor import environment
+from btcpay.doctor.books import totals
 from btcpay.doctor.chain import clock as look_at_clock
 from btcpay.doctor.environment import masked
 from btcpay.doctor.examination import examine
 from btcpay.doctor.explorers import Visit, judge_tip
-from btcpay.doctor.finding import Finding, Patient
+from btcpay.doctor.finding import Finding, Opened, Patient
 from btcpay.networks import NETWORKS
-from storage import merchants, schema
+from storage import balances, merchants, schema
+from storage.database import Database, open_database
 
 PLENTY = 10**12
 NOBODY = "http://127.0.0.1:9"
@@ -533,3 +535,31 @@ def test_the_first_block_of_each_network_hashes_to_what_is_compared(name):
     root = root or "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b"
     header = u32(1) + bytes(32) + unshown(root) + u32(time) + u32(bits) + u32(nonce)
     assert shown(hash256(header)) == NETWORKS[name].genesis_hash
+
+
+def test_money_that_comes_between_two_readings_is_no_fault(till):
+    """A check runs beside it, and settles just after the doctor has read the total."""
+    till.pay(till.shop.invoice())
+    till.mine()
+    elsewhere = open_database(till.shop.environ["BTCPAY_DATABASE_URL"])
+    really = balances.OF_MERCHANT
+
+    class Beside(Database):
+        settled = 0
+
+        def row(self, query, **values):
+            found = super().row(query, **values)
+            if query is really and not Beside.settled:
+                Beside.settled = len(
+                    till.checker(elsewhere, till.explorers(elsewhere)).run().changed
+                )
+            return found
+
+    beside = Beside(till.shop.service.db.connection)
+    patient = Patient(till.settings, {}, till.clock, lambda _: PLENTY)
+    (finding,) = totals(Opened(patient, beside))
+    assert (finding.colour, finding.sentence) == ("green", "0 satoshis confirmed, 0 in all")
+    assert Beside.settled == 1
+    (finding,) = totals(Opened(patient, beside))
+    assert finding.colour == "green" and not finding.sentence.startswith("0 ")
+    elsewhere.close()

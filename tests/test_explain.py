@@ -167,7 +167,7 @@ def test_a_look_that_is_due_says_why(till):
     till.clock.move(minutes=1)
     at = int(till.clock().timestamp() * 1000)
     till.shop.service.db.run(invoices.ASKED, id=invoice["id"], at=at)
-    assert told(till, invoice)["next look"] == ["the next check: somebody is looking at its page"]
+    assert told(till, invoice)["next look"] == ["the next check: somebody has opened its page"]
 
 
 def test_after_the_watch_there_is_no_next_look(till):

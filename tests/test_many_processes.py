@@ -2,8 +2,12 @@
 
 import contextlib
 import itertools
+import json
+import os
+import signal
+import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from time import sleep
@@ -13,11 +17,13 @@ import pytest
 import requests
 from builders import Clock, Live, TickerServer, until
 from databases import raw, tables
-from fake_esplora import Json, Terminal, Till, open_till
+from fake_esplora import Json, Liar, Reply, Terminal, Till, open_till, silent
 
 from btcpay.clock import utc_now
 from btcpay.idempotency import HOLD
-from btcpay.sharing import share
+from btcpay.runs import Run
+from btcpay.sharing import look_at_what_others_left, share
+from storage import meta
 
 PROCESSES, THREADS, ORDERS = 4, 8, 6  # orders of each thread, two of three without a key
 CHECKS = 3
@@ -165,3 +171,83 @@ def test_what_was_looked_at_since_it_was_planned_is_left_out(till: Till) -> None
     till.checker().run([one["id"]])
     with share(till.shop.service.db, looks, looks, till.clock, 2) as mine:
         assert list(mine) == [two["id"]]
+
+
+def looks_of(till: Till) -> dict[str, int]:
+    return dict(till.shop.sql("SELECT id, looks FROM invoice").fetchall())
+
+
+def checked_at(till: Till) -> str | None:
+    return meta.get(till.shop.service.db, "checked_at")
+
+
+def hanging(released: threading.Event) -> Callable[[str], Reply | None]:
+    """Answers about the chain, and keeps back what it says of addresses."""
+    return lambda path: silent(released) if "/address/" in path else None
+
+
+def test_what_a_killed_check_had_claimed_counts_as_not_looked_at(till: Till) -> None:
+    ids = {till.shop.invoice(5)["id"] for _ in range(5)}
+    terminal, released = Terminal(till), threading.Event()
+    with Liar(till.settings.explorers[0]) as liar:
+        liar.instead = hanging(released)
+        killed = terminal.start("check", BTCPAY_EXPLORERS=liar.root)
+        claimed = "SELECT 1 FROM invoice WHERE claimed_until IS NOT NULL"
+        until(lambda: len(till.shop.sql(claimed).fetchall()) == len(ids), "its claims")
+        until(lambda: liar.count("/address/"), "its questions")
+        os.killpg(killed.pid, signal.SIGKILL)
+        assert killed.wait(20) == -signal.SIGKILL
+        released.set()
+    told = terminal.json("check", status=1)
+    assert (set(told["held"]), told["looked_at"], told["failed"]) == (ids, 0, [])
+    assert checked_at(till) is None and set(looks_of(till).values()) == {0}
+    till.shop.sql("UPDATE invoice SET claimed_until = claimed_until - 60000")  # a minute later
+    told = terminal.json("check")
+    assert (told["held"], told["looked_at"]) == ([], len(ids))
+    assert checked_at(till) is not None and set(looks_of(till).values()) == {1}
+
+
+def test_a_check_waits_for_what_a_living_one_looks_at_and_both_are_complete(till: Till) -> None:
+    ids = {till.shop.invoice(5)["id"] for _ in range(5)}
+    terminal, released = Terminal(till), threading.Event()
+    root = till.settings.explorers[0]
+    with Liar(root) as liar, Liar(root) as other:
+        liar.instead = hanging(released)
+        slow = terminal.start("check", "--json", BTCPAY_EXPLORERS=liar.root)
+        until(lambda: liar.count("/address/"), "its questions")
+        second = terminal.start("check", "--json", BTCPAY_EXPLORERS=other.root)
+        until(lambda: other.count("/tip/height"), "the second to plan")
+        liar.instead = lambda path: None
+        released.set()
+        told = [json.loads(check.communicate(timeout=60)[0]) for check in (slow, second)]
+    assert [check.returncode for check in (slow, second)] == [0, 0], told
+    assert [report["held"] for report in told] == [[], []]
+    assert sum(report["looked_at"] for report in told) == len(ids)
+    assert set(looks_of(till).values()) == {1}
+
+
+def test_what_a_living_check_failed_to_see_the_other_looks_at(till: Till) -> None:
+    """The first gives its claims back; the second has waited for them."""
+    ids = {till.shop.invoice(5)["id"] for _ in range(3)}
+    db = till.shop.service.db
+    looks = dict.fromkeys(ids, 0)
+    with contextlib.ExitStack() as first:
+        theirs = first.enter_context(share(db, sorted(ids), looks, till.clock, 4))
+        assert len(list(theirs)) == 3
+        pauses = []
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            first.close()
+
+        run, looked = Run(), []
+
+        def look_at(left: list[str]) -> None:
+            with share(db, left, looks, till.clock, 4) as mine:
+                for invoice_id in mine:
+                    looked.append(invoice_id)
+                    till.checker().run([invoice_id])
+                    run.looked_at += 1
+
+        look_at_what_others_left(db, looks, run, look_at, pause)
+    assert (set(looked), len(pauses), run.held) == (ids, 1, [])

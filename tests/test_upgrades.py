@@ -68,6 +68,7 @@ ROWS = {
     "0010_facts": (),
     "0011_attention": ("INSERT INTO attention VALUES ('inv_1', 'reorganised', 16)",),
     "0012_begun": (),
+    "0013_asked_since": ("UPDATE invoice SET asked_at = 17, asked_since = 16 WHERE id = 'inv_1'",),
     "0014_wallet_gap": ("UPDATE merchant SET wallet_gap_limit = 200 WHERE id = 1",),
 }
 

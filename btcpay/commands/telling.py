@@ -60,6 +60,7 @@ class Teller:
             "looked_at": run.looked_at,
             "failed": run.failed,
             "unreached": run.unreached,
+            "held": run.held,
             "put_off": run.put_off,
             "chain_failed": run.tip_failed,
             "clock_ahead_s": run.clock_ahead_s,
@@ -82,6 +83,11 @@ def _lines(run: Run) -> list[str]:
         lines.append(
             f"the budget of calls did not reach {len(run.unreached)} that somebody waits for:"
             " see BTCPAY_EXPLORER_CALLS_PER_HOUR"
+        )
+    if run.held:
+        lines.append(
+            f"another check holds {len(run.held)} and has not looked at them: was it killed?"
+            " The next run does"
         )
     if run.tip_failed:
         lines.append("no explorer could be asked for the chain's tip: nothing was looked at")
