@@ -93,8 +93,8 @@ def _run(
         run = till.check()
         seen = {ids[path.split("/")[2]] for path in esplora.asked if "/address/" in path}
         gaps = {one: 0 if one in seen else gap + 1 for one, gap in gaps.items()}
-        worst_payer = max(worst_payer, *(gaps[one] for one in watching if one not in paid))
-        worst_other = max(worst_other, *(gap for one, gap in gaps.items() if one not in paid))
+        worst_payer = max([worst_payer, *(gaps[one] for one in watching if one not in paid)])
+        worst_other = max([worst_other, *(gap for one, gap in gaps.items() if one not in paid)])
         delays += [minute - paid[one] - (depth - 1) * MINUTES_OF_A_BLOCK for one in run.changed]
         calls.append(len(esplora.asked))
         incomplete += not run.complete
