@@ -45,7 +45,7 @@ _RELEASE = Invoice.update({Invoice.claimed_until: None}).where(
 _LOOKS = Invoice.select(Invoice.id, Invoice.looks).where(Invoice.id == fn.ANY(slot("ids")))
 
 
-def unseen(db: Database, looks: dict[str, int]) -> list[str]:
+def unseen(db: Database, looks: Mapping[str, int]) -> list[str]:
     """Those of these invoices that nobody has looked at since they were planned, in their order."""
     now = {row["id"]: row["looks"] for row in db.rows(_LOOKS, ids=list(looks))}
     return [invoice_id for invoice_id, count in looks.items() if now[invoice_id] == count]
