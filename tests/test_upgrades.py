@@ -113,7 +113,8 @@ def test_a_database_of_every_version_is_brought_up_to_date_with_its_rows_intact(
     for table in before.keys() - {"schema_migration"}:
         known = before[table][0].keys() if before[table] else ()
         kept = [{column: row[column] for column in known} for row in after[table]]
-        assert kept == before[table], table
+        # A server gives rows that were changed another place.
+        assert sorted(kept, key=repr) == sorted(before[table], key=repr), table
     db = schema.open_ready(url, "regtest")
     sums = [tuple(db.only(balances.OF_MERCHANT, merchant_id=n).values()) for n in (1, 2)]
     assert sums == [(5, 16), (0, 0)]
