@@ -43,7 +43,8 @@ ELSEWHERE = (
     *("planted_backup", "restore_postgres", "server_away", "upgrades"),
     *("browser_keys", "browser_languages", "browser_looks", "browser_qr", "browser_sites"),
     "browser_trips",
-    *("budget_goals", "deploy", "going_live", "node_sandbox_agrees", "readme", "trips"),
+    *("budget_goals", "deploy", "going_live", "hostile_memory", "node_sandbox_agrees"),
+    *("readme", "trips"),
     *("sandbox_blocks", "sandbox_buttons", "sandbox_chain", "sandbox_esplora"),
 )
 collect_ignore = [f"test_{name}.py" for name in ELSEWHERE] if ON_POSTGRES else []
