@@ -10,18 +10,21 @@ from flask import Flask, Response
 from marshmallow import Schema
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from btcpay import api, checkout, health, metrics, minting, openapi, request_log
-from btcpay.api import Call, answer
+from btcpay.api import admission, openapi
+from btcpay.checkout import views
+from btcpay.monitoring import health, metrics_server, request_log
+from btcpay.invoices import create
+from btcpay.api.admission import Call, answer
 from btcpay.clock import utc_now
 from btcpay.errors import NotFound
-from btcpay.identifiers import is_id, new_id
-from btcpay.instants import to_ms
+from btcpay.ids import is_id, new_id
+from btcpay.times import to_ms
 from btcpay.money import usd_for_sats
-from btcpay.service import open_service
+from btcpay.server.service import open_service
 from btcpay.settings import Settings
 from schemas import requests as accepts
 from schemas import resources as shows
-from storage import balances, invoices, links, payments
+from storage.queries import balances, invoices, links, payments
 
 
 def get_balance(call: Call) -> Response:
@@ -35,11 +38,11 @@ def get_balance(call: Call) -> Response:
 def create_invoice(call: Call) -> Response:
     """Converts dollars to satoshis at the live price and mints a deposit address."""
     order = call.body(accepts.NEW_INVOICE)
-    life = minting.life_of(order.get("expires_in_hours"))
+    life = create.life_of(order.get("expires_in_hours"))
     return call.once(
-        prepare=lambda: minting.live_price(call.service),
+        prepare=lambda: create.live_price(call.service),
         make=lambda price_usd: call.resources.invoice.dump(
-            minting.mint(call.service, call.merchant_id, order, price_usd, life)
+            create.mint(call.service, call.merchant_id, order, price_usd, life)
         ),
     )
 
@@ -158,7 +161,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None)
     app.extensions["btcpay"] = service
-    app.extensions["metrics"] = functools.partial(metrics.serve, service)
+    app.extensions["metrics"] = functools.partial(metrics_server.serve, service)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see received.read_body
     app.url_map.merge_slashes = False
     if settings.trusted_proxies:
@@ -167,11 +170,11 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
         )
     request_log.watch(app, service)
     for name, operation in OPERATIONS.items():
-        api.add_operation(app, service, name, operation)
-    api.add_path(
-        app, api.OPENAPI_PATH, functools.cache(lambda: openapi.document(settings, OPERATIONS))
+        admission.add_operation(app, service, name, operation)
+    admission.add_path(
+        app, admission.OPENAPI_PATH, functools.cache(lambda: openapi.document(settings, OPERATIONS))
     )
-    app.register_blueprint(checkout.pages(service))
+    app.register_blueprint(views.pages(service))
     health.add(app, service)
-    api.guard(app, service)
+    admission.guard(app, service)
     return app

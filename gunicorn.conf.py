@@ -2,13 +2,13 @@
 
 import os
 
-from btcpay import metrics_place
-from btcpay.serving import check_before_start, limit_waiting, read_or_exit, too_many
-from btcpay.worker import JsonLogger
+from btcpay.monitoring import metrics_setup
+from btcpay.server.startup import check_before_start, limit_waiting, read_or_exit, too_many
+from btcpay.server.worker import JsonLogger
 
 settings = read_or_exit(os.environ)
 bind = settings.bind
-worker_class = "btcpay.worker.Worker"  # gthread, whose threads wait for no client
+worker_class = "btcpay.server.worker.Worker"  # gthread, whose threads wait for no client
 logger_class = JsonLogger
 threads = 8
 worker_connections = 800  # a process may have 1,024 files open unless it is told otherwise
@@ -17,7 +17,7 @@ forwarder_headers = ""  # no header may set SCRIPT_NAME or PATH_INFO
 control_socket_disable = True  # signals suffice; the socket would lie in the owner's home
 keepalive = 65  # longer than the 60 s for which common reverse proxies keep connections
 if settings.metrics_bind:
-    metrics_place.make_folder()
+    metrics_setup.make_folder()
 
 
 def on_starting(server):
@@ -35,7 +35,7 @@ def nworkers_changed(server, new_value, old_value):
 def when_ready(server):
     """Runs when the sockets listen, before any worker starts."""
     limit_waiting(listener.sock for listener in server.LISTENERS)
-    server.metrics_listener = metrics_place.listen(settings.metrics_bind)
+    server.metrics_listener = metrics_setup.listen(settings.metrics_bind)
 
 
 def post_fork(server, worker):

@@ -1,6 +1,6 @@
 """`python -m btcpay` is the command `btcpay`."""
 
-from btcpay.command import main
+from btcpay.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -4,10 +4,10 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.identifiers import SECRET_CHARACTERS, new_id, random_base62
-from btcpay.instants import to_ms
+from btcpay.ids import SECRET_CHARACTERS, new_id, random_base62
+from btcpay.times import to_ms
 from btcpay.networks import Network
-from storage import keys
+from storage.queries import keys
 from storage.database import Database
 
 

@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 
 import requests
 
-from btcpay import fetch
+from btcpay import http_client
 from btcpay.errors import PriceUnavailable
-from btcpay.variables import PriceSource
-from btcpay.witness import EPOCH, agreed_ahead, has_our_clock, told_time
+from btcpay.setting_parsers import PriceSource
+from btcpay.clock_skew import EPOCH, agreed_ahead, has_our_clock, told_time
 
 log = logging.getLogger(__name__)
 
 SOURCE_TIMEOUT_S = 3
-_TICKER = fetch.Wanted(fetch.parse_json, max_bytes=1_000_000)
+_TICKER = http_client.Wanted(http_client.parse_json, max_bytes=1_000_000)
 MAX_DEVIATION = Decimal("0.05")  # of the median: further off is a broken or manipulated source
 FRESH_S = 30  # how long an answer serves without asking again
 RETRY_S = 2  # after a failure, so that a dead source is not asked by every request
@@ -69,23 +69,23 @@ def to_price(value: Any) -> Decimal:
 
 
 def read_price(
-    session: requests.Session, source: PriceSource, hear: fetch.Hear = lambda _headers: None
+    session: requests.Session, source: PriceSource, hear: http_client.Hear = lambda _headers: None
 ) -> Decimal:
     """One source's price; `hear` gets the headers of any answer.
 
     Raises FetchError; LookupError or ValueError when there is no price in it.
     """
-    ticker = fetch.get(session, source.url, SOURCE_TIMEOUT_S, _TICKER, hear)
+    ticker = http_client.get(session, source.url, SOURCE_TIMEOUT_S, _TICKER, hear)
     return to_price(resolve_pointer(ticker, source.pointer))
 
 
 def ask(
-    session: requests.Session, source: PriceSource, hear: fetch.Hear = lambda _headers: None
+    session: requests.Session, source: PriceSource, hear: http_client.Hear = lambda _headers: None
 ) -> Decimal | None:
     """One source's price; None, with a line in the log, when it has none to give."""
     try:
         return read_price(session, source, hear)
-    except (fetch.FetchError, LookupError, ValueError) as error:
+    except (http_client.FetchError, LookupError, ValueError) as error:
         # The host alone: a URL may carry a key.
         host = urlsplit(source.url).hostname
         log.warning("price source %s: %s", host, str(error) or type(error).__name__)
@@ -132,7 +132,7 @@ class Prices:
         self._told = told
         self._refreshing = threading.Lock()
         self._hearing = threading.Lock()
-        self._session = fetch.new_session(connections=len(sources))
+        self._session = http_client.new_session(connections=len(sources))
         self._good: Asked | None = None
         self._last: Asked | None = None
         # What each source said last, since EPOCH, at the monotonic clock's nought.

@@ -6,10 +6,10 @@ from decimal import Decimal
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from btcpay import variables
+from btcpay import setting_parsers
 from btcpay.errors import SettingsError
 from btcpay.networks import Network
-from btcpay.variables import Confirmations, PriceSource, whole
+from btcpay.setting_parsers import Confirmations, PriceSource, whole
 
 T = TypeVar("T")
 
@@ -61,29 +61,29 @@ def read(environ: Mapping[str, str]) -> Settings:
 
     # The one that says something when it is empty: no metrics.
     metrics_bind = "" if "BTCPAY_METRICS_BIND" in environ else "127.0.0.1:9464"
-    network = get("BTCPAY_NETWORK", "regtest", variables.network)
-    base_url = get("BTCPAY_BASE_URL", "http://127.0.0.1:8000", variables.base_url)
+    network = get("BTCPAY_NETWORK", "regtest", setting_parsers.network)
+    base_url = get("BTCPAY_BASE_URL", "http://127.0.0.1:8000", setting_parsers.base_url)
     bind = f"127.0.0.1:{urlsplit(base_url).port or 8000}"
-    sources = get("BTCPAY_PRICE_SOURCES", " ".join(network.price_sources), variables.price_sources)
+    sources = get("BTCPAY_PRICE_SOURCES", " ".join(network.price_sources), setting_parsers.price_sources)
     quorum = str(len(sources) // 2 + 1)  # a minority of liars never sets the price by itself
     settings = Settings(
         network=network,
-        database_url=get("BTCPAY_DATABASE_URL", "sqlite:///var/btcpay.db", variables.database_url),
+        database_url=get("BTCPAY_DATABASE_URL", "sqlite:///var/btcpay.db", setting_parsers.database_url),
         base_url=base_url,
-        explorers=get("BTCPAY_EXPLORERS", " ".join(network.explorers), variables.explorers),
+        explorers=get("BTCPAY_EXPLORERS", " ".join(network.explorers), setting_parsers.explorers),
         price_sources=sources,
         price_quorum=get("BTCPAY_PRICE_QUORUM", quorum, whole(1, len(sources))),
         price_max_age_s=get("BTCPAY_PRICE_MAX_AGE_S", "120", whole(1, 3600)),
-        confirmations=get("BTCPAY_CONFIRMATIONS", "1", variables.confirmations),
+        confirmations=get("BTCPAY_CONFIRMATIONS", "1", setting_parsers.confirmations),
         watch_after_expiry_h=get("BTCPAY_WATCH_AFTER_EXPIRY_H", "168", whole(0, 87600)),
         explorer_calls_per_hour=get(
             "BTCPAY_EXPLORER_CALLS_PER_HOUR", str(network.calls_per_hour), whole(1, 10_000_000)
         ),
         check_max_age_min=get("BTCPAY_CHECK_MAX_AGE_MIN", "15", whole(1, 10_080)),
         underpayment_tolerance_percent=get(
-            "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT", "0", variables.percent
+            "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT", "0", setting_parsers.percent
         ),
-        rate_limit_store=get("BTCPAY_RATE_LIMIT_STORE", "memory://", variables.rate_limit_store),
+        rate_limit_store=get("BTCPAY_RATE_LIMIT_STORE", "memory://", setting_parsers.rate_limit_store),
         trusted_proxies=get("BTCPAY_TRUSTED_PROXIES", "0", whole(0, 10)),
         max_body_bytes=get("BTCPAY_MAX_BODY_BYTES", "65536", whole(1024, 16_777_216)),
         idempotency_ttl_h=get("BTCPAY_IDEMPOTENCY_TTL_H", "24", whole(1, 8760)),
@@ -91,9 +91,9 @@ def read(environ: Mapping[str, str]) -> Settings:
         link_invoice_expiry_min=get("BTCPAY_LINK_INVOICE_EXPIRY_MIN", "60", whole(1, 525_600)),
         link_invoices_per_visitor=get("BTCPAY_LINK_INVOICES_PER_VISITOR", "10", whole(1, 100_000)),
         link_open_invoices=get("BTCPAY_LINK_OPEN_INVOICES", "50", whole(1, 1_000_000)),
-        frame_ancestors=get("BTCPAY_FRAME_ANCESTORS", "", variables.origins),
-        bind=get("BTCPAY_BIND", bind, variables.bind),
-        metrics_bind=get("BTCPAY_METRICS_BIND", metrics_bind, variables.metrics_bind),
+        frame_ancestors=get("BTCPAY_FRAME_ANCESTORS", "", setting_parsers.origins),
+        bind=get("BTCPAY_BIND", bind, setting_parsers.bind),
+        metrics_bind=get("BTCPAY_METRICS_BIND", metrics_bind, setting_parsers.metrics_bind),
     )
     if mistakes:
         raise SettingsError(mistakes)

@@ -27,15 +27,16 @@ from werkzeug.test import TestResponse
 
 from app import create_app
 from btcpay import keys, settings
-from btcpay.addresses import parse_account
-from btcpay.applying import apply
-from btcpay.commands.administration import add_merchant
-from btcpay.history import Block, SeenOutput
+from btcpay.wallet.account import parse_account
+from btcpay.check.apply import apply
+from btcpay.cli.merchant import add_merchant
+from btcpay.explorers.history import Block, SeenOutput
 from btcpay.networks import NETWORKS, Network
-from btcpay.proof import Proven
-from btcpay.service import Service
-from btcpay.sightings import Look, Proof
-from storage import invoices, merchants, schema
+from btcpay.spv.verify import Proven
+from btcpay.server.service import Service
+from btcpay.check.sightings import Look, Proof
+from storage.queries import invoices, merchants
+from storage import migrate
 
 REGTEST = NETWORKS["regtest"]
 
@@ -198,7 +199,7 @@ def open_shop(folder: Path, ticker_url: str, clock: Clock, **environ: str) -> Sh
     if "BTCPAY_DATABASE_URL" not in environ:
         environ["BTCPAY_DATABASE_URL"] = new_database(folder)
     elif environ["BTCPAY_DATABASE_URL"].startswith("sqlite"):
-        schema.migrate(environ["BTCPAY_DATABASE_URL"], environ.get("BTCPAY_NETWORK", "regtest"))
+        migrate.migrate(environ["BTCPAY_DATABASE_URL"], environ.get("BTCPAY_NETWORK", "regtest"))
     environ = {
         "BTCPAY_NETWORK": "regtest",
         "BTCPAY_PRICE_SOURCES": f"{ticker_url}#/usd",

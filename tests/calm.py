@@ -5,7 +5,7 @@ from typing import Any
 import requests
 from builders import Live, Shop
 
-from storage import merchants
+from storage.queries import merchants
 from storage.models import IdempotencyKey, Invoice
 
 INVOICES = Invoice.select().order_by(Invoice.seq)

@@ -15,7 +15,7 @@ import pytest
 from peewee import Query
 from psycopg.rows import dict_row
 
-from storage import schema
+from storage import migrate
 from storage.database import Database, Slot, Statement
 
 ON_POSTGRES = os.environ.get("TESTS_ON", "sqlite") == "postgresql"
@@ -40,7 +40,7 @@ def new_database(folder: Path, name: str = "btcpay") -> str:
 def _migrated() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/migrated.db"
-        schema.migrate(url, "regtest")
+        migrate.migrate(url, "regtest")
         with raw(url) as connection:
             connection.execute("DELETE FROM meta")  # each test says which network it is of
         return Path(f"{folder}/migrated.db").read_bytes()

@@ -24,24 +24,24 @@ from builders import Clock, Shop, TickerServer, open_shop
 from flask import Flask
 from forge import Process, forge
 
-from btcpay import fetch
+from btcpay import http_client
 from btcpay.bitcoin.merkle import merkle_branch
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import shown, unshown
-from btcpay.budget import Budget
-from btcpay.check import Checker
-from btcpay.explorer import Explorers
-from btcpay.instants import to_ms
-from btcpay.runs import Run
-from btcpay.sandbox.block import Block, build_block, build_coinbase
-from btcpay.sandbox.coins import choose
+from btcpay.explorers.quota import Budget
+from btcpay.check.run import Checker
+from btcpay.explorers.pool import Explorers
+from btcpay.times import to_ms
+from btcpay.check.report import Run
+from btcpay.sandbox.node.block import Block, build_block, build_coinbase
+from btcpay.sandbox.payer.coins import choose
 from btcpay.sandbox.keepalive import Handler, Server
-from btcpay.sandbox.script import script_of
+from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.server import create_app
 from btcpay.sandbox.state import Sandbox, attach, open_sandbox
-from btcpay.service import new_prices
+from btcpay.server.service import new_prices
 from btcpay.settings import Settings
-from storage import events, invoices
+from storage.queries import events, invoices
 from storage.database import Database
 
 Json = dict[str, Any]
@@ -381,7 +381,7 @@ class Till:
         budget = Budget(
             db or self.shop.service.db, self.settings.explorer_calls_per_hour, self.clock
         )
-        session = fetch.new_session(4)
+        session = http_client.new_session(4)
         return Explorers(self.settings.explorers, session, budget, pause=lambda _: None)
 
     def check(self, clock: Clock | None = None) -> Run:

@@ -25,11 +25,11 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from btcpay import command
+from btcpay.cli import main
 
 PROJECT = Path(__file__).resolve().parent.parent
 SERVE = ["-c", f"{PROJECT}/gunicorn.conf.py", "wsgi:app"]
-SERVED = ("app", "btcpay.worker", "gunicorn.arbiter")  # what a server loads
+SERVED = ("app", "btcpay.server.worker", "gunicorn.arbiter")  # what a server loads
 FRESH = ("wsgi", "gunicorn.config")  # these read the environment and the folder when loaded
 LONGEST = 200_000  # bytes of an order, with its environment
 
@@ -224,7 +224,7 @@ def _take_over(order: dict[str, Any], channel: socket.socket, files: list[int]) 
 def command_line(order: dict[str, Any]) -> None:
     """What `btcpay` with these words would do."""
     sys.argv = ["btcpay", *order["words"]]
-    command.main()
+    main.main()
 
 
 def program(order: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from browser import Tab
 from builders import Clock, Live, Shop, TickerServer, open_shop
 from fake_esplora import Till, open_till
 
-from storage import invoices
+from storage.queries import invoices
 
 Json = dict[str, Any]
 

@@ -18,7 +18,7 @@ from btcpay.bitcoin.merkle import merkle_branch
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
 from btcpay.bitcoin.wire import Malformed, shown, unshown
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.script import address_of, kind, script_of
+from btcpay.sandbox.node.script import address_of, kind, script_of
 
 Json = Any
 Answer = Json | str | bytes

@@ -12,11 +12,11 @@ from fake_esplora import OWN_EXPLORER, Json, Till
 from hd_wallet import HdWallet
 from node_esplora import NodeEsplora
 
-from btcpay.addresses import derive, parse_account
+from btcpay.wallet.account import derive, parse_account
 from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.commands.administration import add_merchant
-from btcpay.sandbox.script import script_of
-from storage import merchants
+from btcpay.cli.merchant import add_merchant
+from btcpay.sandbox.node.script import script_of
+from storage.queries import merchants
 
 Chain = tuple[BitcoinNode, NodeEsplora, Clock]
 ACCOUNT = "m/84'/1'/0'"

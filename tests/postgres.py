@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from ports import free_port
 
-from storage import schema
+from storage import migrate
 
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql"))
 # What a crash would need is left out: the server's end is the end of its data.
@@ -244,7 +244,7 @@ def server() -> Server:
     started = Server()
     with psycopg.connect(started.url("postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {TEMPLATE}")
-    schema.migrate(started.url(TEMPLATE), "regtest")
+    migrate.migrate(started.url(TEMPLATE), "regtest")
     with psycopg.connect(started.url(TEMPLATE)) as connection:
         connection.execute("DELETE FROM meta")  # each test says which network it is of
     return started

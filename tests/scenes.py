@@ -19,8 +19,8 @@ from databases import ON_POSTGRES, copy_of, raw, remove, tables
 from fake_esplora import FakeEsplora, Json, Reply, Terminal, Till, open_till, say
 from sweeper import Sweeper
 
-from btcpay.sandbox import mischief
-from storage import balances, merchants
+from btcpay.sandbox.payer import mischief
+from storage.queries import balances, merchants
 from storage.database import open_database
 
 Rows = dict[str, list[Any]]

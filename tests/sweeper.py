@@ -5,11 +5,11 @@ from builders import REGTEST
 from fake_esplora import Json, Till
 from hd_wallet import HdWallet
 
-from btcpay.addresses import parse_account
+from btcpay.wallet.account import parse_account
 from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.commands.administration import add_merchant
-from btcpay.sandbox.coins import Spendable, sign
-from storage import merchants
+from btcpay.cli.merchant import add_merchant
+from btcpay.sandbox.payer.coins import Spendable, sign
+from storage.queries import merchants
 
 
 class Sweeper:

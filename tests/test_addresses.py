@@ -9,7 +9,7 @@ from bit import PrivateKeyTestnet
 from bit.base58 import b58decode_check, b58encode_check
 from hd_wallet import HdWallet
 
-from btcpay.addresses import Account, derive, parse_account, script_of
+from btcpay.wallet.account import Account, derive, parse_account, script_of
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import NETWORKS
 

@@ -9,7 +9,7 @@ import pytest
 from builders import Live, Shop, TickerServer
 from werkzeug.test import TestResponse
 
-from btcpay.ignored import header, unknown
+from btcpay.web.ignored_fields import header, unknown
 
 ORDER = {"amount_usd": 25}
 NAMES = "X-Ignored-Fields"

@@ -14,12 +14,12 @@ from fake_esplora import FakeEsplora, Till, open_till, say, tx_of
 from forge import forge
 from playground import children_of, is_alive, start_playground
 
-from btcpay import fetch
-from btcpay.addresses import script_of
-from btcpay.check import Checker
-from btcpay.explorer import Explorers
-from btcpay.runs import Run
-from storage import keys, links
+from btcpay import http_client
+from btcpay.wallet.account import script_of
+from btcpay.check.run import Checker
+from btcpay.explorers.pool import Explorers
+from btcpay.check.report import Run
+from storage.queries import keys, links
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
 
 
 def check(shop: Shop, *servers: FakeEsplora) -> Run:
-    explorers = Explorers([server.root for server in servers], fetch.new_session())
+    explorers = Explorers([server.root for server in servers], http_client.new_session())
     service = shop.service
     checker = Checker(service.db, service.settings, explorers, service.prices, shop.clock)
     return checker.run()

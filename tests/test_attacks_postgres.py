@@ -17,16 +17,17 @@ from fake_esplora import Liar, Till, open_till, silent
 from peewee import OperationalError
 
 from app import create_app
-from btcpay import fetch, idempotency
-from btcpay.budget import Budget
+from btcpay import http_client
+from btcpay.api import idempotency
+from btcpay.explorers.quota import Budget
 from btcpay.errors import Conflict
-from btcpay.explorer import Explorers
-from btcpay.instants import to_ms
-from btcpay.notes import Notes
-from btcpay.reorganisation import undo
-from btcpay.retention import erase_emails
-from btcpay.sharing import share
-from storage import claims, invoices, keys, payments
+from btcpay.explorers.pool import Explorers
+from btcpay.times import to_ms
+from storage.write_behind import Notes
+from btcpay.check.reorg import undo
+from btcpay.invoices.retention import erase_emails
+from btcpay.check.claims import share
+from storage.queries import claims, invoices, keys, payments
 from storage.database import Database, open_database
 
 
@@ -239,7 +240,7 @@ def test_a_runner_with_a_sick_explorer_does_not_keep_payers_from_another(till, o
             till.shop.sql(f"UPDATE invoice SET asked_at = {to_ms(till.clock())}")  # noqa: S608
             hanging.clear()
             budget = Budget(other, 10_000, till.clock)
-            session = fetch.new_session(4)
+            session = http_client.new_session(4)
             explorers = Explorers([liar.root], session, budget, pause=lambda _: None)
             with ThreadPoolExecutor(1) as pool:
                 liar.asked.clear()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from btcpay.attention import REASONS, Happening, reason_for
-from btcpay.facts import Invoice, Receipt, Verdict
+from btcpay.settlement.attention import REASONS, Happening, reason_for
+from btcpay.settlement.values import Invoice, Receipt, Verdict
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 ASKED, LEAST = 100_000, 294

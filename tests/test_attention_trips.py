@@ -10,10 +10,11 @@ from fake_esplora import Json, Terminal, Till, open_till
 from test_doctor import found
 from test_metrics import figures
 
-from btcpay.explain import explanation
-from btcpay.heed import heed
-from btcpay.sandbox.mischief import double_spends
-from storage import attentions, invoices
+from btcpay.check.explain import explanation
+from btcpay.invoices.attention import heed
+from btcpay.sandbox.payer.mischief import double_spends
+from storage.queries import invoices
+from storage import attentions
 
 
 @pytest.fixture

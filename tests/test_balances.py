@@ -10,14 +10,14 @@ from builders import Clock, TickerServer, dump
 from fake_esplora import LiedTo, Till, open_till, tx_of
 from playhouse.migrations import Runner
 
-from btcpay.addresses import script_of
+from btcpay.wallet.account import script_of
 from btcpay.errors import ExplorerError
 from btcpay.money import MAX_MONEY_SATS
 from btcpay.sandbox.errors import BadRequest, Rejected
-from btcpay.sandbox.mischief import double_spends, replace
-from storage import balances
+from btcpay.sandbox.payer.mischief import double_spends, replace
+from storage.queries import balances
 from storage.database import open_database
-from storage.schema import MIGRATIONS
+from storage.migrate import MIGRATIONS
 
 
 @pytest.fixture

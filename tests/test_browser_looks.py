@@ -17,9 +17,9 @@ from hosted import Hosted, Json, open_hosted, show
 from PIL import Image
 
 from btcpay import branding
-from btcpay.identifiers import random_base62
-from btcpay.pages.languages import LANGUAGES
-from storage import brands, links, meta
+from btcpay.ids import random_base62
+from btcpay.checkout.languages import LANGUAGES
+from storage.queries import brands, links, meta
 
 LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
 EDGES = """[...document.querySelectorAll('body *')]

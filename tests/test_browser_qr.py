@@ -8,7 +8,7 @@ import pytest
 from browser import DESK, PHONE, SMALL, Tab, lack
 from hosted import open_hosted, show
 
-from btcpay.bip21 import payment_uri
+from btcpay.checkout.bip21 import payment_uri
 from btcpay.money import btc_text
 
 # Debian's package belongs to Debian's Python.

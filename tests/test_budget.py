@@ -9,13 +9,13 @@ import pytest
 from builders import Clock, Shop, TickerServer, open_shop, until
 from fake_esplora import FakeEsplora, Terminal, Till, dropped, say
 
-from btcpay import fetch
-from btcpay import root as roots
-from btcpay.budget import CALLS_AT_ONCE, Budget, BudgetSpent, Purse, name_of
+from btcpay import http_client
+from btcpay.explorers import endpoint as roots
+from btcpay.explorers.quota import CALLS_AT_ONCE, Budget, BudgetSpent, Purse, name_of
 from btcpay.errors import ExplorerError, OutOfBudget
-from btcpay.explorer import Explorers, tip_height
-from storage import explorers as queries
-from storage import invoices
+from btcpay.explorers.pool import Explorers, tip_height
+from storage.queries import explorers as queries
+from storage.queries import invoices
 from storage.database import open_database
 
 ROOT = "explorer:3000/api"
@@ -149,7 +149,7 @@ def test_old_minutes_are_forgotten(shop, make, clock):
 
 def client(budget: Budget | None, *servers: FakeEsplora, paused: list[float] | None = None) -> Any:
     pause = (lambda s: None) if paused is None else paused.append
-    return Explorers([s.root for s in servers], fetch.new_session(4), budget, pause)
+    return Explorers([s.root for s in servers], http_client.new_session(4), budget, pause)
 
 
 def test_when_the_budget_of_one_is_spent_the_next_is_asked(make, esplora, second):
@@ -242,7 +242,7 @@ def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora
         now[0] += seconds
 
     esplora.instead = lambda _: dropped
-    explorers = Explorers([esplora.root], fetch.new_session(), None, wait)
+    explorers = Explorers([esplora.root], http_client.new_session(), None, wait)
     for _ in range(3):
         with pytest.raises(ExplorerError):
             explorers.ask(tip_height)
@@ -409,5 +409,5 @@ def test_what_was_planned_when_the_budget_ends_before_the_tip_is_unreached(till,
     ask_for(till, invoice)
     spend(till.explorers()._budget, 20, name_of(esplora.root))
     budget = Budget(till.shop.service.db, 20, till.clock)
-    run = till.checker(explorers=Hopeful([esplora.root], fetch.new_session(), budget)).run()
+    run = till.checker(explorers=Hopeful([esplora.root], http_client.new_session(), budget)).run()
     assert (run.unreached, run.failed, run.complete) == ([invoice["id"]], [], False)

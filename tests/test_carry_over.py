@@ -26,8 +26,10 @@ from test_checkout_brand import PNG
 
 from app import create_app
 from btcpay import settings
-from btcpay.addresses import derive
-from storage import crossing, merchants, schema
+from btcpay.wallet.account import derive
+from storage.backup import crossing
+from storage.queries import merchants
+from storage import migrate
 from storage.database import open_database
 
 ODD = "tab\t, line\n, back\\slash, \\N, \\., 'quotes\", \u20bf \U0001f600"
@@ -49,7 +51,7 @@ def target() -> Iterator[str]:
     """A server's database that was migrated, and nothing else."""
     url = postgres.server().create()
     with open_db(url) as db:
-        schema.open_ready(url, "regtest").close()
+        migrate.open_ready(url, "regtest").close()
         assert not db.rows(merchants.ALL)
     yield url
     postgres.server().drop(url)
@@ -305,7 +307,7 @@ def test_an_older_backup_is_brought_up_to_date_first(till, target, tmp_path):
     file = tmp_path / "older.db"
     file.touch()
     with open_db(f"sqlite:///{file}") as db:
-        Runner(db.connection, str(schema.MIGRATIONS)).up("0002_proof")
+        Runner(db.connection, str(migrate.MIGRATIONS)).up("0002_proof")
     change(file, "INSERT INTO meta VALUES ('network', 'regtest')")
     with closing(sqlite3.connect(tmp_path / "btcpay.db")) as shop:
         (row,) = shop.execute(
@@ -388,7 +390,7 @@ def test_killed_at_any_point_it_leaves_the_empty_database_or_all_of_it(
     lived_in(till, tmp_path)
     file = backed_up(till, tmp_path / "kept.db")
     whole = postgres.server().create()
-    schema.open_ready(whole, "regtest").close()
+    migrate.open_ready(whole, "regtest").close()
     last = int(said_by_one(whole).rpartition("told ")[2])
     assert last > 60
     before, after = rows_of(target), rows_of(whole)["invoice"]

@@ -8,9 +8,9 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import Till, open_till
 
-from btcpay.ending import finish
-from btcpay.sandbox.mischief import replace
-from storage import invoices
+from btcpay.invoices.events import finish
+from btcpay.sandbox.payer.mischief import replace
+from storage.queries import invoices
 
 
 @pytest.fixture

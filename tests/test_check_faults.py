@@ -11,9 +11,9 @@ from databases import ON_POSTGRES
 from fake_esplora import FakeEsplora, Reply, Till, dropped, open_till, say, truncated, tx_of
 from sweeper import Sweeper
 
-from btcpay import fetch
-from btcpay.addresses import script_of
-from btcpay.explorer import Explorers, History
+from btcpay import http_client
+from btcpay.wallet.account import script_of
+from btcpay.explorers.pool import Explorers, History
 from storage.database import open_database
 
 
@@ -64,7 +64,7 @@ class Meeting(Explorers):
     """Answers only when another check has its answer too, so that both decide on the same facts."""
 
     def __init__(self, root: str, barrier: threading.Barrier) -> None:
-        super().__init__([root], fetch.new_session())
+        super().__init__([root], http_client.new_session())
         self._barrier = barrier
 
     def history(self, address: str, script: bytes) -> History:

@@ -11,12 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from builders import Shop, pay
 
-from btcpay import bip21
-from btcpay.facts import Verdict
+from btcpay.checkout import bip21
+from btcpay.settlement.values import Verdict
 from btcpay.money import btc_text
-from btcpay.pages import formats
-from btcpay.pages.invoice import InvoicePage, Standing, page_of, status_of
-from storage import invoices, meta
+from btcpay.checkout import formats
+from btcpay.checkout.invoice_page import InvoicePage, Standing, page_of, status_of
+from storage.queries import invoices, meta
 
 STATUS_FIELDS = {
     "status",

@@ -14,7 +14,7 @@ from builders import Shop
 from playground import PROJECT
 from test_checkout_invoice import Page
 
-from btcpay.pages.languages import LANGUAGES
+from btcpay.checkout.languages import LANGUAGES
 
 FOLDER = PROJECT / "btcpay" / "translations"
 METHODS = [("**.py", "python"), ("templates/*.html", "jinja2")]

@@ -14,8 +14,8 @@ from test_checkout_invoice import Page
 from werkzeug.test import TestResponse
 
 from btcpay.money import btc_text
-from btcpay.pages.amounts import parse_usd
-from storage import invoices, links, meta
+from btcpay.checkout.amounts import parse_usd
+from storage.queries import invoices, links, meta
 from storage.database import open_database
 
 

@@ -8,8 +8,8 @@ from builders import Live, Shop, pay
 from playground import PROJECT
 from test_checkout_invoice import Page
 
-from btcpay import limits
-from btcpay.pages.assets import Assets
+from btcpay.web import rate_limits
+from btcpay.checkout.assets import Assets
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
@@ -85,8 +85,8 @@ def test_every_page_is_usable_by_those_who_listen(shop: Shop) -> None:
 
 def test_visitors_have_a_window_of_their_own(shop: Shop, monkeypatch) -> None:
     path = f"/pay/{shop.invoice()['id']}"
-    for _ in range(limits.VISITS.amount - 1):
-        shop.service.limiter.hit(limits.VISITS, "127.0.0.1")
+    for _ in range(rate_limits.VISITS.amount - 1):
+        shop.service.limiter.hit(rate_limits.VISITS, "127.0.0.1")
     assert shop.client.get(path).status_code == 200
     page, status = shop.client.get(path), shop.client.get(f"{path}/status")
     assert page.status_code == status.status_code == 429
@@ -102,7 +102,7 @@ def test_visitors_have_a_window_of_their_own(shop: Shop, monkeypatch) -> None:
 
 
 def test_the_window_is_wide_enough_for_many_pages_that_poll() -> None:
-    assert limits.VISITS.amount >= 20 * 60 / 2  # twenty pages, one question every two seconds
+    assert rate_limits.VISITS.amount >= 20 * 60 / 2  # twenty pages, one question every two seconds
 
 
 def test_visits_take_nothing_from_the_apis_windows(shop: Shop) -> None:

@@ -10,8 +10,8 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import LiedTo, Terminal, Till, dropped, open_till
 
-from btcpay.witness import CLOCK_OFF, Witness, told_time
-from storage import meta
+from btcpay.clock_skew import CLOCK_OFF, Witness, told_time
+from storage.queries import meta
 
 EMAIL = "ada@customer.example"
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

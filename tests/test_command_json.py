@@ -11,7 +11,7 @@ from builders import Clock, TickerServer, new_xpub
 from databases import ON_POSTGRES
 from fake_esplora import Terminal, Till, open_till
 
-from btcpay.command import cli
+from btcpay.cli.main import cli
 
 Words = list[str]
 IN_PLACE = ["restore", "--in-place", "--yes"]

@@ -23,8 +23,8 @@ from databases import about_sqlite, copy_of
 from fake_esplora import Terminal
 from playground import children_of
 
-from btcpay.instants import to_ms
-from storage import meta
+from btcpay.times import to_ms
+from storage.queries import meta
 
 pytestmark = about_sqlite  # for a server see test_server_away.py
 PAGE = 4096  # bytes, as SQLite divides its files

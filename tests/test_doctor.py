@@ -14,17 +14,18 @@ from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, open_till, say
 from playground import PROJECT
 
 from btcpay import settings
-from btcpay.addresses import derive
+from btcpay.wallet.account import derive
 from btcpay.bitcoin.wire import hash256, shown, u32, unshown
-from btcpay.doctor import environment
-from btcpay.doctor.books import totals
+from btcpay.doctor import settings
+from btcpay.doctor.records import totals
 from btcpay.doctor.chain import clock as look_at_clock
-from btcpay.doctor.environment import masked
-from btcpay.doctor.examination import examine
+from btcpay.doctor.settings import masked
+from btcpay.doctor.run import examine
 from btcpay.doctor.explorers import Visit, judge_tip
 from btcpay.doctor.finding import Finding, Opened, Patient
 from btcpay.networks import NETWORKS
-from storage import balances, merchants, schema
+from storage.queries import balances, merchants
+from storage import migrate
 from storage.database import Database, open_database
 
 PLENTY = 10**12
@@ -110,12 +111,12 @@ def test_a_missing_database_is_red_and_is_not_made(till, tmp_path):
 def test_the_kind_of_the_database_is_named(till):
     kind = "PostgreSQL [0-9]+[.][0-9]+" if ON_POSTGRES else "SQLite"
     assert re.fullmatch(
-        f"{kind}, version {schema.VERSION}, regtest", found(till)["database"].sentence
+        f"{kind}, version {migrate.VERSION}, regtest", found(till)["database"].sentence
     )
 
 
 def test_an_old_schema_is_red_and_the_rest_is_still_looked_into(till):
-    newest = schema.VERSION
+    newest = migrate.VERSION
     till.shop.sql(f"DELETE FROM schema_migration WHERE name = '{newest}'")  # noqa: S608
     everything = found(till)
     assert everything["database"].colour == "red"
@@ -464,7 +465,7 @@ EXAMPLE = dict(
 
 def look_at_environment(**environ: str) -> dict[str, Finding]:
     patient = Patient(settings.read(environ), environ, Clock(), lambda _: PLENTY)
-    return {finding.name: finding for finding in environment.findings(patient)}
+    return {finding.name: finding for finding in settings.findings(patient)}
 
 
 @pytest.mark.parametrize(

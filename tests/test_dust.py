@@ -12,12 +12,12 @@ import pytest
 from builders import Shop
 from databases import ON_POSTGRES
 
-from btcpay.applying import apply
-from btcpay.history import Block, SeenOutput
-from btcpay.proof import Proven
-from btcpay.reorganisation import undo
-from btcpay.sightings import Look, Proof
-from storage import balances, invoices
+from btcpay.check.apply import apply
+from btcpay.explorers.history import Block, SeenOutput
+from btcpay.spv.verify import Proven
+from btcpay.check.reorg import undo
+from btcpay.check.sightings import Look, Proof
+from storage.queries import balances, invoices
 
 FEW, MANY = 100, 400
 MOST = 5  # times the work for four times as many; each with each would be sixteen

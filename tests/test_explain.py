@@ -7,8 +7,8 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import Json, Terminal, Till, open_till
 
-from btcpay.explain import explanation
-from storage import invoices
+from btcpay.check.explain import explanation
+from storage.queries import invoices
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ from fake_esplora import (
     tx_of,
 )
 
-from btcpay import fetch
+from btcpay import http_client
 from btcpay.errors import ExplorerError
-from btcpay.explorer import Explorers, tip_height
-from btcpay.history import MAX_PAGE_BYTES, MAX_PAGES, MAX_PARTS, Block
-from btcpay.instants import from_unix_s
-from btcpay.root import FEW_PARTS, MOST_PARTS
+from btcpay.explorers.pool import Explorers, tip_height
+from btcpay.explorers.history import MAX_PAGE_BYTES, MAX_PAGES, MAX_PARTS, Block
+from btcpay.times import from_unix_s
+from btcpay.explorers.endpoint import FEW_PARTS, MOST_PARTS
 
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 SCRIPT = bytes.fromhex("0014751e76e8199196d454941c45d1b3a323f1433bd6")
@@ -65,7 +65,7 @@ def released() -> Iterator[threading.Event]:
 
 def client(*servers: FakeEsplora, session: requests.Session | None = None) -> Explorers:
     roots = [server.root for server in servers]
-    return Explorers(roots, session or fetch.new_session(), pause=lambda _: None)
+    return Explorers(roots, session or http_client.new_session(), pause=lambda _: None)
 
 
 def found(explorers: Explorers) -> list[int]:
@@ -331,7 +331,7 @@ def test_an_explorer_that_never_answers_is_left_after_the_time_out(first, second
 
 
 def test_a_closed_port_is_left_for_the_next_explorer(second):
-    explorers = Explorers(["http://127.0.0.1:9", second.root], fetch.new_session())
+    explorers = Explorers(["http://127.0.0.1:9", second.root], http_client.new_session())
     assert found(explorers) == [7]
 
 
@@ -352,7 +352,7 @@ def test_neither_the_error_nor_the_log_holds_a_roots_credentials(first, caplog):
     first.instead = lambda _: say("oops", 500)
     root = first.root.replace("http://", "http://user:hunter2@")
     with pytest.raises(ExplorerError) as caught:
-        Explorers([root], fetch.new_session()).history(ADDRESS, SCRIPT)
+        Explorers([root], http_client.new_session()).history(ADDRESS, SCRIPT)
     assert "hunter2" not in str(caught.value) + caplog.text
 
 

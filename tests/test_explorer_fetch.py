@@ -12,7 +12,7 @@ import pytest
 from fake_esplora import FakeEsplora, dripping, dropped, say, silent
 from programs import certificate
 
-from btcpay import fetch
+from btcpay import http_client
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +44,8 @@ def released() -> Iterator[threading.Event]:
 
 
 def get(server: FakeEsplora, path: str = "/x", timeout_s: float = 5, max_bytes: int = 100) -> bytes:
-    wanted = fetch.Wanted(bytes, max_bytes)
-    return fetch.get(fetch.new_session(), server.root + path, timeout_s, wanted)
+    wanted = http_client.Wanted(bytes, max_bytes)
+    return http_client.get(http_client.new_session(), server.root + path, timeout_s, wanted)
 
 
 def test_an_answer_of_exactly_the_limit_is_read(server):
@@ -55,42 +55,42 @@ def test_an_answer_of_exactly_the_limit_is_read(server):
 
 def test_an_answer_of_one_byte_more_is_refused(server):
     server.instead = lambda _: say(b"a" * 101)
-    with pytest.raises(fetch.FetchError, match="more than 100 bytes"):
+    with pytest.raises(http_client.FetchError, match="more than 100 bytes"):
         get(server)
 
 
 @pytest.mark.parametrize("status", [201, 204, 206, 304, 400, 401, 404, 429, 500, 503])
 def test_only_200_is_an_answer_and_the_error_carries_the_status(server, status):
     server.instead = lambda _: say(b"", status)
-    with pytest.raises(fetch.FetchError, match=str(status)) as caught:
+    with pytest.raises(http_client.FetchError, match=str(status)) as caught:
         get(server)
     assert caught.value.status == status
 
 
 def test_a_redirect_is_no_answer_and_is_not_followed(server):
     server.instead = lambda path: say("", 302, Location="/y") if path == "/x" else say("there")
-    with pytest.raises(fetch.FetchError, match="HTTP 302"):
+    with pytest.raises(http_client.FetchError, match="HTTP 302"):
         get(server)
     assert len(server.asked) == 1
 
 
 def test_an_answer_that_is_compressed_unasked_is_refused(server):
     server.instead = lambda _: say(gzip.compress(b"there"), **{"Content-Encoding": "gzip"})
-    with pytest.raises(fetch.FetchError, match="compressed"):
+    with pytest.raises(http_client.FetchError, match="compressed"):
         get(server)
 
 
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://127.0.0.1/x", "http://["])
 def test_a_redirect_to_what_is_no_http_is_refused(server, location):
     server.instead = lambda _: say("", 302, Location=location)
-    with pytest.raises(fetch.FetchError):
+    with pytest.raises(http_client.FetchError):
         get(server)
 
 
 def test_the_message_never_holds_the_query(server):
     for reply in (say("", 500), dropped, say(b"a" * 101)):
         server.instead = lambda _, reply=reply: reply
-        with pytest.raises(fetch.FetchError) as caught:
+        with pytest.raises(http_client.FetchError) as caught:
             get(server, "/x?token=hunter2")
         assert "hunter2" not in str(caught.value)
 
@@ -98,7 +98,7 @@ def test_the_message_never_holds_the_query(server):
 def test_a_server_that_says_nothing_is_left_at_the_time_out(server, released):
     server.instead = lambda _: silent(released)
     began_s = time.monotonic()
-    with pytest.raises(fetch.FetchError, match="took longer"):
+    with pytest.raises(http_client.FetchError, match="took longer"):
         get(server, timeout_s=0.3)
     assert time.monotonic() - began_s < 3
 
@@ -120,7 +120,7 @@ def test_an_answer_that_drips_on_is_left_at_the_time_out(server, released, slow)
     server.instead = lambda _: dripping(*slow, released)
     patience = threading.Timer(2, released.set)  # so that a client without a limit ends too
     patience.start()
-    with pytest.raises(fetch.FetchError):
+    with pytest.raises(http_client.FetchError):
         get(server, timeout_s=0.3, max_bytes=1_000_000)
     assert not released.is_set(), "the client waited for the server instead of its time-out"
     patience.cancel()
@@ -133,7 +133,7 @@ def test_a_head_has_an_end(server, length, believed):
     if believed:
         assert get(server) == b"there"
     else:
-        with pytest.raises(fetch.Unreachable):
+        with pytest.raises(http_client.Unreachable):
             get(server)
 
 
@@ -151,49 +151,49 @@ def test_what_is_longer_than_any_value_is_cut_as_it_comes(server, pieces):
             handler.wfile.flush()
 
     server.instead = lambda _: reply
-    wanted = fetch.Wanted(bytes, len(body), max_kept=2_000)
-    found = fetch.get(fetch.new_session(), f"{server.root}/x", 5, wanted)
+    wanted = http_client.Wanted(bytes, len(body), max_kept=2_000)
+    found = http_client.get(http_client.new_session(), f"{server.root}/x", 5, wanted)
     assert found == b"[" + b",".join(b'"%s"' % text[:128] for text in texts) + b"]"
 
 
 def test_what_is_left_of_an_answer_is_bounded_too(server):
     server.instead = lambda _: say(b"[" + b"[]," * 99 + b"[]]")
-    wanted = fetch.Wanted(bytes, 1_000, max_kept=300)
-    with pytest.raises(fetch.FetchError, match="more than 300 bytes of short values"):
-        fetch.get(fetch.new_session(), f"{server.root}/x", 5, wanted)
+    wanted = http_client.Wanted(bytes, 1_000, max_kept=300)
+    with pytest.raises(http_client.FetchError, match="more than 300 bytes of short values"):
+        http_client.get(http_client.new_session(), f"{server.root}/x", 5, wanted)
 
 
 def test_long_answers_are_held_one_at_a_time_and_short_ones_do_not_wait(server):
     server.instead = lambda path: say(b"a" * (1_000_000 if path == "/long" else 1_000))
-    turn = fetch.Turn()
+    turn = http_client.Turn()
 
     def make(body: bytes) -> int:
-        short = fetch.get(fetch.new_session(), f"{server.root}/short", 5, text, turn=turn)
-        with pytest.raises(fetch.Unreachable):
-            fetch.get(fetch.new_session(), f"{server.root}/long", 0.3, text, turn=turn)
+        short = http_client.get(http_client.new_session(), f"{server.root}/short", 5, text, turn=turn)
+        with pytest.raises(http_client.Unreachable):
+            http_client.get(http_client.new_session(), f"{server.root}/long", 0.3, text, turn=turn)
         return len(body) + len(short)
 
-    text = fetch.Wanted(bytes, 2_000_000)
-    url, longest = f"{server.root}/long", fetch.Wanted(make, 2_000_000)
-    assert fetch.get(fetch.new_session(), url, 20, longest, turn=turn) == 1_001_000
-    assert len(fetch.get(fetch.new_session(), url, 20, text, turn=turn)) == 1_000_000
+    text = http_client.Wanted(bytes, 2_000_000)
+    url, longest = f"{server.root}/long", http_client.Wanted(make, 2_000_000)
+    assert http_client.get(http_client.new_session(), url, 20, longest, turn=turn) == 1_001_000
+    assert len(http_client.get(http_client.new_session(), url, 20, text, turn=turn)) == 1_000_000
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(certified):
     with FakeEsplora() as fake:
         fake.secure(certified)
         fake.instead = lambda _: say(b"there")
-        with pytest.raises(fetch.Unreachable):
+        with pytest.raises(http_client.Unreachable):
             get(fake)
 
 
 def test_numbers_stay_exact():
-    assert fetch.parse_json(b"[0.1, 1e2, 3]") == [Decimal("0.1"), Decimal(100), 3]
+    assert http_client.parse_json(b"[0.1, 1e2, 3]") == [Decimal("0.1"), Decimal(100), 3]
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"\xff", b"[" * 100_000, b"9" * 5000, b"<html>", b"[1,]", b"'a'"]
 )
 def test_what_is_no_json_is_refused(body):
-    with pytest.raises(fetch.FetchError, match="no JSON"):
-        fetch.parse_json(body)
+    with pytest.raises(http_client.FetchError, match="no JSON"):
+        http_client.parse_json(body)

@@ -12,9 +12,10 @@ from peewee import PeeweeException
 from redis_server import RedisServer, needs_redis
 from werkzeug.test import TestResponse
 
-from btcpay.health import TRIED_EVERY_S, Trial
-from btcpay.instants import iso, to_ms
-from storage import meta, schema
+from btcpay.monitoring.health import TRIED_EVERY_S, Trial
+from btcpay.times import iso, to_ms
+from storage.queries import meta
+from storage import migrate
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_a_shop_with_a_fresh_check_is_ready(checked: Shop) -> None:
     assert response.status_code == 200
     assert response.json == {
         "ok": True,
-        "database": {"ok": True, "version": schema.VERSION},
+        "database": {"ok": True, "version": migrate.VERSION},
         "check": {"ok": True, "checked_at": iso(checked.clock())},
         "rate_limits": {"ok": True},
     }
@@ -91,7 +92,7 @@ def test_another_version_of_the_database_is_not_ready(checked: Shop) -> None:
     response = ready(checked)
     assert response.status_code == 503
     assert response.json["database"]["version"] == "9999_later"
-    assert schema.VERSION in response.json["database"]["problem"]
+    assert migrate.VERSION in response.json["database"]["problem"]
 
 
 def test_a_database_that_cannot_be_read_is_not_ready(checked: Shop) -> None:

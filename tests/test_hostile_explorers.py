@@ -7,12 +7,12 @@ from builders import Clock, TickerServer
 from fake_esplora import Json, LiedTo, Reply, Terminal, open_till, say
 from peewee import OperationalError
 
-from btcpay import check as check_module
+from btcpay.check import run as check_module
 from btcpay.networks import NETWORKS
-from btcpay.reorganisation import PROVE_TIP, gives_up
-from btcpay.sandbox.mischief import double_spends
-from btcpay.sandbox.script import script_of
-from storage import meta
+from btcpay.check.reorg import PROVE_TIP, gives_up
+from btcpay.sandbox.payer.mischief import double_spends
+from btcpay.sandbox.node.script import script_of
+from storage.queries import meta
 
 Lies = Callable[..., LiedTo]
 

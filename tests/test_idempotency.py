@@ -13,9 +13,9 @@ from builders import Clock, Live, Shop, TickerServer, until
 from fake_esplora import Till, open_till
 from werkzeug.test import TestResponse
 
-from btcpay import json_body
-from btcpay.instants import to_ms
-from storage import idempotency, merchants
+from btcpay.api import json_body
+from btcpay.times import to_ms
+from storage.queries import idempotency, merchants
 
 ORDER = {"amount_usd": 5}
 RETRY = {"Idempotency-Key": "order 7"}

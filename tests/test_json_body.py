@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from btcpay import json_body
+from btcpay.api import json_body
 from btcpay.errors import InvalidRequest
 
 

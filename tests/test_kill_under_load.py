@@ -14,8 +14,8 @@ import pytest
 import requests
 from builders import REGTEST, Clock, Live, Shop, TickerServer, open_shop, until
 
-from btcpay.addresses import derive
-from storage import merchants
+from btcpay.wallet.account import derive
+from storage.queries import merchants
 from storage.models import IdempotencyKey, Invoice
 
 WRITERS = 8

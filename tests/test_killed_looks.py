@@ -9,15 +9,15 @@ from builders import until
 from databases import about_sqlite
 from fake_esplora import LiedTo, Terminal, Till, say, silent
 
-from btcpay import fetch
-from btcpay.budget import Budget
-from btcpay.explorer import Explorers, History
-from btcpay.line import Line
-from btcpay.look import Looker, subject_of
-from btcpay.room import Room
-from btcpay.schedule import next_look
-from btcpay.turns import field_of, tip_of
-from storage import invoices
+from btcpay import http_client
+from btcpay.explorers.quota import Budget
+from btcpay.explorers.pool import Explorers, History
+from btcpay.check.line import Line
+from btcpay.check.scan import Looker, subject_of
+from btcpay.check.room import Room
+from btcpay.check.plan import next_look
+from btcpay.check.watchlist import field_of, tip_of
+from storage.queries import invoices
 
 Lies = Callable[..., LiedTo]
 
@@ -30,7 +30,7 @@ class Deadly(Explorers):
     """Nobody survives its answer about this address."""
 
     def __init__(self, till: Till, address: str) -> None:
-        super().__init__(till.settings.explorers, fetch.new_session())
+        super().__init__(till.settings.explorers, http_client.new_session())
         self._deadly = address
 
     def history(self, address: str, script: bytes) -> History:
@@ -88,7 +88,7 @@ def test_a_look_that_fails_is_one_failure_and_one_beyond_the_budget_is_none(lied
     till.check()
     assert noted(till, invoice) == (0, 1, False)
     with_one_call = Budget(till.shop.service.db, till.liar.count("") + 1, till.clock)
-    explorers = Explorers(till.settings.explorers, fetch.new_session(), with_one_call)
+    explorers = Explorers(till.settings.explorers, http_client.new_session(), with_one_call)
     assert till.checker(explorers=explorers).run([invoice["id"]]).unreached == [invoice["id"]]
     assert noted(till, invoice) == (0, 1, False)
 

@@ -16,7 +16,7 @@ PACKAGES = ("btcpay", "schemas", "storage")
 ENTRIES = ("app", "wsgi")
 
 # Plain values: no project module below them, so that storage and schemas may use them.
-PLAIN = {"btcpay.errors", "btcpay.instants"}
+PLAIN = {"btcpay.errors", "btcpay.times"}
 MAY_IMPORT = {
     "storage": PLAIN,
     "schemas": PLAIN,
@@ -26,7 +26,7 @@ MAY_IMPORT = {
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/clock.py", "btcpay/sandbox/server.py"}
-LAST_RESORTS = ["btcpay/check.py"]  # the loop over addresses; Flask's handler needs no `except`
+LAST_RESORTS = ["btcpay/check/run.py"]  # the loop over addresses; Flask's handler needs no `except`
 
 
 def sources() -> list[Path]:
@@ -74,8 +74,8 @@ def within(name: str, package: str) -> bool:
 
 
 def test_there_is_something_to_look_at():
-    assert {"app", "wsgi", "btcpay.settlement", "storage.models", "schemas.esplora"} <= set(MODULES)
-    assert imported(MODULES["btcpay.standing"]) >= {"btcpay.settlement", "storage.meta"}
+    assert {"app", "wsgi", "btcpay.settlement.decide", "storage.models", "schemas.esplora"} <= set(MODULES)
+    assert imported(MODULES["btcpay.invoices.status"]) >= {"btcpay.settlement.decide", "storage.queries.meta"}
 
 
 def offences(rule: Callable[[Path], Iterable[object]]) -> list[str]:
@@ -110,7 +110,7 @@ def test_no_module_imports_itself_by_a_detour():
 @pytest.mark.parametrize(
     ("package", "importers"),
     [
-        pytest.param("btcpay.commands", ["btcpay.command", "btcpay.commands"], id="commands"),
+        pytest.param("btcpay.commands", ["btcpay.cli.main", "btcpay.commands"], id="commands"),
         pytest.param("btcpay.sandbox", ["btcpay.sandbox"], id="sandbox"),
         pytest.param("app", ["wsgi"], id="app"),
         pytest.param("wsgi", [], id="wsgi"),
@@ -142,14 +142,14 @@ def test_the_sandbox_knows_nothing_of_the_service_but_the_structures_of_bitcoin(
 # From the bytes up to the run: each may import what stands before it, never after.
 PROOF_ARROWS = [
     "btcpay.bitcoin",
-    "btcpay.proof",
-    "btcpay.proof_file",
-    "btcpay.explorer",
-    "btcpay.evidence",
-    "btcpay.settlement",
-    "btcpay.applying",
-    "btcpay.reorganisation",
-    "btcpay.check",
+    "btcpay.spv.verify",
+    "btcpay.spv.document",
+    "btcpay.explorers.pool",
+    "btcpay.explorers.evidence",
+    "btcpay.settlement.decide",
+    "btcpay.check.apply",
+    "btcpay.check.reorg",
+    "btcpay.check.run",
     "btcpay.commands",
 ]
 
@@ -170,9 +170,9 @@ def test_the_pages_are_shown_by_the_checkout_alone_and_know_nothing_of_the_api()
     def reaching(path: Path) -> list[str]:
         name = name_of(path)
         if within(name, "btcpay.pages"):
-            above = ("btcpay.api", "btcpay.checkout", "btcpay.commands", "app")
+            above = ("btcpay.api.admission", "btcpay.checkout.views", "btcpay.commands", "app")
             return [m for m in imported(path) if any(within(m, part) for part in above)]
-        outside = name != "btcpay.checkout"
+        outside = name != "btcpay.checkout.views"
         return [m for m in imported(path) if outside and within(m, "btcpay.pages")]
 
     assert offences(reaching) == []
@@ -190,8 +190,8 @@ def test_the_structures_of_bitcoin_know_nothing_else_of_the_project():
 # What the service uses of these libraries: nothing that knows a private key.
 KEYLESS = {
     "btcpay.bitcoin.hd": {"coincurve.PublicKey"},
-    "btcpay.addresses": {"bit.base32", "bit.base58", "bit.crypto"},
-    "btcpay.commands.demo": {"bit.base58"},
+    "btcpay.wallet.account": {"bit.base32", "bit.base58", "bit.crypto"},
+    "btcpay.cli.sandbox_demo": {"bit.base58"},
 }
 OF_KEYS = {"bit", "coincurve", "bip32", "ecdsa", "cryptography", "embit"}
 
@@ -231,15 +231,15 @@ def outside(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     "name",
     [
-        "btcpay.proof",
-        "btcpay.settlement",
-        "btcpay.attention",
+        "btcpay.spv.verify",
+        "btcpay.settlement.decide",
+        "btcpay.settlement.attention",
         "btcpay.branding",
-        "btcpay.bip21",
+        "btcpay.checkout.bip21",
     ],
 )
 def test_what_is_pure_asks_nobody_and_reads_no_clock_or_database(name):
-    outside = ("btcpay.fetch", "btcpay.clock", "btcpay.evidence", "storage")
+    outside = ("btcpay.http_client", "btcpay.clock", "btcpay.explorers.evidence", "storage")
     found = imported(MODULES[name])
     assert [m for m in found if any(within(m, part) for part in outside)] == []
 

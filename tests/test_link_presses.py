@@ -11,8 +11,8 @@ from test_checkout_invoice import Page
 from test_checkout_link import count, made, press
 from werkzeug.test import TestResponse
 
-from btcpay.instants import to_ms
-from storage import invoices
+from btcpay.times import to_ms
+from storage.queries import invoices
 
 # After a payment: a tablet on a counter serves one customer after another
 

@@ -13,8 +13,8 @@ import requests
 from builders import Live, Shop, TickerServer, until
 
 from btcpay import keys
-from btcpay.logs import JsonLines
-from btcpay.worker import withhold_requests
+from btcpay.monitoring.logs import JsonLines
+from btcpay.server.worker import withhold_requests
 
 REQUEST = {"request_id", "operation", "merchant_id", "key_id", "method", "status", "ms"}
 EVERY = {"at", "level", "logger", "message"}
@@ -85,7 +85,7 @@ def test_everything_on_serve_is_json(shop: Shop, tmp_path: Path, ticker: TickerS
         live.stop()
         live.wait()
         told = lines(live)
-    assert {"gunicorn.error", "btcpay.price", "btcpay.request_log"} <= {t["logger"] for t in told}
+    assert {"gunicorn.error", "btcpay.price", "btcpay.monitoring.request_log"} <= {t["logger"] for t in told}
     assert all(set(line) >= EVERY for line in told)
     (no_price,) = [line for line in told if line["message"].startswith("no price")]
     assert no_price["request_id"] == answer.headers["X-Request-Id"]

@@ -20,10 +20,10 @@ from databases import raw, tables
 from fake_esplora import Json, Liar, Reply, Terminal, Till, open_till, silent
 
 from btcpay.clock import utc_now
-from btcpay.idempotency import HOLD
-from btcpay.runs import Run
-from btcpay.sharing import look_at_what_others_left, share
-from storage import meta
+from btcpay.api.idempotency import HOLD
+from btcpay.check.report import Run
+from btcpay.check.claims import look_at_what_others_left, share
+from storage.queries import meta
 
 PROCESSES, THREADS, ORDERS = 4, 8, 6  # orders of each thread, two of three without a key
 CHECKS = 3

@@ -8,7 +8,7 @@ from builders import Shop, clean_environ, new_xpub
 from databases import about_sqlite
 from playground import PROJECT
 
-from btcpay.addresses import are_seed_words, parse_account
+from btcpay.wallet.account import are_seed_words, parse_account
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import NETWORKS
 

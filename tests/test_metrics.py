@@ -20,11 +20,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import CollectorRegistry
 from redis_server import RedisServer, needs_redis
 
-from btcpay import metrics_place, settings
-from btcpay.counting import Slot
+from btcpay.monitoring import metrics_setup
+from btcpay import settings
+from btcpay.monitoring.counters import Slot
 from btcpay.errors import SettingsError
-from btcpay.figures import Figures
-from storage import tallies
+from btcpay.monitoring.collector import Figures
+from storage.queries import tallies
 
 Samples = dict[str, float]
 
@@ -103,7 +104,7 @@ def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop: Shop, tmp_pa
             "GUNICORN_CMD_ARGS": "--workers 2",
             "BTCPAY_RATE_LIMIT_STORE": redis.url,
             "BTCPAY_METRICS_BIND": f"127.0.0.1:{port}",
-            metrics_place.FOLDER: str(folder),
+            metrics_setup.FOLDER: str(folder),
         }
         with Live(shop, tmp_path, **environ) as live, ThreadPoolExecutor(8) as pool:
             until(lambda: live.log().count("Booting worker") == 2, "the second worker")
@@ -132,7 +133,7 @@ def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop: Shop, tmp_pa
 
 def test_the_folder_of_the_counts_ends_with_the_server(shop: Shop, tmp_path: Path) -> None:
     def folders() -> list[Path]:
-        return list(Path(metrics_place.MEMORY).glob(f"btcpay-metrics-{live.pid}-*"))
+        return list(Path(metrics_setup.MEMORY).glob(f"btcpay-metrics-{live.pid}-*"))
 
     anywhere = {"BTCPAY_METRICS_BIND": f"127.0.0.1:{free_port()}"}
     with Live(shop, tmp_path, by_command=True, **anywhere) as live:

@@ -9,7 +9,7 @@ from builders import Clock, TickerServer
 from fake_esplora import Json, LiedTo, open_lied_to
 from sweeper import Sweeper
 
-from storage import balances
+from storage.queries import balances
 
 ACCOUNT = "m/49'/1'/0'"
 NOBODY = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"

@@ -12,9 +12,9 @@ from builders import TickerServer
 from node_esplora import Answer, Fault
 from node_till import Chain, NodeTill, open_chain, open_node_till
 
-from btcpay.proof_file import check_document
-from btcpay.sandbox.script import script_of
-from storage import payments
+from btcpay.spv.document import check_document
+from btcpay.sandbox.node.script import script_of
+from storage.queries import payments
 
 
 @pytest.fixture(scope="module")

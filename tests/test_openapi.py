@@ -14,7 +14,7 @@ from schemathesis.checks import CHECKS
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
 import app
-from btcpay import openapi
+from btcpay.api import openapi
 from btcpay.settings import read
 
 # Section 4: operation id, method and path, scope, status of success, and what section 7 adds.

@@ -6,10 +6,10 @@ import pytest
 from builders import Shop
 from limits import RateLimitItem
 
-from btcpay import own_windows
-from btcpay.limits import FAILED_AUTH, VISITS, WRITES, Limiter, link_invoices
+from btcpay.web import memory_windows
+from btcpay.web.rate_limits import FAILED_AUTH, VISITS, WRITES, Limiter, link_invoices
 
-MOST = own_windows.MOST
+MOST = memory_windows.MOST
 ME = "203.0.113.7"
 
 

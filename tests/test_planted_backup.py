@@ -13,10 +13,11 @@ from databases import raw
 from fake_esplora import Terminal, Till, open_till
 from playhouse.migrations import Runner
 
-from btcpay.addresses import derive, parse_account
-from storage import copies, schema
+from btcpay.wallet.account import derive, parse_account
+from storage.backup import copies
+from storage import migrate
 from storage.database import open_database
-from storage.made import made_by_version
+from storage.backup.made import made_by_version
 
 OF_0_1_0 = "c906096e55824070b4261ff9dc5ddb08fc620cc18f786e585c49054c21e3648a"
 RUNS = "writefile_or_whatever(1)"  # no such function: whoever runs it is told so
@@ -115,12 +116,12 @@ def test_until_then_nothing_was_read_but_the_list_of_what_it_holds(name, till, t
     ), touched
 
 
-@pytest.mark.parametrize("version", schema.VERSIONS)
+@pytest.mark.parametrize("version", migrate.VERSIONS)
 def test_a_backup_of_every_version_is_what_the_migrations_made(version, tmp_path):
     file = tmp_path / "older.db"
     file.touch()
     db = open_database(f"sqlite:///{file}")
-    Runner(db.connection, str(schema.MIGRATIONS)).up(version)
+    Runner(db.connection, str(migrate.MIGRATIONS)).up(version)
     db.close()
     assert copies.inspect(file, file).version == version
 

@@ -15,7 +15,8 @@ from fake_esplora import Till, open_till
 from peewee import OperationalError
 
 from btcpay.errors import DatabaseNotReady
-from storage import merchants, meta, schema
+from storage.queries import merchants, meta
+from storage import migrate
 from storage.database import open_database
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -81,7 +82,7 @@ def test_a_server_that_is_away_is_no_empty_database(url):
     port = postgres.server().port
     db = open_database(url.replace(f":{port}/", ":9/"))
     with pytest.raises(OperationalError, match="refused"):
-        schema.version(db)
+        migrate.version(db)
 
 
 def test_every_connection_comes_back_to_the_pool(till):
@@ -97,8 +98,8 @@ def test_a_pool_whose_connections_are_all_in_use_is_an_error_of_the_database(url
     db.connection._max_connections, db.connection._wait_timeout = 1, 0.01
     in_use = pytest.raises(OperationalError, match="connections are in use")
     with db.connected(), ThreadPoolExecutor(1) as pool, in_use:
-        pool.submit(schema.version, db).result()
-    assert schema.version(db) == schema.VERSION
+        pool.submit(migrate.version, db).result()
+    assert migrate.version(db) == migrate.VERSION
     db.close()
 
 
@@ -115,7 +116,7 @@ def test_a_commit_waits_for_the_disk_whatever_the_server_is_set_to(url):
 def test_a_database_that_cannot_store_every_letter_is_refused():
     made = postgres.server().create("template0 ENCODING 'LATIN1' LOCALE 'C'")
     with pytest.raises(DatabaseNotReady, match="encoding is LATIN1"):
-        schema.migrate(made, "regtest")
+        migrate.migrate(made, "regtest")
     postgres.server().drop(made)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btcpay import fetch
+from btcpay import http_client
 from btcpay.price import agree, median, resolve_pointer, to_price
 
 # RFC 6901, section 5.
@@ -84,7 +84,7 @@ def test_a_pointer_that_leads_nowhere_is_a_lookup_error(pointer, reason):
     ],
 )
 def test_numbers_and_numeric_texts_are_prices(body, price):
-    assert to_price(fetch.parse_json(body)) == Decimal(price)
+    assert to_price(http_client.parse_json(body)) == Decimal(price)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_numbers_and_numeric_texts_are_prices(body, price):
 )
 def test_everything_else_is_no_price(body):
     with pytest.raises(ValueError, match="there"):
-        to_price(fetch.parse_json(body))
+        to_price(http_client.parse_json(body))
 
 
 def usd(*prices: str) -> list[Decimal]:

@@ -13,7 +13,7 @@ from test_checkout_link import press
 
 from btcpay.doctor import prices
 from btcpay.doctor.finding import Patient
-from btcpay.witness import agreed_ahead, has_our_clock
+from btcpay.clock_skew import agreed_ahead, has_our_clock
 
 MINUTE = timedelta(minutes=1)
 AHEAD = timedelta(hours=3)

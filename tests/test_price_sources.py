@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated
 
-from btcpay import fetch, price
+from btcpay import price, http_client
 from btcpay.errors import PriceUnavailable
 from btcpay.price import Prices, ask
-from btcpay.variables import PriceSource
+from btcpay.setting_parsers import PriceSource
 
 
 class Seconds:
@@ -84,22 +84,22 @@ def fails(_path: str) -> Reply:
 )
 def test_a_source_without_a_number_has_failed(server, reply):
     server.instead = lambda _: reply
-    assert ask(fetch.new_session(), PriceSource(f"{server.root}/", "/usd")) is None
+    assert ask(http_client.new_session(), PriceSource(f"{server.root}/", "/usd")) is None
 
 
 def test_a_source_on_a_closed_port_has_failed():
-    assert ask(fetch.new_session(), PriceSource("http://127.0.0.1:9/", "/usd")) is None
+    assert ask(http_client.new_session(), PriceSource("http://127.0.0.1:9/", "/usd")) is None
 
 
 def test_a_redirect_is_a_failed_source(server):
     moved = say("", 301, Location="/here")
     server.instead = lambda path: moved if path == "/" else say({"usd": "100"})
-    assert ask(fetch.new_session(), PriceSource(f"{server.root}/", "/usd")) is None
+    assert ask(http_client.new_session(), PriceSource(f"{server.root}/", "/usd")) is None
 
 
 def test_the_log_of_a_failed_source_holds_no_key_from_its_query(server, caplog):
     server.instead = fails
-    ask(fetch.new_session(), PriceSource(f"{server.root}/?api_key=hunter2", "/usd"))
+    ask(http_client.new_session(), PriceSource(f"{server.root}/?api_key=hunter2", "/usd"))
     assert "503" in caplog.text and "hunter2" not in caplog.text
 
 

@@ -10,7 +10,7 @@ import pytest
 import requests
 from fake_esplora import Json, LiedTo, Terminal, say, tx_of
 
-from btcpay.addresses import script_of
+from btcpay.wallet.account import script_of
 
 PROOF_PATHS = "/tx/|/block/|/block-height/"
 NOWHERE = {

@@ -14,7 +14,8 @@ from fake_esplora import FakeEsplora, Till, open_till, say
 from forge import forge
 from playground import PROJECT
 
-from storage import meta, schema
+from storage.queries import meta
+from storage import migrate
 from storage.database import open_database
 
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
@@ -103,7 +104,7 @@ def no_explorer(cron: Cron) -> None:
 
 def no_merchant(cron: Cron) -> None:
     url = f"sqlite:///{cron.folder}/other.db"
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     cron.write(BTCPAY_DATABASE_URL=url)
 
 
@@ -139,7 +140,7 @@ def test_a_check_that_hangs_is_told_when_none_was_complete_for_too_long(cron):
         pytest.skip("several check at once on a server")
     url = cron.till.settings.database_url
     db = open_database(url)
-    with contextlib.closing(db), schema.only_one(db, url, "check"):
+    with contextlib.closing(db), migrate.only_one(db, url, "check"):
         assert cron.mail() == ""
         meta.put(db, "checked_at", "1")
         assert "none has been complete since 1970" in cron.mail()

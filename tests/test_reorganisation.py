@@ -11,9 +11,9 @@ from builders import dump
 from fake_esplora import Json, LiedTo, Terminal, say
 
 from btcpay.bitcoin.wire import hash256
-from btcpay.reorganisation import undo
-from btcpay.sandbox.mischief import double_spends, replace
-from storage import payments
+from btcpay.check.reorg import undo
+from btcpay.sandbox.payer.mischief import double_spends, replace
+from storage.queries import payments
 from storage.database import open_database
 
 

@@ -21,8 +21,9 @@ from playhouse.migrations import Runner
 
 from app import create_app
 from btcpay import settings
-from btcpay.addresses import derive
-from storage import merchants, schema
+from btcpay.wallet.account import derive
+from storage.queries import merchants
+from storage import migrate
 from storage.database import open_database
 
 pytestmark = about_sqlite  # what a server has instead: test_restore_postgres.py, test_carry_over.py
@@ -75,7 +76,7 @@ def test_a_backup_is_whole_its_owners_alone_and_says_what_it_is(till, tmp_path):
     file = tmp_path / "kept" / "monday.db"
     file.parent.mkdir()
     told = Terminal(till).json("backup", str(file))
-    assert (told["version"], told["network"]) == (schema.VERSION, "regtest")
+    assert (told["version"], told["network"]) == (migrate.VERSION, "regtest")
     assert told["bytes"] == file.stat().st_size and file.stat().st_mode & 0o777 == 0o600
     assert len(content(file)["invoice"]) == 1
     assert [path.name for path in file.parent.iterdir()] == ["monday.db"]
@@ -193,7 +194,7 @@ def test_while_a_service_or_a_check_uses_the_database_nothing_is_restored(till, 
     assert "in use" in said  # the shop of this test has it open
     place = tmp_path / "place.db"
     url = f"sqlite:///{place}"
-    with schema.only_one(open_database(url), url, "check"):
+    with migrate.only_one(open_database(url), url, "check"):
         said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
     assert "a check" in said and not place.exists()
 
@@ -327,14 +328,14 @@ def test_an_older_backup_is_brought_up_to_date(till, tmp_path):
     file, place = tmp_path / "older.db", tmp_path / "place.db"
     file.touch()
     db = open_database(f"sqlite:///{file}")
-    Runner(db.connection, str(schema.MIGRATIONS)).up("0002_proof")
+    Runner(db.connection, str(migrate.MIGRATIONS)).up("0002_proof")
     db.connection.execute_sql("INSERT INTO meta VALUES ('network', 'regtest')")
     db.close()
     process = Terminal(till).start("restore", str(file), "--yes", "--json", **url_of(place))
     told = json.loads(process.communicate(timeout=60)[0])
     assert told["migrated"][0] == "0003_balance"
-    opened = schema.open_ready(f"sqlite:///{place}", "regtest")
-    assert schema.version(opened) == schema.VERSION
+    opened = migrate.open_ready(f"sqlite:///{place}", "regtest")
+    assert migrate.version(opened) == migrate.VERSION
     opened.close()
 
 

@@ -23,7 +23,8 @@ from playhouse.migrations import Runner
 from test_carry_over import on, stop
 from test_going_live import BLOCKS
 
-from storage import merchants, schema
+from storage.queries import merchants
+from storage import migrate
 from storage.database import open_database
 
 BACKUP = (PROJECT / "docs" / "backup.md").read_text(encoding="utf-8")
@@ -215,7 +216,7 @@ def test_a_dump_of_an_older_version_replaces_a_newer_database(till, machine):
     older = postgres.server().create("template1")
     db = open_database(older)
     with db.connected():
-        Runner(db.connection, str(schema.MIGRATIONS)).up("0002_proof")
+        Runner(db.connection, str(migrate.MIGRATIONS)).up("0002_proof")
     db.close()
     with raw(older) as connection:
         connection.execute("INSERT INTO meta VALUES ('network', 'regtest')")

@@ -7,9 +7,10 @@ from builders import Clock, Shop, TickerServer, pay
 from databases import ON_POSTGRES, about_sqlite, plan
 from fake_esplora import open_till
 
-from btcpay import retention
-from btcpay.retention import erase_emails
-from storage import invoices, schema
+from btcpay.invoices import retention
+from btcpay.invoices.retention import erase_emails
+from storage.queries import invoices
+from storage import migrate
 from storage.database import open_database
 
 EMAIL = "ada@customer.example"
@@ -111,7 +112,7 @@ def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(
 def test_keys_from_before_the_migration_are_found(tmp_path: Path):
     """An answer that was kept by the version before is erased as well."""
     url = f"sqlite:///{tmp_path}/old.db"
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     db = open_database(url)
     run = db.connection.execute_sql
     run("DROP INDEX invoice_email")
@@ -122,7 +123,7 @@ def test_keys_from_before_the_migration_are_found(tmp_path: Path):
     add = "INSERT INTO idempotency_key VALUES (1, 'create-invoice', ?, 'b', 'o', 0, 0, ?)"
     run(add, ("done", '{"object":"x","id":"inv_1"}'))
     run(add, ("held", None))
-    assert schema.migrate(url, "regtest") == ["0008_retention"]
+    assert migrate.migrate(url, "regtest") == ["0008_retention"]
     rows = run("SELECT idempotency_key, resource_id FROM idempotency_key ORDER BY 1").fetchall()
     assert rows == [("done", "inv_1"), ("held", None)]
     db.close()

@@ -17,7 +17,7 @@ from playground import start_playground
 from ports import free_port
 from terminal import InTerminal, Screen
 
-from btcpay.commands.sandbox import command_line
+from btcpay.cli.sandbox import command_line
 
 ROWS, COLUMNS = 24, 80
 UPSIDE_DOWN = ("down", "up")

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from btcpay.budget import UNLIMITED, Purse
-from btcpay.schedule import OVERHEAD, plan
-from btcpay.urgency import (
+from btcpay.explorers.quota import UNLIMITED, Purse
+from btcpay.check.plan import OVERHEAD, plan
+from btcpay.check.urgency import (
     MONEY,
     NEAR,
     OPENED,

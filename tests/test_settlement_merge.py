@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from btcpay.facts import Invoice, Output, Rules
-from btcpay.history import Block, SeenOutput
-from btcpay.settlement import decide, merge
+from btcpay.settlement.values import Invoice, Output, Rules
+from btcpay.explorers.history import Block, SeenOutput
+from btcpay.settlement.decide import decide, merge
 
 FIRST = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 NOW = FIRST + timedelta(minutes=5)

@@ -15,8 +15,8 @@ from redis_server import RedisServer, needs_redis
 
 from btcpay import settings
 from btcpay.errors import SettingsError
-from btcpay.limits import READS, WRITES, Limiter
-from btcpay.shared_windows import ANSWER_TIMEOUT_S, PAUSE_S, TOLD_EVERY_S
+from btcpay.web.rate_limits import READS, WRITES, Limiter
+from btcpay.web.redis_windows import ANSWER_TIMEOUT_S, PAUSE_S, TOLD_EVERY_S
 
 NOBODY = "sk_test_" + "0" * 43
 

@@ -6,8 +6,8 @@ import pytest
 from builders import Shop, pay
 from werkzeug.test import TestResponse
 
-from btcpay.ending import finish
-from storage import invoices
+from btcpay.invoices.events import finish
+from storage.queries import invoices
 
 LISTS = ["/invoices", "/payment-links", "/payments"]
 

@@ -48,17 +48,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from btcpay.addresses import parse_account
+from btcpay.wallet.account import parse_account
 from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.commands.administration import add_merchant
-from btcpay.commands.invoicing import invoice as invoice_command
+from btcpay.cli.merchant import add_merchant
+from btcpay.cli.invoice import invoice as invoice_command
 from btcpay.errors import CommandError
-from btcpay.sandbox.coins import Spendable, sign
+from btcpay.sandbox.payer.coins import Spendable, sign
 from btcpay.sandbox.errors import BadRequest, Rejected
-from btcpay.sandbox.mischief import double_spends, replace
-from btcpay.sandbox.script import script_of
+from btcpay.sandbox.payer.mischief import double_spends, replace
+from btcpay.sandbox.node.script import script_of
 from btcpay.settings import Settings
-from storage import balances, merchants
+from storage.queries import balances, merchants
 
 EXAMPLES = int(os.environ.get("STATEFUL_EXAMPLES", "12" if ON_POSTGRES else "24"))
 PARTS = 4  # that may run beside each other

@@ -12,7 +12,7 @@ import requests
 from builders import Live, Shop, TickerServer, until
 from redis_server import RedisServer, needs_redis
 
-from storage import keys
+from storage.queries import keys
 
 
 def is_refused(live: Live) -> bool:

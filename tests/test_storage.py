@@ -12,7 +12,8 @@ from forge import forge
 from peewee import IntegrityError, Model
 
 from btcpay.errors import DatabaseNotReady
-from storage import merchants, models, schema
+from storage.queries import merchants
+from storage import models, migrate
 from storage.database import Database, open_database
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -26,7 +27,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def db(url: str) -> Iterator[Database]:
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     opened = open_database(url)
     with opened.connected():
         yield opened
@@ -279,13 +280,13 @@ def test_sqlite_keeps_what_it_has_answered(db):
 
 
 def test_migrating_again_does_nothing(url):
-    assert schema.migrate(url, "regtest") == MIGRATIONS
-    assert schema.migrate(url, "regtest") == []
+    assert migrate.migrate(url, "regtest") == MIGRATIONS
+    assert migrate.migrate(url, "regtest") == []
 
 
 @about_sqlite
 def test_the_file_is_its_owners_alone(url):
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     path = Path(url.removeprefix("sqlite:///"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -295,7 +296,7 @@ def test_of_several_that_migrate_at_once_one_does_it(url):
 
     def migrate() -> None:
         barrier.wait()
-        done.append(schema.migrate(url, "regtest"))
+        done.append(migrate.migrate(url, "regtest"))
 
     threads = [threading.Thread(target=migrate) for _ in range(4)]
     for thread in threads:
@@ -324,16 +325,16 @@ VERSIONS = [
 
 @pytest.mark.parametrize(("version", "help"), VERSIONS)
 def test_a_database_of_another_version_is_refused_naming_what_helps(url, version, help):
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     set_version(url, version)
     with pytest.raises(DatabaseNotReady, match=help):
-        schema.open_ready(url, "regtest")
+        migrate.open_ready(url, "regtest")
 
 
 @pytest.mark.parametrize("command", ["check", "serve"])
 @pytest.mark.parametrize(("version", "help"), VERSIONS)
 def test_serve_and_check_end_with_status_1_naming_what_helps(url, version, help, command):
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     set_version(url, version)
     environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url, "BTCPAY_BIND": "127.0.0.1:0"}
     ended = forge().run(environ, [command])
@@ -342,15 +343,15 @@ def test_serve_and_check_end_with_status_1_naming_what_helps(url, version, help,
 
 
 def test_migrating_does_not_touch_a_newer_database(url):
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     set_version(url, "9999_later")
     with pytest.raises(DatabaseNotReady, match="install the newer program"):
-        schema.migrate(url, "regtest")
+        migrate.migrate(url, "regtest")
 
 
-@pytest.mark.parametrize("open_it", [schema.migrate, schema.open_ready])
+@pytest.mark.parametrize("open_it", [migrate.migrate, migrate.open_ready])
 def test_a_database_of_another_network_is_refused(url, open_it):
-    schema.migrate(url, "mainnet")
+    migrate.migrate(url, "mainnet")
     with pytest.raises(DatabaseNotReady, match="belongs to mainnet, BTCPAY_NETWORK says regtest"):
         open_it(url, "regtest")
 
@@ -381,15 +382,15 @@ def test_an_index_of_a_transaction_that_failed_is_given_out_again(full):
 
 
 def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(url):
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     first, second, third = (open_database(url) for _ in range(3))
     with (
-        schema.only_one(first, url, "check") as one,
-        schema.only_one(second, url, "check") as two,
-        schema.only_one(third, url, "backup") as other,
+        migrate.only_one(first, url, "check") as one,
+        migrate.only_one(second, url, "check") as two,
+        migrate.only_one(third, url, "backup") as other,
     ):
         assert (one, two, other) == (True, False, True)
-    with schema.only_one(second, url, "check") as again:
+    with migrate.only_one(second, url, "check") as again:
         assert again
     for db in (first, second, third):
         db.close()

@@ -11,10 +11,11 @@ from databases import raw, tables
 from forge import forge
 from playhouse.migrations import Runner
 
-from storage import balances, meta, schema
+from storage.queries import balances, meta
+from storage import migrate
 from storage.database import open_database
 
-VERSIONS = sorted(path.stem for path in schema.MIGRATIONS.glob("0*.py"))
+VERSIONS = sorted(path.stem for path in migrate.MIGRATIONS.glob("0*.py"))
 
 # What each version's program could have stored, as that version's columns are.
 ROWS = {
@@ -90,7 +91,7 @@ def bring_to(url: str, version: str) -> dict[str, Any]:
     """Makes the database of an earlier version, with that version's rows; all of them."""
     db = open_database(url)
     with db.connected():
-        Runner(db.connection, str(schema.MIGRATIONS)).up(version)
+        Runner(db.connection, str(migrate.MIGRATIONS)).up(version)
     db.close()
     with raw(url) as connection:
         for earlier in VERSIONS[: VERSIONS.index(version) + 1]:
@@ -107,7 +108,7 @@ def test_every_version_has_its_rows_here():
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_database_of_every_version_is_brought_up_to_date_with_its_rows_intact(url, version):
     before = bring_to(url, version)
-    assert schema.migrate(url, "regtest") == VERSIONS[VERSIONS.index(version) + 1 :]
+    assert migrate.migrate(url, "regtest") == VERSIONS[VERSIONS.index(version) + 1 :]
     with raw(url) as connection:
         after = tables(connection)
     for table in before.keys() - {"schema_migration"}:
@@ -115,7 +116,7 @@ def test_a_database_of_every_version_is_brought_up_to_date_with_its_rows_intact(
         kept = [{column: row[column] for column in known} for row in after[table]]
         # A server gives rows that were changed another place.
         assert sorted(kept, key=repr) == sorted(before[table], key=repr), table
-    db = schema.open_ready(url, "regtest")
+    db = migrate.open_ready(url, "regtest")
     sums = [tuple(db.only(balances.OF_MERCHANT, merchant_id=n).values()) for n in (1, 2)]
     assert sums == [(5, 16), (0, 0)]
     assert meta.get(db, "network") == "regtest"
@@ -161,7 +162,7 @@ def test_an_upgrade_finds_what_wanted_attention_before_there_was_a_table_of_it(u
             "INSERT INTO event (invoice_id, happened_at, kind, detail)"
             " VALUES ('inv_17', 12, 'reorganised', '{\"id\": \"pay_0\", \"reopened\": true}')"
         )
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     with raw(url) as connection:
         found = {row["invoice_id"]: row["reason"] for row in tables(connection)["attention"]}
     assert found == {
@@ -196,7 +197,7 @@ def test_a_balance_that_lost_its_whole_numbers_is_counted_anew(tmp_path, lies):
     spoil(url, 2_100_000_000_000_000, lies)
     with raw(url) as connection:
         connection.execute("UPDATE balance SET total_sats = 9.45e18 WHERE merchant_id = 1")
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     with raw(url) as connection:
         stored = tables(connection)["balance"][0]
     assert list(stored.values()) == [1, 5, 16 if lies < 2 else 5, 12]
@@ -206,7 +207,7 @@ def test_a_balance_that_lost_its_whole_numbers_is_counted_anew(tmp_path, lies):
 def test_of_more_than_can_exist_only_what_is_proven_stays_money(url):
     bring_to(url, "0009_claim")
     spoil(url, 2_100_000_000_000_000, 1)
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     with raw(url) as connection:
         outputs = {(o["invoice_id"], o["txid"]): o for o in tables(connection)["output"]}
         (shop, _) = sorted(tables(connection)["balance"], key=lambda row: row["merchant_id"])
@@ -226,7 +227,7 @@ def test_what_was_seen_before_its_block_is_told_from_the_history(url):
                 "INSERT INTO event (invoice_id, happened_at, kind, detail)"  # noqa: S608
                 f" VALUES ('{of}', 12, 'seen', '{detail}')"
             )
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     with raw(url) as connection:
         found = {o["txid"]: o["seen_waiting"] for o in tables(connection)["output"]}
     assert found == {"tx_a": 1, "tx_b": 0, "tx_c": 1}
@@ -237,7 +238,7 @@ def test_a_proven_coinbase_is_one_and_an_ordinary_one_is_none(url):
     with raw(url) as connection:
         connection.execute("UPDATE output SET position = 0 WHERE txid = 'tx_a'")
         connection.execute("UPDATE output SET position = 4 WHERE txid = 'tx_b'")
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     with raw(url) as connection:
         found = {o["txid"]: o["coinbase"] for o in tables(connection)["output"]}
     assert found == {"tx_a": 1, "tx_b": 0, "tx_c": 0}
@@ -255,7 +256,7 @@ SATOSHIS = [
 
 def test_every_column_of_satoshis_is_known_here(tmp_path):
     url = f"sqlite:///{tmp_path}/btcpay.db"
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     with raw(url) as connection:
         found = connection.execute(
             "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
@@ -268,7 +269,7 @@ def test_every_column_of_satoshis_is_known_here(tmp_path):
 def test_after_an_upgrade_satoshis_are_whole_numbers(tmp_path, version):
     url = f"sqlite:///{tmp_path}/btcpay.db"
     bring_to(url, version)
-    schema.migrate(url, "regtest")
+    migrate.migrate(url, "regtest")
     for table, column in SATOSHIS:
         for value in ("7.5", "9.45e18", "'many'", "x'07'"):
             change = f"UPDATE {table} SET {column} = {value}"  # noqa: S608
@@ -282,7 +283,7 @@ def test_an_upgraded_file_is_sound_and_has_the_tables_of_a_new_one(tmp_path, ver
     bring_to(old, version)
     made = []
     for url in (old, new):
-        schema.migrate(url, "regtest")
+        migrate.migrate(url, "regtest")
         with raw(url) as connection:
             assert [*connection.execute("PRAGMA integrity_check").fetchone()] == ["ok"]
             assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -305,11 +306,11 @@ def test_an_upgrade_that_fails_leaves_the_version_before_it(url):
     with raw(url) as connection:  # in the way of 0004's second table
         connection.execute("CREATE TABLE explorer_use (root TEXT)")
     with pytest.raises(Exception, match="explorer_use"):
-        schema.migrate(url, "regtest")
+        migrate.migrate(url, "regtest")
     with raw(url) as connection:
         connection.execute("DROP TABLE explorer_use")
         assert tables(connection) == before
-    assert schema.migrate(url, "regtest") == VERSIONS[3:]
+    assert migrate.migrate(url, "regtest") == VERSIONS[3:]
 
 
 def test_of_two_processes_that_upgrade_at_once_one_does_it(url):

@@ -3,8 +3,8 @@
 import pytest
 from builders import Shop
 
-from btcpay import limits
-from btcpay.visitors import counted_as
+from btcpay.web import rate_limits
+from btcpay.web.visitors import counted_as
 
 
 @pytest.mark.parametrize(
@@ -33,14 +33,14 @@ def test_failed_keys_of_one_ipv6_network_share_a_window(shop: Shop) -> None:
         place = {"REMOTE_ADDR": address}
         return shop.get("/balance", "sk_test_wrong", environ_overrides=place).status_code
 
-    tries = [fail(f"2001:db8:0:1::{number:x}") for number in range(limits.FAILED_AUTH.amount + 1)]
-    assert tries == [401] * limits.FAILED_AUTH.amount + [429]
+    tries = [fail(f"2001:db8:0:1::{number:x}") for number in range(rate_limits.FAILED_AUTH.amount + 1)]
+    assert tries == [401] * rate_limits.FAILED_AUTH.amount + [429]
     assert fail("2001:db8:0:2::1") == 401
 
 
 def test_pages_of_one_ipv6_network_share_a_window(shop: Shop) -> None:
-    for _ in range(limits.VISITS.amount):
-        shop.service.limiter.hit(limits.VISITS, "2001:db8:0:1::/64")
+    for _ in range(rate_limits.VISITS.amount):
+        shop.service.limiter.hit(rate_limits.VISITS, "2001:db8:0:1::/64")
 
     def visit(address: str) -> int:
         path, place = f"/link/{shop.link()['id']}", {"REMOTE_ADDR": address}

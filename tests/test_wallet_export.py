@@ -9,10 +9,10 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import Terminal, Till, open_till
 
-from btcpay.addresses import derive, parse_account
-from btcpay.descriptors import checksum, receiving
+from btcpay.wallet.account import derive, parse_account
+from btcpay.wallet.descriptor import checksum, receiving
 from btcpay.errors import AccountKeyRefused
-from btcpay.gap import gap_of
+from btcpay.wallet.gap_limit import gap_of
 from btcpay.networks import NETWORKS
 
 MAINNET = NETWORKS["mainnet"]

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from btcpay import fetch
-from btcpay.addresses import derive
-from btcpay.budget import Budget
+from btcpay import http_client
+from btcpay.wallet.account import derive
+from btcpay.explorers.quota import Budget
 from btcpay.doctor.explorers import Visit
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened, Patient
 from btcpay.errors import ExplorerError
-from btcpay.explorer import Explorers
-from btcpay.recovery import Chain
-from btcpay.witness import CLOCK_OFF, REMEDY
-from storage import merchants
+from btcpay.explorers.pool import Explorers
+from btcpay.wallet.discovery import Chain
+from btcpay.clock_skew import CLOCK_OFF, REMEDY
+from storage.queries import merchants
 from storage.database import Row
 
 CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a while to come
@@ -47,7 +47,7 @@ def addresses_ahead(
         told = "no explorer could be asked whether somebody else hands them out"
         yield Finding("addresses", YELLOW, told, "mend the explorers first")
         return
-    chain = Chain(Explorers(good, fetch.new_session(), budget), settings.network)
+    chain = Chain(Explorers(good, http_client.new_session(), budget), settings.network)
     for merchant in rows[:MOST_MERCHANTS]:
         yield _ahead_of(merchant, chain, opened)
     if rows[MOST_MERCHANTS:]:

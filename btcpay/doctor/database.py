@@ -5,7 +5,8 @@ from peewee import DatabaseError, PeeweeException
 from btcpay.doctor.finding import GREEN, RED, Finding
 from btcpay.errors import DatabaseNotReady
 from btcpay.settings import Settings
-from storage import meta, schema
+from storage.queries import meta
+from storage import migrate
 from storage.database import Database, in_one_line, open_database, sqlite_path
 
 NAME = "database"
@@ -21,7 +22,7 @@ def look_into(settings: Settings) -> tuple[Finding, Database | None]:
     path = sqlite_path(settings.database_url)
     trouble = OF_FILE if path else OF_SERVER
     try:
-        schema.refuse_missing(settings.database_url)
+        migrate.refuse_missing(settings.database_url)
         db = open_database(settings.database_url)
         with db.connected():
             finding = _version(db, settings)
@@ -47,12 +48,12 @@ def _require_whole(db: Database) -> None:
 
 
 def _version(db: Database, settings: Settings) -> Finding:
-    schema.refuse_unfit(db)
+    migrate.refuse_unfit(db)
     if not db.is_server:
         _require_whole(db)
-    found, wanted, network = schema.version(db), schema.VERSION, settings.network.name
+    found, wanted, network = migrate.version(db), migrate.VERSION, settings.network.name
     if found is None:
-        return Finding(NAME, RED, "it is empty, or of another program", schema.REMEDY)
+        return Finding(NAME, RED, "it is empty, or of another program", migrate.REMEDY)
     if found < wanted:
         backup = "`pg_dump`" if db.is_server else "`btcpay backup FILE`"
         sentence = f"it is at version {found}, this program needs {wanted}"

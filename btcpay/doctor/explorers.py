@@ -6,18 +6,18 @@ from datetime import datetime, timedelta
 
 from marshmallow import ValidationError
 
-from btcpay import fetch
+from btcpay import http_client
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
-from btcpay.budget import Budget, BudgetSpent
+from btcpay.explorers.quota import Budget, BudgetSpent
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.errors import ProofFailed
-from btcpay.evidence import OtherNetwork, block_hash, header, prove_at, require_network
-from btcpay.explorer import MAX_BLOCKS_BEHIND, tip_height
-from btcpay.instants import from_unix_s
+from btcpay.explorers.evidence import OtherNetwork, block_hash, header, prove_at, require_network
+from btcpay.explorers.pool import MAX_BLOCKS_BEHIND, tip_height
+from btcpay.times import from_unix_s
 from btcpay.networks import Network
-from btcpay.root import Root
-from btcpay.witness import told_time
+from btcpay.explorers.endpoint import Root
+from btcpay.clock_skew import told_time
 
 CALLS = 7  # that a visit makes at most
 # Two hours without a block happen once in 160,000 blocks (exp(-12)), which is every three years.
@@ -75,11 +75,11 @@ def _visit(url: str, patient: Patient, budget: Budget | None) -> Visit:
         if told := told_time(headers):
             times.append(told - patient.now())
 
-    root = Root(url, fetch.new_session(), budget, note_time)
+    root = Root(url, http_client.new_session(), budget, note_time)
     visit = Visit(url, root.host)
     try:
         _ask(visit, root, patient.settings.network)
-    except (fetch.FetchError, ValidationError, ProofFailed, Malformed) as error:
+    except (http_client.FetchError, ValidationError, ProofFailed, Malformed) as error:
         root.failed(error)
         visit.is_spent = isinstance(error, BudgetSpent)
         if isinstance(error, OtherNetwork):
@@ -107,7 +107,7 @@ def _prove(visit: Visit, root: Root, tip_hash: str, network: Network) -> None:
         prove_at(root, tip_hash, visit.height or 0, network)
     except BudgetSpent:
         raise
-    except (fetch.FetchError, ValidationError, ProofFailed) as error:
+    except (http_client.FetchError, ValidationError, ProofFailed) as error:
         visit.trouble = f"cannot prove its tip, so it never settles: {_brief(error)}"
         visit.remedy = "name an Esplora root with proof paths in BTCPAY_EXPLORERS"
         raise

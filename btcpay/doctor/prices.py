@@ -5,12 +5,12 @@ from datetime import timedelta
 from decimal import Decimal
 from urllib.parse import urlsplit
 
-from btcpay import fetch
+from btcpay import http_client
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.price import MAX_DEVIATION, agree, median, read_price
-from btcpay.variables import PriceSource
-from btcpay.witness import REMEDY as CLOCK_REMEDY
-from btcpay.witness import agreed_ahead, has_our_clock, told_time
+from btcpay.setting_parsers import PriceSource
+from btcpay.clock_skew import REMEDY as CLOCK_REMEDY
+from btcpay.clock_skew import agreed_ahead, has_our_clock, told_time
 
 REMEDY = "name another one in BTCPAY_PRICE_SOURCES when it stays so"
 
@@ -52,8 +52,8 @@ def _ask(source: PriceSource, patient: Patient, aheads: list[timedelta]) -> Deci
             aheads.append(patient.now() - told)
 
     try:
-        return read_price(fetch.new_session(), source, hear)
+        return read_price(http_client.new_session(), source, hear)
     except LookupError:
         return f"has nothing at {source.pointer} in its answer"
-    except (fetch.FetchError, ValueError) as error:
+    except (http_client.FetchError, ValueError) as error:
         return str(error)

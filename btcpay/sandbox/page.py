@@ -6,9 +6,9 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, render_template
 
 from btcpay.bitcoin.tx import Tx
-from btcpay.sandbox.chain import Chain
-from btcpay.sandbox.lookup import find
-from btcpay.sandbox.script import address_of
+from btcpay.sandbox.node.chain import Chain
+from btcpay.sandbox.node.lookup import find
+from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.state import Sandbox, current
 
 SHOWN_BLOCKS = 8

@@ -13,7 +13,7 @@ from werkzeug.exceptions import NotFound
 
 from btcpay.sandbox.buttons import create_buttons, wants_json
 from btcpay.sandbox.errors import BadRequest, Rejected
-from btcpay.sandbox.esplora import MAX_HEX_BYTES, create_esplora, no_such_path
+from btcpay.sandbox.esplora.app import MAX_HEX_BYTES, create_esplora, no_such_path
 from btcpay.sandbox.keepalive import Server
 from btcpay.sandbox.page import create_page, show
 from btcpay.sandbox.state import attach, open_sandbox

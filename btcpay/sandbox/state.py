@@ -7,11 +7,11 @@ from pathlib import Path
 
 from flask import Flask, current_app
 
-from btcpay.sandbox.chain import Chain
-from btcpay.sandbox.journal import Journal
-from btcpay.sandbox.keyfile import open_key
-from btcpay.sandbox.script import script_of
-from btcpay.sandbox.wallet import Wallet
+from btcpay.sandbox.node.chain import Chain
+from btcpay.sandbox.node.journal import Journal
+from btcpay.sandbox.payer.keyfile import open_key
+from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.wallet import Wallet
 
 FIRST_BLOCKS = 200  # so that 100 coinbases are mature: 100 payments need not wait for one another
 FIRST_BLOCKS_APART_S = 600

@@ -2,7 +2,7 @@
 
 from flask import Blueprint, Response, jsonify
 
-from btcpay.sandbox.plain import text
+from btcpay.sandbox.esplora.plain import text
 from btcpay.sandbox.state import current
 
 

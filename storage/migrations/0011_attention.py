@@ -1,6 +1,6 @@
 """Invoices that want a human, and why: few rows beside many invoices."""
 
-# The reason is decided by btcpay/attention.py, in the transaction of what happened; the index
+# The reason is decided by btcpay/settlement/attention.py, in the transaction of what happened; the index
 # counts them by reason at each scrape.
 TABLE = """CREATE TABLE attention (
     invoice_id TEXT PRIMARY KEY REFERENCES invoice (id),

@@ -12,9 +12,9 @@ from typing import Any
 from builders import Clock, TickerServer, open_shop
 from fake_esplora import FakeEsplora, Till
 
-from btcpay.addresses import script_of
-from btcpay.instants import to_ms
-from storage import invoices
+from btcpay.wallet.account import script_of
+from btcpay.times import to_ms
+from storage.queries import invoices
 
 MINUTES_OF_A_BLOCK, MINUTES_BETWEEN_PAYERS = 10, 6
 # After so many minutes a payer pays, one after the other; every third closes the page just then.

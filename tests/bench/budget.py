@@ -14,8 +14,8 @@ from typing import Any
 from builders import Clock, Shop, TickerServer, open_shop
 from fake_esplora import FakeEsplora, Till
 
-from btcpay.addresses import script_of
-from storage import invoices
+from btcpay.wallet.account import script_of
+from storage.queries import invoices
 
 DAYS, MINUTES_OF_ONE_PAYER, MINUTES_OF_A_BLOCK = 30, 20, 10
 

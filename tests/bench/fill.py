@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from btcpay.keys import sha256_of
-from storage.schema import migrate
+from storage.migrate import migrate
 
 KEYS = 6_000  # of either scope: each serves for some requests, then not again within a minute
 START_MS = 1_700_000_000_000

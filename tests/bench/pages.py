@@ -12,7 +12,7 @@ from jinja2 import DictLoader
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from app import create_app
-from btcpay.instants import from_ms
+from btcpay.times import from_ms
 from btcpay.settings import read
 
 TIMES = 120  # less than a thousand stored have of each status

@@ -13,8 +13,8 @@ import requests
 from builders import Clock, TickerServer, open_shop
 from fake_esplora import OWN_EXPLORER, Till
 
-from btcpay import fetch
-from btcpay.explorer import Explorers
+from btcpay import http_client
+from btcpay.explorers.pool import Explorers
 
 LATENCY_MS, IN_FLIGHT = 50, 16
 
@@ -46,7 +46,7 @@ def sweep(folder: Path, ticker: TickerServer, addresses: int) -> Sweep:
         till = Till(shop, None, shop.clock)
         for _ in range(addresses):
             shop.invoice()
-        explorers = Explorers([root], fetch.new_session(IN_FLIGHT))
+        explorers = Explorers([root], http_client.new_session(IN_FLIGHT))
         checker = till.checker(explorers=explorers, in_flight=IN_FLIGHT)
         began = time.perf_counter()
         run = checker.run()

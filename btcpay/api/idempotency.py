@@ -1,0 +1,126 @@
+"""Idempotency-Key: a retry gets the first answer again and never makes a second resource."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import orjson
+
+from btcpay.errors import Conflict, InvalidRequest
+from btcpay.ids import new_id
+from btcpay.times import to_ms
+from storage.queries import idempotency
+from storage.database import Database, Row
+
+HOLD = timedelta(seconds=60)  # a living request is done by then: a refresh takes 3 s, a lock 10 s
+_PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a key is scoped to, and the digest of the body that it came with."""
+
+    merchant_id: int
+    operation: str
+    idempotency_key: str
+    body_sha256: str
+
+    def where(self) -> dict[str, object]:
+        """The slots that find this key's row."""
+        return {
+            "merchant_id": self.merchant_id,
+            "operation": self.operation,
+            "idempotency_key": self.idempotency_key,
+        }
+
+
+def check_key(text: str) -> str:
+    """The header's value. Raises InvalidRequest unless it is 1 to 255 printable ASCII."""
+    if not _PRINTABLE.fullmatch(text):
+        raise InvalidRequest("Idempotency-Key must be 1 to 255 printable ASCII characters")
+    return text
+
+
+def once(
+    db: Database,
+    subject: Subject | None,
+    now: datetime,
+    prepare: Callable[[], object],
+    make: Callable[[object], str],
+) -> tuple[str, bool]:
+    """The answer, and whether it is a replay. Without a subject, simply makes it.
+
+    1. The key is claimed in a transaction of its own, or the kept answer is returned.
+    2. `prepare` asks whatever must be asked of the world, with no transaction open.
+    3. `make` stores the resource; in the same transaction the answer is kept, if the claim still
+       stands: a holder that was overtaken stores nothing.
+    4. When 2 or 3 fails, the key is given back.
+
+    An answer is kept until a check forgets it, which has compared its clock with the world's: here
+    none is too old, or a clock that is ahead would make a second resource for one key.
+    Raises Conflict while the key is held, and when it came with another body before.
+    """
+    if subject is None:
+        prepared = prepare()
+        with db.write():
+            return make(prepared), False
+    owner = new_id("own")
+    with db.write():
+        kept = _claim(db, subject, owner, now)
+    if kept is not None:
+        return kept, True
+    try:
+        prepared = prepare()
+        with db.write():
+            answer = make(prepared)
+            done = {"response": answer, "resource_id": orjson.loads(answer)["id"]}
+            if db.run(idempotency.FULFIL, **subject.where(), owner=owner, **done) != 1:
+                raise Conflict("another request with this Idempotency-Key has overtaken this one")
+            return answer, False
+    except BaseException:
+        with db.write():
+            db.run(idempotency.RELEASE, **subject.where(), owner=owner)
+        raise
+
+
+def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | None:
+    """Takes the key, or returns the answer that it has."""
+    claim = subject.where() | {
+        "body_sha256": subject.body_sha256,
+        "owner": owner,
+        "locked_at": to_ms(now),
+        "created_at": to_ms(now),
+    }
+    if db.run(idempotency.CLAIM, **claim) == 1:
+        return None
+    held = db.row(idempotency.FIND, **subject.where())
+    if held is None:
+        raise Conflict("a request with this Idempotency-Key is still being processed")
+    if not _is_free(held, now):
+        return _answer_of(held, subject)
+    taken = db.run(
+        idempotency.TAKE_OVER,
+        **claim,
+        old_owner=held["owner"],
+        old_locked_at=held["locked_at"],
+    )
+    if taken != 1:
+        raise Conflict("a request with this Idempotency-Key is still being processed")
+    return None
+
+
+def _is_free(held: Row, now: datetime) -> bool:
+    """Held by one that is gone: also when the clock stepped back."""
+    age_ms = abs(to_ms(now) - held["locked_at"])
+    return held["response"] is None and age_ms >= HOLD // timedelta(milliseconds=1)
+
+
+def _answer_of(held: Row, subject: Subject) -> str:
+    if held["body_sha256"] != subject.body_sha256:
+        raise Conflict("this Idempotency-Key was used with a different body")
+    if held["response"] is None:
+        raise Conflict(
+            "a request with this Idempotency-Key is still being processed; retry shortly"
+        )
+    return held["response"]

@@ -1,0 +1,169 @@
+"""The interface's description, OpenAPI 3.1: made from the operation table and the schemas."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from apispec import APISpec
+from apispec.ext.marshmallow import MarshmallowPlugin
+from marshmallow import Schema
+
+from btcpay.api.admission import ROOT
+from btcpay.web.errors import STATUS
+from btcpay.web.ignored_fields import HEADER
+from btcpay.settings import Settings
+from schemas.fields import Number, Timestamp
+from schemas.requests import Body, Limit
+
+VERSION = "1.0.0"
+
+_MEANING = {
+    "invalid_request": "a field or parameter is missing, of the wrong type or out of range",
+    "unauthorized": "the API key is missing or invalid",
+    "forbidden": "the key is read-only, the operation needs write scope",
+    "not_found": "no resource with that id belongs to the merchant",
+    "conflict": "the Idempotency-Key is still in use, or was used with a different body",
+    "payload_too_large": "the request body exceeds the maximum size",
+    "rate_limited": "too many requests in the last 60 seconds",
+    "server_error": "a fault on the server; the message names a request id",
+    "price_unavailable": "no live BTC price; retry shortly",
+}
+_HEADERS = {
+    "X-RateLimit-Limit": "maximum requests allowed in the current window",
+    "X-RateLimit-Remaining": "requests left in the current window",
+    "X-RateLimit-Reset": "unix time in seconds when the window resets",
+    "Retry-After": "seconds to wait",
+}
+_IGNORED_MEANS = (
+    "names in the body or the query that the operation does not know, comma and space between"
+    " them; only where there are any: at most 20, of printable ASCII without a comma"
+)
+_UNREAD = ("unauthorized", "forbidden", "rate_limited")  # refused before body and query are read
+
+_ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "string", "enum": list(STATUS)},
+                "message": {"type": "string"},
+            },
+        }
+    },
+}
+
+
+def document(settings: Settings, operations: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole document; `operations` is app.py's table."""
+    plugin = MarshmallowPlugin()
+    spec = APISpec(
+        title="Bitcoin Payments Service",
+        version=VERSION,
+        openapi_version="3.1.0",
+        plugins=[plugin],
+        info={
+            "description": "On-chain Bitcoin payments: invoices, payment links, payments, balance."
+        },
+        servers=[{"url": settings.base_url + ROOT}],
+        security=[{"apiKey": []}],
+    )
+    plugin.map_to_openapi_type(Number, "number", None)
+    plugin.map_to_openapi_type(Limit, "integer", None)
+    plugin.map_to_openapi_type(Timestamp, "string", "date-time")
+    spec.components.security_scheme("apiKey", {"type": "http", "scheme": "bearer"})
+    spec.components.schema("Error", _ERROR)
+    for name, description in _HEADERS.items():
+        header = {"description": description, "required": True, "schema": {"type": "integer"}}
+        spec.components.header(name, header)
+    spec.components.header(
+        HEADER, {"description": _IGNORED_MEANS, "required": False, "schema": {"type": "string"}}
+    )
+    for name, operation in operations.items():
+        spec.path(
+            operation.path.replace("<", "{").replace(">", "}"),
+            operations={operation.method.lower(): _operation(name, operation)},
+        )
+    described = spec.to_dict()
+    for operation in operations.values():
+        if issubclass(operation.accepts or Schema, Body):
+            described["components"]["schemas"][operation.accepts.__name__] |= (
+                operation.accepts.together
+            )
+    return described
+
+
+def _operation(name: str, operation: Any) -> dict[str, Any]:
+    writes = operation.method == "POST"
+    described = {
+        "operationId": name,
+        "summary": (operation.view.__doc__ or "").splitlines()[0],
+        "description": f"Needs a key of scope `{operation.scope}`.",
+        "parameters": _parameters(operation),
+        "responses": {"201" if writes else "200": _success(operation)}
+        | {str(STATUS[code]): _failure(code) for code in _errors(operation)},
+    }
+    if writes:
+        described["requestBody"] = {
+            "required": operation.body_required,
+            "content": {"application/json": {"schema": operation.accepts}},
+        }
+    return described
+
+
+def _parameters(operation: Any) -> list[dict[str, Any]]:
+    if operation.method == "POST":
+        text = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]*$"}
+        why = "Makes retries safe: a retry never creates a duplicate resource."
+        return [{"name": "Idempotency-Key", "in": "header", "description": why, "schema": text}]
+    if "<id>" in operation.path:
+        return [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
+    return [{"in": "query", "schema": operation.accepts}] if operation.accepts else []
+
+
+def _errors(operation: Any) -> list[str]:
+    """The codes that this operation can answer, by what it does."""
+    writes = operation.method == "POST"
+    codes = {"unauthorized", "rate_limited", "server_error"}
+    if operation.accepts:
+        codes |= {"invalid_request"}
+    if writes:
+        codes |= {"forbidden", "conflict", "payload_too_large"}
+    if operation.priced:
+        codes |= {"price_unavailable"}
+    if "<id>" in operation.path:
+        codes |= {"not_found"}
+    return [code for code in STATUS if code in codes]
+
+
+def _headers(*names: str) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _success(operation: Any) -> dict[str, Any]:
+    shown: Any = operation.shows
+    if operation.lists:
+        shown = {
+            "type": "object",
+            "required": ["object", "data"],
+            "properties": {
+                "object": {"type": "string", "const": "list"},
+                "data": {"type": "array", "maxItems": 100, "items": operation.shows},
+            },
+        }
+    return {
+        "description": (operation.view.__doc__ or "").splitlines()[0],
+        "headers": _headers(*list(_HEADERS)[:3], HEADER),
+        "content": {"application/json": {"schema": shown}},
+    }
+
+
+def _failure(code: str) -> dict[str, Any]:
+    names = list(_HEADERS) if code == "rate_limited" else list(_HEADERS)[:3]
+    names += [] if code in _UNREAD else [HEADER]
+    return {
+        "description": f"`{code}`: {_MEANING[code]}",
+        "headers": _headers(*names),
+        "content": {"application/json": {"schema": "Error"}},
+    }

@@ -1,0 +1,110 @@
+"""An invoice explained: asked for, seen, missing, why it stands there, and the next look."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from btcpay.settlement.attention import REASONS
+from btcpay.settlement.values import Verdict
+from btcpay.times import iso_ms
+from btcpay.money import btc_text, usd_text
+from btcpay.settlement.reasons import confirmations_text
+from btcpay.check.plan import next_look
+from btcpay.settings import Settings
+from btcpay.invoices.status import rules_for, standing
+from btcpay.check.watchlist import field_of, tip_of
+from storage.queries import events, payments
+from storage import attentions
+from storage.database import Database, Row
+
+Lines = Iterator[tuple[str, str]]
+
+
+def look_ahead(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
+    """When the address is looked at next, and why then."""
+    addresses = field_of(db, settings, now).addresses
+    return next_look(invoice_id, addresses, tip_of(db, now), now)
+
+
+def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Lines:
+    """Heading and sentence, in the order in which somebody asks."""
+    verdict = standing(db, settings, row, now)
+    needed = rules_for(settings, row).confirmations
+    yield "invoice", f"{row['id']}, {row['status']}"
+    yield from _asked_for(row)
+    yield "seen", f"{verdict.received_sats} satoshis that count, {_part(verdict, needed)}"
+    for output in db.rows(payments.OUTPUTS, invoice_id=row["id"]):
+        yield "", _output(output)
+    yield "missing", f"{verdict.missing_sats} satoshis"
+    yield "why", verdict.reason
+    if row["settled_reason"]:
+        yield "", f"settled by hand: {row['settled_reason']}"
+    if wanted := db.row(attentions.OF_INVOICE, invoice_id=row["id"]):
+        since = iso_ms(wanted["since_at"])
+        yield "attention", f"{REASONS[wanted['reason']]}, since {since}: settle or dismiss it"
+    yield "last look", iso_ms(row["checked_at"]) if row["checked_at"] else "never"
+    yield "next look", look_ahead(db, settings, row["id"], now)
+    yield "history", f"made {iso_ms(row['created_at'])}"
+    for event in db.rows(events.OF_INVOICE, invoice_id=row["id"]):
+        told = _told(event["kind"], event["detail"])
+        yield "", f"{iso_ms(event['happened_at'])} {event['kind']}{told}"
+
+
+def _asked_for(row: Row) -> Lines:
+    usd, price = (Decimal(row[name]) for name in ("amount_usd_quote", "price_usd"))
+    yield (
+        "asked for",
+        f"{row['amount_sats']} satoshis ({btc_text(row['amount_sats'])} BTC), which were"
+        f" {usd_text(usd)} USD at {usd_text(price)} USD a bitcoin",
+    )
+    if row["description"]:
+        yield "", row["description"]
+    if row["expires_at"]:
+        yield "", f"to be paid before {iso_ms(row['expires_at'])}"
+    yield "address", f"{row['deposit_address']}, number {row['address_index']} of the account"
+
+
+def _part(verdict: Verdict, needed: int) -> str:
+    if not verdict.received_sats:
+        return f"{confirmations_text(needed)} {'is' if needed == 1 else 'are'} asked for"
+    return (
+        f"{verdict.unconfirmed_sats} of them not deep enough yet;"
+        f" {min(verdict.confirmations, needed)} of {confirmations_text(needed)}"
+    )
+
+
+def _output(output: Row) -> str:
+    where = "waits in the mempool"
+    if output["vanished_at"]:
+        where = f"gone since {iso_ms(output['vanished_at'])}: replaced or dropped"
+    elif output["block_height"] is not None:
+        where = f"in block {output['block_height']}" + ("" if output["proven"] else ", not proven")
+    counted = f", counted as {output['payment_id']}" if output["payment_id"] else ""
+    moved = f", moved on in block {output['spent_height']}" if output["spent_height"] else ""
+    return (
+        f"{output['amount_sats']} satoshis by {output['txid']}:{output['vout']},"
+        f" first seen {iso_ms(output['first_seen_at'])}, {where}{counted}{moved}"
+    )
+
+
+def _told(kind: str, detail: str) -> str:
+    """The facts of an event in one line, behind its kind."""
+    facts: dict[str, Any] = json.loads(detail)
+    parts = []
+    if "amount_sats" in facts:
+        parts.append(f"{facts['amount_sats']} satoshis")
+    if "txid" in facts:
+        parts.append(facts["txid"] + (f":{facts['vout']}" if "vout" in facts else ""))
+    if block := facts.get("block"):
+        parts.append(f"block {block['height']} {block['hash']}")
+    if "height" in facts:
+        parts.append(f"block {facts['height']}")
+    if "reason" in facts:
+        parts.append(facts["reason"].removeprefix(kind).lstrip(": "))
+    if facts.get("reopened"):
+        parts.append("the invoice is open again")
+    if facts.get("explorer"):
+        parts.append(f"by {facts['explorer']}")
+    return ": " + ", ".join(parts) if parts else ""

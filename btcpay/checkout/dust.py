@@ -1,0 +1,28 @@
+"""Whether the price of a payment link is less than can be sent: said before the payer tries."""
+
+from decimal import Decimal
+
+from btcpay.wallet.account import DUST_SATS
+from btcpay.money import sats_for_usd
+from btcpay.server.service import Service
+from storage.queries import merchants
+from storage.database import Row
+
+# The highest dust limit is less until a bitcoin costs 900,000 USD: other pages ask for no price.
+NO_DUST_USD = Decimal(5)
+
+
+def dust_of(service: Service, link: Row) -> int | None:
+    """The least that can be sent, when a fixed price is less than that; None otherwise.
+
+    None without a price, too: then nothing can be paid now.
+    """
+    if link["amount_usd"] is None or Decimal(link["amount_usd"]) >= NO_DUST_USD:
+        return None
+    price_usd = service.prices.current_or_none()
+    if price_usd is None:
+        return None
+    account = service.db.only(merchants.BY_ID, id=link["merchant_id"])
+    least_sats = DUST_SATS[account["script_type"]]
+    amount_sats = sats_for_usd(Decimal(link["amount_usd"]), price_usd)
+    return least_sats if amount_sats and amount_sats < least_sats else None

@@ -1,0 +1,214 @@
+"""Pressing a payment link's button: the amount, the limits, then the invoice or the reason."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from flask_babel import gettext
+
+from btcpay.invoices import create
+from btcpay.errors import PriceUnavailable
+from btcpay.times import to_ms
+from btcpay.web.rate_limits import Window, link_invoices
+from btcpay.checkout import formats, languages
+from btcpay.checkout.amounts import parse_usd
+from btcpay.server.service import Service
+from schemas.requests import MAX_USD
+from storage.queries import invoices, links
+from storage.database import Row
+
+GONE = 410
+# A link counts its unpaid invoices that were made, or whose page was asked for, so lately: who has
+# pressed and left keeps nobody else from paying for longer.
+LOOKED_AT = timedelta(minutes=10)
+MS = timedelta(milliseconds=1)
+TYPED_CHARACTERS = 40  # of a wrong amount, shown again
+
+
+class LinkRefused(Exception):
+    """Why a link makes no invoice now: the page's status, its sentence, and what it is about.
+
+    `field` is true when the amount is wrong; `retry_after_s` says when to come back, if known.
+    """
+
+    def __init__(
+        self, status: int, message: str, field: bool = False, retry_after_s: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.field = field
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who presses: as whom to count, the text of the amount field, own invoices of this link.
+
+    `form_id` is the id of the invoice that this very form makes, None without a form of ours.
+    """
+
+    address: str
+    amount_text: str
+    invoice_ids: Sequence[str] = ()
+    form_id: str | None = None
+
+    @property
+    def own(self) -> Sequence[str]:
+        """The invoices that this visitor may be led back to."""
+        return [*([self.form_id] if self.form_id else []), *self.invoice_ids]
+
+
+def from_elsewhere() -> LinkRefused:
+    """For a form that another site has sent: its visitors would close the link without knowing."""
+    return LinkRefused(
+        403,
+        gettext("Another site asked for this payment. If you want to pay, please press here."),
+    )
+
+
+def link_values(
+    link: Row, refused: LinkRefused | None, typed: str, least_sats: int | None
+) -> dict[str, Any]:
+    """What the page of a link may show: an allow-list, with `refused` and what was typed.
+
+    `least_sats`: what can be sent, where the price is less.
+    """
+    low, high = bounds(link)
+    return {
+        "title": link["title"],
+        "description": link["description"],
+        "active": link["status"] == "active" and not (refused and refused.status == GONE),
+        "fixed_usd": None if link["amount_usd"] is None else Decimal(link["amount_usd"]),
+        "least_sats": least_sats,
+        "low": low,
+        "high": high,
+        "refused": refused,
+        "typed": typed[:TYPED_CHARACTERS],
+    }
+
+
+def order(service: Service, link: Row, visitor: Visitor) -> str:
+    """The id of the invoice to pay: the visitor's own untouched one of that amount, or a new one.
+
+    The price is asked for outside the transaction. Behind the link's lock it is looked again, since
+    the same form may have been sent twice. Raises LinkRefused.
+    """
+    _refuse_inactive(link)
+    amount_usd = _chosen_usd(link, visitor.amount_text)
+    if found := _untouched(service, link, amount_usd, visitor.own):
+        return found
+    item = link_invoices(service.settings.link_invoices_per_visitor)
+    _refuse_full(service, service.limiter.look(item, visitor.address))
+    price_usd = _current_price_usd(service)
+    _refuse_full(service, service.limiter.hit(item, visitor.address))
+    wanted = {"amount_usd": amount_usd, "description": link["description"] or link["title"]}
+    with service.db.write():
+        _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
+        if found := _untouched(service, link, amount_usd, visitor.own):
+            return found
+        _refuse_crowded(service, link)
+        return _minted(service, link, wanted, price_usd, visitor.form_id)
+
+
+def _minted(
+    service: Service, link: Row, wanted: dict[str, Any], price_usd: Decimal, form_id: str | None
+) -> str:
+    life = timedelta(minutes=service.settings.link_invoice_expiry_min)
+    if form_id and service.db.row(invoices.WHOLE, id=form_id):
+        form_id = None  # it has been paid, or its form came with another amount
+    merchant_id, link_id = link["merchant_id"], link["id"]
+    try:
+        row = create.mint(service, merchant_id, wanted, price_usd, life, link_id, form_id)
+    except PriceUnavailable:  # such a price would ask for more bitcoin than there can be
+        raise _no_price() from None
+    return row["id"]
+
+
+def _current_price_usd(service: Service) -> Decimal:
+    try:
+        return create.live_price(service)
+    except PriceUnavailable:
+        raise _no_price() from None
+
+
+def _no_price() -> LinkRefused:
+    return LinkRefused(
+        503,
+        gettext(
+            "The exchange rate is not available right now, so nothing was created."
+            " Please try again in a minute."
+        ),
+    )
+
+
+def _chosen_usd(link: Row, text: str) -> Decimal:
+    if link["amount_mode"] == "fixed":
+        return Decimal(link["amount_usd"])
+    amount_usd = parse_usd(text)
+    if amount_usd is None:
+        language = languages.current()
+        examples = {"one": "25", "other": formats.cents(Decimal("19.90"), language)}
+        raise LinkRefused(
+            400, gettext("Enter an amount such as %(one)s or %(other)s.", **examples), field=True
+        )
+    low, high = bounds(link)
+    if not (amount_usd > 0 and low <= amount_usd <= high):
+        raise LinkRefused(400, _range(low, high), field=True)
+    return amount_usd
+
+
+def bounds(link: Row) -> tuple[Decimal, Decimal]:
+    """The least and the greatest amount of a flexible link, in USD; 0 stands for above 0."""
+    return Decimal(link["min_amount_usd"] or 0), Decimal(link["max_amount_usd"] or MAX_USD)
+
+
+def _range(low: Decimal, high: Decimal) -> str:
+    language = languages.current()
+    texts = {"low": formats.usd(low, language), "high": formats.usd(high, language)}
+    if low:
+        return gettext("Enter an amount from %(low)s to %(high)s.", **texts)
+    return gettext("Enter an amount above 0 and up to %(high)s.", high=texts["high"])
+
+
+def _untouched(
+    service: Service, link: Row, amount_usd: Decimal, invoice_ids: Sequence[str]
+) -> str | None:
+    """The first of these invoices that is this link's, of that amount, and still to be paid."""
+    of_link = {"payment_link_id": link["id"], "now": to_ms(service.now())}
+    for invoice_id in invoice_ids:
+        row = service.db.row(invoices.UNTOUCHED, id=invoice_id, **of_link)
+        if row and Decimal(row["amount_usd_quote"]) == amount_usd:
+            return invoice_id
+    return None
+
+
+def _refuse_full(service: Service, window: Window) -> None:
+    """So that nobody runs a merchant's wallet past its gap limit alone."""
+    if not window.allowed:
+        raise LinkRefused(
+            429,
+            gettext("Too many invoices were made from your network. Please try again in an hour."),
+            retry_after_s=window.retry_after_s(service.now().timestamp()),
+        )
+
+
+def _refuse_inactive(link: Row) -> None:
+    if link["status"] != "active":
+        raise LinkRefused(GONE, gettext("This payment link is no longer active."))
+
+
+def _refuse_crowded(service: Service, link: Row) -> None:
+    """Nor together with others. Inside the transaction that mints, so that it still holds."""
+    now = service.now()
+    of_link = {"payment_link_id": link["id"], "now": to_ms(now), "since": to_ms(now - LOOKED_AT)}
+    row = service.db.only(invoices.WAITED_FOR_OF_LINK, **of_link)
+    if row["invoices"] >= service.settings.link_open_invoices:
+        leaves_ms = min(row["first_expiry"], row["first_look"] + LOOKED_AT // MS)
+        raise LinkRefused(
+            429,
+            gettext("This link has too many unpaid invoices. Please try again later."),
+            retry_after_s=max(1, math.ceil((leaves_ms - to_ms(now)) / 1000)),
+        )

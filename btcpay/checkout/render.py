@@ -1,0 +1,110 @@
+"""Answers to visitors: pages and their headers, and every error as a page that says what to do."""
+
+from typing import Any
+
+from flask import Response, render_template, request
+from werkzeug.exceptions import HTTPException
+
+from btcpay import branding
+from btcpay.web.errors import error_response, from_http, unforeseen
+from btcpay.errors import ApiError, RateLimited
+from btcpay.times import iso_ms
+from btcpay.web.rate_limits import VISITS
+from btcpay.money import btc_text
+from btcpay.checkout import formats, languages
+from btcpay.checkout.assets import Assets
+from btcpay.server.service import Service
+from btcpay.web.visitors import counted_as
+from storage.queries import brands
+from storage.database import Row
+
+STYLE, SCRIPT, ICON = "pages.css", "pages.js", "icon.svg"
+FOR_EVER = "public, max-age=31536000, immutable"
+
+
+class Pages:
+    """Renders the templates for one service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.assets = Assets()
+        ancestors = " ".join(service.settings.frame_ancestors) or "'none'"
+        self._policy = (
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
+            " connect-src 'self'; form-action 'self'; base-uri 'none';"
+            f" frame-ancestors {ancestors}"
+        )
+
+    def brand(self, merchant_id: int) -> Row:
+        """Name, accent and logo of a merchant, each None when it was not set."""
+        found = self._service.db.row(brands.OF_MERCHANT, merchant_id=merchant_id)
+        return found or {"name": None, "accent": None, "logo_sha256": None}
+
+    def page(
+        self, template: str, status: int = 200, brand: Row | None = None, **values: Any
+    ) -> Response:
+        """A template with what all of them share: brand, language, formats, files."""
+        styles = [self.assets.address(STYLE)]
+        if brand and brand["accent"]:
+            styles.append(f"../accent/{brand['accent'][1:]}.css")
+        text = render_template(
+            template,
+            brand=brand,
+            styles=styles,
+            script=self.assets.address(SCRIPT),
+            icon=self.assets.address(ICON),
+            language=languages.current(),
+            languages=languages.LANGUAGES,
+            carried=languages.carried(),
+            f=formats,
+            btc=btc_text,
+            iso=iso_ms,
+            **values,
+        )
+        response = Response(text, status, mimetype="text/html")
+        # The browser fetches them while it reads the page.
+        response.headers["Link"] = ", ".join(f"<{url}>; rel=preload; as=style" for url in styles)
+        return response
+
+    def admit(self) -> None:
+        """Counts a visit. Raises RateLimited."""
+        service = self._service
+        window = service.limiter.hit(VISITS, counted_as(request.remote_addr))
+        if not window.allowed:
+            wait_s = window.retry_after_s(service.now().timestamp())
+            raise RateLimited(f"too many requests; retry in {wait_s} s", wait_s)
+
+    def failed(self, error: Exception) -> Response:
+        """What went wrong: JSON where the script asks, otherwise a page."""
+        if isinstance(error, HTTPException):
+            error = from_http(error)
+        elif not isinstance(error, ApiError):
+            error = unforeseen(error)
+        response = error_response(error)
+        if request.path.endswith("/status"):
+            return response
+        page = self.page("message.html", response.status_code, code=error.code, error=error)
+        if isinstance(error, RateLimited):
+            page.headers["Retry-After"] = str(error.retry_after_s)
+        return page
+
+    def guard(self, response: Response) -> Response:
+        """Nothing inline, nothing from elsewhere, nothing kept unless a view says so, no frame."""
+        response.headers["Content-Security-Policy"] = self._policy
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        # Not `no-referrer`: with it a browser says `Origin: null` of our own forms too.
+        response.headers["Referrer-Policy"] = "same-origin"
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+def kept(content: bytes | str, media_type: str, for_ever: bool = True) -> Response:
+    """A file whose address changes with its content; `for_ever` false when it did not."""
+    response = Response(content, content_type=media_type)
+    response.headers["Cache-Control"] = FOR_EVER if for_ever else "no-store"
+    return response
+
+
+def accent_css(accent: str) -> str:
+    """The rule that gives the pages' button its colour; `accent` is `#rrggbb`."""
+    return f":root{{--accent:{accent};--on-accent:{branding.button_text(accent)}}}\n"

@@ -1,0 +1,142 @@
+"""The hosted pages: an invoice's checkout, what it polls, a payment link's page, their files."""
+
+import re
+from collections.abc import Callable
+from urllib.parse import parse_qs
+
+from flask import Blueprint, Response, request
+
+from btcpay import branding
+from btcpay.wallet.account import least_sats_of
+from btcpay.api.admission import answer
+from btcpay.errors import NotFound
+from btcpay.ids import is_id
+from btcpay.checkout import languages
+from btcpay.checkout.render import Pages, accent_css, kept
+from btcpay.checkout.invoice_page import Standing, page_of, status_of
+from btcpay.checkout.dust import dust_of
+from btcpay.checkout.link_order import LinkRefused, Visitor, from_elsewhere, link_values, order
+from btcpay.checkout.cookie import Returning, new_form
+from btcpay.web.body import read_body
+from btcpay.server.service import Service
+from btcpay.invoices.status import rules_for, standing
+from btcpay.web.visitors import counted_as, is_from_another_site
+from storage.queries import brands, invoices, links
+from storage.database import Row
+
+
+def pages(service: Service) -> Blueprint:
+    """The blueprint with /pay and /link, and the files that their pages need."""
+    checkout = Checkout(service)
+    blueprint = Blueprint("checkout", __name__, template_folder="templates")
+
+    def add(path: str, view: Callable[..., Response], method: str = "GET") -> None:
+        name = f"{method} {path}"
+        blueprint.add_url_rule(path, name, view, methods=[method], provide_automatic_options=False)
+
+    add("/pay/<id>", checkout.show_invoice)
+    add("/pay/<id>/status", checkout.show_status)
+    add("/link/<id>", checkout.show_link)
+    add("/link/<id>", checkout.pay_link, "POST")
+    add("/logo/<sha256>", checkout.show_logo)
+    add("/accent/<name>", checkout.show_accent)
+    add("/assets/<name>", checkout.show_asset)
+    blueprint.before_request(checkout.pages.admit)
+    blueprint.after_request(checkout.pages.guard)
+    blueprint.register_error_handler(Exception, checkout.pages.failed)
+    blueprint.record_once(lambda state: languages.install(state.app))
+    return blueprint
+
+
+class Checkout:
+    """The views."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.pages = Pages(service)
+        self._returning = Returning(service.db, service.settings)
+
+    def show_invoice(self, id: str) -> Response:
+        """The checkout page; the script keeps it up to date, a refresh does the same."""
+        found = self._standing(id)
+        brand = self.pages.brand(found.row["merchant_id"])
+        return self.pages.page("invoice.html", brand=brand, page=page_of(found, brand["name"]))
+
+    def show_status(self, id: str) -> Response:
+        """What the page polls: an allow-list of fields."""
+        return answer(status_of(self._standing(id)))
+
+    def show_link(self, id: str) -> Response:
+        """A payment link's page; a GET writes nothing."""
+        return self._link_page(self._link(id))
+
+    def pay_link(self, id: str) -> Response:
+        """Leads to the invoice to pay (303); what is wrong comes back on the form."""
+        link, fields = self._link(id), parse_qs(read_body().decode("utf-8", "replace"))
+        text = fields.get("amount_usd", [""])[0]
+        form_id = self._returning.made_by(id, fields.get("press", [""])[0])
+        known = self._returning.known(id)
+        visitor = Visitor(counted_as(request.remote_addr), text, known, form_id)
+        try:
+            if is_from_another_site(request.headers, self.service.settings.base_url):
+                raise from_elsewhere()
+            invoice_id = order(self.service, link, visitor)
+        except LinkRefused as refused:
+            return self._link_page(link, refused, text)
+        # Relative, so that it stays within the origin that the form's policy allows.
+        response = Response(status=303)
+        response.headers["Location"] = f"../pay/{invoice_id}{languages.carried()}"
+        self._returning.remember(response, id, invoice_id)
+        return response
+
+    def show_logo(self, sha256: str) -> Response:
+        """A merchant's logo, as the type that its bytes had when it was stored."""
+        known = re.fullmatch("[0-9a-f]{64}", sha256)
+        row = self.service.db.row(brands.LOGO, logo_sha256=sha256) if known else None
+        if row is None:
+            raise NotFound("there is no such logo")
+        return kept(bytes(row["logo"]), row["logo_type"])
+
+    def show_accent(self, name: str) -> Response:
+        """The style of an accent colour: `2563eb.css`. A pure function of the name."""
+        match = re.fullmatch(r"([0-9a-f]{6})\.css", name)
+        if not match or not branding.is_usable(f"#{match[1]}"):
+            raise NotFound("there is no such colour")
+        return kept(accent_css(f"#{match[1]}"), "text/css")
+
+    def show_asset(self, name: str) -> Response:
+        """Style sheet, script or icon."""
+        found = self.pages.assets.find(name)
+        if found is None:
+            raise NotFound("there is no such file")
+        asset, is_current = found
+        return kept(asset.content, asset.media_type, is_current)
+
+    def _standing(self, id: str) -> Standing:
+        service = self.service
+        row = service.db.row(invoices.WHOLE, id=id) if is_id("inv", id) else None
+        if row is None:
+            raise NotFound("there is no such invoice")
+        now = service.now()
+        service.notes.note(invoices.ASKED, row["id"], now)
+        verdict = standing(service.db, service.settings, row, now)
+        needed = rules_for(service.settings, row).confirmations
+        least_sats = least_sats_of(row["deposit_address"], service.settings.network)
+        return Standing(row, verdict, needed, now, least_sats)
+
+    def _link(self, id: str) -> Row:
+        row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None
+        if row is None:
+            raise NotFound("there is no such payment link")
+        return row
+
+    def _link_page(
+        self, link: Row, refused: LinkRefused | None = None, typed: str = ""
+    ) -> Response:
+        brand = self.pages.brand(link["merchant_id"])
+        values = link_values(link, refused, typed, dust_of(self.service, link))
+        status = refused.status if refused else 200 if values["active"] else 410
+        page = self.pages.page("link.html", status, brand, press=new_form(), **values)
+        if refused and refused.retry_after_s:
+            page.headers["Retry-After"] = str(refused.retry_after_s)
+        return page

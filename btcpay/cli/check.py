@@ -1,0 +1,114 @@
+"""`check`: the cron run, once or again and again."""
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import click
+from peewee import PeeweeException
+
+from btcpay import http_client
+from btcpay.explorers.quota import Budget
+from btcpay.check.run import Checker
+from btcpay.clock import utc_now
+from btcpay.cli.context import Shell, as_json, with_shell
+from btcpay.cli.check_report import Teller, tell_skipped
+from btcpay.errors import CommandError
+from btcpay.explorers.pool import Explorers
+from btcpay.check.report import Run
+from btcpay.server.service import new_prices
+from storage.queries import invoices
+from storage import migrate
+from storage.database import in_one_line
+
+# Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
+MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
+
+log = logging.getLogger(__name__)
+
+
+@click.command()
+@click.option("--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Again and again.")
+@click.option("--invoice", "invoice_id", metavar="ID", help="Only this one, whatever its age.")
+@click.option("--quiet", is_flag=True, help="Say nothing while all is well: for cron.")
+@as_json
+@with_shell
+def check(
+    shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool, as_json: bool
+) -> None:
+    """Look at the deposit addresses and settle what is paid.
+
+    Exit status 0: every due address was looked at; 1: some could not be, or the clock is ahead.
+    """
+    if watch is not None and invoice_id is not None:
+        raise click.UsageError("--watch and --invoice do not go together")
+    teller = Teller(shell, quiet, as_json)
+    if invoice_id is not None:
+        if shell.db.row(invoices.WHOLE, id=invoice_id) is None:
+            raise CommandError(f"there is no invoice {invoice_id!r}")
+        # A look by hand is always made; it counts, but nothing is refused.
+        teller.end(new_checker(shell, sys.maxsize).run([invoice_id]))
+    new = _checkers(shell)
+    if watch is None:
+        teller.end(_run_alone(shell, new, quiet))
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    while not stop.is_set():
+        try:
+            run = _run_alone(shell, new, quiet)
+        except PeeweeException as error:
+            log.error("this check could not use the database: %s", in_one_line(error))
+        else:
+            teller.tell(run, brief=True)
+        stop.wait(watch)
+
+
+def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker]:
+    """Makes a checker for each run: explorers in their first order, connections and price kept."""
+    settings, prices = shell.settings, new_prices(shell.settings)
+    per_hour = per_hour or settings.explorer_calls_per_hour
+    in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
+    session = http_client.new_session(in_flight)
+
+    def new() -> Checker:
+        budget = Budget(shell.db, per_hour, utc_now)
+        explorers = Explorers(settings.explorers, session, budget)
+        return Checker(shell.db, settings, explorers, prices, utc_now, in_flight)
+
+    return new
+
+
+def new_checker(shell: Shell, per_hour: int | None = None) -> Checker:
+    """A checker for one run; `per_hour` in place of the budget that is set."""
+    return _checkers(shell, per_hour)()
+
+
+def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Run | None:
+    """A run over all that is watched; None when another one is at it.
+
+    On a server several runs share what is due.
+    """
+    if shell.db.is_server:
+        return _run(new(), quiet)
+    with migrate.only_one(shell.db, shell.settings.database_url, "check") as alone:
+        if alone:
+            return _run(new(), quiet)
+    tell_skipped(shell.db, shell.settings, quiet, utc_now())
+    return None
+
+
+def _run(checker: Checker, quiet: bool) -> Run:
+    run = checker.run(progress=_bar if sys.stderr.isatty() and not quiet else nullcontext)
+    checker.finish(run)
+    return run
+
+
+def _bar(ids: Sequence[str]) -> AbstractContextManager[Iterable[str]]:
+    return click.progressbar(ids, label="addresses", file=sys.stderr)
+
+
+COMMANDS = (check,)

@@ -1,0 +1,106 @@
+"""What a check tells: its summary, and with --quiet nothing while all is well (cron mails it)."""
+
+import logging
+import sys
+from datetime import datetime, timedelta
+from logging.handlers import MemoryHandler
+from typing import Any, NoReturn
+
+import click
+
+from btcpay.cli.context import Shell, answer_json, say
+from btcpay.times import from_ms, iso
+from btcpay.check.report import Run
+from btcpay.settings import Settings
+from btcpay.clock_skew import REMEDY
+from storage.queries import merchants, meta
+from storage.database import Database, place_of
+
+MOST_HELD = 1000  # log lines; a run with more of them is told as it comes
+
+
+class Teller:
+    """Tells runs of one command, in the way that was asked for.
+
+    `quiet` keeps log lines back until it is known whether all was well; errors never.
+    """
+
+    def __init__(self, shell: Shell, quiet: bool, as_json: bool) -> None:
+        self._quiet, self._as_json, self._held = quiet, as_json, list[MemoryHandler]()
+        self._merchants = len(shell.db.rows(merchants.ALL))
+        if not self._merchants:
+            url = shell.settings.database_url
+            say(f"there is no merchant in {place_of(url)}: nothing can be paid; is this the right")
+            say("BTCPAY_DATABASE_URL? `btcpay merchant add` adds one")
+        if quiet:
+            self._held = [_holding(handler) for handler in logging.root.handlers]
+            logging.root.handlers = list(self._held)
+
+    def tell(self, run: Run | None, brief: bool = False) -> None:
+        """A run, or None for one that was skipped; `brief`: only when something has changed."""
+        well = run is None or run.complete
+        for held in self._held:
+            held.buffer.clear() if well else held.flush()
+        if well and (self._quiet or (brief and not (run and run.changed))):
+            return
+        if self._as_json:
+            answer_json(self._summary(run))
+        elif run:
+            click.echo("\n".join(_lines(run)))
+
+    def end(self, run: Run | None) -> NoReturn:
+        """Tells it, and ends the command with its status."""
+        self.tell(run)
+        sys.exit(0 if run is None or run.complete else 1)
+
+    def _summary(self, run: Run | None) -> dict[str, Any]:
+        if run is None:
+            return {"skipped": True}
+        return {
+            "looked_at": run.looked_at,
+            "failed": run.failed,
+            "unreached": run.unreached,
+            "held": run.held,
+            "put_off": run.put_off,
+            "chain_failed": run.tip_failed,
+            "clock_ahead_s": run.clock_ahead_s,
+            "changed": run.changed,
+            "calls": run.calls,
+            "merchants": self._merchants,
+        }
+
+
+def _holding(handler: logging.Handler) -> MemoryHandler:
+    return MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
+
+
+def _lines(run: Run) -> list[str]:
+    lines = [
+        f"looked at {run.looked_at} addresses with {run.calls} calls,"
+        f" {len(run.failed)} could not be asked, {run.put_off} wait for their turn"
+    ]
+    if run.unreached:
+        lines.append(
+            f"the budget of calls did not reach {len(run.unreached)} that somebody waits for:"
+            " see BTCPAY_EXPLORER_CALLS_PER_HOUR"
+        )
+    if run.held:
+        lines.append(
+            f"another check holds {len(run.held)} and has not looked at them: was it killed?"
+            " The next run does"
+        )
+    if run.tip_failed:
+        lines.append("no explorer could be asked for the chain's tip: nothing was looked at")
+    if run.clock_ahead_s:
+        lines.append(f"this machine's clock is {run.clock_ahead_s} s ahead: {REMEDY}")
+    return lines + [f"{invoice_id} is {status}" for invoice_id, status in run.changed.items()]
+
+
+def tell_skipped(db: Database, settings: Settings, quiet: bool, now: datetime) -> None:
+    """Another check is at it: no news, unless none has been complete for too long."""
+    checked_at = meta.get(db, "checked_at")
+    at = from_ms(int(checked_at)) if checked_at else now
+    if now - at > timedelta(minutes=settings.check_max_age_min):
+        say(f"another check is running, and none has been complete since {iso(at)}: look at it")
+    elif not quiet:
+        say("another check is running; this one does nothing")

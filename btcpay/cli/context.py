@@ -1,0 +1,109 @@
+"""What every command shares: settings first, then the database, answers as text or JSON."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, update_wrapper
+from typing import Any
+
+import click
+import orjson
+
+from btcpay.times import iso_ms
+from btcpay.server.startup import read_or_exit
+from btcpay.settings import Settings
+from storage.database import Database, Row, place_of
+from storage.migrate import open_ready
+
+TELLING = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # whose defaults are mostly not meant
+as_json = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The settings of this invocation, and what they lead to."""
+
+    settings: Settings
+
+    @cached_property
+    def db(self) -> Database:
+        """The database. Raises DatabaseNotReady."""
+        return open_ready(self.settings.database_url, self.settings.network.name)
+
+
+def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Reads words and settings before the command does anything; mistakes end it with status 2."""
+
+    def command(*args: Any, **kwargs: Any) -> Any:
+        _require_text(kwargs.values())
+        settings = read_or_exit(os.environ)
+        if function.__name__ != "sandbox":  # which works on its own whatever is set
+            _tell_defaults(settings)
+        return function(Shell(settings), *args, **kwargs)
+
+    return update_wrapper(command, function)
+
+
+def _tell_defaults(settings: Settings) -> None:
+    """Whoever meant another shop learns it, however well the command ends."""
+    names = [name for name in TELLING if not os.environ.get(name, "").strip()]
+    if names:
+        place = place_of(settings.database_url)
+        say(f"{' and '.join(names)} not set: this is {settings.network.name}, {place}")
+
+
+def _require_text(values: Iterable[Any]) -> None:
+    """Bytes that are no UTF-8 become lone surrogates in a word, which no database takes."""
+    for value in values:
+        if not isinstance(value, str):  # a path may be any bytes
+            continue
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(f"{value!a} is no UTF-8") from None
+
+
+def say(text: str) -> None:
+    """Talk: to standard error."""
+    click.echo(text, err=True)
+
+
+def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
+    """Answers with rows: a JSON array, or a table of these columns."""
+    if as_json:
+        answer_json([plain(row, columns) for row in rows])
+        return
+    shown = [[printable(_timed(name, row[name])) for name in columns] for row in rows]
+    cells = [list(columns), *shown]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo("  ".join(padded).rstrip())
+
+
+def printable(value: Any) -> str:
+    """The value as one line that a terminal only shows: a customer's text may hold controls."""
+    text = "" if value is None else str(value)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def answer_json(value: Any) -> None:
+    """Answers with one JSON value."""
+    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+
+
+def _timed(name: str, value: Any) -> Any:
+    """Stored times as ISO 8601; everything else as it is."""
+    return iso_ms(value) if name.endswith("_at") and isinstance(value, int) else value
+
+
+def plain(row: Row, columns: Sequence[str]) -> Row:
+    """The columns of a row as JSON has them; sums are kept as text, and leave as exact numbers."""
+    return {name: number(name, _timed(name, row[name])) for name in columns}
+
+
+def number(name: str, value: Any) -> Any:
+    """The text of a column whose name has its unit, USD or BTC, as the JSON number that it is."""
+    if isinstance(value, str) and {"usd", "btc"} & set(name.split("_")):
+        return orjson.Fragment(value)
+    return value

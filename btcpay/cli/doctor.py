@@ -1,0 +1,33 @@
+"""`doctor`: whether all is well, and what to do where it is not."""
+
+import os
+import sys
+
+import click
+
+from btcpay.clock import utc_now
+from btcpay.cli.context import Shell, answer_json, as_json, printable, with_shell
+from btcpay.doctor.run import examine
+from btcpay.doctor.finding import RED
+
+
+@click.command()
+@as_json
+@with_shell
+def doctor(shell: Shell, as_json: bool) -> None:
+    """Look into the service's health: one line for each finding, with what helps.
+
+    Exit status 1 when anything is red.
+    """
+    findings = list(examine(shell.settings, os.environ, utc_now))
+    if as_json:
+        answer_json([vars(finding) for finding in findings])
+    else:
+        for finding in findings:
+            remedy = f" -> {finding.remedy}" if finding.remedy else ""
+            line = f"{finding.name}: {finding.sentence}{remedy}"
+            click.echo(f"{finding.colour:<6} {printable(line)}")
+    sys.exit(any(finding.colour == RED for finding in findings))
+
+
+COMMANDS = (doctor,)

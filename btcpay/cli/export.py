@@ -1,0 +1,127 @@
+"""`export`: payments for the bookkeeper, labels for the wallet; written while they are read."""
+
+import csv
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import click
+import orjson
+
+from btcpay.exports import payments
+from btcpay.cli.context import Shell, as_json, number, with_shell
+from btcpay.errors import CommandError
+from btcpay.times import to_ms
+from btcpay.exports.labels import labels
+from storage.queries import merchants
+from storage.database import Database, Row
+
+
+class Moment(click.ParamType):
+    """A day (its beginning in UTC) or an ISO 8601 time (UTC unless it says otherwise)."""
+
+    name = "date"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
+        """The aware moment; wrong use when the text is none."""
+        try:
+            at = datetime.fromisoformat(value)
+            return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
+            return self.fail(f"{value!r} is neither a day (2026-01-31) nor an ISO 8601 time")
+
+
+of_merchant = click.option("--merchant", "merchant_name", metavar="NAME", help="Only this one's.")
+
+
+@click.group()
+def export() -> None:
+    """Files for the bookkeeper and for the wallet, on standard output."""
+
+
+@export.command("payments")
+@click.option("--from", "from_at", type=Moment(), help="Received then or later.")
+@click.option("--to", "to_at", type=Moment(), help="Received before that.")
+@of_merchant
+@as_json
+@with_shell
+def export_payments(
+    shell: Shell,
+    from_at: datetime | None,
+    to_at: datetime | None,
+    merchant_name: str | None,
+    as_json: bool,
+) -> None:
+    """Payments as CSV (RFC 4180, UTF-8), one line each: merchant by merchant, oldest first.
+
+    Days and times are UTC; what was received at --from is in, what at --to is not.
+    """
+    if from_at and to_at and from_at > to_at:
+        raise click.UsageError("--from is later than --to")
+    records = (
+        record
+        for merchant in _wanted(shell.db, merchant_name)
+        for record in payments.received(
+            shell.db,
+            merchant,
+            max(0, to_ms(from_at)) if from_at else 0,
+            to_ms(to_at) if to_at else payments.END,
+        )
+    )
+    with _output(newline="") as file:
+        _write_json(file, records) if as_json else _write_csv(file, records)
+
+
+@export.command("labels")
+@of_merchant
+@with_shell
+def export_labels(shell: Shell, merchant_name: str | None) -> None:
+    """Labels of addresses, transactions and outputs as BIP329 JSON lines.
+
+    Wallets such as Sparrow import them. They tell who paid for what: delete the file afterwards.
+    """
+    with _output(newline="\n") as file:
+        for merchant in _wanted(shell.db, merchant_name):
+            for label in labels(shell.db, merchant):
+                file.write(orjson.dumps(label).decode() + "\n")
+
+
+def _wanted(db: Database, name: str | None) -> list[Row]:
+    if name is None:
+        return db.rows(merchants.ALL)
+    row = db.row(merchants.BY_NAME, name=name)
+    if row is None:
+        raise CommandError(f"there is no merchant {name!r}")
+    return [row]
+
+
+@contextmanager
+def _output(newline: str) -> Iterator[TextIO]:
+    """Standard output in UTF-8, whatever the terminal's own encoding is."""
+    file = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline=newline)
+    try:
+        yield file
+        file.flush()
+    finally:
+        file.detach()
+
+
+def _write_csv(file: TextIO, records: Iterator[Row]) -> None:
+    writer = csv.writer(file)
+    writer.writerow(payments.COLUMNS)
+    writer.writerows(map(payments.cells, records))
+
+
+def _write_json(file: TextIO, records: Iterator[Row]) -> None:
+    """One JSON array, as every command answers, a record a line."""
+    file.write("[")
+    for position, record in enumerate(records):
+        exact = {name: number(name, value) for name, value in record.items()}
+        file.write((",\n" if position else "\n") + orjson.dumps(exact).decode())
+    file.write("\n]\n")
+
+
+COMMANDS = (export,)

@@ -1,0 +1,68 @@
+"""The command line `btcpay`: answers on standard output, talk on standard error.
+
+Exit status 0: done; 1: failed or refused; 2: wrong use, or mistakes in the settings.
+"""
+
+import logging
+import os
+import sys
+
+import click
+from peewee import PeeweeException
+
+from btcpay import __version__
+from btcpay.cli import merchant, check, key, doctor, export, invoice, backup, link, serve, sandbox, wallet
+from btcpay.env_file import VARIABLE
+from btcpay.errors import CommandError
+from storage.database import in_one_line
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="btcpay")
+@click.option(
+    "--env-file",
+    metavar="FILE",
+    help="Settings, a NAME=value a line; what the environment sets stands before them.",
+)
+def cli(env_file: str | None) -> None:
+    """On-chain Bitcoin payments for small merchants."""
+    if env_file is not None:
+        os.environ[VARIABLE] = env_file
+
+
+MODULES = (
+    merchant,
+    key,
+    link,
+    invoice,
+    check,
+    doctor,
+    export,
+    backup,
+    serve,
+    wallet,
+    sandbox,
+)
+
+for module in MODULES:
+    for command in module.COMMANDS:
+        cli.add_command(command)
+
+
+def main() -> None:
+    """Runs the command line; a refusal is one line on standard error and status 1."""
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    logging.getLogger("peewee").setLevel(logging.WARNING)
+    try:
+        cli()
+    except CommandError as error:
+        click.echo(f"btcpay: {error}", err=True)
+        sys.exit(1)
+    except PeeweeException as error:
+        click.echo(f"btcpay: the database cannot be used: {in_one_line(error)}", err=True)
+        sys.exit(1)
+    except OSError as error:
+        click.echo(f"btcpay: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,185 @@
+"""`migrate` and `merchant`: what is set up once."""
+
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from peewee import IntegrityError
+
+from btcpay import branding
+from btcpay.wallet.account import SCRIPT_TYPES, Account, are_seed_words, derive, parse_account
+from btcpay.clock import utc_now
+from btcpay.cli.context import Shell, answer_json, as_json, plain, say, show, with_shell
+from btcpay.errors import AccountKeyRefused, CommandError
+from btcpay.wallet.gap_limit import gap_of_merchant
+from btcpay.times import to_ms
+from storage.queries import balances, brands, merchants
+from storage import migrate
+from storage.database import Database, Row, place_of
+
+MOST_OF_A_LINE = 1000  # letters; an extended key has 111
+ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
+MERCHANT_COLUMNS = ("id", "name", "script_type", "next_index", "created_at")
+LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit", "wallet_gap_limit")
+BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
+NO_BRAND = dict.fromkeys(("name", "accent", "logo", "logo_type", "logo_sha256"))
+
+
+@click.command()
+@as_json
+@with_shell
+def migrate(shell: Shell, as_json: bool) -> None:
+    """Bring the database to this version."""
+    url, network = shell.settings.database_url, shell.settings.network.name
+    done = migrate.migrate(url, network)
+    is_new = migrate.FIRST in done
+    if as_json:
+        answer_json({"version": migrate.VERSION, "applied": done, "new": is_new})
+        return
+    if is_new:
+        click.echo(f"made a new database for {network}, {place_of(url)}")
+    click.echo(f"at version {migrate.VERSION}, applied: {', '.join(done) or 'nothing to do'}")
+
+
+@click.group()
+def merchant() -> None:
+    """Merchants and the account keys that their addresses come from."""
+
+
+def add_merchant(db: Database, name: str, account: Account) -> None:
+    """Stores a merchant. Raises CommandError for a name or a key that another one has."""
+    taken = db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity)
+    if taken:
+        raise AccountKeyRefused(f"merchant {taken['name']} has this key already")
+    try:
+        with db.write():
+            db.run(
+                merchants.ADD,
+                name=name,
+                script_type=account.script_type,
+                xpub=account.text,
+                account_key=account.identity,
+                next_index=0,
+                created_at=to_ms(utc_now()),
+            )
+            db.run(balances.OPEN, merchant_id=db.only(merchants.BY_NAME, name=name)["id"])
+    except IntegrityError:
+        raise CommandError(f"there is a merchant {name!r}, or one with this key, already") from None
+
+
+# Words that nobody asked for may be seed words: no message of click's may repeat them.
+@merchant.command("add", context_settings={"allow_extra_args": True})
+@click.argument("name")
+@click.option(
+    "--xpub",
+    required=True,
+    metavar="KEY",
+    callback=lambda _context, _option, text: text.encode(errors="replace").decode(),
+    help="The account's extended public key; - to read it from standard input.",
+)
+@click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
+@click.option("--yes", is_flag=True, help="Do not ask whether the addresses are right.")
+@as_json
+@with_shell
+def merchant_add(
+    shell: Shell, name: str, xpub: str, script: str | None, yes: bool, as_json: bool
+) -> None:
+    """Add a merchant by the account key of a wallet."""
+    network = shell.settings.network
+    account = parse_account(_key_of(xpub, click.get_current_context().args), network, script)
+    first = [derive(account.text, account.script_type, index, network) for index in range(3)]
+    if not name.strip() or not name.isprintable():
+        raise CommandError("the merchant's name must be printable text")
+    say("The first three receiving addresses; compare them with the wallet:")
+    for address in first:
+        say(f"  {address}")
+    if account.depth != ACCOUNT_DEPTH:
+        say(f"Note: this key has depth {account.depth}; an account key (BIP44) has depth 3.")
+    if not yes:
+        click.confirm("Are they the wallet's own?", abort=True, err=True)
+    add_merchant(shell.db, name, account)
+    row = shell.db.only(merchants.BY_NAME, name=name)
+    if as_json:
+        answer_json(plain(row, MERCHANT_COLUMNS) | {"addresses": first})
+    else:
+        click.echo(f"added {name}")
+
+
+def _key_of(xpub: str, others: list[str]) -> str:
+    """The key as given, or the first line of standard input; what follows answers the question."""
+    if others and not are_seed_words(" ".join([xpub, *others])):
+        raise click.UsageError("there are more words than MERCHANT and KEY: quotes may be missing")
+    if xpub == "-" and not others:
+        if sys.stdin.isatty():
+            say("Paste the account's extended PUBLIC key:")
+        return sys.stdin.readline(MOST_OF_A_LINE).strip()
+    return " ".join([xpub, *others]).strip()
+
+
+@merchant.command("list")
+@as_json
+@with_shell
+def merchant_list(shell: Shell, as_json: bool) -> None:
+    """All merchants: next address, highest paid one, gap limits that wallets need and have."""
+    show([_with_gap(shell.db, row) for row in shell.db.rows(merchants.ALL)], LIST_COLUMNS, as_json)
+
+
+def _with_gap(db: Database, row: Row) -> Row:
+    gap = gap_of_merchant(db, row)
+    return row | {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
+
+
+@merchant.command("brand")
+@click.argument("merchant_name", metavar="MERCHANT")
+@click.option("--name", help="The name that the pages show; wallets show it as the recipient.")
+@click.option(
+    "--logo",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=f"A PNG, JPEG or WebP image of at most {branding.MAX_LOGO_BYTES // 1024} KiB.",
+)
+@click.option("--accent", metavar="'#rrggbb'", help="The colour of the pages' button.")
+@click.option("--clear", is_flag=True, help="Forget what was set before.")
+@as_json
+@with_shell
+def merchant_brand(
+    shell: Shell, merchant_name: str, clear: bool, as_json: bool, **given: Any
+) -> None:
+    """Show or set what a merchant's pages look like."""
+    wanted = _checked(**given)
+    merchant_id = _merchant_id(shell.db, merchant_name)
+    with shell.db.write():
+        row = shell.db.row(brands.WHOLE, merchant_id=merchant_id)
+        row = (NO_BRAND if clear or row is None else row) | wanted | {"merchant_id": merchant_id}
+        if clear or wanted:
+            shell.db.run(brands.PUT, **row)
+    show([row | {"merchant": merchant_name}], BRAND_COLUMNS, as_json)
+
+
+def _checked(name: str | None, logo: Path | None, accent: str | None) -> Row:
+    """What was given, as it is stored. Raises CommandError for what cannot be shown."""
+    wanted: Row = {}
+    if name is not None:
+        wanted["name"] = branding.checked_name(name)
+    if accent is not None:
+        wanted["accent"] = branding.checked_accent(accent)
+    if logo is not None:
+        with logo.open("rb") as file:
+            content = file.read(branding.MAX_LOGO_BYTES + 1)
+        wanted |= {
+            "logo": content,
+            "logo_type": branding.image_type(content),
+            "logo_sha256": hashlib.sha256(content).hexdigest(),
+        }
+    return wanted
+
+
+def _merchant_id(db: Database, name: str) -> int:
+    row = db.row(merchants.BY_NAME, name=name)
+    if row is None:
+        raise CommandError(f"there is no merchant {name!r}")
+    return row["id"]
+
+
+COMMANDS = (migrate, merchant)

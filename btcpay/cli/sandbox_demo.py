@@ -1,0 +1,87 @@
+"""The sandbox's merchant, and what it has at the start: a key, an invoice, a payment link."""
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+from bit.base58 import b58encode_check
+
+from btcpay import keys
+from btcpay.wallet.account import parse_account
+from btcpay.bitcoin.hd import HARDENED, ExtendedKey
+from btcpay.bitcoin.wire import Malformed
+from btcpay.clock import utc_now
+from btcpay.cli.merchant import add_merchant
+from btcpay.settings import Settings
+from storage.queries import merchants
+from storage.database import Database
+
+MERCHANT, MEMO, TITLE = "demo", "Demo", "Tip jar"
+TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network
+
+
+def write_key(db: Database, settings: Settings, state: Path) -> str:
+    """The demo merchant's write key; kept in a file, since it is worth nothing, to be reused."""
+    file = state / "write_key"
+    secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
+    if secret and keys.caller_of(db, secret, utc_now()):
+        return secret
+    merchant_id = _merchant(db, settings)
+    _, secret = keys.issue(db, settings.network, merchant_id, "write", "sandbox", utc_now())
+    file.touch(mode=0o600)
+    file.write_text(secret + "\n", encoding="ascii")
+    return secret
+
+
+def _merchant(db: Database, settings: Settings) -> int:
+    if db.row(merchants.BY_NAME, name=MERCHANT) is None:
+        add_merchant(db, MERCHANT, parse_account(_nobodys_account(), settings.network))
+    return db.only(merchants.BY_NAME, name=MERCHANT)["id"]
+
+
+def _nobodys_account() -> str:
+    """The tpub of an account m/84'/1'/0' without a private key: what it is paid is play money."""
+    place = bytes([3]) + os.urandom(4) + HARDENED.to_bytes(4, "big")
+    while True:
+        payload = TPUB + place + os.urandom(32) + b"\x02" + os.urandom(32)
+        with contextlib.suppress(Malformed):  # half of all numbers are no point's x
+            ExtendedKey.parse(payload)
+            return b58encode_check(payload)
+
+
+@dataclass(frozen=True)
+class Demo:
+    """The merchant's program: it talks to the service as any would."""
+
+    api: str
+    secret: str
+
+    @property
+    def curl_line(self) -> str:
+        """What a shell needs to make an invoice."""
+        return (
+            f"curl {self.api}/invoices -H 'Authorization: Bearer {self.secret}'"
+            " -H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
+        )
+
+    def pay_url(self) -> str:
+        """An open invoice's page. The last start's serves again: unpaid ones widen the gap."""
+        found = self._ask("GET", "/invoices?status=open&limit=100")["data"]
+        invoice = next((one for one in found if one["description"] == MEMO), None)
+        order = {"amount_usd": 25, "description": MEMO}
+        return (invoice or self._ask("POST", "/invoices", order))["pay_url"]
+
+    def link_url(self) -> str:
+        """A payment link's page, the last start's if it is active."""
+        found = self._ask("GET", "/payment-links?limit=100")["data"]
+        link = next((o for o in found if (o["title"], o["status"]) == (TITLE, "active")), None)
+        return (link or self._ask("POST", "/payment-links", {"title": TITLE}))["link_url"]
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {self.secret}"}
+        answer = requests.request(method, self.api + path, json=body, headers=headers, timeout=30)
+        answer.raise_for_status()
+        return answer.json()

@@ -1,0 +1,97 @@
+"""The rows: totals against what they sum, the last check, how far the wallet must look."""
+
+import shlex
+from collections.abc import Iterator
+from datetime import timedelta
+
+from btcpay.settlement.attention import REASONS
+from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
+from btcpay.wallet.gap_limit import MARGIN, gap_of_merchant
+from btcpay.times import from_ms, iso
+from storage.queries import balances, merchants, meta
+from storage import attentions
+
+
+def totals(opened: Opened) -> Iterator[Finding]:
+    """Each merchant's balance is kept as a total; it must equal the sum of the rows."""
+    db = opened.db
+    for merchant in db.rows(merchants.ALL):
+        of = {"merchant_id": merchant["id"]}
+        with db.snapshot():  # a check may settle something between the two
+            kept, summed = db.row(balances.OF_MERCHANT, **of), db.only(balances.RECOMPUTED, **of)
+        name = f"totals of {merchant['name']}"
+        if kept and kept == summed:
+            told = f"{kept['confirmed_sats']} satoshis confirmed, {kept['total_sats']} in all"
+            yield Finding(name, GREEN, told)
+        else:
+            yield Finding(
+                name,
+                RED,
+                f"the balance says {kept}, its outputs sum up to {summed}",
+                "the outputs are right: stop what writes to the database beside btcpay, and"
+                " restore a backup or correct the row of `balance`",
+            )
+
+
+def merchant_count(opened: Opened) -> Iterator[Finding]:
+    """A shop without a merchant is mostly another file than the one that was meant."""
+    count = len(opened.db.rows(merchants.ALL))
+    remedy = "see that BTCPAY_DATABASE_URL names the right one; add one by `btcpay merchant add`"
+    if count:
+        yield Finding("merchants", GREEN, f"{count} in this database")
+    else:
+        yield Finding("merchants", YELLOW, "there is none in this database", remedy)
+
+
+def last_check(opened: Opened) -> Iterator[Finding]:
+    """Without a check nothing is ever paid."""
+    checked_at = meta.get(opened.db, "checked_at")
+    remedy = "run `btcpay check` from cron every minute, and see what it says"
+    if checked_at is None:
+        yield Finding("check", YELLOW, "no check has been complete yet", remedy)
+        return
+    most = timedelta(minutes=opened.patient.settings.check_max_age_min)
+    age = opened.patient.now() - from_ms(int(checked_at))
+    told = f"the last complete check was at {iso(from_ms(int(checked_at)))}"
+    if age > most:
+        yield Finding("check", RED, f"{told}, {age // timedelta(minutes=1)} minutes ago", remedy)
+    else:
+        yield Finding("check", GREEN, told)
+
+
+def attention(opened: Opened) -> Iterator[Finding]:
+    """What the rules leave to a human."""
+    counts = {row["reason"]: row["invoices"] for row in opened.db.rows(attentions.BY_REASON)}
+    if not counts:
+        yield Finding("attention", GREEN, "no invoice wants a human")
+        return
+    told = ", ".join(
+        f"{counts[reason]} {REASONS[reason]}" for reason in REASONS if reason in counts
+    )
+    yield Finding(
+        "attention",
+        YELLOW,
+        f"invoices that want a human: {told}",
+        "`btcpay invoice list --attention` names them; accept what came with `btcpay invoice"
+        " settle`, or set it aside with `btcpay invoice dismiss`",
+    )
+
+
+def gaps(opened: Opened) -> Iterator[Finding]:
+    """Beyond its gap limit a wallet does not show the money that it has; told before it is so."""
+    for merchant in opened.db.rows(merchants.ALL):
+        gap = gap_of_merchant(opened.db, merchant)
+        paid = (
+            "none is paid" if gap.highest_paid is None else f"the last paid is {gap.highest_paid}"
+        )
+        told = (
+            f"the next address is {gap.next_index}, {paid}: the wallet needs a gap limit of"
+            f" {gap.limit}, and is said to have {merchant['wallet_gap_limit']}"
+        )
+        say = shlex.join(["btcpay", "wallet", "gap", merchant["name"], str(gap.limit + MARGIN)])
+        remedy = (
+            f"set the wallet's gap limit to {gap.limit + MARGIN}, or use `btcpay wallet export`"
+            f" (docs/backup.md); then say so: `{say}`"
+        )
+        name, well = f"gap of {merchant['name']}", gap.is_well_within(merchant["wallet_gap_limit"])
+        yield Finding(name, GREEN, told) if well else Finding(name, YELLOW, told, remedy)

@@ -1,0 +1,76 @@
+"""The whole examination, in the order in which to mend."""
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from peewee import PeeweeException
+
+from btcpay.explorers.quota import Budget
+from btcpay.doctor import chain, database, disk, explorers, prices, records, settings
+from btcpay.doctor.finding import GREEN, RED, Finding, Opened, Patient
+from btcpay.settings import Settings
+from storage.queries import meta
+from storage.database import Database, in_one_line
+
+
+def free_bytes(folder: Path) -> int:
+    """What the folder's file system has left."""
+    return shutil.disk_usage(folder).free
+
+
+def examine(
+    settings: Settings,
+    environ: Mapping[str, str],
+    now: Callable[[], datetime],
+    free_bytes: Callable[[Path], int] = free_bytes,
+) -> Iterator[Finding]:
+    """Every finding. Without a database of this version, all that can be said without one.
+
+    Of one that takes no writes what can be read is told; without writes there is no budget.
+
+    Asks each explorer at most 7 questions, and all together 10 for each of 20 merchants; they
+    count in the budget of the hour.
+    """
+    patient = Patient(settings, environ, now, free_bytes)
+    found, db = database.look_into(settings)
+    yield found
+    yield from disk.modes(patient)
+    yield from disk.free_space(patient)
+    if db:
+        opened = Opened(patient, db)
+        for look_into in (
+            records.merchant_count,
+            records.totals,
+            records.last_check,
+            records.attention,
+            records.gaps,
+        ):
+            yield from _told(look_into.__name__, look_into(opened))
+    yield from _told("explorers", _outside(patient, db if found.colour == GREEN else None))
+    yield from prices.findings(patient)
+    yield from settings.findings(patient)
+    if db:
+        db.close()
+
+
+def _told(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """What is found until the database fails, and that it did: what follows is still told."""
+    try:
+        yield from findings
+    except PeeweeException as error:
+        sentence = f"could not be looked into further: {in_one_line(error)}"
+        yield Finding(name, RED, sentence, "mend the database first")
+
+
+def _outside(patient: Patient, db: Database | None) -> Iterator[Finding]:
+    per_hour = patient.settings.explorer_calls_per_hour
+    budget = Budget(db, per_hour, patient.now) if db else None
+    known_height = meta.proven_height(db) if db else 0
+    visits = explorers.visit_all(patient, budget, known_height)
+    yield from explorers.findings(visits)
+    yield from chain.clock(patient, visits)
+    if db and budget:
+        yield from chain.addresses_ahead(Opened(patient, db), visits, budget)
+        budget.give_back()

@@ -1,0 +1,61 @@
+"""Labels for wallets: what each address, transaction and output was for (BIP329)."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from btcpay.exports.payments import PAGE
+from storage.queries import exports
+from storage.database import Database, Row
+
+MAX_LENGTH = 255  # BIP329: what importing wallets are advised to keep
+
+
+def labels(db: Database, merchant: Row, page: int = PAGE) -> Iterator[Row]:
+    """A merchant's records: for each invoice its address, then what was paid to it.
+
+    Transactions that pay several invoices come last, once, with all their labels. No `origin`:
+    an account key does not know the fingerprint of its wallet's master key.
+    """
+    shared = _shared(db, merchant["id"])
+    at, seq = 0, 0
+    while rows := db.rows(exports.INVOICES, merchant_id=merchant["id"], at=at, seq=seq, limit=page):
+        paid = _paid(db, merchant["id"], rows)
+        for row in rows:
+            yield from _of_invoice(row, paid[row["id"]], shared)
+        at, seq = rows[-1]["created_at"], rows[-1]["seq"]
+    for txid, parts in shared.items():
+        yield _label("tx", txid, "; ".join(parts))
+
+
+def _shared(db: Database, merchant_id: int) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in db.rows(exports.SHARED_TRANSACTIONS, merchant_id=merchant_id):
+        found[row["txid"]].append(_text_of(row))
+    return dict(found)
+
+
+def _paid(db: Database, merchant_id: int, rows: list[Row]) -> dict[str, list[Row]]:
+    span = {"first_at": rows[0]["created_at"], "last_at": rows[-1]["created_at"]}
+    found: dict[str, list[Row]] = defaultdict(list)
+    for output in db.rows(exports.OUTPUTS_OF_INVOICES, merchant_id=merchant_id, **span):
+        found[output["invoice_id"]].append(output)
+    return found
+
+
+def _of_invoice(row: Row, outputs: list[Row], shared: dict[str, list[str]]) -> Iterator[Row]:
+    text = _text_of(row)
+    yield _label("addr", row["deposit_address"], text)
+    for txid in dict.fromkeys(output["txid"] for output in outputs):
+        if txid not in shared:
+            yield _label("tx", txid, text)
+    for output in outputs:
+        yield _label("output", f"{output['txid']}:{output['vout']}", text)
+
+
+def _text_of(row: Row) -> str:
+    """The description in one line, or the id: a label must say something."""
+    return " ".join((row["description"] or "").split()) or row["id"]
+
+
+def _label(kind: str, ref: str, text: str) -> Row:
+    return {"type": kind, "ref": ref, "label": text[:MAX_LENGTH]}

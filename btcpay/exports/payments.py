@@ -1,0 +1,112 @@
+"""What was received, as bookkeepers take it: one record for each payment, read page by page."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from decimal import Decimal
+
+from btcpay.times import iso_ms
+from btcpay.money import SATS_PER_BTC, usd_for_sats
+from storage.queries import exports
+from storage.database import Database, Row
+
+COLUMNS = (
+    "received_at",
+    "recorded_at",
+    "merchant",
+    "invoice_id",
+    "invoice_status",
+    "settled",
+    "description",
+    "address",
+    "amount_sats",
+    "amount_btc",
+    "usd_at_quote",
+    "usd_at_receipt",
+    "invoice_usd_quote",
+    "outputs",
+    "block_height",
+    "block_hash",
+    "payment_id",
+)
+PAGE = 500  # payments in memory at a time
+END = 2**62  # later than any stored time
+
+# OWASP, "CSV Injection": what makes a spreadsheet calculate, in ASCII and in full width, behind
+# blanks that it drops too; at a cell's start, and behind a mark that another locale takes for one.
+_CALCULATES = r"(?=[\s\ufeff\u200b-\u200f]*[=+\-@\uff1d\uff0b\uff0d\uff20])"
+_FORMULA = re.compile(rf"\A(?=[\t\r\n])|(?:\A|(?<=[;\t\r\n])){_CALCULATES}")
+
+
+def defused(text: str) -> str:
+    """The text as a cell that no spreadsheet runs: an apostrophe stands before what would."""
+    return _FORMULA.sub("'", text)
+
+
+def received(
+    db: Database, merchant: Row, from_ms: int = 0, before_ms: int = END, page: int = PAGE
+) -> Iterator[Row]:
+    """The merchant's payments with from_ms <= received < before_ms, oldest first, by COLUMNS.
+
+    Each page is read at a moment of its own, so that an export holds up nobody.
+    """
+    at, seq = from_ms, 0
+    while rows := db.rows(
+        exports.PAYMENTS, merchant_id=merchant["id"], at=at, seq=seq, before=before_ms, limit=page
+    ):
+        span = {"first_at": rows[0]["created_at"], "last_at": rows[-1]["created_at"]}
+        outputs = _outputs(db, merchant["id"], span)
+        recorded = _recorded(db, merchant["id"], span)
+        for row in rows:
+            yield _record(merchant, row, outputs[row["id"]], recorded.get(row["id"]))
+        at, seq = rows[-1]["created_at"], rows[-1]["seq"]
+
+
+def _outputs(db: Database, merchant_id: int, span: Row) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for output in db.rows(exports.OUTPUTS_OF_PAGE, merchant_id=merchant_id, **span):
+        found[output["payment_id"]].append(output)
+    return found
+
+
+def _recorded(db: Database, merchant_id: int, span: Row) -> dict[str, int]:
+    """When each payment was written, from the invoices' histories."""
+    events = db.rows(exports.RECORDS_OF_PAGE, merchant_id=merchant_id, **span)
+    return {json.loads(event["detail"])["id"]: event["happened_at"] for event in events}
+
+
+def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None) -> Row:
+    block = outputs[0] if outputs else {"block_height": None, "block_hash": None}
+    return {
+        "received_at": iso_ms(row["created_at"]),
+        "recorded_at": None if recorded_at is None else iso_ms(recorded_at),
+        "merchant": merchant["name"],
+        "invoice_id": row["address_invoice_id"],
+        "invoice_status": row["status"],
+        "settled": row["invoice_id"] is not None,
+        "description": row["description"],
+        "address": row["deposit_address"],
+        "amount_sats": row["amount_sats"],
+        "amount_btc": f"{Decimal(row['amount_sats']) / SATS_PER_BTC:.8f}",
+        "usd_at_quote": str(usd_for_sats(row["amount_sats"], Decimal(row["price_usd"]))),
+        "usd_at_receipt": row["amount_usd_at_receipt"],
+        "invoice_usd_quote": row["amount_usd_quote"],
+        "outputs": [f"{output['txid']}:{output['vout']}" for output in outputs],
+        "block_height": block["block_height"],
+        "block_hash": block["block_hash"],
+        "payment_id": row["id"],
+    }
+
+
+def cells(record: Row) -> list[str]:
+    """A record as the cells of a CSV line: what is absent is empty, outputs stand in one cell."""
+    return [_cell(record[name]) for name in COLUMNS]
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return " ".join(value)
+    return "" if value is None else defused(str(value))

@@ -1,0 +1,186 @@
+"""One HTTP GET with a limit on time, size and belief; shared by explorers and price sources."""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
+
+import requests
+from urllib3.exceptions import HTTPError
+
+from btcpay import __version__
+from btcpay.http_deadline import CONNECT_TIMEOUT_S, Adapter
+
+USER_AGENT = f"btcpay/{__version__}"
+_PIECE_BYTES = 65536
+# An answer of no more than this is read whenever it comes; of longer ones one at a time.
+SMALL_BYTES = 65536
+_LONGEST_RUN = 128  # of what one JSON value is made of; no text that is looked for is longer
+_PLAIN = rb'[^"\\,:\[\]{}]'
+# Looked for where a run begins, so that no byte is read twice.
+_LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _PLAIN))
+Hear = Callable[[Mapping[str, str]], None]
+T = TypeVar("T")
+
+
+class FetchError(Exception):
+    """The answer could not be had, or is not what was asked for."""
+
+
+class Unreachable(FetchError):
+    """No whole answer came: no connection, a time-out, a body that broke off."""
+
+
+class BadStatus(FetchError):
+    """Another status than 200; `retry_after_s` is what the server asked for, 0 when nothing."""
+
+    def __init__(self, status: int, retry_after: str = "") -> None:
+        super().__init__(f"answered HTTP {status}")
+        self.status = status
+        # RFC 9110 also allows a date here; nobody's clock is believed.
+        self.retry_after_s = int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else 0
+
+
+@dataclass(frozen=True)
+class Wanted(Generic[T]):
+    """How much of an answer is taken in, and what is made of it.
+
+    `max_bytes` may come. With `thin` what is longer than any value that is looked for is cut as it
+    comes (scripts, witnesses and their texts), and `max_kept` bytes may be left of it.
+    """
+
+    make: Callable[[bytes], T]
+    max_bytes: int
+    max_kept: int | None = None
+
+
+class Turn:
+    """Long answers are held one at a time, from their first bytes until something is made of them.
+
+    So what a run holds does not grow with the calls that it makes at once.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def taken(self, until_s: float) -> Iterator[None]:
+        """Raises Unreachable when it has not come by `time.monotonic()` of `until_s`."""
+        if not self._lock.acquire(timeout=max(0.0, until_s - time.monotonic())):
+            raise Unreachable("answered at length, and others did at the same time")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
+class _Session(requests.Session):
+    """Looks for a host's proxies and certificates in the environment once, not at each call.
+
+    That took a seventh of the processor time of a call; calls of `get` differ in the URL alone.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: dict[tuple[str, str], Any] = {}
+
+    def merge_environment_settings(self, url: Any, *args: Any) -> Any:
+        place = urlsplit(url)[:2]
+        if place not in self._found:
+            self._found[place] = super().merge_environment_settings(url, *args)
+        return self._found[place]
+
+
+def new_session(connections: int = 1) -> requests.Session:
+    """A session for `get` that keeps up to `connections` connections open to each host."""
+    session = _Session()
+    session.headers["User-Agent"] = USER_AGENT
+    session.headers["Accept-Encoding"] = "identity"  # a compressed answer has no honest size
+    adapter = Adapter(pool_connections=8, pool_maxsize=connections)
+    session.mount("http://", adapter)
+    session.mount("https://", adapter)
+    return session
+
+
+def get(
+    session: requests.Session,
+    url: str,
+    timeout_s: float,
+    wanted: Wanted[T],
+    hear: Hear = lambda _headers: None,
+    turn: Turn | None = None,
+) -> T:
+    """What is made of the body of a 200 answer, complete within `timeout_s` of wall time.
+
+    `hear` gets the headers of any answer. A long answer waits for its `turn`. Raises BadStatus,
+    Unreachable or, for an oversized or compressed body, FetchError; and what `wanted.make` does.
+    The message names the cause, never the query's secrets.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    with ExitStack() as held:
+        body = bytearray()
+        try:
+            timeouts = (min(CONNECT_TIMEOUT_S, timeout_s), timeout_s)
+            # Redirects are not followed: a configured URL answers itself.
+            with session.get(url, timeout=timeouts, stream=True, allow_redirects=False) as response:
+                hear(response.headers)
+                _require_plain(response)
+                for piece in _pieces(response, deadline_s, wanted.max_bytes):
+                    if turn and len(body) <= SMALL_BYTES < len(body) + len(piece):
+                        held.enter_context(turn.taken(deadline_s))
+                        turn = None
+                    _add(body, piece, wanted)
+            if time.monotonic() >= deadline_s:  # also when the connection was shut for that reason
+                raise Unreachable(f"took longer than {timeout_s} s")
+        except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+            if time.monotonic() >= deadline_s:
+                raise Unreachable(f"took longer than {timeout_s} s") from error
+            raise Unreachable(f"could not be asked: {type(error).__name__}") from error
+        return wanted.make(bytes(body))
+
+
+def _require_plain(response: requests.Response) -> None:
+    if response.status_code != 200:
+        raise BadStatus(response.status_code, response.headers.get("Retry-After", ""))
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise FetchError("answered compressed")
+
+
+def _pieces(response: requests.Response, deadline_s: float, max_bytes: int) -> Iterator[bytes]:
+    """The body as it comes, until its end or the deadline. Raises FetchError when it is too long.
+
+    read1 returns what has come, so that size and time are looked at after every packet.
+    """
+    size = 0
+    while piece := response.raw.read1(_PIECE_BYTES, decode_content=False):
+        size += len(piece)
+        if size > max_bytes:
+            raise FetchError(f"answered more than {max_bytes} bytes")
+        yield piece
+        if time.monotonic() >= deadline_s:
+            return
+
+
+def _add(body: bytearray, piece: bytes, wanted: Wanted[Any]) -> None:
+    """Adds a piece, thinned if so wanted; a value may go on from the piece before."""
+    if wanted.max_kept is None:
+        body += piece
+        return
+    start = max(0, len(body) - _LONGEST_RUN)
+    body[start:] = _LONG_RUN.sub(rb"\1", bytes(body[start:]) + piece)
+    if len(body) > wanted.max_kept:
+        raise FetchError(f"answered more than {wanted.max_kept} bytes of short values")
+
+
+def parse_json(body: bytes) -> Any:
+    """The JSON value with exact numbers. Raises FetchError when it is none."""
+    try:
+        return json.loads(body, parse_float=Decimal)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise FetchError("answered no JSON") from error

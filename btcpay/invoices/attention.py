@@ -1,0 +1,53 @@
+"""Keeps what wants attention in step with what happens, in the transaction in which it happens."""
+
+import json
+from datetime import datetime
+
+from btcpay.wallet.account import least_sats_of
+from btcpay.settlement.attention import Happening, reason_for
+from btcpay.invoices.events import BY_HAND
+from btcpay.times import to_ms
+from btcpay.settings import Settings
+from btcpay.invoices.status import invoice_of, standing
+from storage.queries import events, invoices
+from storage import attentions
+from storage.database import Database, Row
+
+
+def heed(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str | None:
+    """Decides anew whether an invoice wants attention; the reason, None when it does not.
+
+    Inside the transaction of what has changed, and behind the lock of the balance: whoever
+    changes it next sees both.
+    """
+    row = db.only(invoices.WHOLE, id=invoice_id)
+    reason = reason_for(
+        invoice_of(row),
+        standing(db, settings, row, now),
+        [
+            happening
+            for event in db.rows(events.OF_MONEY, invoice_id=invoice_id)
+            if (happening := _happening(event))
+        ],
+        least_sats_of(row["deposit_address"], settings.network),
+    )
+    if reason:
+        want(db, invoice_id, reason, now)
+    else:
+        db.run(attentions.CLEAR, invoice_id=invoice_id)
+    return reason
+
+
+def want(db: Database, invoice_id: str, reason: str, now: datetime) -> None:
+    """Has an invoice want attention."""
+    db.run(attentions.WANT, invoice_id=invoice_id, reason=reason, since_at=to_ms(now))
+
+
+def _happening(event: Row) -> Happening | None:
+    """None for what is no payment: an output that a reorganisation found counted nowhere."""
+    kind, detail = event["kind"], json.loads(event["detail"])
+    if kind == "reorganised":
+        return Happening("undone", detail["txid"]) if "id" in detail else None
+    if kind == "paid" and detail.get("reason", "").startswith(BY_HAND):
+        return Happening("settled")
+    return Happening(kind, detail.get("txid", ""))

@@ -1,0 +1,53 @@
+"""The end of an invoice, and its history: what every way of ending one writes."""
+
+import json
+from datetime import datetime
+
+from btcpay.errors import StaleError
+from btcpay.times import to_ms
+from storage.queries import events, invoices
+from storage.database import Database, Row
+
+BY_HAND = "settled by hand: "  # how the reason of an invoice's end begins when a human gave it
+
+
+def finish(
+    db: Database,
+    row: Row,
+    now: datetime,
+    status: str,
+    reason: str,
+    tx_hash: str | None = None,
+    paid_at: int | None = None,
+    settled_reason: str | None = None,
+    explorer: str | None = None,
+) -> None:
+    """Ends an invoice that still has the status of `row`, and records why.
+
+    Raises StaleError, which undoes the transaction, when the status has changed since.
+    """
+    changed = db.run(
+        invoices.FINISH,
+        id=row["id"],
+        from_status=row["status"],
+        status=status,
+        tx_hash=tx_hash,
+        paid_at=paid_at,
+        settled_reason=settled_reason,
+        finished_at=to_ms(now),
+    )
+    if changed != 1:
+        raise StaleError(f"invoice {row['id']} is not {row['status']} any more; try again")
+    detail = {"reason": reason} | ({"explorer": explorer} if explorer else {})
+    record(db, row["id"], status, detail, now)
+
+
+def record(db: Database, invoice_id: str, kind: str, detail: dict, now: datetime) -> None:
+    """Adds to the invoice's history."""
+    db.run(
+        events.ADD,
+        invoice_id=invoice_id,
+        happened_at=to_ms(now),
+        kind=kind,
+        detail=json.dumps(detail),
+    )

@@ -1,0 +1,40 @@
+"""Forgets customers' e-mail addresses some days after their invoices are finished."""
+
+import re
+from datetime import datetime, timedelta
+
+from btcpay.times import to_ms
+from storage.queries import idempotency, invoices
+from storage.database import Database
+
+# A check a minute erases half a million a day; one transaction holds up nobody for long.
+BATCH = 400
+# In place, so that the answer's numbers stay as they were first written. Within a JSON string
+# every quote has a backslash before it: a description cannot match.
+_EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
+
+
+def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
+    """Erases the addresses of at most BATCH invoices, oldest first; how many it were.
+
+    Also from the answers kept for their Idempotency-Keys. 0 days: never.
+    """
+    if not retention_days:
+        return 0
+    before = to_ms(now - timedelta(days=retention_days))
+    due = db.rows(invoices.WITH_EMAIL, before=before, limit=BATCH)
+    if not due:
+        return 0
+    with db.batch():
+        return sum(_erase(db, row["id"], before) for row in due)
+
+
+def _erase(db: Database, invoice_id: str, before: int) -> int:
+    """1 when it was erased; 0 when the invoice was opened again, or another run was first."""
+    with db.write():
+        erased = db.run(invoices.ERASE_EMAIL, id=invoice_id, before=before)
+        if erased:
+            for kept in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
+                answer = _EMAIL.sub('"customer_email":null', kept["response"])
+                db.run(idempotency.REWRITE, **kept | {"response": answer})
+    return erased

@@ -1,0 +1,95 @@
+"""An invoice's rows as values, and the verdict on them; for pages, command line and check."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+
+from btcpay.settlement.values import Invoice, Output, Rules, Verdict
+from btcpay.explorers.history import Block, SeenOutput
+from btcpay.times import from_ms, from_ms_or_none
+from btcpay.settings import Settings
+from btcpay.settlement.decide import decide
+from storage.queries import meta, payments
+from storage.database import Database, Row
+
+
+def rules_for(settings: Settings, invoice_row: Row) -> Rules:
+    """What these settings ask of an invoice of that amount."""
+    return Rules(
+        settings.confirmations.for_usd(Decimal(invoice_row["amount_usd_quote"])),
+        settings.underpayment_tolerance_percent,
+    )
+
+
+def invoice_of(row: Row) -> Invoice:
+    """The value that settlement decides about."""
+    return Invoice(
+        id=row["id"],
+        status=row["status"],
+        amount_sats=row["amount_sats"],
+        created_at=from_ms(row["created_at"]),
+        expires_at=from_ms_or_none(row["expires_at"]),
+        tx_hash=row["tx_hash"],
+        paid_at=from_ms_or_none(row["paid_at"]),
+    )
+
+
+def output_of(row: Row) -> Output:
+    """The output as it was last seen."""
+    block = None
+    if row["block_height"] is not None:
+        block = Block(row["block_height"], row["block_hash"], from_ms(row["block_time_at"]))
+    return Output(
+        txid=row["txid"],
+        vout=row["vout"],
+        amount_sats=row["amount_sats"],
+        first_seen_at=from_ms(row["first_seen_at"]),
+        coinbase=bool(row["coinbase"]),
+        block=block,
+        spent_height=row["spent_height"],
+        proven=bool(row["proven"]),
+        vanished=row["vanished_at"] is not None,
+        credited=row["payment_id"] is not None,
+        settles=row["settled_invoice_id"] is not None,
+        position=row["position"],
+        seen_waiting=bool(row["seen_waiting"]),
+    )
+
+
+def known_outputs(db: Database, invoice_id: str) -> list[Output]:
+    """Every output to the invoice's address but what has vanished, which is no money."""
+    return [output_of(row) for row in db.rows(payments.ALIVE, invoice_id=invoice_id)]
+
+
+def come_again(
+    db: Database, invoice_id: str, known: Sequence[Output], seen: Iterable[SeenOutput]
+) -> list[Output]:
+    """What had vanished and is shown again: it was first seen when it was first seen."""
+    alive = {(output.txid, output.vout) for output in known}
+    new = {(output.txid, output.vout) for output in seen} - alive
+    return [
+        output
+        for txid in sorted({txid for txid, _ in new})
+        for row in db.rows(payments.VANISHED, invoice_id=invoice_id, txid=txid)
+        if ((output := output_of(row)).txid, output.vout) in new
+    ]
+
+
+def standing(db: Database, settings: Settings, row: Row, now: datetime) -> Verdict:
+    """The verdict on what is stored.
+
+    What is stored as confirmed and is no payment was not deep enough, or not proven: it waits.
+    """
+    outputs = [
+        replace(output, doubted=not output.credited) for output in known_outputs(db, row["id"])
+    ]
+    return verdict_on(settings, row, outputs, meta.tip_height(db) or 0, now)
+
+
+def verdict_on(
+    settings: Settings, row: Row, outputs: Sequence[Output], tip_height: int, now: datetime
+) -> Verdict:
+    """The verdict on these outputs, before a look at the address is counted."""
+    looked_at = from_ms_or_none(row["checked_at"])
+    return decide(invoice_of(row), outputs, tip_height, looked_at, rules_for(settings, row), now)

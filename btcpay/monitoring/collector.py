@@ -1,0 +1,81 @@
+"""Numbers for Prometheus that the database knows: read at each scrape, whoever counted them."""
+
+from collections.abc import Iterator
+
+from peewee import PeeweeException
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from btcpay.settlement.attention import REASONS
+from btcpay.server.service import Service
+from storage.queries import meta, tallies
+from storage import attentions
+
+
+class Figures(Collector):
+    """What a scrape reads from one service's database and store: indexed rows, no table."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics; of an unreachable database that it is unreachable."""
+        try:
+            known = list(self._known())
+        except PeeweeException:
+            known = []
+        yield _gauge("btcpay_database_up", "Whether the database answers.", bool(known))
+        yield _gauge(
+            "btcpay_rate_limit_store_up",
+            "Whether all requests are counted together.",
+            self._service.limiter.is_complete(),
+        )
+        yield from known
+
+    def _known(self) -> Iterator[Metric]:
+        db = self._service.db
+        count = db.only(tallies.OPEN_INVOICES, status="open")["invoices"]
+        yield _gauge("btcpay_open_invoices", "Invoices that wait for money.", count)
+        yield _wanting({row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)})
+        settled = db.only(tallies.SETTLED)["sats"]
+        yield _gauge(
+            "btcpay_settled_satoshis", "All payments; less after a reorganisation.", int(settled)
+        )
+        if checked_at := meta.get(db, "checked_at"):
+            told = "Unix time of the last complete check."
+            yield _gauge("btcpay_last_check_timestamp_seconds", told, int(checked_at) / 1000)
+        yield from _tallied(
+            {(row["name"], row["label"]): row["total"] for row in db.rows(tallies.ALL)}
+        )
+
+
+def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
+    """Checks, and calls to explorers, since the database was made."""
+    runs = CounterMetricFamily("btcpay_checks", "Runs of the check.", labels=["outcome"])
+    for outcome in ("complete", "incomplete"):
+        runs.add_metric([outcome], totals.get(("checks", outcome), 0))
+    yield runs
+    took_s = totals.get(("check_ms", ""), 0) / 1000
+    yield CounterMetricFamily("btcpay_check_seconds", "Time that the checks took.", took_s)
+    for name, told in (
+        ("explorer_calls", "Calls to explorers."),
+        ("explorer_failures", "Questions that an explorer did not answer as it should."),
+    ):
+        family = CounterMetricFamily(f"btcpay_{name}", told, labels=["host"])
+        for (tallied, host), total in totals.items():
+            if tallied == name:
+                family.add_metric([host], total)
+        yield family
+
+
+def _wanting(counts: dict[str, int]) -> Metric:
+    """Every reason, so that an alarm can be made of one that was never there."""
+    told = "Invoices that want a human."
+    family = GaugeMetricFamily("btcpay_invoices_attention", told, labels=["reason"])
+    for reason in REASONS:
+        family.add_metric([reason], counts.get(reason, 0))
+    return family
+
+
+def _gauge(name: str, told: str, value: int | float) -> Metric:
+    return GaugeMetricFamily(name, told, value)

@@ -1,0 +1,103 @@
+"""`/healthz` and `/readyz`: whether the process lives, and whether all that it needs is there."""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from flask import Flask, Response
+from peewee import PeeweeException
+
+from btcpay.api.admission import add_path, answer
+from btcpay.times import from_ms, iso
+from btcpay.server.service import Service
+from storage.queries import meta
+from storage import migrate
+from storage.database import Database, in_one_line
+
+Part = dict[str, Any]
+log = logging.getLogger(__name__)
+
+TRIED_EVERY_S = 60  # each trial waits for the disk, and anybody may ask
+LITTLE_BYTES = 64
+
+
+class Trial:
+    """Whether the database takes writes, found out by writing.
+
+    Once a minute while all is well; when a write has failed, at each question, and as much as an
+    order would, until that succeeds: a full disk may still take a little.
+    `monotonic_s` answers seconds of a clock that never steps.
+    """
+
+    def __init__(self, db: Database, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._db = db
+        self._monotonic_s = monotonic_s
+        self._again_s = monotonic_s()
+
+    def passes(self) -> bool:
+        """Tries, if it is time to."""
+        now_s = self._monotonic_s()
+        if not self._db.is_doubtful and now_s < self._again_s:
+            return True
+        was_doubtful, self._db.is_doubtful = self._db.is_doubtful, False
+        self._again_s = now_s + TRIED_EVERY_S
+        try:
+            meta.try_to_write(self._db, meta.ORDER_BYTES if was_doubtful else LITTLE_BYTES)
+        except PeeweeException as error:
+            log.error("the database takes no writes: %s", in_one_line(error))
+            return False
+        return True
+
+
+def add(app: Flask, service: Service) -> None:
+    """Serves both, without a key and outside the limits of the API; they tell no secret."""
+    trial = Trial(service.db)
+    add_path(app, "/healthz", lambda: answer({"ok": True}), "healthz")
+    add_path(app, "/readyz", lambda: readiness(service, trial), "readyz")
+
+
+def readiness(service: Service, trial: Trial) -> Response:
+    """200, or 503 when the database or the check fails; each part with its `ok`.
+
+    Without the shared store of the rate limits the shop goes on, so that part is only shown.
+    """
+    try:
+        found = migrate.version(service.db)
+        checked_at = meta.get(service.db, "checked_at")
+        parts = {"database": _database(found, trial), "check": _check(service, checked_at)}
+    except PeeweeException:
+        parts = {name: {"ok": False, "problem": "no answer"} for name in ("database", "check")}
+    ready = all(part["ok"] for part in parts.values())
+    parts["rate_limits"] = _rate_limits(service)
+    response = answer({"ok": ready, **parts})
+    response.status_code = 200 if ready else 503
+    return response
+
+
+def _database(found: str | None, trial: Trial) -> Part:
+    problem = f"this program needs version {migrate.VERSION}"
+    if found == migrate.VERSION:
+        if trial.passes():
+            return {"ok": True, "version": found}
+        problem = "it takes no writes"
+    return {"ok": False, "version": found, "problem": problem}
+
+
+def _check(service: Service, checked_at: str | None) -> Part:
+    """Of the last complete check; one that is ahead of the clock says nothing about the present."""
+    max_age_min = service.settings.check_max_age_min
+    if checked_at is None:
+        return {"ok": False, "checked_at": None, "problem": "no check has been complete yet"}
+    at = from_ms(int(checked_at))
+    if abs(service.now() - at) <= timedelta(minutes=max_age_min):
+        return {"ok": True, "checked_at": iso(at)}
+    problem = f"not within the last {max_age_min} minutes"
+    return {"ok": False, "checked_at": iso(at), "problem": problem}
+
+
+def _rate_limits(service: Service) -> Part:
+    if service.limiter.is_complete():
+        return {"ok": True}
+    return {"ok": False, "problem": "the store is away: each process counts by itself"}

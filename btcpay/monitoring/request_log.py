@@ -1,0 +1,83 @@
+"""What is told of each request: its id in the answer, one line in the log, one count.
+
+Every request pays for this, so it is written for speed: each of Flask's proxies is asked once, and
+the line goes past the logging library, which would take longer than all the rest.
+"""
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from flask import Flask, Request, Response, g, request
+
+from btcpay.times import iso
+from btcpay.monitoring.logs import REQUEST_ID
+from btcpay.server.service import Service
+
+log = logging.getLogger(__name__)
+
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+NO_OPERATION = "none"
+STDERR = 2  # where the library's lines go too; one call writes one line, whole
+
+
+def watch(app: Flask, service: Service) -> None:
+    """Before everything else on the way in, after everything else on the way out."""
+    app.before_request(begin)
+    app.after_request(end_of(service))
+
+
+def begin() -> None:
+    """Gives the request an id of ours: one that a client sends could be another request's."""
+    noted = g._get_current_object().__dict__
+    noted["began_ns"] = time.perf_counter_ns()
+    noted["request_id"] = request_id = f"req_{os.urandom(12).hex()}"
+    REQUEST_ID.set(request_id)
+
+
+def end_of(service: Service) -> Callable[[Response], Response]:
+    """Names the id in the answer, counts the request and logs it."""
+
+    def end(response: Response) -> Response:
+        asked = request._get_current_object()  # type: ignore[attr-defined]
+        noted = g._get_current_object().__dict__
+        response.headers.add("X-Request-Id", noted["request_id"])
+        took_s = (time.perf_counter_ns() - noted["began_ns"]) / 1_000_000_000
+        service.counters.answered(operation_of(asked), response.status_code, took_s)
+        if log.isEnabledFor(logging.INFO):
+            _write({"at": iso(service.now())} | _line(asked, noted, response.status_code, took_s))
+        REQUEST_ID.set("")
+        return response
+
+    return end
+
+
+def _line(asked: Request, noted: dict[str, Any], status: int, took_s: float) -> dict[str, Any]:
+    """Nothing that a client wrote: path, query and headers may each hold a key or an address."""
+    caller = noted.get("caller")
+    return {
+        "level": "info",
+        "logger": log.name,
+        "message": "request",
+        "request_id": noted["request_id"],
+        "operation": operation_of(asked),
+        "merchant_id": caller and caller.merchant_id,
+        "key_id": caller and caller.key_id,
+        "method": asked.method if asked.method in METHODS else "other",
+        "status": status,
+        "ms": round(took_s * 1000, 2),
+    }
+
+
+def _write(line: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        os.write(STDERR, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def operation_of(asked: Request) -> str:
+    """The operation's id; the rule of a page's path; `none` where nothing is served."""
+    return (asked.endpoint or NO_OPERATION).removeprefix("checkout.")

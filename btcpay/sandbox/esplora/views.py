@@ -1,0 +1,109 @@
+"""Esplora's JSON values: https://github.com/Blockstream/esplora/blob/master/API.md."""
+
+from typing import Any
+
+from btcpay.bitcoin.tx import NO_TXID, Outpoint, TxIn, TxOut
+from btcpay.sandbox.node.block import Block
+from btcpay.sandbox.node.chain import Chain
+from btcpay.sandbox.node.ledger import Ledger
+from btcpay.sandbox.node.lookup import Found, find, spender
+from btcpay.sandbox.node.script import address_of, kind
+
+REGTEST_DIFFICULTY = 4.6565423739069247e-10  # mainnet's easiest target divided by regtest's
+
+Json = dict[str, Any]
+
+
+def status_view(chain: Chain, height: int | None) -> Json:
+    """`status`; without the three block keys while unconfirmed."""
+    if height is None:
+        return {"confirmed": False}
+    block_hash = chain.ledger.hashes[height]
+    return {
+        "confirmed": True,
+        "block_height": height,
+        "block_hash": block_hash,
+        "block_time": chain.ledger.blocks[block_hash].time,
+    }
+
+
+def tx_view(chain: Chain, found: Found) -> Json:
+    tx = found.tx
+    paid_sats = sum(output.value_sats for output in tx.outputs)
+    funded_sats = sum(prevout.value_sats for prevout in found.prevouts)
+    prevouts = found.prevouts or (None,)
+    return {
+        "txid": tx.txid,
+        "version": tx.version,
+        "locktime": tx.locktime,
+        "vin": [_input_view(i, p) for i, p in zip(tx.inputs, prevouts, strict=True)],
+        "vout": [_output_view(output) for output in tx.outputs],
+        "size": len(tx.raw),
+        "weight": tx.weight,
+        "fee": 0 if tx.is_coinbase else funded_sats - paid_sats,
+        "status": status_view(chain, found.height),
+    }
+
+
+def _input_view(txin: TxIn, prevout: TxOut | None) -> Json:
+    view: Json = {
+        "txid": txin.outpoint.txid,
+        "vout": txin.outpoint.vout,
+        "prevout": None if prevout is None else _output_view(prevout),
+        "scriptsig": txin.script_sig.hex(),
+        "is_coinbase": prevout is None,
+        "sequence": txin.sequence,
+    }
+    if txin.witness:
+        view["witness"] = [item.hex() for item in txin.witness]
+    return view
+
+
+def _output_view(output: TxOut) -> Json:
+    view: Json = {
+        "scriptpubkey": output.script.hex(),
+        "scriptpubkey_type": kind(output.script),
+        "value": output.value_sats,
+    }
+    address = address_of(output.script)
+    if address is not None:
+        view["scriptpubkey_address"] = address
+    return view
+
+
+def outspend_view(chain: Chain, outpoint: Outpoint) -> Json:
+    spent_by = spender(chain, outpoint)
+    if spent_by is None:
+        return {"spent": False}
+    txid, vin = spent_by
+    found = find(chain, txid)
+    height = found.height if found else None
+    return {"spent": True, "txid": txid, "vin": vin, "status": status_view(chain, height)}
+
+
+def block_view(ledger: Ledger, block: Block) -> Json:
+    return {
+        "id": block.hash,
+        "height": ledger.heights[block.hash],
+        "version": block.version,
+        "timestamp": block.time,
+        "tx_count": len(block.txs),
+        "size": len(block.raw),
+        "weight": block.weight,
+        "merkle_root": block.merkle_root,
+        "previousblockhash": None if block.previous == NO_TXID else block.previous,
+        "mediantime": ledger.median_time_past(block.hash),
+        "nonce": block.nonce,
+        "bits": block.bits,
+        "difficulty": REGTEST_DIFFICULTY,
+    }
+
+
+def block_status_view(ledger: Ledger, block_hash: str) -> Json:
+    """Whether a block is on the best branch; a lost or unknown one is simply not."""
+    height = ledger.heights.get(block_hash)
+    if height is None or ledger.hashes[height : height + 1] != [block_hash]:
+        return {"in_best_chain": False, "height": None, "next_best": None}
+    following = ledger.hashes[height + 1 : height + 2]
+    next_best = following[0] if following else None
+    return {"in_best_chain": True, "height": height, "next_best": next_best}

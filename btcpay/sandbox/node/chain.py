@@ -1,0 +1,153 @@
+"""The chain: takes transactions in, mines, reorganises, and writes each step to the journal."""
+
+import threading
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from btcpay.bitcoin.tx import Tx, parse_tx
+from btcpay.sandbox.node.acceptance import apply, judge
+from btcpay.sandbox.node.block import GENESIS, Block, build_block, build_coinbase, parse_block
+from btcpay.sandbox.errors import BadRequest, Rejected
+from btcpay.sandbox.node.journal import Journal
+from btcpay.sandbox.node.ledger import Ledger
+from btcpay.sandbox.node.mempool import Mempool
+from btcpay.sandbox.node.rules import MAX_BLOCK_WEIGHT
+
+MAX_FUTURE_S = 7200  # a block's time may run ahead of the clock by two hours
+MAX_BLOCKS_AT_ONCE = 1000
+MAX_REORGANISATION_BLOCKS = 100  # beyond it mature coinbases would vanish
+COINBASE_ROOM_WEIGHT = 4000  # kept free in a full block for header and coinbase
+
+
+class Chain:
+    """The best branch and its mempool. Hold `lock` to read more than one thing at a time."""
+
+    def __init__(self, journal: Journal, reward_script: bytes):
+        self.lock = threading.RLock()
+        self.ledger, self.mempool = Ledger(), Mempool()
+        self._journal, self._reward_script = journal, reward_script
+        self.ledger.connect(GENESIS)
+        for event in journal.load():
+            self._replay(event)
+
+    def accept(self, raw: bytes, now: int) -> str:
+        """Takes a transaction into the mempool; its txid. Raises Malformed or Rejected.
+
+        One that already waits is accepted again and changes nothing, as with sendrawtransaction.
+        """
+        tx = parse_tx(raw)
+        with self.lock:
+            if tx.txid not in self.mempool.entries:
+                verdict = judge(self.ledger, self.mempool, tx, now)
+                self._journal.append({"tx": tx.raw.hex(), "at": now})
+                apply(self.mempool, verdict)
+        return tx.txid
+
+    def mine(self, count: int, now: int, only: Collection[str] | None = None) -> list[str]:
+        """Mines `count` blocks, the first with what waits (or of that, `only` these txids).
+
+        Returns the hashes. Raises BadRequest for a count beyond 1 to 1000.
+        """
+        if not 1 <= count <= MAX_BLOCKS_AT_ONCE:
+            raise BadRequest(f"blocks must be 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
+        with self.lock:
+            return [self._mine_one(now, only).hash for _ in range(count)]
+
+    def reorganise(self, depth: int, now: int, instead: Sequence[bytes] = ()) -> list[str]:
+        """Replaces the last `depth` blocks by one more without their transactions; the new hashes.
+
+        These and the waiting ones return to the mempool, but for those that lost their coins to
+        `instead`: raw transactions, confirmed in the first new block. Nothing changes when it
+        raises BadRequest (depth) or Rejected (instead).
+        """
+        with self.lock:
+            deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)
+            if not 1 <= depth <= deepest:
+                raise BadRequest(f"depth must be 1 to {deepest}, not {depth}")
+            fork_height = self.ledger.height - depth
+            blocks = self._rival_branch(fork_height, depth + 1, now, instead)
+            raw_blocks = [block.raw.hex() for block in blocks]
+            self._journal.append({"fork_height": fork_height, "blocks": raw_blocks, "at": now})
+            self._switch(fork_height, blocks, now)
+            return [block.hash for block in blocks]
+
+    def _mine_one(self, now: int, only: Collection[str] | None) -> Block:
+        block = _next_block(self.ledger, self.mempool, self._reward_script, now, only)
+        self._journal.append({"block": block.raw.hex()})
+        self._connect(block)
+        return block
+
+    def _connect(self, block: Block) -> None:
+        self.ledger.connect(block)
+        self.mempool.confirm(block)
+
+    def _rival_branch(
+        self, fork_height: int, count: int, now: int, instead: Sequence[bytes]
+    ) -> list[Block]:
+        """`count` blocks on the one at `fork_height`, tried out on a copy."""
+        ledger, mempool, blocks = self.ledger.copy(), Mempool(), []
+        while ledger.height > fork_height:
+            ledger.disconnect()
+        for raw in instead:
+            apply(mempool, judge(ledger, mempool, parse_tx(raw), now))
+        for _ in range(count):
+            block = _next_block(ledger, mempool, self._reward_script, now, None)
+            ledger.connect(block)
+            mempool.confirm(block)
+            blocks.append(block)
+        return blocks
+
+    def _switch(self, fork_height: int, blocks: Sequence[Block], now: int) -> None:
+        """Puts `blocks` in place of all above `fork_height`; what is still possible waits again."""
+        lost: list[Block] = []
+        while self.ledger.height > fork_height:
+            lost.insert(0, self.ledger.disconnect())
+        waiting = [entry.tx for entry in self.mempool.entries.values()]
+        for block in blocks:
+            self.ledger.connect(block)
+        self.mempool = Mempool()
+        for tx in [*(tx for block in lost for tx in block.txs[1:]), *waiting]:
+            self._readmit(tx, now)
+
+    def _readmit(self, tx: Tx, now: int) -> None:
+        try:
+            verdict = judge(self.ledger, self.mempool, tx, now, trusted=True)
+        except Rejected:  # its coins went another way on the new branch
+            return
+        apply(self.mempool, verdict)
+
+    def _replay(self, event: dict[str, Any]) -> None:
+        if "tx" in event:
+            tx = parse_tx(bytes.fromhex(event["tx"]))
+            apply(self.mempool, judge(self.ledger, self.mempool, tx, event["at"], trusted=True))
+        elif "block" in event:
+            self._connect(parse_block(bytes.fromhex(event["block"])))
+        else:
+            blocks = [parse_block(bytes.fromhex(raw)) for raw in event["blocks"]]
+            self._switch(event["fork_height"], blocks, event["at"])
+
+
+def _next_block(
+    ledger: Ledger, mempool: Mempool, script: bytes, now: int, only: Collection[str] | None
+) -> Block:
+    """The block that would follow the tip, later than the median time past."""
+    time = max(now, ledger.median_time_past(ledger.tip.hash) + 1)
+    if time > now + MAX_FUTURE_S:
+        raise BadRequest("time-too-new: the chain is more than two hours ahead of the clock")
+    txs = _template(mempool, only)
+    fees_sats = sum(mempool.entries[tx.txid].fee_sats for tx in txs)
+    coinbase = build_coinbase(ledger.height + 1, fees_sats, script, txs)
+    return build_block(ledger.tip.hash, time, coinbase, txs)
+
+
+def _template(mempool: Mempool, only: Collection[str] | None) -> list[Tx]:
+    """What a block takes, parents before children, as far as the weight limit goes."""
+    chosen: dict[str, Tx] = {}
+    room = MAX_BLOCK_WEIGHT - COINBASE_ROOM_WEIGHT
+    for txid, entry in mempool.entries.items():
+        parents = {i.outpoint.txid for i in entry.tx.inputs} & mempool.entries.keys()
+        wanted = only is None or txid in only
+        if wanted and entry.tx.weight <= room and parents <= chosen.keys():
+            chosen[txid] = entry.tx
+            room -= entry.tx.weight
+    return list(chosen.values())

@@ -1,0 +1,79 @@
+"""Reading the chain and its mempool as one: transactions, spends, and what concerns a script."""
+
+from typing import NamedTuple
+
+from btcpay.bitcoin.merkle import merkle_branch
+from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
+from btcpay.bitcoin.wire import shown, unshown
+from btcpay.sandbox.node.chain import Chain
+
+
+class Found(NamedTuple):
+    """A transaction, the outputs it spends, and its block's height, None while it waits."""
+
+    tx: Tx
+    prevouts: tuple[TxOut, ...]
+    height: int | None
+
+
+class Totals(NamedTuple):
+    """Esplora's five numbers about a script."""
+
+    funded_txo_count: int
+    funded_txo_sum: int
+    spent_txo_count: int
+    spent_txo_sum: int
+    tx_count: int
+
+
+def find(chain: Chain, txid: str) -> Found | None:
+    """The transaction on the best branch or in the mempool; None when it is in neither."""
+    if txid in chain.mempool.entries:
+        entry = chain.mempool.entries[txid]
+        return Found(entry.tx, entry.prevouts, None)
+    confirmed = chain.ledger.confirmed.get(txid)
+    if confirmed is None:
+        return None
+    return Found(confirmed.tx, tuple(coin.output for coin in confirmed.spent), confirmed.height)
+
+
+def spender(chain: Chain, outpoint: Outpoint) -> tuple[str, int] | None:
+    """Txid and input index of what spends an output, confirmed or waiting."""
+    return chain.ledger.spenders.get(outpoint) or chain.mempool.spenders.get(outpoint)
+
+
+def confirmed_of(chain: Chain, script: bytes) -> list[Found]:
+    """The confirmed transactions that touch a script, newest first."""
+    found = [find(chain, txid) for txid in reversed(chain.ledger.history.get(script, []))]
+    return [each for each in found if each]
+
+
+def waiting_of(chain: Chain, script: bytes) -> list[Found]:
+    """The waiting transactions that touch a script, newest first."""
+    found = [find(chain, txid) for txid in reversed(chain.mempool.by_script.get(script, {}))]
+    return [each for each in found if each]
+
+
+def totals(founds: list[Found], script: bytes) -> Totals:
+    """What transactions paid to a script and spent from it."""
+    funded = [o.value_sats for each in founds for o in each.tx.outputs if o.script == script]
+    spent = [o.value_sats for each in founds for o in each.prevouts if o.script == script]
+    return Totals(len(funded), sum(funded), len(spent), sum(spent), len(founds))
+
+
+def unspent_of(chain: Chain, script: bytes) -> list[tuple[Outpoint, TxOut, int | None]]:
+    """The unspent outputs to a script, with their block's height or None, newest first."""
+    return [
+        (Outpoint(each.tx.txid, vout), output, each.height)
+        for each in waiting_of(chain, script) + confirmed_of(chain, script)
+        for vout, output in enumerate(each.tx.outputs)
+        if output.script == script and not spender(chain, Outpoint(each.tx.txid, vout))
+    ]
+
+
+def proof(chain: Chain, txid: str) -> tuple[list[str], int]:
+    """The merkle branch of a confirmed transaction, as shown, and its position in the block."""
+    confirmed = chain.ledger.confirmed[txid]
+    block = chain.ledger.blocks[chain.ledger.hashes[confirmed.height]]
+    leaves = [unshown(tx.txid) for tx in block.txs]
+    return [shown(node) for node in merkle_branch(leaves, confirmed.position)], confirmed.position

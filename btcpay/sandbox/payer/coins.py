@@ -1,0 +1,104 @@
+"""Which coins the payer's wallet spends, and the transaction that `bit` signs for them."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from bit import PrivateKeyTestnet
+from bit import transaction as bit_tx
+from bit.network.meta import Unspent
+
+from btcpay.bitcoin.tx import Outpoint, TxOut
+from btcpay.bitcoin.wire import u32, unshown
+from btcpay.sandbox.node.acceptance import MAX_CHAIN_TXS
+from btcpay.sandbox.node.chain import Chain
+from btcpay.sandbox.errors import BadRequest
+from btcpay.sandbox.node.rules import COINBASE_MATURITY_BLOCKS
+
+OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
+INPUT_VB = 91  # a P2SH-P2WPKH input
+RBF_SEQUENCE, FINAL_SEQUENCE = 0xFFFFFFFD, 0xFFFFFFFF
+
+
+class Spendable(NamedTuple):
+    """A coin of the wallet; `waiting` when its transaction is not yet in a block."""
+
+    outpoint: Outpoint
+    value_sats: int
+    waiting: bool
+
+
+def spendables(chain: Chain, script: bytes) -> list[Spendable]:
+    """The mature unspent coins of `script`: confirmed ones by rising value, then waiting ones."""
+    ledger, mempool = chain.ledger, chain.mempool
+    oldest = ledger.height + 1 - COINBASE_MATURITY_BLOCKS
+    confirmed = [
+        Spendable(outpoint, coin.output.value_sats, False)
+        for outpoint, coin in ledger.coins.items()
+        if coin.output.script == script and not (coin.is_coinbase and (coin.height or 0) > oldest)
+    ]
+    coins = sorted(confirmed, key=lambda coin: coin.value_sats) + _waiting(chain, script)
+    return [coin for coin in coins if coin.outpoint not in mempool.spenders]
+
+
+def _waiting(chain: Chain, script: bytes) -> list[Spendable]:
+    """Coins of waiting transactions whose chain has room for one more."""
+    return [
+        Spendable(Outpoint(txid, vout), output.value_sats, True)
+        for txid, entry in chain.mempool.entries.items()
+        for vout, output in enumerate(entry.tx.outputs)
+        if output.script == script and len(chain.mempool.ancestors(entry.tx)) < MAX_CHAIN_TXS - 1
+    ]
+
+
+def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
+    """The first coin that suffices alone, else as many as it takes. Raises BadRequest for more."""
+    ordered = list(coins)
+    for coin in ordered:
+        if coin.value_sats >= needed_sats:
+            return [coin]
+    chosen: list[Spendable] = []
+    for coin in sorted(ordered, key=lambda coin: (coin.waiting, -coin.value_sats)):
+        chosen.append(coin)
+        if total(chosen) >= needed_sats:
+            return chosen
+    raise BadRequest(
+        f"the sandbox wallet has {total(ordered)} sat to spend, not {needed_sats}; mine some blocks"
+    )
+
+
+def total(coins: Iterable[Spendable]) -> int:
+    """The value of `coins` in satoshis."""
+    return sum(coin.value_sats for coin in coins)
+
+
+def estimate_vsize(input_count: int, scripts: Sequence[bytes]) -> int:
+    """Virtual bytes of a transaction with these inputs and output scripts; never too few."""
+    return OVERHEAD_VB + INPUT_VB * input_count + sum(9 + len(script) for script in scripts)
+
+
+def sign(
+    key: PrivateKeyTestnet, coins: Sequence[Spendable], outputs: Sequence[TxOut], rbf: bool
+) -> bytes:
+    """The signed transaction, raw; `rbf` opts in to replacement (BIP125)."""
+    script = bit_tx.address_to_scriptpubkey(key.segwit_address).hex()
+    sequence = RBF_SEQUENCE if rbf else FINAL_SEQUENCE
+    unspents = [
+        Unspent(
+            c.value_sats, 1, script, c.outpoint.txid, c.outpoint.vout, "np2wkh", sequence=sequence
+        )
+        for c in coins
+    ]
+    inputs = [
+        bit_tx.TxIn(
+            b"",
+            unshown(u.txid),
+            u32(u.txindex),
+            amount=u.amount,
+            segwit_input=True,
+            sequence=u32(sequence),
+        )
+        for u in unspents
+    ]
+    sized = [bit_tx.TxOut(o.value_sats.to_bytes(8, "little"), o.script) for o in outputs]
+    unsigned = bit_tx.TxObj(u32(2), inputs, sized, u32(0))
+    return bytes.fromhex(bit_tx.sign_tx(key, unsigned, unspents=unspents))

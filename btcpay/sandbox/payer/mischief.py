@@ -1,0 +1,90 @@
+"""What a payer can do to a payment before it is final: replace it, or take it back."""
+
+from collections.abc import Sequence
+
+from btcpay.bitcoin.tx import Tx, TxOut
+from btcpay.sandbox.payer.coins import Spendable, choose, total
+from btcpay.sandbox.errors import BadRequest
+from btcpay.sandbox.node.mempool import Entry
+from btcpay.sandbox.payer.wallet import Wallet
+
+
+def replace(
+    wallet: Wallet,
+    now: int,
+    txid: str | None = None,
+    away: bool = False,
+    fee_sats: int | None = None,
+) -> str:
+    """Replaces a waiting payment, by default the newest (BIP125); the new txid.
+
+    Pays the same outputs with a higher fee or, with `away`, everything back to the wallet.
+    Raises BadRequest when there is no such payment, Rejected when it cannot be replaced.
+    """
+    with wallet.chain.lock:
+        entry = _waiting_payment(wallet, txid)
+        coins = _spent_coins(entry)
+        outputs = [] if away else [o for o in entry.tx.outputs if o.script != wallet.script]
+        new_fee_sats = _fee_sats(wallet, entry, outputs) if fee_sats is None else fee_sats
+        needed_sats = sum(output.value_sats for output in outputs) + new_fee_sats
+        coins += _extra(wallet, needed_sats - total(coins))
+        return wallet.chain.accept(wallet.build(coins, outputs, new_fee_sats), now)
+
+
+def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
+    """Raw transactions that take back what the wallet paid in the last `depth` blocks.
+
+    For `Chain.reorganise`. Payments from coins that those blocks made themselves are left out:
+    they become impossible with the payment before them.
+    """
+    with wallet.chain.lock:
+        ledger = wallet.chain.ledger
+        txs = [tx for lost in ledger.hashes[-depth:] for tx in ledger.blocks[lost].txs[1:]]
+        made = {tx.txid for tx in txs}
+        first = [tx for tx in txs if not made & {i.outpoint.txid for i in tx.inputs}]
+        entries = [_confirmed_entry(wallet, tx) for tx in first]
+        return [_take_back(wallet, entry) for entry in entries if wallet.made(entry)]
+
+
+def _waiting_payment(wallet: Wallet, txid: str | None) -> Entry:
+    own = wallet.payments()
+    if not own:
+        raise BadRequest("no payment of the sandbox wallet is waiting; press pay first")
+    if txid and txid not in own:
+        raise BadRequest(f"{txid} is no waiting payment of the sandbox wallet")
+    return wallet.chain.mempool.entries[txid or own[0]]
+
+
+def _confirmed_entry(wallet: Wallet, tx: Tx) -> Entry:
+    spent = wallet.chain.ledger.confirmed[tx.txid].spent
+    return Entry(tx, tuple(coin.output for coin in spent), 0, 0)
+
+
+def _take_back(wallet: Wallet, entry: Entry) -> bytes:
+    coins = _spent_coins(entry)
+    return wallet.build(coins, [], wallet.usual_fee_sats(len(coins), []))
+
+
+def _spent_coins(entry: Entry) -> list[Spendable]:
+    return [
+        Spendable(txin.outpoint, prevout.value_sats, False)
+        for txin, prevout in zip(entry.tx.inputs, entry.prevouts, strict=True)
+    ]
+
+
+def _extra(wallet: Wallet, missing_sats: int) -> list[Spendable]:
+    """More confirmed coins, as a replacement may add no waiting ones (BIP125 rule 2)."""
+    if missing_sats <= 0:
+        return []
+    return choose([coin for coin in wallet.coins() if not coin.waiting], missing_sats)
+
+
+def _fee_sats(wallet: Wallet, entry: Entry, outputs: Sequence[TxOut]) -> int:
+    """What BIP125 asks for: above all replaced fees, its own relay, and the old feerate."""
+    mempool = wallet.chain.mempool
+    replaced = mempool.descendants({entry.tx.txid})
+    replaced_sats = sum(mempool.entries[txid].fee_sats for txid in replaced)
+    own_sats = wallet.usual_fee_sats(len(entry.tx.inputs) + 1, outputs)
+    # own_sats is at least 2 sat for each virtual byte, so the old fee scaled to it is generous.
+    same_rate_sats = -(-entry.fee_sats * own_sats // entry.tx.vsize) // 2
+    return max(replaced_sats, same_rate_sats) + own_sats

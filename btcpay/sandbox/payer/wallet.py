@@ -1,0 +1,115 @@
+"""The payer: a wallet that is rich from mining, and pays."""
+
+from collections.abc import Mapping, Sequence
+
+from bit import PrivateKeyTestnet
+
+from btcpay.bitcoin.tx import TxOut
+from btcpay.sandbox.node.chain import Chain
+from btcpay.sandbox.payer.coins import Spendable, choose, estimate_vsize, sign, spendables, total
+from btcpay.sandbox.errors import BadRequest
+from btcpay.sandbox.node.mempool import Entry
+from btcpay.sandbox.node.rules import MAX_MONEY_SATS, least_sats
+from btcpay.sandbox.node.script import script_of
+
+FEE_SATS_PER_VB = 2
+CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
+
+
+class Wallet:
+    """Spends the coins of one key's P2SH-P2WPKH address, to which the chain mines."""
+
+    def __init__(self, key: PrivateKeyTestnet, chain: Chain):
+        self._key, self.chain = key, chain
+        self.address: str = key.segwit_address
+        self.script = script_of(self.address)
+
+    @property
+    def balance_sats(self) -> int:
+        """All that could be spent now, waiting change included."""
+        return total(self.coins())
+
+    def coins(self) -> list[Spendable]:
+        """What could be spent now: confirmed coins by rising value, then waiting ones."""
+        with self.chain.lock:
+            return spendables(self.chain, self.script)
+
+    def pay(
+        self,
+        address: str,
+        amount_sats: int,
+        now: int,
+        fee_sats: int | None = None,
+        rbf: bool = True,
+    ) -> str:
+        """Pays one address; the txid. See `pay_many`."""
+        return self.pay_many({address: amount_sats}, now, fee_sats, rbf)
+
+    def pay_many(
+        self,
+        amounts_sats: Mapping[str, int],
+        now: int,
+        fee_sats: int | None = None,
+        rbf: bool = True,
+    ) -> str:
+        """Pays all addresses in one transaction; the txid. `rbf` opts in to replacement (BIP125).
+
+        Without `fee_sats` at 2 sat per virtual byte. Raises BadRequest for an address or amount
+        that cannot be paid, Rejected for a fee that would not be relayed.
+        """
+        outputs = [_output(address, sats) for address, sats in amounts_sats.items()]
+        with self.chain.lock:
+            coins, paid_fee_sats = self._fund(outputs, fee_sats)
+            return self.chain.accept(self.build(coins, outputs, paid_fee_sats, rbf), now)
+
+    def payments(self) -> list[str]:
+        """The txids of the wallet's own waiting transactions, newest first."""
+        with self.chain.lock:
+            entries = self.chain.mempool.entries.items()
+            return [txid for txid, entry in entries if self.made(entry)][::-1]
+
+    def made(self, entry: Entry) -> bool:
+        """Whether every coin that `entry` spends is the wallet's."""
+        return all(prevout.script == self.script for prevout in entry.prevouts)
+
+    def build(
+        self,
+        coins: Sequence[Spendable],
+        outputs: Sequence[TxOut],
+        fee_sats: int,
+        rbf: bool = True,
+    ) -> bytes:
+        """The signed transaction, raw; what is left over comes back as change unless it is dust."""
+        change_sats = total(coins) - sum(output.value_sats for output in outputs) - fee_sats
+        if change_sats >= CHANGE_FLOOR_SATS:
+            outputs = [*outputs, TxOut(change_sats, self.script)]
+        if not outputs:
+            raise BadRequest(f"a fee of {fee_sats} sat leaves nothing to pay")
+        return sign(self._key, coins, outputs, rbf)
+
+    def _fund(self, outputs: Sequence[TxOut], fee_sats: int | None) -> tuple[list[Spendable], int]:
+        """Coins for `outputs`, and the fee: `fee_sats`, or what so many coins usually cost."""
+        available = self.coins()
+        needed_sats = sum(output.value_sats for output in outputs)
+        if fee_sats is not None:
+            return choose(available, needed_sats + fee_sats), fee_sats
+        coins: list[Spendable] = []
+        fee = 0
+        while not coins or total(coins) < needed_sats + fee:
+            coins = choose(available, needed_sats + fee)
+            fee = self.usual_fee_sats(len(coins), outputs)
+        return coins, fee
+
+    def usual_fee_sats(self, input_count: int, outputs: Sequence[TxOut]) -> int:
+        """2 sat per virtual byte of a transaction with these outputs and change."""
+        scripts = [output.script for output in outputs] + [self.script]
+        return estimate_vsize(input_count, scripts) * FEE_SATS_PER_VB
+
+
+def _output(address: str, amount_sats: int) -> TxOut:
+    if not 1 <= amount_sats <= MAX_MONEY_SATS:
+        raise BadRequest(f"the amount must be 1 to {MAX_MONEY_SATS} satoshis, not {amount_sats}")
+    script = script_of(address)
+    if amount_sats < (least := least_sats(script)):
+        raise BadRequest(f"amount: nodes relay at least {least} satoshis to this address")
+    return TxOut(amount_sats, script)

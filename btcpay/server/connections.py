@@ -1,0 +1,207 @@
+"""gunicorn's threads, which wait for no client: a loop beside them reads, sends, says farewell.
+
+A thread is given a request that has arrived, and leaves behind what of its answer the kernel does
+not take. All that waits has an end: a request WHOLE_S after its beginning, an answer SEND_S, a
+farewell LINGER_S.
+"""
+
+import contextlib
+import socket
+import time
+from collections import deque
+from concurrent.futures import Future
+from functools import partial
+from selectors import EVENT_READ, EVENT_WRITE
+from typing import Any
+
+from gunicorn.http.errors import LimitRequestHeaders
+from gunicorn.workers.gthread import TConn, ThreadWorker
+
+from btcpay.server.arriving import Arriving
+from btcpay.server.exchange import Answer, Arrived, Connection
+
+WHOLE_S = 10  # for a whole request, however its bytes come: an order is smaller than a kilobyte
+SEND_S = 30  # for a whole answer, however it is read: a page has 20 kB
+LINGER_S = 2  # for a client to read our last words and hang up
+AT_ONCE_BYTES = 65_536
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class WaitingWorker(ThreadWorker):
+    """Reads requests in its loop, hands whole ones to its threads, and sends on in its loop.
+
+    With gunicorn's own TLS it is gunicorn's worker: there a thread must read what it decrypts.
+    `most_body_bytes` is what the service reads of a body.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.most_body_bytes = 0
+        self.sending: deque[Connection] = deque()
+        self.leaving: deque[TConn] = deque()
+
+    def accept(self, listener: socket.socket) -> None:
+        """A new connection waits for its request in the loop."""
+        if self.cfg.is_ssl:
+            super().accept(listener)
+            return
+        try:
+            sock, address = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        self.nr_conns += 1
+        self._await(Connection(self.cfg, sock, address, listener.getsockname()))
+
+    def on_client_socket_readable(self, conn: TConn, client: socket.socket) -> None:
+        """The next request of a kept connection begins."""
+        if not isinstance(conn, Connection):
+            super().on_client_socket_readable(conn, client)
+            return
+        self.poller.unregister(client)
+        self.keepalived_conns.remove(conn)
+        self._await(conn)
+
+    def _await(self, conn: Connection, begun: bytes = b"") -> None:
+        conn.sock.setblocking(False)
+        conn.arriving = Arriving(self.most_body_bytes)
+        conn.timeout = time.monotonic() + WHOLE_S
+        self.pending_conns.append(conn)
+        self.poller.register(conn.sock, EVENT_READ, partial(self._read, conn))
+        if begun:
+            self._take(conn, begun)
+
+    def _read(self, conn: Connection, sock: socket.socket) -> None:
+        try:
+            data = sock.recv(AT_ONCE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._end(conn, self.pending_conns)
+            return
+        if data:
+            self._take(conn, data)
+        elif conn.arriving.data:
+            self._hand_over(conn)  # the service says what is missing
+        else:
+            self._end(conn, self.pending_conns)
+
+    def _take(self, conn: Connection, data: bytes) -> None:
+        arriving = conn.arriving
+        had_head = arriving.has_head
+        arriving.take(data)
+        if arriving.is_ready:
+            self._hand_over(conn)
+        elif arriving.expects_continue and not had_head:
+            with contextlib.suppress(OSError):
+                conn.sock.send(CONTINUE)
+
+    def _hand_over(self, conn: Connection) -> None:
+        self._forget(conn)
+        self.enqueue_req(conn)
+
+    def handle(self, conn: TConn) -> Any:
+        """In a thread: parses what has come, and answers."""
+        if not isinstance(conn, Connection):
+            return super().handle(conn)
+        if conn.arriving.is_ready and not conn.arriving.has_head:
+            conn.sock.setblocking(True)
+            self.handle_error(None, conn.sock, conn.client, LimitRequestHeaders("too long"))
+            return False
+        conn.parser.unreader = Arrived(bytes(conn.arriving.data))
+        keeps = super().handle(conn)
+        return conn.send() and keeps
+
+    def handle_request(self, req: Any, conn: TConn) -> bool:
+        """Answers, and says so when the connection ends with this answer."""
+        if not isinstance(conn, Connection):
+            return super().handle_request(req, conn)
+        req._expected_100_continue = False  # either it was told, or nothing more is wanted
+        if not conn.arriving.is_whole:
+            req.force_close()  # the rest would be taken for the next request
+        sock, answer = conn.sock, Answer()
+        conn.sock = answer
+        try:
+            return super().handle_request(req, conn)
+        finally:
+            conn.sock, conn.unsent = sock, answer.data
+
+    def _keepalive_after(self, conn: TConn, keepalive: bool) -> bool:
+        """What the service left unread has come, and is passed over; what has not come ends it."""
+        if not isinstance(conn, Connection):
+            return super()._keepalive_after(conn, keepalive)
+        return keepalive and conn.parser.finish_body() and not conn.parser.unreader.ran_dry
+
+    def finish_request(self, conn: TConn, done: Future) -> None:
+        """In the loop again: the rest of the answer first."""
+        if isinstance(conn, Connection) and conn.unsent:
+            conn.timeout = time.monotonic() + SEND_S
+            self.sending.append(conn)
+            self.poller.register(conn.sock, EVENT_WRITE, partial(self._send_on, conn, done))
+        else:
+            self._go_on(conn, done)
+
+    def _send_on(self, conn: Connection, done: Future, sock: socket.socket) -> None:
+        if not conn.send():
+            self._end(conn, self.sending)
+        elif not conn.unsent:
+            self.sending.remove(conn)
+            self.poller.unregister(sock)
+            self._go_on(conn, done)
+
+    def _go_on(self, conn: TConn, done: Future) -> None:
+        """To the next request, or the farewell."""
+        is_over = done.cancelled() or done.exception() or not done.result()
+        if is_over:
+            self._take_leave(conn)
+        elif isinstance(conn, Connection) and (rest := conn.parser.unreader.take_buffered()):
+            self._await(conn, rest)
+        else:
+            super().finish_request(conn, done)
+
+    def _take_leave(self, conn: TConn) -> None:
+        """Hung up at once, what is still on its way to us would take the answer's end with it."""
+        try:
+            conn.sock.setblocking(False)
+            conn.sock.shutdown(socket.SHUT_WR)
+            self.poller.register(conn.sock, EVENT_READ, partial(self._pass_over, conn))
+        except OSError:
+            self._close(conn)
+            return
+        conn.timeout = time.monotonic() + LINGER_S
+        self.leaving.append(conn)
+
+    def _pass_over(self, conn: TConn, sock: socket.socket) -> None:
+        try:
+            if sock.recv(AT_ONCE_BYTES):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self._end(conn, self.leaving)
+
+    def murder_pending(self) -> None:
+        """Ends what has waited too long."""
+        now_s = time.monotonic()
+        for waiting in (self.sending, self.leaving):
+            while waiting and waiting[0].timeout <= now_s:
+                self._end(waiting[0], waiting)
+        while self.pending_conns and self.pending_conns[0].timeout <= now_s:
+            conn = self.pending_conns[0]
+            if isinstance(conn, Connection) and conn.arriving.data:
+                self._hand_over(conn)
+            else:
+                self._end(conn, self.pending_conns)
+
+    def _forget(self, conn: TConn) -> None:
+        self.pending_conns.remove(conn)
+        self.poller.unregister(conn.sock)
+
+    def _end(self, conn: TConn, waiting: deque[Any]) -> None:
+        waiting.remove(conn)
+        self.poller.unregister(conn.sock)
+        self._close(conn)
+
+    def _close(self, conn: TConn) -> None:
+        self.nr_conns -= 1
+        conn.close()

@@ -1,0 +1,66 @@
+"""What a running service holds: settings, database, price, windows, notes, counters, clock."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from btcpay.monitoring.counters import Counters
+from btcpay.web.rate_limits import Limiter
+from btcpay.monitoring.metrics_setup import FOLDER
+from storage.write_behind import Notes
+from btcpay.price import Prices
+from btcpay.settings import Settings
+from schemas.resources import Resources
+from storage.database import Database
+from storage.migrate import open_ready
+
+# The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+@dataclass(frozen=True)
+class Service:
+    """Everything that a request may use; `now` reads the wall clock."""
+
+    settings: Settings
+    db: Database
+    prices: Prices
+    limiter: Limiter
+    notes: Notes
+    counters: Counters
+    resources: Resources
+    now: Callable[[], datetime]
+
+    def close(self) -> None:
+        """Ends the threads, when no request is under way any more."""
+        self.notes.close()
+
+
+def new_prices(settings: Settings, told: Callable[[bool], None] = lambda good: None) -> Prices:
+    """The price as these settings say, on a clock that never steps and runs while we sleep."""
+    return Prices(
+        settings.price_sources,
+        settings.price_quorum,
+        settings.price_max_age_s,
+        lambda: time.clock_gettime(_STEADY),
+        told,
+    )
+
+
+def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
+    """Opens the database and whatever else a process needs. Raises DatabaseNotReady."""
+    db = open_ready(settings.database_url, settings.network.name)
+    db.close()  # gunicorn may fork now (--preload): two workers on one socket would mix their rows
+    counters = Counters(os.environ.get(FOLDER), lambda: now().timestamp())
+    return Service(
+        settings=settings,
+        db=db,
+        prices=new_prices(settings, counters.priced),
+        limiter=Limiter(settings.rate_limit_store, lambda: now().timestamp()),
+        notes=Notes(db),
+        counters=counters,
+        resources=Resources(settings.base_url),
+        now=now,
+    )

@@ -1,0 +1,68 @@
+"""Before gunicorn starts: wrong settings (status 2) or an old database (1) stop it."""
+
+import socket
+import struct
+import sys
+from collections.abc import Iterable, MutableMapping
+from typing import NoReturn
+
+from peewee import PeeweeException
+
+from btcpay import env_file
+from btcpay.errors import DatabaseNotReady, SettingsError
+from btcpay.settings import Settings, read
+from storage.database import in_one_line
+from storage.migrate import open_ready
+
+CLIENT_SILENCE_S = 5  # longer than a phone on a bad line is silent amid a request
+
+
+def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
+    """The settings, those of the file that BTCPAY_ENV_FILE names among them.
+
+    Every mistake goes to standard error, and the process ends with status 2.
+    """
+    try:
+        env_file.fill(environ)
+        return read(environ)
+    except SettingsError as error:
+        for mistake in error.mistakes:
+            print(f"btcpay: {mistake}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def check_before_start(settings: Settings, processes: int) -> None:
+    """Ends the process unless the store fits their number (2) and the database is ready (1)."""
+    if mistake := too_many(settings, processes):
+        _exit(mistake, 2)
+    try:
+        open_ready(settings.database_url, settings.network.name).close()
+    except (DatabaseNotReady, OSError) as error:
+        _exit(str(error), 1)
+    except PeeweeException as error:
+        _exit(f"the database cannot be used: {in_one_line(error)}", 1)
+
+
+def too_many(settings: Settings, processes: int) -> str:
+    """Why so many processes cannot count requests in this store; nothing when they can."""
+    if processes <= 1 or settings.rate_limit_store != "memory://":
+        return ""
+    return (
+        f"BTCPAY_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
+        " asked for: use redis://host:port/n"
+    )
+
+
+def limit_waiting(listeners: Iterable[socket.socket]) -> None:
+    """Lets no client hold a thread by sending nothing: accepted sockets inherit the time-out.
+
+    gunicorn's threads wait for the rest of a request without limit (socket(7), SO_RCVTIMEO).
+    """
+    for listener in listeners:
+        timeout = struct.pack("ll", CLIENT_SILENCE_S, 0)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
+
+
+def _exit(message: str, status: int) -> NoReturn:
+    print(f"btcpay: {message}", file=sys.stderr)
+    raise SystemExit(status)

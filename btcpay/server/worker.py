@@ -1,0 +1,58 @@
+"""What gunicorn's own classes do otherwise here: their log lines, and how a worker stops.
+
+Nothing of the service is imported, so that the master stays small.
+"""
+
+import logging
+from typing import Any
+
+from gunicorn.glogging import Logger
+
+from btcpay.server.connections import WaitingWorker
+from btcpay.monitoring.logs import to_json
+
+
+class JsonLogger(Logger):
+    """gunicorn's log as JSON lines, without what a client has sent."""
+
+    def setup(self, cfg: Any) -> None:
+        """At the start and at each reload."""
+        super().setup(cfg)
+        to_json(self.error_log)
+        self.error_log.addFilter(withhold_requests)
+
+
+def withhold_requests(record: logging.LogRecord) -> bool:
+    """A log filter: what gunicorn says of a request that it refuses may quote a secret from it.
+
+    The line stays, without the quotation.
+    """
+    if "nvalid" in str(record.msg):
+        record.msg, record.args, record.exc_info = "a malformed request was refused", (), None
+    elif str(record.msg).startswith("Error handling request"):
+        record.msg, record.args = "a request could not be handled", ()
+    return True
+
+
+class Worker(WaitingWorker):
+    """Threads, and no listening socket any more once it has been told to stop.
+
+    gunicorn's own worker leaves it open until its last request has ended: who connects meanwhile
+    waits, and is cut off then. Refused at once, a client or proxy can try elsewhere.
+    """
+
+    def set_accept_enabled(self, enabled: bool) -> None:
+        """When stopping, takes what the kernel has accepted already: that is still served."""
+        super().set_accept_enabled(enabled)
+        if not self.alive:
+            for listener in self.sockets:
+                while self.took_one(listener):
+                    pass
+                listener.close()
+
+    def took_one(self, listener: Any) -> bool:
+        """Accepts a connection; whether there was one, and room for it."""
+        before = self.nr_conns
+        if before < self.worker_connections:
+            self.accept(listener)
+        return self.nr_conns > before

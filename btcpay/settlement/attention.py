@@ -1,0 +1,95 @@
+"""What needs a human: why an invoice wants attention, from where it stands and its history. Pure.
+
+docs/settlement.md has the reasons in full.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from btcpay.settlement.values import Invoice, Verdict
+
+# By their names in metrics, JSON and database, as a sentence says them.
+REASONS = {
+    "reorganised": "taken back by a reorganisation",
+    "paid_late": "paid late",
+    "short": "short at its end",
+    "too_much": "paid too much",
+    "after_cancellation": "paid after cancellation",
+    "dust_missing": "short by less than can be sent",
+}
+# What a human has decided: it counts as said about everything before it.
+LAST_WORDS = ("settled", "dismissed", "canceled")
+
+
+@dataclass(frozen=True)
+class Happening:
+    """What happened to an invoice, as far as it may want a human; `txid` of a payment.
+
+    `kind`: payment, undone (a payment, by a reorganisation), paid, expired, or one of LAST_WORDS.
+    """
+
+    kind: str
+    txid: str = ""
+
+
+def reason_for(
+    invoice: Invoice, verdict: Verdict, history: Sequence[Happening], least_sats: int
+) -> str | None:
+    """The key in REASONS; None when nothing wants attention.
+
+    1. Only what has happened since a human's last word counts: a settlement by hand, a dismissal,
+       a cancellation.
+    2. What a reorganisation took back does until it counts again, or the invoice is paid.
+    3. Else confirmed money does that is not what the invoice asked for. A difference of less than
+       `least_sats`, what can be sent to the address, is none: nobody could send it back.
+    """
+    since = _since_last_word(history)
+    if _taken_back(since):
+        return "reorganised"
+    happened = {happening.kind for happening in since}
+    if invoice.status == "paid":
+        return "too_much" if _beyond_sats(invoice, verdict, since) >= least_sats else None
+    if invoice.status == "canceled":
+        return "after_cancellation" if "payment" in happened else None
+    if not verdict.receipts or not happened & {"payment", "expired"}:
+        return None
+    if invoice.status == "expired":
+        came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
+        in_time_sats = verdict.received_sats - verdict.unconfirmed_sats
+        return "paid_late" if came_sats > in_time_sats else "short"
+    is_stuck = 0 < verdict.missing_sats < least_sats and not verdict.unconfirmed_sats
+    return "dust_missing" if is_stuck else None
+
+
+def _since_last_word(history: Sequence[Happening]) -> Sequence[Happening]:
+    for place in range(len(history), 0, -1):
+        if history[place - 1].kind in LAST_WORDS:
+            return history[place:]
+    return history
+
+
+def _taken_back(since: Sequence[Happening]) -> set[str]:
+    """The transactions that were undone, did not come back, and were not made up for."""
+    gone: set[str] = set()
+    for happening in since:
+        if happening.kind == "undone":
+            gone.add(happening.txid)
+        elif happening.kind == "paid":
+            gone.clear()
+        elif happening.kind == "payment":
+            gone.discard(happening.txid)
+    return gone
+
+
+def _beyond_sats(invoice: Invoice, verdict: Verdict, since: Sequence[Happening]) -> int:
+    """What has come since beyond what a paid invoice asked for."""
+    came = {happening.txid for happening in since if happening.kind == "payment"}
+    beside_sats = sum(
+        receipt.amount_sats
+        for receipt in verdict.receipts
+        if receipt.txid in came and not receipt.settles
+    )
+    if not any(happening.kind == "paid" for happening in since):
+        return beside_sats
+    settled_sats = sum(receipt.amount_sats for receipt in verdict.receipts if receipt.settles)
+    return beside_sats + max(0, settled_sats - invoice.amount_sats)

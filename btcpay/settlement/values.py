@@ -1,0 +1,90 @@
+"""The values that settlement speaks of: what is asked, what was seen, what follows."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from btcpay.explorers.history import Block
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the merchant asks: blocks of depth, and percent of the amount that may be missing."""
+
+    confirmations: int
+    tolerance_percent: Decimal
+
+
+@dataclass(frozen=True)
+class Invoice:
+    """What settlement needs to know of an invoice."""
+
+    id: str
+    status: str
+    amount_sats: int
+    created_at: datetime
+    expires_at: datetime | None
+    tx_hash: str | None = None
+    paid_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output to the invoice's address, as we know it.
+
+    `proven`: its block was proven to us, and `position` in it. `vanished`: left the mempool, no
+    money any more.
+    `doubted`: it was proven and the last look did not show it: neither counted nor forgotten.
+    `coinbase`: its proof has it in the first place.
+    `seen_waiting`: by us, before it was in any block.
+    `credited`: already a payment; `settles`: one that carries the invoice's id.
+    """
+
+    txid: str
+    vout: int
+    amount_sats: int
+    first_seen_at: datetime
+    coinbase: bool = False
+    block: Block | None = None
+    spent_height: int | None = None
+    proven: bool = False
+    vanished: bool = False
+    doubted: bool = False
+    credited: bool = False
+    settles: bool = False
+    position: int | None = None
+    seen_waiting: bool = False
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A payment that should exist: one transaction's confirmed money to this address.
+
+    `mined_at` is its block's time, `received_at` that within the invoice's life; `settles`:
+    whether it carries the invoice's id.
+    """
+
+    txid: str
+    amount_sats: int
+    mined_at: datetime
+    received_at: datetime
+    settles: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where the invoice stands. Amounts in satoshis; `reason` is a sentence for the merchant.
+
+    `received_sats` is everything that counts towards the amount, `unconfirmed_sats` the part of
+    it that is not deep enough. `confirmations` is the least depth among what counts.
+    """
+
+    status: str
+    tx_hash: str | None
+    paid_at: datetime | None
+    receipts: tuple[Receipt, ...]
+    received_sats: int
+    unconfirmed_sats: int
+    missing_sats: int
+    confirmations: int
+    reason: str

@@ -1,0 +1,75 @@
+"""What the database in place knows and an older backup of it does not, and must not forget."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from btcpay.errors import CommandError
+from storage.backup.copies import MOVE_AWAY, new_file, publish
+
+
+def network_in(place: sqlite3.Connection) -> str | None:
+    """The network that a database belongs to; None when it is empty or does not say."""
+    try:
+        row = place.execute("SELECT value FROM meta WHERE name = 'network'").fetchone()
+    except sqlite3.DatabaseError:
+        return None
+    return row[0] if row else None
+
+
+def counters_in(place: sqlite3.Connection) -> dict[str, int]:
+    """Where the address counters of a database stand, by account key; {} when it cannot tell."""
+    try:
+        return dict(place.execute("SELECT account_key, next_index FROM merchant").fetchall())
+    except sqlite3.DatabaseError:
+        return {}
+
+
+def carry(place: sqlite3.Connection, new: Path) -> None:
+    """Into the file `new`: address counters that stand further, keys that were revoked since.
+
+    An address that the database in place gave out is never given out again, and a leaked key does
+    not come back to life. What a damaged or empty database cannot tell is left out.
+    """
+    counters = [(index, key) for key, index in counters_in(place).items()]
+    try:
+        ended = place.execute("SELECT revoked_at, expires_at, id FROM api_key").fetchall()
+    except sqlite3.DatabaseError:
+        ended = []
+    with closing(sqlite3.connect(new)) as db, db:
+        db.executemany(
+            "UPDATE merchant SET next_index = max(next_index, ?) WHERE account_key = ?", counters
+        )
+        db.executemany(
+            "UPDATE api_key SET revoked_at = coalesce(revoked_at, ?),"
+            " expires_at = coalesce(expires_at, ?) WHERE id = ?",
+            ended,
+        )
+
+
+def set_aside(place: sqlite3.Connection, path: Path, stamp: str) -> Path | None:
+    """A copy of the database in place, as `path` with a name of its own; None when it is empty.
+
+    Raises CommandError when it is too damaged to be copied.
+    """
+    if place.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+        return None
+    aside, number = path.with_name(f"{path.name}.before-{stamp}"), 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}.before-{stamp}-{number}")
+    with new_file(path, "aside") as part:
+        _copy(place, part, path)
+        publish(part, aside)
+    return aside
+
+
+def _copy(place: sqlite3.Connection, part: Path, path: Path) -> None:
+    try:
+        with closing(sqlite3.connect(part)) as copy:
+            place.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE").fetchall()
+    except sqlite3.Error as error:
+        raise CommandError(
+            f"nothing was replaced, {path} cannot be set aside ({error}): {MOVE_AWAY.format(path)}"
+        ) from None

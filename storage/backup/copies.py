@@ -1,0 +1,154 @@
+"""Whole SQLite databases: copied while they are served, looked into, put in another one's place.
+
+Source: SQLite's Online Backup API (sqlite.org/backup.html); one step copies all pages of one
+moment, and what is written into a database in use is one transaction of it.
+"""
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+from urllib.parse import quote
+
+from btcpay.errors import CommandError
+from storage.database import create_file
+from storage.backup.made import made_in, planted
+
+BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for as long as it runs
+MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
+MOST_NAMED = 5
+_OURS = {"meta", "merchant", "invoice", "output", "schema_migration"}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file says that it is: the newest migration, and the network, None when unclaimed."""
+
+    version: str
+    network: str | None
+
+
+def read_only(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write and makes no file. Raises sqlite3.Error at its first use."""
+    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=BUSY_S)
+
+
+@contextmanager
+def new_file(path: Path, purpose: str) -> Iterator[Path]:
+    """An empty file beside `path` that only its owner reads; gone afterwards unless renamed."""
+    handle, name = tempfile.mkstemp(f".{purpose}", f".{path.name}.", path.parent)
+    os.close(handle)
+    try:
+        yield Path(name)
+    finally:
+        discard(Path(name))
+
+
+def discard(path: Path) -> None:
+    """Removes a database file and what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal", ".migrate.lock"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def discard_all(path: Path, purpose: str) -> None:
+    """Removes what `new_file` made beside `path` in processes that were killed."""
+    for leftover in path.parent.glob(f".{escape(path.name)}.*.{purpose}"):
+        discard(leftover)
+
+
+def copy(source: Path, target: Path) -> None:
+    """All of `source` as it is at one moment, also while it is written to, into `target`.
+
+    `target` becomes a file of its own, without a log beside it. Raises CommandError.
+    """
+    try:
+        with closing(read_only(source)) as old, closing(sqlite3.connect(target)) as new:
+            old.backup(new)
+            new.execute("PRAGMA journal_mode = DELETE").fetchall()
+    except sqlite3.OperationalError as error:
+        raise CommandError(f"{source} cannot be copied: {error}") from None
+    except sqlite3.DatabaseError as error:
+        raise CommandError(f"{source} is damaged, or no database: {error}") from None
+
+
+def inspect(path: Path, name: Path) -> Contents:
+    """What a database is, after all of it was found whole; `name` is what messages call it.
+
+    Raises CommandError for a file that is damaged, or no database of this program, or has more in
+    it than the migrations make: that first, since looking for damage would run it.
+    """
+    try:
+        with closing(read_only(path)) as db:
+            found = made_in(db)
+            if not {row[1] for row in found} >= _OURS:
+                raise CommandError(f"{name} is no database of btcpay")
+            if strange := planted(found):
+                raise CommandError(
+                    f"{name} holds what this program's versions do not make, and may run it here:"
+                    f" {', '.join(strange[:MOST_NAMED])}"
+                )
+            faults = [row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
+            faults += [f"a row of {row[0]}" for row in db.execute("PRAGMA foreign_key_check")]
+            (version,) = db.execute("SELECT max(name) FROM schema_migration").fetchone()
+            network = db.execute("SELECT value FROM meta WHERE name = 'network'").fetchone()
+    except sqlite3.Error as error:
+        raise CommandError(f"{name} is damaged: {error}") from None
+    if faults or version is None:
+        raise CommandError(f"{name} is damaged: {'; '.join(faults[:3]) or 'it has no version'}")
+    return Contents(version, network[0] if network else None)
+
+
+def publish(path: Path, target: Path) -> None:
+    """Gives a finished file its name, so that neither survives half of a power cut."""
+    for flush in (path, path.parent):
+        handle = os.open(flush, os.O_RDONLY)
+        os.fsync(handle)
+        os.close(handle)
+    os.replace(path, target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    os.fsync(folder)
+    os.close(folder)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a database, made when missing, beside which nobody has another.
+
+    Raises CommandError when somebody has: a service, a check, a shell. SQLite's own locks tell
+    (in WAL mode whoever has read keeps a shared one), and keep others waiting until the end.
+    """
+    create_file(path)
+    with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as db:
+        try:
+            db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("BEGIN EXCLUSIVE")
+            db.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise CommandError(f"{path} cannot be used: {error}") from None
+            raise CommandError(
+                f"{path} is in use: stop the service and every check first"
+                " (`fuser` names who has it open)"
+            ) from None
+        except sqlite3.DatabaseError as error:
+            raise CommandError(
+                f"{path} is no database any more ({error}): {MOVE_AWAY.format(path)}"
+            ) from None
+        yield db
+
+
+def replace(place: sqlite3.Connection, new: Path) -> None:
+    """Everything in a database becomes what is in the file `new`, in one transaction.
+
+    A process that dies here leaves the old contents or the new ones, never a part of either.
+    """
+    try:
+        with closing(read_only(new)) as source:
+            source.backup(place)
+    except sqlite3.Error as error:
+        raise CommandError(f"nothing was replaced: {error}") from None

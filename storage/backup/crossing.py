@@ -1,0 +1,77 @@
+"""From a SQLite file to a server: all rows of all tables, in one transaction."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from peewee import __exception_wrapper__ as as_peewee_errors  # type: ignore[attr-defined]
+
+from btcpay.errors import CommandError
+from storage.backup.copies import read_only
+from storage.database import Database
+
+SQLITE_MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3
+_NOT_EMPTY = "SELECT name FROM merchant LIMIT 1"
+# The first tables first: a later one's rows refer to theirs.
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+# AUTOINCREMENT remembers the highest number ever given, of rows that are gone too.
+_SERIALS = """SELECT name, seq, (SELECT name FROM pragma_table_info(made.name) WHERE pk = 1)
+    FROM sqlite_sequence AS made WHERE seq > 0"""
+
+
+def is_sqlite(path: Path) -> bool:
+    """Whether a file begins as SQLite's do."""
+    with path.open("rb") as file:
+        return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+
+
+def require_empty(db: Database) -> None:
+    """Raises CommandError when there is a merchant, without whom there is nothing else."""
+    with db.connected():
+        found = db.connection.execute_sql(_NOT_EMPTY).fetchone()
+    if found:
+        raise CommandError(
+            f"the database has the merchant {found[0]!r} already: make a new one (createdb), let"
+            " BTCPAY_DATABASE_URL name it, and run `btcpay migrate`"
+        )
+
+
+def carry_over(source: Path, db: Database) -> None:
+    """Everything in the file `source` becomes what is in a server's database without merchants.
+
+    Both are of this version. Rows go by one after another, so that their number does not matter;
+    a process that dies here has carried nothing. Raises CommandError.
+    """
+    try:
+        with closing(read_only(source)) as old, db.write():
+            known = set(db.connection.get_tables()) - {"schema_migration"}
+            tables = [name for (name,) in old.execute(_TABLES) if name in known]
+            # Nobody reads a half of it, or adds a merchant meanwhile.
+            db.connection.execute_sql(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")
+            require_empty(db)
+            for table in tables:
+                _carry_table(old, db, table)
+            for table, last, column in old.execute(_SERIALS).fetchall():
+                if table in known:
+                    _number_from(db, table, column, last)
+    except sqlite3.Error as error:
+        raise CommandError(f"nothing was carried over: {error}") from None
+
+
+def _carry_table(old: sqlite3.Connection, db: Database, table: str) -> None:
+    # Facts about the new database, such as its network, give way to the same of the old one.
+    db.connection.execute_sql(f"DELETE FROM {table}")  # noqa: S608 - a name that both have
+    rows = old.execute(f"SELECT * FROM {table}")  # noqa: S608 - as above
+    columns = ", ".join(column[0] for column in rows.description)
+    # COPY takes numbers that the server would otherwise insist on giving itself.
+    into = f"COPY {table} ({columns}) FROM STDIN"
+    with as_peewee_errors, db.connection.cursor() as cursor, cursor.copy(into) as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def _number_from(db: Database, table: str, column: str, last: int) -> None:
+    """The next row's number follows `last`. This alone is not undone, and does no harm then."""
+    db.connection.execute_sql(
+        "SELECT setval(pg_get_serial_sequence(%s, %s), %s)", (table, column, last)
+    )

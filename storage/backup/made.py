@@ -1,0 +1,54 @@
+"""What the migrations make of a SQLite file, version by version, and what else stands in one.
+
+A view, a trigger, a default, a CHECK or an indexed expression is code: who can plant one in a
+backup runs it here. So nothing is asked of a file but what it holds, until all of that is known.
+"""
+
+import sqlite3
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from peewee import SqliteDatabase
+from playhouse.migrations import Runner
+
+from storage.migrate import MIGRATIONS, VERSIONS
+
+# An object as SQLite keeps it: type, name, table, and the statement that made it.
+Made = tuple[str, str, str, str | None]
+_ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+
+
+def made_in(db: sqlite3.Connection) -> list[Made]:
+    """Every object of a database, sorted. Reading this runs nothing of it."""
+    db.execute("PRAGMA trusted_schema = OFF")
+    return sorted(db.execute(_ALL).fetchall(), key=repr)
+
+
+@cache
+def made_by_version() -> dict[str, list[Made]]:
+    """What a database of each version has, from empty ones that are migrated here."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        db = SqliteDatabase(str(Path(folder, "new.db")))
+        for version in VERSIONS:
+            Runner(db, str(MIGRATIONS)).up(version)
+            found[version] = made_in(db.connection())
+        db.close()
+    return found
+
+
+def planted(found: list[Made]) -> list[str]:
+    """What the migrations did not make, in words; nothing when it is all of one version.
+
+    Against the version that is nearest: what of that is missing is told, too.
+    """
+    strange = min(
+        ([*(set(found) ^ set(made)), *_doubled(found)] for made in made_by_version().values()),
+        key=len,
+    )
+    return sorted({f"{kind} {name}" for kind, name, _, _ in strange})
+
+
+def _doubled(found: list[Made]) -> list[Made]:
+    return [made for made in set(found) if found.count(made) > 1]

@@ -1,0 +1,75 @@
+"""Notes that no request waits for: when a key was last used, when somebody looked at an invoice."""
+
+import logging
+import threading
+from datetime import datetime
+
+from peewee import PeeweeException, Query
+
+from btcpay.times import to_ms
+from storage.database import Database
+
+log = logging.getLogger(__name__)
+
+EVERY_MS = 60_000  # one note a minute for each subject: a page polls every two seconds
+GATHER_S = 1
+LAST_WORDS_S = 5  # at the end, for a database that another process holds
+REMEMBERED = 10_000  # subjects; beyond it the memory starts anew
+
+
+class Notes:
+    """Collects notes in memory and writes them from a thread of its own, newest first to last.
+
+    A note is `query` with slots `id` and `at`. Losing one at a crash loses a minute's precision.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._noted_ms: dict[tuple[int, str], int] = {}
+        self._pending: dict[tuple[int, str], tuple[Query, int]] = {}
+        self._wake = threading.Condition()
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def note(self, query: Query, subject: str, now: datetime) -> None:
+        """Remembers that `subject` was there at `now`; takes microseconds."""
+        key, at_ms = (id(query), subject), to_ms(now)
+        if abs(at_ms - self._noted_ms.get(key, at_ms - EVERY_MS)) < EVERY_MS:
+            return
+        with self._wake:
+            if len(self._noted_ms) >= REMEMBERED:
+                self._noted_ms.clear()
+            self._noted_ms[key] = at_ms
+            self._pending[key] = (query, at_ms)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write_forever, daemon=True)
+                self._thread.start()
+            self._wake.notify()
+
+    def close(self) -> None:
+        """Writes what is not written yet, and ends the thread; nothing may be noted afterwards."""
+        self._ending.set()
+        with self._wake:
+            self._wake.notify()
+        if self._thread:
+            self._thread.join(LAST_WORDS_S)
+
+    def _write_forever(self) -> None:
+        while not self._ending.is_set():
+            with self._wake:
+                self._wake.wait_for(lambda: bool(self._pending) or self._ending.is_set())
+            # One commit for the notes of a second: each commit waits for the disk.
+            self._ending.wait(GATHER_S)
+            with self._wake:
+                pending, self._pending = self._pending, {}
+            if pending:
+                self._write(pending)
+        self._db.close()
+
+    def _write(self, pending: dict[tuple[int, str], tuple[Query, int]]) -> None:
+        try:
+            with self._db.batch():
+                for (_, subject), (query, at_ms) in pending.items():
+                    self._db.run(query, id=subject, at=at_ms)
+        except PeeweeException as error:
+            log.warning("could not note %d uses: %s", len(pending), type(error).__name__)
