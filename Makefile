@@ -33,7 +33,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 
 catalogs: $(VENV)/.installed  ## compiles the pages' translations
-	$(BIN)/pybabel --quiet compile --directory btcpay/translations
+	$(BIN)/pybabel --quiet compile --directory btcpay/checkout/translations
 
 screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/test_browser_looks.py

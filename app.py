@@ -15,7 +15,7 @@ from btcpay.checkout import views
 from btcpay.monitoring import health, metrics_server, request_log
 from btcpay.invoices import create
 from btcpay.api.admission import Call, answer
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.errors import NotFound
 from btcpay.ids import is_id, new_id
 from btcpay.times import to_ms

@@ -1,4 +1,7 @@
-"""Instants: aware UTC datetimes in the program, whole milliseconds since 1970 in the database."""
+"""Times: aware UTC datetimes in the program, whole milliseconds since 1970 in the database.
+
+Only entry points read the clock; everything below takes `now` as an argument.
+"""
 
 import functools
 from datetime import UTC, datetime, timedelta
@@ -36,3 +39,8 @@ def iso(at: datetime) -> str:
 def iso_ms(ms: int) -> str:
     """`iso` of a stored time."""
     return iso(from_ms(ms))
+
+
+def utc_now() -> datetime:
+    """The present, aware and in UTC."""
+    return datetime.now(UTC)

@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "wsgi": {"app", "btcpay"},
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
-CLOCKS = {"btcpay/clock.py", "btcpay/sandbox/server.py"}
+CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
 LAST_RESORTS = ["btcpay/check/run.py"]  # the loop over addresses; Flask's handler needs no `except`
 
 
@@ -239,7 +239,7 @@ def outside(path: Path) -> Iterator[str]:
     ],
 )
 def test_what_is_pure_asks_nobody_and_reads_no_clock_or_database(name):
-    outside = ("btcpay.http_client", "btcpay.clock", "btcpay.explorers.evidence", "storage")
+    outside = ("btcpay.http_client", "btcpay.times", "btcpay.explorers.evidence", "storage")
     found = imported(MODULES[name])
     assert [m for m in found if any(within(m, part) for part in outside)] == []
 

@@ -19,7 +19,7 @@ from builders import Clock, Live, TickerServer, until
 from databases import raw, tables
 from fake_esplora import Json, Liar, Reply, Terminal, Till, open_till, silent
 
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.api.idempotency import HOLD
 from btcpay.check.report import Run
 from btcpay.check.claims import look_at_what_others_left, share

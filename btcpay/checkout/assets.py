@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent.parent / "static"
+FOLDER = Path(__file__).resolve().parent / "static"
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -20,7 +20,7 @@ class Asset:
 
 
 class Assets:
-    """The files of btcpay/static by the name that has their hash: `pages.1a2b3c4d5e.css`."""
+    """The files of btcpay/checkout/static by the name that has their hash: `pages.1a2b3c4d5e.css`."""
 
     @cached_property
     def _files(self) -> dict[str, Asset]:

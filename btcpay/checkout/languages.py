@@ -19,7 +19,7 @@ DEFAULT = "en"  # the language of the message ids; it has no catalog
 
 
 def install(app: App) -> None:
-    """Gives the templates `_` and `ngettext`, from the catalogs in btcpay/translations."""
+    """Gives the templates `_` and `ngettext`, from the catalogs in btcpay/checkout/translations."""
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     Babel(app, default_locale=DEFAULT, locale_selector=_asked)
 

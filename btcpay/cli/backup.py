@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.cli.restoring import agree, plan, prepare, told_of
 from btcpay.cli.context import Shell, answer_json, as_json, say, with_shell
 from btcpay.errors import CommandError

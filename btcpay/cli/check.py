@@ -13,7 +13,7 @@ from peewee import PeeweeException
 from btcpay import http_client
 from btcpay.explorers.quota import Budget
 from btcpay.check.run import Checker
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.cli.context import Shell, as_json, with_shell
 from btcpay.cli.check_report import Teller, tell_skipped
 from btcpay.errors import CommandError

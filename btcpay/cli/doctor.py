@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.cli.context import Shell, answer_json, as_json, printable, with_shell
 from btcpay.doctor.run import examine
 from btcpay.doctor.finding import RED

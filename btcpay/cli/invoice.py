@@ -7,7 +7,7 @@ from typing import BinaryIO
 import click
 
 from btcpay.spv import document
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.cli.invoice_list import find_invoice, invoice_dismiss, invoice_list
 from btcpay.cli.context import (
     Shell,

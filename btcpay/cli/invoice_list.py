@@ -3,7 +3,7 @@
 import click
 
 from btcpay.settlement.attention import REASONS
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.cli.context import Shell, as_json, say, show, with_shell
 from btcpay.invoices.events import record
 from btcpay.errors import CommandError

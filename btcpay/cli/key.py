@@ -5,7 +5,7 @@ from datetime import timedelta
 import click
 
 from btcpay import keys
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.cli.context import Shell, answer_json, as_json, say, show, with_shell
 from btcpay.errors import CommandError
 from btcpay.times import to_ms

@@ -10,7 +10,7 @@ from peewee import IntegrityError
 
 from btcpay import branding
 from btcpay.wallet.account import SCRIPT_TYPES, Account, are_seed_words, derive, parse_account
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.cli.context import Shell, answer_json, as_json, plain, say, show, with_shell
 from btcpay.errors import AccountKeyRefused, CommandError
 from btcpay.wallet.gap_limit import gap_of_merchant

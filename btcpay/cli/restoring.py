@@ -9,7 +9,7 @@ import click
 
 from btcpay import http_client
 from btcpay.explorers.quota import Budget
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.cli.context import say
 from btcpay.errors import CommandError, ExplorerError
 from btcpay.explorers.pool import Explorers

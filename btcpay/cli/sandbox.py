@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.cli.sandbox_children import Children
 from btcpay.cli.sandbox_demo import Demo, write_key
 from btcpay.cli.context import Shell, with_shell

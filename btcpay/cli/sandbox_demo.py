@@ -13,7 +13,7 @@ from btcpay import keys
 from btcpay.wallet.account import parse_account
 from btcpay.bitcoin.hd import HARDENED, ExtendedKey
 from btcpay.bitcoin.wire import Malformed
-from btcpay.clock import utc_now
+from btcpay.times import utc_now
 from btcpay.cli.merchant import add_merchant
 from btcpay.settings import Settings
 from storage.queries import merchants

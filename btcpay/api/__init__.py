@@ -1,0 +1,1 @@
+"""The eight operations' way in and out: key, limits, scope, body, idempotency."""

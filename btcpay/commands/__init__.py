@@ -1,1 +1,0 @@
-"""The subcommands, by what they are about."""

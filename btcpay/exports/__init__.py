@@ -1,0 +1,1 @@
+"""What bookkeepers and wallets take away."""

@@ -1,0 +1,1 @@
+"""An invoice's life: made, looked at, ended, explained."""

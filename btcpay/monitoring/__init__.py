@@ -1,0 +1,1 @@
+"""Seen from outside: health, logs and metrics."""

@@ -1,0 +1,1 @@
+"""What the sandbox serves as an Esplora explorer."""

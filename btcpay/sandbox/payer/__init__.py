@@ -1,0 +1,1 @@
+"""The customer of the sandbox: a wallet that pays, replaces and takes back."""

@@ -1,0 +1,1 @@
+"""Proof of payment: evidence held against Bitcoin's own commitments (simplified payment verification)."""

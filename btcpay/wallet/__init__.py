@@ -1,0 +1,1 @@
+"""The merchant's wallet, as far as its account's public key goes."""

@@ -1,0 +1,1 @@
+"""Whole databases: copied, put in place, carried over to a server."""

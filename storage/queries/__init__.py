@@ -1,0 +1,1 @@
+"""Every query, one file a table, compiled once."""
