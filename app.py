@@ -11,17 +11,16 @@ from marshmallow import Schema
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from btcpay.api import admission, openapi
-from btcpay.checkout import views
-from btcpay.monitoring import health, metrics_server, request_log
-from btcpay.invoices import create
 from btcpay.api.admission import Call, answer
-from btcpay.times import utc_now
+from btcpay.checkout import views
 from btcpay.errors import NotFound
 from btcpay.ids import is_id, new_id
-from btcpay.times import to_ms
+from btcpay.invoices import create
 from btcpay.money import usd_for_sats
+from btcpay.monitoring import health, metrics_server, request_log
 from btcpay.server.service import open_service
 from btcpay.settings import Settings
+from btcpay.times import to_ms, utc_now
 from schemas import requests as accepts
 from schemas import resources as shows
 from storage.queries import balances, invoices, links, payments

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.ids import SECRET_CHARACTERS, new_id, random_base62
-from btcpay.times import to_ms
 from btcpay.networks import Network
-from storage.queries import keys
+from btcpay.times import to_ms
 from storage.database import Database
+from storage.queries import keys
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import requests
 
 from btcpay import http_client
+from btcpay.clock_skew import EPOCH, agreed_ahead, has_our_clock, told_time
 from btcpay.errors import PriceUnavailable
 from btcpay.setting_parsers import PriceSource
-from btcpay.clock_skew import EPOCH, agreed_ahead, has_our_clock, told_time
 
 log = logging.getLogger(__name__)
 

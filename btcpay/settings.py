@@ -64,11 +64,15 @@ def read(environ: Mapping[str, str]) -> Settings:
     network = get("BTCPAY_NETWORK", "regtest", setting_parsers.network)
     base_url = get("BTCPAY_BASE_URL", "http://127.0.0.1:8000", setting_parsers.base_url)
     bind = f"127.0.0.1:{urlsplit(base_url).port or 8000}"
-    sources = get("BTCPAY_PRICE_SOURCES", " ".join(network.price_sources), setting_parsers.price_sources)
+    sources = get(
+        "BTCPAY_PRICE_SOURCES", " ".join(network.price_sources), setting_parsers.price_sources
+    )
     quorum = str(len(sources) // 2 + 1)  # a minority of liars never sets the price by itself
     settings = Settings(
         network=network,
-        database_url=get("BTCPAY_DATABASE_URL", "sqlite:///var/btcpay.db", setting_parsers.database_url),
+        database_url=get(
+            "BTCPAY_DATABASE_URL", "sqlite:///var/btcpay.db", setting_parsers.database_url
+        ),
         base_url=base_url,
         explorers=get("BTCPAY_EXPLORERS", " ".join(network.explorers), setting_parsers.explorers),
         price_sources=sources,
@@ -83,7 +87,9 @@ def read(environ: Mapping[str, str]) -> Settings:
         underpayment_tolerance_percent=get(
             "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT", "0", setting_parsers.percent
         ),
-        rate_limit_store=get("BTCPAY_RATE_LIMIT_STORE", "memory://", setting_parsers.rate_limit_store),
+        rate_limit_store=get(
+            "BTCPAY_RATE_LIMIT_STORE", "memory://", setting_parsers.rate_limit_store
+        ),
         trusted_proxies=get("BTCPAY_TRUSTED_PROXIES", "0", whole(0, 10)),
         max_body_bytes=get("BTCPAY_MAX_BODY_BYTES", "65536", whole(1024, 16_777_216)),
         idempotency_ttl_h=get("BTCPAY_IDEMPOTENCY_TTL_H", "24", whole(1, 8760)),

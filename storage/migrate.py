@@ -10,9 +10,9 @@ from pathlib import Path
 from playhouse.migrations import Runner
 
 from btcpay.errors import DatabaseNotReady
-from storage.queries import meta
 from storage.database import Database, create_file, open_database, place_of, sqlite_path
 from storage.postgres import OLDEST
+from storage.queries import meta
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSIONS = sorted(path.stem for path in MIGRATIONS.glob("[0-9]*.py"))

@@ -27,16 +27,16 @@ from werkzeug.test import TestResponse
 
 from app import create_app
 from btcpay import keys, settings
-from btcpay.wallet.account import parse_account
 from btcpay.check.apply import apply
+from btcpay.check.sightings import Look, Proof
 from btcpay.cli.merchant import add_merchant
 from btcpay.explorers.history import Block, SeenOutput
 from btcpay.networks import NETWORKS, Network
-from btcpay.spv.verify import Proven
 from btcpay.server.service import Service
-from btcpay.check.sightings import Look, Proof
-from storage.queries import invoices, merchants
+from btcpay.spv.verify import Proven
+from btcpay.wallet.account import parse_account
 from storage import migrate
+from storage.queries import invoices, merchants
 
 REGTEST = NETWORKS["regtest"]
 

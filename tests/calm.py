@@ -5,8 +5,8 @@ from typing import Any
 import requests
 from builders import Live, Shop
 
-from storage.queries import merchants
 from storage.models import IdempotencyKey, Invoice
+from storage.queries import merchants
 
 INVOICES = Invoice.select().order_by(Invoice.seq)
 KEYS = IdempotencyKey.select()

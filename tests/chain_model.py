@@ -12,9 +12,9 @@ from databases import tables
 from fake_esplora import Json
 
 from btcpay.bitcoin.tx import Tx
-from btcpay.times import from_ms
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.script import script_of
+from btcpay.times import from_ms
 
 Outpoint = tuple[str, int]
 

@@ -28,21 +28,21 @@ from btcpay import http_client
 from btcpay.bitcoin.merkle import merkle_branch
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import shown, unshown
-from btcpay.explorers.quota import Budget
+from btcpay.check.report import Run
 from btcpay.check.run import Checker
 from btcpay.explorers.pool import Explorers
-from btcpay.times import to_ms
-from btcpay.check.report import Run
-from btcpay.sandbox.node.block import Block, build_block, build_coinbase
-from btcpay.sandbox.payer.coins import choose
+from btcpay.explorers.quota import Budget
 from btcpay.sandbox.keepalive import Handler, Server
+from btcpay.sandbox.node.block import Block, build_block, build_coinbase
 from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.coins import choose
 from btcpay.sandbox.server import create_app
 from btcpay.sandbox.state import Sandbox, attach, open_sandbox
 from btcpay.server.service import new_prices
 from btcpay.settings import Settings
-from storage.queries import events, invoices
+from btcpay.times import to_ms
 from storage.database import Database
+from storage.queries import events, invoices
 
 Json = dict[str, Any]
 Reply = Callable[[BaseHTTPRequestHandler], None]

@@ -12,10 +12,10 @@ from fake_esplora import OWN_EXPLORER, Json, Till
 from hd_wallet import HdWallet
 from node_esplora import NodeEsplora
 
-from btcpay.wallet.account import derive, parse_account
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.cli.merchant import add_merchant
 from btcpay.sandbox.node.script import script_of
+from btcpay.wallet.account import derive, parse_account
 from storage.queries import merchants
 
 Chain = tuple[BitcoinNode, NodeEsplora, Clock]

@@ -20,8 +20,8 @@ from fake_esplora import FakeEsplora, Json, Reply, Terminal, Till, open_till, sa
 from sweeper import Sweeper
 
 from btcpay.sandbox.payer import mischief
-from storage.queries import balances, merchants
 from storage.database import open_database
+from storage.queries import balances, merchants
 
 Rows = dict[str, list[Any]]
 # What answers a world's call in place of the truth: its number from 1, its path, the true body.

@@ -5,10 +5,10 @@ from builders import REGTEST
 from fake_esplora import Json, Till
 from hd_wallet import HdWallet
 
-from btcpay.wallet.account import parse_account
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.cli.merchant import add_merchant
 from btcpay.sandbox.payer.coins import Spendable, sign
+from btcpay.wallet.account import parse_account
 from storage.queries import merchants
 
 

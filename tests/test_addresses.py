@@ -9,9 +9,9 @@ from bit import PrivateKeyTestnet
 from bit.base58 import b58decode_check, b58encode_check
 from hd_wallet import HdWallet
 
-from btcpay.wallet.account import Account, derive, parse_account, script_of
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import NETWORKS
+from btcpay.wallet.account import Account, derive, parse_account, script_of
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parent / "vectors" / "bip_vectors.json").read_text(encoding="utf-8")

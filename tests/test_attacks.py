@@ -15,10 +15,10 @@ from forge import forge
 from playground import children_of, is_alive, start_playground
 
 from btcpay import http_client
-from btcpay.wallet.account import script_of
+from btcpay.check.report import Run
 from btcpay.check.run import Checker
 from btcpay.explorers.pool import Explorers
-from btcpay.check.report import Run
+from btcpay.wallet.account import script_of
 from storage.queries import keys, links
 
 

@@ -19,16 +19,16 @@ from peewee import OperationalError
 from app import create_app
 from btcpay import http_client
 from btcpay.api import idempotency
-from btcpay.explorers.quota import Budget
+from btcpay.check.claims import share
+from btcpay.check.reorg import undo
 from btcpay.errors import Conflict
 from btcpay.explorers.pool import Explorers
-from btcpay.times import to_ms
-from storage.write_behind import Notes
-from btcpay.check.reorg import undo
+from btcpay.explorers.quota import Budget
 from btcpay.invoices.retention import erase_emails
-from btcpay.check.claims import share
-from storage.queries import claims, invoices, keys, payments
+from btcpay.times import to_ms
 from storage.database import Database, open_database
+from storage.queries import claims, invoices, keys, payments
+from storage.write_behind import Notes
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from test_metrics import figures
 from btcpay.check.explain import explanation
 from btcpay.invoices.attention import heed
 from btcpay.sandbox.payer.mischief import double_spends
-from storage.queries import invoices
 from storage import attentions
+from storage.queries import invoices
 
 
 @pytest.fixture

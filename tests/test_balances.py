@@ -10,14 +10,14 @@ from builders import Clock, TickerServer, dump
 from fake_esplora import LiedTo, Till, open_till, tx_of
 from playhouse.migrations import Runner
 
-from btcpay.wallet.account import script_of
 from btcpay.errors import ExplorerError
 from btcpay.money import MAX_MONEY_SATS
 from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.payer.mischief import double_spends, replace
-from storage.queries import balances
+from btcpay.wallet.account import script_of
 from storage.database import open_database
 from storage.migrate import MIGRATIONS
+from storage.queries import balances
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from hosted import Hosted, Json, open_hosted, show
 from PIL import Image
 
 from btcpay import branding
-from btcpay.ids import random_base62
 from btcpay.checkout.languages import LANGUAGES
+from btcpay.ids import random_base62
 from storage.queries import brands, links, meta
 
 LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40

@@ -10,13 +10,13 @@ from builders import Clock, Shop, TickerServer, open_shop, until
 from fake_esplora import FakeEsplora, Terminal, Till, dropped, say
 
 from btcpay import http_client
-from btcpay.explorers import endpoint as roots
-from btcpay.explorers.quota import CALLS_AT_ONCE, Budget, BudgetSpent, Purse, name_of
 from btcpay.errors import ExplorerError, OutOfBudget
+from btcpay.explorers import endpoint as roots
 from btcpay.explorers.pool import Explorers, tip_height
+from btcpay.explorers.quota import CALLS_AT_ONCE, Budget, BudgetSpent, Purse, name_of
+from storage.database import open_database
 from storage.queries import explorers as queries
 from storage.queries import invoices
-from storage.database import open_database
 
 ROOT = "explorer:3000/api"
 

@@ -27,10 +27,10 @@ from test_checkout_brand import PNG
 from app import create_app
 from btcpay import settings
 from btcpay.wallet.account import derive
-from storage.backup import crossing
-from storage.queries import merchants
 from storage import migrate
+from storage.backup import crossing
 from storage.database import open_database
+from storage.queries import merchants
 
 ODD = "tab\t, line\n, back\\slash, \\N, \\., 'quotes\", \u20bf \U0001f600"
 LOGO = PNG + bytes(range(256))

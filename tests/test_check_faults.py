@@ -12,8 +12,8 @@ from fake_esplora import FakeEsplora, Reply, Till, dropped, open_till, say, trun
 from sweeper import Sweeper
 
 from btcpay import http_client
-from btcpay.wallet.account import script_of
 from btcpay.explorers.pool import Explorers, History
+from btcpay.wallet.account import script_of
 from storage.database import open_database
 
 

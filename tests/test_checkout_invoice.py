@@ -11,11 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from builders import Shop, pay
 
-from btcpay.checkout import bip21
-from btcpay.settlement.values import Verdict
-from btcpay.money import btc_text
-from btcpay.checkout import formats
+from btcpay.checkout import bip21, formats
 from btcpay.checkout.invoice_page import InvoicePage, Standing, page_of, status_of
+from btcpay.money import btc_text
+from btcpay.settlement.values import Verdict
 from storage.queries import invoices, meta
 
 STATUS_FIELDS = {

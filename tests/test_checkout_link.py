@@ -13,10 +13,10 @@ from itsdangerous import URLSafeSerializer
 from test_checkout_invoice import Page
 from werkzeug.test import TestResponse
 
-from btcpay.money import btc_text
 from btcpay.checkout.amounts import parse_usd
-from storage.queries import invoices, links, meta
+from btcpay.money import btc_text
 from storage.database import open_database
+from storage.queries import invoices, links, meta
 
 
 def press(client: FlaskClient, link: dict[str, Any], amount: str = "", **kw: Any) -> TestResponse:

@@ -8,8 +8,8 @@ from builders import Live, Shop, pay
 from playground import PROJECT
 from test_checkout_invoice import Page
 
-from btcpay.web import rate_limits
 from btcpay.checkout.assets import Assets
+from btcpay.web import rate_limits
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"

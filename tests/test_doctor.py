@@ -14,19 +14,19 @@ from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, open_till, say
 from playground import PROJECT
 
 from btcpay import settings
-from btcpay.wallet.account import derive
 from btcpay.bitcoin.wire import hash256, shown, u32, unshown
 from btcpay.doctor import settings
-from btcpay.doctor.records import totals
 from btcpay.doctor.chain import clock as look_at_clock
-from btcpay.doctor.settings import masked
-from btcpay.doctor.run import examine
 from btcpay.doctor.explorers import Visit, judge_tip
 from btcpay.doctor.finding import Finding, Opened, Patient
+from btcpay.doctor.records import totals
+from btcpay.doctor.run import examine
+from btcpay.doctor.settings import masked
 from btcpay.networks import NETWORKS
-from storage.queries import balances, merchants
+from btcpay.wallet.account import derive
 from storage import migrate
 from storage.database import Database, open_database
+from storage.queries import balances, merchants
 
 PLENTY = 10**12
 NOBODY = "http://127.0.0.1:9"

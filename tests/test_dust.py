@@ -13,10 +13,10 @@ from builders import Shop
 from databases import ON_POSTGRES
 
 from btcpay.check.apply import apply
-from btcpay.explorers.history import Block, SeenOutput
-from btcpay.spv.verify import Proven
 from btcpay.check.reorg import undo
 from btcpay.check.sightings import Look, Proof
+from btcpay.explorers.history import Block, SeenOutput
+from btcpay.spv.verify import Proven
 from storage.queries import balances, invoices
 
 FEW, MANY = 100, 400

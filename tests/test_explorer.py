@@ -22,10 +22,10 @@ from fake_esplora import (
 
 from btcpay import http_client
 from btcpay.errors import ExplorerError
-from btcpay.explorers.pool import Explorers, tip_height
-from btcpay.explorers.history import MAX_PAGE_BYTES, MAX_PAGES, MAX_PARTS, Block
-from btcpay.times import from_unix_s
 from btcpay.explorers.endpoint import FEW_PARTS, MOST_PARTS
+from btcpay.explorers.history import MAX_PAGE_BYTES, MAX_PAGES, MAX_PARTS, Block
+from btcpay.explorers.pool import Explorers, tip_height
+from btcpay.times import from_unix_s
 
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 SCRIPT = bytes.fromhex("0014751e76e8199196d454941c45d1b3a323f1433bd6")

@@ -168,7 +168,9 @@ def test_long_answers_are_held_one_at_a_time_and_short_ones_do_not_wait(server):
     turn = http_client.Turn()
 
     def make(body: bytes) -> int:
-        short = http_client.get(http_client.new_session(), f"{server.root}/short", 5, text, turn=turn)
+        short = http_client.get(
+            http_client.new_session(), f"{server.root}/short", 5, text, turn=turn
+        )
         with pytest.raises(http_client.Unreachable):
             http_client.get(http_client.new_session(), f"{server.root}/long", 0.3, text, turn=turn)
         return len(body) + len(short)

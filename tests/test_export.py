@@ -13,10 +13,10 @@ import pytest
 from builders import Shop, pay
 from fake_esplora import PROJECT, Terminal
 
-from btcpay.exports.payments import COLUMNS, cells, defused, received
 from btcpay.explorers.history import Block, SeenOutput
-from btcpay.times import iso, to_ms
 from btcpay.exports.labels import labels
+from btcpay.exports.payments import COLUMNS, cells, defused, received
+from btcpay.times import iso, to_ms
 from storage.queries import merchants, payments
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "bip329.json").read_text())

@@ -14,8 +14,8 @@ from werkzeug.test import TestResponse
 
 from btcpay.monitoring.health import TRIED_EVERY_S, Trial
 from btcpay.times import iso, to_ms
-from storage.queries import meta
 from storage import migrate
+from storage.queries import meta
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from fake_esplora import Json, LiedTo, Reply, Terminal, open_till, say
 from peewee import OperationalError
 
 from btcpay.check import run as check_module
-from btcpay.networks import NETWORKS
 from btcpay.check.reorg import PROVE_TIP, gives_up
-from btcpay.sandbox.payer.mischief import double_spends
+from btcpay.networks import NETWORKS
 from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.mischief import double_spends
 from storage.queries import meta
 
 Lies = Callable[..., LiedTo]

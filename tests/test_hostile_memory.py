@@ -16,9 +16,9 @@ import pytest
 from builders import clean_environ
 from fake_esplora import PROJECT, Json, LiedTo, Reply, say, tx_of
 
-from btcpay.wallet.account import script_of
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.explorers.history import MAX_PARTS
+from btcpay.wallet.account import script_of
 
 Lies = Callable[..., LiedTo]
 MOST_MB = 200

@@ -15,8 +15,8 @@ import requests
 from builders import REGTEST, Clock, Live, Shop, TickerServer, open_shop, until
 
 from btcpay.wallet.account import derive
-from storage.queries import merchants
 from storage.models import IdempotencyKey, Invoice
+from storage.queries import merchants
 
 WRITERS = 8
 KEYS_OF_A_WRITER = 8  # 30 writes a minute each; two of them serve to ask again

@@ -10,13 +10,13 @@ from databases import about_sqlite
 from fake_esplora import LiedTo, Terminal, Till, say, silent
 
 from btcpay import http_client
-from btcpay.explorers.quota import Budget
-from btcpay.explorers.pool import Explorers, History
 from btcpay.check.line import Line
-from btcpay.check.scan import Looker, subject_of
-from btcpay.check.room import Room
 from btcpay.check.plan import next_look
+from btcpay.check.room import Room
+from btcpay.check.scan import Looker, subject_of
 from btcpay.check.watchlist import field_of, tip_of
+from btcpay.explorers.pool import Explorers, History
+from btcpay.explorers.quota import Budget
 from storage.queries import invoices
 
 Lies = Callable[..., LiedTo]

@@ -74,8 +74,13 @@ def within(name: str, package: str) -> bool:
 
 
 def test_there_is_something_to_look_at():
-    assert {"app", "wsgi", "btcpay.settlement.decide", "storage.models", "schemas.esplora"} <= set(MODULES)
-    assert imported(MODULES["btcpay.invoices.status"]) >= {"btcpay.settlement.decide", "storage.queries.meta"}
+    assert {"app", "wsgi", "btcpay.settlement.decide", "storage.models", "schemas.esplora"} <= set(
+        MODULES
+    )
+    assert imported(MODULES["btcpay.invoices.status"]) >= {
+        "btcpay.settlement.decide",
+        "storage.queries.meta",
+    }
 
 
 def offences(rule: Callable[[Path], Iterable[object]]) -> list[str]:

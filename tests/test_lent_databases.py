@@ -6,8 +6,8 @@ import pytest
 from builders import REGTEST, new_xpub
 from databases import tables
 
-from btcpay.wallet.account import parse_account
 from btcpay.cli.merchant import add_merchant
+from btcpay.wallet.account import parse_account
 from storage.database import open_database
 
 

@@ -85,7 +85,9 @@ def test_everything_on_serve_is_json(shop: Shop, tmp_path: Path, ticker: TickerS
         live.stop()
         live.wait()
         told = lines(live)
-    assert {"gunicorn.error", "btcpay.price", "btcpay.monitoring.request_log"} <= {t["logger"] for t in told}
+    assert {"gunicorn.error", "btcpay.price", "btcpay.monitoring.request_log"} <= {
+        t["logger"] for t in told
+    }
     assert all(set(line) >= EVERY for line in told)
     (no_price,) = [line for line in told if line["message"].startswith("no price")]
     assert no_price["request_id"] == answer.headers["X-Request-Id"]

@@ -19,10 +19,10 @@ from builders import Clock, Live, TickerServer, until
 from databases import raw, tables
 from fake_esplora import Json, Liar, Reply, Terminal, Till, open_till, silent
 
-from btcpay.times import utc_now
 from btcpay.api.idempotency import HOLD
-from btcpay.check.report import Run
 from btcpay.check.claims import look_at_what_others_left, share
+from btcpay.check.report import Run
+from btcpay.times import utc_now
 from storage.queries import meta
 
 PROCESSES, THREADS, ORDERS = 4, 8, 6  # orders of each thread, two of three without a key

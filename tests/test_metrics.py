@@ -20,11 +20,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import CollectorRegistry
 from redis_server import RedisServer, needs_redis
 
-from btcpay.monitoring import metrics_setup
 from btcpay import settings
-from btcpay.monitoring.counters import Slot
 from btcpay.errors import SettingsError
+from btcpay.monitoring import metrics_setup
 from btcpay.monitoring.collector import Figures
+from btcpay.monitoring.counters import Slot
 from storage.queries import tallies
 
 Samples = dict[str, float]

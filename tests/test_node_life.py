@@ -18,14 +18,14 @@ from node_esplora import Answer, Fault
 from node_till import Chain, NodeTill, open_chain, open_node_till
 
 from btcpay.bitcoin.tx import TxOut, parse_tx
-from btcpay.invoices.events import finish
-from btcpay.times import from_unix_s
-from btcpay.spv.document import check_document
 from btcpay.check.report import Run
+from btcpay.invoices.events import finish
 from btcpay.sandbox.node.block import build_block, build_coinbase
 from btcpay.sandbox.node.script import script_of
-from storage.queries import invoices, payments
+from btcpay.spv.document import check_document
+from btcpay.times import from_unix_s
 from storage.database import open_database
+from storage.queries import invoices, payments
 
 NO_BUDGET = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}
 EMPTY = Fault("/address/", body=b"[]")

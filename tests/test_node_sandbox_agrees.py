@@ -24,15 +24,20 @@ from node_esplora import NodeEsplora
 from btcpay.bitcoin.merkle import merkle_root
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import Malformed, hash160, shown, unshown
-from btcpay.sandbox.node.acceptance import MAX_CHAIN_TXS, judge
-from btcpay.sandbox.node.block import COMMITMENT_PREFIX, push_height, subsidy_sats, witness_commitment
 from btcpay.sandbox.errors import Rejected
-from btcpay.sandbox.payer.keyfile import open_key
+from btcpay.sandbox.node.acceptance import MAX_CHAIN_TXS, judge
+from btcpay.sandbox.node.block import (
+    COMMITMENT_PREFIX,
+    push_height,
+    subsidy_sats,
+    witness_commitment,
+)
 from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.node.mempool import Mempool
-from btcpay.sandbox.payer.mischief import double_spends
 from btcpay.sandbox.node.rules import COINBASE_MATURITY_BLOCKS, MAX_MONEY_SATS, MAX_SATS_PER_VB
 from btcpay.sandbox.node.script import address_of, p2pkh, p2sh, script_of
+from btcpay.sandbox.payer.keyfile import open_key
+from btcpay.sandbox.payer.mischief import double_spends
 from btcpay.sandbox.state import Sandbox
 
 COIN_SATS = 1_000_000

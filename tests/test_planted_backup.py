@@ -14,10 +14,10 @@ from fake_esplora import Terminal, Till, open_till
 from playhouse.migrations import Runner
 
 from btcpay.wallet.account import derive, parse_account
-from storage.backup import copies
 from storage import migrate
-from storage.database import open_database
+from storage.backup import copies
 from storage.backup.made import made_by_version
+from storage.database import open_database
 
 OF_0_1_0 = "c906096e55824070b4261ff9dc5ddb08fc620cc18f786e585c49054c21e3648a"
 RUNS = "writefile_or_whatever(1)"  # no such function: whoever runs it is told so

@@ -15,9 +15,9 @@ from fake_esplora import Till, open_till
 from peewee import OperationalError
 
 from btcpay.errors import DatabaseNotReady
-from storage.queries import merchants, meta
 from storage import migrate
 from storage.database import open_database
+from storage.queries import merchants, meta
 
 PROJECT = Path(__file__).resolve().parent.parent
 # As where requirements-postgres.txt was never installed.

@@ -11,9 +11,9 @@ from fake_esplora import FakeEsplora, Reply, say
 from test_checkout_invoice import Page
 from test_checkout_link import press
 
+from btcpay.clock_skew import agreed_ahead, has_our_clock
 from btcpay.doctor import prices
 from btcpay.doctor.finding import Patient
-from btcpay.clock_skew import agreed_ahead, has_our_clock
 
 MINUTE = timedelta(minutes=1)
 AHEAD = timedelta(hours=3)

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated
 
-from btcpay import price, http_client
+from btcpay import http_client, price
 from btcpay.errors import PriceUnavailable
 from btcpay.price import Prices, ask
 from btcpay.setting_parsers import PriceSource

@@ -22,12 +22,12 @@ from btcpay.bitcoin.tx import (
 )
 from btcpay.bitcoin.wire import hash256, shown, u32, unshown
 from btcpay.errors import ProofFailed
-from btcpay.times import from_unix_s
 from btcpay.networks import NETWORKS
-from btcpay.spv.verify import MAX_BRANCH, Branch, Evidence, Proven, prove
 from btcpay.sandbox.node.block import GENESIS
 from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.state import Sandbox, open_sandbox
+from btcpay.spv.verify import MAX_BRANCH, Branch, Evidence, Proven, prove
+from btcpay.times import from_unix_s
 
 NOW = 1_800_000_000
 SCRIPT = b"\x00\x14" + b"\xab" * 20

@@ -14,9 +14,9 @@ from fake_esplora import FakeEsplora, Till, open_till, say
 from forge import forge
 from playground import PROJECT
 
-from storage.queries import meta
 from storage import migrate
 from storage.database import open_database
+from storage.queries import meta
 
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
 (LINE,) = re.findall(r"^\* \* \* \* \* (/opt.*)$", README, re.M)

@@ -13,8 +13,8 @@ from fake_esplora import Json, LiedTo, Terminal, say
 from btcpay.bitcoin.wire import hash256
 from btcpay.check.reorg import undo
 from btcpay.sandbox.payer.mischief import double_spends, replace
-from storage.queries import payments
 from storage.database import open_database
+from storage.queries import payments
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from playhouse.migrations import Runner
 from app import create_app
 from btcpay import settings
 from btcpay.wallet.account import derive
-from storage.queries import merchants
 from storage import migrate
 from storage.database import open_database
+from storage.queries import merchants
 
 pytestmark = about_sqlite  # what a server has instead: test_restore_postgres.py, test_carry_over.py
 

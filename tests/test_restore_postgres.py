@@ -23,9 +23,9 @@ from playhouse.migrations import Runner
 from test_carry_over import on, stop
 from test_going_live import BLOCKS
 
-from storage.queries import merchants
 from storage import migrate
 from storage.database import open_database
+from storage.queries import merchants
 
 BACKUP = (PROJECT / "docs" / "backup.md").read_text(encoding="utf-8")
 NEW = "createdb --owner btcpay --encoding UTF8 --template template0 btcpay"

@@ -9,9 +9,9 @@ from fake_esplora import open_till
 
 from btcpay.invoices import retention
 from btcpay.invoices.retention import erase_emails
-from storage.queries import invoices
 from storage import migrate
 from storage.database import open_database
+from storage.queries import invoices
 
 EMAIL = "ada@customer.example"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from btcpay.bitcoin.tx import parse_tx
-from btcpay.sandbox.node.block import GENESIS, parse_block, push_height, subsidy_sats
 from btcpay.sandbox.errors import BadRequest
+from btcpay.sandbox.node.block import GENESIS, parse_block, push_height, subsidy_sats
 from btcpay.sandbox.node.sighash import witness_sighash
 from btcpay.sandbox.state import FIRST_BLOCKS, open_sandbox
 

@@ -12,11 +12,11 @@ from coincurve import PrivateKey
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import Malformed, hash160
-from btcpay.sandbox.payer.coins import Spendable
 from btcpay.sandbox.errors import BadRequest, JournalError, Rejected
-from btcpay.sandbox.payer.mischief import double_spends, replace
 from btcpay.sandbox.node.script import p2pkh, script_of
 from btcpay.sandbox.node.sighash import witness_sighash
+from btcpay.sandbox.payer.coins import Spendable
+from btcpay.sandbox.payer.mischief import double_spends, replace
 from btcpay.sandbox.state import Sandbox, open_sandbox
 
 NOW = 1_800_000_000

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from btcpay.explorers.quota import UNLIMITED, Purse
 from btcpay.check.plan import OVERHEAD, plan
 from btcpay.check.urgency import (
     MONEY,
@@ -19,6 +18,7 @@ from btcpay.check.urgency import (
     ready_height,
     urgency,
 )
+from btcpay.explorers.quota import UNLIMITED, Purse
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TIP = Tip(1000, NOW - timedelta(minutes=7))

@@ -16,8 +16,8 @@ from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 
 from btcpay import settings
-from btcpay.doctor.run import examine
 from btcpay.doctor.finding import Finding
+from btcpay.doctor.run import examine
 from storage import migrate
 
 SECRET = "correct-horse"  # noqa: S105 - of nobody

@@ -7,8 +7,8 @@ import pytest
 
 from btcpay.errors import SettingsError
 from btcpay.networks import NETWORKS
-from btcpay.settings import Settings, read
 from btcpay.setting_parsers import PriceSource
+from btcpay.settings import Settings, read
 
 PREFIX = "BTCPAY_"
 SOURCES = " ".join(f"https://{name}.example/#/usd" for name in "abc")

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from btcpay.settlement.values import Invoice, Output, Rules
 from btcpay.explorers.history import Block, SeenOutput
 from btcpay.settlement.decide import decide, merge
+from btcpay.settlement.values import Invoice, Output, Rules
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 TIP = 1000

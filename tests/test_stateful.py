@@ -48,16 +48,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from btcpay.wallet.account import parse_account
 from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.cli.merchant import add_merchant
 from btcpay.cli.invoice import invoice as invoice_command
+from btcpay.cli.merchant import add_merchant
 from btcpay.errors import CommandError
-from btcpay.sandbox.payer.coins import Spendable, sign
 from btcpay.sandbox.errors import BadRequest, Rejected
-from btcpay.sandbox.payer.mischief import double_spends, replace
 from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.coins import Spendable, sign
+from btcpay.sandbox.payer.mischief import double_spends, replace
 from btcpay.settings import Settings
+from btcpay.wallet.account import parse_account
 from storage.queries import balances, merchants
 
 EXAMPLES = int(os.environ.get("STATEFUL_EXAMPLES", "12" if ON_POSTGRES else "24"))

@@ -12,9 +12,9 @@ from forge import forge
 from peewee import IntegrityError, Model
 
 from btcpay.errors import DatabaseNotReady
-from storage.queries import merchants
-from storage import models, migrate
+from storage import migrate, models
 from storage.database import Database, open_database
+from storage.queries import merchants
 
 PROJECT = Path(__file__).resolve().parent.parent
 MIGRATIONS = sorted(path.stem for path in (PROJECT / "storage/migrations").glob("0*.py"))

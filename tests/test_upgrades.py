@@ -11,9 +11,9 @@ from databases import raw, tables
 from forge import forge
 from playhouse.migrations import Runner
 
-from storage.queries import balances, meta
 from storage import migrate
 from storage.database import open_database
+from storage.queries import balances, meta
 
 VERSIONS = sorted(path.stem for path in migrate.MIGRATIONS.glob("0*.py"))
 

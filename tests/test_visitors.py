@@ -33,7 +33,9 @@ def test_failed_keys_of_one_ipv6_network_share_a_window(shop: Shop) -> None:
         place = {"REMOTE_ADDR": address}
         return shop.get("/balance", "sk_test_wrong", environ_overrides=place).status_code
 
-    tries = [fail(f"2001:db8:0:1::{number:x}") for number in range(rate_limits.FAILED_AUTH.amount + 1)]
+    tries = [
+        fail(f"2001:db8:0:1::{number:x}") for number in range(rate_limits.FAILED_AUTH.amount + 1)
+    ]
     assert tries == [401] * rate_limits.FAILED_AUTH.amount + [429]
     assert fail("2001:db8:0:2::1") == 401
 

@@ -9,11 +9,11 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import Terminal, Till, open_till
 
+from btcpay.errors import AccountKeyRefused
+from btcpay.networks import NETWORKS
 from btcpay.wallet.account import derive, parse_account
 from btcpay.wallet.descriptor import checksum, receiving
-from btcpay.errors import AccountKeyRefused
 from btcpay.wallet.gap_limit import gap_of
-from btcpay.networks import NETWORKS
 
 MAINNET = NETWORKS["mainnet"]
 VECTORS = json.loads(

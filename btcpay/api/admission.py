@@ -10,8 +10,6 @@ from marshmallow import Schema
 from werkzeug.exceptions import HTTPException
 
 from btcpay.api import idempotency, json_body
-from btcpay.web import ignored_fields, rate_limits
-from btcpay.web.errors import JSON, error_response, from_http, unforeseen
 from btcpay.errors import (
     ApiError,
     Forbidden,
@@ -19,14 +17,16 @@ from btcpay.errors import (
     Unauthorized,
 )
 from btcpay.keys import Caller, caller_of
-from btcpay.web.rate_limits import Window
-from btcpay.web.body import read_json
 from btcpay.server.service import Service
+from btcpay.web import ignored_fields, rate_limits
+from btcpay.web.body import read_json
+from btcpay.web.errors import JSON, error_response, from_http, unforeseen
+from btcpay.web.rate_limits import Window
 from btcpay.web.visitors import counted_as
 from schemas import requests as accepts
 from schemas.resources import Resources
-from storage.queries import keys
 from storage.database import Row
+from storage.queries import keys
 
 ROOT = "/api/v1"
 OPENAPI_PATH = f"{ROOT}/openapi.json"
@@ -126,7 +126,9 @@ def admit(service: Service) -> None:
         return
     g.caller = _authenticate(service)
     writes = request.method == "POST"
-    g.window = service.limiter.hit(rate_limits.WRITES if writes else rate_limits.READS, g.caller.key_id)
+    g.window = service.limiter.hit(
+        rate_limits.WRITES if writes else rate_limits.READS, g.caller.key_id
+    )
     if not g.window.allowed:
         raise _rate_limited(service, g.window)
     # A path or method that is no operation has no scope: it is 404 or 405 whatever the key.

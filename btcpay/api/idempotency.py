@@ -10,8 +10,8 @@ import orjson
 from btcpay.errors import Conflict, InvalidRequest
 from btcpay.ids import new_id
 from btcpay.times import to_ms
-from storage.queries import idempotency
 from storage.database import Database, Row
+from storage.queries import idempotency
 
 HOLD = timedelta(seconds=60)  # a living request is done by then: a refresh takes 3 s, a lock 10 s
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")

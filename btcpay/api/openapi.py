@@ -8,9 +8,9 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from marshmallow import Schema
 
 from btcpay.api.admission import ROOT
+from btcpay.settings import Settings
 from btcpay.web.errors import STATUS
 from btcpay.web.ignored_fields import HEADER
-from btcpay.settings import Settings
 from schemas.fields import Number, Timestamp
 from schemas.requests import Body, Limit
 

@@ -2,18 +2,18 @@
 
 from datetime import datetime, timedelta
 
-from btcpay.invoices.events import finish, record
-from btcpay.settlement.values import Output, Receipt, Verdict
-from btcpay.invoices.attention import heed
+from btcpay.check.sightings import Look, doubt_unproven, note_proofs, some_vanished, write_outputs
 from btcpay.ids import new_id
-from btcpay.times import to_ms
+from btcpay.invoices.attention import heed
+from btcpay.invoices.events import finish, record
+from btcpay.invoices.status import come_again, invoice_of, known_outputs, rules_for
 from btcpay.money import usd_for_sats
 from btcpay.settings import Settings
 from btcpay.settlement.decide import decide, merge
-from btcpay.check.sightings import Look, doubt_unproven, note_proofs, some_vanished, write_outputs
-from btcpay.invoices.status import come_again, invoice_of, known_outputs, rules_for
-from storage.queries import balances, invoices, payments
+from btcpay.settlement.values import Output, Receipt, Verdict
+from btcpay.times import to_ms
 from storage.database import Database, Row
+from storage.queries import balances, invoices, payments
 
 # A receipt found later than this has a price of another hour; none is better than a wrong one.
 RECEIPT_PRICE_AGE = timedelta(hours=1)

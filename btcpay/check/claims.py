@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import islice
 
-from btcpay.times import to_ms
 from btcpay.check.report import Run
-from storage.queries import claims
+from btcpay.times import to_ms
 from storage.database import Database
+from storage.queries import claims
 
 # So long a run waits at its end for what others have claimed: an explorer that answers slowly.
 PATIENCE_S, ASK_EVERY_S = 10, 0.2

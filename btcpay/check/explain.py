@@ -6,18 +6,18 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from btcpay.check.plan import next_look
+from btcpay.check.watchlist import field_of, tip_of
+from btcpay.invoices.status import rules_for, standing
+from btcpay.money import btc_text, usd_text
+from btcpay.settings import Settings
 from btcpay.settlement.attention import REASONS
+from btcpay.settlement.reasons import confirmations_text
 from btcpay.settlement.values import Verdict
 from btcpay.times import iso_ms
-from btcpay.money import btc_text, usd_text
-from btcpay.settlement.reasons import confirmations_text
-from btcpay.check.plan import next_look
-from btcpay.settings import Settings
-from btcpay.invoices.status import rules_for, standing
-from btcpay.check.watchlist import field_of, tip_of
-from storage.queries import events, payments
 from storage import attentions
 from storage.database import Database, Row
+from storage.queries import events, payments
 
 Lines = Iterator[tuple[str, str]]
 

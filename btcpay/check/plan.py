@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.explorers.quota import Purse
 from btcpay.check.shares import (
     OVERHEAD,
     above_kept,
@@ -35,6 +34,7 @@ from btcpay.check.urgency import (
     is_vigil,
     urgency,
 )
+from btcpay.explorers.quota import Purse
 
 FULL_AGE = timedelta(days=1)  # older invoices are all looked at equally often
 PROBE_EVERY = timedelta(hours=1)

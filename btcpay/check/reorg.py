@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from btcpay.explorers.quota import TooDear
-from btcpay.invoices.events import record
 from btcpay.errors import ExplorerError
+from btcpay.explorers.endpoint import Root
 from btcpay.explorers.evidence import block_hash, header, prove_at
 from btcpay.explorers.pool import MAX_BLOCKS_BEHIND, Explorers, tip_height
+from btcpay.explorers.quota import TooDear
 from btcpay.http_client import FetchError
 from btcpay.invoices.attention import want
-from btcpay.times import from_ms, to_ms
+from btcpay.invoices.events import record
 from btcpay.networks import Network
 from btcpay.spv.verify import prove_next
-from btcpay.explorers.endpoint import Root
-from storage.queries import balances, invoices, meta, payments
+from btcpay.times import from_ms, to_ms
 from storage.database import Database, Row
+from storage.queries import balances, invoices, meta, payments
 
 log = logging.getLogger(__name__)
 

@@ -12,24 +12,24 @@ from datetime import datetime, timedelta
 from peewee import PeeweeException
 
 from btcpay.check.apply import apply
-from btcpay.explorers.quota import Purse
-from btcpay.errors import ExplorerError, OutOfBudget
-from btcpay.explorers.pool import Explorers
-from btcpay.times import to_ms
-from btcpay.check.line import Line, Todo
-from btcpay.check.scan import Looker, Subject, subject_of
-from btcpay.price import Prices
-from btcpay.check.reorg import follow
-from btcpay.invoices.retention import erase_emails
-from btcpay.check.report import Run
-from btcpay.check.plan import plan
-from btcpay.settings import Settings
 from btcpay.check.claims import look_at_what_others_left, share
+from btcpay.check.line import Line, Todo
+from btcpay.check.plan import plan
+from btcpay.check.reorg import follow
+from btcpay.check.report import Run
+from btcpay.check.scan import Looker, Subject, subject_of
 from btcpay.check.sightings import Look
 from btcpay.check.watchlist import field_of, note_probes, tip_of
 from btcpay.clock_skew import REMEDY
-from storage.queries import idempotency, invoices, meta, tallies
+from btcpay.errors import ExplorerError, OutOfBudget
+from btcpay.explorers.pool import Explorers
+from btcpay.explorers.quota import Purse
+from btcpay.invoices.retention import erase_emails
+from btcpay.price import Prices
+from btcpay.settings import Settings
+from btcpay.times import to_ms
 from storage.database import Database
+from storage.queries import idempotency, invoices, meta, tallies
 
 log = logging.getLogger(__name__)
 

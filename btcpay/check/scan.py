@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from btcpay.wallet.account import script_of
+from btcpay.check.room import Room
+from btcpay.check.sightings import Look, Proof, amounts_of, believe_spends, is_where, pays
 from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
+from btcpay.explorers.endpoint import Root
 from btcpay.explorers.evidence import gather, proof_calls
 from btcpay.explorers.pool import Explorers
-from btcpay.settlement.values import Output
+from btcpay.invoices.status import known_outputs, rules_for, verdict_on
 from btcpay.price import Prices
-from btcpay.spv.verify import prove
-from btcpay.spv.document import to_document
-from btcpay.check.room import Room
-from btcpay.explorers.endpoint import Root
 from btcpay.settings import Settings
 from btcpay.settlement.decide import merge
-from btcpay.check.sightings import Look, Proof, amounts_of, believe_spends, is_where, pays
-from btcpay.invoices.status import known_outputs, rules_for, verdict_on
-from storage.queries import invoices, merchants
+from btcpay.settlement.values import Output
+from btcpay.spv.document import to_document
+from btcpay.spv.verify import prove
+from btcpay.wallet.account import script_of
 from storage.database import Database, Row
+from storage.queries import invoices, merchants
 
 log = logging.getLogger(__name__)
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from btcpay.explorers.quota import Purse
 from btcpay.check.urgency import MONEY, Tip, Watched, is_asked, is_vigil, urgency
+from btcpay.explorers.quota import Purse
 
 OVERHEAD = 2  # calls of a run for the tip: its height and its hash
 PROOF = 6  # calls for a payment with one confirmation

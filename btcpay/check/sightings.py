@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from btcpay.explorers.history import SeenOutput
 from btcpay.invoices.events import record
 from btcpay.settlement.values import Output
-from btcpay.explorers.history import SeenOutput
-from btcpay.times import to_ms
 from btcpay.spv.verify import Proven
-from storage.queries import merchants, payments
+from btcpay.times import to_ms
 from storage.database import Database, Row
+from storage.queries import merchants, payments
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.times import from_ms, from_ms_or_none, to_ms
 from btcpay.check.line import Todo
 from btcpay.check.plan import PROBE_EVERY
-from btcpay.settings import Settings
-from btcpay.invoices.status import rules_for
 from btcpay.check.urgency import Tip, Waiting, Watched, ready_height
-from storage.queries import invoices, merchants, meta, payments
+from btcpay.invoices.status import rules_for
+from btcpay.settings import Settings
+from btcpay.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
+from storage.queries import invoices, merchants, meta, payments
 
 AHEAD_MS = 60_000  # clocks of two machines may differ by so much
 # Who said falsely that a coin is spent has said so of others: a week, since nobody leaves an

@@ -12,8 +12,8 @@ from itsdangerous import BadData, URLSafeSerializer
 
 from btcpay.ids import ID_CHARACTERS, SECRET_CHARACTERS, id_of, is_id, random_base62
 from btcpay.settings import Settings
-from storage.queries import meta
 from storage.database import Database
+from storage.queries import meta
 
 COOKIE = "invoices"
 REMEMBERED = 5  # the amounts that one may go back and forth between

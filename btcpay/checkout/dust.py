@@ -2,11 +2,11 @@
 
 from decimal import Decimal
 
-from btcpay.wallet.account import DUST_SATS
 from btcpay.money import sats_for_usd
 from btcpay.server.service import Service
-from storage.queries import merchants
+from btcpay.wallet.account import DUST_SATS
 from storage.database import Row
+from storage.queries import merchants
 
 # The highest dust limit is less until a bitcoin costs 900,000 USD: other pages ask for no price.
 NO_DUST_USD = Decimal(5)

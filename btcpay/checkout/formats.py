@@ -9,8 +9,8 @@ from decimal import Decimal
 from babel.dates import format_datetime, format_timedelta
 from babel.numbers import format_decimal
 
-from btcpay.times import from_ms
 from btcpay.money import CENT
+from btcpay.times import from_ms
 
 
 def whole(number: int, language: str) -> str:

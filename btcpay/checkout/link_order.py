@@ -9,16 +9,16 @@ from typing import Any
 
 from flask_babel import gettext
 
-from btcpay.invoices import create
-from btcpay.errors import PriceUnavailable
-from btcpay.times import to_ms
-from btcpay.web.rate_limits import Window, link_invoices
 from btcpay.checkout import formats, languages
 from btcpay.checkout.amounts import parse_usd
+from btcpay.errors import PriceUnavailable
+from btcpay.invoices import create
 from btcpay.server.service import Service
+from btcpay.times import to_ms
+from btcpay.web.rate_limits import Window, link_invoices
 from schemas.requests import MAX_USD
-from storage.queries import invoices, links
 from storage.database import Row
+from storage.queries import invoices, links
 
 GONE = 410
 # A link counts its unpaid invoices that were made, or whose page was asked for, so lately: who has

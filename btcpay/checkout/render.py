@@ -6,17 +6,17 @@ from flask import Response, render_template, request
 from werkzeug.exceptions import HTTPException
 
 from btcpay import branding
-from btcpay.web.errors import error_response, from_http, unforeseen
-from btcpay.errors import ApiError, RateLimited
-from btcpay.times import iso_ms
-from btcpay.web.rate_limits import VISITS
-from btcpay.money import btc_text
 from btcpay.checkout import formats, languages
 from btcpay.checkout.assets import Assets
+from btcpay.errors import ApiError, RateLimited
+from btcpay.money import btc_text
 from btcpay.server.service import Service
+from btcpay.times import iso_ms
+from btcpay.web.errors import error_response, from_http, unforeseen
+from btcpay.web.rate_limits import VISITS
 from btcpay.web.visitors import counted_as
-from storage.queries import brands
 from storage.database import Row
+from storage.queries import brands
 
 STYLE, SCRIPT, ICON = "pages.css", "pages.js", "icon.svg"
 FOR_EVER = "public, max-age=31536000, immutable"

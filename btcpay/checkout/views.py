@@ -7,22 +7,22 @@ from urllib.parse import parse_qs
 from flask import Blueprint, Response, request
 
 from btcpay import branding
-from btcpay.wallet.account import least_sats_of
 from btcpay.api.admission import answer
+from btcpay.checkout import languages
+from btcpay.checkout.cookie import Returning, new_form
+from btcpay.checkout.dust import dust_of
+from btcpay.checkout.invoice_page import Standing, page_of, status_of
+from btcpay.checkout.link_order import LinkRefused, Visitor, from_elsewhere, link_values, order
+from btcpay.checkout.render import Pages, accent_css, kept
 from btcpay.errors import NotFound
 from btcpay.ids import is_id
-from btcpay.checkout import languages
-from btcpay.checkout.render import Pages, accent_css, kept
-from btcpay.checkout.invoice_page import Standing, page_of, status_of
-from btcpay.checkout.dust import dust_of
-from btcpay.checkout.link_order import LinkRefused, Visitor, from_elsewhere, link_values, order
-from btcpay.checkout.cookie import Returning, new_form
-from btcpay.web.body import read_body
-from btcpay.server.service import Service
 from btcpay.invoices.status import rules_for, standing
+from btcpay.server.service import Service
+from btcpay.wallet.account import least_sats_of
+from btcpay.web.body import read_body
 from btcpay.web.visitors import counted_as, is_from_another_site
-from storage.queries import brands, invoices, links
 from storage.database import Row
+from storage.queries import brands, invoices, links
 
 
 def pages(service: Service) -> Blueprint:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from btcpay.times import utc_now
-from btcpay.cli.restoring import agree, plan, prepare, told_of
 from btcpay.cli.context import Shell, answer_json, as_json, say, with_shell
+from btcpay.cli.restoring import agree, plan, prepare, told_of
 from btcpay.errors import CommandError
-from btcpay.wallet.discovery import apply_moves
 from btcpay.settings import Settings
-from storage.backup import carrying, copies, crossing
+from btcpay.times import utc_now
+from btcpay.wallet.discovery import apply_moves
 from storage import migrate
+from storage.backup import carrying, copies, crossing
 from storage.database import Row, open_database, sqlite_path
 
 SKIP = 100  # addresses given out after the backup and not yet paid are unknown

@@ -11,18 +11,18 @@ import click
 from peewee import PeeweeException
 
 from btcpay import http_client
-from btcpay.explorers.quota import Budget
+from btcpay.check.report import Run
 from btcpay.check.run import Checker
-from btcpay.times import utc_now
-from btcpay.cli.context import Shell, as_json, with_shell
 from btcpay.cli.check_report import Teller, tell_skipped
+from btcpay.cli.context import Shell, as_json, with_shell
 from btcpay.errors import CommandError
 from btcpay.explorers.pool import Explorers
-from btcpay.check.report import Run
+from btcpay.explorers.quota import Budget
 from btcpay.server.service import new_prices
-from storage.queries import invoices
+from btcpay.times import utc_now
 from storage import migrate
 from storage.database import in_one_line
+from storage.queries import invoices
 
 # Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
 MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150

@@ -8,13 +8,13 @@ from typing import Any, NoReturn
 
 import click
 
-from btcpay.cli.context import Shell, answer_json, say
-from btcpay.times import from_ms, iso
 from btcpay.check.report import Run
-from btcpay.settings import Settings
+from btcpay.cli.context import Shell, answer_json, say
 from btcpay.clock_skew import REMEDY
-from storage.queries import merchants, meta
+from btcpay.settings import Settings
+from btcpay.times import from_ms, iso
 from storage.database import Database, place_of
+from storage.queries import merchants, meta
 
 MOST_HELD = 1000  # log lines; a run with more of them is told as it comes
 

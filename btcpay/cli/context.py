@@ -9,9 +9,9 @@ from typing import Any
 import click
 import orjson
 
-from btcpay.times import iso_ms
 from btcpay.server.startup import read_or_exit
 from btcpay.settings import Settings
+from btcpay.times import iso_ms
 from storage.database import Database, Row, place_of
 from storage.migrate import open_ready
 

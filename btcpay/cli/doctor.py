@@ -5,10 +5,10 @@ import sys
 
 import click
 
-from btcpay.times import utc_now
 from btcpay.cli.context import Shell, answer_json, as_json, printable, with_shell
-from btcpay.doctor.run import examine
 from btcpay.doctor.finding import RED
+from btcpay.doctor.run import examine
+from btcpay.times import utc_now
 
 
 @click.command()

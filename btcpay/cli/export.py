@@ -11,13 +11,13 @@ from typing import Any, TextIO
 import click
 import orjson
 
-from btcpay.exports import payments
 from btcpay.cli.context import Shell, as_json, number, with_shell
 from btcpay.errors import CommandError
-from btcpay.times import to_ms
+from btcpay.exports import payments
 from btcpay.exports.labels import labels
-from storage.queries import merchants
+from btcpay.times import to_ms
 from storage.database import Database, Row
+from storage.queries import merchants
 
 
 class Moment(click.ParamType):

@@ -6,9 +6,7 @@ from typing import BinaryIO
 
 import click
 
-from btcpay.spv import document
-from btcpay.times import utc_now
-from btcpay.cli.invoice_list import find_invoice, invoice_dismiss, invoice_list
+from btcpay.check.explain import explanation, look_ahead
 from btcpay.cli.context import (
     Shell,
     answer_json,
@@ -19,15 +17,16 @@ from btcpay.cli.context import (
     show,
     with_shell,
 )
-from btcpay.invoices.events import BY_HAND, finish
+from btcpay.cli.invoice_list import find_invoice, invoice_dismiss, invoice_list
 from btcpay.errors import CommandError, ProofFailed
-from btcpay.check.explain import explanation, look_ahead
 from btcpay.invoices.attention import heed
-from btcpay.times import iso, iso_ms
+from btcpay.invoices.events import BY_HAND, finish
 from btcpay.invoices.status import rules_for, standing
-from storage.queries import balances, events, payments
+from btcpay.spv import document
+from btcpay.times import iso, iso_ms, utc_now
 from storage import attentions
 from storage.database import Row
+from storage.queries import balances, events, payments
 
 SHOW_COLUMNS = (
     "id",

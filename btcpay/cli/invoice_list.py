@@ -2,16 +2,16 @@
 
 import click
 
-from btcpay.settlement.attention import REASONS
-from btcpay.times import utc_now
 from btcpay.cli.context import Shell, as_json, say, show, with_shell
-from btcpay.invoices.events import record
 from btcpay.errors import CommandError
 from btcpay.invoices.attention import heed
+from btcpay.invoices.events import record
+from btcpay.settlement.attention import REASONS
+from btcpay.times import utc_now
 from schemas.requests import STATUSES
-from storage.queries import balances, invoices, listings
 from storage import attentions
 from storage.database import Row
+from storage.queries import balances, invoices, listings
 
 LIST_COLUMNS = (
     "id",

@@ -5,13 +5,12 @@ from datetime import timedelta
 import click
 
 from btcpay import keys
-from btcpay.times import utc_now
 from btcpay.cli.context import Shell, answer_json, as_json, say, show, with_shell
 from btcpay.errors import CommandError
-from btcpay.times import to_ms
+from btcpay.times import to_ms, utc_now
+from storage.database import Database, Row
 from storage.queries import keys as stored_keys
 from storage.queries import merchants
-from storage.database import Database, Row
 
 KEY_COLUMNS = (
     "id",

@@ -11,7 +11,19 @@ import click
 from peewee import PeeweeException
 
 from btcpay import __version__
-from btcpay.cli import merchant, check, key, doctor, export, invoice, backup, link, serve, sandbox, wallet
+from btcpay.cli import (
+    backup,
+    check,
+    doctor,
+    export,
+    invoice,
+    key,
+    link,
+    merchant,
+    sandbox,
+    serve,
+    wallet,
+)
 from btcpay.env_file import VARIABLE
 from btcpay.errors import CommandError
 from storage.database import in_one_line

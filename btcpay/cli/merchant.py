@@ -9,15 +9,14 @@ import click
 from peewee import IntegrityError
 
 from btcpay import branding
-from btcpay.wallet.account import SCRIPT_TYPES, Account, are_seed_words, derive, parse_account
-from btcpay.times import utc_now
 from btcpay.cli.context import Shell, answer_json, as_json, plain, say, show, with_shell
 from btcpay.errors import AccountKeyRefused, CommandError
+from btcpay.times import to_ms, utc_now
+from btcpay.wallet.account import SCRIPT_TYPES, Account, are_seed_words, derive, parse_account
 from btcpay.wallet.gap_limit import gap_of_merchant
-from btcpay.times import to_ms
-from storage.queries import balances, brands, merchants
 from storage import migrate
 from storage.database import Database, Row, place_of
+from storage.queries import balances, brands, merchants
 
 MOST_OF_A_LINE = 1000  # letters; an extended key has 111
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'

@@ -8,18 +8,17 @@ from pathlib import Path
 import click
 
 from btcpay import http_client
-from btcpay.explorers.quota import Budget
-from btcpay.times import utc_now
 from btcpay.cli.context import say
 from btcpay.errors import CommandError, ExplorerError
 from btcpay.explorers.pool import Explorers
-from btcpay.times import to_ms
-from btcpay.wallet.discovery import Chain, Move, apply_moves, plan_moves
+from btcpay.explorers.quota import Budget
 from btcpay.settings import Settings
-from storage.backup import copies
-from storage.queries import idempotency, meta
+from btcpay.times import to_ms, utc_now
+from btcpay.wallet.discovery import Chain, Move, apply_moves, plan_moves
 from storage import migrate
+from storage.backup import copies
 from storage.database import Database, Row, open_database
+from storage.queries import idempotency, meta
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import click
 
-from btcpay.times import utc_now
+from btcpay.cli.context import Shell, with_shell
 from btcpay.cli.sandbox_children import Children
 from btcpay.cli.sandbox_demo import Demo, write_key
-from btcpay.cli.context import Shell, with_shell
 from btcpay.cli.sandbox_status import StatusLine
 from btcpay.doctor.settings import masked
 from btcpay.errors import CommandError
 from btcpay.settings import Settings, read
+from btcpay.times import utc_now
 from storage import migrate
 from storage.database import sqlite_path
 

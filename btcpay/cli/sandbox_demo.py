@@ -10,14 +10,14 @@ import requests
 from bit.base58 import b58encode_check
 
 from btcpay import keys
-from btcpay.wallet.account import parse_account
 from btcpay.bitcoin.hd import HARDENED, ExtendedKey
 from btcpay.bitcoin.wire import Malformed
-from btcpay.times import utc_now
 from btcpay.cli.merchant import add_merchant
 from btcpay.settings import Settings
-from storage.queries import merchants
+from btcpay.times import utc_now
+from btcpay.wallet.account import parse_account
 from storage.database import Database
+from storage.queries import merchants
 
 MERCHANT, MEMO, TITLE = "demo", "Demo", "Tip jar"
 TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network

@@ -3,14 +3,14 @@
 import click
 import orjson
 
-from btcpay.wallet.account import derive, parse_account
 from btcpay.cli.context import Shell, answer_json, as_json, with_shell
-from btcpay.wallet.descriptor import receiving
 from btcpay.errors import CommandError
-from btcpay.wallet.gap_limit import MARGIN, gap_of_merchant
 from btcpay.networks import Network
-from storage.queries import merchants
+from btcpay.wallet.account import derive, parse_account
+from btcpay.wallet.descriptor import receiving
+from btcpay.wallet.gap_limit import MARGIN, gap_of_merchant
 from storage.database import Database, Row
+from storage.queries import merchants
 
 MS_PER_S = 1000
 MOST = 1_000_000  # Bitcoin Core refuses a longer range

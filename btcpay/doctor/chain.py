@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from btcpay import http_client
-from btcpay.wallet.account import derive
-from btcpay.explorers.quota import Budget
+from btcpay.clock_skew import CLOCK_OFF, REMEDY
 from btcpay.doctor.explorers import Visit
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened, Patient
 from btcpay.errors import ExplorerError
 from btcpay.explorers.pool import Explorers
+from btcpay.explorers.quota import Budget
+from btcpay.wallet.account import derive
 from btcpay.wallet.discovery import Chain
-from btcpay.clock_skew import CLOCK_OFF, REMEDY
-from storage.queries import merchants
 from storage.database import Row
+from storage.queries import merchants
 
 CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a while to come
 BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own

@@ -5,9 +5,9 @@ from peewee import DatabaseError, PeeweeException
 from btcpay.doctor.finding import GREEN, RED, Finding
 from btcpay.errors import DatabaseNotReady
 from btcpay.settings import Settings
-from storage.queries import meta
 from storage import migrate
 from storage.database import Database, in_one_line, open_database, sqlite_path
+from storage.queries import meta
 
 NAME = "database"
 OF_FILE = "look at its disk, its owner and its file mode; restore a backup when it is damaged"

@@ -9,15 +9,15 @@ from marshmallow import ValidationError
 from btcpay import http_client
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
-from btcpay.explorers.quota import Budget, BudgetSpent
+from btcpay.clock_skew import told_time
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.errors import ProofFailed
+from btcpay.explorers.endpoint import Root
 from btcpay.explorers.evidence import OtherNetwork, block_hash, header, prove_at, require_network
 from btcpay.explorers.pool import MAX_BLOCKS_BEHIND, tip_height
-from btcpay.times import from_unix_s
+from btcpay.explorers.quota import Budget, BudgetSpent
 from btcpay.networks import Network
-from btcpay.explorers.endpoint import Root
-from btcpay.clock_skew import told_time
+from btcpay.times import from_unix_s
 
 CALLS = 7  # that a visit makes at most
 # Two hours without a block happen once in 160,000 blocks (exp(-12)), which is every three years.

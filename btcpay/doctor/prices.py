@@ -6,11 +6,11 @@ from decimal import Decimal
 from urllib.parse import urlsplit
 
 from btcpay import http_client
+from btcpay.clock_skew import REMEDY as CLOCK_REMEDY
+from btcpay.clock_skew import agreed_ahead, has_our_clock, told_time
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.price import MAX_DEVIATION, agree, median, read_price
 from btcpay.setting_parsers import PriceSource
-from btcpay.clock_skew import REMEDY as CLOCK_REMEDY
-from btcpay.clock_skew import agreed_ahead, has_our_clock, told_time
 
 REMEDY = "name another one in BTCPAY_PRICE_SOURCES when it stays so"
 

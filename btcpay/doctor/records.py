@@ -4,12 +4,12 @@ import shlex
 from collections.abc import Iterator
 from datetime import timedelta
 
-from btcpay.settlement.attention import REASONS
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
-from btcpay.wallet.gap_limit import MARGIN, gap_of_merchant
+from btcpay.settlement.attention import REASONS
 from btcpay.times import from_ms, iso
-from storage.queries import balances, merchants, meta
+from btcpay.wallet.gap_limit import MARGIN, gap_of_merchant
 from storage import attentions
+from storage.queries import balances, merchants, meta
 
 
 def totals(opened: Opened) -> Iterator[Finding]:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from peewee import PeeweeException
 
-from btcpay.explorers.quota import Budget
-from btcpay.doctor import chain, database, disk, explorers, prices, records, settings
+from btcpay.doctor import chain, database, disk, explorers, prices, records
 from btcpay.doctor.finding import GREEN, RED, Finding, Opened, Patient
+from btcpay.explorers.quota import Budget
 from btcpay.settings import Settings
-from storage.queries import meta
 from storage.database import Database, in_one_line
+from storage.queries import meta
 
 
 def free_bytes(folder: Path) -> int:

@@ -75,7 +75,9 @@ class Root:
         with self._lock:
             self.calls += 1
         url = self._url + path
-        return http_client.get(self._session, url, REQUEST_TIMEOUT_S, wanted, self._hear, self._turn)
+        return http_client.get(
+            self._session, url, REQUEST_TIMEOUT_S, wanted, self._hear, self._turn
+        )
 
     def keep(self, path: str, wanted: http_client.Wanted[Any] = TEXT) -> Any:
         """Like `read`, once in a run: for what a hash names, which cannot change."""

@@ -11,11 +11,11 @@ from btcpay import http_client
 from btcpay.bitcoin.outline import outline
 from btcpay.bitcoin.wire import Malformed
 from btcpay.errors import ProofFailed
-from btcpay.explorers.pool import get_text
+from btcpay.explorers.endpoint import TEXT, Root
 from btcpay.explorers.history import Block, Get
+from btcpay.explorers.pool import get_text
 from btcpay.networks import Network
 from btcpay.spv.verify import Branch, Evidence, prove_block
-from btcpay.explorers.endpoint import TEXT, Root
 from schemas.esplora import MerkleProof
 
 _HASH = "[0-9a-f]{64}"

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from btcpay import http_client
-from btcpay.times import from_unix_s
 from btcpay.explorers.endpoint import Root
+from btcpay.times import from_unix_s
 from schemas.esplora import MAX_MONEY_SATS, Parts, Transaction, parts_of
 
 Get = Callable[[str], bytes]

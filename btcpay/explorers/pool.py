@@ -16,11 +16,11 @@ import requests
 from marshmallow import ValidationError
 
 from btcpay import http_client
-from btcpay.explorers.quota import UNLIMITED, Budget, BudgetSpent, Purse
-from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
-from btcpay.explorers.history import Get, SeenOutput, read_outputs
-from btcpay.explorers.endpoint import Root
 from btcpay.clock_skew import Witness
+from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
+from btcpay.explorers.endpoint import Root
+from btcpay.explorers.history import Get, SeenOutput, read_outputs
+from btcpay.explorers.quota import UNLIMITED, Budget, BudgetSpent, Purse
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

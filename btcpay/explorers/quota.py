@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from btcpay.http_client import FetchError
 from btcpay.times import from_ms, to_ms
-from storage.queries import explorers, meta
 from storage.database import Database
+from storage.queries import explorers, meta
 
 HOUR = timedelta(hours=1)
 MINUTE_MS = 60_000

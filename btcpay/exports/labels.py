@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from btcpay.exports.payments import PAGE
-from storage.queries import exports
 from storage.database import Database, Row
+from storage.queries import exports
 
 MAX_LENGTH = 255  # BIP329: what importing wallets are advised to keep
 

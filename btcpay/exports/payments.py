@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 
-from btcpay.times import iso_ms
 from btcpay.money import SATS_PER_BTC, usd_for_sats
-from storage.queries import exports
+from btcpay.times import iso_ms
 from storage.database import Database, Row
+from storage.queries import exports
 
 COLUMNS = (
     "received_at",

@@ -3,15 +3,15 @@
 import json
 from datetime import datetime
 
-from btcpay.wallet.account import least_sats_of
-from btcpay.settlement.attention import Happening, reason_for
 from btcpay.invoices.events import BY_HAND
-from btcpay.times import to_ms
-from btcpay.settings import Settings
 from btcpay.invoices.status import invoice_of, standing
-from storage.queries import events, invoices
+from btcpay.settings import Settings
+from btcpay.settlement.attention import Happening, reason_for
+from btcpay.times import to_ms
+from btcpay.wallet.account import least_sats_of
 from storage import attentions
 from storage.database import Database, Row
+from storage.queries import events, invoices
 
 
 def heed(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str | None:

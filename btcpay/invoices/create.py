@@ -6,15 +6,14 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from btcpay.wallet import account
+from btcpay.clock_skew import REMEDY
 from btcpay.errors import PriceUnavailable
 from btcpay.ids import new_id
-from btcpay.times import to_ms
 from btcpay.money import sats_for_usd
 from btcpay.server.service import Service
-from btcpay.clock_skew import REMEDY
-from storage.queries import invoices, merchants
+from btcpay.times import to_ms
 from storage.database import Row
+from storage.queries import invoices, merchants
 
 MS_PER_HOUR = 3_600_000
 log = logging.getLogger(__name__)

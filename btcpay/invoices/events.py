@@ -5,8 +5,8 @@ from datetime import datetime
 
 from btcpay.errors import StaleError
 from btcpay.times import to_ms
-from storage.queries import events, invoices
 from storage.database import Database, Row
+from storage.queries import events, invoices
 
 BY_HAND = "settled by hand: "  # how the reason of an invoice's end begins when a human gave it
 

@@ -4,8 +4,8 @@ import re
 from datetime import datetime, timedelta
 
 from btcpay.times import to_ms
-from storage.queries import idempotency, invoices
 from storage.database import Database
+from storage.queries import idempotency, invoices
 
 # A check a minute erases half a million a day; one transaction holds up nobody for long.
 BATCH = 400

@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from btcpay.settlement.values import Invoice, Output, Rules, Verdict
 from btcpay.explorers.history import Block, SeenOutput
-from btcpay.times import from_ms, from_ms_or_none
 from btcpay.settings import Settings
 from btcpay.settlement.decide import decide
-from storage.queries import meta, payments
+from btcpay.settlement.values import Invoice, Output, Rules, Verdict
+from btcpay.times import from_ms, from_ms_or_none
 from storage.database import Database, Row
+from storage.queries import meta, payments
 
 
 def rules_for(settings: Settings, invoice_row: Row) -> Rules:

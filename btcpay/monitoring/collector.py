@@ -6,10 +6,10 @@ from peewee import PeeweeException
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from btcpay.settlement.attention import REASONS
 from btcpay.server.service import Service
-from storage.queries import meta, tallies
+from btcpay.settlement.attention import REASONS
 from storage import attentions
+from storage.queries import meta, tallies
 
 
 class Figures(Collector):

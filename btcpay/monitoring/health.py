@@ -10,11 +10,11 @@ from flask import Flask, Response
 from peewee import PeeweeException
 
 from btcpay.api.admission import add_path, answer
-from btcpay.times import from_ms, iso
 from btcpay.server.service import Service
-from storage.queries import meta
+from btcpay.times import from_ms, iso
 from storage import migrate
 from storage.database import Database, in_one_line
+from storage.queries import meta
 
 Part = dict[str, Any]
 log = logging.getLogger(__name__)

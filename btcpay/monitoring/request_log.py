@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 from flask import Flask, Request, Response, g, request
 
-from btcpay.times import iso
 from btcpay.monitoring.logs import REQUEST_ID
 from btcpay.server.service import Service
+from btcpay.times import iso
 
 log = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ from flask import Blueprint, jsonify, redirect, request
 from flask.typing import ResponseReturnValue
 
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.forms import Order, read_count, read_flag, read_order, read_price, read_switch
-from btcpay.sandbox.payer.mischief import double_spends
-from btcpay.sandbox.payer.mischief import replace as replace_payment
 from btcpay.sandbox.esplora.plain import HASH
+from btcpay.sandbox.forms import Order, read_count, read_flag, read_order, read_price, read_switch
 from btcpay.sandbox.node.rules import least_sats
 from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.mischief import double_spends
+from btcpay.sandbox.payer.mischief import replace as replace_payment
 from btcpay.sandbox.state import Sandbox, current
 
 Answer = dict[str, Any]

@@ -9,8 +9,8 @@ from flask import Flask, current_app
 
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.journal import Journal
-from btcpay.sandbox.payer.keyfile import open_key
 from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.keyfile import open_key
 from btcpay.sandbox.payer.wallet import Wallet
 
 FIRST_BLOCKS = 200  # so that 100 coinbases are mature: 100 payments need not wait for one another

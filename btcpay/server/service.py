@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.monitoring.counters import Counters
-from btcpay.web.rate_limits import Limiter
 from btcpay.monitoring.metrics_setup import FOLDER
-from storage.write_behind import Notes
 from btcpay.price import Prices
 from btcpay.settings import Settings
+from btcpay.web.rate_limits import Limiter
 from schemas.resources import Resources
 from storage.database import Database
 from storage.migrate import open_ready
+from storage.write_behind import Notes
 
 # The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

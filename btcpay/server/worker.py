@@ -8,8 +8,8 @@ from typing import Any
 
 from gunicorn.glogging import Logger
 
-from btcpay.server.connections import WaitingWorker
 from btcpay.monitoring.logs import to_json
+from btcpay.server.connections import WaitingWorker
 
 
 class JsonLogger(Logger):

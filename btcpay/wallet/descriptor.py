@@ -5,9 +5,9 @@ Source: BIP380 (general, checksum), BIP381 (pkh, sh), BIP382 (wpkh); Bitcoin Cor
 
 import re
 
-from btcpay.wallet.account import Account, plain_key
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import Network
+from btcpay.wallet.account import Account, plain_key
 
 _INPUT = (
     "0123456789()[],'/*abcdefgh@:$%{}"

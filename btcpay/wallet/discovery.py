@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from btcpay.wallet.account import derive, parse_account
 from btcpay.errors import ExplorerError
+from btcpay.explorers.endpoint import Root
 from btcpay.explorers.evidence import require_network
+from btcpay.explorers.history import is_used
 from btcpay.explorers.pool import Explorers, tip_height
 from btcpay.http_client import FetchError
-from btcpay.wallet.gap_limit import gap_of
-from btcpay.explorers.history import is_used
 from btcpay.networks import Network
-from btcpay.explorers.endpoint import Root
-from storage.queries import merchants, meta, payments
+from btcpay.wallet.account import derive, parse_account
+from btcpay.wallet.gap_limit import gap_of
 from storage.database import Database, Row
+from storage.queries import merchants, meta, payments
 
 # Unused addresses in a row behind which no used one is expected. A shop has had a hundred unpaid
 # invoices in a row more often than one would think: a crawler pressed a link's button.

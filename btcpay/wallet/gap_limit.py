@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from storage.queries import payments
 from storage.database import Database, Row
+from storage.queries import payments
 
 # Told when so much of a wallet's limit is used: of the common 20 five more may go unpaid by then.
 EARLY = Fraction(3, 4)

@@ -7,8 +7,8 @@ from gunicorn.http.errors import ParseException
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from btcpay.api import json_body
-from btcpay.web.errors import JSON
 from btcpay.errors import InvalidRequest, PayloadTooLarge
+from btcpay.web.errors import JSON
 
 
 def read_body() -> bytes:

@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from btcpay.errors import CommandError
-from storage.database import create_file
 from storage.backup.made import made_in, planted
+from storage.database import create_file
 
 BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for as long as it runs
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"

@@ -12,8 +12,8 @@ from typing import Any
 from builders import Clock, TickerServer, open_shop
 from fake_esplora import FakeEsplora, Till
 
-from btcpay.wallet.account import script_of
 from btcpay.times import to_ms
+from btcpay.wallet.account import script_of
 from storage.queries import invoices
 
 MINUTES_OF_A_BLOCK, MINUTES_BETWEEN_PAYERS = 10, 6

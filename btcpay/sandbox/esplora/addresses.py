@@ -3,11 +3,11 @@
 from flask import Response, jsonify
 
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.node.lookup import Found, confirmed_of, totals, unspent_of, waiting_of
 from btcpay.sandbox.esplora.plain import HASH, refuse
+from btcpay.sandbox.esplora.views import status_view, tx_view
+from btcpay.sandbox.node.lookup import Found, confirmed_of, totals, unspent_of, waiting_of
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.state import current
-from btcpay.sandbox.esplora.views import status_view, tx_view
 
 CHAIN_TXS_PER_PAGE = 25
 MAX_MEMPOOL_TXS = 50

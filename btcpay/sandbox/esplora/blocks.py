@@ -2,10 +2,10 @@
 
 from flask import Response, jsonify
 
-from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.esplora.plain import binary, read_hash, read_number, refuse, text
-from btcpay.sandbox.state import current
 from btcpay.sandbox.esplora.views import block_status_view, block_view
+from btcpay.sandbox.node.block import Block
+from btcpay.sandbox.state import current
 
 
 def tip_height() -> Response:

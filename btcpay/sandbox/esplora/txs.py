@@ -7,10 +7,10 @@ from flask import Response, jsonify, request
 from btcpay.bitcoin.tx import Outpoint
 from btcpay.bitcoin.wire import Malformed
 from btcpay.sandbox.errors import Rejected
-from btcpay.sandbox.node.lookup import Found, find, proof
 from btcpay.sandbox.esplora.plain import binary, read_hash, read_number, refuse, text
-from btcpay.sandbox.state import current
 from btcpay.sandbox.esplora.views import outspend_view, status_view, tx_view
+from btcpay.sandbox.node.lookup import Found, find, proof
+from btcpay.sandbox.state import current
 
 # sendrawtransaction's error codes, which electrs passes on.
 DECODE_FAILED, REJECTED = -22, -26

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from btcpay.bitcoin.tx import Outpoint, Tx
-from btcpay.sandbox.node import rules
 from btcpay.sandbox.errors import Rejected
+from btcpay.sandbox.node import rules
 from btcpay.sandbox.node.ledger import Coin, Ledger
 from btcpay.sandbox.node.mempool import Entry, Mempool
 from btcpay.sandbox.node.spend import verify_input

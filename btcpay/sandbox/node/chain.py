@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from btcpay.bitcoin.tx import Tx, parse_tx
+from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.node.acceptance import apply, judge
 from btcpay.sandbox.node.block import GENESIS, Block, build_block, build_coinbase, parse_block
-from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.node.journal import Journal
 from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.node.mempool import Mempool

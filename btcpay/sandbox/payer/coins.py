@@ -9,9 +9,9 @@ from bit.network.meta import Unspent
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.bitcoin.wire import u32, unshown
+from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.acceptance import MAX_CHAIN_TXS
 from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.rules import COINBASE_MATURITY_BLOCKS
 
 OVERHEAD_VB = 11  # version, counts, locktime, marker and flag

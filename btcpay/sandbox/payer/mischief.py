@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from btcpay.bitcoin.tx import Tx, TxOut
-from btcpay.sandbox.payer.coins import Spendable, choose, total
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.mempool import Entry
+from btcpay.sandbox.payer.coins import Spendable, choose, total
 from btcpay.sandbox.payer.wallet import Wallet
 
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from bit import PrivateKeyTestnet
 
 from btcpay.bitcoin.tx import TxOut
-from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.payer.coins import Spendable, choose, estimate_vsize, sign, spendables, total
 from btcpay.sandbox.errors import BadRequest
+from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.mempool import Entry
 from btcpay.sandbox.node.rules import MAX_MONEY_SATS, least_sats
 from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.coins import Spendable, choose, estimate_vsize, sign, spendables, total
 
 FEE_SATS_PER_VB = 2
 CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
