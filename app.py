@@ -3,24 +3,27 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 from flask import Flask, Response
 from marshmallow import Schema
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from btcpay.api import admission, openapi
-from btcpay.api.admission import Call, answer
+from btcpay.api.call import Call
 from btcpay.checkout import views
 from btcpay.errors import NotFound
 from btcpay.ids import is_id, new_id
 from btcpay.invoices import create
 from btcpay.money import usd_for_sats
 from btcpay.monitoring import health, metrics_server, request_log
+from btcpay.monitoring.collector import Figures
 from btcpay.server.service import open_service
 from btcpay.settings import Settings
 from btcpay.times import to_ms, utc_now
+from btcpay.web.routes import add_path, answer
 from schemas import requests as accepts
 from schemas import resources as shows
 from storage.queries import balances, invoices, links, payments
@@ -35,15 +38,17 @@ def get_balance(call: Call) -> Response:
 
 
 def create_invoice(call: Call) -> Response:
-    """Converts dollars to satoshis at the live price and mints a deposit address."""
-    order = call.body(accepts.NEW_INVOICE)
-    life = create.life_of(order.get("expires_in_hours"))
-    return call.once(
-        prepare=lambda: create.live_price(call.service),
-        make=lambda price_usd: call.resources.invoice.dump(
-            create.mint(call.service, call.merchant_id, order, price_usd, life)
-        ),
-    )
+    """Converts dollars to satoshis at the live price, with a deposit address of its own."""
+    wanted, service = call.body(accepts.NEW_INVOICE), call.service
+    life = create.life_of(wanted.pop("expires_in_hours", None))
+    order = create.Order(call.merchant_id, life=life, **wanted)
+
+    def make(price_usd: Decimal) -> dict[str, Any]:
+        network, now = service.settings.network, service.now()
+        row = create.new_invoice(service.db, network, now, order, price_usd)
+        return call.resources.invoice.dump(row)
+
+    return call.once(lambda: create.live_price(service.prices, service.now()), make)
 
 
 def list_invoices(call: Call) -> Response:
@@ -160,20 +165,27 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None)
     app.extensions["btcpay"] = service
-    app.extensions["metrics"] = functools.partial(metrics_server.serve, service)
+    app.extensions["metrics"] = functools.partial(
+        metrics_server.serve, [service.counters, Figures(service.db, service.limiter)]
+    )
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see received.read_body
     app.url_map.merge_slashes = False
     if settings.trusted_proxies:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
             app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0
         )
-    request_log.watch(app, service)
+    request_log.watch(app, service.counters, service.now)
     for name, operation in OPERATIONS.items():
         admission.add_operation(app, service, name, operation)
-    admission.add_path(
+    add_path(
         app, admission.OPENAPI_PATH, functools.cache(lambda: openapi.document(settings, OPERATIONS))
     )
     app.register_blueprint(views.pages(service))
-    health.add(app, service)
+    health.add(
+        app,
+        health.Needed(
+            service.db, service.limiter, timedelta(minutes=settings.check_max_age_min), service.now
+        ),
+    )
     admission.guard(app, service)
     return app

@@ -30,9 +30,9 @@ from btcpay import keys, settings
 from btcpay.check.apply import apply
 from btcpay.check.sightings import Look, Proof
 from btcpay.cli.merchant import add_merchant
-from btcpay.explorers.history import Block, SeenOutput
 from btcpay.networks import NETWORKS, Network
 from btcpay.server.service import Service
+from btcpay.settlement.values import Block, SeenOutput
 from btcpay.spv.verify import Proven
 from btcpay.wallet.account import parse_account
 from storage import migrate

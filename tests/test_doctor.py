@@ -15,13 +15,12 @@ from playground import PROJECT
 
 from btcpay import settings
 from btcpay.bitcoin.wire import hash256, shown, u32, unshown
-from btcpay.doctor import settings
 from btcpay.doctor.chain import clock as look_at_clock
 from btcpay.doctor.explorers import Visit, judge_tip
 from btcpay.doctor.finding import Finding, Opened, Patient
 from btcpay.doctor.records import totals
 from btcpay.doctor.run import examine
-from btcpay.doctor.settings import masked
+from btcpay.doctor.settings import findings, masked
 from btcpay.networks import NETWORKS
 from btcpay.wallet.account import derive
 from storage import migrate
@@ -465,7 +464,7 @@ EXAMPLE = dict(
 
 def look_at_environment(**environ: str) -> dict[str, Finding]:
     patient = Patient(settings.read(environ), environ, Clock(), lambda _: PLENTY)
-    return {finding.name: finding for finding in settings.findings(patient)}
+    return {finding.name: finding for finding in findings(patient)}
 
 
 @pytest.mark.parametrize(

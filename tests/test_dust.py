@@ -15,7 +15,7 @@ from databases import ON_POSTGRES
 from btcpay.check.apply import apply
 from btcpay.check.reorg import undo
 from btcpay.check.sightings import Look, Proof
-from btcpay.explorers.history import Block, SeenOutput
+from btcpay.settlement.values import Block, SeenOutput
 from btcpay.spv.verify import Proven
 from storage.queries import balances, invoices
 

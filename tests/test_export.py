@@ -13,9 +13,9 @@ import pytest
 from builders import Shop, pay
 from fake_esplora import PROJECT, Terminal
 
-from btcpay.explorers.history import Block, SeenOutput
 from btcpay.exports.labels import labels
 from btcpay.exports.payments import COLUMNS, cells, defused, received
+from btcpay.settlement.values import Block, SeenOutput
 from btcpay.times import iso, to_ms
 from storage.queries import merchants, payments
 

@@ -13,8 +13,8 @@ from builders import Clock, Live, Shop, TickerServer, until
 from fake_esplora import Till, open_till
 from werkzeug.test import TestResponse
 
-from btcpay.api import json_body
 from btcpay.times import to_ms
+from btcpay.web import json_body
 from storage.queries import idempotency, merchants
 
 ORDER = {"amount_usd": 5}

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from btcpay.api import json_body
 from btcpay.errors import InvalidRequest
+from btcpay.web import json_body
 
 
 def test_the_first_name_that_comes_twice_is_named() -> None:

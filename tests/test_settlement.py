@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from btcpay.explorers.history import Block
 from btcpay.settlement.decide import decide, required_sats
-from btcpay.settlement.values import Invoice, Output, Rules, Verdict
+from btcpay.settlement.values import Block, Invoice, Output, Rules, Verdict
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 TIP = 1000

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from btcpay.explorers.history import Block, SeenOutput
 from btcpay.settlement.decide import decide, merge
-from btcpay.settlement.values import Invoice, Output, Rules
+from btcpay.settlement.values import Block, Invoice, Output, Rules, SeenOutput
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 TIP = 1000

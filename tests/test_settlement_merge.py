@@ -6,9 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from btcpay.explorers.history import Block, SeenOutput
 from btcpay.settlement.decide import decide, merge
-from btcpay.settlement.values import Invoice, Output, Rules
+from btcpay.settlement.values import Block, Invoice, Output, Rules, SeenOutput
 
 FIRST = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 NOW = FIRST + timedelta(minutes=5)

@@ -7,9 +7,8 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btcpay.explorers.history import Block
 from btcpay.settlement.decide import decide, required_sats
-from btcpay.settlement.values import Invoice, Output, Rules
+from btcpay.settlement.values import Block, Invoice, Output, Rules
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 TIP = 1000

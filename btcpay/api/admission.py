@@ -1,15 +1,11 @@
 """How a request under /api/v1 gets in (key, throttle, scope, body) and out (envelope, headers)."""
 
-from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
 from typing import Any
 
-import orjson
 from flask import Flask, Response, g, request
-from marshmallow import Schema
 from werkzeug.exceptions import HTTPException
 
-from btcpay.api import idempotency, json_body
+from btcpay.api.call import Call
 from btcpay.errors import (
     ApiError,
     Forbidden,
@@ -19,91 +15,14 @@ from btcpay.errors import (
 from btcpay.keys import Caller, caller_of
 from btcpay.server.service import Service
 from btcpay.web import ignored_fields, rate_limits
-from btcpay.web.body import read_json
-from btcpay.web.errors import JSON, error_response, from_http, unforeseen
+from btcpay.web.errors import error_response, from_http, unforeseen
 from btcpay.web.rate_limits import Window
+from btcpay.web.routes import add_path
 from btcpay.web.visitors import counted_as
-from schemas import requests as accepts
-from schemas.resources import Resources
-from storage.database import Row
 from storage.queries import keys
 
 ROOT = "/api/v1"
 OPENAPI_PATH = f"{ROOT}/openapi.json"
-
-
-@dataclass(frozen=True)
-class Call:
-    """One authenticated request to an operation."""
-
-    service: Service
-    caller: Caller
-    operation: str
-
-    @property
-    def merchant_id(self) -> int:
-        """The merchant of the key: all data is scoped to it."""
-        return self.caller.merchant_id
-
-    @property
-    def resources(self) -> Resources:
-        """The schemas that show rows to clients."""
-        return self.service.resources
-
-    def row(self, query: Any, **values: Any) -> Row | None:
-        """The merchant's own row that the query finds."""
-        return self.service.db.row(query, merchant_id=self.merchant_id, **values)
-
-    def only(self, query: Any, **values: Any) -> Row:
-        """The merchant's own row that must be there."""
-        return self.service.db.only(query, merchant_id=self.merchant_id, **values)
-
-    def rows(self, query: Any, **values: Any) -> list[Row]:
-        """The merchant's own rows that the query finds."""
-        return self.service.db.rows(query, merchant_id=self.merchant_id, **values)
-
-    def query(self, schema: Schema) -> dict[str, Any]:
-        """The validated query string."""
-        return accepts.load_query(schema, request.args.to_dict(flat=False))
-
-    def body(self, schema: Schema, empty: bytes | None = None) -> dict[str, Any]:
-        """The validated JSON body; `empty` is what no body at all stands for, if allowed."""
-        g.body = read_json(empty)
-        if isinstance(g.body, dict):
-            note_ignored(g.body, schema.fields)
-        return accepts.load(schema, g.body)
-
-    def once(self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]) -> Response:
-        """201 with what `make` stores and answers, exactly once for an Idempotency-Key.
-
-        `prepare` runs before, outside the transaction; `make` gets what it returned.
-        """
-        service = self.service
-        answer, replayed = idempotency.once(
-            service.db,
-            self._subject(),
-            service.now(),
-            prepare,
-            lambda prepared: orjson.dumps(make(prepared)).decode(),
-        )
-        response = Response(f"{answer}\n", 201, mimetype=JSON)
-        if replayed:
-            response.headers["Idempotent-Replayed"] = "true"
-        return response
-
-    def _subject(self) -> idempotency.Subject | None:
-        key = request.headers.get("Idempotency-Key")
-        if key is None:
-            return None
-        checked = idempotency.check_key(key)
-        digest = json_body.sha256(g.body)
-        return idempotency.Subject(self.merchant_id, self.operation, checked, digest)
-
-
-def answer(value: Any) -> Response:
-    """200 with a JSON value; the newline at its end is for terminals."""
-    body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    return Response(body, 200, content_type=JSON)
 
 
 def _is_api() -> bool:
@@ -167,22 +86,10 @@ def add_operation(app: Flask, service: Service, name: str, operation: Any) -> No
 
     def view(**path_values: str) -> Response:
         if request.query_string:
-            note_ignored(request.args, reads)
+            ignored_fields.note(request.args, reads)
         return operation.view(Call(service, g.caller, name), **path_values)
 
     add_path(app, ROOT + operation.path, view, name, operation.method)
-
-
-def note_ignored(names: Iterable[str], known: Container[str]) -> None:
-    """Has the answer, whatever it will be, name those that the operation does not know."""
-    g.ignored = [*g.get("ignored", ()), *ignored_fields.unknown(names, known)]
-
-
-def add_path(
-    app: Flask, path: str, view: Callable[..., Any], name: str | None = None, method: str = "GET"
-) -> None:
-    """Serves one method of one path, and OPTIONS no more than any other method."""
-    app.add_url_rule(path, name or path, view, methods=[method], provide_automatic_options=False)
 
 
 def guard(app: Flask, service: Service) -> None:

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from btcpay.explorers.history import SeenOutput
 from btcpay.invoices.events import record
-from btcpay.settlement.values import Output
+from btcpay.settlement.values import Output, SeenOutput
 from btcpay.spv.verify import Proven
 from btcpay.times import to_ms
 from storage.database import Database, Row

@@ -20,7 +20,7 @@ class Asset:
 
 
 class Assets:
-    """The files of btcpay/checkout/static by the name that has their hash: `pages.1a2b3c4d5e.css`."""
+    """The files of `static` by the name that has their hash: `pages.1a2b3c4d5e.css`."""
 
     @cached_property
     def _files(self) -> dict[str, Asset]:

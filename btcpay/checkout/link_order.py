@@ -104,32 +104,37 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
     _refuse_full(service, service.limiter.look(item, visitor.address))
     price_usd = _current_price_usd(service)
     _refuse_full(service, service.limiter.hit(item, visitor.address))
-    wanted = {"amount_usd": amount_usd, "description": link["description"] or link["title"]}
     with service.db.write():
         _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
         if found := _untouched(service, link, amount_usd, visitor.own):
             return found
         _refuse_crowded(service, link)
-        return _minted(service, link, wanted, price_usd, visitor.form_id)
+        return _created(service, link, amount_usd, price_usd, visitor.form_id)
 
 
-def _minted(
-    service: Service, link: Row, wanted: dict[str, Any], price_usd: Decimal, form_id: str | None
+def _created(
+    service: Service, link: Row, amount_usd: Decimal, price_usd: Decimal, form_id: str | None
 ) -> str:
-    life = timedelta(minutes=service.settings.link_invoice_expiry_min)
     if form_id and service.db.row(invoices.WHOLE, id=form_id):
         form_id = None  # it has been paid, or its form came with another amount
-    merchant_id, link_id = link["merchant_id"], link["id"]
+    order = create.Order(
+        link["merchant_id"],
+        amount_usd,
+        timedelta(minutes=service.settings.link_invoice_expiry_min),
+        description=link["description"] or link["title"],
+        payment_link_id=link["id"],
+        id=form_id,
+    )
+    network, now = service.settings.network, service.now()
     try:
-        row = create.mint(service, merchant_id, wanted, price_usd, life, link_id, form_id)
+        return create.new_invoice(service.db, network, now, order, price_usd)["id"]
     except PriceUnavailable:  # such a price would ask for more bitcoin than there can be
         raise _no_price() from None
-    return row["id"]
 
 
 def _current_price_usd(service: Service) -> Decimal:
     try:
-        return create.live_price(service)
+        return create.live_price(service.prices, service.now())
     except PriceUnavailable:
         raise _no_price() from None
 

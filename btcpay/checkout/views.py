@@ -7,7 +7,6 @@ from urllib.parse import parse_qs
 from flask import Blueprint, Response, request
 
 from btcpay import branding
-from btcpay.api.admission import answer
 from btcpay.checkout import languages
 from btcpay.checkout.cookie import Returning, new_form
 from btcpay.checkout.dust import dust_of
@@ -20,6 +19,7 @@ from btcpay.invoices.status import rules_for, standing
 from btcpay.server.service import Service
 from btcpay.wallet.account import least_sats_of
 from btcpay.web.body import read_body
+from btcpay.web.routes import answer
 from btcpay.web.visitors import counted_as, is_from_another_site
 from storage.database import Row
 from storage.queries import brands, invoices, links

@@ -22,7 +22,7 @@ from btcpay.errors import CommandError, ProofFailed
 from btcpay.invoices.attention import heed
 from btcpay.invoices.events import BY_HAND, finish
 from btcpay.invoices.status import rules_for, standing
-from btcpay.spv import document
+from btcpay.spv.document import check_document, load
 from btcpay.times import iso, iso_ms, utc_now
 from storage import attentions
 from storage.database import Row
@@ -203,9 +203,9 @@ def verify_proof(file: BinaryIO, as_json: bool) -> None:
     Exit status 1 when anything in it does not hold.
     """
     rows = []
-    for document in document.load(file.read()):
+    for document in load(file.read()):
         try:
-            proven = document.check_document(document)
+            proven = check_document(document)
         except ProofFailed as error:
             raise CommandError(f"the proof fails: {error}") from error
         rows += [

@@ -20,6 +20,7 @@ from btcpay.cli import (
     key,
     link,
     merchant,
+    migrate,
     sandbox,
     serve,
     wallet,
@@ -43,6 +44,7 @@ def cli(env_file: str | None) -> None:
 
 
 MODULES = (
+    migrate,
     merchant,
     key,
     link,

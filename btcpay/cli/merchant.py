@@ -1,4 +1,4 @@
-"""`migrate` and `merchant`: what is set up once."""
+"""`merchant`: who is paid, the account keys of their wallets, and how their pages look."""
 
 import hashlib
 import sys
@@ -14,8 +14,7 @@ from btcpay.errors import AccountKeyRefused, CommandError
 from btcpay.times import to_ms, utc_now
 from btcpay.wallet.account import SCRIPT_TYPES, Account, are_seed_words, derive, parse_account
 from btcpay.wallet.gap_limit import gap_of_merchant
-from storage import migrate
-from storage.database import Database, Row, place_of
+from storage.database import Database, Row
 from storage.queries import balances, brands, merchants
 
 MOST_OF_A_LINE = 1000  # letters; an extended key has 111
@@ -24,22 +23,6 @@ MERCHANT_COLUMNS = ("id", "name", "script_type", "next_index", "created_at")
 LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit", "wallet_gap_limit")
 BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
 NO_BRAND = dict.fromkeys(("name", "accent", "logo", "logo_type", "logo_sha256"))
-
-
-@click.command()
-@as_json
-@with_shell
-def migrate(shell: Shell, as_json: bool) -> None:
-    """Bring the database to this version."""
-    url, network = shell.settings.database_url, shell.settings.network.name
-    done = migrate.migrate(url, network)
-    is_new = migrate.FIRST in done
-    if as_json:
-        answer_json({"version": migrate.VERSION, "applied": done, "new": is_new})
-        return
-    if is_new:
-        click.echo(f"made a new database for {network}, {place_of(url)}")
-    click.echo(f"at version {migrate.VERSION}, applied: {', '.join(done) or 'nothing to do'}")
 
 
 @click.group()
@@ -181,4 +164,4 @@ def _merchant_id(db: Database, name: str) -> int:
     return row["id"]
 
 
-COMMANDS = (migrate, merchant)
+COMMANDS = (merchant,)

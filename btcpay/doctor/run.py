@@ -9,6 +9,7 @@ from peewee import PeeweeException
 
 from btcpay.doctor import chain, database, disk, explorers, prices, records
 from btcpay.doctor.finding import GREEN, RED, Finding, Opened, Patient
+from btcpay.doctor.settings import findings as settings_findings
 from btcpay.explorers.quota import Budget
 from btcpay.settings import Settings
 from storage.database import Database, in_one_line
@@ -50,7 +51,7 @@ def examine(
             yield from _told(look_into.__name__, look_into(opened))
     yield from _told("explorers", _outside(patient, db if found.colour == GREEN else None))
     yield from prices.findings(patient)
-    yield from settings.findings(patient)
+    yield from settings_findings(patient)
     if db:
         db.close()
 

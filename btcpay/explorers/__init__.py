@@ -1,1 +1,1 @@
-"""Whoever tells us of the chain: Esplora over HTTP, within a quota, believed as little as can be."""
+"""Whoever tells us of the chain: Esplora over HTTP, within a quota, and hardly believed."""

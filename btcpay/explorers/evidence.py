@@ -12,9 +12,10 @@ from btcpay.bitcoin.outline import outline
 from btcpay.bitcoin.wire import Malformed
 from btcpay.errors import ProofFailed
 from btcpay.explorers.endpoint import TEXT, Root
-from btcpay.explorers.history import Block, Get
+from btcpay.explorers.history import Get
 from btcpay.explorers.pool import get_text
 from btcpay.networks import Network
+from btcpay.settlement.values import Block
 from btcpay.spv.verify import Branch, Evidence, prove_block
 from schemas.esplora import MerkleProof
 

@@ -6,12 +6,11 @@ Source: Blockstream/esplora API.md; mempool.space's API documentation.
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from btcpay import http_client
 from btcpay.explorers.endpoint import Root
+from btcpay.settlement.values import Block, SeenOutput
 from btcpay.times import from_unix_s
 from schemas.esplora import MAX_MONEY_SATS, Parts, Transaction, parts_of
 
@@ -29,26 +28,6 @@ _WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}  # at most, of what each
 _BYTE_WEIGHT = 4  # one character beyond 16 bits makes all those of its text so large
 
 _TRANSACTION = Transaction()
-
-
-@dataclass(frozen=True)
-class Block:
-    """The block that a transaction is in; `mined_at` is its header's time."""
-
-    height: int
-    hash: str
-    mined_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class SeenOutput:
-    """An output that pays the address; `spent_height` is the block in which it was spent."""
-
-    txid: str
-    vout: int
-    amount_sats: int
-    block: Block | None
-    spent_height: int | None
 
 
 class Entry(NamedTuple):

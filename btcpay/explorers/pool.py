@@ -19,8 +19,9 @@ from btcpay import http_client
 from btcpay.clock_skew import Witness
 from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
 from btcpay.explorers.endpoint import Root
-from btcpay.explorers.history import Get, SeenOutput, read_outputs
+from btcpay.explorers.history import Get, read_outputs
 from btcpay.explorers.quota import UNLIMITED, Budget, BudgetSpent, Purse
+from btcpay.settlement.values import SeenOutput
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -5,10 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from btcpay.explorers.history import Block, SeenOutput
 from btcpay.settings import Settings
 from btcpay.settlement.decide import decide
-from btcpay.settlement.values import Invoice, Output, Rules, Verdict
+from btcpay.settlement.values import Block, Invoice, Output, Rules, SeenOutput, Verdict
 from btcpay.times import from_ms, from_ms_or_none
 from storage.database import Database, Row
 from storage.queries import meta, payments

@@ -6,17 +6,18 @@ from peewee import PeeweeException
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from btcpay.server.service import Service
 from btcpay.settlement.attention import REASONS
+from btcpay.web.rate_limits import Limiter
 from storage import attentions
+from storage.database import Database
 from storage.queries import meta, tallies
 
 
 class Figures(Collector):
     """What a scrape reads from one service's database and store: indexed rows, no table."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, db: Database, limiter: Limiter) -> None:
+        self._db, self._limiter = db, limiter
 
     def collect(self) -> Iterator[Metric]:
         """The metrics; of an unreachable database that it is unreachable."""
@@ -28,12 +29,12 @@ class Figures(Collector):
         yield _gauge(
             "btcpay_rate_limit_store_up",
             "Whether all requests are counted together.",
-            self._service.limiter.is_complete(),
+            self._limiter.is_complete(),
         )
         yield from known
 
     def _known(self) -> Iterator[Metric]:
-        db = self._service.db
+        db = self._db
         count = db.only(tallies.OPEN_INVOICES, status="open")["invoices"]
         yield _gauge("btcpay_open_invoices", "Invoices that wait for money.", count)
         yield _wanting({row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)})

@@ -3,15 +3,16 @@
 import logging
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from flask import Flask, Response
 from peewee import PeeweeException
 
-from btcpay.api.admission import add_path, answer
-from btcpay.server.service import Service
 from btcpay.times import from_ms, iso
+from btcpay.web.rate_limits import Limiter
+from btcpay.web.routes import add_path, answer
 from storage import migrate
 from storage.database import Database, in_one_line
 from storage.queries import meta
@@ -51,26 +52,36 @@ class Trial:
         return True
 
 
-def add(app: Flask, service: Service) -> None:
+@dataclass(frozen=True)
+class Needed:
+    """What a service cannot do without, and how old its last complete check may be."""
+
+    db: Database
+    limiter: Limiter
+    check_max_age: timedelta
+    now: Callable[[], datetime]
+
+
+def add(app: Flask, needed: Needed) -> None:
     """Serves both, without a key and outside the limits of the API; they tell no secret."""
-    trial = Trial(service.db)
+    trial = Trial(needed.db)
     add_path(app, "/healthz", lambda: answer({"ok": True}), "healthz")
-    add_path(app, "/readyz", lambda: readiness(service, trial), "readyz")
+    add_path(app, "/readyz", lambda: readiness(needed, trial), "readyz")
 
 
-def readiness(service: Service, trial: Trial) -> Response:
+def readiness(needed: Needed, trial: Trial) -> Response:
     """200, or 503 when the database or the check fails; each part with its `ok`.
 
     Without the shared store of the rate limits the shop goes on, so that part is only shown.
     """
     try:
-        found = migrate.version(service.db)
-        checked_at = meta.get(service.db, "checked_at")
-        parts = {"database": _database(found, trial), "check": _check(service, checked_at)}
+        found = migrate.version(needed.db)
+        checked_at = meta.get(needed.db, "checked_at")
+        parts = {"database": _database(found, trial), "check": _check(needed, checked_at)}
     except PeeweeException:
         parts = {name: {"ok": False, "problem": "no answer"} for name in ("database", "check")}
     ready = all(part["ok"] for part in parts.values())
-    parts["rate_limits"] = _rate_limits(service)
+    parts["rate_limits"] = _rate_limits(needed.limiter)
     response = answer({"ok": ready, **parts})
     response.status_code = 200 if ready else 503
     return response
@@ -85,19 +96,18 @@ def _database(found: str | None, trial: Trial) -> Part:
     return {"ok": False, "version": found, "problem": problem}
 
 
-def _check(service: Service, checked_at: str | None) -> Part:
+def _check(needed: Needed, checked_at: str | None) -> Part:
     """Of the last complete check; one that is ahead of the clock says nothing about the present."""
-    max_age_min = service.settings.check_max_age_min
     if checked_at is None:
         return {"ok": False, "checked_at": None, "problem": "no check has been complete yet"}
     at = from_ms(int(checked_at))
-    if abs(service.now() - at) <= timedelta(minutes=max_age_min):
+    if abs(needed.now() - at) <= needed.check_max_age:
         return {"ok": True, "checked_at": iso(at)}
-    problem = f"not within the last {max_age_min} minutes"
+    problem = f"not within the last {needed.check_max_age // timedelta(minutes=1)} minutes"
     return {"ok": False, "checked_at": iso(at), "problem": problem}
 
 
-def _rate_limits(service: Service) -> Part:
-    if service.limiter.is_complete():
+def _rate_limits(limiter: Limiter) -> Part:
+    if limiter.is_complete():
         return {"ok": True}
     return {"ok": False, "problem": "the store is away: each process counts by itself"}

@@ -3,14 +3,12 @@
 import logging
 import socket
 import threading
+from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import CollectorRegistry
-
-from btcpay.monitoring.collector import Figures
-from btcpay.server.service import Service
+from prometheus_client.registry import Collector, CollectorRegistry
 
 log = logging.getLogger(__name__)
 
@@ -65,9 +63,9 @@ class Scrape(BaseHTTPRequestHandler):
         """Scrapes come every few seconds and are not logged."""
 
 
-def serve(service: Service, listener: socket.socket) -> Scraped:
-    """Starts to answer scrapes for this service, in a thread."""
+def serve(collectors: Iterable[Collector], listener: socket.socket) -> Scraped:
+    """Starts to answer scrapes with what these collect, in a thread."""
     registry = CollectorRegistry()
-    registry.register(service.counters)
-    registry.register(Figures(service))
+    for collector in collectors:
+        registry.register(collector)
     return Scraped(listener, registry)

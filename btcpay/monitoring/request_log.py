@@ -9,13 +9,14 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import orjson
 from flask import Flask, Request, Response, g, request
 
+from btcpay.monitoring.counters import Counters
 from btcpay.monitoring.logs import REQUEST_ID
-from btcpay.server.service import Service
 from btcpay.times import iso
 
 log = logging.getLogger(__name__)
@@ -25,10 +26,10 @@ NO_OPERATION = "none"
 STDERR = 2  # where the library's lines go too; one call writes one line, whole
 
 
-def watch(app: Flask, service: Service) -> None:
+def watch(app: Flask, counters: Counters, now: Callable[[], datetime]) -> None:
     """Before everything else on the way in, after everything else on the way out."""
     app.before_request(begin)
-    app.after_request(end_of(service))
+    app.after_request(end_of(counters, now))
 
 
 def begin() -> None:
@@ -39,7 +40,7 @@ def begin() -> None:
     REQUEST_ID.set(request_id)
 
 
-def end_of(service: Service) -> Callable[[Response], Response]:
+def end_of(counters: Counters, now: Callable[[], datetime]) -> Callable[[Response], Response]:
     """Names the id in the answer, counts the request and logs it."""
 
     def end(response: Response) -> Response:
@@ -47,9 +48,9 @@ def end_of(service: Service) -> Callable[[Response], Response]:
         noted = g._get_current_object().__dict__
         response.headers.add("X-Request-Id", noted["request_id"])
         took_s = (time.perf_counter_ns() - noted["began_ns"]) / 1_000_000_000
-        service.counters.answered(operation_of(asked), response.status_code, took_s)
+        counters.answered(operation_of(asked), response.status_code, took_s)
         if log.isEnabledFor(logging.INFO):
-            _write({"at": iso(service.now())} | _line(asked, noted, response.status_code, took_s))
+            _write({"at": iso(now())} | _line(asked, noted, response.status_code, took_s))
         REQUEST_ID.set("")
         return response
 

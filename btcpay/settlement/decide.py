@@ -8,9 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from btcpay.explorers.history import SeenOutput
 from btcpay.settlement.reasons import reason_why
-from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Verdict
+from btcpay.settlement.values import Invoice, Output, Receipt, Rules, SeenOutput, Verdict
 
 BLOCK_TIME_SLACK = timedelta(hours=2)  # how far a block's time may be off, both ways
 COINBASE_MATURITY = 100  # Bitcoin Core, consensus/consensus.h: unspendable before

@@ -4,7 +4,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from btcpay.explorers.history import Block
+
+@dataclass(frozen=True)
+class Block:
+    """The block that a transaction is in; `mined_at` is its header's time."""
+
+    height: int
+    hash: str
+    mined_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SeenOutput:
+    """An output that pays the address; `spent_height` is the block in which it was spent."""
+
+    txid: str
+    vout: int
+    amount_sats: int
+    block: Block | None
+    spent_height: int | None
 
 
 @dataclass(frozen=True)

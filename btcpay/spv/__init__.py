@@ -1,1 +1,1 @@
-"""Proof of payment: evidence held against Bitcoin's own commitments (simplified payment verification)."""
+"""Proof of payment by simplified payment verification: what an explorer shows is checked."""

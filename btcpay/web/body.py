@@ -6,8 +6,8 @@ from flask import current_app, request
 from gunicorn.http.errors import ParseException
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from btcpay.api import json_body
 from btcpay.errors import InvalidRequest, PayloadTooLarge
+from btcpay.web import json_body
 from btcpay.web.errors import JSON
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Container, Iterable
 from itertools import islice
 
+from flask import g
+
 HEADER = "X-Ignored-Fields"
 MOST_NAMES = 20
 # Printable ASCII, since it is a header; without a comma, which stands between two of them, and no
@@ -15,6 +17,11 @@ def unknown(names: Iterable[str], known: Container[str]) -> list[str]:
     """Those of the names that are not known, in their order; as many as the header may have."""
     shown = (name for name in names if name not in known and _NAME.fullmatch(name))
     return list(islice(shown, MOST_NAMES))
+
+
+def note(names: Iterable[str], known: Container[str]) -> None:
+    """Has the answer, whatever it will be, name those that the operation does not know."""
+    g.ignored = [*g.get("ignored", ()), *unknown(names, known)]
 
 
 def header(names: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """Invoices that want a human, and why: few rows beside many invoices."""
 
-# The reason is decided by btcpay/settlement/attention.py, in the transaction of what happened; the index
-# counts them by reason at each scrape.
+# The reason is decided by btcpay/settlement/attention.py, in the transaction of what happened; the
+# index counts them by reason at each scrape.
 TABLE = """CREATE TABLE attention (
     invoice_id TEXT PRIMARY KEY REFERENCES invoice (id),
     reason TEXT NOT NULL CHECK (reason IN ('reorganised', 'paid_late', 'short', 'too_much',

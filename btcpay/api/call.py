@@ -1,0 +1,87 @@
+"""One authenticated request to an operation, as its view has it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from flask import Response, g, request
+from marshmallow import Schema
+
+from btcpay.api import idempotency
+from btcpay.keys import Caller
+from btcpay.server.service import Service
+from btcpay.web import ignored_fields, json_body
+from btcpay.web.body import read_json
+from btcpay.web.errors import JSON
+from schemas import requests as accepts
+from schemas.resources import Resources
+from storage.database import Row
+
+
+@dataclass(frozen=True)
+class Call:
+    """One authenticated request to an operation."""
+
+    service: Service
+    caller: Caller
+    operation: str
+
+    @property
+    def merchant_id(self) -> int:
+        """The merchant of the key: all data is scoped to it."""
+        return self.caller.merchant_id
+
+    @property
+    def resources(self) -> Resources:
+        """The schemas that show rows to clients."""
+        return self.service.resources
+
+    def row(self, query: Any, **values: Any) -> Row | None:
+        """The merchant's own row that the query finds."""
+        return self.service.db.row(query, merchant_id=self.merchant_id, **values)
+
+    def only(self, query: Any, **values: Any) -> Row:
+        """The merchant's own row that must be there."""
+        return self.service.db.only(query, merchant_id=self.merchant_id, **values)
+
+    def rows(self, query: Any, **values: Any) -> list[Row]:
+        """The merchant's own rows that the query finds."""
+        return self.service.db.rows(query, merchant_id=self.merchant_id, **values)
+
+    def query(self, schema: Schema) -> dict[str, Any]:
+        """The validated query string."""
+        return accepts.load_query(schema, request.args.to_dict(flat=False))
+
+    def body(self, schema: Schema, empty: bytes | None = None) -> dict[str, Any]:
+        """The validated JSON body; `empty` is what no body at all stands for, if allowed."""
+        g.body = read_json(empty)
+        if isinstance(g.body, dict):
+            ignored_fields.note(g.body, schema.fields)
+        return accepts.load(schema, g.body)
+
+    def once(self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]) -> Response:
+        """201 with what `make` stores and answers, exactly once for an Idempotency-Key.
+
+        `prepare` runs before, outside the transaction; `make` gets what it returned.
+        """
+        service = self.service
+        answer, replayed = idempotency.once(
+            service.db,
+            self._subject(),
+            service.now(),
+            prepare,
+            lambda prepared: orjson.dumps(make(prepared)).decode(),
+        )
+        response = Response(f"{answer}\n", 201, mimetype=JSON)
+        if replayed:
+            response.headers["Idempotent-Replayed"] = "true"
+        return response
+
+    def _subject(self) -> idempotency.Subject | None:
+        key = request.headers.get("Idempotency-Key")
+        if key is None:
+            return None
+        checked = idempotency.check_key(key)
+        digest = json_body.sha256(g.body)
+        return idempotency.Subject(self.merchant_id, self.operation, checked, digest)
