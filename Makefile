@@ -36,15 +36,15 @@ catalogs: $(VENV)/.installed  ## compiles the pages' translations
 	$(BIN)/pybabel --quiet compile --directory btcpay/checkout/translations
 
 screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots
-	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/test_browser_looks.py
+	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/checkout/test_browser_looks.py
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
 	$(BIN)/python tests/bench/run.py
 
 bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how fast
-	PYTHONPATH=.:tests $(BIN)/python tests/bench/budget.py
-	PYTHONPATH=.:tests $(BIN)/python tests/bench/bots.py
-	PYTHONPATH=.:tests $(BIN)/python tests/bench/sweep.py
+	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/budget.py
+	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/bots.py
+	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/sweep.py
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes
 	for name in requirements requirements-build requirements-postgres requirements-dev requirements-lint; do \

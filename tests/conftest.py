@@ -15,6 +15,7 @@ from builders import Clock, Shop, TickerServer, open_shop
 from databases import ON_POSTGRES
 from fake_esplora import LiedTo, open_lied_to
 from hosted import Counter, open_counter
+from paths import TESTS
 
 # On a server these would show nothing more: they meet no database, or a server in every run, or are
 # about pages, the sandbox, deploying and the budget's arithmetic, for which one database will do.
@@ -47,7 +48,9 @@ ELSEWHERE = (
     *("readme", "trips"),
     *("sandbox_blocks", "sandbox_buttons", "sandbox_chain", "sandbox_esplora"),
 )
-collect_ignore = [f"test_{name}.py" for name in ELSEWHERE] if ON_POSTGRES else []
+collect_ignore = (
+    [path for name in ELSEWHERE for path in TESTS.rglob(f"test_{name}.py")] if ON_POSTGRES else []
+)
 
 
 def pytest_configure() -> None:

@@ -10,7 +10,7 @@ import pytest
 from forge import forge
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from playground import PROJECT
+from paths import PROJECT
 from programs import tool
 
 from btcpay.env_file import fill, parse

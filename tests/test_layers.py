@@ -10,8 +10,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from paths import PROJECT
 
-PROJECT = Path(__file__).resolve().parent.parent
 PACKAGES = ("btcpay", "schemas", "storage")
 ENTRIES = ("app", "wsgi")
 

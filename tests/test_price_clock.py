@@ -8,8 +8,7 @@ from email.utils import format_datetime
 import pytest
 from builders import Clock, Shop
 from fake_esplora import FakeEsplora, Reply, say
-from test_checkout_invoice import Page
-from test_checkout_link import press
+from payer import Page, press
 
 from btcpay.clock_skew import agreed_ahead, has_our_clock
 from btcpay.doctor import prices

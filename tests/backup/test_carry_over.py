@@ -16,16 +16,14 @@ from typing import Any
 import postgres
 import psycopg
 import pytest
-from builders import Clock, Shop, TickerServer
+from builders import Clock, TickerServer
 from databases import raw, tables
 from fake_esplora import FakeEsplora, Terminal, Till, open_till
 from forge import Forge, command_line, fork_for_each_order
+from other_database import on
 from playhouse.migrations import Runner
 from scenes import over_the_deadline
-from test_checkout_brand import PNG
 
-from app import create_app
-from btcpay import settings
 from btcpay.wallet.account import derive
 from storage import migrate
 from storage.backup import crossing
@@ -33,7 +31,7 @@ from storage.database import open_database
 from storage.queries import merchants
 
 ODD = "tab\t, line\n, back\\slash, \\N, \\., 'quotes\", \u20bf \U0001f600"
-LOGO = PNG + bytes(range(256))
+LOGO = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(40) + bytes(range(256))
 ORDER = {"amount_usd": 25, "description": ODD, "customer_email": "a@example.com"}
 KEY = {"Idempotency-Key": "order 1"}
 
@@ -64,26 +62,6 @@ def open_db(url: str) -> Iterator[Any]:
         yield db
     finally:
         db.close()
-
-
-@contextlib.contextmanager
-def on(url: str, till: Till) -> Iterator[Till]:
-    """The same shop beside the same chain, on another database."""
-    environ = till.shop.environ | {"BTCPAY_DATABASE_URL": url}
-    app = create_app(settings.read(environ), till.clock)
-    shop = Shop(app, app.extensions["btcpay"], till.clock, environ, till.shop.merchant_id)
-    shop.read_key, shop.write_key = till.shop.read_key, till.shop.write_key
-    again = Till(shop, till.sandbox, till.clock)
-    try:
-        yield again
-    finally:
-        stop(again)
-
-
-def stop(till: Till) -> None:
-    """Nobody is connected any more: what was to be noted is, and the connections are closed."""
-    till.shop.service.close()
-    till.shop.close()
 
 
 def lived_in(till: Till, folder: Path) -> None:

@@ -18,10 +18,10 @@ import pytest
 from builders import Clock, TickerServer
 from databases import raw
 from fake_esplora import Terminal, Till, open_till
-from playground import PROJECT
+from going_live import BLOCKS
+from other_database import on, stop
+from paths import PROJECT
 from playhouse.migrations import Runner
-from test_carry_over import on, stop
-from test_going_live import BLOCKS
 
 from storage import migrate
 from storage.database import open_database

@@ -1,7 +1,6 @@
 """BIP32 by its own vectors: what is invalid says why; private and public derivation agree."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +9,12 @@ from coincurve import PrivateKey, PublicKey
 from hd_wallet import XPUB, HdWallet
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paths import VECTORS
 
 from btcpay.bitcoin.hd import HARDENED, NO_PARENT, ExtendedKey, InvalidChild
 from btcpay.bitcoin.wire import Malformed
 
-PUBLISHED: dict[str, Any] = json.loads(
-    (Path(__file__).parent / "vectors" / "bip32.json").read_text(encoding="utf-8")
-)
+PUBLISHED: dict[str, Any] = json.loads((VECTORS / "bip32.json").read_text(encoding="utf-8"))
 CHAINS = [
     pytest.param(bytes.fromhex(vector["seed"]), *chain, id=f"{vector['vector']}: {chain[0]}")
     for vector in PUBLISHED["vectors"]

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 from builders import clean_environ
-from fake_esplora import PROJECT, Json, LiedTo, Reply, say, tx_of
+from fake_esplora import Json, LiedTo, Reply, say, tx_of
+from paths import PROJECT
 
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.explorers.history import MAX_PARTS

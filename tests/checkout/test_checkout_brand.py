@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from builders import Clock, Shop, TickerServer
 from fake_esplora import Terminal, Till, open_till
-from playground import PROJECT
-from test_checkout_invoice import Page
+from paths import PROJECT
+from payer import Page
 
 from btcpay import branding
 from btcpay.errors import CommandError

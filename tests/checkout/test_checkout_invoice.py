@@ -1,15 +1,14 @@
 """The page of an invoice: its states in their own words, and what it asks a wallet to pay."""
 
-import json
 import re
 from datetime import timedelta
 from decimal import Decimal
-from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from builders import Shop, pay
+from payer import Page
 
 from btcpay.checkout import bip21, formats
 from btcpay.checkout.invoice_page import InvoicePage, Standing, page_of, status_of
@@ -29,54 +28,6 @@ STATUS_FIELDS = {
     "checked_at",
     "now",
 }
-
-
-class Page(HTMLParser):
-    """A page by its ids: `texts` and `attributes` of each element that has one."""
-
-    VOID = frozenset({"meta", "link", "img", "input", "br", "wbr"})
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.source, self.texts, self.attributes = text, {}, {}
-        self.tags: list[tuple[str, dict[str, Any]]] = []
-        self._open: list[str | None] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        named = dict(attrs)
-        self.tags.append((tag, named))
-        if id := named.get("id"):
-            assert id not in self.attributes, f"two elements with the id {id}"
-            self.attributes[id], self.texts[id] = named, ""
-        if tag not in self.VOID:
-            self._open.append(id)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        self._open.pop()
-
-    def handle_data(self, data: str) -> None:
-        for id in filter(None, self._open):
-            self.texts[id] += data
-
-    @property
-    def state(self) -> str:
-        return self.attributes["main"]["data-state"]
-
-    @property
-    def status(self) -> dict[str, Any]:
-        return json.loads(self.attributes["main"]["data-status"])
-
-    @property
-    def uri(self) -> str | None:
-        return self.attributes.get("open-wallet", {}).get("href")
-
-    @property
-    def asks_for_money(self) -> bool:
-        return "<svg" in self.source or "bitcoin:" in self.source
 
 
 def show(shop: Shop, invoice: dict[str, Any], query: str = "") -> Page:

@@ -11,8 +11,8 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import read_mo, write_mo
 from babel.messages.pofile import read_po
 from builders import Shop
-from playground import PROJECT
-from test_checkout_invoice import Page
+from paths import PROJECT
+from payer import Page
 
 from btcpay.checkout.languages import LANGUAGES
 

@@ -8,29 +8,14 @@ from typing import Any
 import pytest
 from builders import Clock, Shop, TickerServer, dump, open_shop
 from databases import raw
-from flask.testing import FlaskClient
 from itsdangerous import URLSafeSerializer
-from test_checkout_invoice import Page
+from payer import Page, count, made, press
 from werkzeug.test import TestResponse
 
 from btcpay.checkout.amounts import parse_usd
 from btcpay.money import btc_text
 from storage.database import open_database
 from storage.queries import invoices, links, meta
-
-
-def press(client: FlaskClient, link: dict[str, Any], amount: str = "", **kw: Any) -> TestResponse:
-    return client.post(f"/link/{link['id']}", data={"amount_usd": amount}, **kw)
-
-
-def made(response: TestResponse) -> str:
-    """The id of the invoice that the answer leads to."""
-    assert response.status_code == 303, response.text
-    return re.fullmatch(r"\.\./pay/(inv_\w+)(\?lang=\w\w)?", response.headers["Location"])[1]
-
-
-def count(shop: Shop) -> int:
-    return len(shop.get("/invoices?limit=100").json["data"])
 
 
 def test_a_fixed_link_shows_title_description_price_and_one_button(shop: Shop) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from builders import Live, Shop, pay
-from playground import PROJECT
-from test_checkout_invoice import Page
+from paths import PROJECT
+from payer import Page
 
 from btcpay.checkout.assets import Assets
 from btcpay.web import rate_limits

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from builders import Shop, pay, until
 from flask.testing import FlaskClient
-from test_checkout_invoice import Page
-from test_checkout_link import count, made, press
+from payer import Page, count, made, press
 from werkzeug.test import TestResponse
 
 from btcpay.times import to_ms

@@ -10,8 +10,6 @@ from builders import Clock, TickerServer, until
 from databases import about_sqlite
 from fake_esplora import FakeEsplora, Terminal, Till, open_till
 
-PROJECT = Path(__file__).resolve().parent.parent
-
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:

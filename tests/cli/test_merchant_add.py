@@ -6,7 +6,7 @@ import sys
 import pytest
 from builders import Shop, clean_environ, new_xpub
 from databases import about_sqlite
-from playground import PROJECT
+from paths import PROJECT
 
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import NETWORKS

@@ -12,7 +12,7 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import FakeEsplora, Till, open_till, say
 from forge import forge
-from playground import PROJECT
+from paths import PROJECT
 
 from storage import migrate
 from storage.database import open_database

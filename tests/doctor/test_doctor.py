@@ -11,7 +11,8 @@ import pytest
 from builders import Clock, TickerServer
 from databases import ON_POSTGRES, about_sqlite, empty_database
 from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, open_till, say
-from playground import PROJECT
+from findings import PLENTY, found
+from paths import PROJECT
 
 from btcpay import settings
 from btcpay.bitcoin.wire import hash256, shown, u32, unshown
@@ -19,7 +20,6 @@ from btcpay.doctor.chain import clock as look_at_clock
 from btcpay.doctor.explorers import Visit, judge_tip
 from btcpay.doctor.finding import Finding, Opened, Patient
 from btcpay.doctor.records import totals
-from btcpay.doctor.run import examine
 from btcpay.doctor.settings import findings, masked
 from btcpay.networks import NETWORKS
 from btcpay.wallet.account import derive
@@ -27,7 +27,6 @@ from storage import migrate
 from storage.database import Database, open_database
 from storage.queries import balances, merchants
 
-PLENTY = 10**12
 NOBODY = "http://127.0.0.1:9"
 
 
@@ -35,13 +34,6 @@ NOBODY = "http://127.0.0.1:9"
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
     with open_till(tmp_path, ticker, clock) as opened:
         yield opened
-
-
-def found(till: Till, free_bytes: int = PLENTY, **environ: str) -> dict[str, Finding]:
-    """The findings by name, with other settings where they are named."""
-    environ = till.shop.environ | environ
-    examined = examine(settings.read(environ), environ, till.clock, lambda _: free_bytes)
-    return {finding.name: finding for finding in examined}
 
 
 def colours(till: Till, **environ: str) -> dict[str, str]:

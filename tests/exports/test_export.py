@@ -6,12 +6,12 @@ import json
 import subprocess
 import sys
 from datetime import timedelta
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from builders import Shop, pay
-from fake_esplora import PROJECT, Terminal
+from fake_esplora import Terminal
+from paths import PROJECT, VECTORS
 
 from btcpay.exports.labels import labels
 from btcpay.exports.payments import COLUMNS, cells, defused, received
@@ -19,7 +19,7 @@ from btcpay.settlement.values import Block, SeenOutput
 from btcpay.times import iso, to_ms
 from storage.queries import merchants, payments
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "bip329.json").read_text())
+VECTORS = json.loads((VECTORS / "bip329.json").read_text())
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_the_file_is_what_rfc_4180_says_whatever_the_terminal_speaks(shop, btcpa
     ended = subprocess.run(
         [sys.executable, "-m", "btcpay", "export", "payments"],
         env=btcpay.environ,
-        cwd=Path(__file__).parent.parent,
+        cwd=PROJECT,
         capture_output=True,
         timeout=60,
     )

@@ -7,8 +7,8 @@ import pytest
 from builders import Clock, TickerServer
 from databases import ON_POSTGRES, plan
 from fake_esplora import Json, Terminal, Till, open_till
-from test_doctor import found
-from test_metrics import figures
+from findings import found
+from samples import figures
 
 from btcpay.check.explain import explanation
 from btcpay.invoices.attention import heed

@@ -17,17 +17,14 @@ from fake_esplora import Till, open_till
 from playground import children_of
 from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.registry import CollectorRegistry
 from redis_server import RedisServer, needs_redis
+from samples import Samples, figures
 
 from btcpay import settings
 from btcpay.errors import SettingsError
 from btcpay.monitoring import metrics_setup
-from btcpay.monitoring.collector import Figures
 from btcpay.monitoring.counters import Slot
 from storage.queries import tallies
-
-Samples = dict[str, float]
 
 
 def read(text: str) -> Samples:
@@ -44,19 +41,6 @@ def scrape(port: int, path: str = "/metrics") -> Samples:
     answer = requests.get(f"http://127.0.0.1:{port}{path}", timeout=10)
     assert answer.status_code == 200
     return read(answer.text)
-
-
-def figures(shop: Shop) -> Samples:
-    """What the database says."""
-    registry = CollectorRegistry()
-    registry.register(Figures(shop.service))
-    registry.register(shop.service.counters)
-    found: Samples = {}
-    for family in registry.collect():
-        for sample in family.samples:
-            labels = "".join(f"{{{k}={v}}}" for k, v in sorted(sample.labels.items()))
-            found[sample.name + labels] = sample.value
-    return found
 
 
 def requests_of(found: Samples) -> Samples:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 from builders import until
+from paths import PROJECT
 from ports import free_port
 
 from btcpay.sandbox.keepalive import Server
@@ -245,7 +246,7 @@ def test_the_module_serves_until_a_signal_ends_it_cleanly(tmp_path: Path, ending
         "--state",
         str(tmp_path),
     ]
-    process = subprocess.Popen(command, cwd=Path(__file__).parent.parent, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, cwd=PROJECT, stderr=subprocess.PIPE)
     try:
         tip = until(lambda: process.poll() is not None or tip_of(port), "the sandbox")
         assert tip == "200"

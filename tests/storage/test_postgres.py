@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from builders import Clock, Live, Shop, TickerServer, clean_environ, open_shop
 from fake_esplora import Till, open_till
+from paths import PROJECT
 from peewee import OperationalError
 
 from btcpay.errors import DatabaseNotReady
@@ -19,7 +20,6 @@ from storage import migrate
 from storage.database import open_database
 from storage.queries import merchants, meta
 
-PROJECT = Path(__file__).resolve().parent.parent
 # As where requirements-postgres.txt was never installed.
 WITHOUT_DRIVER = "import sys; sys.modules['psycopg'] = None; "
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from databases import about_sqlite, empty_database, raw
 from forge import forge
+from paths import PROJECT
 from peewee import IntegrityError, Model
 
 from btcpay.errors import DatabaseNotReady
@@ -16,7 +17,6 @@ from storage import migrate, models
 from storage.database import Database, open_database
 from storage.queries import merchants
 
-PROJECT = Path(__file__).resolve().parent.parent
 MIGRATIONS = sorted(path.stem for path in (PROJECT / "storage/migrations").glob("0*.py"))
 
 

@@ -11,13 +11,13 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import requests
 from bit import PrivateKeyTestnet
 from coincurve import PrivateKey
+from paths import TESTS
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import hash160, prefixed
@@ -25,7 +25,7 @@ from btcpay.sandbox.node.block import Block, build_block, build_coinbase, parse_
 from btcpay.sandbox.node.script import address_of, kind, p2pkh, p2sh, script_of
 from btcpay.sandbox.node.sighash import SIGHASH_ALL, legacy_sighash, witness_sighash
 
-FOLDER = Path(__file__).resolve().parent / "node"
+FOLDER = TESTS / "node"
 INSTALL_TIMEOUT_S = 180
 RPC_TIMEOUT_S = 30
 DAY_S = 86_400

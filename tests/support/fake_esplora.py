@@ -23,6 +23,7 @@ import requests
 from builders import Clock, Shop, TickerServer, open_shop
 from flask import Flask
 from forge import Process, forge
+from paths import PROJECT
 
 from btcpay import http_client
 from btcpay.bitcoin.merkle import merkle_branch
@@ -46,7 +47,6 @@ from storage.queries import events, invoices
 
 Json = dict[str, Any]
 Reply = Callable[[BaseHTTPRequestHandler], None]
-PROJECT = Path(__file__).resolve().parent.parent
 OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its budget is another test's
 _idle_apps: list[Flask] = []  # without a chain; to make their routes takes longer than many a test
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it

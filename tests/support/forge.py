@@ -25,9 +25,10 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from paths import PROJECT
+
 from btcpay.cli import main
 
-PROJECT = Path(__file__).resolve().parent.parent
 SERVE = ["-c", f"{PROJECT}/gunicorn.conf.py", "wsgi:app"]
 SERVED = ("app", "btcpay.server.worker", "gunicorn.arbiter")  # what a server loads
 FRESH = ("wsgi", "gunicorn.config")  # these read the environment and the folder when loaded

@@ -12,9 +12,8 @@ from typing import Any
 
 import requests
 from builders import until
+from paths import PROJECT
 from ports import free_port
-
-PROJECT = Path(__file__).resolve().parent.parent
 
 
 def children_of(pid: int) -> list[int]:

@@ -24,7 +24,7 @@ from databases import about_sqlite
 from forge import forge
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from playground import PROJECT
+from paths import PROJECT
 from ports import free_port
 from programs import certificate, done, tool
 

@@ -14,17 +14,9 @@ import requests
 from builders import Clock, TickerServer, clean_environ, new_xpub, until
 from fake_esplora import serving_sandbox
 from forge import forge
-from playground import PROJECT
+from going_live import BLOCKS, RUN, TEXT
+from paths import PROJECT
 from ports import free_port
-
-TEXT = (PROJECT / "docs" / "going-live.md").read_text(encoding="utf-8")
-BLOCK = re.compile(
-    r"<!-- (?P<how>run|by hand): (?P<name>[^;\n]+?) -->\n"
-    r"```console\n(?P<lines>.*?)```\n",
-    re.S,
-)
-BLOCKS = [match.groupdict() for match in BLOCK.finditer(TEXT)]
-RUN = {block["name"]: block for block in BLOCKS if block["how"] == "run"}
 
 # What stands for systemd: the service as a process that leads a group of its own.
 SYSTEMCTL = """#!/bin/bash

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import requests
-from playground import PROJECT, Playground, start_playground
+from paths import PROJECT
+from playground import Playground, start_playground
 
 from btcpay.settings import read
 

@@ -1,21 +1,19 @@
 """Account keys and addresses against the BIPs' own vectors; every invalid one says why."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from bit import PrivateKeyTestnet
 from bit.base58 import b58decode_check, b58encode_check
 from hd_wallet import HdWallet
+from paths import VECTORS
 
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import NETWORKS
 from btcpay.wallet.account import Account, derive, parse_account, script_of
 
-VECTORS: dict[str, Any] = json.loads(
-    (Path(__file__).parent / "vectors" / "bip_vectors.json").read_text(encoding="utf-8")
-)
+VECTORS: dict[str, Any] = json.loads((VECTORS / "bip_vectors.json").read_text(encoding="utf-8"))
 MAINNET, TESTNET, REGTEST = (NETWORKS[name] for name in ("mainnet", "testnet", "regtest"))
 
 # The mnemonic "abandon ... about" of BIP39, account m/44'/0'/0', as wallets everywhere show it.

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from builders import Clock, TickerServer
 from fake_esplora import Terminal, Till, open_till
+from paths import VECTORS
 
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import NETWORKS
@@ -16,9 +17,7 @@ from btcpay.wallet.descriptor import checksum, receiving
 from btcpay.wallet.gap_limit import gap_of
 
 MAINNET = NETWORKS["mainnet"]
-VECTORS = json.loads(
-    (Path(__file__).parent / "vectors" / "bip_vectors.json").read_text(encoding="utf-8")
-)
+VECTORS = json.loads((VECTORS / "bip_vectors.json").read_text(encoding="utf-8"))
 BIP84_ZPUB = VECTORS["bip84"]["account_zpub"]
 # BIP84's test wallet as other programs write its account (ACINQ/bitcoin-kmp's tests).
 BIP84_XPUB = (

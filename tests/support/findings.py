@@ -1,0 +1,16 @@
+"""What the doctor finds in a shop."""
+
+from fake_esplora import Till
+
+from btcpay import settings
+from btcpay.doctor.finding import Finding
+from btcpay.doctor.run import examine
+
+PLENTY = 10**12
+
+
+def found(till: Till, free_bytes: int = PLENTY, **environ: str) -> dict[str, Finding]:
+    """The findings by name, with other settings where they are named."""
+    environ = till.shop.environ | environ
+    examined = examine(settings.read(environ), environ, till.clock, lambda _: free_bytes)
+    return {finding.name: finding for finding in examined}
