@@ -12,7 +12,7 @@ from forge import forge
 from playhouse.migrations import Runner
 
 from storage import balances, meta, schema
-from storage.database import open_database
+from storage.database import create_file, open_database, sqlite_path
 
 VERSIONS = sorted(path.stem for path in schema.MIGRATIONS.glob("0*.py"))
 
@@ -88,6 +88,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def bring_to(url: str, version: str) -> dict[str, Any]:
     """Makes the database of an earlier version, with that version's rows; all of them."""
+    if path := sqlite_path(url):
+        create_file(path)
     db = open_database(url)
     with db.connected():
         Runner(db.connection, str(schema.MIGRATIONS)).up(version)

@@ -101,7 +101,7 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> N
 
 def _all_facts(shell: Shell, row: Row) -> dict:
     """The invoice, where it stands and why, its payments, what was seen, what happened."""
-    verdict = standing(shell.db, shell.settings, row, utc_now())
+    verdict = standing(shell.db, shell.settings, row, utc_now(), vanished_too=True)
     wanted = shell.db.row(attentions.OF_INVOICE, invoice_id=row["id"])
     return {
         "invoice": plain(row, SHOW_COLUMNS),
