@@ -15,9 +15,8 @@ from btcpay.settlement.attention import REASONS
 from btcpay.settlement.reasons import confirmations_text
 from btcpay.settlement.values import Verdict
 from btcpay.times import iso_ms
-from storage import attentions
 from storage.database import Database, Row
-from storage.queries import events, payments
+from storage.queries import attentions, events, payments
 
 Lines = Iterator[tuple[str, str]]
 
@@ -30,7 +29,7 @@ def look_ahead(db: Database, settings: Settings, invoice_id: str, now: datetime)
 
 def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Lines:
     """Heading and sentence, in the order in which somebody asks."""
-    verdict = standing(db, settings, row, now)
+    verdict = standing(db, settings, row, now, vanished_too=True)
     needed = rules_for(settings, row).confirmations
     yield "invoice", f"{row['id']}, {row['status']}"
     yield from _asked_for(row)

@@ -24,9 +24,8 @@ from btcpay.invoices.events import BY_HAND, finish
 from btcpay.invoices.status import rules_for, standing
 from btcpay.spv.document import check_document, load
 from btcpay.times import iso, iso_ms, utc_now
-from storage import attentions
 from storage.database import Row
-from storage.queries import balances, events, payments
+from storage.queries import attentions, balances, events, payments
 
 SHOW_COLUMNS = (
     "id",
@@ -101,7 +100,7 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> N
 
 def _all_facts(shell: Shell, row: Row) -> dict:
     """The invoice, where it stands and why, its payments, what was seen, what happened."""
-    verdict = standing(shell.db, shell.settings, row, utc_now())
+    verdict = standing(shell.db, shell.settings, row, utc_now(), vanished_too=True)
     wanted = shell.db.row(attentions.OF_INVOICE, invoice_id=row["id"])
     return {
         "invoice": plain(row, SHOW_COLUMNS),

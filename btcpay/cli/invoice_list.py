@@ -9,9 +9,8 @@ from btcpay.invoices.events import record
 from btcpay.settlement.attention import REASONS
 from btcpay.times import utc_now
 from schemas.requests import STATUSES
-from storage import attentions
 from storage.database import Row
-from storage.queries import balances, invoices, listings
+from storage.queries import attentions, balances, invoices, listings
 
 LIST_COLUMNS = (
     "id",

@@ -8,8 +8,7 @@ from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
 from btcpay.settlement.attention import REASONS
 from btcpay.times import from_ms, iso
 from btcpay.wallet.gap_limit import MARGIN, gap_of_merchant
-from storage import attentions
-from storage.queries import balances, merchants, meta
+from storage.queries import attentions, balances, merchants, meta
 
 
 def totals(opened: Opened) -> Iterator[Finding]:

@@ -9,9 +9,8 @@ from btcpay.settings import Settings
 from btcpay.settlement.attention import Happening, reason_for
 from btcpay.times import to_ms
 from btcpay.wallet.account import least_sats_of
-from storage import attentions
 from storage.database import Database, Row
-from storage.queries import events, invoices
+from storage.queries import attentions, events, invoices
 
 
 def heed(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str | None:

@@ -75,14 +75,15 @@ def come_again(
     ]
 
 
-def standing(db: Database, settings: Settings, row: Row, now: datetime) -> Verdict:
-    """The verdict on what is stored.
+def standing(
+    db: Database, settings: Settings, row: Row, now: datetime, vanished_too: bool = False
+) -> Verdict:
+    """The verdict on what is stored; `vanished_too`: its reason tells of what has vanished.
 
     What is stored as confirmed and is no payment was not deep enough, or not proven: it waits.
     """
-    outputs = [
-        replace(output, doubted=not output.credited) for output in known_outputs(db, row["id"])
-    ]
+    rows = db.rows(payments.OUTPUTS if vanished_too else payments.ALIVE, invoice_id=row["id"])
+    outputs = [replace(output, doubted=not output.credited) for output in map(output_of, rows)]
     return verdict_on(settings, row, outputs, meta.tip_height(db) or 0, now)
 
 

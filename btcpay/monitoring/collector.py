@@ -8,9 +8,8 @@ from prometheus_client.registry import Collector
 
 from btcpay.settlement.attention import REASONS
 from btcpay.web.rate_limits import Limiter
-from storage import attentions
 from storage.database import Database
-from storage.queries import meta, tallies
+from storage.queries import attentions, meta, tallies
 
 
 class Figures(Collector):

@@ -1,5 +1,6 @@
 """What an adversarial review tried: each of these once lost, invented or blocked something."""
 
+import json
 import signal
 import sqlite3
 import threading
@@ -175,14 +176,14 @@ def test_a_watching_check_survives_a_database_that_is_locked_for_long(
 
 
 @about_sqlite
-def test_processes_that_start_together_on_no_database_all_start(
+def test_processes_that_make_a_database_together_make_one(
     tmp_path: Path, ticker: TickerServer
 ) -> None:
     environ = clean_environ(BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}/new/btcpay.db")
-    started = [forge().start(environ, ["merchant", "list", "--json"]) for _ in range(4)]
-    assert [(child.communicate(timeout=60)[0].strip(), child.returncode) for child in started] == [
-        ("[]", 0)
-    ] * 4
+    started = [forge().start(environ, ["migrate", "--json"]) for _ in range(4)]
+    told = [json.loads(child.communicate(timeout=60)[0]) for child in started]
+    assert [child.returncode for child in started] == [0] * 4
+    assert sorted(one["new"] for one in told) == [False, False, False, True]
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 

@@ -273,19 +273,21 @@ LACKING = {
 
 
 @pytest.mark.parametrize("path", LACKING.values(), ids=LACKING)
-def test_an_explorer_that_gives_hints_alone_leaves_the_invoice_open_and_is_reported(till, path):
+def test_an_explorer_that_proves_nothing_is_not_believed_at_all_and_is_reported(till, path):
+    """Its tip is the first thing that it cannot prove."""
     invoice, unpaid = till.shop.invoice(), till.shop.invoice(expires_in_hours=1)
     till.clock.move(hours=1)
     till.pay(invoice)
     till.mine()
     till.liar.lies = {path: lambda _: say("endpoint does not exist", 404)}
     run = till.check()
-    assert (run.failed, run.changed) == ([invoice["id"]], {unpaid["id"]: "expired"})
-    assert not run.complete and till.payments() == []
+    assert run.tip_failed and not run.complete
+    assert sorted(run.failed) == sorted([invoice["id"], unpaid["id"]])
+    assert (run.changed, till.payments()) == ({}, [])
     found = Terminal(till).json("check", "--invoice", invoice["id"], status=1)
-    assert found["failed"] == [invoice["id"]]
+    assert (found["failed"], found["chain_failed"]) == ([invoice["id"]], True)
     till.liar.lies = {}
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.check().changed == {invoice["id"]: "paid", unpaid["id"]: "expired"}
 
 
 MISTAKES: dict[str, tuple[str, Any]] = {
@@ -361,9 +363,9 @@ def test_a_tip_that_is_higher_than_the_blocks_shown_makes_no_confirmations(lied_
     unproven(till, invoice)
 
 
-# One more to compare the payment's block, and four when the tip above it, whose
-# header is known from the proof, has to be proven too.
-@pytest.mark.parametrize(("confirmations", "calls"), [(1, 6 + 1), (2, 8 + 1 + 4), (3, 10 + 1 + 4)])
+# One to prove the tip, whose block's own evidence serves the payment in it as well; one more to
+# compare the payment's block, and four when that is below the tip.
+@pytest.mark.parametrize(("confirmations", "calls"), [(1, 6 + 2), (2, 8 + 2 + 4), (3, 10 + 2 + 4)])
 def test_a_proof_costs_six_calls_and_two_for_each_further_confirmation_and_only_once(
     lied_to, confirmations, calls
 ):

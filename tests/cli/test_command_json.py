@@ -56,6 +56,7 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     words["invoice show"] += [invoice_id]
     words["verify-proof"] += [str(proof)]
     words["wallet export"] += ["shop"]
+    words["wallet gap"] += ["shop"]
     words["backup"] += [str(folder / "copy.db")]
     words["restore"] = IN_PLACE
     if ON_POSTGRES:

@@ -13,8 +13,7 @@ from samples import figures
 from btcpay.check.explain import explanation
 from btcpay.invoices.attention import heed
 from btcpay.sandbox.payer.mischief import double_spends
-from storage import attentions
-from storage.queries import invoices
+from storage.queries import attentions, invoices
 
 
 @pytest.fixture

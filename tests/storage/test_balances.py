@@ -15,7 +15,7 @@ from btcpay.money import MAX_MONEY_SATS
 from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.payer.mischief import double_spends, replace
 from btcpay.wallet.account import script_of
-from storage.database import open_database
+from storage.database import create_file, open_database
 from storage.migrate import MIGRATIONS
 from storage.queries import balances
 
@@ -82,6 +82,7 @@ def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till: Till, s
 
 
 def test_the_migration_sums_what_was_there_before(tmp_path: Path) -> None:
+    create_file(tmp_path / "old.db")
     db = open_database(f"sqlite:///{tmp_path}/old.db")
     runner = Runner(db.connection, str(MIGRATIONS))
     runner.up("0002_proof")

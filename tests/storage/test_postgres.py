@@ -134,7 +134,9 @@ def without_driver(words: str, url: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_shop_on_sqlite_needs_no_driver(tmp_path):
-    done = without_driver("merchant list --json", f"sqlite:///{tmp_path}/new.db")
+    url = f"sqlite:///{tmp_path}/new.db"
+    made, done = (without_driver(words, url) for words in ("migrate", "merchant list --json"))
+    assert made.returncode == 0, made.stderr
     assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
 
 

@@ -12,7 +12,7 @@ from forge import forge
 from playhouse.migrations import Runner
 
 from storage import migrate
-from storage.database import open_database
+from storage.database import create_file, open_database, sqlite_path
 from storage.queries import balances, meta
 
 VERSIONS = sorted(path.stem for path in migrate.MIGRATIONS.glob("0*.py"))
@@ -89,6 +89,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def bring_to(url: str, version: str) -> dict[str, Any]:
     """Makes the database of an earlier version, with that version's rows; all of them."""
+    if path := sqlite_path(url):
+        create_file(path)
     db = open_database(url)
     with db.connected():
         Runner(db.connection, str(migrate.MIGRATIONS)).up(version)
