@@ -82,6 +82,7 @@ def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till: Till, s
 
 
 def test_the_migration_sums_what_was_there_before(tmp_path: Path) -> None:
+    (tmp_path / "old.db").touch()  # opening a database makes none
     db = open_database(f"sqlite:///{tmp_path}/old.db")
     runner = Runner(db.connection, str(MIGRATIONS))
     runner.up("0002_proof")
