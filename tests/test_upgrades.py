@@ -12,7 +12,7 @@ from forge import forge
 from playhouse.migrations import Runner
 
 from storage import balances, meta, schema
-from storage.database import open_database
+from storage.database import open_database, sqlite_path
 
 VERSIONS = sorted(path.stem for path in schema.MIGRATIONS.glob("0*.py"))
 
@@ -77,7 +77,6 @@ ROWS = {
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database without tables, of each kind in every run."""
     if request.param == "sqlite":
-        (tmp_path / "btcpay.db").touch()
         yield f"sqlite:///{tmp_path}/btcpay.db"
         return
     server = postgres.server()
@@ -88,6 +87,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def bring_to(url: str, version: str) -> dict[str, Any]:
     """Makes the database of an earlier version, with that version's rows; all of them."""
+    if path := sqlite_path(url):
+        path.touch()  # opening a database makes none
     db = open_database(url)
     with db.connected():
         Runner(db.connection, str(schema.MIGRATIONS)).up(version)
