@@ -1,17 +1,9 @@
 """What needs a human: at most one row for each invoice, with the reason of the day."""
 
-from peewee import EXCLUDED, BigIntegerField, Case, Model, TextField, fn
+from peewee import EXCLUDED, Case, fn
 
 from storage.database import slot, slots
-
-
-class Attention(Model):
-    """An invoice that wants a human, and why."""
-
-    invoice_id = TextField(primary_key=True)
-    reason = TextField()
-    since_at = BigIntegerField()
-
+from storage.models import Attention
 
 # The same reason again is no news: it stands since it first did.
 _SINCE = Case(None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at)

@@ -4,9 +4,8 @@ from typing import Any
 
 from peewee import Case, fn
 
-from storage.attentions import Attention
 from storage.database import slot
-from storage.models import Invoice, Merchant, Output
+from storage.models import Attention, Invoice, Merchant, Output
 
 # Confirmed or waiting, in time or not: for people, not for settlement.
 _CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(

@@ -178,6 +178,14 @@ class Event(Model):
     detail = TextField()
 
 
+class Attention(Model):
+    """An invoice that wants a human, and why."""
+
+    invoice_id = TextField(primary_key=True)
+    reason = TextField()
+    since_at = BigIntegerField()
+
+
 class Explorer(Model):
     """An explorer that asked to be left alone, and until when."""
 

@@ -118,7 +118,10 @@ def test_keys_from_before_the_migration_are_found(tmp_path: Path):
     run("DROP INDEX idempotency_key_resource")
     run("ALTER TABLE idempotency_key DROP COLUMN resource_id")
     run("DELETE FROM schema_migration WHERE name LIKE '0008%'")
-    run("INSERT INTO merchant VALUES (1, 'm', 'p2wpkh', 'x', 'k', 0, 0, NULL, NULL, 20)")
+    run(
+        "INSERT INTO merchant (name, script_type, xpub, account_key, next_index, created_at)"
+        " VALUES ('m', 'p2wpkh', 'x', 'k', 0, 0)"
+    )
     add = "INSERT INTO idempotency_key VALUES (1, 'create-invoice', ?, 'b', 'o', 0, 0, ?)"
     run(add, ("done", '{"object":"x","id":"inv_1"}'))
     run(add, ("held", None))
