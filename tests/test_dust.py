@@ -55,14 +55,14 @@ def steps(shop: Shop) -> Iterator[list[int]]:
 
 def look(shop: Shop, invoice: Any, keys: list[tuple[str, int]], block: Block | None) -> None:
     """Applies one that shows these outputs, and proves them when they are in a block."""
-    seen = [SeenOutput(txid, vout, 330, False, block, None) for txid, vout in keys]
+    seen = [SeenOutput(txid, vout, 330, block, None) for txid, vout in keys]
     proofs: dict[str, Proof] = {}
     if block:
         amounts: dict[str, dict[int, int]] = {}
         for txid, vout in keys:
             amounts.setdefault(txid, {})[vout] = 330
         proofs = {
-            txid: Proof(Proven(txid, block.hash, block.mined_at, paid, block.height), "{}")
+            txid: Proof(Proven(txid, block.hash, block.mined_at, paid, block.height, 7), "{}")
             for txid, paid in amounts.items()
         }
     now, db = shop.clock(), shop.service.db
