@@ -188,7 +188,8 @@ def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str,
 def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> None:
     """Takes back every payment in this block, and opens the invoices that they paid again.
 
-    What was proven there and is no payment yet waits in no block again.
+    What was proven there and is no payment yet waits in no block again. A coin that was spent in
+    it comes back to the totals, whatever else was shown: refused, no run would get beyond it.
     """
     with db.write():
         # Of all: another runner may be about to settle what came in this block to any of them.
@@ -198,11 +199,11 @@ def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> 
         outputs = _by_invoice(db.rows(payments.UNCOUNTED_IN_BLOCK, **found), "invoice_id")
         undone = _by_invoice(db.rows(payments.IN_BLOCK, **found), "address_invoice_id")
         for (invoice_id, merchant_id), rows in outputs.items():
-            with balances.kept(db, invoice_id, merchant_id):
+            with balances.kept(db, invoice_id, merchant_id, bounded=False):
                 for output in rows:
                     _unprove(db, output, detail, now)
         for (invoice_id, merchant_id), rows in undone.items():
-            with balances.kept(db, invoice_id, merchant_id):
+            with balances.kept(db, invoice_id, merchant_id, bounded=False):
                 for payment in rows:
                     _undo_payment(db, payment, detail, now)
 

@@ -9,6 +9,7 @@ from collections.abc import Generator
 
 MOST_HEAD_BYTES = 32_768  # request line and headers; what common proxies take too
 MOST_LINE_BYTES = 1024  # a chunk's size, or one trailer
+MOST_DIGITS = 18  # of a length: Python refuses to read a number of thousands of them
 # Readers ask for a kilobyte at least, and the body's limit is noticed by one byte beyond it.
 BEYOND_BYTES = 2048
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.I)
@@ -51,6 +52,8 @@ class Arriving:
         if coding := _CODING.search(head):
             return coding[1].strip().lower() == b"chunked" and (yield from self._chunks(at))
         length = _LENGTH.search(head)
+        if length and len(length[1]) > MOST_DIGITS:
+            return False
         end = at + int(length[1]) if length else at
         if end > at + self._most:
             return False

@@ -31,8 +31,9 @@ class OwnWindows(MemoryStorage):
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         """Counts a request unless `limit` of them came in the last `expiry` seconds."""
-        now_s, kind = self._unix_s(), _kind(key)
+        kind = _kind(key)
         with self._lock:
+            now_s = self._unix_s()  # behind the lock: read before, a hit in between is ahead of it
             windows = self._kinds.setdefault(kind, Windows())
             _sweep(windows, now_s, expiry)
             if key not in windows and len(windows) >= MOST and kind in self._kept:
@@ -50,8 +51,8 @@ class OwnWindows(MemoryStorage):
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
         """When the oldest request of the window came, and how many there are."""
-        now_s = self._unix_s()
         with self._lock:
+            now_s = self._unix_s()
             hits_s = self._kinds.get(_kind(key), Windows()).get(key, array("d"))
             _forget(hits_s, now_s, expiry)
             return (hits_s[0] if hits_s else now_s), len(hits_s)

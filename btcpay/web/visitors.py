@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from werkzeug.datastructures import Headers
 
@@ -41,12 +41,13 @@ def is_from_another_site(headers: Headers, base_url: str) -> bool:
     if site is not None:
         return site not in _OURS
     origin = headers.get("Origin")
-    return origin is not None and _origin(urlsplit(origin)) != _origin(urlsplit(base_url))
+    return origin is not None and _origin(origin) != _origin(base_url)
 
 
-def _origin(url: SplitResult) -> tuple[str, str, int | None] | None:
+def _origin(text: str) -> tuple[str, str, int | None] | None:
     """Scheme, host and port; None when the text is no origin, `null` included."""
     try:
+        url = urlsplit(text)
         host, port = (url.hostname or "").encode("idna").decode(), url.port
     except ValueError:
         return None

@@ -92,4 +92,4 @@ def _require_integers(db):
                 raise ValueError(f"{table}.{column} is not as it was made")
         db.execute_sql(f"PRAGMA schema_version = {version + 1}")
     finally:
-        db.execute_sql("PRAGMA writable_schema = OFF")
+        db.execute_sql("PRAGMA writable_schema = RESET")

@@ -51,10 +51,10 @@ _CHANGE = Balance.update(
         Balance.total_sats: Balance.total_sats + slot("total_sats"),
         Balance.settled_sats: Balance.settled_sats + slot("settled_sats"),
     }
-).where(
-    (Balance.merchant_id == slot("merchant_id"))
+).where(Balance.merchant_id == slot("merchant_id"))
+_CHANGE_BOUNDED = _CHANGE.where(
     # What takes money out helps, also where the total is beyond what can exist.
-    & ((Balance.total_sats + slot("total_sats") <= MAX_MONEY_SATS) | (slot("total_sats") <= 0))
+    (Balance.total_sats + slot("total_sats") <= MAX_MONEY_SATS) | (slot("total_sats") <= 0)
 )
 
 
@@ -69,17 +69,19 @@ def lock_all(db: Database) -> None:
 
 
 @contextmanager
-def kept(db: Database, invoice_id: str, merchant_id: int) -> Iterator[None]:
+def kept(db: Database, invoice_id: str, merchant_id: int, bounded: bool = True) -> Iterator[None]:
     """Adds to the merchant's totals what the block changes of this invoice's outputs.
 
     Inside the transaction that changes them, so that both happen or neither, and behind the lock.
-    Raises BeyondMoney, which undoes it, when the total would grow beyond 21 million bitcoin.
+    Raises BeyondMoney, which undoes it, when the total would grow beyond 21 million bitcoin; unless
+    it is not `bounded`, for what is proven and must happen.
     """
     before = _sums(db, invoice_id)
     yield
     after = _sums(db, invoice_id)
     change = {name: after[name] - before[name] for name in after}
-    if any(change.values()) and db.run(_CHANGE, merchant_id=merchant_id, **change) != 1:
+    query = _CHANGE_BOUNDED if bounded else _CHANGE
+    if any(change.values()) and db.run(query, merchant_id=merchant_id, **change) != 1:
         raise BeyondMoney("the merchant would have more than the 21 million bitcoin there can be")
 
 

@@ -203,6 +203,7 @@ OF_OTHERS = [
     pytest.param({"Origin": "http://pay.example.com"}, id="an old browser, without TLS"),
     pytest.param({"Origin": f"{HERE}:8443"}, id="an old browser, another port"),
     pytest.param({"Origin": ""}, id="an origin that is none"),
+    pytest.param({"Origin": "https://["}, id="an origin that cannot be read"),
 ]
 
 

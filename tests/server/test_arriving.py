@@ -21,6 +21,9 @@ WHOLE = [
 REFUSED = [
     pytest.param(b"a" * MOST_HEAD_BYTES, False, id="a head without an end"),
     pytest.param(HEAD + b"Content-Length: 101\r\n\r\n", True, id="a body beyond the limit"),
+    pytest.param(
+        HEAD + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", True, id="a length beyond numbers"
+    ),
     pytest.param(HEAD + b"Transfer-Encoding: gzip\r\n\r\n", True, id="another coding"),
     pytest.param(CHUNKED + b"zz\r\n", True, id="a size that is no number"),
     pytest.param(CHUNKED + b"1" * MOST_LINE_BYTES, True, id="a size without an end"),

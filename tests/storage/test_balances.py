@@ -165,3 +165,23 @@ def test_another_merchants_total_is_another(lied_to: Callable[..., LiedTo]) -> N
     key = till.shop.issue("write", other)
     show(till, till.shop.post("/invoices", {"amount_usd": 30}, key).json, MAX_MONEY_SATS)
     assert till.check().complete
+
+
+def test_a_reorganisation_is_never_refused_for_what_a_coin_that_comes_back_adds(
+    lied_to: Callable[..., LiedTo],
+) -> None:
+    till = lied_to()
+    first, second = till.shop.invoice(), till.shop.invoice()
+    till.pay(first)
+    till.mine()
+    till.check()
+    height = till.sandbox.chain.ledger.height
+    till.shop.sql(f"UPDATE output SET spent_height = {height}")  # noqa: S608
+    till.shop.sql("UPDATE balance SET confirmed_sats = 0, total_sats = 0")
+    show(till, second, MAX_MONEY_SATS)
+    till.checker().run([second["id"]])
+    till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
+    run = till.checker().run([first["id"]])
+    assert not run.tip_failed
+    assert till.shop.get(f"/invoices/{first['id']}").json["status"] == "open"
+    assert totals(till)[0] == totals(till)[1]

@@ -78,7 +78,6 @@ ROWS = {
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database without tables, of each kind in every run."""
     if request.param == "sqlite":
-        (tmp_path / "btcpay.db").touch()
         yield f"sqlite:///{tmp_path}/btcpay.db"
         return
     server = postgres.server()

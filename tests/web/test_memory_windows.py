@@ -1,5 +1,6 @@
 """The windows in a process's memory: what an attacker with many addresses can do to them."""
 
+import threading
 import tracemalloc
 
 import pytest
@@ -126,3 +127,33 @@ def test_valid_keys_work_while_the_memory_is_full_of_wrong_ones(shop: Shop) -> N
     wrong = shop.get("/balance", key="sk_test_wrong")
     assert wrong.status_code == 429 and wrong.headers["X-RateLimit-Remaining"] == "0"
     assert shop.get("/balance").status_code == 200
+
+
+class Overtaken(Seconds):
+    """A clock whose first reader is overtaken, as threads are: another request counts meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.limiter: Limiter | None = None
+        self.other: threading.Thread | None = None
+
+    def __call__(self) -> float:
+        read, limiter, self.limiter = self.at, self.limiter, None
+        if limiter:
+            self.at += 0.001
+            self.other = threading.Thread(target=limiter.hit, args=(FAILED_AUTH, ME))
+            self.other.start()
+            self.other.join(0.3)
+        return read
+
+
+def test_two_requests_at_once_are_counted_however_their_threads_overtake_each_other() -> None:
+    clock = Overtaken()
+    limiter = Limiter("memory://", clock)
+    for _ in range(FAILED_AUTH.amount - 2):
+        limiter.hit(FAILED_AUTH, ME)
+    clock.limiter = limiter
+    limiter.hit(FAILED_AUTH, ME)
+    assert clock.other
+    clock.other.join()
+    assert not limiter.hit(FAILED_AUTH, ME).allowed
