@@ -1,0 +1,46 @@
+"""The peewee models, from which the queries are built; the rules stand in the migrations.
+
+Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact decimal text.
+"""
+
+from storage.models.money import (
+    Attention,
+    Balance,
+    Event,
+    Output,
+    Payment,
+    Proof,
+)
+from storage.models.service import (
+    Explorer,
+    ExplorerUse,
+    Fact,
+    IdempotencyKey,
+    Tally,
+)
+from storage.models.shop import (
+    ApiKey,
+    Brand,
+    Invoice,
+    Merchant,
+    PaymentLink,
+)
+
+__all__ = [
+    "ApiKey",
+    "Attention",
+    "Balance",
+    "Brand",
+    "Event",
+    "Explorer",
+    "ExplorerUse",
+    "Fact",
+    "IdempotencyKey",
+    "Invoice",
+    "Merchant",
+    "Output",
+    "Payment",
+    "PaymentLink",
+    "Proof",
+    "Tally",
+]

@@ -1,0 +1,76 @@
+"""What was seen at the addresses, what counts, and what happened."""
+
+from peewee import BigIntegerField, CompositeKey, Model, TextField
+
+
+class Payment(Model):
+    """What one transaction confirmed to the address of one invoice."""
+
+    seq = BigIntegerField(primary_key=True)
+    id = TextField()
+    merchant_id = BigIntegerField()
+    address_invoice_id = TextField()
+    invoice_id = TextField(null=True)
+    amount_sats = BigIntegerField()
+    amount_usd_at_receipt = TextField(null=True)
+    tx_hash = TextField()
+    created_at = BigIntegerField()
+
+
+class Output(Model):
+    """A transaction output that pays one of our addresses."""
+
+    txid = TextField()
+    vout = BigIntegerField()
+    invoice_id = TextField()
+    merchant_id = BigIntegerField()
+    amount_sats = BigIntegerField()
+    coinbase = BigIntegerField()
+    first_seen_at = BigIntegerField()
+    vanished_at = BigIntegerField(null=True)
+    block_height = BigIntegerField(null=True)
+    block_hash = TextField(null=True)
+    block_time_at = BigIntegerField(null=True)
+    spent_height = BigIntegerField(null=True)
+    proven = BigIntegerField()
+    payment_id = TextField(null=True)
+    position = BigIntegerField(null=True)
+    seen_waiting = BigIntegerField()
+    spent_at = BigIntegerField(null=True)
+
+    class Meta:
+        primary_key = CompositeKey("invoice_id", "txid", "vout")
+
+
+class Proof(Model):
+    """What convinced the service of a payment."""
+
+    payment_id = TextField(primary_key=True)
+    document = TextField()
+
+
+class Balance(Model):
+    """What a merchant has, as totals."""
+
+    merchant_id = BigIntegerField(primary_key=True)
+    confirmed_sats = BigIntegerField()
+    total_sats = BigIntegerField()
+    settled_sats = BigIntegerField()
+
+
+class Event(Model):
+    """Something that happened to an invoice."""
+
+    seq = BigIntegerField(primary_key=True)
+    invoice_id = TextField()
+    happened_at = BigIntegerField()
+    kind = TextField()
+    detail = TextField()
+
+
+class Attention(Model):
+    """An invoice that wants a human, and why."""
+
+    invoice_id = TextField(primary_key=True)
+    reason = TextField()
+    since_at = BigIntegerField()

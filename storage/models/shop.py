@@ -1,0 +1,100 @@
+"""Merchants, what their pages show, their keys, and what they ask for."""
+
+from peewee import BigIntegerField, BlobField, Model, TextField
+
+
+class Merchant(Model):
+    """Whose money it is, and the account key that its addresses come from."""
+
+    id = BigIntegerField(primary_key=True)
+    name = TextField()
+    script_type = TextField()
+    xpub = TextField()
+    account_key = TextField()
+    next_index = BigIntegerField()
+    created_at = BigIntegerField()
+    probed_at = BigIntegerField(null=True)
+    swept_at = BigIntegerField(null=True)
+    unspent_at = BigIntegerField(null=True)
+    wallet_gap_limit = BigIntegerField()
+
+
+class Brand(Model):
+    """How a merchant's pages look."""
+
+    merchant_id = BigIntegerField(primary_key=True)
+    name = TextField(null=True)
+    accent = TextField(null=True)
+    logo = BlobField(null=True)
+    logo_type = TextField(null=True)
+    logo_sha256 = TextField(null=True)
+
+
+class ApiKey(Model):
+    """A bearer credential, by its SHA-256."""
+
+    id = TextField(primary_key=True)
+    merchant_id = BigIntegerField()
+    name = TextField()
+    scope = TextField()
+    secret_sha256 = TextField()
+    last_four = TextField()
+    created_at = BigIntegerField()
+    last_used_at = BigIntegerField(null=True)
+    expires_at = BigIntegerField(null=True)
+    revoked_at = BigIntegerField(null=True)
+
+    class Meta:
+        table_name = "api_key"
+
+
+class PaymentLink(Model):
+    """A reusable checkout page."""
+
+    seq = BigIntegerField(primary_key=True)
+    id = TextField()
+    merchant_id = BigIntegerField()
+    status = TextField()
+    title = TextField(null=True)
+    description = TextField(null=True)
+    amount_mode = TextField()
+    amount_usd = TextField(null=True)
+    min_amount_usd = TextField(null=True)
+    max_amount_usd = TextField(null=True)
+    created_at = BigIntegerField()
+
+    class Meta:
+        table_name = "payment_link"
+
+
+class Invoice(Model):
+    """A one-time payment request and the address that is its own."""
+
+    seq = BigIntegerField(primary_key=True)
+    id = TextField()
+    merchant_id = BigIntegerField()
+    payment_link_id = TextField(null=True)
+    status = TextField()
+    amount_sats = BigIntegerField()
+    amount_usd_quote = TextField()
+    price_usd = TextField()
+    description = TextField(null=True)
+    customer_email = TextField(null=True)
+    deposit_address = TextField()
+    address_index = BigIntegerField()
+    tx_hash = TextField(null=True)
+    expires_at = BigIntegerField(null=True)
+    paid_at = BigIntegerField(null=True)
+    finished_at = BigIntegerField(null=True)
+    settled_reason = TextField(null=True)
+    looks = BigIntegerField()
+    checked_at = BigIntegerField(null=True)
+    asked_at = BigIntegerField(null=True)
+    created_at = BigIntegerField()
+    doubted_at = BigIntegerField(null=True)
+    failures = BigIntegerField()
+    failed_at = BigIntegerField(null=True)
+    claimed_until = BigIntegerField(null=True)
+    begun = BigIntegerField()
+    begun_at = BigIntegerField(null=True)
+    asked_since = BigIntegerField(null=True)
