@@ -262,7 +262,7 @@ def long_page(*txs: dict[str, Any], more: dict[str, Any]) -> Reply:
 
 def test_a_page_with_large_witnesses_is_believed_though_it_is_megabytes(first):
     script_asm = "OP_PUSHBYTES_75 " + "ab" * 75
-    large = {"txid": f"{9:064x}", "vout": 0, "is_coinbase": False, "witness": ["ab" * 90_000]}
+    large = {"txid": f"{99:064x}", "vout": 0, "is_coinbase": False, "witness": ["ab" * 90_000]}
     inputs = [large | {"inner_witnessscript_asm": " ".join([script_asm] * 1_200)}]
     pages = [long_page(*history(5, 25), more={"vin": inputs}), say([])]
     first.instead = lambda _: pages.pop(0)
