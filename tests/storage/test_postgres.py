@@ -122,7 +122,7 @@ def test_a_database_that_cannot_store_every_letter_is_refused():
 
 def without_driver(words: str, url: str) -> subprocess.CompletedProcess[str]:
     code = f"{WITHOUT_DRIVER}sys.argv = ['btcpay', *{words.split()}]"
-    code += "; from btcpay.command import main; main()"
+    code += "; from btcpay.cli.main import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code],
         env=clean_environ(BTCPAY_DATABASE_URL=url),

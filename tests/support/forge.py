@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from paths import PROJECT
+from paths import PROJECT, TESTS
 
 from btcpay.cli import main
 
@@ -117,7 +117,7 @@ class Forge:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, script],
-                env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)},
+                env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{PROJECT}:{TESTS / 'support'}"},
                 stdin=theirs,
                 stdout=subprocess.PIPE,  # as theirs will be: what has it must not try to seek
                 cwd=PROJECT,
