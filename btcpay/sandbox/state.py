@@ -21,11 +21,15 @@ EXTENSION = "btcpay-sandbox"
 
 @dataclass
 class Switches:
-    """What the buttons set: the price in dollars, and which of the two services are down."""
+    """What the buttons set: the price in dollars, and which of the two services are down.
+
+    `told` is what the page says of the last button.
+    """
 
     price_usd: Decimal = FIRST_PRICE_USD
     explorer_up: bool = True
     price_up: bool = True
+    told: str = ""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Chain:
         Returns the hashes. Raises BadRequest for a count beyond 1 to 1000.
         """
         if not 1 <= count <= MAX_BLOCKS_AT_ONCE:
-            raise BadRequest(f"blocks must be 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
+            raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
         with self.lock:
             return [self._mine_one(now, only).hash for _ in range(count)]
 
@@ -63,7 +63,7 @@ class Chain:
         with self.lock:
             deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)
             if not 1 <= depth <= deepest:
-                raise BadRequest(f"depth must be 1 to {deepest}, not {depth}")
+                raise BadRequest(f"Blocks to undo: give 1 to {deepest}, not {depth}")
             fork_height = self.ledger.height - depth
             blocks = self._rival_branch(fork_height, depth + 1, now, instead)
             raw_blocks = [block.raw.hex() for block in blocks]

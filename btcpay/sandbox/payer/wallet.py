@@ -108,8 +108,8 @@ class Wallet:
 
 def _output(address: str, amount_sats: int) -> TxOut:
     if not 1 <= amount_sats <= MAX_MONEY_SATS:
-        raise BadRequest(f"the amount must be 1 to {MAX_MONEY_SATS} satoshis, not {amount_sats}")
+        raise BadRequest(f"Amount: give 1 to {MAX_MONEY_SATS} satoshis, not {amount_sats}")
     script = script_of(address)
     if amount_sats < (least := least_sats(script)):
-        raise BadRequest(f"amount: nodes relay at least {least} satoshis to this address")
+        raise BadRequest(f"Amount: nodes relay at least {least} satoshis to this address")
     return TxOut(amount_sats, script)
