@@ -39,7 +39,11 @@ UPDATED_EVERY_S = 0.5
 )
 @with_shell
 def sandbox(shell: Shell, port: int, state: Path) -> None:
-    """Start a regtest playground: chain, price, service, and a check every two seconds."""
+    """Start a regtest playground: chain, price, service, and a check every two seconds.
+
+    The chain alone, which `btcpay restore` asks while the service is stopped:
+    `python -m btcpay.sandbox --port 8001 --state var/sandbox`.
+    """
     settings = shell.settings
     _refuse_unfit(settings)
     _refuse_taken(f"127.0.0.1:{port}", "--port")
