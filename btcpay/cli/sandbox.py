@@ -102,7 +102,7 @@ def _refuse_taken(bind: str, name: str) -> None:
 
 
 def _prepare_folders(settings: Settings, state: Path) -> None:
-    """Makes the folders for their owner alone; 0.1.0 left the database's open to others."""
+    """Makes the folders for their owner alone; 0.1.0 left the database's folder open."""
     missing = [folder for folder in (state, *state.parents) if not folder.exists()]
     for folder in reversed(missing):  # `parents=True` would give its mode to the last one only
         folder.mkdir(mode=0o700)
@@ -142,7 +142,7 @@ def _service_url(settings: Settings) -> str:
 
 
 def _environ(settings: Settings, chain_url: str) -> dict[str, str]:
-    """The children's: what this process was given, with the sandbox as explorer and ticker."""
+    """The children's: this process's own, with the sandbox as explorer and price source."""
     return os.environ | {
         "BTCPAY_NETWORK": settings.network.name,
         "BTCPAY_DATABASE_URL": settings.database_url,
@@ -157,7 +157,7 @@ def _environ(settings: Settings, chain_url: str) -> dict[str, str]:
 def command_line(program: str, environ: Mapping[str, str]) -> str:
     """How another terminal in this folder calls `btcpay` beside the sandbox.
 
-    With the variables without which it would work on something else; no secret of theirs.
+    It sets the variables that the command needs to find this shop, without their secrets.
     """
     settings = read(environ)
     needed = {

@@ -31,7 +31,7 @@ Form = Mapping[str, str]
 
 
 def refused(name: str, why: str) -> BadRequest:
-    """For a field that has no use as it is; the message has the label that a reader sees."""
+    """What is wrong with a field, by the label that it has on the page."""
     return BadRequest(f"{LABELS[name]}: {why}")
 
 

@@ -25,7 +25,7 @@ def create_page() -> Blueprint:
 
 
 def state() -> Response:
-    """The page's first line as JSON; answered also while explorer and price are down."""
+    """The page's first line as JSON, also while explorer and price are down."""
     sandbox = current()
     chain, switches = sandbox.chain, sandbox.switches
     return jsonify(

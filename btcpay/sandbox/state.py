@@ -58,7 +58,7 @@ def open_sandbox(state_dir: Path, clock: Callable[[], int]) -> Sandbox:
 
 
 def _mine_first_blocks(chain: Chain, now: int) -> None:
-    """Blocks in the past, ten minutes apart, so that later ones can carry the time of the clock."""
+    """Blocks of the past, ten minutes apart: the next one can then have the time of the clock."""
     for height in range(chain.ledger.height + 1, FIRST_BLOCKS + 1):
         chain.mine(1, now - (FIRST_BLOCKS - height) * FIRST_BLOCKS_APART_S)
 

@@ -52,7 +52,7 @@ def refusal(sandbox: Sandbox, tx: Tx) -> str:
     with pytest.raises(Rejected) as caught:
         sandbox.chain.accept(tx.raw, NOW)
     assert sandbox.chain.mempool.entries == before
-    return caught.value.reason
+    return str(caught.value)
 
 
 def paid_sats(sandbox: Sandbox, txid: str) -> int:

@@ -248,7 +248,7 @@ def test_without_a_terminal_the_talk_is_a_line_for_each_switch(tmp_path):
                 line = f"the {button} is {state}\n"
                 until(lambda line=line: line in playground.talk.read_text(), line)
     finally:
-        playground.stop()
+        assert playground.stop(signal.SIGHUP) == 0  # as when the terminal's window is closed
     told = [line for line in playground.talk.read_text().splitlines() if " is " in line]
     assert told == [f"the {what} is {how}" for what in ("explorer", "price") for how in UPSIDE_DOWN]
     assert "ERROR" not in playground.talk.read_text() and "%" not in playground.talk.read_text()

@@ -1,4 +1,4 @@
-"""The Esplora interface at the root path, as Blockstream's electrs speaks it, and its outage."""
+"""The Esplora interface at the root path, as Blockstream's electrs speaks it; 503 while down."""
 
 from collections.abc import Callable
 from functools import wraps

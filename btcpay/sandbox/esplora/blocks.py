@@ -30,7 +30,7 @@ def hash_at(height: str) -> Response:
 
 
 def _height(given: str) -> int:
-    """Of a block of the best branch."""
+    """The height of a block of the best branch; a higher one ends the request with 404."""
     height = read_number(given)
     if height > current().chain.ledger.height:
         refuse(404, "Block not found")

@@ -31,7 +31,7 @@ class Chain:
             self._replay(event)
 
     def accept(self, raw: bytes, now: int) -> str:
-        """Takes a transaction into the mempool; its txid. Raises Malformed or Rejected.
+        """Takes a transaction into the mempool and returns its txid. Raises Malformed or Rejected.
 
         One that already waits is accepted again and changes nothing, as with sendrawtransaction.
         """
@@ -44,7 +44,7 @@ class Chain:
         return tx.txid
 
     def mine(self, count: int, now: int, only: Collection[str] | None = None) -> list[str]:
-        """Mines `count` blocks, the first with what waits (or of that, `only` these txids).
+        """Mines `count` blocks; the first takes what waits, or of it `only` these txids.
 
         Returns the hashes. Raises BadRequest for a count beyond 1 to 1000.
         """
@@ -56,8 +56,8 @@ class Chain:
     def reorganise(self, depth: int, now: int, instead: Sequence[bytes] = ()) -> list[str]:
         """Replaces the last `depth` blocks by one more without their transactions; the new hashes.
 
-        These and the waiting ones return to the mempool, but for those that lost their coins to
-        `instead`: raw transactions, confirmed in the first new block. Nothing changes when it
+        Lost transactions and waiting ones return to the mempool, unless their coins went to
+        `instead`: raw transactions that the first new block confirms. Nothing changes when it
         raises BadRequest (depth) or Rejected (instead).
         """
         with self.lock:

@@ -1,4 +1,4 @@
-"""The payer: a wallet that is rich from mining, and pays."""
+"""The payer's wallet: the miner's rewards make it rich."""
 
 from collections.abc import Mapping, Sequence
 
@@ -42,7 +42,7 @@ class Wallet:
         fee_sats: int | None = None,
         rbf: bool = True,
     ) -> str:
-        """Pays one address; the txid. See `pay_many`."""
+        """Pays one address and returns the txid. See `pay_many`."""
         return self.pay_many({address: amount_sats}, now, fee_sats, rbf)
 
     def pay_many(
@@ -52,7 +52,7 @@ class Wallet:
         fee_sats: int | None = None,
         rbf: bool = True,
     ) -> str:
-        """Pays all addresses in one transaction; the txid. `rbf` opts in to replacement (BIP125).
+        """Pays all in one transaction and returns its txid. `rbf` opts in to replacement (BIP125).
 
         Without `fee_sats` at 2 sat per virtual byte. Raises BadRequest for an address or amount
         that cannot be paid, Rejected for a fee that would not be relayed.
