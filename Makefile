@@ -56,15 +56,17 @@ clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12), (3, 13)) and "btcpay needs Python 3.11 to 3.13: make PYTHON=python3.13 ...")'
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12), (3, 13)) and "btcpay needs Python 3.11 to 3.13: make PYTHON=python3.13 ...")'
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: requirements.txt requirements-build.txt setup.cfg pyproject.toml | $(VENV)/bin/python
-	$(PIP) install --require-hashes -r requirements.txt -r requirements-build.txt
-	$(PIP) install --no-index --no-deps --no-build-isolation -e .
+	@echo "installing into $(VENV), about a minute..."
+	@$(PIP) install --require-hashes -r requirements.txt -r requirements-build.txt
+	@$(PIP) install --no-index --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.installed-dev: requirements-dev.txt requirements-postgres.txt $(VENV)/.installed
-	$(PIP) install --require-hashes -r requirements-dev.txt
-	$(PIP) install --require-hashes -r requirements-postgres.txt
+	@echo "installing what the tests need into $(VENV), about a minute..."
+	@$(PIP) install --require-hashes -r requirements-dev.txt
+	@$(PIP) install --require-hashes -r requirements-postgres.txt
 	@touch $@

@@ -46,7 +46,7 @@ ELSEWHERE = (
     "browser_trips",
     *("budget_goals", "deploy", "going_live", "hostile_memory", "node_sandbox_agrees"),
     *("readme", "trips"),
-    *("sandbox_blocks", "sandbox_buttons", "sandbox_chain", "sandbox_esplora"),
+    *("sandbox_blocks", "sandbox_buttons", "sandbox_chain", "sandbox_esplora", "sandbox_page"),
 )
 collect_ignore = (
     [path for name in ELSEWHERE for path in TESTS.rglob(f"test_{name}.py")] if ON_POSTGRES else []

@@ -11,17 +11,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
+import requests
 
 from btcpay.cli.context import Shell, with_shell
 from btcpay.cli.sandbox_children import Children
 from btcpay.cli.sandbox_demo import Demo, write_key
-from btcpay.cli.sandbox_status import StatusLine
+from btcpay.cli.sandbox_status import LastCheck, StatusLine, unechoed
 from btcpay.doctor.settings import masked
 from btcpay.errors import CommandError
 from btcpay.settings import Settings, read
 from btcpay.times import utc_now
 from storage import migrate
-from storage.database import sqlite_path
+from storage.database import Database, place_of, sqlite_path
+from storage.queries import meta
 
 UPDATED_EVERY_S = 0.5
 
@@ -37,7 +39,11 @@ UPDATED_EVERY_S = 0.5
 )
 @with_shell
 def sandbox(shell: Shell, port: int, state: Path) -> None:
-    """Start a regtest playground: chain, price, service, and a check every two seconds."""
+    """Start a regtest playground: chain, price, service, and a check every two seconds.
+
+    The chain alone, which `btcpay restore` asks while the service is stopped:
+    `python -m btcpay.sandbox --port 8001 --state var/sandbox`.
+    """
     settings = shell.settings
     _refuse_unfit(settings)
     _refuse_taken(f"127.0.0.1:{port}", "--port")
@@ -48,23 +54,28 @@ def sandbox(shell: Shell, port: int, state: Path) -> None:
     demo = Demo(f"{service_url}/api/v1", write_key(shell.db, settings, state))
     environ = _environ(settings, chain_url)
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
     log = state / "sandbox.log"
-    with Children(environ, log) as children, StatusLine(chain_url, service_url, log) as status:
+    status = StatusLine(chain_url, LastCheck(shell.db), log)
+    with unechoed(), Children(environ, log) as children, status:
         children.start("chain", "btcpay.sandbox", "--port", str(port), "--state", str(state))
         children.wait_for(f"{chain_url}/sandbox/state", stop)
+        if not stop.is_set():
+            _refuse_older_chain(shell.db, settings, chain_url, state)
         children.start("service", "btcpay", "serve")
         children.wait_for(f"{service_url}/healthz", stop)
         children.start("check", "btcpay", "check", "--watch", "2")
         if not stop.is_set():
-            introduction = _introduction(demo, chain_url, command_line(sys.argv[0], environ), log)
+            other = command_line(sys.argv[0], environ)
+            introduction = _introduction(demo, chain_url, other, log, _afresh(settings, state))
             status.say("")
             click.echo(introduction)
         while not stop.is_set():
             status.update(utc_now())
             stop.wait(UPDATED_EVERY_S)
-            children.require_all(stop)
+            if not stop.is_set():
+                children.require_all()
 
 
 def _refuse_unfit(settings: Settings) -> None:
@@ -85,13 +96,13 @@ def _refuse_taken(bind: str, name: str) -> None:
             probe.bind((host, int(port)))
         except OSError as error:
             raise CommandError(
-                f"{bind} is taken ({error.strerror}): stop what listens there, or choose another"
-                f" port with {name}"
+                f"{bind} is taken ({error.strerror}): is another `make run` open? Else stop what"
+                f" listens there, or choose another port with {name}"
             ) from None
 
 
 def _prepare_folders(settings: Settings, state: Path) -> None:
-    """Makes the folders for their owner alone; 0.1.0 left the database's open to others."""
+    """Makes the folders for their owner alone; 0.1.0 left the database's folder open."""
     missing = [folder for folder in (state, *state.parents) if not folder.exists()]
     for folder in reversed(missing):  # `parents=True` would give its mode to the last one only
         folder.mkdir(mode=0o700)
@@ -104,13 +115,34 @@ def _prepare_folders(settings: Settings, state: Path) -> None:
             database.parent.chmod(0o700)
 
 
+def _refuse_older_chain(db: Database, settings: Settings, chain_url: str, state: Path) -> None:
+    """After one of the two was removed alone: the check would wait for blocks that are gone."""
+    height = requests.get(f"{chain_url}/sandbox/state", timeout=5).json()["height"]
+    if height < (meta.tip_height(db) or 0):
+        raise CommandError(
+            f"the chain in {state} is older than {place_of(settings.database_url)}:"
+            f" {_afresh(settings, state)} begins anew"
+        )
+
+
+def _afresh(settings: Settings, state: Path) -> str:
+    """What removes the whole playground."""
+    database = sqlite_path(settings.database_url)
+    if database is None:
+        return f"another database and `rm -r {shlex.quote(str(state))}`"
+    if database.parent == state.parent == Path("var"):
+        return "`rm -r var`"
+    # With the files that SQLite keeps beside it.
+    return f"`rm -r {shlex.quote(str(state))} {shlex.quote(str(database))}*`"
+
+
 def _service_url(settings: Settings) -> str:
     host, _, port = settings.bind.rpartition(":")
     return f"http://{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port}"
 
 
 def _environ(settings: Settings, chain_url: str) -> dict[str, str]:
-    """The children's: what this process was given, with the sandbox as explorer and ticker."""
+    """The children's: this process's own, with the sandbox as explorer and price source."""
     return os.environ | {
         "BTCPAY_NETWORK": settings.network.name,
         "BTCPAY_DATABASE_URL": settings.database_url,
@@ -125,7 +157,7 @@ def _environ(settings: Settings, chain_url: str) -> dict[str, str]:
 def command_line(program: str, environ: Mapping[str, str]) -> str:
     """How another terminal in this folder calls `btcpay` beside the sandbox.
 
-    With the variables without which it would work on something else; no secret of theirs.
+    It sets the variables that the command needs to find this shop, without their secrets.
     """
     settings = read(environ)
     needed = {
@@ -139,7 +171,7 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
     return " ".join([*assigned, *own])
 
 
-def _introduction(demo: Demo, chain_url: str, command_line: str, log: Path) -> str:
+def _introduction(demo: Demo, chain_url: str, command_line: str, log: Path, afresh: str) -> str:
     return f"""\
 A shop with play money, on this machine alone. Ctrl-C ends it.
 
@@ -147,13 +179,14 @@ A shop with play money, on this machine alone. Ctrl-C ends it.
 {demo.curl_line}
 2. See what a customer sees: open its pay_url, or the page of this invoice:
 {demo.pay_url()}
-3. Paste its address and amount here, pay, mine a block, and look at its page:
+3. Press "Copy payment link" there, paste it here, pay, mine a block, look at the page again:
 {chain_url}/
 
 write key     {demo.secret}
 payment link  {demo.link_url()}
 is all well?  {command_line} doctor
-log           {log}
+log           {log} (emptied at each start)
+begin anew    {afresh}, after Ctrl-C
 """
 
 

@@ -1,4 +1,4 @@
-"""The processes that the sandbox starts: they end with it, and talk into its log."""
+"""The processes that the sandbox starts: they end with it, and write to its log."""
 
 import contextlib
 import ctypes
@@ -22,11 +22,18 @@ STOP_TIMEOUT_S = 10
 
 
 class Children:
-    """Processes with one environment and one log; leaving the context stops all, last first."""
+    """Processes with one environment and one log; leaving the context stops all, last first.
 
-    def __init__(self, environ: dict[str, str], log: Path) -> None:
+    Each leads a session of its own, so that Ctrl-C reaches the sandbox alone. After `patience_s`
+    the whole process group is killed, with what a child has started itself.
+    """
+
+    def __init__(
+        self, environ: dict[str, str], log: Path, patience_s: float = STOP_TIMEOUT_S
+    ) -> None:
         path = os.pathsep.join(filter(None, [str(PROJECT), environ.get("PYTHONPATH")]))
         self._environ, self.log = environ | {"PYTHONPATH": path}, log
+        self._patience_s = patience_s
         self._running: dict[str, subprocess.Popen] = {}
         self._stack = ExitStack()
         log.unlink(missing_ok=True)  # of the run before
@@ -47,10 +54,11 @@ class Children:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                start_new_session=True,
                 preexec_fn=_end_with_parent,
             )
         self._running[name] = child
-        self._stack.callback(_stop, child)
+        self._stack.callback(_stop, child, self._patience_s)
 
     def wait_for(self, url: str, stop: threading.Event) -> None:
         """Returns once it is answered. Raises CommandError when one ends, or after a minute."""
@@ -60,20 +68,26 @@ class Children:
                 requests.get(url, timeout=5).raise_for_status()
                 return
             except requests.RequestException as error:
-                self.require_all(stop)
+                self.require_all()
                 if time.monotonic() > deadline_s:
                     raise CommandError(f"{url} does not answer; see {self.log}") from error
             stop.wait(0.05)
 
-    def require_all(self, stop: threading.Event) -> None:
+    def require_all(self) -> None:
         """Raises CommandError when one has ended though nobody asked for it."""
         for name, child in self._running.items():
-            # Ctrl-C reaches the children first, and this process at once after.
-            if child.poll() is not None and not stop.wait(0.5):
-                raise CommandError(f"the {name} ended by itself; {self.log} ends:\n{self._last()}")
+            if (status := child.poll()) is not None:
+                raise CommandError(f"the {name} {_ending(status)}{self._last()}")
 
     def _last(self) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-10:])
+        lines = self.log.read_text(errors="replace").splitlines()[-10:]
+        if not lines:
+            return " and had logged nothing; `make run` starts again"
+        return "\n".join([f"; {self.log} ends:", *lines])
+
+
+def _ending(status: int) -> str:
+    return f"was killed (signal {-status})" if status < 0 else f"ended by itself (status {status})"
 
 
 def _end_with_parent() -> None:
@@ -82,10 +96,11 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _stop(child: subprocess.Popen) -> None:
+def _stop(child: subprocess.Popen, patience_s: float) -> None:
+    """Asks the child to end; then kills what is left of its process group."""
     child.terminate()
-    try:
-        child.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(patience_s)
+    with contextlib.suppress(ProcessLookupError):  # nothing is left
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()

@@ -24,7 +24,7 @@ TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network
 
 
 def write_key(db: Database, settings: Settings, state: Path) -> str:
-    """The demo merchant's write key; kept in a file, since it is worth nothing, to be reused."""
+    """The demo merchant's write key. It is worth nothing, so a file keeps it for the next start."""
     file = state / "write_key"
     secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
     if secret and keys.caller_of(db, secret, utc_now()):
@@ -54,7 +54,7 @@ def _nobodys_account() -> str:
 
 @dataclass(frozen=True)
 class Demo:
-    """The merchant's program: it talks to the service as any would."""
+    """The merchant's program: it talks to the service as any client does."""
 
     api: str
     secret: str
@@ -68,7 +68,7 @@ class Demo:
         )
 
     def pay_url(self) -> str:
-        """An open invoice's page. The last start's serves again: unpaid ones widen the gap."""
+        """The page of an open invoice, the last start's if it is open: each one widens the gap."""
         found = self._ask("GET", "/invoices?status=open&limit=100")["data"]
         invoice = next((one for one in found if one["description"] == MEMO), None)
         order = {"amount_usd": 25, "description": MEMO}

@@ -1,25 +1,63 @@
 """One line that says how the sandbox is; on a terminal it changes in its place."""
 
+import contextlib
 import os
 import sys
+import termios
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import requests
+from peewee import PeeweeException
 
 from btcpay.cli.context import say
+from storage.database import Database
+from storage.queries import tallies
 
 TIMEOUT_S = 1
 CLEAR_TO_END = "\x1b[K"  # ECMA-48, EL
 USUAL_COLUMNS = 80
+ECHO_FLAGS = 3  # the place of the local modes in what termios.tcgetattr answers
+
+
+class LastCheck:
+    """When the last check ended, and how: read from the totals that each check adds to."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._seen = self._totals()
+        self._ended_at: datetime | None = None
+        self._failed = False
+
+    def look(self, now: datetime) -> None:
+        """A check that has ended since the last look ended now; a database away changes nothing."""
+        try:
+            totals = self._totals()
+        except PeeweeException:
+            return
+        if totals != self._seen:
+            self._ended_at, self._failed = now, totals["complete"] == self._seen["complete"]
+        self._seen = totals
+
+    def told(self, now: datetime, log: Path) -> str:
+        """The time since it ended, and where to read why it failed."""
+        if self._ended_at is None:
+            return "not checked yet"
+        ago = _ago(now - self._ended_at)
+        return f"check FAILED {ago}, see {log}" if self._failed else f"checked {ago}"
+
+    def _totals(self) -> dict[str, int]:
+        rows = [row for row in self._db.rows(tallies.ALL) if row["name"] == "checks"]
+        return {"complete": 0, "incomplete": 0} | {row["label"]: row["total"] for row in rows}
 
 
 class StatusLine:
-    """Whoever reads a terminal sees how all is now; whoever reads a pipe, what has changed."""
+    """A reader of a terminal sees the state of now; a reader of a pipe sees each change."""
 
-    def __init__(self, chain_url: str, service_url: str, log: Path) -> None:
-        self._state_url, self._ready_url = f"{chain_url}/sandbox/state", f"{service_url}/readyz"
+    def __init__(self, chain_url: str, check: LastCheck, log: Path) -> None:
+        self._state_url, self._check = f"{chain_url}/sandbox/state", check
         self._log, self._read_bytes, self._log_lines = log, 0, 0
         self._told = {"explorer": "up", "price": "up"}
 
@@ -33,24 +71,27 @@ class StatusLine:
     def say(self, text: str) -> None:
         """While there is nothing to ask; on a terminal only."""
         if sys.stderr.isatty():
-            _show(text)
+            _show([text])
 
     def update(self, now: datetime) -> None:
-        """Asks the sandbox and the service; one that does not answer changes nothing."""
+        """Asks the chain and the database; what does not answer changes nothing."""
         try:
             state = requests.get(self._state_url, timeout=TIMEOUT_S).json()
-            ready = requests.get(self._ready_url, timeout=TIMEOUT_S).json()
         except (requests.RequestException, ValueError):
             return
         if sys.stderr.isatty():
             self._count_lines()
-            checked_at = ready.get("check", {}).get("checked_at")
-            _show(_sentence(state, checked_at, now, self._log_lines))
+            self._check.look(now)
+            _show([self._check.told(now, self._log), *_parts(state), *self._log_part()])
             return
         switches = {name: state[name] for name in self._told}
         for name in [name for name, told in self._told.items() if switches[name] != told]:
             say(f"the {name} is {switches[name]}")
         self._told = switches
+
+    def _log_part(self) -> list[str]:
+        count = self._log_lines
+        return [f"log: {count} line{'' if count == 1 else 's'}"] if count else []
 
     def _count_lines(self) -> None:
         with self._log.open("rb") as log:
@@ -60,30 +101,63 @@ class StatusLine:
         self._log_lines += new.count(b"\n")
 
 
-def _sentence(state: dict[str, Any], checked_at: str | None, now: datetime, log_lines: int) -> str:
-    """79 letters at most while the log is short, for a terminal of 80 columns."""
-    parts = [
+def _parts(state: dict[str, Any]) -> list[str]:
+    """What matters first: a narrow terminal shows only as many of them as fit."""
+    price = state["usd"].removesuffix(".00") if state["price"] == "up" else "DOWN"
+    return [
+        f"explorer {'DOWN' if state['explorer'] == 'down' else 'up'}",
+        f"price {price}",
         f"block {state['height']}",
         f"{state['waiting']} waiting",
-        f"explorer {_in_capitals_when_down(state['explorer'])}",
-        f"price {state['usd'] if state['price'] == 'up' else 'DOWN'}",
-        f"checked {'never' if checked_at is None else _ago(now, checked_at)}",
-        f"log {log_lines}",
     ]
-    return ", ".join(parts)
 
 
-def _in_capitals_when_down(switch: str) -> str:
-    return switch.upper() if switch == "down" else switch
-
-
-def _ago(now: datetime, checked_at: str) -> str:
-    age_s = max(0, (now - datetime.fromisoformat(checked_at)) // timedelta(seconds=1))
+def _ago(age: timedelta) -> str:
+    age_s = max(0, age // timedelta(seconds=1))
     return f"{age_s} s ago" if age_s < 600 else f"{age_s // 60} min ago"
 
 
-def _show(text: str) -> None:
-    """In the place of what was shown before; cut, since what wraps could not be taken back."""
+def _show(parts: list[str]) -> None:
+    """In the place of what was shown before; never wider, since what wraps cannot be taken back."""
     columns = os.get_terminal_size(sys.stderr.fileno()).columns or USUAL_COLUMNS
-    sys.stderr.write(f"\r{text[: columns - 1]}{CLEAR_TO_END}")
+    text = fitting(parts, columns - 1)
+    sys.stderr.write(f"\r{text}{CLEAR_TO_END}")
     sys.stderr.flush()
+
+
+def fitting(parts: list[str], columns: int) -> str:
+    """As many of the parts as fit, from the first; of one that is too long alone, its beginning."""
+    shown = parts[0]
+    for part in parts[1:]:
+        if len(shown) + len(part) + 2 > columns:
+            break
+        shown = f"{shown}, {part}"
+    return shown[:columns]
+
+
+@contextlib.contextmanager
+def unechoed() -> Iterator[None]:
+    """While it lasts the terminal shows no typed letters: they would stand on the status line.
+
+    What was typed meanwhile is thrown away, so that the shell does not run it afterwards.
+    """
+    if not _is_ours():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    silent = [*before]
+    silent[ECHO_FLAGS] = before[ECHO_FLAGS] & ~termios.ECHO
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, silent)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(termios.error):  # the terminal was closed
+            termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, before)
+
+
+def _is_ours() -> bool:
+    """Whether a terminal sends its letters to us: a process in the background may not change it."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False

@@ -6,9 +6,16 @@ from typing import Any
 from flask import Blueprint, jsonify, redirect, request
 from flask.typing import ResponseReturnValue
 
-from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.esplora.plain import HASH
-from btcpay.sandbox.forms import Order, read_count, read_flag, read_order, read_price, read_switch
+from btcpay.sandbox.forms import (
+    Order,
+    read_count,
+    read_flag,
+    read_order,
+    read_price,
+    read_switch,
+    refused,
+)
 from btcpay.sandbox.node.rules import least_sats
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.mischief import double_spends
@@ -22,8 +29,8 @@ Button = Callable[[Sandbox], Answer]
 def create_buttons() -> Blueprint:
     """`POST /sandbox/...`; wrong input raises BadRequest or Rejected."""
     blueprint = Blueprint("buttons", __name__, url_prefix="/sandbox")
-    for name, button in BUTTONS.items():
-        blueprint.add_url_rule(f"/{name}", name, _pressing(button), methods=["POST"])
+    for name, (button, told) in BUTTONS.items():
+        blueprint.add_url_rule(f"/{name}", name, _pressing(button, told), methods=["POST"])
     return blueprint
 
 
@@ -43,7 +50,7 @@ def pay_short(sandbox: Sandbox) -> Answer:
     order = read_order(request.form)
     least = least_sats(script_of(order.address))
     if order.amount_sats <= least:
-        raise BadRequest(f"amount: give at least {least + 1}, since {least} is the least to send")
+        raise refused("amount", f"give at least {least + 1}; {least} is the least to send")
     return _pay(sandbox, Order(order.address, max(least, order.amount_sats // 2)))
 
 
@@ -64,9 +71,7 @@ def replace(sandbox: Sandbox) -> Answer:
     """Field `txid`, by default the newest waiting payment; `away` takes the money back."""
     given = request.form.get("txid", "").strip().lower()
     if given and not HASH.fullmatch(given):
-        raise BadRequest(
-            "txid: give the 64 hex digits of a waiting payment, or nothing for the newest"
-        )
+        raise refused("txid", "give its txid of 64 hex digits, or nothing for the newest")
     away = read_flag(request.form, "away")
     with sandbox.chain.lock:
         replaced = given or next(iter(sandbox.wallet.payments()), "")
@@ -110,21 +115,24 @@ def _new_tip(sandbox: Sandbox, hashes: list[str]) -> Answer:
     return {"height": height, "hash": hashes[-1], "hashes": hashes}
 
 
-def _pressing(button: Button) -> Callable[[], ResponseReturnValue]:
+def _pressing(button: Button, told: str) -> Callable[[], ResponseReturnValue]:
     def press() -> ResponseReturnValue:
         answer = button(current())
+        current().switches.told = told.format(**answer)
         return jsonify(answer) if wants_json() else redirect("/", 303)
 
     return press
 
 
-BUTTONS: dict[str, Button] = {
-    "pay": pay,
-    "pay-short": pay_short,
-    "pay-too-much": pay_too_much,
-    "mine": mine,
-    "replace": replace,
-    "reorganise": reorganise,
-    "explorer": explorer,
-    "price": price,
+PAID = "Paid {amount_sats} satoshis to {address}; now mine a block."
+# What each does, and what the page says of it afterwards.
+BUTTONS: dict[str, tuple[Button, str]] = {
+    "pay": (pay, PAID),
+    "pay-short": (pay_short, PAID),
+    "pay-too-much": (pay_too_much, PAID),
+    "mine": (mine, "Mined; the tip is block {height}."),
+    "replace": (replace, "Replaced {replaced:.12} by {txid:.12}."),
+    "reorganise": (reorganise, "Reorganised; the tip is block {height} of another branch."),
+    "explorer": (explorer, "The explorer is {explorer}."),
+    "price": (price, "A bitcoin is {usd} dollars; the price source is {price}."),
 }

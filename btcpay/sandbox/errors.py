@@ -1,7 +1,7 @@
 """What can go wrong in the sandbox.
 
 SandboxError
-├── Rejected       a transaction that a node would refuse; `reason` is Bitcoin Core's reject reason
+├── Rejected       a transaction that a node would refuse, with Bitcoin Core's reject reason
 ├── BadRequest     a button pressed with something that cannot be done
 └── JournalError   the state directory cannot be read, or another sandbox uses it
 """
@@ -12,11 +12,7 @@ class SandboxError(Exception):
 
 
 class Rejected(SandboxError):
-    """A transaction that is refused; `reason` keeps Bitcoin Core's words for clients to match."""
-
-    def __init__(self, reason: str):
-        super().__init__(reason)
-        self.reason = reason
+    """A transaction that is refused, in Bitcoin Core's words."""
 
 
 class BadRequest(SandboxError):

@@ -1,5 +1,6 @@
 """What people type into the page's fields: amounts, addresses, BIP21 URIs, prices, switches."""
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
@@ -11,7 +12,27 @@ SATS_PER_BTC = 100_000_000
 MAX_DIGITS = 16  # 21 million BTC in satoshis
 MAX_PRICE_USD = Decimal(1_000_000_000)
 
+# What the page calls each field, for messages.
+LABELS = {
+    "address": "Address",
+    "amount": "Amount",
+    "blocks": "Blocks",
+    "txid": "Waiting payment",
+    "away": "Take the money back",
+    "depth": "Blocks to undo",
+    "double_spend": "Spend their payments elsewhere",
+    "state": "Up or down",
+    "usd": "Dollars for a bitcoin",
+}
+SATS = re.compile(r"([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?: ?(?:sats?|satoshis?))?", re.IGNORECASE)
+BTC = re.compile(r"([0-9]*\.[0-9]+|[0-9]+(?= ?btc))(?: ?btc)?", re.IGNORECASE)
+
 Form = Mapping[str, str]
+
+
+def refused(name: str, why: str) -> BadRequest:
+    """What is wrong with a field, by the label that it has on the page."""
+    return BadRequest(f"{LABELS[name]}: {why}")
 
 
 class Order(NamedTuple):
@@ -22,19 +43,33 @@ class Order(NamedTuple):
 
 
 def read_order(form: Form) -> Order:
-    """Fields `address` (or a BIP21 URI) and `amount` in satoshis, which goes before the URI's.
+    """Fields `address` (or a BIP21 URI) and `amount`, which goes before the URI's.
 
     Raises BadRequest, naming the field.
     """
     given = form.get("address", "").strip()
     if given.lower().startswith(("http://", "https://")):
-        raise BadRequest("address: that is a page; paste the address or the bitcoin: URI it shows")
+        raise refused("address", "that is a page; paste the address or the bitcoin: URI it shows")
+    if given.startswith(("inv_", "lnk_")):
+        raise refused("address", "that is an id; paste the invoice's deposit_address")
     address, uri_sats = _read_uri(given) if given.lower().startswith("bitcoin:") else (given, None)
     if not address:
-        raise BadRequest("address: give a regtest address or a bitcoin: URI")
-    if form.get("amount", "").strip() or uri_sats is None:
-        return Order(address, read_count(form, "amount"))
-    return Order(address, uri_sats)
+        raise refused("address", "give a regtest address or a bitcoin: URI")
+    amount = form.get("amount", "").strip()
+    return Order(address, _read_amount(amount) if amount or uri_sats is None else uri_sats)
+
+
+def _read_amount(given: str) -> int:
+    """As a checkout page shows and copies it: `41,667` satoshis, or with a point BTC."""
+    if found := SATS.fullmatch(given):
+        sats = int(found[1].replace(",", "")[: MAX_DIGITS + 1])
+    elif found := BTC.fullmatch(given):
+        sats = _btc_to_sats(found[1])
+    else:
+        sats = 0
+    if not 1 <= sats < 10**MAX_DIGITS:
+        raise refused("amount", "give satoshis, such as 41667, or BTC with a point: 0.00041667")
+    return sats
 
 
 def _read_uri(uri: str) -> tuple[str, int | None]:
@@ -47,7 +82,7 @@ def _read_uri(uri: str) -> tuple[str, int | None]:
 def _btc_to_sats(text: str) -> int:
     sats = _decimal(text, "amount") * SATS_PER_BTC
     if sats != sats.to_integral_value():
-        raise BadRequest(f"amount: {text} BTC is no whole number of satoshis")
+        raise refused("amount", f"{text} BTC is no whole number of satoshis")
     return int(sats)
 
 
@@ -55,7 +90,7 @@ def read_count(form: Form, name: str, default: str = "") -> int:
     """A whole number of at least 1. Raises BadRequest, naming the field."""
     given = form.get(name, "").strip() or default
     if not (given.isascii() and given.isdigit()) or len(given) > MAX_DIGITS or int(given) < 1:
-        raise BadRequest(f"{name}: give a whole number of at least 1")
+        raise refused(name, "give a whole number of at least 1")
     return int(given)
 
 
@@ -66,7 +101,7 @@ def read_price(form: Form) -> Decimal | None:
         return None
     price = _decimal(given, "usd")
     if not Decimal("0.01") <= price <= MAX_PRICE_USD or price != price.quantize(Decimal("0.01")):
-        raise BadRequest("usd: give dollars from 0.01 to 1000000000, with at most two decimals")
+        raise refused("usd", "give 0.01 to 1000000000, with at most two decimals")
     return price
 
 
@@ -74,7 +109,7 @@ def read_switch(form: Form, now_up: bool) -> bool:
     """Field `state`: up or down; empty turns the switch over. Raises BadRequest."""
     given = form.get("state", "").strip()
     if given not in ("", "up", "down"):
-        raise BadRequest("state: give up or down")
+        raise refused("state", "give up or down")
     return given == "up" if given else not now_up
 
 
@@ -82,7 +117,7 @@ def read_flag(form: Form, name: str) -> bool:
     """A checkbox: absent, empty, 0, no and off are no; 1, yes and on are yes. Raises BadRequest."""
     given = form.get(name, "").strip().lower()
     if given not in ("", "0", "no", "off", "false", "1", "yes", "on", "true"):
-        raise BadRequest(f"{name}: give yes or no")
+        raise refused(name, "give yes or no")
     return given in ("1", "yes", "on", "true")
 
 
@@ -90,7 +125,7 @@ def _decimal(text: str, name: str) -> Decimal:
     try:
         number = Decimal(text)
     except InvalidOperation:
-        raise BadRequest(f"{name}: {text} is no number") from None
+        raise refused(name, f"{text} is no number") from None
     if not number.is_finite() or abs(number.adjusted()) > MAX_DIGITS:
-        raise BadRequest(f"{name}: {text} is no number in range")
+        raise refused(name, f"{text} is no number in range")
     return number

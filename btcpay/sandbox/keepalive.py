@@ -16,7 +16,7 @@ from flask import Flask
 
 HOST = "127.0.0.1"
 IDLE_S = 60  # an idle connection is closed, so that its thread ends
-MAX_BODY_BYTES = 2_000_000
+MAX_BODY_BYTES = 100_000  # a form
 
 
 Headers = list[tuple[str, str]]

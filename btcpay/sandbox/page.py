@@ -1,6 +1,8 @@
 """The page: what the chain looks like, above the buttons."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, render_template
@@ -23,7 +25,7 @@ def create_page() -> Blueprint:
 
 
 def state() -> Response:
-    """The page's first line as JSON; answered also while explorer and price are down."""
+    """The page's first line as JSON, also while explorer and price are down."""
     sandbox = current()
     chain, switches = sandbox.chain, sandbox.switches
     return jsonify(
@@ -37,12 +39,12 @@ def state() -> Response:
     )
 
 
-def show(message: str = "") -> str:
-    """The page as HTML, with what went wrong on top when `message` says so."""
+def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The page as HTML; when `message` says what went wrong, with what was typed in its fields."""
     sandbox = current()
     with sandbox.chain.lock:
         facts = _facts(sandbox)
-    return render_template("sandbox.html", message=message, **facts)
+    return render_template("sandbox.html", message=message, typed=typed, **facts)
 
 
 def _facts(sandbox: Sandbox) -> dict[str, Any]:

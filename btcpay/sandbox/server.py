@@ -13,7 +13,7 @@ from werkzeug.exceptions import NotFound
 
 from btcpay.sandbox.buttons import create_buttons, wants_json
 from btcpay.sandbox.errors import BadRequest, Rejected
-from btcpay.sandbox.esplora.app import MAX_HEX_BYTES, create_esplora, no_such_path
+from btcpay.sandbox.esplora.app import create_esplora, no_such_path
 from btcpay.sandbox.keepalive import Server
 from btcpay.sandbox.page import create_page, show
 from btcpay.sandbox.state import attach, open_sandbox
@@ -39,7 +39,6 @@ def create_sandbox(state_dir: Path, clock: Callable[[], int] = wall_clock) -> Fl
 def create_app() -> Flask:
     """The routes of a sandbox that is to be attached."""
     app = Flask(__name__, static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_HEX_BYTES
     for blueprint in (create_esplora(), create_ticker(), create_page(), create_buttons()):
         app.register_blueprint(blueprint)
     app.register_error_handler(NotFound, _not_found)
@@ -71,4 +70,4 @@ def _refused(error: BadRequest | Rejected) -> ResponseReturnValue:
     """A button that could not be pressed: 400 with the reason, on the page or as JSON."""
     if wants_json():
         return jsonify({"error": str(error)}), 400
-    return show(str(error)), 400
+    return show(str(error), request.form), 400

@@ -21,11 +21,15 @@ EXTENSION = "btcpay-sandbox"
 
 @dataclass
 class Switches:
-    """What the buttons set: the price in dollars, and which of the two services are down."""
+    """What the buttons set: the price in dollars, and which of the two services are down.
+
+    `told` is what the page says of the last button.
+    """
 
     price_usd: Decimal = FIRST_PRICE_USD
     explorer_up: bool = True
     price_up: bool = True
+    told: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ def open_sandbox(state_dir: Path, clock: Callable[[], int]) -> Sandbox:
 
 
 def _mine_first_blocks(chain: Chain, now: int) -> None:
-    """Blocks in the past, ten minutes apart, so that later ones can carry the time of the clock."""
+    """Blocks of the past, ten minutes apart: the next one can then have the time of the clock."""
     for height in range(chain.ledger.height + 1, FIRST_BLOCKS + 1):
         chain.mine(1, now - (FIRST_BLOCKS - height) * FIRST_BLOCKS_APART_S)
 

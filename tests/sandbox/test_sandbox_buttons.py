@@ -10,22 +10,26 @@ from pathlib import Path
 import pytest
 import requests
 from builders import until
+from markupsafe import escape
 from paths import PROJECT
 from ports import free_port
 
 from btcpay.sandbox.keepalive import Server
+from btcpay.sandbox.node.lookup import find
+from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.server import create_sandbox, serve
-from btcpay.sandbox.state import EXTENSION
+from btcpay.sandbox.state import EXTENSION, Sandbox
 
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 JSON = {"Accept": "application/json"}
+UNTYPED = ("state", "double_spend")  # these are pressed
 
 
 class Page:
     """A client of one running sandbox."""
 
-    def __init__(self, port: int):
-        self.root = f"http://127.0.0.1:{port}"
+    def __init__(self, port: int, sandbox: Sandbox):
+        self.root, self.sandbox = f"http://127.0.0.1:{port}", sandbox
         self.session = requests.Session()
 
     def get(self, path: str) -> requests.Response:
@@ -36,11 +40,15 @@ class Page:
         return self.session.post(url, data=fields, headers=JSON, timeout=5)
 
     def paid_sats(self, txid: str) -> int:
-        outputs = self.get(f"/tx/{txid}").json()["vout"]
-        return sum(o["value"] for o in outputs if o.get("scriptpubkey_address") == ADDRESS)
+        """What a transaction that waits or is confirmed pays to ADDRESS."""
+        outputs = find(self.sandbox.chain, txid).tx.outputs
+        return sum(o.value_sats for o in outputs if address_of(o.script) == ADDRESS)
 
     def confirmed(self, txid: str) -> bool:
-        return self.get(f"/tx/{txid}/status").json()["confirmed"]
+        return txid in self.sandbox.chain.ledger.confirmed
+
+    def waits(self, txid: str) -> bool:
+        return txid in self.sandbox.chain.mempool.entries
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +57,7 @@ def page(tmp_path_factory: pytest.TempPathFactory):
     with Server(app, 0) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield Page(server.port)
+        yield Page(server.port, app.extensions[EXTENSION])
         server.shutdown()
         thread.join()
     app.extensions[EXTENSION].close()
@@ -81,9 +89,15 @@ def test_the_pay_buttons_pay_all_half_and_a_tenth_more(page, button, amount, sat
         (f"BITCOIN:{ADDRESS.upper()}?amount=0.00012345&label=a%20b", "", 12_345),
         (f"bitcoin:{ADDRESS}?amount=0.00012345", "777", 777),
         (f" bitcoin:{ADDRESS} ", "778", 778),
+        (ADDRESS, "41,667", 41_667),
+        (ADDRESS, "1,234,567 satoshis", 1_234_567),
+        (ADDRESS, "0.00041667", 41_667),
+        (ADDRESS, "0.00041667 BTC", 41_667),
+        (ADDRESS, ".5", 50_000_000),
+        (ADDRESS, "1 BTC", 100_000_000),
     ],
 )
-def test_a_bip21_uri_carries_address_and_amount(page, uri, amount, sats):
+def test_a_uri_or_an_amount_as_the_checkout_page_shows_it_is_paid(page, uri, amount, sats):
     txid = page.press("pay", address=uri, amount=amount).json()["txid"]
     assert page.paid_sats(txid) == sats
 
@@ -102,7 +116,7 @@ def test_replacing_bumps_the_fee_or_takes_the_money_back(page, away, sats):
     txid = page.press("pay", address=ADDRESS, amount=1_000).json()["txid"]
     answer = page.press("replace", away=away).json()
     assert answer["replaced"] == txid != answer["txid"]
-    assert page.get(f"/tx/{txid}").status_code == 404
+    assert not page.waits(txid)
     assert page.paid_sats(answer["txid"]) == sats
 
 
@@ -116,8 +130,7 @@ def test_after_a_reorganisation_a_payment_waits_and_confirms_again(page):
     lost = page.press("mine").json()
     answer = page.press("reorganise").json()
     assert (answer["lost"], answer["height"]) == ([lost["hash"]], lost["height"] + 1)
-    assert page.get(f"/block/{lost['hash']}/status").json()["in_best_chain"] is False
-    assert page.get(f"/tx/{txid}").json()["status"] == {"confirmed": False}
+    assert page.waits(txid)
     page.press("mine")
     assert page.confirmed(txid)
 
@@ -126,7 +139,7 @@ def test_after_a_reorganisation_with_double_spend_a_payment_is_gone(page):
     txid = page.press("pay", address=ADDRESS, amount=1_000).json()["txid"]
     page.press("mine")
     page.press("reorganise", depth=1, double_spend=1)
-    assert page.get(f"/tx/{txid}").status_code == 404
+    assert not page.waits(txid) and not page.confirmed(txid)
 
 
 def test_the_fault_buttons_switch_down_and_up(page):
@@ -144,6 +157,7 @@ def test_a_browser_is_sent_back_to_the_page_which_shows_the_payment(page):
     answer = page.session.post(url, data=form, allow_redirects=False, timeout=5)
     assert (answer.status_code, answer.headers["Location"]) == (303, "/")
     html = page.get("/").text
+    assert f"Paid 4321 satoshis to {ADDRESS}; now mine a block." in html
     assert "4321 to" in html and ADDRESS in html
     for name in ("pay", "pay short", "pay too much", "mine a block", "replace", "reorganise"):
         assert f">{name}</button>" in html
@@ -153,34 +167,38 @@ def test_a_browser_is_sent_back_to_the_page_which_shows_the_payment(page):
 @pytest.mark.parametrize(
     ("button", "fields", "named"),
     [
-        ("pay", {}, "address"),
-        ("pay", {"address": ADDRESS}, "amount"),
-        ("pay", {"address": ADDRESS, "amount": "1.5"}, "amount"),
-        ("pay", {"address": ADDRESS, "amount": "-1"}, "amount"),
-        ("pay", {"address": ADDRESS, "amount": "٣"}, "amount"),
-        ("pay", {"address": ADDRESS, "amount": "9" * 16}, "amount"),
-        ("pay", {"address": ADDRESS, "amount": "9" * 5000}, "amount"),
+        ("pay", {}, "Address: give"),
+        ("pay", {"address": ADDRESS}, "Amount: give"),
+        ("pay", {"address": ADDRESS, "amount": "1.5 sats"}, "Amount: give"),
+        ("pay", {"address": ADDRESS, "amount": "0,00041667"}, "BTC with a point"),
+        ("pay", {"address": ADDRESS, "amount": "1,23"}, "Amount: give"),
+        ("pay", {"address": ADDRESS, "amount": "0"}, "Amount: give"),
+        ("pay", {"address": ADDRESS, "amount": "-1"}, "Amount: give"),
+        ("pay", {"address": "inv_x", "amount": "1000"}, "paste the invoice's deposit_address"),
+        ("pay", {"address": ADDRESS, "amount": "٣"}, "Amount"),
+        ("pay", {"address": ADDRESS, "amount": "9" * 16}, "Amount"),
+        ("pay", {"address": ADDRESS, "amount": "9" * 5000}, "Amount"),
         ("pay", {"address": "http://127.0.0.1:8000/pay/inv_x", "amount": "1"}, "bitcoin:"),
         ("pay", {"address": f"bitcoin:{ADDRESS}?amount=0.000000001"}, "satoshis"),
-        ("pay", {"address": f"bitcoin:{ADDRESS}?amount=NaN"}, "amount"),
-        ("pay", {"address": f"bitcoin:{ADDRESS}?amount=1e999999"}, "amount"),
-        ("pay", {"address": f"bitcoin:{ADDRESS}?amount=-1"}, "amount"),
-        ("pay", {"address": "bcrt1é", "amount": "1"}, "address"),
+        ("pay", {"address": f"bitcoin:{ADDRESS}?amount=NaN"}, "Amount"),
+        ("pay", {"address": f"bitcoin:{ADDRESS}?amount=1e999999"}, "Amount"),
+        ("pay", {"address": f"bitcoin:{ADDRESS}?amount=-1"}, "Amount"),
+        ("pay", {"address": "bcrt1é", "amount": "1"}, "is no Bitcoin address"),
         ("pay", {"address": ADDRESS, "amount": "293"}, "at least 294"),
         ("pay-short", {"address": ADDRESS, "amount": "294"}, "at least 295"),
-        ("mine", {"blocks": "0"}, "blocks"),
-        ("mine", {"blocks": "x"}, "blocks"),
-        ("mine", {"blocks": "1001"}, "blocks"),
-        ("replace", {"txid": "xyz"}, "txid"),
+        ("mine", {"blocks": "0"}, "Blocks: give"),
+        ("mine", {"blocks": "x"}, "Blocks: give"),
+        ("mine", {"blocks": "1001"}, "Blocks: give 1 to 1000"),
+        ("replace", {"txid": "xyz"}, "Waiting payment: give"),
         ("replace", {"txid": "ab" * 32}, "no waiting payment"),
-        ("reorganise", {"depth": "101"}, "depth"),
-        ("reorganise", {"depth": "9999999", "double_spend": "1"}, "depth"),
-        ("reorganise", {"depth": "1", "double_spend": "maybe"}, "double_spend"),
-        ("explorer", {"state": "sideways"}, "state"),
-        ("price", {"usd": "free"}, "usd"),
-        ("price", {"usd": "0"}, "usd"),
-        ("price", {"usd": "1.001"}, "usd"),
-        ("price", {"usd": "1e400"}, "usd"),
+        ("reorganise", {"depth": "101"}, "Blocks to undo: give"),
+        ("reorganise", {"depth": "9999999", "double_spend": "1"}, "Blocks to undo"),
+        ("reorganise", {"depth": "1", "double_spend": "maybe"}, "Spend their payments elsewhere: "),
+        ("explorer", {"state": "sideways"}, "Up or down: "),
+        ("price", {"usd": "free"}, "Dollars for a bitcoin: "),
+        ("price", {"usd": "0"}, "Dollars for a bitcoin: "),
+        ("price", {"usd": "1.001"}, "Dollars for a bitcoin: "),
+        ("price", {"usd": "1e400"}, "Dollars for a bitcoin: "),
     ],
 )
 def test_wrong_input_is_refused_with_a_message(page, button, fields, named):
@@ -190,6 +208,8 @@ def test_wrong_input_is_refused_with_a_message(page, button, fields, named):
     assert named in answer.json()["error"]
     shown = page.session.post(f"{page.root}/sandbox/{button}", data=fields, timeout=5)
     assert shown.status_code == 400 and 'role="alert"' in shown.text
+    typed = [str(escape(value)) for name, value in fields.items() if name not in UNTYPED]
+    assert [f'value="{value}"' for value in typed if f'value="{value}"' not in shown.text] == []
 
 
 def test_replacing_when_nothing_waits_says_what_to_do(page):
@@ -213,7 +233,7 @@ def test_payers_at_the_same_time_do_not_spend_the_same_coin(page):
     txids: list[str] = []
 
     def pay() -> None:
-        own = Page(int(page.root.rsplit(":", 1)[1]))
+        own = Page(int(page.root.rsplit(":", 1)[1]), page.sandbox)
         for _ in range(10):
             txids.append(own.press("pay", address=ADDRESS, amount=1_000).json()["txid"])
 

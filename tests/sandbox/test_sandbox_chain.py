@@ -5,16 +5,11 @@ from dataclasses import replace as changed
 from pathlib import Path
 
 import pytest
-from bit import PrivateKeyTestnet
-from bit.network.meta import Unspent
-from bit.transaction import create_new_transaction
-from coincurve import PrivateKey
 
-from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.bitcoin.wire import Malformed, hash160
+from btcpay.bitcoin.tx import Outpoint, Tx, TxOut, parse_tx
+from btcpay.bitcoin.wire import Malformed
 from btcpay.sandbox.errors import BadRequest, JournalError, Rejected
-from btcpay.sandbox.node.script import p2pkh, script_of
-from btcpay.sandbox.node.sighash import witness_sighash
+from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import Spendable
 from btcpay.sandbox.payer.mischief import double_spends, replace
 from btcpay.sandbox.state import Sandbox, open_sandbox
@@ -57,7 +52,7 @@ def refusal(sandbox: Sandbox, tx: Tx) -> str:
     with pytest.raises(Rejected) as caught:
         sandbox.chain.accept(tx.raw, NOW)
     assert sandbox.chain.mempool.entries == before
-    return caught.value.reason
+    return str(caught.value)
 
 
 def paid_sats(sandbox: Sandbox, txid: str) -> int:
@@ -78,44 +73,6 @@ class TestAccepting:
         sandbox.chain.accept(tx.raw, NOW)
         sandbox.chain.mine(1, NOW)
         assert refusal(sandbox, tx) == "Transaction outputs already in utxo set"
-
-    def test_one_tampered_bit_of_the_signature_is_refused(self, sandbox):
-        tx = unsent(sandbox)
-        signature, key = tx.inputs[0].witness
-        bent = signature[:-3] + bytes([signature[-3] ^ 1]) + signature[-2:]
-        tampered = changed(tx, inputs=(tx.inputs[0]._replace(witness=(bent, key)),))
-        assert "mandatory-script-verify-flag-failed" in refusal(sandbox, tampered)
-
-    def test_a_changed_amount_breaks_the_signature(self, sandbox):
-        tx = unsent(sandbox)
-        richer = tx.outputs[0]._replace(value_sats=tx.outputs[0].value_sats + 1)
-        tampered = changed(tx, outputs=(richer, *tx.outputs[1:]))
-        assert "failed CHECK(MULTI)SIG" in refusal(sandbox, tampered)
-
-    def test_a_signature_with_high_s_is_refused(self, sandbox):
-        tx = unsent(sandbox)
-        signature, key = tx.inputs[0].witness
-        order = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-        r_end = 4 + signature[3]
-        high = order - int.from_bytes(signature[r_end + 2 : -1], "big")
-        s = high.to_bytes(33, "big")
-        body = signature[2:r_end] + b"\x02\x21" + s
-        flipped = b"\x30" + bytes([len(body)]) + body + b"\x01"
-        tampered = changed(tx, inputs=(tx.inputs[0]._replace(witness=(flipped, key)),))
-        assert "mandatory-script-verify-flag-failed" in refusal(sandbox, tampered)
-
-    def test_somebody_elses_signature_is_refused(self, sandbox):
-        coins = sandbox.wallet.coins()[:1]
-        thief = PrivateKeyTestnet()
-        digest_tx = unsent(sandbox)
-        key_hash = hash160(thief.public_key)
-        digest = witness_sighash(digest_tx, 0, p2pkh(key_hash), coins[0].value_sats)
-        witness = (thief.sign(digest) + b"\x01", thief.public_key)
-        forged = digest_tx.inputs[0]._replace(
-            script_sig=b"\x16\x00\x14" + key_hash, witness=witness
-        )
-        reason = refusal(sandbox, changed(digest_tx, inputs=(forged,)))
-        assert "false/empty top stack element" in reason
 
     def test_a_coin_that_does_not_exist_is_refused(self, sandbox):
         tx = unsent(sandbox)
@@ -191,7 +148,10 @@ class TestAccepting:
     @pytest.mark.parametrize(("ahead", "final"), [(0, True), (1, False)])
     def test_a_locktime_must_have_passed(self, sandbox, ahead, final):
         locked = changed(unsent(sandbox), locktime=sandbox.chain.ledger.height + ahead)
-        assert (refusal(sandbox, locked) == "non-final") is not final
+        if final:
+            assert sandbox.chain.accept(locked.raw, NOW) == locked.txid
+        else:
+            assert refusal(sandbox, locked) == "non-final"
 
     @pytest.mark.parametrize("cut", [0, 1, 10, 60, -1])
     def test_cut_bytes_are_no_transaction(self, sandbox, cut):
@@ -201,39 +161,6 @@ class TestAccepting:
     def test_trailing_bytes_are_no_transaction(self, sandbox):
         with pytest.raises(Malformed, match="follow the end"):
             sandbox.chain.accept(unsent(sandbox).raw + b"\x00", NOW)
-
-    @pytest.mark.parametrize("compressed", [True, False])
-    def test_a_p2pkh_coin_is_spent_as_bit_signs_it(self, sandbox, compressed):
-        key = PrivateKeyTestnet()
-        if not compressed:
-            key._public_key = key._pk.public_key.format(compressed=False)
-        txid = sandbox.wallet.pay(key.address, 50_000, NOW)
-        kind = "p2pkh" if compressed else "p2pkh-uncompressed"
-        script = script_of(key.address)
-        vout = [o.script for o in parse_tx(tx_raw(sandbox, txid)).outputs].index(script)
-        unspent = Unspent(50_000, 1, script.hex(), txid, vout, kind)
-        raw = bytes.fromhex(create_new_transaction(key, [unspent], [(ADDRESS, 49_000)]))
-        tampered = raw.replace((49_000).to_bytes(8, "little"), (49_001).to_bytes(8, "little"))
-        assert "failed CHECK(MULTI)SIG" in refusal(sandbox, parse_tx(tampered))
-        assert sandbox.chain.accept(raw, NOW) == parse_tx(raw).txid
-
-    def test_a_p2wpkh_coin_is_spent_with_its_witness(self, sandbox):
-        key = PrivateKey()
-        public = key.public_key.format()
-        program = b"\x00\x14" + hash160(public)
-        coins = sandbox.wallet.coins()[:1]
-        funding = sandbox.wallet.build(coins, [TxOut(50_000, program)], 1_000)
-        txid = sandbox.chain.accept(funding, NOW)
-        bare = Tx(2, (TxIn(Outpoint(txid, 0), b"", 0xFFFFFFFD),), (TxOut(49_000, SCRIPT),), 0)
-        digest = witness_sighash(bare, 0, p2pkh(program[2:]), 50_000)
-        witness = (key.sign(digest, hasher=None) + b"\x01", public)
-        tx = changed(bare, inputs=(bare.inputs[0]._replace(witness=witness),))
-        assert sandbox.chain.accept(tx.raw, NOW) == tx.txid
-
-    def test_a_taproot_address_can_be_paid_but_not_spent_from(self, sandbox):
-        txid = sandbox.wallet.pay(TAPROOT, 50_000, NOW)
-        tx = Tx(2, (TxIn(Outpoint(txid, 0), b"", 0, (b"\x01" * 64,)),), (TxOut(49_000, SCRIPT),), 0)
-        assert "cannot check spends of v1_p2tr" in refusal(sandbox, tx)
 
 
 class TestPaying:
@@ -259,7 +186,7 @@ class TestPaying:
 
     @pytest.mark.parametrize("sats", [0, -1, 21 * 10**14 + 1])
     def test_an_amount_out_of_range_is_refused(self, sandbox, sats):
-        with pytest.raises(BadRequest, match="amount must be"):
+        with pytest.raises(BadRequest, match="Amount: give"):
             sandbox.wallet.pay(ADDRESS, sats, NOW)
 
     @pytest.mark.parametrize(
@@ -411,7 +338,7 @@ class TestReorganising:
 
     @pytest.mark.parametrize("depth", [0, 101])
     def test_a_depth_out_of_range_is_refused(self, sandbox, depth):
-        with pytest.raises(BadRequest, match="depth must be 1 to 100"):
+        with pytest.raises(BadRequest, match="Blocks to undo: give 1 to 100"):
             sandbox.chain.reorganise(depth, NOW)
 
 

@@ -1,8 +1,11 @@
 """What a newcomer has before him: the sandbox's screen, its log, and `doctor` beside it."""
 
+import contextlib
 import json
+import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,11 +16,14 @@ from typing import Any
 import pytest
 import requests
 from builders import clean_environ, until
-from playground import start_playground
+from playground import children_of, is_alive, start_playground
 from ports import free_port
-from terminal import InTerminal, Screen
+from terminal import CTRL_C, InTerminal, Screen
 
 from btcpay.cli.sandbox import command_line
+from btcpay.cli.sandbox_children import Children
+from btcpay.cli.sandbox_status import fitting
+from btcpay.errors import CommandError
 
 ROWS, COLUMNS = 24, 80
 UPSIDE_DOWN = ("down", "up")
@@ -26,13 +32,13 @@ UPSIDE_DOWN = ("down", "up")
 class Newcomer:
     """One who has typed `btcpay sandbox` in an empty folder, in a small terminal."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, columns: int = COLUMNS) -> None:
         self.folder = folder
         service_port, chain_port = free_port(), free_port()
         self.service, self.chain = (f"http://127.0.0.1:{p}" for p in (service_port, chain_port))
         environ = clean_environ(BTCPAY_METRICS_BIND="", BTCPAY_BASE_URL=self.service)
         words = [sys.executable, "-m", "btcpay", "sandbox", "--port", str(chain_port)]
-        self.terminal = InTerminal(words, folder, environ, ROWS, COLUMNS)
+        self.terminal = InTerminal(words, folder, environ, ROWS, columns)
 
     @property
     def screen(self) -> Screen:
@@ -79,7 +85,8 @@ WHAT_STAYS = {
     "an invoice's page": r"(?m)^http://127\.0\.0\.1:\d+/pay/inv_\w{24}$",
     "a payment link": r"http://127\.0\.0\.1:\d+/link/lnk_\w{24}\n",
     "the sandbox's page": r"(?m)^http://127\.0\.0\.1:\d+/$",
-    "the name of the log": r"(?m)^log +var/sandbox/sandbox\.log$",
+    "the name of the log": r"(?m)^log +var/sandbox/sandbox\.log \(emptied at each start\)$",
+    "how to begin anew": r"(?m)^begin anew +`rm -r var`",
 }
 
 
@@ -93,17 +100,17 @@ def test_key_curl_line_and_links_stay_in_sight_and_one_line_below_changes_in_its
     assert rows <= ROWS
     for height in range(201, 206):
         newcomer.press("mine")
-        newcomer.waits_for(f"block {height}, ")
+        newcomer.waits_for(f"block {height}, 0 waiting")
     newcomer.press("price", state="down")
     newcomer.waits_for("price DOWN")
     newcomer.press("explorer", state="down")
     newcomer.waits_for("explorer DOWN")
     log = newcomer.folder / "var/sandbox/sandbox.log"
     until(lambda: log.read_text().count("ERROR") >= 3, "three checks to fail")
-    newcomer.waits_for(r"log [1-9]\d*$")
+    newcomer.waits_for(r"^check FAILED \d+ s ago, see var/sandbox/sandbox\.log, explorer DOWN, ")
     newcomer.press("explorer", state="up")
     newcomer.press("price", usd="61000", state="up")
-    newcomer.waits_for(r"explorer up, price 61000\.00, checked [01] s ago")
+    newcomer.waits_for(r"^checked [01] s ago, explorer up, price 61000, block 205, 0 waiting")
     assert missing(newcomer) == []
     assert len(newcomer.screen.lines) == rows
     assert log.stat().st_mode & 0o777 == 0o600
@@ -119,10 +126,88 @@ def test_the_doctor_beside_it_is_green_by_the_line_that_the_screen_names(newcome
     assert {"file modes", "check", "price"} <= {finding["name"] for finding in findings}
 
 
-def test_ctrl_c_ends_the_status_line_and_leaves_the_rest(newcomer):
-    assert newcomer.terminal.end(signal.SIGINT) == 0
+def test_ctrl_c_ends_every_process_and_leaves_what_is_above_the_status_line(newcomer):
+    pid = newcomer.terminal.process.pid
+    family = children_of(pid)
+    assert len(family) >= 4  # chain, gunicorn and its worker, check
+    assert pid not in {os.getsid(each) for each in family}
+    newcomer.terminal.type("ls")
+    newcomer.terminal.type(CTRL_C)
+    assert newcomer.terminal.wait() == 0
+    until(lambda: not any(map(is_alive, family)), "every process to end")
     assert missing(newcomer) == []
     assert newcomer.status == ""
+
+
+def test_what_is_typed_meanwhile_is_not_shown(newcomer):
+    assert not newcomer.terminal.echoes()
+    newcomer.terminal.type("what is this?\n")
+    newcomer.press("mine")
+    newcomer.waits_for("block 201, 0 waiting")
+    assert not newcomer.sees("what is this")
+
+
+def test_a_chain_that_was_removed_alone_is_told_with_what_begins_anew(newcomer):
+    newcomer.press("mine")
+    newcomer.waits_for("block 201, 0 waiting")
+    newcomer.waits_for("checked 0 s ago")
+    newcomer.waits_for("checked [1-9] s ago")
+    newcomer.waits_for("checked 0 s ago")
+    newcomer.terminal.end(signal.SIGTERM)
+    shutil.rmtree(newcomer.folder / "var/sandbox")
+    again = Newcomer(newcomer.folder)
+    assert again.terminal.wait() == 1
+    assert again.sees(r"the chain in var/sandbox is older than")
+    assert again.sees(r"`rm -r var` begins anew")
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [(80, "checked 1 s ago, block 200"), (26, "checked 1 s ago, block 200")]
+    + [(25, "checked 1 s ago"), (7, "checked")],
+)
+def test_a_narrow_terminal_shows_what_fits(columns, shown):
+    assert fitting(["checked 1 s ago", "block 200"], columns) == shown
+
+
+STUBBORN = """
+import os, pathlib, signal, subprocess, sys, time
+orphan = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+{}
+pathlib.Path("pids").write_text(f"{{os.getpid()}} {{orphan.pid}}\\n")
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("", id="that leaves a process behind"),
+        pytest.param("signal.signal(signal.SIGTERM, signal.SIG_IGN)", id="that does not end"),
+    ],
+)
+def test_nothing_survives_of_a_child(tmp_path, how):
+    (tmp_path / "stubborn.py").write_text(STUBBORN.format(how))
+    environ = clean_environ(PYTHONPATH=str(tmp_path))
+    with (
+        contextlib.chdir(tmp_path),
+        Children(environ, tmp_path / "log", patience_s=0.2) as children,
+    ):
+        children.start("check", "stubborn")
+        file = tmp_path / "pids"
+        until(lambda: file.exists() and file.read_text().endswith("\n"), "its processes")
+    pids = [int(pid) for pid in file.read_text().split()]
+    until(lambda: not any(map(is_alive, pids)), "both to end")
+
+
+def test_a_child_that_was_killed_and_had_logged_nothing_is_told_so(tmp_path):
+    (tmp_path / "silent.py").write_text("import os; os.kill(os.getpid(), 9)")
+    told = "the check was killed (signal 9) and had logged nothing; `make run` starts again"
+    environ = clean_environ(PYTHONPATH=str(tmp_path))
+    with Children(environ, tmp_path / "log") as children:
+        children.start("check", "silent")
+        with pytest.raises(CommandError, match=re.escape(told)):
+            until(children.require_all, "its end")
 
 
 def test_with_the_usual_ports_another_terminal_needs_no_variables():
@@ -163,7 +248,7 @@ def test_without_a_terminal_the_talk_is_a_line_for_each_switch(tmp_path):
                 line = f"the {button} is {state}\n"
                 until(lambda line=line: line in playground.talk.read_text(), line)
     finally:
-        playground.stop()
+        assert playground.stop(signal.SIGHUP) == 0  # as when the terminal's window is closed
     told = [line for line in playground.talk.read_text().splitlines() if " is " in line]
     assert told == [f"the {what} is {how}" for what in ("explorer", "price") for how in UPSIDE_DOWN]
     assert "ERROR" not in playground.talk.read_text() and "%" not in playground.talk.read_text()
@@ -193,4 +278,4 @@ def test_a_part_that_ends_by_itself_is_told_with_the_end_of_the_log(tmp_path):
     subprocess.run(["kill", "-9", check], check=True)
     assert playground.process.wait(30) == 1
     talk = playground.talk.read_text()
-    assert "btcpay: the check ended by itself" in talk and "HTTP 503" in talk
+    assert "btcpay: the check was killed (signal 9);" in talk and "HTTP 503" in talk

@@ -18,12 +18,12 @@ import requests
 from bit import PrivateKeyTestnet
 from coincurve import PrivateKey
 from paths import TESTS
+from sighash import SIGHASH_ALL, legacy_sighash, witness_sighash
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import hash160, prefixed
 from btcpay.sandbox.node.block import Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.script import address_of, kind, p2pkh, p2sh, script_of
-from btcpay.sandbox.node.sighash import SIGHASH_ALL, legacy_sighash, witness_sighash
 
 FOLDER = TESTS / "node"
 INSTALL_TIMEOUT_S = 180

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from bitcoin_node import BitcoinNode, NodeError, Refused
+from bitcoin_node import BitcoinNode, NodeError
 
 from btcpay.bitcoin.merkle import merkle_branch
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
-from btcpay.bitcoin.wire import Malformed, shown, unshown
+from btcpay.bitcoin.wire import shown, unshown
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.script import address_of, kind, script_of
 
@@ -24,6 +24,7 @@ Json = Any
 Answer = Json | str | bytes
 CHAIN_TXS_PER_PAGE = 25
 MAX_MEMPOOL_TXS = 50
+BLOCKS_PER_PAGE = 10
 
 
 class NotThere(Exception):
@@ -209,6 +210,12 @@ def _hash_at(esplora: NodeEsplora, height: str) -> str:
     return esplora.node.rpc("getblockhash", int(height))
 
 
+def _blocks(esplora: NodeEsplora, start: str) -> Json:
+    """Ten from this height down."""
+    heights = range(int(start), max(-1, int(start) - BLOCKS_PER_PAGE), -1)
+    return [_block(esplora, _hash_at(esplora, str(height))) for height in heights]
+
+
 def _block(esplora: NodeEsplora, block_hash: str) -> Json:
     header = esplora.header(block_hash)
     block = esplora.node.block(block_hash)
@@ -234,19 +241,6 @@ def _block_header(esplora: NodeEsplora, block_hash: str) -> str:
     return esplora.node.rpc("getblockheader", block_hash, False)
 
 
-def _block_status(esplora: NodeEsplora, block_hash: str) -> Json:
-    """A block of a lost branch, and an unknown one, is simply not in the best chain."""
-    try:
-        height = esplora.header(block_hash)["height"]
-    except NotThere:
-        height = -1
-    tip_height = esplora.node.tip()[0]
-    if not 0 <= height <= tip_height or _hash_at(esplora, str(height)) != block_hash:
-        return {"in_best_chain": False, "height": None, "next_best": None}
-    next_best = _hash_at(esplora, str(height + 1)) if height < tip_height else None
-    return {"in_best_chain": True, "height": height, "next_best": next_best}
-
-
 def _block_txids(esplora: NodeEsplora, block_hash: str) -> Json:
     esplora.header(block_hash)
     return esplora.node.rpc("getblock", block_hash)["tx"]
@@ -267,18 +261,9 @@ def _block_raw(esplora: NodeEsplora, block_hash: str) -> bytes:
 # Transactions
 
 
-def _tx(esplora: NodeEsplora, txid: str) -> Json:
-    height = esplora.height_of(txid)
-    return esplora.tx_json(esplora.tx(txid), height)
-
-
 def _tx_hex(esplora: NodeEsplora, txid: str) -> str:
-    return _tx_raw(esplora, txid).hex()
-
-
-def _tx_raw(esplora: NodeEsplora, txid: str) -> bytes:
     esplora.height_of(txid)
-    return esplora.tx(txid).raw
+    return esplora.tx(txid).raw.hex()
 
 
 def _tx_status(esplora: NodeEsplora, txid: str) -> Json:
@@ -338,29 +323,6 @@ def _output_json(output: TxOut) -> Json:
 # Addresses
 
 
-def _address(esplora: NodeEsplora, address: str) -> Json:
-    waiting, confirmed = esplora.history(address)
-    script = script_of(address).hex()
-    return {
-        "address": address,
-        "chain_stats": _sums(confirmed, script),
-        "mempool_stats": _sums(waiting, script),
-    }
-
-
-def _sums(txs: list[Json], script: str) -> Json:
-    funded = [o["value"] for tx in txs for o in tx["vout"] if o["scriptpubkey"] == script]
-    prevouts = [i["prevout"] for tx in txs for i in tx["vin"] if i["prevout"]]
-    spent = [o["value"] for o in prevouts if o["scriptpubkey"] == script]
-    return {
-        "funded_txo_count": len(funded),
-        "funded_txo_sum": sum(funded),
-        "spent_txo_count": len(spent),
-        "spent_txo_sum": sum(spent),
-        "tx_count": len(txs),
-    }
-
-
 def _address_txs(esplora: NodeEsplora, address: str) -> Json:
     waiting, confirmed = esplora.history(address)
     return waiting[:MAX_MEMPOOL_TXS] + confirmed[:CHAIN_TXS_PER_PAGE]
@@ -370,27 +332,12 @@ def _address_mempool(esplora: NodeEsplora, address: str) -> Json:
     return esplora.history(address)[0][:MAX_MEMPOOL_TXS]
 
 
-def _address_chain(esplora: NodeEsplora, address: str, last_txid: str | None = None) -> Json:
-    """After `last_txid`: none after an unknown one, the first without one."""
+def _address_chain(esplora: NodeEsplora, address: str, last_txid: str) -> Json:
+    """After `last_txid`; none after an unknown one."""
     confirmed = esplora.history(address)[1]
     txids = [tx["txid"] for tx in confirmed]
-    start = 0
-    if last_txid:
-        start = txids.index(last_txid) + 1 if last_txid in txids else len(txids)
+    start = txids.index(last_txid) + 1 if last_txid in txids else len(txids)
     return confirmed[start : start + CHAIN_TXS_PER_PAGE]
-
-
-def _utxo(esplora: NodeEsplora, address: str) -> Json:
-    waiting, confirmed = esplora.history(address)
-    txs = waiting + confirmed
-    spent = {(i["txid"], i["vout"]) for tx in txs for i in tx["vin"]}
-    script = script_of(address).hex()
-    return [
-        {"txid": tx["txid"], "vout": vout, "value": output["value"], "status": tx["status"]}
-        for tx in txs
-        for vout, output in enumerate(tx["vout"])
-        if output["scriptpubkey"] == script and (tx["txid"], vout) not in spent
-    ]
 
 
 PARTS = {
@@ -405,26 +352,17 @@ PARTS = {
 VIEWS: dict[str, Callable[..., Answer]] = {
     "/blocks/tip/height": _tip_height,
     "/blocks/tip/hash": _tip_hash,
+    "/blocks/:height": _blocks,
     "/block-height/:height": _hash_at,
-    "/block/:hash": _block,
     "/block/:hash/header": _block_header,
-    "/block/:hash/status": _block_status,
-    "/block/:hash/txids": _block_txids,
     "/block/:hash/txid/:index": _block_txid,
     "/block/:hash/raw": _block_raw,
-    "/tx/:txid": _tx,
     "/tx/:txid/hex": _tx_hex,
-    "/tx/:txid/raw": _tx_raw,
-    "/tx/:txid/status": _tx_status,
     "/tx/:txid/merkle-proof": _merkle_proof,
     "/tx/:txid/outspend/:vout": _outspend,
-    "/tx/:txid/outspends": _outspends,
-    "/address/:address": _address,
     "/address/:address/txs": _address_txs,
     "/address/:address/txs/mempool": _address_mempool,
-    "/address/:address/txs/chain": _address_chain,
     "/address/:address/txs/chain/:last": _address_chain,
-    "/address/:address/utxo": _utxo,
 }
 ROUTES = [
     (path, re.compile(re.sub(":[a-z]+", lambda part: PARTS[part[0]], path)), view)
@@ -448,15 +386,6 @@ def _handler(esplora: NodeEsplora) -> type[BaseHTTPRequestHandler]:
                 return
             status, body, content_type = _reply(esplora, path, fault)
             self._send(status, body, content_type, fault.cut)
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            esplora.calls["POST " + self.path] += 1
-            try:
-                self._send(200, esplora.node.send(bytes.fromhex(body.decode())).encode())
-            except (Refused, Malformed, ValueError) as error:
-                reason = json.dumps({"code": -26, "message": str(error)})
-                self._send(400, f"sendrawtransaction RPC error: {reason}".encode())
 
         def _send(
             self, status: int, body: bytes, content_type: str = "text/plain", cut: bool = False

@@ -10,6 +10,7 @@ import termios
 import threading
 from pathlib import Path
 
+CTRL_C = "\x03"
 _PIECES = re.compile("\x1b\\[K|[\r\n]|[^\x00-\x1f\x7f]+")
 
 
@@ -67,7 +68,14 @@ class InTerminal:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._ours, self.screen = ours, Screen(rows, columns)
         self.process = subprocess.Popen(
-            words, cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs
+            words,
+            cwd=folder,
+            env=environ,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that keys are signals
         )
         os.close(theirs)
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -82,9 +90,21 @@ class InTerminal:
                 return
             self.screen.write(written.decode())
 
+    def type(self, keys: str) -> None:
+        """As a person would: CTRL_C reaches every process in the foreground."""
+        os.write(self._ours, keys.encode())
+
+    def echoes(self) -> bool:
+        """Whether typed letters are shown."""
+        return bool(termios.tcgetattr(self._ours)[3] & termios.ECHO)
+
     def end(self, number: int) -> int:
         """Sends the signal; the exit status, once all that was written has been read."""
         self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """The exit status, once all that was written has been read."""
         status = self.process.wait(30)
         self._reader.join(30)
         os.close(self._ours)

@@ -1,4 +1,4 @@
-"""The Esplora interface at the root path, as Blockstream's electrs speaks it, and its outage."""
+"""The Esplora interface at the root path, as Blockstream's electrs speaks it; 503 while down."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -10,7 +10,6 @@ from btcpay.sandbox.esplora.plain import refuse, text
 from btcpay.sandbox.state import current
 
 READS = blocks.ROUTES + addresses.ROUTES + txs.ROUTES
-MAX_HEX_BYTES = 1_000_000  # electrs' limit for a body
 
 
 def create_esplora() -> Blueprint:
@@ -20,7 +19,6 @@ def create_esplora() -> Blueprint:
     for path, view in READS:
         endpoint = path.strip("/").replace("/", "-")
         blueprint.add_url_rule(path, endpoint, _consistent(view), methods=["GET"])
-    blueprint.add_url_rule("/tx", "broadcast", txs.broadcast, methods=["POST"])
     return blueprint
 
 

@@ -3,9 +3,11 @@
 from flask import Response, jsonify
 
 from btcpay.sandbox.esplora.plain import binary, read_hash, read_number, refuse, text
-from btcpay.sandbox.esplora.views import block_status_view, block_view
+from btcpay.sandbox.esplora.views import block_view
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.state import current
+
+BLOCKS_PER_PAGE = 10
 
 
 def tip_height() -> Response:
@@ -16,28 +18,27 @@ def tip_hash() -> Response:
     return text(current().chain.ledger.tip.hash)
 
 
+def blocks_from(start_height: str) -> Response:
+    """Ten blocks of the best branch, from this height down."""
+    ledger, start = current().chain.ledger, _height(start_height)
+    newest_first = ledger.hashes[max(0, start - BLOCKS_PER_PAGE + 1) : start + 1][::-1]
+    return jsonify([block_view(ledger, ledger.blocks[each]) for each in newest_first])
+
+
 def hash_at(height: str) -> Response:
-    hashes = current().chain.ledger.hashes
-    index = read_number(height)
-    if index >= len(hashes):
+    return text(current().chain.ledger.hashes[_height(height)])
+
+
+def _height(given: str) -> int:
+    """The height of a block of the best branch; a higher one ends the request with 404."""
+    height = read_number(given)
+    if height > current().chain.ledger.height:
         refuse(404, "Block not found")
-    return text(hashes[index])
-
-
-def block(block_hash: str) -> Response:
-    return jsonify(block_view(current().chain.ledger, _block(block_hash)))
+    return height
 
 
 def header(block_hash: str) -> Response:
     return text(_block(block_hash).header.hex())
-
-
-def status(block_hash: str) -> Response:
-    return jsonify(block_status_view(current().chain.ledger, read_hash(block_hash)))
-
-
-def txids(block_hash: str) -> Response:
-    return jsonify([tx.txid for tx in _block(block_hash).txs])
 
 
 def txid_at(block_hash: str, index: str) -> Response:
@@ -62,11 +63,9 @@ def _block(block_hash: str) -> Block:
 ROUTES = (
     ("/blocks/tip/height", tip_height),
     ("/blocks/tip/hash", tip_hash),
+    ("/blocks/<start_height>", blocks_from),
     ("/block-height/<height>", hash_at),
-    ("/block/<block_hash>", block),
     ("/block/<block_hash>/header", header),
-    ("/block/<block_hash>/status", status),
-    ("/block/<block_hash>/txids", txids),
     ("/block/<block_hash>/txid/<index>", txid_at),
     ("/block/<block_hash>/raw", raw),
 )

@@ -97,13 +97,3 @@ def block_view(ledger: Ledger, block: Block) -> Json:
         "bits": block.bits,
         "difficulty": REGTEST_DIFFICULTY,
     }
-
-
-def block_status_view(ledger: Ledger, block_hash: str) -> Json:
-    """Whether a block is on the best branch; a lost or unknown one is simply not."""
-    height = ledger.heights.get(block_hash)
-    if height is None or ledger.hashes[height : height + 1] != [block_hash]:
-        return {"in_best_chain": False, "height": None, "next_best": None}
-    following = ledger.hashes[height + 1 : height + 2]
-    next_best = following[0] if following else None
-    return {"in_best_chain": True, "height": height, "next_best": next_best}

@@ -7,7 +7,6 @@ from btcpay.sandbox.errors import Rejected
 from btcpay.sandbox.node import rules
 from btcpay.sandbox.node.ledger import Coin, Ledger
 from btcpay.sandbox.node.mempool import Entry, Mempool
-from btcpay.sandbox.node.spend import verify_input
 
 MAX_CHAIN_TXS = 25  # Bitcoin Core's limit of waiting ancestors, and of waiting descendants
 MAX_REPLACED_TXS = 100  # BIP125 rule 5
@@ -24,8 +23,8 @@ class Verdict(NamedTuple):
 def judge(ledger: Ledger, mempool: Mempool, tx: Tx, now: int, trusted: bool = False) -> Verdict:
     """What accepting `tx` would do; changes nothing. Raises Rejected.
 
-    `trusted` skips dust and signatures: for transactions that passed here before, or in a sandbox
-    that did not know of dust yet.
+    Signatures are not checked: `bit` makes them, and transactions come from the payer's wallet
+    alone. `trusted` skips dust: for transactions of a sandbox that did not know of dust yet.
     """
     if tx.txid in ledger.confirmed:
         raise Rejected("Transaction outputs already in utxo set")
@@ -40,9 +39,6 @@ def judge(ledger: Ledger, mempool: Mempool, tx: Tx, now: int, trusted: bool = Fa
     rules.check_fee(tx, fee_sats)
     replaced = _replaced(mempool, tx, fee_sats)
     _check_chain_length(mempool, tx, replaced)
-    if not trusted:
-        for index, coin in enumerate(coins):
-            verify_input(tx, index, coin.output)
     return Verdict(Entry(tx, tuple(coin.output for coin in coins), fee_sats, now), replaced)
 
 

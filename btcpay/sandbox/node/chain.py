@@ -31,7 +31,7 @@ class Chain:
             self._replay(event)
 
     def accept(self, raw: bytes, now: int) -> str:
-        """Takes a transaction into the mempool; its txid. Raises Malformed or Rejected.
+        """Takes a transaction into the mempool and returns its txid. Raises Malformed or Rejected.
 
         One that already waits is accepted again and changes nothing, as with sendrawtransaction.
         """
@@ -44,26 +44,26 @@ class Chain:
         return tx.txid
 
     def mine(self, count: int, now: int, only: Collection[str] | None = None) -> list[str]:
-        """Mines `count` blocks, the first with what waits (or of that, `only` these txids).
+        """Mines `count` blocks; the first takes what waits, or of it `only` these txids.
 
         Returns the hashes. Raises BadRequest for a count beyond 1 to 1000.
         """
         if not 1 <= count <= MAX_BLOCKS_AT_ONCE:
-            raise BadRequest(f"blocks must be 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
+            raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
         with self.lock:
             return [self._mine_one(now, only).hash for _ in range(count)]
 
     def reorganise(self, depth: int, now: int, instead: Sequence[bytes] = ()) -> list[str]:
         """Replaces the last `depth` blocks by one more without their transactions; the new hashes.
 
-        These and the waiting ones return to the mempool, but for those that lost their coins to
-        `instead`: raw transactions, confirmed in the first new block. Nothing changes when it
+        Lost transactions and waiting ones return to the mempool, unless their coins went to
+        `instead`: raw transactions that the first new block confirms. Nothing changes when it
         raises BadRequest (depth) or Rejected (instead).
         """
         with self.lock:
             deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)
             if not 1 <= depth <= deepest:
-                raise BadRequest(f"depth must be 1 to {deepest}, not {depth}")
+                raise BadRequest(f"Blocks to undo: give 1 to {deepest}, not {depth}")
             fork_height = self.ledger.height - depth
             blocks = self._rival_branch(fork_height, depth + 1, now, instead)
             raw_blocks = [block.raw.hex() for block in blocks]

@@ -56,7 +56,7 @@ class Ledger:
         return sorted(times)[len(times) // 2]
 
     def connect(self, block: Block) -> None:
-        """Adds `block`, whose transactions must be known to be valid, on the tip."""
+        """Adds `block` on the tip; its transactions must be valid."""
         self.hashes.append(block.hash)
         self.blocks[block.hash] = block
         self.heights[block.hash] = self.height

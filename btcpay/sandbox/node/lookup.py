@@ -16,16 +16,6 @@ class Found(NamedTuple):
     height: int | None
 
 
-class Totals(NamedTuple):
-    """Esplora's five numbers about a script."""
-
-    funded_txo_count: int
-    funded_txo_sum: int
-    spent_txo_count: int
-    spent_txo_sum: int
-    tx_count: int
-
-
 def find(chain: Chain, txid: str) -> Found | None:
     """The transaction on the best branch or in the mempool; None when it is in neither."""
     if txid in chain.mempool.entries:
@@ -52,23 +42,6 @@ def waiting_of(chain: Chain, script: bytes) -> list[Found]:
     """The waiting transactions that touch a script, newest first."""
     found = [find(chain, txid) for txid in reversed(chain.mempool.by_script.get(script, {}))]
     return [each for each in found if each]
-
-
-def totals(founds: list[Found], script: bytes) -> Totals:
-    """What transactions paid to a script and spent from it."""
-    funded = [o.value_sats for each in founds for o in each.tx.outputs if o.script == script]
-    spent = [o.value_sats for each in founds for o in each.prevouts if o.script == script]
-    return Totals(len(funded), sum(funded), len(spent), sum(spent), len(founds))
-
-
-def unspent_of(chain: Chain, script: bytes) -> list[tuple[Outpoint, TxOut, int | None]]:
-    """The unspent outputs to a script, with their block's height or None, newest first."""
-    return [
-        (Outpoint(each.tx.txid, vout), output, each.height)
-        for each in waiting_of(chain, script) + confirmed_of(chain, script)
-        for vout, output in enumerate(each.tx.outputs)
-        if output.script == script and not spender(chain, Outpoint(each.tx.txid, vout))
-    ]
 
 
 def proof(chain: Chain, txid: str) -> tuple[list[str], int]:

@@ -1,4 +1,4 @@
-"""The payer: a wallet that is rich from mining, and pays."""
+"""The payer's wallet: the miner's rewards make it rich."""
 
 from collections.abc import Mapping, Sequence
 
@@ -42,7 +42,7 @@ class Wallet:
         fee_sats: int | None = None,
         rbf: bool = True,
     ) -> str:
-        """Pays one address; the txid. See `pay_many`."""
+        """Pays one address and returns the txid. See `pay_many`."""
         return self.pay_many({address: amount_sats}, now, fee_sats, rbf)
 
     def pay_many(
@@ -52,7 +52,7 @@ class Wallet:
         fee_sats: int | None = None,
         rbf: bool = True,
     ) -> str:
-        """Pays all addresses in one transaction; the txid. `rbf` opts in to replacement (BIP125).
+        """Pays all in one transaction and returns its txid. `rbf` opts in to replacement (BIP125).
 
         Without `fee_sats` at 2 sat per virtual byte. Raises BadRequest for an address or amount
         that cannot be paid, Rejected for a fee that would not be relayed.
@@ -108,8 +108,8 @@ class Wallet:
 
 def _output(address: str, amount_sats: int) -> TxOut:
     if not 1 <= amount_sats <= MAX_MONEY_SATS:
-        raise BadRequest(f"the amount must be 1 to {MAX_MONEY_SATS} satoshis, not {amount_sats}")
+        raise BadRequest(f"Amount: give 1 to {MAX_MONEY_SATS} satoshis, not {amount_sats}")
     script = script_of(address)
     if amount_sats < (least := least_sats(script)):
-        raise BadRequest(f"amount: nodes relay at least {least} satoshis to this address")
+        raise BadRequest(f"Amount: nodes relay at least {least} satoshis to this address")
     return TxOut(amount_sats, script)
