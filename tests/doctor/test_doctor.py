@@ -17,6 +17,7 @@ from paths import PROJECT
 from btcpay import settings
 from btcpay.bitcoin.wire import hash256, shown, u32, unshown
 from btcpay.doctor.chain import clock as look_at_clock
+from btcpay.doctor.disk import is_its_own, modes
 from btcpay.doctor.explorers import Visit, judge_tip
 from btcpay.doctor.finding import Finding, Opened, Patient
 from btcpay.doctor.records import totals
@@ -170,7 +171,51 @@ def test_files_that_others_may_read_are_red(name, mode, till):
     path = database_of(till).parent / name
     path.chmod(mode)
     finding = found(till)["file modes"]
-    assert finding.colour == "red" and "chmod" in finding.remedy
+    assert finding.colour == "red" and finding.remedy
+
+
+def of_modes(path: Path) -> list[Finding]:
+    """What is found about the files of a SQLite database, the first alone is there."""
+    read = settings.read({"BTCPAY_DATABASE_URL": f"sqlite:///{path}"})
+    return list(modes(Patient(read, {}, Clock(), lambda _: PLENTY)))
+
+
+@about_sqlite
+@pytest.mark.parametrize("beside", ["", "notes.txt"], ids=["alone", "beside something else"])
+@pytest.mark.parametrize("folder_mode", [0o700, 0o755, 0o1777])
+@pytest.mark.parametrize("file_mode", [0o600, 0o644])
+def test_the_remedy_of_open_files_harms_nobody_else(beside, folder_mode, file_mode, tmp_path):
+    """It names files that are the database's, and no folder that is not its alone."""
+    folder = tmp_path / "a shop"
+    folder.mkdir()
+    path = folder / "shop.db"
+    for name in ("shop.db", "shop.db-wal", "shop.db.check.lock", ".shop.db.x.part", beside):
+        (folder / name).touch() if name else None
+    path.chmod(file_mode), (folder / "shop.db-wal").chmod(0o600)
+    folder.chmod(folder_mode)
+    (finding,) = of_modes(path)
+    wanted = [f"chmod 600 '{path}'"] if file_mode == 0o644 else []
+    if folder_mode == 0o755 and not beside:
+        wanted.insert(0, f"chmod 700 '{folder}'")
+    elif folder_mode != 0o700:
+        own = "move the database into a folder of its own, such as /var/lib/btcpay (mode 700)"
+        wanted.insert(0, own)
+    assert finding.remedy == "; ".join(wanted)
+
+
+def test_a_folder_of_the_system_is_never_closed(tmp_path):
+    assert not is_its_own(Path("/srv/btcpay.db"))
+    assert not is_its_own(Path("/btcpay.db"))
+
+
+@about_sqlite
+def test_a_folder_in_the_databases_place_is_called_one(till, tmp_path):
+    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}")
+    assert everything["database"].sentence == f"{tmp_path} is a folder, not a file"
+    assert everything["database"].remedy == (
+        "end BTCPAY_DATABASE_URL with a file's name, such as /var/lib/btcpay/btcpay.db"
+    )
+    assert "file modes" not in everything
 
 
 @about_sqlite
