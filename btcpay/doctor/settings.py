@@ -26,7 +26,9 @@ def findings(patient: Patient) -> Iterator[Finding]:
             where = patient.environ[env_file.VARIABLE] if is_files else "environment"
             yield Finding(f"setting {name}", GREEN, f"{masked(is_set[name])} ({where})")
     absent = [name for name in known if name not in is_set]
-    yield Finding("settings", GREEN, f"defaults: {', '.join(absent) or 'none'}")
+    have = "has its default" if len(absent) == 1 else "have their defaults"
+    told, brief = f"defaults: {', '.join(absent) or 'none'}", f"{len(absent)} {have}"
+    yield Finding("settings", GREEN, told, brief=f"{brief} (--json names them)")
     for name in sorted(is_set):
         if name.startswith(PREFIX) and name not in (*known, env_file.VARIABLE):
             close = difflib.get_close_matches(name, known, 1)

@@ -18,10 +18,11 @@ from btcpay import settings
 from btcpay.bitcoin.wire import hash256, shown, u32, unshown
 from btcpay.doctor.chain import clock as look_at_clock
 from btcpay.doctor.disk import is_its_own, modes
-from btcpay.doctor.explorers import Visit, judge_tip
+from btcpay.doctor.explorers import Visit, judge_tip, of_sandbox
 from btcpay.doctor.finding import Finding, Opened, Patient
 from btcpay.doctor.records import totals
 from btcpay.doctor.settings import findings, masked
+from btcpay.http_client import BadStatus, Unreachable
 from btcpay.networks import NETWORKS
 from btcpay.wallet.account import derive
 from storage import migrate
@@ -362,6 +363,25 @@ def test_a_false_proof_is_none(lied_to: Callable[..., LiedTo]):
     assert "cannot prove" in found(till)["explorer 127.0.0.1"].sentence
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Unreachable("could not be asked"), ("nothing answers at port 8001", "`make run`")),
+        (BadStatus(503), ("answered HTTP 503", "explorer up")),
+        (BadStatus(404), None),
+    ],
+    ids=["ended", "switched off", "something else"],
+)
+def test_of_the_sandbox_it_says_how_it_is_started_again(error, told):
+    found = of_sandbox(error)
+    assert bool(found) == bool(told)
+    assert all(word in said for word, said in zip(told or (), found or (), strict=True))
+
+
+def test_without_an_explorer_the_clock_is_not_to_blame(till):
+    assert found(till, BTCPAY_EXPLORERS=NOBODY)["clock"].remedy == "mend the explorers first"
+
+
 def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to: Callable[..., LiedTo]):
     till = lied_to(honest_too=True)
     till.mine(5)
@@ -452,9 +472,20 @@ def test_one_price_source_down_of_three_is_yellow(till, ticker):
 
 
 def test_without_a_quorum_the_sources_in_trouble_are_red(till, ticker):
-    everything = colours(till, **sources(ticker.url, "http://localhost:9/"))
-    assert everything["price source localhost"] == everything["price"] == "red"
-    assert everything["price source 127.0.0.1"] == "green"
+    everything = found(till, **sources(ticker.url, "http://localhost:9/"))
+    assert everything["price source localhost"].colour == everything["price"].colour == "red"
+    assert everything["price source 127.0.0.1"].colour == "green"
+    fewer = "no price: of 2 sources 2 must agree within 5 %, and fewer do"
+    assert everything["price"].sentence == fewer
+
+
+@pytest.mark.parametrize(
+    ("urls", "told"),
+    [(1, "none of 1 source answers"), (2, "none of 2 sources answers")],
+)
+def test_when_no_source_answers_it_says_so(urls, told, till):
+    everything = found(till, **sources(*["http://localhost:9/", "http://127.1:9/"][:urls]))
+    assert everything["price"].sentence == f"no price: {told}"
 
 
 @pytest.mark.parametrize(("usd", "colour"), [("63000", "green"), ("63001", "yellow")])
@@ -479,6 +510,14 @@ def test_an_answer_without_a_price_says_where_it_was_looked_for(till, ticker):
 def test_a_wrong_setting_stops_the_command_with_its_name(till):
     said = Terminal(till).run("doctor", status=2, BTCPAY_CONFIRMATIONS="none")[1]
     assert "BTCPAY_CONFIRMATIONS" in said
+
+
+def test_defaults_are_counted_in_the_line_and_named_in_json(till):
+    said = Terminal(till).run("doctor")[0]
+    assert re.search(r"(?m)^green  settings: \d+ have their defaults \(--json names them\)$", said)
+    (told,) = (one for one in Terminal(till).json("doctor") if one["name"] == "settings")
+    assert "BTCPAY_CONFIRMATIONS" in told["sentence"]
+    assert set(told) == {"name", "colour", "sentence", "remedy"}
 
 
 def test_a_variable_that_nobody_reads_is_yellow(till):
