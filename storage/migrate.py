@@ -123,7 +123,7 @@ def _claim_network(db: Database, network: str) -> None:
     if kept != network:
         raise DatabaseNotReady(
             f"the database belongs to {kept}, BTCPAY_NETWORK says {network}:"
-            " set BTCPAY_DATABASE_URL to another database"
+            f" set BTCPAY_DATABASE_URL to another database, or BTCPAY_NETWORK to {kept}"
         )
 
 

@@ -149,7 +149,10 @@ def test_a_damaged_database_is_red_and_the_rest_is_still_looked_into(till, tmp_p
 
 def test_a_database_of_another_network_is_red(till):
     till.shop.sql("UPDATE meta SET value = 'signet' WHERE name = 'network'")
-    assert "belongs to signet" in found(till)["database"].sentence
+    finding = found(till)["database"]
+    assert "belongs to signet" in finding.sentence
+    assert finding.remedy.endswith("another database, or BTCPAY_NETWORK to signet")
+    assert finding.remedy in Terminal(till).run("link", "list", status=1)[1]
 
 
 def test_an_empty_database_is_red(till, tmp_path):
