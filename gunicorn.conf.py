@@ -3,7 +3,13 @@
 import os
 
 from btcpay.monitoring import metrics_setup
-from btcpay.server.startup import check_before_start, limit_waiting, read_or_exit, too_many
+from btcpay.server.startup import (
+    check_before_start,
+    limit_waiting,
+    read_or_exit,
+    require_free,
+    too_many,
+)
 from btcpay.server.worker import JsonLogger
 
 settings = read_or_exit(os.environ)
@@ -23,6 +29,9 @@ if settings.metrics_bind:
 def on_starting(server):
     """Runs in the master, when command line and GUNICORN_CMD_ARGS have had their say."""
     check_before_start(settings, server.cfg.workers)
+    inherited = os.environ.keys() & {"GUNICORN_FD", "LISTEN_FDS"}
+    if not inherited and not server.cfg.reuse_port:
+        require_free(server.cfg.address)
 
 
 def nworkers_changed(server, new_value, old_value):

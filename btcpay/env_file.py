@@ -24,6 +24,7 @@ _LINE = re.compile(
         (?:"(?P<double>[^"$`\\]*)"|'(?P<single>[^']*)'|(?P<bare>[^\s"'$`\\;&|<>()~]*))[ \t]*""",
     re.X,
 )
+_NOT_CLOSED = "the quote is not closed"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -32,19 +33,50 @@ def parse(text: str, name: str) -> dict[str, str]:
 
     Raises SettingsError with a line for each mistake, which never repeats the value.
     """
-    found, mistakes = {}, []
+    found, windows, mistakes = {}, list[str](), list[str]()
     for number, line in enumerate(text.split("\n"), start=1):
         match = None if _CONTROL.search(line) else _LINE.fullmatch(line)
         if match:
             found[match["name"]] = match["double"] or match["single"] or match["bare"] or ""
+        elif line.endswith("\r"):
+            windows = windows or [f"{name}, line {number}: the file has Windows line ends (CRLF)"]
         elif _CONTROL.search(line) or not _PASSED_OVER.fullmatch(line):
-            mistakes.append(
-                f"{name}, line {number} accepts NAME=value, in double quotes where it has blanks"
-                ' or signs, in single quotes with any of " $ ` \\'
-            )
+            mistakes.append(f"{name}, line {number}: {_what_is_wrong(line)}")
+    mistakes = windows + mistakes
     if mistakes:
         raise SettingsError(mistakes)
     return found
+
+
+def _what_is_wrong(line: str) -> str:
+    """Of a line that is no setting; never repeats the value."""
+    if _CONTROL.search(line):
+        return "it has a control character"
+    if line.lstrip().startswith("#"):
+        return "a comment must not end with a backslash"
+    name, equals, value = line.partition("=")
+    if not equals:
+        return "= is missing: NAME=value"
+    name = re.sub(r"^[ \t]*(export +)?", "", name)
+    if name != name.rstrip() or re.match(r"[ \t]+\S", value):
+        return "no blank before or after ="
+    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+        return "a name has letters, digits and _ alone, and begins with no digit"
+    return _wrong_with(value)
+
+
+def _wrong_with(value: str) -> str:
+    quote = value[0] if value[0] in "\"'" else ""
+    inner, closing, rest = value[1:].partition(quote) if quote else (value, "", "")
+    if quote != "'" and (sign := re.search(r"[$`]", inner)):
+        return f"{sign[0]} is not replaced: write the value out, or put it in single quotes"
+    if quote != "'" and "\\" in inner:
+        return "a value with a backslash stands in single quotes"
+    if quote:
+        return "nothing may stand behind the closing quote" if closing else _NOT_CLOSED
+    if re.search("[\"']", inner):
+        return "quotes stand around the whole value"
+    return "a value with blanks, or one of ; & | < > ( ) ~, stands in double quotes"
 
 
 def values_of(environ: Mapping[str, str]) -> dict[str, str]:

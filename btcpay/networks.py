@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-SANDBOX_URL = "http://127.0.0.1:8001"
+SANDBOX_PORT = 8001
+SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}"
 
 # Public tickers that need no key. Five operators in three jurisdictions, so that one outage,
 # one block of addresses or one wrong number does not decide.

@@ -142,7 +142,11 @@ def database_url(text: str) -> str:
     if server and _NOT_IN_A_SERVER_URL.search(text):
         raise ValueError("a sign such as % in a password only as %25, and nothing but UTF-8")
     if not (re.fullmatch("sqlite:///.+", text) or (server and _is_port(server[1] or "5432"))):
-        raise ValueError("sqlite:///path or postgresql://user:password@host:port/name")
+        said = "; write postgresql://" if text.startswith("postgres://") else ""
+        raise ValueError(
+            "sqlite:///path (four slashes for an absolute path) or"
+            f" postgresql://user:password@host:port/name{said}"
+        )
     return text
 
 

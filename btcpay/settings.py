@@ -1,12 +1,13 @@
 """The settings: read once from the environment, every mistake reported together."""
 
+import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from btcpay import setting_parsers
+from btcpay import env_file, setting_parsers
 from btcpay.errors import SettingsError
 from btcpay.networks import Network
 from btcpay.setting_parsers import Confirmations, PriceSource, whole
@@ -41,6 +42,28 @@ class Settings:
     frame_ancestors: tuple[str, ...]
     bind: str
     metrics_bind: str
+
+
+PREFIX = "BTCPAY_"
+
+
+def names() -> list[str]:
+    """Every variable that is read."""
+    return [PREFIX + field.name.upper() for field in fields(Settings)]
+
+
+def strange_names(environ: Mapping[str, str], near: float = 0.6) -> dict[str, str]:
+    """Variables that are set and that nothing reads, and which one may be meant, "" when none.
+
+    `near`: how alike the two must be, from 0 to 1 (difflib).
+    """
+    known = names()
+    strange = [
+        name
+        for name, text in sorted(environ.items())
+        if name.startswith(PREFIX) and text.strip() and name not in (*known, env_file.VARIABLE)
+    ]
+    return {name: "".join(difflib.get_close_matches(name, known, 1, near)) for name in strange}
 
 
 def read(environ: Mapping[str, str]) -> Settings:

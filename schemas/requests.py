@@ -98,6 +98,9 @@ class NewPaymentLink(Body):
             raise ValidationError("is required when amount_mode is fixed", "amount_usd")
         unfit = ("min_amount_usd", "max_amount_usd") if mode == "fixed" else ("amount_usd",)
         for name in unfit:
+            if name in data and "amount_mode" not in data:
+                told = f"amount_usd makes the price fixed: leave it or {name} out"
+                raise ValidationError(told)
             if name in data:
                 raise ValidationError(f"does not go with amount_mode {mode}", name)
         low, high = data.get("min_amount_usd"), data.get("max_amount_usd")

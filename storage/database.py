@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from peewee import Field, PeeweeException, Query, Select, SqliteDatabase, Value
 
+from btcpay.errors import DatabaseNotReady
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite
 
@@ -203,7 +204,20 @@ def in_one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
+def refuse_folder(path: Path) -> None:
+    """Raises DatabaseNotReady for a folder where a SQLite file should be."""
+    if path.is_dir():
+        raise DatabaseNotReady(
+            f"{path.absolute()} is a folder, not a file: end BTCPAY_DATABASE_URL with a file's"
+            " name, such as /var/lib/btcpay/btcpay.db"
+        )
+
+
 def create_file(path: Path) -> None:
-    """Makes an empty SQLite file that only its owner can read, and its folder."""
+    """Makes an empty SQLite file that only its owner can read, and its folder.
+
+    Raises DatabaseNotReady for a folder.
+    """
+    refuse_folder(path)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

@@ -10,7 +10,14 @@ from pathlib import Path
 from playhouse.migrations import Runner
 
 from btcpay.errors import DatabaseNotReady
-from storage.database import Database, create_file, open_database, place_of, sqlite_path
+from storage.database import (
+    Database,
+    create_file,
+    open_database,
+    place_of,
+    refuse_folder,
+    sqlite_path,
+)
 from storage.postgres import OLDEST
 from storage.queries import meta
 
@@ -78,6 +85,8 @@ def open_ready(url: str, network: str) -> Database:
 def refuse_missing(url: str) -> None:
     """Raises DatabaseNotReady where there is no SQLite file, or one without a byte."""
     path = sqlite_path(url)
+    if path:
+        refuse_folder(path)
     if path and not path.exists():
         raise DatabaseNotReady(f"there is no database at {place_of(url)}: {REMEDY}")
     if path and path.stat().st_size == 0:  # before it is opened, which would write to it
@@ -114,7 +123,7 @@ def _claim_network(db: Database, network: str) -> None:
     if kept != network:
         raise DatabaseNotReady(
             f"the database belongs to {kept}, BTCPAY_NETWORK says {network}:"
-            " set BTCPAY_DATABASE_URL to another database"
+            f" set BTCPAY_DATABASE_URL to another database, or BTCPAY_NETWORK to {kept}"
         )
 
 

@@ -69,9 +69,15 @@ def _authenticate(service: Service) -> Caller:
     g.window = ask(rate_limits.FAILED_AUTH, _visitor())
     if presented and not g.window.allowed:
         raise _rate_limited(service, g.window)
-    raise Unauthorized(
-        "the API key is not valid" if presented else "send the API key as `Authorization: Bearer`"
-    )
+    raise Unauthorized(_why_not(scheme, presented))
+
+
+def _why_not(scheme: str, presented: bool) -> str:
+    if not presented:
+        return "send the API key as `Authorization: Bearer KEY`"
+    if scheme.lower() == "bearer":
+        return "the API key is not valid"
+    return "this is no API key as it is read: send it as `Authorization: Bearer KEY`"
 
 
 def _rate_limited(service: Service, window: Window) -> RateLimited:

@@ -11,7 +11,7 @@ from btcpay.check.watchlist import field_of, tip_of
 from btcpay.invoices.status import rules_for, standing
 from btcpay.money import btc_text, usd_text
 from btcpay.settings import Settings
-from btcpay.settlement.attention import REASONS
+from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.settlement.reasons import confirmations_text
 from btcpay.settlement.values import Verdict
 from btcpay.times import iso_ms
@@ -42,7 +42,8 @@ def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Li
         yield "", f"settled by hand: {row['settled_reason']}"
     if wanted := db.row(attentions.OF_INVOICE, invoice_id=row["id"]):
         since = iso_ms(wanted["since_at"])
-        yield "attention", f"{REASONS[wanted['reason']]}, since {since}: settle or dismiss it"
+        yield "attention", f"{REASONS[wanted['reason']]}, since {since}"
+        yield "", WAYS_OUT[wanted["reason"]]
     yield "last look", iso_ms(row["checked_at"]) if row["checked_at"] else "never"
     yield "next look", look_ahead(db, settings, row["id"], now)
     yield "history", f"made {iso_ms(row['created_at'])}"

@@ -162,13 +162,14 @@ def next_look(id: str, watched: Sequence[Watched], tip: Tip, now: datetime) -> s
         for one in watched
     )
     heights = [output.ready_height for output in this.waiting if output.ready_height is not None]
+    before = f"{ahead} others are before it" if ahead > 1 else f"{ahead or 'no'} other is before it"
     if heights:
-        return f"when block {min(heights)} is there, or in its turn: {ahead} have waited longer"
+        return f"when block {min(heights)} is there, or in its turn; {before}"
     if this.waiting:
-        return f"with the next block, or in its turn: {ahead} have waited longer for their age"
+        return f"with the next block, or in its turn; {before}"
     if this.status == "open" and this.expires_at and this.expires_at > now:
-        return f"in its turn, {ahead} have waited longer for their age, and at its deadline"
-    return f"in its turn: {ahead} have waited longer for their age"
+        return f"in its turn, and at its deadline; {before}"
+    return f"in its turn; {before}"
 
 
 def patience(watched: Watched, now: datetime) -> float:

@@ -38,6 +38,8 @@ def backup(shell: Shell, file: Path, force: bool, quiet: bool, as_json: bool) ->
         raise CommandError(f"this database is PostgreSQL's: use pg_dump as {DOCS} says")
     migrate.refuse_missing(shell.settings.database_url)
     _refuse_own(path, file)
+    if not file.parent.is_dir():
+        raise CommandError(f"there is no folder {file.parent}: make it first")
     if file.exists() and not force:
         raise CommandError(f"{file} exists: name another file, or say --force")
     with copies.new_file(file, "part") as part:
@@ -99,8 +101,9 @@ def _restore(settings: Settings, path: Path, file: Path, skip: int, yes: bool) -
     """
     _require(file)
     _refuse_own(path, file)
-    with _to_itself(settings, path) as counters, copies.new_file(path, "restoring") as new:
+    with _to_itself(settings, path) as (counters, named), copies.new_file(path, "restoring") as new:
         prepared = prepare(settings, file, new, skip, counters)
+        _tell_lost(carrying.names_beyond(named, new), yes)
         agree(prepared.moves, settings.network.name, yes, f"Replace {path} by {file}?")
         prepared.finish(settings)
         with copies.alone(path) as place:
@@ -134,13 +137,26 @@ def _carry_over(shell: Shell, file: Path, skip: int, yes: bool) -> Row:
     return {"file": str(file)} | prepared.told()
 
 
+def _tell_lost(names: list[str], yes: bool) -> None:
+    """A merchant that is gone afterwards needs an answer, and `--yes` is none that was thought of.
+
+    Raises CommandError.
+    """
+    if not names:
+        return
+    told = f"{', '.join(names)} of the database in place {'is' if len(names) == 1 else 'are'} not"
+    if yes:
+        raise CommandError(f"{told} in this backup: say so without --yes, which asks")
+    say(f"{told} in this backup, and will be gone.")
+
+
 @contextmanager
-def _to_itself(settings: Settings, path: Path) -> Iterator[dict[str, int]]:
-    """Holds the lock of the checks; yields the counters of the database in place, by account.
+def _to_itself(settings: Settings, path: Path) -> Iterator[tuple[dict[str, int], dict[str, str]]]:
+    """Holds the lock of the checks; yields counters and names of those in place, by account.
 
     Raises CommandError when the database is in use, or of another network.
     """
-    found, counters = None, dict[str, int]()
+    found, counters, named = None, dict[str, int](), dict[str, str]()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     url = settings.database_url
     with migrate.only_one(open_database(url), url, "check") as free:
@@ -151,11 +167,12 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[dict[str, int]]:
         if path.exists():
             with copies.alone(path) as place:
                 found, counters = carrying.network_in(place), carrying.counters_in(place)
+                named = carrying.names_in(place)
         if found not in (None, settings.network.name):
             raise CommandError(
                 f"{path} belongs to {found}, BTCPAY_NETWORK says {settings.network.name}"
             )
-        yield counters
+        yield counters, named
 
 
 def _require(file: Path) -> None:

@@ -10,6 +10,8 @@ from btcpay.doctor.finding import RED
 from btcpay.doctor.run import examine
 from btcpay.times import utc_now
 
+COLUMNS = ("name", "colour", "sentence", "remedy")
+
 
 @click.command()
 @as_json
@@ -21,11 +23,11 @@ def doctor(shell: Shell, as_json: bool) -> None:
     """
     findings = list(examine(shell.settings, os.environ, utc_now))
     if as_json:
-        answer_json([vars(finding) for finding in findings])
+        answer_json([{name: vars(finding)[name] for name in COLUMNS} for finding in findings])
     else:
         for finding in findings:
             remedy = f" -> {finding.remedy}" if finding.remedy else ""
-            line = f"{finding.name}: {finding.sentence}{remedy}"
+            line = f"{finding.name}: {finding.brief or finding.sentence}{remedy}"
             click.echo(f"{finding.colour:<6} {printable(line)}")
     sys.exit(any(finding.colour == RED for finding in findings))
 

@@ -11,8 +11,7 @@ from typing import Any, TextIO
 import click
 import orjson
 
-from btcpay.cli.context import Shell, as_json, number, with_shell
-from btcpay.errors import CommandError
+from btcpay.cli.context import Shell, as_json, merchant_named, number, with_shell
 from btcpay.exports import payments
 from btcpay.exports.labels import labels
 from btcpay.times import to_ms
@@ -92,10 +91,7 @@ def export_labels(shell: Shell, merchant_name: str | None) -> None:
 def _wanted(db: Database, name: str | None) -> list[Row]:
     if name is None:
         return db.rows(merchants.ALL)
-    row = db.row(merchants.BY_NAME, name=name)
-    if row is None:
-        raise CommandError(f"there is no merchant {name!r}")
-    return [row]
+    return [merchant_named(db, name)]
 
 
 @contextmanager

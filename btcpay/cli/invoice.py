@@ -162,13 +162,13 @@ def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
 def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
     """Accept what came, late or short, as payment of the invoice."""
     if not reason.strip():
-        raise CommandError("a settlement by hand needs a reason")
+        raise CommandError("a settlement by hand needs a reason: --reason TEXT")
     now = utc_now()
     with shell.db.write():
         balances.lock(shell.db, find_invoice(shell, invoice_id)["merchant_id"])
         row = find_invoice(shell, invoice_id)
         if row["status"] == "paid":
-            raise CommandError("the invoice is paid already")
+            raise CommandError(f"the invoice is paid already{_or_dismiss(invoice_id)}")
         _settle(shell, row, reason, now)
         heed(shell.db, shell.settings, invoice_id, now)
     say(f"settled {invoice_id}")
@@ -178,7 +178,10 @@ def _settle(shell: Shell, row: Row, reason: str, now: datetime) -> None:
     """Every payment to the invoice's address carries its id; the last one completes it."""
     received = shell.db.rows(payments.OF_ADDRESS, invoice_id=row["id"])
     if not received:
-        raise CommandError("no confirmed payment has come to this invoice; nothing to accept")
+        raise CommandError(
+            "no confirmed payment has come to this invoice; nothing to accept"
+            f"{_or_dismiss(row['id'])}"
+        )
     for payment in received:
         shell.db.run(payments.SETTLE, invoice_id=row["id"], tx_hash=payment["tx_hash"])
     finish(
@@ -190,6 +193,13 @@ def _settle(shell: Shell, row: Row, reason: str, now: datetime) -> None:
         paid_at=received[-1]["created_at"],
         settled_reason=reason,
         reason=BY_HAND + reason,
+    )
+
+
+def _or_dismiss(invoice_id: str) -> str:
+    return (
+        f"; if it wants attention, `btcpay invoice dismiss {invoice_id} --reason TEXT` takes it off"
+        " the list"
     )
 
 

@@ -6,7 +6,7 @@ from btcpay.cli.context import Shell, as_json, say, show, with_shell
 from btcpay.errors import CommandError
 from btcpay.invoices.attention import heed
 from btcpay.invoices.events import record
-from btcpay.settlement.attention import REASONS
+from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.times import utc_now
 from schemas.requests import STATUSES
 from storage.database import Row
@@ -48,10 +48,21 @@ def invoice_list(
     if attention and status:
         raise click.UsageError("--attention lists invoices of every status")
     if attention:
-        show(shell.db.rows(listings.WANTING, limit=limit), WANTING_COLUMNS, as_json)
+        _show_wanting(shell.db.rows(listings.WANTING, limit=limit), as_json)
         return
     query = listings.ALL_BY_STATUS if status else listings.ALL
     show(shell.db.rows(query, status=status, limit=limit), LIST_COLUMNS, as_json)
+
+
+def _show_wanting(rows: list[Row], as_json: bool) -> None:
+    """The list, and for each reason in it what can be done."""
+    if rows or as_json:
+        show(rows, WANTING_COLUMNS, as_json)
+    else:
+        say("no invoice wants attention")
+    found = {row["reason"] for row in rows}
+    for reason in (reason for reason in WAYS_OUT if reason in found and not as_json):
+        say(f"{reason}: {WAYS_OUT[reason]}")
 
 
 @click.command("dismiss")
@@ -61,7 +72,7 @@ def invoice_list(
 def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
     """Set aside why an invoice wants attention, until something new happens to it."""
     if not reason.strip():
-        raise CommandError("a dismissal needs a reason")
+        raise CommandError("a dismissal needs a reason: --reason TEXT")
     now = utc_now()
     with shell.db.write():
         balances.lock(shell.db, find_invoice(shell, invoice_id)["merchant_id"])

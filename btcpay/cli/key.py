@@ -1,16 +1,16 @@
 """`key`: API keys, whose secrets are shown once."""
 
+import sys
 from datetime import timedelta
 
 import click
 
 from btcpay import keys
-from btcpay.cli.context import Shell, answer_json, as_json, say, show, with_shell
+from btcpay.cli.context import Shell, answer_json, as_json, merchant_named, say, show, with_shell
 from btcpay.errors import CommandError
 from btcpay.times import to_ms, utc_now
 from storage.database import Database, Row
 from storage.queries import keys as stored_keys
-from storage.queries import merchants
 
 KEY_COLUMNS = (
     "id",
@@ -38,9 +38,7 @@ def key() -> None:
 @with_shell
 def key_issue(shell: Shell, merchant: str, scope: str, name: str, as_json: bool) -> None:
     """Issue a key; the secret is shown this once."""
-    owner = shell.db.row(merchants.BY_NAME, name=merchant)
-    if owner is None:
-        raise CommandError(f"there is no merchant {merchant!r}")
+    owner = merchant_named(shell.db, merchant)
     with shell.db.write():
         issued = _issue(shell, owner["id"], scope, name)
     _show_secret(issued, as_json)
@@ -58,6 +56,8 @@ def _show_secret(issued: Row, as_json: bool) -> None:
         answer_json(issued)
     else:
         click.echo(issued["secret"])
+        if sys.stderr.isatty():
+            say("shown this once: only its hash is kept")
 
 
 @key.command("list")

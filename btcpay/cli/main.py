@@ -6,6 +6,7 @@ Exit status 0: done; 1: failed or refused; 2: wrong use, or mistakes in the sett
 import logging
 import os
 import sys
+from typing import Any
 
 import click
 from peewee import PeeweeException
@@ -30,7 +31,21 @@ from btcpay.errors import CommandError
 from storage.database import in_one_line
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """The commands; an option of theirs that stands behind one of them is shown its place."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if error.option_name == "--env-file":
+                told = "--env-file stands before the command: btcpay --env-file FILE COMMAND"
+                raise click.NoSuchOption("--env-file", told, ctx=error.ctx) from None
+            raise
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="btcpay")
 @click.option(
     "--env-file",

@@ -1,6 +1,7 @@
 """`merchant`: who is paid, the account keys of their wallets, and how their pages look."""
 
 import hashlib
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,16 @@ import click
 from peewee import IntegrityError
 
 from btcpay import branding
-from btcpay.cli.context import Shell, answer_json, as_json, plain, say, show, with_shell
+from btcpay.cli.context import (
+    Shell,
+    answer_json,
+    as_json,
+    merchant_named,
+    plain,
+    say,
+    show,
+    with_shell,
+)
 from btcpay.errors import AccountKeyRefused, CommandError
 from btcpay.times import to_ms, utc_now
 from btcpay.wallet.account import SCRIPT_TYPES, Account, are_seed_words, derive, parse_account
@@ -19,6 +29,7 @@ from storage.queries import balances, brands, merchants
 
 MOST_OF_A_LINE = 1000  # letters; an extended key has 111
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
+EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = ("id", "name", "script_type", "next_index", "created_at")
 LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit", "wallet_gap_limit")
 BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
@@ -30,11 +41,18 @@ def merchant() -> None:
     """Merchants and the account keys that their addresses come from."""
 
 
+def refuse_taken(db: Database, account: Account) -> None:
+    """Raises AccountKeyRefused for a key that another merchant has."""
+    if taken := db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity):
+        raise AccountKeyRefused(
+            f"merchant {taken['name']} has this key already: use that merchant, or give this one"
+            " another account of the wallet"
+        )
+
+
 def add_merchant(db: Database, name: str, account: Account) -> None:
     """Stores a merchant. Raises CommandError for a name or a key that another one has."""
-    taken = db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity)
-    if taken:
-        raise AccountKeyRefused(f"merchant {taken['name']} has this key already")
+    refuse_taken(db, account)
     try:
         with db.write():
             db.run(
@@ -74,19 +92,31 @@ def merchant_add(
     first = [derive(account.text, account.script_type, index, network) for index in range(3)]
     if not name.strip() or not name.isprintable():
         raise CommandError("the merchant's name must be printable text")
+    refuse_taken(shell.db, account)  # before anybody compares addresses in vain
     say("The first three receiving addresses; compare them with the wallet:")
     for address in first:
         say(f"  {address}")
     if account.depth != ACCOUNT_DEPTH:
         say(f"Note: this key has depth {account.depth}; an account key (BIP44) has depth 3.")
     if not yes:
-        click.confirm("Are they the wallet's own?", abort=True, err=True)
+        _require_yes()
     add_merchant(shell.db, name, account)
     row = shell.db.only(merchants.BY_NAME, name=name)
     if as_json:
         answer_json(plain(row, MERCHANT_COLUMNS) | {"addresses": first})
     else:
         click.echo(f"added {name}")
+
+
+def _require_yes() -> None:
+    try:
+        agreed = click.confirm("Are they the wallet's own?", err=True)
+    except click.Abort:
+        say("")  # the question's line
+        told = "nothing was added: no answer came; add --yes, or a second line y"
+        raise CommandError(told) from None
+    if not agreed:
+        raise CommandError("nothing was added")
 
 
 def _key_of(xpub: str, others: list[str]) -> str:
@@ -96,8 +126,17 @@ def _key_of(xpub: str, others: list[str]) -> str:
     if xpub == "-" and not others:
         if sys.stdin.isatty():
             say("Paste the account's extended PUBLIC key:")
-        return sys.stdin.readline(MOST_OF_A_LINE).strip()
-    return " ".join([xpub, *others]).strip()
+        return _required(sys.stdin.readline(MOST_OF_A_LINE).strip())
+    return _required(" ".join([xpub, *others]).strip())
+
+
+def _required(key: str) -> str:
+    """Raises CommandError for none, and for the one that README has in its place."""
+    if not key:
+        raise CommandError("no key was given")
+    if EXAMPLE.fullmatch(key):
+        raise CommandError(f"{key} is the example; put your wallet's key there")
+    return key
 
 
 @merchant.command("list")
@@ -130,7 +169,7 @@ def merchant_brand(
 ) -> None:
     """Show or set what a merchant's pages look like."""
     wanted = _checked(**given)
-    merchant_id = _merchant_id(shell.db, merchant_name)
+    merchant_id = merchant_named(shell.db, merchant_name)["id"]
     with shell.db.write():
         row = shell.db.row(brands.WHOLE, merchant_id=merchant_id)
         row = (NO_BRAND if clear or row is None else row) | wanted | {"merchant_id": merchant_id}
@@ -155,13 +194,6 @@ def _checked(name: str | None, logo: Path | None, accent: str | None) -> Row:
             "logo_sha256": hashlib.sha256(content).hexdigest(),
         }
     return wanted
-
-
-def _merchant_id(db: Database, name: str) -> int:
-    row = db.row(merchants.BY_NAME, name=name)
-    if row is None:
-        raise CommandError(f"there is no merchant {name!r}")
-    return row["id"]
 
 
 COMMANDS = (merchant,)

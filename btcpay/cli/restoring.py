@@ -12,6 +12,7 @@ from btcpay.cli.context import say
 from btcpay.errors import CommandError, ExplorerError
 from btcpay.explorers.pool import Explorers
 from btcpay.explorers.quota import Budget
+from btcpay.networks import SANDBOX_PORT, SANDBOX_URL
 from btcpay.settings import Settings
 from btcpay.times import to_ms, utc_now
 from btcpay.wallet.discovery import Chain, Move, apply_moves, plan_moves
@@ -19,6 +20,11 @@ from storage import migrate
 from storage.backup import copies
 from storage.database import Database, Row, open_database
 from storage.queries import idempotency, meta
+
+OF_SANDBOX = (
+    ". The explorer is the sandbox's own, which ends with `make run`: start it alone with"
+    f" `.venv/bin/python -m btcpay.sandbox --port {SANDBOX_PORT} --state var/sandbox`"
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,10 @@ def plan(
         chain = Chain(explorers, settings.network)
         return plan_moves(db, chain, settings.network, skip, counters or {})
     except ExplorerError as error:
-        raise CommandError(f"nothing was changed, the chain must be asked first: {error}") from None
+        raise CommandError(
+            f"nothing was changed, the chain must be asked first: {error}"
+            f"{OF_SANDBOX if SANDBOX_URL in settings.explorers else ''}"
+        ) from None
     finally:
         explorers.close()
 

@@ -17,6 +17,7 @@ from storage.queries import merchants
 
 CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a while to come
 BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own
+EXPLORERS_FIRST = "mend the explorers first"
 AHEAD = 10  # addresses behind the counter that are asked about
 MOST_MERCHANTS = 20  # so that a visit costs at most 200 calls and two for each explorer
 
@@ -29,7 +30,8 @@ def clock(patient: Patient, visits: Sequence[Visit]) -> Iterator[Finding]:
         return
     off = min((visit.ahead for visit in visits if visit.ahead is not None), key=abs, default=None)
     if off is None:
-        yield Finding("clock", YELLOW, "no explorer told the time to compare it with", REMEDY)
+        told = "no explorer told the time to compare it with"
+        yield Finding("clock", YELLOW, told, EXPLORERS_FIRST)
         return
     colour = RED if abs(off) > CLOCK_OFF else YELLOW if abs(off) > CLOCK_NEAR else GREEN
     told = f"{abs(off) // timedelta(seconds=1)} s from the nearest explorer's"
@@ -45,7 +47,7 @@ def addresses_ahead(
     rows = opened.db.rows(merchants.ALL)
     if not good:
         told = "no explorer could be asked whether somebody else hands them out"
-        yield Finding("addresses", YELLOW, told, "mend the explorers first")
+        yield Finding("addresses", YELLOW, told, EXPLORERS_FIRST)
         return
     chain = Chain(Explorers(good, http_client.new_session(), budget), settings.network)
     for merchant in rows[:MOST_MERCHANTS]:

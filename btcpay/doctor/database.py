@@ -64,7 +64,8 @@ def _version(db: Database, settings: Settings) -> Finding:
     belongs = meta.get(db, "network")
     if belongs not in (None, network):
         sentence = f"it belongs to {belongs}, BTCPAY_NETWORK says {network}"
-        return Finding(NAME, RED, sentence, "set BTCPAY_DATABASE_URL to another database")
+        remedy = f"set BTCPAY_DATABASE_URL to another database, or BTCPAY_NETWORK to {belongs}"
+        return Finding(NAME, RED, sentence, remedy)
     return Finding(NAME, GREEN, f"{_kind(db)}, version {found}, {network}")
 
 

@@ -1,5 +1,7 @@
 """The disk: who may read the database's files, and what is left for it to grow."""
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,28 +11,47 @@ from storage.database import sqlite_path
 # A restore needs room for two more copies; below the second SQLite soon cannot write its log.
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
 NOT_THE_OWNER = 0o077
+OWN_FOLDER = "move the database into a folder of its own, such as /var/lib/btcpay (mode 700)"
 LISTED_OR_WRITTEN = 0o066  # a folder that others may only pass through shows them nothing
 
 
 def modes(patient: Patient) -> Iterator[Finding]:
     """Customers' addresses and keys' hashes are for the service's user alone."""
     path = sqlite_path(patient.settings.database_url)
-    if path is None or not path.exists():
+    if path is None or not path.is_file():
         return
     files = [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm")]
-    open_to_others = [f"{file}" for file in files if _mode(file) & NOT_THE_OWNER]
+    open_files = [file for file in files if _mode(file) & NOT_THE_OWNER]
     folder = path.parent.absolute()
+    remedies, told = [], [f"{file}" for file in open_files]
     if _mode(folder) & LISTED_OR_WRITTEN:
-        open_to_others.append(f"the folder {folder}")
-    if open_to_others:
-        yield Finding(
-            "file modes",
-            RED,
-            f"others may use {', '.join(open_to_others)}",
-            f"chmod 700 '{folder}' && chmod 600 '{path}'*",
-        )
+        told.append(f"the folder {folder}")
+        remedies.append(f"chmod 700 {_quoted(folder)}" if is_its_own(path) else OWN_FOLDER)
+    if open_files:
+        remedies.append(f"chmod 600 {' '.join(map(_quoted, open_files))}")
+    if remedies:
+        yield Finding("file modes", RED, f"others may use {', '.join(told)}", "; ".join(remedies))
     else:
         yield Finding("file modes", GREEN, "the database is its owner's alone")
+
+
+def is_its_own(path: Path) -> bool:
+    """Whether the folder may be closed to others: this user's, with nothing but the database in it.
+
+    Never the root, nor a folder right below it.
+    """
+    folder = path.parent.absolute()
+    found = folder.stat()
+    return (
+        len(folder.parts) > 2
+        and found.st_uid == os.geteuid()
+        and not found.st_mode & stat.S_ISVTX
+        and all(file.name.startswith((path.name, f".{path.name}.")) for file in folder.iterdir())
+    )
+
+
+def _quoted(path: Path) -> str:
+    return f"'{path}'"
 
 
 def _mode(path: Path) -> int:

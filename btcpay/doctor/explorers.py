@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http.client import SERVICE_UNAVAILABLE
 
 from marshmallow import ValidationError
 
@@ -16,12 +17,13 @@ from btcpay.explorers.endpoint import Root
 from btcpay.explorers.evidence import OtherNetwork, block_hash, header, prove_at, require_network
 from btcpay.explorers.pool import MAX_BLOCKS_BEHIND, tip_height
 from btcpay.explorers.quota import Budget, BudgetSpent
-from btcpay.networks import Network
+from btcpay.networks import SANDBOX_PORT, SANDBOX_URL, Network
 from btcpay.times import from_unix_s
 
 CALLS = 7  # that a visit makes at most
 # Two hours without a block happen once in 160,000 blocks (exp(-12)), which is every three years.
 TIP_AGE = timedelta(hours=2)
+OF_SANDBOX = "is `make run` still running?"
 REMEDY = "see what it is up to; name another one in BTCPAY_EXPLORERS"
 
 
@@ -85,10 +87,21 @@ def _visit(url: str, patient: Patient, budget: Budget | None) -> Visit:
         if isinstance(error, OtherNetwork):
             visit.is_foreign, visit.remedy = True, "correct BTCPAY_EXPLORERS, or BTCPAY_NETWORK"
         visit.trouble = visit.trouble or _brief(error)
+        if url == SANDBOX_URL:
+            visit.trouble, visit.remedy = of_sandbox(error) or (visit.trouble, visit.remedy)
     else:
         root.succeeded()
     visit.ahead = min(times, key=abs, default=None)
     return visit
+
+
+def of_sandbox(error: Exception) -> tuple[str, str] | None:
+    """What ails regtest's own explorer, and what helps; None when it is neither ended nor down."""
+    if isinstance(error, http_client.Unreachable):
+        return f"nothing answers at port {SANDBOX_PORT}", OF_SANDBOX
+    if isinstance(error, http_client.BadStatus) and error.status == SERVICE_UNAVAILABLE:
+        return str(error), 'press "explorer up" on the sandbox\'s page'
+    return None
 
 
 def _ask(visit: Visit, root: Root, network: Network) -> None:

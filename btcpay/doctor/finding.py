@@ -1,7 +1,7 @@
 """A finding: what was looked into, its colour, one line, and what helps."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -13,12 +13,16 @@ GREEN, YELLOW, RED = "green", "yellow", "red"
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked into, how it stands, and what helps where it is not green."""
+    """What was looked into, how it stands, and what helps where it is not green.
+
+    `brief` is what a line says instead of a long sentence.
+    """
 
     name: str
     colour: str
     sentence: str
     remedy: str = ""
+    brief: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 from btcpay import http_client
 from btcpay.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.clock_skew import agreed_ahead, has_our_clock, told_time
+from btcpay.doctor.explorers import OF_SANDBOX
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
+from btcpay.networks import SANDBOX_URL
 from btcpay.price import MAX_DEVIATION, agree, median, read_price
 from btcpay.setting_parsers import PriceSource
 
@@ -28,20 +30,27 @@ def findings(patient: Patient) -> Iterator[Finding]:
         # The host alone: a URL may carry a key.
         name = f"price source {urlsplit(source.url).hostname}"
         if isinstance(answer, str):
-            yield Finding(name, bad, answer, REMEDY)
+            is_sandbox = source.url.startswith(f"{SANDBOX_URL}/")
+            yield Finding(name, bad, answer, OF_SANDBOX if is_sandbox else REMEDY)
             continue
         off = (answer / median(prices) - 1) * 100
         told = f"{answer} USD, {off:+.2f} % from the median"
         far = abs(off) > MAX_DEVIATION * 100
         yield Finding(name, bad, told, REMEDY) if far else Finding(name, GREEN, told)
     if price_usd is None:
-        told = f"no price: {settings.price_quorum} sources that agree within 5 % are asked for"
+        told = f"no price: {_why_none(len(prices), len(answers), settings.price_quorum)}"
         yield Finding("price", RED, told, "until then no invoice can be made: mend the sources")
     else:
         yield Finding("price", GREEN, f"{price_usd} USD for a bitcoin")
     if ahead := agreed_ahead(aheads, len(answers)):
         told = f"{ahead // timedelta(seconds=1)} s ahead of most price sources': no invoice is made"
         yield Finding("clock of the prices", RED, told, CLOCK_REMEDY)
+
+
+def _why_none(answered: int, asked: int, quorum: int) -> str:
+    if not answered:
+        return f"none of {asked} source{'' if asked == 1 else 's'} answers"
+    return f"of {asked} sources {quorum} must agree within 5 %, and fewer do"
 
 
 def _ask(source: PriceSource, patient: Patient, aheads: list[timedelta]) -> Decimal | str:

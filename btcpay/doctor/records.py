@@ -71,8 +71,7 @@ def attention(opened: Opened) -> Iterator[Finding]:
         "attention",
         YELLOW,
         f"invoices that want a human: {told}",
-        "`btcpay invoice list --attention` names them; accept what came with `btcpay invoice"
-        " settle`, or set it aside with `btcpay invoice dismiss`",
+        "`btcpay invoice list --attention` names them, and says what to do",
     )
 
 

@@ -1,23 +1,20 @@
 """The settings: which are set, which are defaults, and names that nobody reads."""
 
-import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from urllib.parse import urlsplit
 
 from btcpay import env_file
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
-from btcpay.settings import Settings
+from btcpay.settings import Settings, names, strange_names
 
-PREFIX = "BTCPAY_"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")  # RFC 2606
 
 
 def findings(patient: Patient) -> Iterator[Finding]:
     """One line for each variable that is set, one for all that are not."""
-    known = [PREFIX + field.name.upper() for field in fields(Settings)]
+    known = names()
     is_set = {name: text.strip() for name, text in patient.environ.items() if text.strip()}
     in_file = env_file.values_of(patient.environ)
     for name in known:
@@ -26,12 +23,12 @@ def findings(patient: Patient) -> Iterator[Finding]:
             where = patient.environ[env_file.VARIABLE] if is_files else "environment"
             yield Finding(f"setting {name}", GREEN, f"{masked(is_set[name])} ({where})")
     absent = [name for name in known if name not in is_set]
-    yield Finding("settings", GREEN, f"defaults: {', '.join(absent) or 'none'}")
-    for name in sorted(is_set):
-        if name.startswith(PREFIX) and name not in (*known, env_file.VARIABLE):
-            close = difflib.get_close_matches(name, known, 1)
-            remedy = f"did you mean {close[0]}?" if close else "README has the list"
-            yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
+    have = "has its default" if len(absent) == 1 else "have their defaults"
+    told, brief = f"defaults: {', '.join(absent) or 'none'}", f"{len(absent)} {have}"
+    yield Finding("settings", GREEN, told, brief=f"{brief} (--json names them)")
+    for name, meant in strange_names(patient.environ).items():
+        remedy = f"did you mean {meant}?" if meant else "README has the list"
+        yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
     yield _base_url(patient.settings)
 
 

@@ -1,10 +1,12 @@
 """Before gunicorn starts: wrong settings (status 2) or an old database (1) stop it."""
 
+import errno
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterable, MutableMapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from peewee import PeeweeException
 
@@ -14,6 +16,7 @@ from btcpay.settings import Settings, read
 from storage.database import in_one_line
 from storage.migrate import open_ready
 
+FREED_WITHIN_S = 5  # as long as gunicorn tries
 CLIENT_SILENCE_S = 5  # longer than a phone on a bad line is silent amid a request
 
 
@@ -51,6 +54,32 @@ def too_many(settings: Settings, processes: int) -> str:
         f"BTCPAY_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
         " asked for: use redis://host:port/n"
     )
+
+
+def require_free(addresses: Iterable[Any]) -> None:
+    """Ends the process (1) when one of gunicorn's addresses stays taken, before it tries and logs.
+
+    Who listened there a moment ago may be about to end.
+    """
+    for host, port in (address for address in addresses if isinstance(address, tuple)):
+        until_s = time.monotonic() + FREED_WITHIN_S
+        while _is_taken(host, port):
+            if time.monotonic() > until_s:
+                told = "stop what listens there, or choose another address with BTCPAY_BIND"
+                _exit(f"{host}:{port} is taken: {told}", 1)
+            time.sleep(0.1)
+
+
+def _is_taken(host: str, port: int) -> bool:
+    """Of what else an address may lack gunicorn tells."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
 
 
 def limit_waiting(listeners: Iterable[socket.socket]) -> None:

@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from gunicorn.glogging import Logger
+from gunicorn.workers.gthread import ThreadWorker
 
 from btcpay.monitoring.logs import to_json
 from btcpay.server.connections import WaitingWorker
@@ -40,6 +41,21 @@ class Worker(WaitingWorker):
     gunicorn's own worker leaves it open until its last request has ended: who connects meanwhile
     waits, and is cut off then. Refused at once, a client or proxy can try elsewhere.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._is_quitting = False
+
+    def handle_quit(self, sig: int, frame: Any) -> None:
+        """Ends the process once, however many signals ask for it.
+
+        Ctrl-C sends SIGINT, and the master SIGQUIT amid that. gunicorn's own handler ends the
+        threads' pool, whose lock this very thread may hold: it would wait for itself for ever. The
+        pool ends with the interpreter anyway.
+        """
+        if not self._is_quitting:
+            self._is_quitting = True
+            super(ThreadWorker, self).handle_quit(sig, frame)
 
     def set_accept_enabled(self, enabled: bool) -> None:
         """When stopping, takes what the kernel has accepted already: that is still served."""

@@ -17,6 +17,17 @@ REASONS = {
     "after_cancellation": "paid after cancellation",
     "dust_missing": "short by less than can be sent",
 }
+_SETTLE = "`btcpay invoice settle ID --reason TEXT` accepts what came"
+_DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
+# What is not refused: a paid invoice cannot be settled, nor one to which nothing came.
+WAYS_OUT = {
+    "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
+    "paid_late": f"{_SETTLE}; {_DISMISS}",
+    "short": f"{_SETTLE}; {_DISMISS}",
+    "too_much": f"the invoice is paid; {_DISMISS}",
+    "after_cancellation": f"{_SETTLE}; {_DISMISS}",
+    "dust_missing": f"{_SETTLE}; {_DISMISS}",
+}
 # What a human has decided: it counts as said about everything before it.
 LAST_WORDS = ("settled", "dismissed", "canceled")
 

@@ -14,6 +14,8 @@ def parse(body: bytes) -> Any:
     Raises InvalidRequest for anything that is not one UTF-8 JSON text without a byte order mark,
     for a name that appears twice in an object, and for nesting beyond what Python's parser takes.
     """
+    if not body.strip():
+        raise InvalidRequest("the body is empty; send a JSON object")
     try:
         return _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError:

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from btcpay.errors import CommandError
-from storage.backup.copies import MOVE_AWAY, new_file, publish
+from storage.backup.copies import MOVE_AWAY, new_file, publish, read_only
 
 
 def network_in(place: sqlite3.Connection) -> str | None:
@@ -23,6 +23,21 @@ def counters_in(place: sqlite3.Connection) -> dict[str, int]:
         return dict(place.execute("SELECT account_key, next_index FROM merchant").fetchall())
     except sqlite3.DatabaseError:
         return {}
+
+
+def names_in(place: sqlite3.Connection) -> dict[str, str]:
+    """The merchants of a database, by account key; {} when it cannot tell."""
+    try:
+        return dict(place.execute("SELECT account_key, name FROM merchant").fetchall())
+    except sqlite3.DatabaseError:
+        return {}
+
+
+def names_beyond(named: dict[str, str], new: Path) -> list[str]:
+    """Those of the merchants, by account key, whom the file `new` does not have."""
+    with closing(read_only(new)) as db:
+        kept = names_in(db)
+    return sorted(name for account, name in named.items() if account not in kept)
 
 
 def carry(place: sqlite3.Connection, new: Path) -> None:

@@ -93,8 +93,26 @@ def test_a_body_that_is_no_json_object_is_invalid(shop: Shop, path: str, name: s
 
 
 def test_an_empty_body_is_invalid_for_an_invoice_and_enough_for_a_link(shop: Shop) -> None:
-    assert_refused(send(shop, "/invoices", b""), 400, "invalid_request")
+    said = "the body is empty; send a JSON object"
+    assert_refused(send(shop, "/invoices", b""), 400, "invalid_request", said)
     assert send(shop, "/payment-links", b"").status_code == 201
+
+
+@pytest.mark.parametrize("name", ["min_amount_usd", "max_amount_usd"])
+def test_a_bound_beside_a_price_names_both_and_no_field_that_was_not_sent(
+    shop: Shop, name: str
+) -> None:
+    response = send(shop, "/payment-links", b'{"amount_usd": 5, "%b": 1}' % name.encode())
+    told = f"amount_usd makes the price fixed: leave it or {name} out"
+    assert_refused(response, 400, "invalid_request", told)
+    assert "amount_mode" not in response.text
+
+
+@pytest.mark.parametrize("given", ["{key}", "Token {key}", "Basic {key}"])
+def test_a_key_without_its_scheme_is_shown_how_it_is_sent(shop: Shop, given: str) -> None:
+    headers = {"Authorization": given.format(key=shop.read_key)}
+    response = shop.client.get("/api/v1/balance", headers=headers)
+    assert_refused(response, 401, "unauthorized", "send it as `Authorization: Bearer KEY`")
 
 
 @pytest.mark.parametrize("path", POSTS)

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -84,6 +85,9 @@ def test_a_backup_is_whole_its_owners_alone_and_says_what_it_is(till, tmp_path):
 
 def test_a_backup_overwrites_only_when_told_and_never_the_database(till, tmp_path):
     file = backed_up(till, tmp_path / "kept.db")
+    missing = tmp_path / "no" / "kept.db"
+    said = Terminal(till).run("backup", str(missing), status=1)[1]
+    assert said == f"btcpay: there is no folder {missing.parent}: make it first\n"
     before = file.read_bytes()
     till.shop.invoice()
     assert "--force" in Terminal(till).run("backup", str(file), status=1)[1]
@@ -205,6 +209,47 @@ def test_when_the_chain_cannot_be_asked_nothing_happens(till, tmp_path):
     till.sandbox.switches.explorer_up = False
     said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
     assert "nothing was changed" in said and not place.exists()
+
+
+def test_a_sandbox_that_has_ended_is_started_alone(till, tmp_path):
+    file = backed_up(till, tmp_path / "kept.db")
+    environ = url_of(tmp_path / "place.db") | {"BTCPAY_EXPLORERS": "http://127.0.0.1:8001/"}
+    with socket.socket() as held:  # nobody answers there, whatever else runs on this machine
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 8001))
+        said = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
+    assert "`.venv/bin/python -m btcpay.sandbox --port 8001 --state var/sandbox`" in said
+
+
+def test_a_merchant_whom_only_the_database_in_place_has_is_named_and_not_lost_unasked(
+    till, tmp_path
+):
+    file = backed_up(till, tmp_path / "kept.db")
+    place = tmp_path / "place.db"
+    shutil.copy(file, place)
+    change(
+        place,
+        "INSERT INTO merchant (name, script_type, xpub, account_key, next_index, created_at,"
+        " wallet_gap_limit) SELECT 'other', script_type, xpub, 'x', 0, created_at,"
+        " wallet_gap_limit FROM merchant",
+    )
+    before, words = content(place), ("restore", str(file))
+    said = Terminal(till).run(*words, "--yes", status=1, **url_of(place))[1]
+    assert "other of the database in place is not in this backup" in said
+    assert content(place) == before
+    process = Terminal(till).start(*words, **url_of(place))
+    said = process.communicate(timeout=60)[1]
+    assert "other of the database in place is not in this backup, and will be gone" in said
+    assert content(place) == before
+
+
+def test_counters_are_moved_in_place_beside_the_service_and_a_check(till):
+    till.shop.invoice()  # has it open
+    url = till.shop.environ["BTCPAY_DATABASE_URL"]
+    with migrate.only_one(open_database(url), url, "check") as free:
+        assert free
+        Terminal(till).run("restore", "--in-place", "--yes")
+    assert till.shop.invoice()["deposit_address"]
 
 
 def test_an_explorer_of_another_network_is_not_believed(till, tmp_path):

@@ -43,9 +43,7 @@ def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
     assert said["missing"] == ["41667 satoshis"]
     assert said["why"] == ["open: nothing has been seen at the address"]
     assert said["last look"] == ["never"]
-    assert said["next look"] == [
-        "in its turn, 0 have waited longer for their age, and at its deadline"
-    ]
+    assert said["next look"] == ["in its turn, and at its deadline; no other is before it"]
     assert said["history"] == [f"made {invoice['created_at']}"]
 
 

@@ -43,15 +43,33 @@ def names(shop: Shop) -> list[str]:
 def test_the_key_is_the_first_line_of_standard_input_and_the_next_answers(shop):
     said = add(shop, "second", "--xpub", "-", typed=f"  {new_xpub()}  \ny\n")
     assert "bcrt1q" in said and "added second" in said
-    add(shop, "third", "--xpub", "-", typed=f"{new_xpub()}\nn\n", status=1)
-    add(shop, "third", "--xpub", "-", typed=new_xpub(), status=1)
+    said = add(shop, "third", "--xpub", "-", typed=f"{new_xpub()}\nn\n", status=1)
+    assert said.endswith("btcpay: nothing was added\n")
+    said = add(shop, "third", "--xpub", "-", typed=new_xpub(), status=1)
+    unanswered = "nothing was added: no answer came; add --yes, or a second line y"
+    assert said.splitlines()[-1] == f"btcpay: {unanswered}"
     add(shop, "third", "--xpub", "-", "--yes", typed=new_xpub())
     assert names(shop) == ["shop", "second", "third"]
 
 
 @about_sqlite
 def test_nothing_on_standard_input_is_no_key(shop):
-    assert "no extended key" in add(shop, "second", "--xpub", "-", "--yes", status=1)
+    assert add(shop, "second", "--xpub", "-", "--yes", status=1) == "btcpay: no key was given\n"
+
+
+@about_sqlite
+@pytest.mark.parametrize("key", ["vpub5Y...", "zpub6r\u2026", "xpub..."])
+def test_the_examples_key_is_called_so(key, shop):
+    said = add(shop, "second", "--xpub", key, "--yes", status=1)
+    assert said == f"btcpay: {key} is the example; put your wallet's key there\n"
+
+
+@about_sqlite
+def test_a_key_that_another_merchant_has_is_refused_before_addresses_are_compared(shop):
+    key = new_xpub()
+    add(shop, "second", "--xpub", key, "--yes")
+    said = add(shop, "third", "--xpub", key, status=1)
+    assert said.startswith("btcpay: merchant second has this key already: ") and "bcrt" not in said
 
 
 SEEDS = {

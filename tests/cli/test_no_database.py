@@ -75,6 +75,19 @@ def test_an_empty_file_is_no_shop_and_stays_as_it_is(words, content, tmp_path):
 
 
 @about_sqlite
+@pytest.mark.parametrize("words", [*COMMANDS, "migrate", "restore file --yes"])
+def test_a_folder_is_no_database_and_the_message_says_what_to_write(words, tmp_path):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    said = refused(tmp_path, f"sqlite:///{folder}", words)
+    if words.startswith("restore file"):
+        assert "there is no file" in said
+        return
+    assert f"{folder} is a folder, not a file" in said and "with a file's name" in said, said
+    assert list(tmp_path.rglob("*")) == [folder]
+
+
+@about_sqlite
 def test_nothing_that_opens_a_database_can_make_one(tmp_path):
     """Also where the file goes while it is served: the next connection makes no empty one."""
     db = open_database(f"sqlite:///{tmp_path}/gone.db")

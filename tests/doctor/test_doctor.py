@@ -17,10 +17,12 @@ from paths import PROJECT
 from btcpay import settings
 from btcpay.bitcoin.wire import hash256, shown, u32, unshown
 from btcpay.doctor.chain import clock as look_at_clock
-from btcpay.doctor.explorers import Visit, judge_tip
+from btcpay.doctor.disk import is_its_own, modes
+from btcpay.doctor.explorers import Visit, judge_tip, of_sandbox
 from btcpay.doctor.finding import Finding, Opened, Patient
 from btcpay.doctor.records import totals
 from btcpay.doctor.settings import findings, masked
+from btcpay.http_client import BadStatus, Unreachable
 from btcpay.networks import NETWORKS
 from btcpay.wallet.account import derive
 from storage import migrate
@@ -147,7 +149,10 @@ def test_a_damaged_database_is_red_and_the_rest_is_still_looked_into(till, tmp_p
 
 def test_a_database_of_another_network_is_red(till):
     till.shop.sql("UPDATE meta SET value = 'signet' WHERE name = 'network'")
-    assert "belongs to signet" in found(till)["database"].sentence
+    finding = found(till)["database"]
+    assert "belongs to signet" in finding.sentence
+    assert finding.remedy.endswith("another database, or BTCPAY_NETWORK to signet")
+    assert finding.remedy in Terminal(till).run("link", "list", status=1)[1]
 
 
 def test_an_empty_database_is_red(till, tmp_path):
@@ -170,7 +175,51 @@ def test_files_that_others_may_read_are_red(name, mode, till):
     path = database_of(till).parent / name
     path.chmod(mode)
     finding = found(till)["file modes"]
-    assert finding.colour == "red" and "chmod" in finding.remedy
+    assert finding.colour == "red" and finding.remedy
+
+
+def of_modes(path: Path) -> list[Finding]:
+    """What is found about the files of a SQLite database, the first alone is there."""
+    read = settings.read({"BTCPAY_DATABASE_URL": f"sqlite:///{path}"})
+    return list(modes(Patient(read, {}, Clock(), lambda _: PLENTY)))
+
+
+@about_sqlite
+@pytest.mark.parametrize("beside", ["", "notes.txt"], ids=["alone", "beside something else"])
+@pytest.mark.parametrize("folder_mode", [0o700, 0o755, 0o1777])
+@pytest.mark.parametrize("file_mode", [0o600, 0o644])
+def test_the_remedy_of_open_files_harms_nobody_else(beside, folder_mode, file_mode, tmp_path):
+    """It names files that are the database's, and no folder that is not its alone."""
+    folder = tmp_path / "a shop"
+    folder.mkdir()
+    path = folder / "shop.db"
+    for name in ("shop.db", "shop.db-wal", "shop.db.check.lock", ".shop.db.x.part", beside):
+        (folder / name).touch() if name else None
+    path.chmod(file_mode), (folder / "shop.db-wal").chmod(0o600)
+    folder.chmod(folder_mode)
+    (finding,) = of_modes(path)
+    wanted = [f"chmod 600 '{path}'"] if file_mode == 0o644 else []
+    if folder_mode == 0o755 and not beside:
+        wanted.insert(0, f"chmod 700 '{folder}'")
+    elif folder_mode != 0o700:
+        own = "move the database into a folder of its own, such as /var/lib/btcpay (mode 700)"
+        wanted.insert(0, own)
+    assert finding.remedy == "; ".join(wanted)
+
+
+def test_a_folder_of_the_system_is_never_closed(tmp_path):
+    assert not is_its_own(Path("/srv/btcpay.db"))
+    assert not is_its_own(Path("/btcpay.db"))
+
+
+@about_sqlite
+def test_a_folder_in_the_databases_place_is_called_one(till, tmp_path):
+    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}")
+    assert everything["database"].sentence == f"{tmp_path} is a folder, not a file"
+    assert everything["database"].remedy == (
+        "end BTCPAY_DATABASE_URL with a file's name, such as /var/lib/btcpay/btcpay.db"
+    )
+    assert "file modes" not in everything
 
 
 @about_sqlite
@@ -317,6 +366,25 @@ def test_a_false_proof_is_none(lied_to: Callable[..., LiedTo]):
     assert "cannot prove" in found(till)["explorer 127.0.0.1"].sentence
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Unreachable("could not be asked"), ("nothing answers at port 8001", "`make run`")),
+        (BadStatus(503), ("answered HTTP 503", "explorer up")),
+        (BadStatus(404), None),
+    ],
+    ids=["ended", "switched off", "something else"],
+)
+def test_of_the_sandbox_it_says_how_it_is_started_again(error, told):
+    found = of_sandbox(error)
+    assert bool(found) == bool(told)
+    assert all(word in said for word, said in zip(told or (), found or (), strict=True))
+
+
+def test_without_an_explorer_the_clock_is_not_to_blame(till):
+    assert found(till, BTCPAY_EXPLORERS=NOBODY)["clock"].remedy == "mend the explorers first"
+
+
 def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to: Callable[..., LiedTo]):
     till = lied_to(honest_too=True)
     till.mine(5)
@@ -407,9 +475,20 @@ def test_one_price_source_down_of_three_is_yellow(till, ticker):
 
 
 def test_without_a_quorum_the_sources_in_trouble_are_red(till, ticker):
-    everything = colours(till, **sources(ticker.url, "http://localhost:9/"))
-    assert everything["price source localhost"] == everything["price"] == "red"
-    assert everything["price source 127.0.0.1"] == "green"
+    everything = found(till, **sources(ticker.url, "http://localhost:9/"))
+    assert everything["price source localhost"].colour == everything["price"].colour == "red"
+    assert everything["price source 127.0.0.1"].colour == "green"
+    fewer = "no price: of 2 sources 2 must agree within 5 %, and fewer do"
+    assert everything["price"].sentence == fewer
+
+
+@pytest.mark.parametrize(
+    ("urls", "told"),
+    [(1, "none of 1 source answers"), (2, "none of 2 sources answers")],
+)
+def test_when_no_source_answers_it_says_so(urls, told, till):
+    everything = found(till, **sources(*["http://localhost:9/", "http://127.1:9/"][:urls]))
+    assert everything["price"].sentence == f"no price: {told}"
 
 
 @pytest.mark.parametrize(("usd", "colour"), [("63000", "green"), ("63001", "yellow")])
@@ -434,6 +513,14 @@ def test_an_answer_without_a_price_says_where_it_was_looked_for(till, ticker):
 def test_a_wrong_setting_stops_the_command_with_its_name(till):
     said = Terminal(till).run("doctor", status=2, BTCPAY_CONFIRMATIONS="none")[1]
     assert "BTCPAY_CONFIRMATIONS" in said
+
+
+def test_defaults_are_counted_in_the_line_and_named_in_json(till):
+    said = Terminal(till).run("doctor")[0]
+    assert re.search(r"(?m)^green  settings: \d+ have their defaults \(--json names them\)$", said)
+    (told,) = (one for one in Terminal(till).json("doctor") if one["name"] == "settings")
+    assert "BTCPAY_CONFIRMATIONS" in told["sentence"]
+    assert set(told) == {"name", "colour", "sentence", "remedy"}
 
 
 def test_a_variable_that_nobody_reads_is_yellow(till):

@@ -13,6 +13,7 @@ from samples import figures
 from btcpay.check.explain import explanation
 from btcpay.invoices.attention import heed
 from btcpay.sandbox.payer.mischief import double_spends
+from btcpay.settlement.attention import WAYS_OUT
 from storage.queries import attentions, invoices
 
 
@@ -155,6 +156,26 @@ def test_every_invoice_is_listed_with_its_description_and_what_came(till, btcpay
     btcpay.run("invoice", "list", "--attention", "--status", "open", status=2)
 
 
+def test_an_empty_list_says_so(btcpay):
+    assert btcpay.run("invoice", "list", "--attention") == ("", "no invoice wants attention\n")
+    assert btcpay.json("invoice", "list", "--attention") == []
+
+
+@pytest.mark.parametrize(("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES)
+def test_each_reason_is_listed_with_what_is_not_refused(till, btcpay, way, reason):
+    invoice = way(till)
+    advice = btcpay.run("invoice", "list", "--attention")[1]
+    assert advice.startswith(f"{reason}: ") and advice.count("\n") == 1
+    assert WAYS_OUT[reason] in dict.fromkeys(said for _, said in story(till, invoice))
+    settle = ("invoice", "settle", invoice["id"], "--reason", "x")
+    is_advised = "invoice settle" in advice
+    said = btcpay.run(*settle, status=0 if is_advised else 1)[1]
+    assert is_advised or f"`btcpay invoice dismiss {invoice['id']} --reason TEXT`" in said
+    if not is_advised:
+        btcpay.run("invoice", "dismiss", invoice["id"], "--reason", "x")
+    assert btcpay.json("invoice", "list", "--attention") == []
+
+
 # until it is settled
 
 
@@ -232,7 +253,7 @@ def test_the_rest_that_vanishes_leaves_less_missing_than_can_be_sent(till):
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        pytest.param(("--reason", " "), 1, "needs a reason", id="an empty reason"),
+        pytest.param(("--reason", " "), 1, "needs a reason: --reason TEXT", id="an empty reason"),
         pytest.param((), 2, "--reason", id="no reason"),
         pytest.param(("--reason", "x"), 1, "nothing about", id="nothing wants attention"),
     ],

@@ -1,6 +1,8 @@
 """SIGTERM: requests under way get their answers, new ones are refused, every thread ends."""
 
 import contextlib
+import os
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 import requests
 from builders import Live, Shop, TickerServer, until
+from playground import children_of, is_alive
 from redis_server import RedisServer, needs_redis
 
 from storage.queries import keys
@@ -97,3 +100,21 @@ def test_what_was_noted_is_written_before_the_end(shop: Shop, tmp_path: Path) ->
         assert "Traceback" not in live.log()
     (key,) = shop.service.db.rows(keys.BY_ID, id=shop.key_ids[shop.read_key])
     assert key["last_used_at"] is not None
+
+
+@pytest.mark.parametrize("attempt", range(8))
+def test_an_interruption_at_the_terminal_leaves_nobody_behind(
+    shop: Shop, tmp_path: Path, attempt: int
+) -> None:
+    """Ctrl-C is a SIGINT to the whole group, and the master's SIGQUIT to its workers amid that."""
+    with Live(shop, tmp_path) as live:
+        workers = children_of(live.pid)
+        os.killpg(live.pid, signal.SIGINT)
+        with contextlib.suppress(ProcessLookupError):
+            for _ in range(300):
+                time.sleep(0.00002)  # as long after as the master's comes
+                for worker in workers:
+                    os.kill(worker, signal.SIGQUIT)
+                    os.kill(worker, signal.SIGINT)
+        until(lambda: not any(map(is_alive, workers)), "the workers to end", 5)
+        assert live.wait() == 0

@@ -1,0 +1,85 @@
+"""What commands say to whoever uses them wrongly: what to do instead."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, Shop, TickerServer, clean_environ
+from databases import about_sqlite
+from fake_esplora import Terminal, Till, open_till
+from paths import PROJECT
+from terminal import InTerminal
+
+from btcpay.server import startup
+
+pytestmark = about_sqlite
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("words", ["merchant list --env-file x", "check --env-file=x"])
+def test_the_option_before_the_command_is_shown_its_place(words, till):
+    said = Terminal(till).run(*words.split(), status=2)[1]
+    assert "--env-file stands before the command: btcpay --env-file FILE COMMAND" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["key issue x --scope read", "merchant brand x", "wallet gap x", "export labels --merchant x"],
+)
+def test_an_unknown_merchant_is_told_where_the_names_are(words, till):
+    said = Terminal(till).run(*words.split(), status=1)[1]
+    assert said == "btcpay: there is no merchant 'x'; `btcpay merchant list` names them\n"
+
+
+def test_a_file_that_is_no_proof_is_told_where_one_is_from(till):
+    said = Terminal(till).run("verify-proof", str(PROJECT / "README.md"), status=1)[1]
+    assert said == "btcpay: this is no file of `btcpay invoice show ID --proof`\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("mysql://x/y", "sqlite:///path (four slashes for an absolute path) or postgresql://"),
+        ("postgres://u:p@h/x", "; write postgresql://"),
+    ],
+)
+def test_a_database_url_is_told_how_it_is_written(url, told, till):
+    assert told in Terminal(till).run("check", status=2, BTCPAY_DATABASE_URL=url)[1]
+
+
+def test_in_a_terminal_a_secret_is_said_to_be_shown_once(shop: Shop, tmp_path: Path):
+    words = ["-m", "btcpay", "key", "issue", "shop", "--scope", "read"]
+    environ = clean_environ(**shop.environ)
+    terminal = InTerminal([sys.executable, *words], tmp_path, environ, 24, 200)
+    assert terminal.process.wait(60) == 0
+    assert terminal.end(0) == 0
+    secret, told = terminal.screen.text.splitlines()[:2]
+    assert secret.startswith("sk_test_") and told.startswith("shown this once")
+
+
+def test_a_taken_port_is_one_line(shop: Shop, tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        bind = f"127.0.0.1:{taken.getsockname()[1]}"
+        environ = clean_environ(**shop.environ, BTCPAY_BIND=bind, BTCPAY_METRICS_BIND="")
+        words = [sys.executable, "-m", "btcpay", "serve"]
+        ended = subprocess.run(
+            words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60
+        )
+    said = [line for line in ended.stderr.splitlines() if "Starting gunicorn" not in line]
+    told = "stop what listens there, or choose another address with BTCPAY_BIND"
+    assert (ended.returncode, said) == (1, [f"btcpay: {bind} is taken: {told}"])
+
+
+def test_a_port_that_becomes_free_is_waited_for(monkeypatch):
+    answers = iter([True, True, False])
+    monkeypatch.setattr(startup, "_is_taken", lambda *_: next(answers))
+    startup.require_free([("127.0.0.1", 1), "unix:/x"])
+    assert list(answers) == []
