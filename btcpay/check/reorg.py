@@ -11,19 +11,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from btcpay.check.undo import undo
 from btcpay.errors import ExplorerError
 from btcpay.explorers.endpoint import Root
 from btcpay.explorers.evidence import block_hash, header, prove_at
 from btcpay.explorers.pool import MAX_BLOCKS_BEHIND, Explorers, tip_height
 from btcpay.explorers.quota import TooDear
 from btcpay.http_client import FetchError
-from btcpay.invoices.attention import want
-from btcpay.invoices.events import record
 from btcpay.networks import Network
 from btcpay.spv.verify import prove_next
 from btcpay.times import from_ms, to_ms
 from storage.database import Database, Row
-from storage.queries import balances, invoices, meta, payments
+from storage.queries import meta, payments
 
 log = logging.getLogger(__name__)
 
@@ -79,12 +78,35 @@ def follow(
     """Compares the blocks of recent payments with the chain's; returns the tip's height.
 
     Two calls while the tip is the same, one when `thrifty`: then another tip of the same height is
-    only noticed with the block after it; one as well when there is nothing to compare. Three for a
-    block on top of the tip that was compared. Else five to prove a tip that is higher than any
+    only noticed with the block after it. One also when there is nothing to compare. Three for a
+    block on top of the tip that was compared. Otherwise five to prove a tip that is higher than any
     before, and one for each distinct block. Raises ExplorerError.
     """
     facts = meta.all(db)
-    ours = _ours(db, facts)
+    ours, given_up = _ours(db, facts), dict[str, str]()
+    try:
+        found = _ask(explorers, ours, network, thrifty)
+    except ExplorerError:
+        if not gives_up(network, from_ms(int(facts.get("tip_at", 0))), now):
+            raise
+        ours, given_up = Ours([], 0, ours.known), {"high_height": "0"}
+        found = _ask(explorers, ours, network, thrifty)
+        log.warning("nobody shows a block as high as one before: it was none of the chain's")
+    # An invented height must not make every other root look stale.
+    explorers.require(found.tip_height if found.is_proven else ours.high_height)
+    above = db.rows(payments.RECENT_BLOCKS, final_height=found.tip_height) if given_up else []
+    for block in [*found.lost, *above]:
+        undo(db, block["block_height"], block["block_hash"], found.explorer, now)
+    if _facts(facts | given_up, found, now):
+        with db.write():
+            meta.lock(db)
+            for name, value in _facts(meta.all(db) | given_up, found, now).items():
+                meta.put(db, name, value)
+    return found.tip_height
+
+
+def _ask(explorers: Explorers, ours: Ours, network: Network, thrifty: bool) -> Comparison:
+    """What the first root says whose chain is as high as ours. Raises ExplorerError."""
     compares = bool(ours.blocks) or explorers.several
 
     def question(root: Root) -> Comparison:
@@ -98,29 +120,10 @@ def follow(
         try:
             with root.claim(PROVE_TIP + len(ours.blocks)):
                 return _compare(root, tip, ours, network)
-        except TooDear:  # another run will; what is to be looked at is looked at all the same
+        except TooDear:  # another run will; what is due is scanned all the same
             return unproven
 
-    given_up: dict[str, str] = {}
-    try:
-        found = explorers.ask(question)
-    except ExplorerError:
-        if not gives_up(network, from_ms(int(facts.get("tip_at", 0))), now):
-            raise
-        ours, given_up = Ours([], 0, ours.known), {"high_height": "0"}
-        found = explorers.ask(question)
-        log.warning("nobody shows a block as high as one before: it was none of the chain's")
-    # An invented height must not make every other root look stale.
-    explorers.require(found.tip_height if found.is_proven else ours.high_height)
-    above = db.rows(payments.RECENT_BLOCKS, final_height=found.tip_height) if given_up else []
-    for block in [*found.lost, *above]:
-        undo(db, block["block_height"], block["block_hash"], found.explorer, now)
-    if _facts(facts | given_up, found, now):
-        with db.write():
-            meta.lock(db)
-            for name, value in _facts(meta.all(db) | given_up, found, now).items():
-                meta.put(db, name, value)
-    return found.tip_height
+    return explorers.ask(question)
 
 
 def gives_up(network: Network, tip_at: datetime, now: datetime) -> bool:
@@ -183,64 +186,3 @@ def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str,
     changed = {name: value for name, value in facts.items() if known.get(name) != value}
     # Whoever waits for a block is looked at when there is a new one.
     return changed | ({"tip_at": str(to_ms(now))} if changed else {})
-
-
-def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> None:
-    """Takes back every payment in this block, and opens the invoices that they paid again.
-
-    What was proven there and is no payment yet waits in no block again. A coin that was spent in
-    it comes back to the totals, whatever else was shown: refused, no run would get beyond it.
-    """
-    with db.write():
-        # Of all: another runner may be about to settle what came in this block to any of them.
-        balances.lock_all(db)
-        detail = {"block": {"height": height, "hash": hash}, "explorer": explorer}
-        found = {"height": height, "hash": hash}
-        outputs = _by_invoice(db.rows(payments.UNCOUNTED_IN_BLOCK, **found), "invoice_id")
-        undone = _by_invoice(db.rows(payments.IN_BLOCK, **found), "address_invoice_id")
-        for (invoice_id, merchant_id), rows in outputs.items():
-            with balances.kept(db, invoice_id, merchant_id, bounded=False):
-                for output in rows:
-                    _unprove(db, output, detail, now)
-        for (invoice_id, merchant_id), rows in undone.items():
-            with balances.kept(db, invoice_id, merchant_id, bounded=False):
-                for payment in rows:
-                    _undo_payment(db, payment, detail, now)
-
-
-def _by_invoice(rows: Sequence[Row], invoice: str) -> dict[tuple[str, int], list[Row]]:
-    """By invoice and merchant: what is summed for a balance is summed once for all of them."""
-    found: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        found.setdefault((row[invoice], row["merchant_id"]), []).append(row)
-    return found
-
-
-def _unprove(db: Database, output: Row, detail: Row, now: datetime) -> None:
-    key = {name: output[name] for name in ("invoice_id", "txid", "vout")}
-    db.run(payments.UNPROVE_OUTPUT, **key)
-    told = {"txid": output["txid"], "vout": output["vout"]}
-    db.run(invoices.OUTDATE, id=output["invoice_id"])
-    record(db, output["invoice_id"], "reorganised", told | detail, now)
-    log.warning("reorganised: %s to invoice %s waits again", output["txid"], output["invoice_id"])
-
-
-def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> None:
-    invoice_id, payment_id = payment["address_invoice_id"], payment["id"]
-    db.run(payments.UNCREDIT_OUTPUTS, payment_id=payment_id)
-    db.run(payments.DELETE_PROOF, payment_id=payment_id)
-    db.run(payments.DELETE, payment_id=payment_id)
-    reopened = payment["invoice_id"] is not None and db.run(invoices.REOPEN, id=invoice_id)
-    if reopened:
-        db.run(payments.UNSETTLE, invoice_id=invoice_id)
-    db.run(invoices.OUTDATE, id=invoice_id)
-    detail = {"id": payment_id, "txid": payment["tx_hash"], "reopened": bool(reopened)} | detail
-    record(db, invoice_id, "reorganised", detail, now)
-    want(db, invoice_id, "reorganised", now)
-    log.error(
-        "reorganised: payment %s of %s satoshis to invoice %s is undone%s",
-        payment_id,
-        payment["amount_sats"],
-        invoice_id,
-        ", the invoice is open again" if reopened else "",
-    )
