@@ -15,7 +15,7 @@ from btcpay.times import to_ms
 from storage.database import Database, Row
 from storage.queries import balances, invoices, merchants, payments
 
-# A receipt found later than this has a price of another hour; none is better than a wrong one.
+# Found later than this, a receipt would get the price of another hour; none is better than that.
 RECEIPT_PRICE_AGE = timedelta(hours=1)
 
 
@@ -41,9 +41,10 @@ def apply(db: Database, settings: Settings, row: Row, scan: Scan, now: datetime)
                 _add_payment(db, current, receipt, scan, now)
             for txid in outcome.settling:
                 db.run(payments.SETTLE, invoice_id=row["id"], tx_hash=txid)
-        if outcome.has_new_status:
+        has_ended = outcome.verdict.status != current["status"]
+        if has_ended:
             _finish(db, current, outcome.verdict, scan, now)
-        if outcome.is_news:
+        if has_ended or outcome.changes or outcome.payments or outcome.settling:
             heed(db, settings, row["id"], now)
         return outcome.verdict
 
@@ -76,13 +77,14 @@ def _write_output(db: Database, row: Row, change: Change, scan: Scan, now: datet
 
 def _write_spend(db: Database, row: Row, change: Change, scan: Scan) -> None:
     """Has the merchant's other coins asked for when one has moved, or has not after all."""
+    if change.has_moved is None:
+        return
     at = {"at": to_ms(scan.ends_at), "checked_at": row["checked_at"] or 0}
+    query = merchants.COIN_MOVED if change.has_moved else merchants.UNSPENT
+    db.run(query, id=row["merchant_id"], **at)
     if change.has_moved:
-        db.run(merchants.COIN_MOVED, id=row["merchant_id"], **at)
         key = {"invoice_id": row["id"], "txid": change.after.txid, "vout": change.after.vout}
         db.run(payments.SPENT, **key, at=at["at"])
-    elif change.has_come_back:
-        db.run(merchants.UNSPENT, id=row["merchant_id"], **at)
 
 
 def _record_output(

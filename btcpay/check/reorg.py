@@ -33,9 +33,9 @@ FINAL_DEPTH = 6  # a block that was compared at this depth is not compared again
 
 @dataclass(frozen=True)
 class Comparison:
-    """A root's tip, whether its height was proven, the blocks of ours that are not in its chain.
+    """A root's tip, whether its height was proven, and which of our blocks its chain has not.
 
-    `compared` names the tip, its height and the blocks that were held against it; empty when none
+    `compared` names the tip, its height and the blocks that were compared with it; empty when none
     were.
     """
 
@@ -47,7 +47,7 @@ class Comparison:
 
 
 class Known(NamedTuple):
-    """The tip that blocks of ours were compared with, and which they were."""
+    """The tip that our blocks were compared with last, and which blocks."""
 
     tip_height: int
     tip_hash: str
@@ -56,10 +56,10 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Ours:
-    """What a chain is held against: blocks of recent payments, and what is known of their chain.
+    """What a chain is compared with: blocks of recent payments, and what is known of their chain.
 
-    `high_height` is the highest block that was proven to us, as payments' blocks and tips are:
-    a lower chain is no evidence, and a root that is more than two below it is stuck.
+    `high_height` is the highest block that was proven to us, a payment's or a tip: a lower chain is
+    no evidence, and a root that is more than two blocks below it is stuck.
     """
 
     blocks: list[Row]
@@ -67,7 +67,7 @@ class Ours:
     known: Known
 
     def are_known_at(self, tip: int) -> bool:
-        """Whether all of them were compared with a tip of this height."""
+        """Whether all of these blocks were compared with a tip of this height."""
         hashes = {block["block_hash"] for block in self.blocks}
         return tip == self.known.tip_height and hashes <= self.known.blocks
 
@@ -127,15 +127,15 @@ def _ask(explorers: Explorers, ours: Ours, network: Network, thrifty: bool) -> C
 
 
 def gives_up(network: Network, tip_at: datetime, now: datetime) -> bool:
-    """Whether a height may be given up that no explorer shows any more, since `tip_at` none new.
+    """Whether to give up a height that no explorer shows any more; the last tip came at `tip_at`.
 
-    Only where work costs nothing: there one false block makes every honest explorer look behind.
+    Only where work costs nothing: there one false block makes every honest explorer look stale.
     """
     return network.name != "mainnet" and now - tip_at > GIVEN_UP_AFTER
 
 
 def _ours(db: Database, facts: dict[str, str]) -> Ours:
-    """`final_height` is six blocks below the highest: what was compared there is final."""
+    """Blocks above `final_height`, six below the highest: what was compared there is final."""
     blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(facts.get("final_height", 0)))
     heights = [int(facts.get("high_height", 0)), *(block["block_height"] for block in blocks)]
     height, hash, *compared = (facts.get("compared") or "-1 ").split(" ")
@@ -143,9 +143,9 @@ def _ours(db: Database, facts: dict[str, str]) -> Ours:
 
 
 def _compare(root: Root, tip: int, ours: Ours, network: Network) -> Comparison:
-    """Holds our blocks against this root's chain, once its tip is proven to be of that height.
+    """Compares our blocks with this root's chain, once its tip is proven to be of that height.
 
-    What was in the chain of a tip is in the chain of the block on top of it.
+    What was in the chain of a tip is also in the chain of a block on top of that tip.
     """
     blocks, known, hash = ours.blocks, ours.known, block_hash(root, tip)
     is_same = (tip, hash) == (known.tip_height, known.tip_hash)
@@ -172,10 +172,10 @@ def _is_next(root: Root, tip: int, hash: str, known: Known, network: Network) ->
 
 
 def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str, str]:
-    """What is to be remembered until the next run, as far as it has changed.
+    """What has changed and must be remembered until the next run.
 
-    Another run may meanwhile have been shown a higher block: that stays the highest. A height that
-    was only said is forgotten.
+    A higher block that another run was shown in the meantime stays the highest. A height that was
+    claimed and not proven is forgotten.
     """
     facts = {"tip_height": str(found.tip_height)} if found.is_proven else {}
     if found.compared and found.tip_height >= int(known.get("high_height", 0)):
@@ -184,5 +184,5 @@ def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str,
     if found.compared and not found.lost:
         facts["compared"] = found.compared
     changed = {name: value for name, value in facts.items() if known.get(name) != value}
-    # Whoever waits for a block is looked at when there is a new one.
+    # Addresses that wait for a block are scanned when there is a new one.
     return changed | ({"tip_at": str(to_ms(now))} if changed else {})

@@ -115,7 +115,7 @@ class Checker:
         return watchlist.todo(planned.ids)
 
     def _note_height(self, report: Report) -> None:
-        """After new payments: how high the chain is that they are on, as evidence for later."""
+        """After new payments: how high their chain is, as evidence for later."""
         if report.proven:
             try:
                 self._follow(self.explorers.purse())
@@ -146,8 +146,8 @@ class Checker:
                 *self.explorers.tallies(),
             ]:
                 self.db.run(tallies.ADD, name=name, label=label, total=total)
-        # What is erased never comes back, and can wait until somebody has confirmed the time: after
-        # a start without a network the clock may be years off.
+        # What is erased never comes back, so an explorer must confirm the time first: after a start
+        # without a network the clock may be years off.
         if report.answered and not report.clock_ahead_s:
             ttl = timedelta(hours=self.settings.idempotency_ttl_h)
             self.db.run(idempotency.FORGET, before=to_ms(now - ttl))

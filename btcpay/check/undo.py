@@ -13,13 +13,13 @@ log = logging.getLogger(__name__)
 
 
 def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> None:
-    """Takes back every payment in this block, and opens the invoices that they paid again.
+    """Takes back every payment in this block, and opens again the invoices that they paid.
 
-    What was proven there and is no payment yet waits in no block again. A coin that was spent in
-    it comes back to the totals, whatever else was shown: refused, no run would get beyond it.
+    An output that was proven there and is no payment yet waits again, in no block. A coin that was
+    spent in the block returns to the totals whatever the bound: a refusal would stop every run.
     """
     with db.write():
-        # Of all: another runner may be about to settle what came in this block to any of them.
+        # Every merchant's: another runner may be about to settle what came to any of them.
         balances.lock_all(db)
         detail = {"block": {"height": height, "hash": hash}, "explorer": explorer}
         found = {"height": height, "hash": hash}
@@ -36,7 +36,7 @@ def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> 
 
 
 def _by_invoice(rows: Sequence[Row], invoice: str) -> dict[tuple[str, int], list[Row]]:
-    """By invoice and merchant: what is summed for a balance is summed once for all of them."""
+    """By invoice and merchant, so that a balance is summed once for all rows of an invoice."""
     found: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
         found.setdefault((row[invoice], row["merchant_id"]), []).append(row)

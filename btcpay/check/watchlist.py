@@ -14,7 +14,7 @@ from btcpay.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
 from storage.queries import invoices, merchants, meta, payments
 
-AHEAD_MS = 60_000  # clocks of two machines may differ by so much
+AHEAD_MS = 60_000  # so much may the clocks of two machines differ
 # An explorer that falsely said that one coin was spent may have said so of others: within a week,
 # since nobody keeps using an explorer that lies for longer.
 DOUBTFUL_MS = 7 * 86_400_000

@@ -81,8 +81,8 @@ def _lines(report: Report) -> list[str]:
     ]
     if report.unreached:
         lines.append(
-            f"the budget of calls did not reach {len(report.unreached)} that somebody waits for:"
-            " see BTCPAY_EXPLORER_CALLS_PER_HOUR"
+            f"the budget of calls was spent before {len(report.unreached)} addresses that somebody"
+            " waits for: see BTCPAY_EXPLORER_CALLS_PER_HOUR"
         )
     if report.held:
         lines.append(

@@ -1,6 +1,14 @@
 """Where an invoice stands, from the outputs to its address: paid, expired or still open. Pure.
 
-The rules in words are in docs/settlement.md.
+1. An output counts if it came in time: seen before `expires_at`, or in a block from before it.
+2. Confirmed outputs, deep enough for this invoice, become payments: in the chain's order they
+   settle the invoice until the sum is reached; what comes later, late or after the end is a
+   payment of its own.
+3. The invoice is paid when the sum is reached, by the transaction that completes it.
+4. It is expired when a scan made after `expires_at` shows too little in time, waiting transactions
+   included.
+
+docs/settlement.md has them all in full.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,15 +36,7 @@ def decide(
     rules: Rules,
     now: datetime,
 ) -> Verdict:
-    """What follows from the facts.
-
-    1. An output counts if it came in time: seen before `expires_at`, or in a block from before it.
-    2. Confirmed outputs, deep enough for this invoice, become payments: in the chain's order
-       they settle the invoice until the sum is reached; what comes later, late or after the end
-       is a payment of its own.
-    3. The invoice is paid when the sum is reached, by the transaction that completes it.
-    4. It is expired when a scan made after `expires_at` shows too little in time, waiting
-       transactions included.
+    """What follows from the facts, by the rules above.
 
     `tip_height`: of the best block known; `scanned_at`: when the last complete scan began, or None.
     """
@@ -44,19 +44,24 @@ def decide(
     alive = sorted((output for output in outputs if not output.vanished), key=_chain_order)
     deep = [output for output in alive if is_payment(output, tip_height, rules)]
     counting = [output for output in alive if _counts(output, invoice)]
-    both = _in_both(deep, counting)
+    in_time = set(counting)
+    both = [output for output in deep if output in in_time]
     received_sats, confirmed_sats = _sum(counting), _sum(both)
-    status = _status(invoice, received_sats, confirmed_sats, needed_sats, scanned_at)
-    settling = _settling(invoice, both, needed_sats) if status == "paid" else []
-    last = settling[-1] if invoice.status == "open" and settling else None
+    status, last = invoice.status, None
+    settling = _settling(invoice, both, needed_sats)
+    if status == "open" and confirmed_sats >= needed_sats:
+        status, last = "paid", settling[-1]
+    elif status == "open" and _is_over(invoice, scanned_at) and received_sats < needed_sats:
+        status = "expired"
+    enough = status == "paid" or received_sats >= needed_sats
     return Verdict(
         status=status,
         tx_hash=last.txid if last else invoice.tx_hash,
         paid_at=_receipt_time(last, invoice, now) if last else invoice.paid_at,
-        receipts=_receipts(invoice, deep, settling, now),
+        receipts=_receipts(invoice, deep, settling if status == "paid" else [], now),
         received_sats=received_sats,
         unconfirmed_sats=received_sats - confirmed_sats,
-        missing_sats=_missing_sats(invoice, status, received_sats, needed_sats),
+        missing_sats=0 if enough else invoice.amount_sats - received_sats,
         confirmations=min((_depth(output, tip_height) for output in counting), default=0),
         reason=reason_why(status, counting, outputs, confirmed_sats, needed_sats, rules),
     )
@@ -66,36 +71,15 @@ def _sum(outputs: Iterable[Output]) -> int:
     return sum(output.amount_sats for output in outputs)
 
 
-def _in_both(deep: Sequence[Output], counting: Sequence[Output]) -> list[Output]:
-    also = set(counting)
-    return [output for output in deep if output in also]
-
-
-def _status(
-    invoice: Invoice,
-    received_sats: int,
-    confirmed_sats: int,
-    needed_sats: int,
-    scanned_at: datetime | None,
-) -> str:
-    if invoice.status != "open":
-        return invoice.status
-    if confirmed_sats >= needed_sats:
-        return "paid"
-    is_over = invoice.expires_at and scanned_at and scanned_at >= invoice.expires_at
-    return "expired" if is_over and received_sats < needed_sats else "open"
-
-
-def _missing_sats(invoice: Invoice, status: str, received_sats: int, needed_sats: int) -> int:
-    is_enough = status == "paid" or received_sats >= needed_sats
-    return 0 if is_enough else invoice.amount_sats - received_sats
+def _is_over(invoice: Invoice, scanned_at: datetime | None) -> bool:
+    return bool(invoice.expires_at and scanned_at and scanned_at >= invoice.expires_at)
 
 
 def _counts(output: Output, invoice: Invoice) -> bool:
-    """For a paid invoice what settled it; for any other what came in time.
+    """Whether it counts: for a paid invoice what settled it, for any other what came in time.
 
-    Money from before the invoice is no answer to it: its address was used before. What we saw
-    waiting is: there only the clock was ahead when the invoice was made.
+    Money from before the invoice does not pay it: its address was used before. What we saw waiting
+    does pay it: then only our clock was ahead when the invoice was made.
     """
     if invoice.status == "paid":
         return output.settles

@@ -38,22 +38,12 @@ class Change:
         return None
 
     @property
-    def has_moved(self) -> bool:
-        """Whether the coin is spent now and was not before."""
-        return self._is_spent and not self._was_spent
-
-    @property
-    def has_come_back(self) -> bool:
-        """Whether the coin was said to be spent and is not after all."""
-        return self._was_spent and not self._is_spent
-
-    @property
-    def _is_spent(self) -> bool:
-        return self.after.spent_height is not None
-
-    @property
-    def _was_spent(self) -> bool:
-        return self.before is not None and self.before.spent_height is not None
+    def has_moved(self) -> bool | None:
+        """True when the coin has moved since, False when it has not after all; None: no news."""
+        was, is_spent = (
+            one is not None and one.spent_height is not None for one in (self.before, self.after)
+        )
+        return None if was == is_spent else is_spent
 
 
 @dataclass(frozen=True)
@@ -68,12 +58,6 @@ class Outcome:
     changes: Sequence[Change]
     payments: Sequence[Receipt]
     settling: Sequence[str]
-    has_new_status: bool
-
-    @property
-    def is_news(self) -> bool:
-        """Whether anything is different from what was known."""
-        return bool(self.changes or self.payments or self.settling or self.has_new_status)
 
 
 def settle(
@@ -106,7 +90,6 @@ def settle(
         changes=_changes(known, outputs),
         payments=[receipt for receipt in verdict.receipts if receipt.txid not in settles],
         settling=[r.txid for r in verdict.receipts if r.settles and not settles.get(r.txid, True)],
-        has_new_status=verdict.status != invoice.status,
     )
 
 

@@ -93,12 +93,11 @@ class Invoice:
 class Output:
     """An output to the invoice's address, as we know it.
 
-    `proven`: its block was proven to us, and `position` in it. `vanished`: left the mempool, no
-    money any more.
-    `doubted`: it was proven and the last scan did not show it: neither counted nor forgotten.
-    `coinbase`: its proof has it in the first place.
-    `seen_waiting`: by us, before it was in any block.
-    `credited`: already a payment; `settles`: one that carries the invoice's id.
+    `proven`: its block was proven to us, and its `position` in the block. `coinbase`: it is the
+    block's first transaction. `seen_waiting`: we saw it before it was in any block. `vanished`: it
+    left the mempool and is no money any more. `doubted`: it was proven, and the last scan did not
+    show it; it is neither counted nor forgotten. `credited`: it is part of a payment already;
+    `settles`: of one that carries the invoice's id.
     """
 
     txid: str
