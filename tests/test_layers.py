@@ -29,7 +29,7 @@ ROOMS: dict[str, set[str]] = {
     "schemas": PLAIN,
     "ground": GROUND | {"storage"},
     "spv": VALUES | {"bitcoin"},
-    "settlement": VALUES,
+    "settlement": VALUES | {"spv"},
     "explorers": GROUND | {"bitcoin", "spv", "settlement", "schemas", "storage"},
     "wallet": GROUND | {"bitcoin", "explorers", "storage"},
     "invoices": GROUND | {"settlement", "wallet", "storage"},
@@ -52,7 +52,9 @@ ROOMS: dict[str, set[str]] = {
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
-LAST_RESORTS = ["btcpay/check/run.py"]  # the loop over addresses; Flask's handler needs no `except`
+LAST_RESORTS = [
+    "btcpay/check/crew.py"
+]  # the loop over addresses; Flask's handler needs no `except`
 
 
 def sources() -> list[Path]:
@@ -104,7 +106,7 @@ def test_there_is_something_to_look_at():
         MODULES
     )
     assert imported(MODULES["btcpay.invoices.status"]) >= {
-        "btcpay.settlement.decide",
+        "btcpay.settlement.settle",
         "storage.queries.meta",
     }
 
@@ -233,7 +235,7 @@ def outside(path: Path) -> Iterator[str]:
     "name",
     [
         "btcpay.spv.verify",
-        "btcpay.settlement.decide",
+        "btcpay.settlement.settle",
         "btcpay.settlement.attention",
         "btcpay.branding",
         "btcpay.checkout.bip21",

@@ -1,1 +1,1 @@
-"""The cron run: which addresses are looked at, what was seen there, what is written."""
+"""The cron run: which addresses are scanned, what was seen there, what is written."""

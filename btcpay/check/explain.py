@@ -1,4 +1,4 @@
-"""An invoice explained: asked for, seen, missing, why it stands there, and the next look."""
+"""An invoice explained: what is asked for, seen and missing, why, and when the next scan is."""
 
 import json
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from btcpay.check.plan import next_look
-from btcpay.check.watchlist import field_of, tip_of
-from btcpay.invoices.status import rules_for, standing
+from btcpay.check.plan import next_scan
+from btcpay.check.watchlist import tip_of, watchlist_of
+from btcpay.invoices.status import rules_for, verdict_of
 from btcpay.money import btc_text, usd_text
 from btcpay.settings import Settings
 from btcpay.settlement.attention import REASONS, WAYS_OUT
@@ -21,15 +21,15 @@ from storage.queries import attentions, events, payments
 Lines = Iterator[tuple[str, str]]
 
 
-def look_ahead(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
-    """When the address is looked at next, and why then."""
-    addresses = field_of(db, settings, now).addresses
-    return next_look(invoice_id, addresses, tip_of(db, now), now)
+def next_scan_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
+    """When the address is scanned next, and why then."""
+    addresses = watchlist_of(db, settings, now).addresses
+    return next_scan(invoice_id, addresses, tip_of(db, now), now)
 
 
 def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Lines:
     """Heading and sentence, in the order in which somebody asks."""
-    verdict = standing(db, settings, row, now, vanished_too=True)
+    verdict = verdict_of(db, settings, row, now, vanished_too=True)
     needed = rules_for(settings, row).confirmations
     yield "invoice", f"{row['id']}, {row['status']}"
     yield from _asked_for(row)
@@ -45,7 +45,7 @@ def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Li
         yield "attention", f"{REASONS[wanted['reason']]}, since {since}"
         yield "", WAYS_OUT[wanted["reason"]]
     yield "last look", iso_ms(row["checked_at"]) if row["checked_at"] else "never"
-    yield "next look", look_ahead(db, settings, row["id"], now)
+    yield "next look", next_scan_of(db, settings, row["id"], now)
     yield "history", f"made {iso_ms(row['created_at'])}"
     for event in db.rows(events.OF_INVOICE, invoice_id=row["id"]):
         told = _told(event["kind"], event["detail"])

@@ -1,28 +1,28 @@
-"""Who is looked at next: several at once, but one alone whom an earlier run did not survive."""
+"""Which address is scanned next: several at once, but one that killed a run before, alone."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 
 class Todo(NamedTuple):
-    """Ids in order, with how often each was looked at before; `alone`: to be looked at alone.
+    """Ids in order, with how often each was scanned before; `alone`: to be scanned alone.
 
-    A run that was killed was looking at several addresses, of which one did it.
+    A run that was killed was scanning several addresses, and one of them killed it.
     """
 
-    looks: Mapping[str, int]
+    scans: Mapping[str, int]
     alone: frozenset[str] = frozenset()
 
 
 class Line:
-    """Takes from `ids` so that `most` are under way; those of `alone` are its last."""
+    """Gives out `ids`, so that `most` are under way at once; those of `alone` come last."""
 
     def __init__(self, ids: Iterable[str], alone: frozenset[str], most: int) -> None:
         self._ids, self._alone, self._most = iter(ids), alone, most
         self._kept: list[str] = []
 
     def take(self, under_way: int) -> list[str]:
-        """Those to begin with now, while so many are under way."""
+        """The ids to begin with now, given how many are under way."""
         taken: list[str] = []
         while under_way + len(taken) < self._most:
             found = self._kept.pop() if self._kept else next(self._ids, None)

@@ -1,4 +1,4 @@
-"""Which addresses a run looks at: those that somebody waits for, then the others in turn. Pure.
+"""Which addresses a run scans: those that somebody waits for, then the others in turn. Pure.
 
 The rules, and what they come to in calls, are in docs/budget.md.
 """
@@ -11,12 +11,12 @@ from btcpay.check.shares import (
     OVERHEAD,
     above_kept,
     at_once_share,
+    background_share,
     calls_of,
     cost,
     needed_calls,
     opened_share,
     paced_share,
-    turns_share,
 )
 from btcpay.check.urgency import (
     LONGEST_PAUSE,
@@ -36,9 +36,9 @@ from btcpay.check.urgency import (
 )
 from btcpay.explorers.quota import Purse
 
-FULL_AGE = timedelta(days=1)  # older invoices are all looked at equally often
+FULL_AGE = timedelta(days=1)  # older invoices are all scanned equally often
 PROBE_EVERY = timedelta(hours=1)
-# A payer is seen within so long; else the run says that it did not reach him.
+# A payment is seen within this time; otherwise the run reports that its calls did not suffice.
 SEEN_WITHIN = timedelta(minutes=5)
 PAUSE_S = LONGEST_PAUSE.total_seconds()
 AWAITED = (OPENED, PAGE, PART)
@@ -46,22 +46,23 @@ AWAITED = (OPENED, PAGE, PART)
 
 @dataclass(frozen=True)
 class Plan:
-    """`looks`: ids in order; `unreached`: urgent ones that the budget keeps waiting too long.
+    """`ids`: what the run scans, in order; `unreached`: the urgent that wait too long for calls.
 
-    `put_off`: how many others wait for their turn; `swept`: the calls to those that have it.
+    `put_off`: how many others wait for their turn; `background_calls`: those spent on turns.
     """
 
-    looks: list[str]
+    ids: list[str]
     unreached: list[str]
     put_off: int
-    swept: int
+    background_calls: int
 
 
 @dataclass(frozen=True)
 class Queues:
     """Who waits, each in the order of serving; `reasons` of the urgent, by id.
 
-    `for_long`, whose pages have been open for more than an hour, are among the `turns` too.
+    `background`: nobody waits for them. `for_long`, whose pages have been open for more than an
+    hour, are among them too.
     """
 
     reasons: dict[str, Urgency]
@@ -69,7 +70,7 @@ class Queues:
     opened: list[Watched]
     lately: list[Watched]
     for_long: list[Watched]
-    turns: list[Watched]
+    background: list[Watched]
 
 
 def plan(watched: Iterable[Watched], tip: Tip, purse: Purse, now: datetime) -> Plan:
@@ -78,7 +79,7 @@ def plan(watched: Iterable[Watched], tip: Tip, purse: Purse, now: datetime) -> P
     1. Deadlines, and money that is enough.
     2. Pages that were just opened.
     3. Pages opened lately, the newest most often: so many in each minute of the hour.
-    4. Of the rest as many as their share allows, those first that have waited longest for their
+    4. As many of the rest as their share allows, first those that have waited longest for their
        age. What payers may need in the rest of the hour is kept back.
     5. Pages that have been open for long, with half of what the others leave.
     """
@@ -91,21 +92,21 @@ def plan(watched: Iterable[Watched], tip: Tip, purse: Purse, now: datetime) -> P
     lately = _affordable(queues.lately, min(paced, left))
     reached += opened + lately
     left, idle = left - cost(lately), (paced - cost(lately)) // 2
-    share = turns_share(purse, needed_calls(known, tip, purse, now), left)
-    served = _affordable(queues.turns, share - (0 if reached else OVERHEAD))
+    share = background_share(purse, needed_calls(known, tip, purse, now), left)
+    served = _affordable(queues.background, share - (0 if reached else OVERHEAD))
     left -= cost(served)
-    ids = {one.id for one in [*reached, *served]}
-    for_long = [one for one in queues.for_long if one.id not in ids]
+    taken = {one.id for one in [*reached, *served]}
+    for_long = [one for one in queues.for_long if one.id not in taken]
     for_long = _affordable(for_long, min(idle, above_kept(purse, left)))
-    looks = [one.id for one in [*reached, *for_long, *served]]
+    ids = [one.id for one in [*reached, *for_long, *served]]
     urgent = [*queues.at_once, *queues.opened, *queues.lately]
-    missed = [one for one in urgent if one.id not in ids]
+    missed = [one for one in urgent if one.id not in taken]
     unreached = [one.id for one in missed if _is_late(queues.reasons[one.id], one, now)]
     return Plan(
-        looks=looks,
+        ids=ids,
         unreached=unreached,
-        put_off=len(urgent) + len(queues.turns) - len(looks) - len(unreached),
-        swept=cost(served) + (OVERHEAD if served and not reached else 0),
+        put_off=len(urgent) + len(queues.background) - len(ids) - len(unreached),
+        background_calls=cost(served) + (OVERHEAD if served and not reached else 0),
     )
 
 
@@ -117,21 +118,21 @@ def _queues(watched: Iterable[Watched], tip: Tip, now: datetime) -> Queues:
             awaited = queues.opened if reason is OPENED else queues.lately
             (awaited if reason in AWAITED else queues.at_once).append(one)
         elif not is_resting(one, now):
-            queues.turns.append(one)
+            queues.background.append(one)
             if is_asked(one, now) and not is_vigil(one, now) and _waited_s(one, now) > PAUSE_S:
                 queues.for_long.append(one)
     for urgent in (queues.at_once, queues.opened, queues.lately):
         urgent.sort(key=lambda one: _place(queues.reasons[one.id], one, now))
     queues.for_long.sort(key=lambda one: -_waited_s(one, now))
-    queues.turns.sort(key=lambda one: -patience(one, now))
+    queues.background.sort(key=lambda one: -patience(one, now))
     return queues
 
 
 def _place(reason: Urgency, watched: Watched, now: datetime) -> tuple[int, float]:
-    """In what order the urgent come: of one place, who has waited longest.
+    """The order of the urgent: within one place, the longest wait comes first.
 
-    Of those who are awaited, who has waited for twice as long counts four times less: a page that
-    was opened after hundreds of others, which are held open, is looked at before them.
+    Among open pages one that has been open for twice as long counts four times less: a page that
+    was opened after hundreds of others, which are held open, is scanned before them.
     """
     if reason not in AWAITED:
         return reason.place, -_waited_s(watched, now)
@@ -140,15 +141,15 @@ def _place(reason: Urgency, watched: Watched, now: datetime) -> tuple[int, float
 
 
 def _is_late(reason: Urgency, watched: Watched, now: datetime) -> bool:
-    """Whether it has waited for longer than a payer is told; before a deadline no wait is right."""
+    """Whether it has waited for longer than payers are told; before a deadline any wait is late."""
     since = watched.expires_at if reason is PASSED else None
     if reason in AWAITED:
         since = began(watched)
     return reason is NEAR or _waited_s(watched, now, since) > SEEN_WITHIN.total_seconds()
 
 
-def next_look(id: str, watched: Sequence[Watched], tip: Tip, now: datetime) -> str:
-    """When this address is looked at next, and why then, as a sentence."""
+def next_scan(id: str, watched: Sequence[Watched], tip: Tip, now: datetime) -> str:
+    """When this address is scanned next, and why then, as a sentence."""
     found = [one for one in watched if one.id == id]
     if not found:
         return "none: its watch has ended; `btcpay check --invoice` looks all the same"
@@ -173,19 +174,19 @@ def next_look(id: str, watched: Sequence[Watched], tip: Tip, now: datetime) -> s
 
 
 def patience(watched: Watched, now: datetime) -> float:
-    """How long it has waited for its age; 1 when it was never looked at."""
+    """How long it has waited, measured by its age; 1 when it was never scanned."""
     age_s = min(now - watched.since, FULL_AGE).total_seconds()
     return _waited_s(watched, now) / max(age_s, 1.0)
 
 
 def _waited_s(watched: Watched, now: datetime, since: datetime | None = None) -> float:
-    """Since the last look; or since a moment, if that is later."""
+    """Seconds since the last scan, or since a given moment if that is later."""
     known = filter(None, (watched.checked_at, watched.failed_at, since))
     return (now - max(known, default=watched.since)).total_seconds()
 
 
 def _affordable(ordered: Sequence[Watched], calls: int) -> list[Watched]:
-    """The first of them, as far as so many calls go."""
+    """As many of them, from the first on, as this number of calls allows."""
     taken: list[Watched] = []
     for one in ordered:
         calls -= calls_of(one)

@@ -11,19 +11,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from btcpay.check.undo import undo
 from btcpay.errors import ExplorerError
 from btcpay.explorers.endpoint import Root
 from btcpay.explorers.evidence import block_hash, header, prove_at
 from btcpay.explorers.pool import MAX_BLOCKS_BEHIND, Explorers, tip_height
 from btcpay.explorers.quota import TooDear
 from btcpay.http_client import FetchError
-from btcpay.invoices.attention import want
-from btcpay.invoices.events import record
 from btcpay.networks import Network
 from btcpay.spv.verify import prove_next
 from btcpay.times import from_ms, to_ms
 from storage.database import Database, Row
-from storage.queries import balances, invoices, meta, payments
+from storage.queries import meta, payments
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +33,9 @@ FINAL_DEPTH = 6  # a block that was compared at this depth is not compared again
 
 @dataclass(frozen=True)
 class Comparison:
-    """A root's tip, whether its height was proven, the blocks of ours that are not in its chain.
+    """A root's tip, whether its height was proven, and which of our blocks its chain has not.
 
-    `compared` names the tip, its height and the blocks that were held against it; empty when none
+    `compared` names the tip, its height and the blocks that were compared with it; empty when none
     were.
     """
 
@@ -48,7 +47,7 @@ class Comparison:
 
 
 class Known(NamedTuple):
-    """The tip that blocks of ours were compared with, and which they were."""
+    """The tip that our blocks were compared with last, and which blocks."""
 
     tip_height: int
     tip_hash: str
@@ -57,10 +56,10 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Ours:
-    """What a chain is held against: blocks of recent payments, and what is known of their chain.
+    """What a chain is compared with: blocks of recent payments, and what is known of their chain.
 
-    `high_height` is the highest block that was proven to us, as payments' blocks and tips are:
-    a lower chain is no evidence, and a root that is more than two below it is stuck.
+    `high_height` is the highest block that was proven to us, a payment's or a tip: a lower chain is
+    no evidence, and a root that is more than two blocks below it is stuck.
     """
 
     blocks: list[Row]
@@ -68,7 +67,7 @@ class Ours:
     known: Known
 
     def are_known_at(self, tip: int) -> bool:
-        """Whether all of them were compared with a tip of this height."""
+        """Whether all of these blocks were compared with a tip of this height."""
         hashes = {block["block_hash"] for block in self.blocks}
         return tip == self.known.tip_height and hashes <= self.known.blocks
 
@@ -79,36 +78,19 @@ def follow(
     """Compares the blocks of recent payments with the chain's; returns the tip's height.
 
     Two calls while the tip is the same, one when `thrifty`: then another tip of the same height is
-    only noticed with the block after it; one as well when there is nothing to compare. Three for a
-    block on top of the tip that was compared. Else five to prove a tip that is higher than any
+    only noticed with the block after it. One also when there is nothing to compare. Three for a
+    block on top of the tip that was compared. Otherwise five to prove a tip that is higher than any
     before, and one for each distinct block. Raises ExplorerError.
     """
     facts = meta.all(db)
-    ours = _ours(db, facts)
-    compares = bool(ours.blocks) or explorers.several
-
-    def question(root: Root) -> Comparison:
-        tip = tip_height(root)
-        if tip < ours.high_height - MAX_BLOCKS_BEHIND:
-            raise FetchError(f"is {ours.high_height - tip} blocks behind what was proven to us")
-        unproven = Comparison(tip, root.host, is_proven=tip <= ours.high_height)
-        is_enough = not compares or (thrifty and ours.are_known_at(tip))
-        if tip < ours.high_height or (tip == ours.high_height and is_enough):
-            return unproven
-        try:
-            with root.claim(PROVE_TIP + len(ours.blocks)):
-                return _compare(root, tip, ours, network)
-        except TooDear:  # another run will; what is to be looked at is looked at all the same
-            return unproven
-
-    given_up: dict[str, str] = {}
+    ours, given_up = _ours(db, facts), dict[str, str]()
     try:
-        found = explorers.ask(question)
+        found = _ask(explorers, ours, network, thrifty)
     except ExplorerError:
         if not gives_up(network, from_ms(int(facts.get("tip_at", 0))), now):
             raise
         ours, given_up = Ours([], 0, ours.known), {"high_height": "0"}
-        found = explorers.ask(question)
+        found = _ask(explorers, ours, network, thrifty)
         log.warning("nobody shows a block as high as one before: it was none of the chain's")
     # An invented height must not make every other root look stale.
     explorers.require(found.tip_height if found.is_proven else ours.high_height)
@@ -123,16 +105,37 @@ def follow(
     return found.tip_height
 
 
-def gives_up(network: Network, tip_at: datetime, now: datetime) -> bool:
-    """Whether a height may be given up that no explorer shows any more, since `tip_at` none new.
+def _ask(explorers: Explorers, ours: Ours, network: Network, thrifty: bool) -> Comparison:
+    """What the first root says whose chain is as high as ours. Raises ExplorerError."""
+    compares = bool(ours.blocks) or explorers.several
 
-    Only where work costs nothing: there one false block makes every honest explorer look behind.
+    def question(root: Root) -> Comparison:
+        tip = tip_height(root)
+        if tip < ours.high_height - MAX_BLOCKS_BEHIND:
+            raise FetchError(f"is {ours.high_height - tip} blocks behind what was proven to us")
+        unproven = Comparison(tip, root.host, is_proven=tip <= ours.high_height)
+        is_enough = not compares or (thrifty and ours.are_known_at(tip))
+        if tip < ours.high_height or (tip == ours.high_height and is_enough):
+            return unproven
+        try:
+            with root.claim(PROVE_TIP + len(ours.blocks)):
+                return _compare(root, tip, ours, network)
+        except TooDear:  # another run will; what is due is scanned all the same
+            return unproven
+
+    return explorers.ask(question)
+
+
+def gives_up(network: Network, tip_at: datetime, now: datetime) -> bool:
+    """Whether to give up a height that no explorer shows any more; the last tip came at `tip_at`.
+
+    Only where work costs nothing: there one false block makes every honest explorer look stale.
     """
     return network.name != "mainnet" and now - tip_at > GIVEN_UP_AFTER
 
 
 def _ours(db: Database, facts: dict[str, str]) -> Ours:
-    """`final_height` is six blocks below the highest: what was compared there is final."""
+    """Blocks above `final_height`, six below the highest: what was compared there is final."""
     blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(facts.get("final_height", 0)))
     heights = [int(facts.get("high_height", 0)), *(block["block_height"] for block in blocks)]
     height, hash, *compared = (facts.get("compared") or "-1 ").split(" ")
@@ -140,9 +143,9 @@ def _ours(db: Database, facts: dict[str, str]) -> Ours:
 
 
 def _compare(root: Root, tip: int, ours: Ours, network: Network) -> Comparison:
-    """Holds our blocks against this root's chain, once its tip is proven to be of that height.
+    """Compares our blocks with this root's chain, once its tip is proven to be of that height.
 
-    What was in the chain of a tip is in the chain of the block on top of it.
+    What was in the chain of a tip is also in the chain of a block on top of that tip.
     """
     blocks, known, hash = ours.blocks, ours.known, block_hash(root, tip)
     is_same = (tip, hash) == (known.tip_height, known.tip_hash)
@@ -169,10 +172,10 @@ def _is_next(root: Root, tip: int, hash: str, known: Known, network: Network) ->
 
 
 def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str, str]:
-    """What is to be remembered until the next run, as far as it has changed.
+    """What has changed and must be remembered until the next run.
 
-    Another run may meanwhile have been shown a higher block: that stays the highest. A height that
-    was only said is forgotten.
+    A higher block that another run was shown in the meantime stays the highest. A height that was
+    claimed and not proven is forgotten.
     """
     facts = {"tip_height": str(found.tip_height)} if found.is_proven else {}
     if found.compared and found.tip_height >= int(known.get("high_height", 0)):
@@ -181,66 +184,5 @@ def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str,
     if found.compared and not found.lost:
         facts["compared"] = found.compared
     changed = {name: value for name, value in facts.items() if known.get(name) != value}
-    # Whoever waits for a block is looked at when there is a new one.
+    # Addresses that wait for a block are scanned when there is a new one.
     return changed | ({"tip_at": str(to_ms(now))} if changed else {})
-
-
-def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> None:
-    """Takes back every payment in this block, and opens the invoices that they paid again.
-
-    What was proven there and is no payment yet waits in no block again. A coin that was spent in
-    it comes back to the totals, whatever else was shown: refused, no run would get beyond it.
-    """
-    with db.write():
-        # Of all: another runner may be about to settle what came in this block to any of them.
-        balances.lock_all(db)
-        detail = {"block": {"height": height, "hash": hash}, "explorer": explorer}
-        found = {"height": height, "hash": hash}
-        outputs = _by_invoice(db.rows(payments.UNCOUNTED_IN_BLOCK, **found), "invoice_id")
-        undone = _by_invoice(db.rows(payments.IN_BLOCK, **found), "address_invoice_id")
-        for (invoice_id, merchant_id), rows in outputs.items():
-            with balances.kept(db, invoice_id, merchant_id, bounded=False):
-                for output in rows:
-                    _unprove(db, output, detail, now)
-        for (invoice_id, merchant_id), rows in undone.items():
-            with balances.kept(db, invoice_id, merchant_id, bounded=False):
-                for payment in rows:
-                    _undo_payment(db, payment, detail, now)
-
-
-def _by_invoice(rows: Sequence[Row], invoice: str) -> dict[tuple[str, int], list[Row]]:
-    """By invoice and merchant: what is summed for a balance is summed once for all of them."""
-    found: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        found.setdefault((row[invoice], row["merchant_id"]), []).append(row)
-    return found
-
-
-def _unprove(db: Database, output: Row, detail: Row, now: datetime) -> None:
-    key = {name: output[name] for name in ("invoice_id", "txid", "vout")}
-    db.run(payments.UNPROVE_OUTPUT, **key)
-    told = {"txid": output["txid"], "vout": output["vout"]}
-    db.run(invoices.OUTDATE, id=output["invoice_id"])
-    record(db, output["invoice_id"], "reorganised", told | detail, now)
-    log.warning("reorganised: %s to invoice %s waits again", output["txid"], output["invoice_id"])
-
-
-def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> None:
-    invoice_id, payment_id = payment["address_invoice_id"], payment["id"]
-    db.run(payments.UNCREDIT_OUTPUTS, payment_id=payment_id)
-    db.run(payments.DELETE_PROOF, payment_id=payment_id)
-    db.run(payments.DELETE, payment_id=payment_id)
-    reopened = payment["invoice_id"] is not None and db.run(invoices.REOPEN, id=invoice_id)
-    if reopened:
-        db.run(payments.UNSETTLE, invoice_id=invoice_id)
-    db.run(invoices.OUTDATE, id=invoice_id)
-    detail = {"id": payment_id, "txid": payment["tx_hash"], "reopened": bool(reopened)} | detail
-    record(db, invoice_id, "reorganised", detail, now)
-    want(db, invoice_id, "reorganised", now)
-    log.error(
-        "reorganised: payment %s of %s satoshis to invoice %s is undone%s",
-        payment_id,
-        payment["amount_sats"],
-        invoice_id,
-        ", the invoice is open again" if reopened else "",
-    )

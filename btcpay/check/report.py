@@ -4,17 +4,17 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Run:
-    """What a run did: addresses looked at, those that could not be, invoices with a new status.
+class Report:
+    """What a run did: how many addresses it scanned, which it could not, which invoices changed.
 
-    `unreached`: ids that were urgent and beyond the budget; `put_off`: how many others wait for
-    their turn. `held`: ids that another runner, alive or killed, meant to look at and has not; what
-    it has looked at is in its report. `proven`: whether a payment was proven. `answered`: whether
-    an explorer told the tip. `clock_ahead_s`: how far our clock is ahead of the explorers', 0 up to
-    CLOCK_OFF.
+    `unreached`: urgent ids for which the budget did not suffice; `put_off`: how many others wait
+    for their turn. `held`: ids that another runner, alive or killed, claimed and has not scanned;
+    what it has scanned is in its own report. `proven`: whether a payment was proven. `answered`:
+    whether an explorer told the tip. `clock_ahead_s`: how far our clock is ahead of the explorers',
+    0 up to CLOCK_OFF.
     """
 
-    looked_at: int = 0
+    scanned: int = 0
     failed: list[str] = field(default_factory=list)
     changed: dict[str, str] = field(default_factory=dict)
     unreached: list[str] = field(default_factory=list)
@@ -27,9 +27,9 @@ class Run:
     proven: bool = False
     took_ms: int = 0
 
-    def add(self, other: "Run") -> None:
-        """Takes over what a part of it did."""
-        self.looked_at += other.looked_at
+    def add(self, other: "Report") -> None:
+        """Adds what a part of the run did."""
+        self.scanned += other.scanned
         self.failed += other.failed
         self.unreached += other.unreached
         self.changed |= other.changed
@@ -37,6 +37,6 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether every due address was looked at, by a clock that is not ahead."""
+        """Whether every due address was scanned, by a clock that is not ahead."""
         missed = self.failed or self.unreached or self.held or self.tip_failed
         return not missed and not self.clock_ahead_s

@@ -1,4 +1,4 @@
-"""Room for the proofs of one run: what it holds, and what it writes down."""
+"""Room for the proofs of one run, and how they are written down."""
 
 import json
 import threading
@@ -23,7 +23,7 @@ class Room:
             raise OutOfBudget("one run keeps no more proofs than it has room for")
 
     def put(self, make: Callable[[], dict[str, Any]]) -> str:
-        """The document that `make` makes, as text. One at a time: both may be megabytes."""
+        """The document that `make` makes, as text. One at a time: each may be megabytes."""
         with self._lock:
             text = json.dumps(make())
             self._left -= len(text)

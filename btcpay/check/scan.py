@@ -1,22 +1,21 @@
-"""One look at an address: its history from an explorer, and the proof of what would count."""
+"""One scan of an address: its history from an explorer, and the proof of what would count."""
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from btcpay.check.room import Room
-from btcpay.check.sightings import Look, Proof, amounts_of, believe_spends, is_where, pays
 from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
 from btcpay.explorers.endpoint import Root
 from btcpay.explorers.evidence import gather, proof_calls
 from btcpay.explorers.pool import Explorers
-from btcpay.invoices.status import known_outputs, rules_for, verdict_on
+from btcpay.invoices.status import known_outputs, rules_for
 from btcpay.price import Prices
 from btcpay.settings import Settings
-from btcpay.settlement.decide import merge
-from btcpay.settlement.values import Output
+from btcpay.settlement.proofs import Unproven, bears_out, to_prove
+from btcpay.settlement.values import Output, Proof, Scan
 from btcpay.spv.document import to_document
 from btcpay.spv.verify import prove
 from btcpay.wallet.account import script_of
@@ -25,16 +24,16 @@ from storage.queries import invoices, merchants
 
 log = logging.getLogger(__name__)
 
-# In one look, ten or a part of the calls that the hour has left: who sends a hundred small amounts
-# to one address must not use up everybody's.
+# One scan may prove ten, or a part of the calls that the hour has left: whoever sends a hundred
+# small amounts to one address must not use up everybody's calls.
 LEAST_PROOFS, SHARE_OF_LEFT = 10, 8
-# With whatever budget: what one look has proven is written in one transaction, and others wait.
+# Whatever the budget: what one scan has proven is written in one transaction, while others wait.
 MOST_PROOFS = 500
 
 
 @dataclass(frozen=True)
-class Subject:
-    """An invoice, its address's scriptPubKey, and what was known before this look."""
+class ScanJob:
+    """An invoice to be scanned for, its address's scriptPubKey, and what was known before."""
 
     row: Row
     script: bytes
@@ -42,17 +41,17 @@ class Subject:
     tip_height: int
 
 
-def subject_of(db: Database, invoice_id: str, tip_height: int) -> Subject:
-    """Reads what a look needs to know, so that it needs no database."""
+def scan_job(db: Database, invoice_id: str, tip_height: int) -> ScanJob:
+    """Reads what a scan needs to know, so that it needs no database."""
     row = db.only(invoices.WHOLE, id=invoice_id)
     account = db.only(merchants.BY_ID, id=row["merchant_id"])
     script = script_of(row["deposit_address"], account["script_type"])
-    return Subject(row, script, known_outputs(db, invoice_id), tip_height)
+    return ScanJob(row, script, known_outputs(db, invoice_id), tip_height)
 
 
 @dataclass(frozen=True)
-class Looker:
-    """What a look asks: explorers, and the price when something was received. Thread safe.
+class Scanner:
+    """What a scan asks: explorers, and the price when something was received. Thread safe.
 
     `calls_left`: of the hour's budget when the run began. `room`: for the run's proofs.
     """
@@ -65,84 +64,58 @@ class Looker:
 
     @property
     def most_proofs(self) -> int:
-        """How many transactions one look proves; the others are for the next."""
+        """How many transactions one scan proves; the others are for the next."""
         return min(MOST_PROOFS, max(LEAST_PROOFS, self.calls_left // SHARE_OF_LEFT))
 
-    def look(self, subject: Subject, clock: Callable[[], datetime]) -> Look:
+    def scan(self, job: ScanJob, clock: Callable[[], datetime]) -> Scan:
         """Everything that has to be asked of the world about one invoice. Raises ExplorerError."""
         now, read_s = clock(), time.monotonic()
-        history = self.explorers.history(subject.row["deposit_address"], subject.script)
+        history = self.explorers.history(job.row["deposit_address"], job.script)
         ahead = self.explorers.witness.ahead(now, read_s)
-        seen = believe_spends(history.outputs, subject.known, subject.tip_height)
-        outputs = merge(subject.known, seen, now)
-        wanted = self._to_be_proven(subject, outputs, now)
-        proofs, short = self._prove_all(wanted[: self.most_proofs], outputs, subject.script)
-        return Look(
+        rules = rules_for(self.settings, job.row)
+        wanted = to_prove(job.known, history.outputs, job.tip_height, rules, now)
+        proofs, is_short = self._prove_all(wanted[: self.most_proofs], job.script)
+        return Scan(
             now,
-            subject.tip_height,
-            seen,
+            job.tip_height,
+            history.outputs,
             price_usd=self.prices.current_or_none() if proofs else None,
             proofs=proofs,
             unproven=len(proofs) < len(wanted),
-            short=short or len(wanted) > self.most_proofs,
+            short=is_short or len(wanted) > self.most_proofs,
             explorer=history.explorer,
             ahead=ahead,
         )
 
     def _prove_all(
-        self, wanted: Sequence[tuple[Output, int]], outputs: Sequence[Output], script: bytes
+        self, wanted: Sequence[Unproven], script: bytes
     ) -> tuple[dict[str, Proof], bool]:
         """The proofs that could be had, by txid, and whether the budget ended before all."""
         proofs: dict[str, Proof] = {}
-        known = amounts_of(outputs)
-        for output, confirmations in wanted:
+        for unproven in wanted:
             try:
-                proof = self._prove(output, known[output.txid], script, confirmations)
+                proof = self._prove(unproven, script)
             except OutOfBudget:
                 return proofs, True
             if proof:
-                proofs[output.txid] = proof
+                proofs[unproven.txid] = proof
         return proofs, False
 
-    def _to_be_proven(
-        self, subject: Subject, outputs: Sequence[Output], now: datetime
-    ) -> list[tuple[Output, int]]:
-        """One output of each transaction to be proven, and with how many headers; largest first.
-
-        What would become a payment, with as many as the invoice asks for; what is in a block for
-        the first time, with its own: so that an invention cannot keep an invoice open.
-        """
-        verdict = verdict_on(self.settings, subject.row, outputs, subject.tip_height, now)
-        due = {receipt.txid for receipt in verdict.receipts}
-        confirmations = rules_for(self.settings, subject.row).confirmations
-        waiting = {o.txid: o for o in outputs if o.block and not o.credited and not o.vanished}
-        return sorted(
-            (
-                (output, confirmations if txid in due else 1)
-                for txid, output in waiting.items()
-                if txid in due or not output.proven
-            ),
-            key=lambda wanted: -wanted[0].amount_sats,
-        )
-
-    def _prove(
-        self, output: Output, known: Mapping[int, int], script: bytes, confirmations: int
-    ) -> Proof | None:
+    def _prove(self, unproven: Unproven, script: bytes) -> Proof | None:
         """The proof of a payment; None, with an error in the log, when no explorer has it.
 
         Raises OutOfBudget before it begins what could not be ended.
         """
-        network = self.settings.network
+        network, txid, depth = self.settings.network, unproven.txid, unproven.confirmations
 
         def question(root: Root) -> Proof:
-            assert output.block is not None  # as _to_be_proven chose it
-            with root.claim(proof_calls(confirmations)):
-                evidence = gather(root, output.txid, output.block, confirmations)
-            proven = prove(evidence, output.txid, script, network.max_target_bits, confirmations)
-            if not (pays(proven, known) and is_where(proven, output)):
+            with root.claim(proof_calls(depth)):
+                evidence = gather(root, txid, unproven.block, depth)
+            proven = prove(evidence, txid, script, network.max_target_bits, depth)
+            if not bears_out(proven, unproven.block, unproven.amounts_sats):
                 raise ProofFailed("the proof contradicts what the explorer said before")
             document = self.room.put(
-                lambda: to_document(evidence, output.txid, script, network.name, confirmations)
+                lambda: to_document(evidence, txid, script, network.name, depth)
             )
             return Proof(proven, document, root.host)
 
@@ -152,5 +125,5 @@ class Looker:
         except OutOfBudget:
             raise
         except ExplorerError as error:
-            log.error("payment %s is not proven: %s", output.txid, error)
+            log.error("payment %s is not proven: %s", txid, error)
             return None

@@ -1,4 +1,4 @@
-"""How many calls a run may spend on whom, so that the hour's budget lasts. Pure."""
+"""How many calls a run may spend on which addresses, so that the hour's budget lasts. Pure."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -9,50 +9,54 @@ from btcpay.explorers.quota import Purse
 OVERHEAD = 2  # calls of a run for the tip: its height and its hash
 PROOF = 6  # calls for a payment with one confirmation
 FOLLOW = 3  # calls for a new tip on top of the last one
-BLOCKS_PER_HOUR, MONEY_LOOKS_PER_HOUR, PAGE_LOOKS_PER_HOUR = 6, 12, 16
-LEAST_SHARE, CATCH_UP = 1 / 8, 4  # of what is left for turns: of a run at least, and an hour's run
-NEWCOMERS = 1200  # calls an hour: those who may come, however large the budget
-TRICKLE = 20  # one in so many calls is for turns, however many payers wait
-PACED = 2 / 5  # of all calls are for pages that are open, as many in each minute
-# Hundreds of first looks at once must leave what the pages and the tip need for an hour; turns, and
-# pages that have been open for long, what deadlines and proofs need.
-KEPT_FROM_FIRST_LOOKS, KEPT = 1 / 2, 1 / 4
+BLOCKS_PER_HOUR, MONEY_SCANS_PER_HOUR, PAGE_SCANS_PER_HOUR = 6, 12, 16
+LEAST_SHARE, CATCH_UP = (
+    1 / 8,
+    4,
+)  # of what the background may spend in an hour: at least in one run, and in an hourly run
+NEWCOMERS = 1200  # calls an hour kept for payers who may still come, however large the budget
+TRICKLE = 20  # one call in twenty goes to the background, however many payers wait
+PACED = 2 / 5  # of all calls are for open pages, the same number in each minute
+# Hundreds of first scans at once must leave what the pages and the tip need for an hour. The
+# background, and pages that have been open for long, must leave what deadlines and proofs need.
+KEPT_FROM_FIRST_SCANS, KEPT = 1 / 2, 1 / 4
 
 
 def at_once_share(purse: Purse) -> int:
-    """Calls for deadlines and money that is enough: half of what is left, all after a pause."""
+    """Calls for deadlines and sufficient money: half of what is left; all of it after a pause."""
     left = purse.left - OVERHEAD
     return max(left if _minutes(purse) > 1 else left // 2, min(left, 2))
 
 
 def opened_share(purse: Purse, left: int) -> int:
-    """Calls for pages that were just opened, of so many that are left: half of what is not kept."""
-    above = above_kept(purse, left, KEPT_FROM_FIRST_LOOKS)
+    """Calls for pages that were just opened: half of what is `left` and not kept for others."""
+    above = above_kept(purse, left, KEPT_FROM_FIRST_SCANS)
     least = min(left, max(paced_share(purse) // 2, 2))
     return max(above if _minutes(purse) > 1 else above // 2, least)
 
 
 def above_kept(purse: Purse, left: int, kept: float = KEPT) -> int:
-    """What may be spent on those who are not awaited now; hourly runs need not keep much."""
+    """What may be spent on what nobody awaits now; hourly runs need not keep much."""
     return max(0, left - int(purse.per_hour * kept * _runs(purse) / 60))
 
 
 def paced_share(purse: Purse) -> int:
-    """Calls for pages that are open: as many in each minute of the hour.
+    """Calls for open pages: the same number in each minute of the hour.
 
-    None in a second run of the same minute, as of another machine.
+    A second run in the same minute, on another machine perhaps, has none.
     """
     return int(purse.per_hour * PACED * _minutes(purse) / 60)
 
 
-def turns_share(purse: Purse, needed: int, left: int) -> int:
-    """Calls that this run may spend on addresses that nobody waits for, of so many that are left.
+def background_share(purse: Purse, needed: int, left: int) -> int:
+    """Calls that this run may spend on addresses that nobody waits for.
 
-    From the hour's budget goes what the urgent of this moment will need, or half of it (at most
-    NEWCOMERS) for those who may come, the less the rarer runs are; and a third of what is left,
-    for what this estimate does not know. Of the rest, as far as it was not spent in the last hour,
-    a run may take an eighth, and the more the longer the last run is ago. Beside bots that take all
-    but what is kept, there is a trickle of what is kept.
+    1. What the urgent of this moment will need in the hour is kept for them; for payers who may
+       still come at least half of the budget (at most NEWCOMERS), or less when runs are rare.
+    2. A third of the remainder is kept for what this estimate does not know.
+    3. The rest, minus what was spent in the last hour, is the background's. One run may take an
+       eighth of that, and more when the last run was long ago.
+    4. When bots use up everything else, the background still gets a trickle of what is kept.
     """
     often = 1 - 1 / _runs(purse)
     kept = max(needed, min(purse.per_hour / 2, NEWCOMERS) * often)
@@ -73,33 +77,33 @@ def turns_share(purse: Purse, needed: int, left: int) -> int:
 
 
 def needed_calls(watched: Sequence[Watched], tip: Tip, purse: Purse, now: datetime) -> int:
-    """Calls that those who are awaited will need in an hour, the run's own included.
+    """Calls that the awaited will need in an hour, the runs' own calls included.
 
-    Pages as they are looked at; waiting money at every block and every ten minutes, and then its
-    proof. A tenth of the budget is kept for proofs of what was not seen waiting. Pages and money
-    get no more than half of the budget, however many they are.
+    Open pages are scanned at their pace; waiting money at every block and every ten minutes, and
+    then proven. A tenth of the budget is kept for proofs of what was not seen waiting. Pages and
+    money together get at most half of the budget, however many they are.
     """
     pages = [one for one in watched if is_vigil(one, now) or is_asked(one, now)]
     money = [one for one in watched if urgency(one, tip, now) is MONEY]
     runs = _runs(purse)
     proofs = sum(PROOF + 2 * (one.confirmations - 1) for one in money)
-    looks = cost(pages) * min(runs, PAGE_LOOKS_PER_HOUR) + cost(money) * MONEY_LOOKS_PER_HOUR
-    awaited = min(looks + proofs, purse.per_hour / 2)
+    scans = cost(pages) * min(runs, PAGE_SCANS_PER_HOUR) + cost(money) * MONEY_SCANS_PER_HOUR
+    awaited = min(scans + proofs, purse.per_hour / 2)
     return int(runs + BLOCKS_PER_HOUR * FOLLOW + purse.per_hour / 10 + awaited)
 
 
 def calls_of(watched: Watched) -> int:
-    """What a look costs while nothing is to be proven: a page without news ends a history."""
+    """The price of a scan that proves nothing: a page without news ends a history."""
     return 1 + watched.has_history
 
 
 def cost(watched: Iterable[Watched]) -> int:
-    """What looks at all of them cost."""
+    """The price of scanning all of them."""
     return sum(map(calls_of, watched))
 
 
 def _runs(purse: Purse) -> float:
-    """In an hour."""
+    """Runs in an hour."""
     return max(1.0, 3600 / max(60.0, purse.rhythm_s or 60.0))
 
 

@@ -1,4 +1,4 @@
-"""Who waits for a look at an address, and why: payers, deadlines, money on its way. Pure."""
+"""Which addresses must be scanned now, and why: payers, deadlines, money on its way. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 from btcpay.settlement.decide import COINBASE_MATURITY
 
-# A page notes once a minute that somebody looks at it: with less, a run in between would miss it.
+# A page notes once a minute that somebody looks at it: a run between two notes must not miss it.
 ASKED_LATELY = timedelta(minutes=2)
-# After the opening of a page its looks come after 1, 2 and 4 minutes, then every four: so a payment
-# is seen within five. After an hour in which nothing came it has its turn, as all others.
+# After a page is opened its address is scanned after 1, 2 and 4 minutes, then every four minutes:
+# so a payment is seen within five. If nothing came for an hour it waits for its turn like others.
 FIRST_PAUSE, LONGEST_PAUSE, VIGIL = timedelta(minutes=1), timedelta(minutes=4), timedelta(hours=1)
-# One look just before the deadline sees in time what is in the mempool: runs come once a minute.
+# A scan just before the deadline sees in time what is in the mempool: runs come once a minute.
 BEFORE_DEADLINE = timedelta(seconds=90)
-# However urgent: cron's minute, and what a run may begin too early.
-LOOK_AGAIN = timedelta(seconds=50)
+# At least so long between two scans, however urgent: cron's minute, less what a run may be early.
+SCAN_AGAIN = timedelta(seconds=50)
 # Between blocks waiting money can only be replaced or joined by more; an explorer without proofs
 # today may have them then.
 MONEY_AGAIN = timedelta(minutes=10)
-# What has waited for hours is looked at less often: many outputs that never confirm would take
-# all calls.
+# Money that has waited for hours is scanned for less often: many outputs that never confirm would
+# use up all calls.
 MONEY_PART, MONEY_AT_MOST = 8, timedelta(hours=1)
 JITTER = timedelta(seconds=10)  # cron is not exact
 # An explorer that cannot answer for one address must not be asked for it in every run.
@@ -40,11 +40,12 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Watched:
-    """What the schedule knows of an address; `since` is when its age began.
+    """What the plan knows of an address; `since` is when its age began.
 
     `asked_since` is when somebody opened its page, `came_at` when money was last seen to come.
-    `looks` counts the looks so far; `is_covered`: what waits is enough, so that only a block can
-    be news. `failures` are looks in a row, those that a process did not survive (`unended`) too.
+    `scans` counts the scans so far; `is_covered`: what waits is enough, so that only a block can
+    be news. `failures` counts failed scans in a row, with those that killed their process
+    (`unended`).
     """
 
     id: str
@@ -62,7 +63,7 @@ class Watched:
     is_covered: bool = False
     waiting: Sequence[Waiting] = ()
     confirmations: int = 1
-    looks: int = 0
+    scans: int = 0
     unended: int = 0
 
 
@@ -80,7 +81,7 @@ def ready_height(block_height: int, coinbase: bool, confirmations: int) -> int:
 
 
 class Urgency(NamedTuple):
-    """Why an address must be looked at now, as a sentence's end; the lower place comes first."""
+    """Why an address must be scanned now, as the end of a sentence; lower places come first."""
 
     reason: str
     place: int
@@ -95,16 +96,16 @@ PART = Urgency("a part of the money is on its way", 4)
 
 
 def urgency(watched: Watched, tip: Tip, now: datetime) -> Urgency | None:
-    """Why this address must be looked at now; None when it has its turn.
+    """Why this address must be scanned now; None when it waits for its turn.
 
-    Only open invoices: what comes to a finished one is found in its turn, and a page of one that is
-    asked for again and again must not take the calls of those who are about to pay.
+    Only open invoices are urgent. What comes to a finished one is found in its turn: whoever keeps
+    its page open must not use up the calls of those who are about to pay.
     """
     if watched.status != "open" or is_resting(watched, now):
         return None
     if reason := _deadline(watched, now):
         return reason
-    if watched.checked_at and now - watched.checked_at < LOOK_AGAIN:
+    if watched.checked_at and now - watched.checked_at < SCAN_AGAIN:
         return None
     if (watched.waiting or watched.doubted) and _has_news(watched, tip, now):
         return MONEY if watched.is_covered or not watched.waiting else PART
@@ -117,31 +118,31 @@ def urgency(watched: Watched, tip: Tip, now: datetime) -> Urgency | None:
 
 
 def began(watched: Watched) -> datetime:
-    """Since when something is waited for in vain: a page was opened, or money came."""
+    """When the present wait began: a page was opened, or money came."""
     return max(filter(None, (watched.asked_since, watched.came_at)), default=watched.since)
 
 
 def is_vigil(watched: Watched, now: datetime) -> bool:
-    """Whether somebody opened its page within the hour, or money came since, and more is asked."""
+    """Whether its page was opened, or money came, within the hour, and more is asked for."""
     is_open = watched.status == "open" and not watched.is_covered
     return is_open and watched.asked_since is not None and now - began(watched) <= VIGIL
 
 
 def is_asked(watched: Watched, now: datetime) -> bool:
-    """Whether the page of an open invoice is open at this moment, however long it has been."""
+    """Whether the page of an open invoice is open at this moment, since whenever."""
     asked = watched.asked_at is not None and now - watched.asked_at <= ASKED_LATELY
     return watched.status == "open" and asked and not watched.is_covered
 
 
 def _pause(watched: Watched, checked_at: datetime, now: datetime) -> timedelta:
-    """As long as the page had been open at the last look; later, as long as it has been closed."""
+    """As long as the page had been open at the last scan; after that, as it has been closed."""
     pause = min(max(checked_at - began(watched), FIRST_PAUSE), LONGEST_PAUSE)
     closed = timedelta() if is_asked(watched, now) else now - (watched.asked_at or now)
     return max(pause, closed)
 
 
 def is_resting(watched: Watched, now: datetime) -> bool:
-    """Whether looks have failed so often that the next must wait: from the third on, doubled."""
+    """Whether so many scans failed that the next must wait: from the third on, doubling."""
     if watched.failed_at is None or watched.failures < PATIENCE:
         return False
     rest = min(FIRST_REST * 2 ** min(watched.failures - PATIENCE, 10), LONGEST_REST)
@@ -153,13 +154,13 @@ def _deadline(watched: Watched, now: datetime) -> Urgency | None:
         return None
     checked_at = watched.checked_at or watched.since
     if now >= watched.expires_at:
-        # Afterwards it is only open because money waits, or because a look missed some.
+        # Afterwards it is only open because money waits, or because a scan missed some.
         return PASSED if checked_at < watched.expires_at or not watched.waiting else None
     return NEAR if checked_at < watched.expires_at - BEFORE_DEADLINE <= now else None
 
 
 def _has_news(watched: Watched, tip: Tip, now: datetime) -> bool:
-    """Whether a block, or much time, has come since the last look; depth alone needs no look."""
+    """Whether a block came, or much time passed, since the last scan; depth alone needs no scan."""
     heights = [output.ready_height for output in watched.waiting]
     if heights and not watched.doubted and all(h is not None and h > tip.height for h in heights):
         return False

@@ -1,4 +1,4 @@
-"""Reads from the database what the schedule plans with, and remembers what it has planned."""
+"""All addresses to be watched, read from the database for the plan; and what was planned, noted."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,9 @@ from btcpay.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
 from storage.queries import invoices, merchants, meta, payments
 
-AHEAD_MS = 60_000  # clocks of two machines may differ by so much
-# Who said falsely that a coin is spent has said so of others: a week, since nobody leaves an
-# explorer that lies for longer in place.
+AHEAD_MS = 60_000  # so much may the clocks of two machines differ
+# An explorer that falsely said that one coin was spent may have said so of others: within a week,
+# since nobody keeps using an explorer that lies for longer.
 DOUBTFUL_MS = 7 * 86_400_000
 
 
@@ -27,77 +27,77 @@ def tip_of(db: Database, now: datetime) -> Tip:
 
 
 @dataclass(frozen=True)
-class Field:
-    """All addresses of one moment.
+class Watchlist:
+    """All addresses that are watched at one moment.
 
-    `probes`: those that are their merchant's hourly probe, and whose. `swept`: merchants, all of
-    whose coins were looked at since one had moved, and since when; `unspent` likewise since one
-    was there after all.
+    `probes`: the addresses that are a merchant's hourly probe, and the merchant. `moved`: merchants
+    all of whose coins were asked for after one had moved, and when it had; `unspent`: likewise
+    after one was there after all.
     """
 
     addresses: list[Watched]
     probes: dict[str, int]
-    swept: dict[int, int]
+    moved: dict[int, int]
     unspent: dict[int, int]
 
     def todo(self, ids: Sequence[str]) -> Todo:
-        """These in their order, but last those that an earlier run did not survive."""
+        """These in their order, but those that killed an earlier run come last."""
         known = {address.id: address for address in self.addresses}
         order = sorted(ids, key=lambda id: known[id].unended)
         alone = frozenset(id for id in order if known[id].unended)
-        return Todo({id: known[id].looks for id in order}, alone)
+        return Todo({id: known[id].scans for id in order}, alone)
 
 
-def field_of(db: Database, settings: Settings, now: datetime) -> Field:
-    """Every address that is looked at: while watched, and where a coin may have moved since."""
+def watchlist_of(db: Database, settings: Settings, now: datetime) -> Watchlist:
+    """Every address to be scanned: while it is watched, and where a coin may have moved since."""
     watched_since = to_ms(now - timedelta(hours=settings.watch_after_expiry_h))
     waiting = _waiting(db)
     found = {
         row["id"]: _watched(settings, row, waiting[row["id"]], row["checked_at"], now)
         for row in db.rows(invoices.WATCHED, finished_after=watched_since)
     }
-    field = Field([], {}, {}, {})
+    watchlist = Watchlist([], {}, {}, {})
     at = {"before": to_ms(now - PROBE_EVERY), "now": to_ms(now)}
     for merchant in db.rows(merchants.TO_PROBE, **at):
         coins = {"merchant_id": merchant["id"], "finished_after": watched_since}
-        for row, since in _coins(db, field, merchant, coins, at):
+        for row, since in _coins(db, watchlist, merchant, coins, at):
             found.setdefault(row["id"], _watched(settings, row, (), since, now))
-    field.addresses.extend(found.values())
-    return field
+    watchlist.addresses.extend(found.values())
+    return watchlist
 
 
 def _coins(
-    db: Database, field: Field, merchant: Row, coins: Row, at: dict[str, int]
+    db: Database, watchlist: Watchlist, merchant: Row, coins: Row, at: dict[str, int]
 ) -> Iterator[tuple[Row, int | None]]:
-    """A merchant's coins to be asked for after their watch, and since when they wait for it.
+    """A merchant's coins to be asked for although their watch has ended, and since when they wait.
 
-    Notes in `field` the hour's probes, and what has been asked for to its end.
+    Notes in `watchlist` the hour's probes, and which merchants' coins have all been asked for.
     """
-    if (swept_at := merchant["swept_at"]) is not None:
-        moved = db.rows(invoices.FUNDED, checked_before=swept_at, **coins)
-        yield from ((row, swept_at) for row in moved)
-        if not moved or swept_at > at["now"]:
-            field.swept[merchant["id"]] = swept_at
+    if (moved_at := merchant["swept_at"]) is not None:
+        moved = db.rows(invoices.FUNDED, checked_before=moved_at, **coins)
+        yield from ((row, moved_at) for row in moved)
+        if not moved or moved_at > at["now"]:
+            watchlist.moved[merchant["id"]] = moved_at
     if (unspent_at := merchant["unspent_at"]) is not None:
         told = {"checked_before": unspent_at, "spent_after": unspent_at - DOUBTFUL_MS}
         doubtful = db.rows(invoices.SAID_SPENT, **told, **coins)
         yield from ((row, unspent_at) for row in doubtful)
         if not doubtful or unspent_at > at["now"]:
-            field.unspent[merchant["id"]] = unspent_at
+            watchlist.unspent[merchant["id"]] = unspent_at
     probed_at = merchant["probed_at"]
     if probed_at is None or not at["before"] <= probed_at <= at["now"]:
         for row in db.rows(invoices.PROBE, **coins) + db.rows(invoices.PROBE_SPENT, **coins):
-            field.probes[row["id"]] = merchant["id"]
+            watchlist.probes[row["id"]] = merchant["id"]
             yield row, probed_at
 
 
-def note_probes(db: Database, field: Field, looks: Sequence[str], now: datetime) -> None:
+def note_probes(db: Database, watchlist: Watchlist, ids: Sequence[str], now: datetime) -> None:
     """Starts the hour until a merchant's next probe, and ends what a moved coin has begun."""
-    for invoice_id in field.probes.keys() & set(looks):
-        db.run(merchants.PROBED, id=field.probes[invoice_id], at=to_ms(now))
-    for merchant_id, swept_at in field.swept.items():
-        db.run(merchants.SWEEP_DONE, id=merchant_id, swept_at=swept_at)
-    for merchant_id, unspent_at in field.unspent.items():
+    for invoice_id in watchlist.probes.keys() & set(ids):
+        db.run(merchants.PROBED, id=watchlist.probes[invoice_id], at=to_ms(now))
+    for merchant_id, moved_at in watchlist.moved.items():
+        db.run(merchants.COIN_MOVED_DONE, id=merchant_id, swept_at=moved_at)
+    for merchant_id, unspent_at in watchlist.unspent.items():
         db.run(merchants.UNSPENT_DONE, id=merchant_id, unspent_at=unspent_at)
 
 
@@ -111,7 +111,7 @@ def _waiting(db: Database) -> dict[str, list[Row]]:
 def _watched(
     settings: Settings, row: Row, outputs: Sequence[Row], waits_since: int | None, now: datetime
 ) -> Watched:
-    """`waits_since`: the last look, or what else its waiting began with."""
+    """`waits_since`: the last scan, or whatever else began its wait."""
     confirmations = rules_for(settings, row).confirmations
     return Watched(
         id=row["id"],
@@ -128,7 +128,7 @@ def _watched(
         doubted=row["doubted_at"] is not None,
         has_history=row["came_at"] is not None,
         is_covered=sum(output["amount_sats"] for output in outputs) >= row["amount_sats"],
-        looks=row["looks"],
+        scans=row["looks"],
         waiting=tuple(
             Waiting(
                 ready_height(output["block_height"], bool(output["coinbase"]), confirmations)

@@ -15,7 +15,7 @@ from btcpay.checkout.link_order import LinkRefused, Visitor, from_elsewhere, lin
 from btcpay.checkout.render import Pages, accent_css, kept
 from btcpay.errors import NotFound
 from btcpay.ids import is_id
-from btcpay.invoices.status import rules_for, standing
+from btcpay.invoices.status import rules_for, verdict_of
 from btcpay.server.service import Service
 from btcpay.wallet.account import least_sats_of
 from btcpay.web.body import read_body
@@ -58,13 +58,13 @@ class Checkout:
 
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
-        found = self._standing(id)
+        found = self._verdict_of(id)
         brand = self.pages.brand(found.row["merchant_id"])
         return self.pages.page("invoice.html", brand=brand, page=page_of(found, brand["name"]))
 
     def show_status(self, id: str) -> Response:
         """What the page polls: an allow-list of fields."""
-        return answer(status_of(self._standing(id)))
+        return answer(status_of(self._verdict_of(id)))
 
     def show_link(self, id: str) -> Response:
         """A payment link's page; a GET writes nothing."""
@@ -112,14 +112,14 @@ class Checkout:
         asset, is_current = found
         return kept(asset.content, asset.media_type, is_current)
 
-    def _standing(self, id: str) -> Standing:
+    def _verdict_of(self, id: str) -> Standing:
         service = self.service
         row = service.db.row(invoices.WHOLE, id=id) if is_id("inv", id) else None
         if row is None:
             raise NotFound("there is no such invoice")
         now = service.now()
         service.notes.note(invoices.ASKED, row["id"], now)
-        verdict = standing(service.db, service.settings, row, now)
+        verdict = verdict_of(service.db, service.settings, row, now)
         needed = rules_for(service.settings, row).confirmations
         least_sats = least_sats_of(row["deposit_address"], service.settings.network)
         return Standing(row, verdict, needed, now, least_sats)

@@ -11,7 +11,7 @@ import click
 from peewee import PeeweeException
 
 from btcpay import http_client
-from btcpay.check.report import Run
+from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check_report import Teller, tell_skipped
 from btcpay.cli.context import Shell, as_json, with_shell
@@ -59,11 +59,11 @@ def check(
         signal.signal(number, lambda *_: stop.set())
     while not stop.is_set():
         try:
-            run = _run_alone(shell, new, quiet)
+            report = _run_alone(shell, new, quiet)
         except PeeweeException as error:
             log.error("this check could not use the database: %s", in_one_line(error))
         else:
-            teller.tell(run, brief=True)
+            teller.tell(report, brief=True)
         stop.wait(watch)
 
 
@@ -87,7 +87,7 @@ def new_checker(shell: Shell, per_hour: int | None = None) -> Checker:
     return _checkers(shell, per_hour)()
 
 
-def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Run | None:
+def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Report | None:
     """A run over all that is watched; None when another one is at it.
 
     On a server several runs share what is due.
@@ -101,10 +101,10 @@ def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Run | N
     return None
 
 
-def _run(checker: Checker, quiet: bool) -> Run:
-    run = checker.run(progress=_bar if sys.stderr.isatty() and not quiet else nullcontext)
-    checker.finish(run)
-    return run
+def _run(checker: Checker, quiet: bool) -> Report:
+    report = checker.run(progress=_bar if sys.stderr.isatty() and not quiet else nullcontext)
+    checker.finish(report)
+    return report
 
 
 def _bar(ids: Sequence[str]) -> AbstractContextManager[Iterable[str]]:

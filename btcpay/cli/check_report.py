@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from btcpay.check.report import Run
+from btcpay.check.report import Report
 from btcpay.cli.context import Shell, answer_json, say
 from btcpay.clock_skew import REMEDY
 from btcpay.settings import Settings
@@ -36,36 +36,36 @@ class Teller:
             self._held = [_holding(handler) for handler in logging.root.handlers]
             logging.root.handlers = list(self._held)
 
-    def tell(self, run: Run | None, brief: bool = False) -> None:
+    def tell(self, report: Report | None, brief: bool = False) -> None:
         """A run, or None for one that was skipped; `brief`: only when something has changed."""
-        well = run is None or run.complete
+        well = report is None or report.complete
         for held in self._held:
             held.buffer.clear() if well else held.flush()
-        if well and (self._quiet or (brief and not (run and run.changed))):
+        if well and (self._quiet or (brief and not (report and report.changed))):
             return
         if self._as_json:
-            answer_json(self._summary(run))
-        elif run:
-            click.echo("\n".join(_lines(run)))
+            answer_json(self._summary(report))
+        elif report:
+            click.echo("\n".join(_lines(report)))
 
-    def end(self, run: Run | None) -> NoReturn:
+    def end(self, report: Report | None) -> NoReturn:
         """Tells it, and ends the command with its status."""
-        self.tell(run)
-        sys.exit(0 if run is None or run.complete else 1)
+        self.tell(report)
+        sys.exit(0 if report is None or report.complete else 1)
 
-    def _summary(self, run: Run | None) -> dict[str, Any]:
-        if run is None:
+    def _summary(self, report: Report | None) -> dict[str, Any]:
+        if report is None:
             return {"skipped": True}
         return {
-            "looked_at": run.looked_at,
-            "failed": run.failed,
-            "unreached": run.unreached,
-            "held": run.held,
-            "put_off": run.put_off,
-            "chain_failed": run.tip_failed,
-            "clock_ahead_s": run.clock_ahead_s,
-            "changed": run.changed,
-            "calls": run.calls,
+            "looked_at": report.scanned,
+            "failed": report.failed,
+            "unreached": report.unreached,
+            "held": report.held,
+            "put_off": report.put_off,
+            "chain_failed": report.tip_failed,
+            "clock_ahead_s": report.clock_ahead_s,
+            "changed": report.changed,
+            "calls": report.calls,
             "merchants": self._merchants,
         }
 
@@ -74,26 +74,26 @@ def _holding(handler: logging.Handler) -> MemoryHandler:
     return MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
 
 
-def _lines(run: Run) -> list[str]:
+def _lines(report: Report) -> list[str]:
     lines = [
-        f"looked at {run.looked_at} addresses with {run.calls} calls,"
-        f" {len(run.failed)} could not be asked, {run.put_off} wait for their turn"
+        f"looked at {report.scanned} addresses with {report.calls} calls,"
+        f" {len(report.failed)} could not be asked, {report.put_off} wait for their turn"
     ]
-    if run.unreached:
+    if report.unreached:
         lines.append(
-            f"the budget of calls did not reach {len(run.unreached)} that somebody waits for:"
-            " see BTCPAY_EXPLORER_CALLS_PER_HOUR"
+            f"the budget of calls was spent before {len(report.unreached)} addresses that somebody"
+            " waits for: see BTCPAY_EXPLORER_CALLS_PER_HOUR"
         )
-    if run.held:
+    if report.held:
         lines.append(
-            f"another check holds {len(run.held)} and has not looked at them: was it killed?"
+            f"another check holds {len(report.held)} and has not looked at them: was it killed?"
             " The next run does"
         )
-    if run.tip_failed:
+    if report.tip_failed:
         lines.append("no explorer could be asked for the chain's tip: nothing was looked at")
-    if run.clock_ahead_s:
-        lines.append(f"this machine's clock is {run.clock_ahead_s} s ahead: {REMEDY}")
-    return lines + [f"{invoice_id} is {status}" for invoice_id, status in run.changed.items()]
+    if report.clock_ahead_s:
+        lines.append(f"this machine's clock is {report.clock_ahead_s} s ahead: {REMEDY}")
+    return lines + [f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()]
 
 
 def tell_skipped(db: Database, settings: Settings, quiet: bool, now: datetime) -> None:

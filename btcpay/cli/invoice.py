@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import click
 
-from btcpay.check.explain import explanation, look_ahead
+from btcpay.check.explain import explanation, next_scan_of
 from btcpay.cli.context import (
     Shell,
     answer_json,
@@ -21,7 +21,7 @@ from btcpay.cli.invoice_list import find_invoice, invoice_dismiss, invoice_list
 from btcpay.errors import CommandError, ProofFailed
 from btcpay.invoices.attention import heed
 from btcpay.invoices.events import BY_HAND, finish
-from btcpay.invoices.status import rules_for, standing
+from btcpay.invoices.status import rules_for, verdict_of
 from btcpay.spv.document import check_document, load
 from btcpay.times import iso, iso_ms, utc_now
 from storage.database import Row
@@ -100,7 +100,7 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> N
 
 def _all_facts(shell: Shell, row: Row) -> dict:
     """The invoice, where it stands and why, its payments, what was seen, what happened."""
-    verdict = standing(shell.db, shell.settings, row, utc_now(), vanished_too=True)
+    verdict = verdict_of(shell.db, shell.settings, row, utc_now(), vanished_too=True)
     wanted = shell.db.row(attentions.OF_INVOICE, invoice_id=row["id"])
     return {
         "invoice": plain(row, SHOW_COLUMNS),
@@ -113,7 +113,7 @@ def _all_facts(shell: Shell, row: Row) -> dict:
             "confirmations_needed": rules_for(shell.settings, row).confirmations,
         },
         "attention": plain(wanted, ATTENTION_COLUMNS) if wanted else None,
-        "next_look": look_ahead(shell.db, shell.settings, row["id"], utc_now()),
+        "next_look": next_scan_of(shell.db, shell.settings, row["id"], utc_now()),
         "payments": [
             plain(payment, PAYMENT_COLUMNS)
             for payment in shell.db.rows(payments.OF_ADDRESS, invoice_id=row["id"])
@@ -144,7 +144,7 @@ def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
         row = find_invoice(shell, invoice_id)
         if row["status"] != "open":
             raise CommandError(f"the invoice is {row['status']}; only an open one can be canceled")
-        received_sats = standing(shell.db, shell.settings, row, utc_now()).received_sats
+        received_sats = verdict_of(shell.db, shell.settings, row, utc_now()).received_sats
         if received_sats and not force:
             raise CommandError(
                 f"{received_sats} satoshis are on their way to this invoice; --force cancels it"

@@ -1,1 +1,1 @@
-"""An invoice's life: made, looked at, ended, explained."""
+"""An invoice's life: how it is made, where it stands, what happened to it, how it ends."""

@@ -1,10 +1,10 @@
-"""Keeps what wants attention in step with what happens, in the transaction in which it happens."""
+"""Keeps what wants attention up to date, in the transaction of whatever happens."""
 
 import json
 from datetime import datetime
 
 from btcpay.invoices.events import BY_HAND
-from btcpay.invoices.status import invoice_of, standing
+from btcpay.invoices.status import invoice_of, verdict_of
 from btcpay.settings import Settings
 from btcpay.settlement.attention import Happening, reason_for
 from btcpay.times import to_ms
@@ -16,13 +16,13 @@ from storage.queries import attentions, events, invoices
 def heed(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str | None:
     """Decides anew whether an invoice wants attention; the reason, None when it does not.
 
-    Inside the transaction of what has changed, and behind the lock of the balance: whoever
-    changes it next sees both.
+    Call it inside the transaction of the change, and behind the lock of the balance: whoever
+    changes the invoice next sees both.
     """
     row = db.only(invoices.WHOLE, id=invoice_id)
     reason = reason_for(
         invoice_of(row),
-        standing(db, settings, row, now),
+        verdict_of(db, settings, row, now),
         [
             happening
             for event in db.rows(events.OF_MONEY, invoice_id=invoice_id)
@@ -43,7 +43,7 @@ def want(db: Database, invoice_id: str, reason: str, now: datetime) -> None:
 
 
 def _happening(event: Row) -> Happening | None:
-    """None for what is no payment: an output that a reorganisation found counted nowhere."""
+    """None when a reorganisation took back an output that was no payment yet."""
     kind, detail = event["kind"], json.loads(event["detail"])
     if kind == "reorganised":
         return Happening("undone", detail["txid"]) if "id" in detail else None

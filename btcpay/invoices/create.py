@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 def live_price(prices: Prices, now: datetime) -> Decimal:
     """USD for one bitcoin, to make an invoice at. Raises PriceUnavailable.
 
-    Also while most price sources say that our clock is ahead: such an invoice would be from a time
-    to come, and what is paid in a block before that would look older than it.
+    Raised also while most price sources say that our clock is ahead: the invoice would be dated in
+    the future, and a payment in a block before that date would look older than the invoice.
     """
     price_usd = prices.current()
     if ahead := prices.clock_ahead(now):
@@ -50,7 +50,7 @@ def life_of(hours: Decimal | None) -> timedelta | None:
 class Order(NamedTuple):
     """What an invoice is made for, validated; without a `life` it never expires.
 
-    `id`: the invoice's, where somebody has promised one; else it gets a new one.
+    `id`: the invoice's, if one was promised already; otherwise it gets a new one.
     """
 
     merchant_id: int

@@ -1,4 +1,4 @@
-"""The end of an invoice, and its history: what every way of ending one writes."""
+"""An invoice's history, and what every way of ending an invoice writes into it."""
 
 import json
 from datetime import datetime
@@ -8,7 +8,7 @@ from btcpay.times import to_ms
 from storage.database import Database, Row
 from storage.queries import events, invoices
 
-BY_HAND = "settled by hand: "  # how the reason of an invoice's end begins when a human gave it
+BY_HAND = "settled by hand: "  # begins the reason of an invoice's end that a human gave
 
 
 def finish(

@@ -15,9 +15,9 @@ _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
-    """Erases the addresses of at most BATCH invoices, oldest first; how many it were.
+    """Erases the e-mail addresses of at most BATCH invoices, oldest first; returns how many.
 
-    Also from the answers kept for their Idempotency-Keys. 0 days: never.
+    Erases them from the answers kept for Idempotency-Keys too. 0 days: never.
     """
     if not retention_days:
         return 0

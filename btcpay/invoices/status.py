@@ -1,12 +1,11 @@
-"""An invoice's rows as values, and the verdict on them; for pages, command line and check."""
+"""Where an invoice stands: its rows as values, and the verdict on them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
 from btcpay.settings import Settings
-from btcpay.settlement.decide import decide
+from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, SeenOutput, Verdict
 from btcpay.times import from_ms, from_ms_or_none
 from storage.database import Database, Row
@@ -65,31 +64,25 @@ def come_again(
     db: Database, invoice_id: str, known: Sequence[Output], seen: Iterable[SeenOutput]
 ) -> list[Output]:
     """What had vanished and is shown again: it was first seen when it was first seen."""
-    alive = {(output.txid, output.vout) for output in known}
-    new = {(output.txid, output.vout) for output in seen} - alive
+    new = {output.outpoint for output in seen} - {output.outpoint for output in known}
     return [
         output
         for txid in sorted({txid for txid, _ in new})
         for row in db.rows(payments.VANISHED, invoice_id=invoice_id, txid=txid)
-        if ((output := output_of(row)).txid, output.vout) in new
+        if (output := output_of(row)).outpoint in new
     ]
 
 
-def standing(
+def verdict_of(
     db: Database, settings: Settings, row: Row, now: datetime, vanished_too: bool = False
 ) -> Verdict:
-    """The verdict on what is stored; `vanished_too`: its reason tells of what has vanished.
-
-    What is stored as confirmed and is no payment was not deep enough, or not proven: it waits.
-    """
+    """The verdict on what is stored; with `vanished_too` its reason tells of what has vanished."""
     rows = db.rows(payments.OUTPUTS if vanished_too else payments.ALIVE, invoice_id=row["id"])
-    outputs = [replace(output, doubted=not output.credited) for output in map(output_of, rows)]
-    return verdict_on(settings, row, outputs, meta.tip_height(db) or 0, now)
-
-
-def verdict_on(
-    settings: Settings, row: Row, outputs: Sequence[Output], tip_height: int, now: datetime
-) -> Verdict:
-    """The verdict on these outputs, before a look at the address is counted."""
-    looked_at = from_ms_or_none(row["checked_at"])
-    return decide(invoice_of(row), outputs, tip_height, looked_at, rules_for(settings, row), now)
+    return stored_verdict(
+        invoice_of(row),
+        [output_of(output) for output in rows],
+        meta.tip_height(db) or 0,
+        from_ms_or_none(row["checked_at"]),
+        rules_for(settings, row),
+        now,
+    )

@@ -1,4 +1,4 @@
-"""What needs a human: why an invoice wants attention, from where it stands and its history. Pure.
+"""Why an invoice needs a human: decided from where it stands and what happened to it. Pure.
 
 docs/settlement.md has the reasons in full.
 """
@@ -28,13 +28,13 @@ WAYS_OUT = {
     "after_cancellation": f"{_SETTLE}; {_DISMISS}",
     "dust_missing": f"{_SETTLE}; {_DISMISS}",
 }
-# What a human has decided: it counts as said about everything before it.
+# What a human has decided: it answers everything that happened before.
 LAST_WORDS = ("settled", "dismissed", "canceled")
 
 
 @dataclass(frozen=True)
 class Happening:
-    """What happened to an invoice, as far as it may want a human; `txid` of a payment.
+    """An event that may call for a human; `txid` is a payment's.
 
     `kind`: payment, undone (a payment, by a reorganisation), paid, expired, or one of LAST_WORDS.
     """
@@ -50,9 +50,10 @@ def reason_for(
 
     1. Only what has happened since a human's last word counts: a settlement by hand, a dismissal,
        a cancellation.
-    2. What a reorganisation took back does until it counts again, or the invoice is paid.
-    3. Else confirmed money does that is not what the invoice asked for. A difference of less than
-       `least_sats`, what can be sent to the address, is none: nobody could send it back.
+    2. A payment that a reorganisation took back wants attention until it counts again, or until the
+       invoice is paid.
+    3. Otherwise confirmed money wants it that is not what the invoice asked for. A difference below
+       `least_sats`, the least that can be sent to the address, is ignored: nobody could send it.
     """
     since = _since_last_word(history)
     if _taken_back(since):
@@ -80,7 +81,7 @@ def _since_last_word(history: Sequence[Happening]) -> Sequence[Happening]:
 
 
 def _taken_back(since: Sequence[Happening]) -> set[str]:
-    """The transactions that were undone, did not come back, and were not made up for."""
+    """The transactions that were undone, did not come back, and were not replaced by others."""
     gone: set[str] = set()
     for happening in since:
         if happening.kind == "undone":
@@ -93,7 +94,7 @@ def _taken_back(since: Sequence[Happening]) -> set[str]:
 
 
 def _beyond_sats(invoice: Invoice, verdict: Verdict, since: Sequence[Happening]) -> int:
-    """What has come since beyond what a paid invoice asked for."""
+    """What came in the meantime beyond what a paid invoice asked for."""
     came = {happening.txid for happening in since if happening.kind == "payment"}
     beside_sats = sum(
         receipt.amount_sats

@@ -1,15 +1,22 @@
-"""Settlement: facts about an address and the invoice in, what follows from them out. Pure.
+"""Where an invoice stands, from the outputs to its address: paid, expired or still open. Pure.
 
-API, pages, command line and the cron run share `decide`; the rules are in docs/settlement.md.
+1. An output counts if it came in time: seen before `expires_at`, or in a block from before it.
+2. Confirmed outputs, deep enough for this invoice, become payments: in the chain's order they
+   settle the invoice until the sum is reached; what comes later, late or after the end is a
+   payment of its own.
+3. The invoice is paid when the sum is reached, by the transaction that completes it.
+4. It is expired when a scan made after `expires_at` shows too little in time, waiting transactions
+   included.
+
+docs/settlement.md has them all in full.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 from btcpay.settlement.reasons import reason_why
-from btcpay.settlement.values import Invoice, Output, Receipt, Rules, SeenOutput, Verdict
+from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Verdict
 
 BLOCK_TIME_SLACK = timedelta(hours=2)  # how far a block's time may be off, both ways
 COINBASE_MATURITY = 100  # Bitcoin Core, consensus/consensus.h: unspendable before
@@ -21,107 +28,37 @@ def required_sats(amount_sats: int, tolerance_percent: Decimal) -> int:
     return amount_sats - int(forgiven)
 
 
-def merge(known: Sequence[Output], seen: Iterable[SeenOutput], now: datetime) -> list[Output]:
-    """What we know after a complete look at the address.
-
-    1. What is seen for the first time was first seen `now`; nothing was seen later than that, so
-       that a clock which was ahead makes nothing late once it is set right.
-    2. A payment stands as it is: only positive evidence of a reorganisation undoes it.
-    3. What waited or was only said to be confirmed, and is not shown now, has vanished.
-    4. What was proven to be in a block and is not shown now, or in no block, is doubted: only
-       evidence undoes it, or another block that is proven.
-    """
-    fresh = {(output.txid, output.vout): output for output in seen}
-    merged = [_after_look(output, fresh.pop((output.txid, output.vout), None)) for output in known]
-    return [replace(o, first_seen_at=min(o.first_seen_at, now)) for o in merged] + [
-        Output(
-            txid=output.txid,
-            vout=output.vout,
-            amount_sats=output.amount_sats,
-            first_seen_at=now,
-            block=output.block,
-            spent_height=output.spent_height,
-            seen_waiting=output.block is None,
-        )
-        for output in fresh.values()
-    ]
-
-
-def _after_look(output: Output, seen: SeenOutput | None) -> Output:
-    if seen and output.credited:
-        return replace(output, spent_height=seen.spent_height)
-    if seen and output.proven and seen.block is None:
-        return replace(output, doubted=True)
-    if seen:
-        is_there_still = output.block == seen.block
-        return replace(
-            output,
-            first_seen_at=_first_seen_at(output, seen),
-            amount_sats=seen.amount_sats,
-            coinbase=output.coinbase and output.proven and is_there_still,
-            proven=output.proven and is_there_still,
-            position=output.position if is_there_still else None,
-            block=seen.block,
-            spent_height=seen.spent_height,
-            vanished=False,
-            doubted=False,
-        )
-    if output.credited:
-        return output
-    if output.proven:
-        return replace(output, doubted=True)
-    return replace(output, block=None, vanished=True)
-
-
-def _first_seen_at(output: Output, seen: SeenOutput) -> datetime:
-    """Not after the time of a block that was proven: a reorganisation makes nothing late."""
-    if output.proven and output.block and output.block != seen.block:
-        return min(output.first_seen_at, output.block.mined_at)
-    return output.first_seen_at
-
-
 def decide(
     invoice: Invoice,
     outputs: Sequence[Output],
     tip_height: int,
-    looked_at: datetime | None,
+    scanned_at: datetime | None,
     rules: Rules,
     now: datetime,
 ) -> Verdict:
-    """What follows from the facts.
+    """What follows from the facts, by the rules above.
 
-    1. An output counts for an invoice while it was in time: seen before `expires_at`, or in a
-       block whose time is before it.
-    2. Confirmed outputs, deep enough for this invoice, become payments: in the chain's order
-       they settle the invoice until the sum is reached; what comes later, late or after the end
-       is a payment of its own.
-    3. The invoice is paid when the sum is reached, by the transaction that completes it.
-    4. It is expired when a look made after `expires_at` shows too little in time, waiting
-       transactions included.
-
-    `tip_height` is the height of the best block known; `looked_at` when the last complete look
-    at the address began, None when there was none.
+    `tip_height`: of the best block known; `scanned_at`: when the last complete scan began, or None.
     """
     needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
     alive = sorted((output for output in outputs if not output.vanished), key=_chain_order)
-    deep = [output for output in alive if output.credited or _is_deep(output, tip_height, rules)]
+    deep = [output for output in alive if is_payment(output, tip_height, rules)]
     counting = [output for output in alive if _counts(output, invoice)]
-    both = set(deep) & set(counting)
+    in_time = set(counting)
+    both = [output for output in deep if output in in_time]
     received_sats, confirmed_sats = _sum(counting), _sum(both)
-    settling = _settling(invoice, [output for output in deep if output in both], needed_sats)
-    status, tx_hash, paid_at = invoice.status, invoice.tx_hash, invoice.paid_at
+    status, last = invoice.status, None
+    settling = _settling(invoice, both, needed_sats)
     if status == "open" and confirmed_sats >= needed_sats:
-        status, tx_hash = "paid", settling[-1].txid
-        paid_at = _receipt_time(settling[-1], invoice, now)
-    elif status == "open" and _is_over(invoice, looked_at) and received_sats < needed_sats:
+        status, last = "paid", settling[-1]
+    elif status == "open" and _is_over(invoice, scanned_at) and received_sats < needed_sats:
         status = "expired"
-    paid = status == "paid"
-    enough = paid or received_sats >= needed_sats
+    enough = status == "paid" or received_sats >= needed_sats
     return Verdict(
         status=status,
-        tx_hash=tx_hash,
-        paid_at=paid_at,
-        receipts=_receipts(invoice, deep, settling if paid else [], now),
+        tx_hash=last.txid if last else invoice.tx_hash,
+        paid_at=_receipt_time(last, invoice, now) if last else invoice.paid_at,
+        receipts=_receipts(invoice, deep, settling if status == "paid" else [], now),
         received_sats=received_sats,
         unconfirmed_sats=received_sats - confirmed_sats,
         missing_sats=0 if enough else invoice.amount_sats - received_sats,
@@ -134,17 +71,15 @@ def _sum(outputs: Iterable[Output]) -> int:
     return sum(output.amount_sats for output in outputs)
 
 
-def _is_over(invoice: Invoice, looked_at: datetime | None) -> bool:
-    return (
-        invoice.expires_at is not None and looked_at is not None and looked_at >= invoice.expires_at
-    )
+def _is_over(invoice: Invoice, scanned_at: datetime | None) -> bool:
+    return bool(invoice.expires_at and scanned_at and scanned_at >= invoice.expires_at)
 
 
 def _counts(output: Output, invoice: Invoice) -> bool:
-    """For a paid invoice what settled it; for any other what came in time.
+    """Whether it counts: for a paid invoice what settled it, for any other what came in time.
 
-    Money from before the invoice is no answer to it: its address was used before. What we saw
-    waiting is: there only the clock was ahead when the invoice was made.
+    Money from before the invoice does not pay it: its address was used before. What we saw waiting
+    does pay it: then only our clock was ahead when the invoice was made.
     """
     if invoice.status == "paid":
         return output.settles
@@ -156,7 +91,7 @@ def _counts(output: Output, invoice: Invoice) -> bool:
     return output.block is not None and output.block.mined_at < invoice.expires_at
 
 
-def _settling(invoice: Invoice, deep: list[Output], needed_sats: int) -> list[Output]:
+def _settling(invoice: Invoice, deep: Sequence[Output], needed_sats: int) -> list[Output]:
     """The outputs that pay the invoice: in the chain's order, until the sum is reached."""
     if invoice.status != "open":
         return [output for output in deep if output.settles]
@@ -171,7 +106,7 @@ def _settling(invoice: Invoice, deep: list[Output], needed_sats: int) -> list[Ou
 
 
 def _receipts(
-    invoice: Invoice, deep: list[Output], settling: list[Output], now: datetime
+    invoice: Invoice, deep: Sequence[Output], settling: Sequence[Output], now: datetime
 ) -> tuple[Receipt, ...]:
     """One for each transaction, in the chain's order."""
     settling_txids = {output.txid for output in settling}
@@ -195,7 +130,10 @@ def _depth(output: Output, tip_height: int) -> int:
     return max(0, tip_height - output.block.height + 1) if output.block else 0
 
 
-def _is_deep(output: Output, tip_height: int, rules: Rules) -> bool:
+def is_payment(output: Output, tip_height: int, rules: Rules) -> bool:
+    """Whether the output is a payment, or deep enough to become one."""
+    if output.credited:
+        return True
     needed = max(rules.confirmations, COINBASE_MATURITY) if output.coinbase else rules.confirmations
     return not output.doubted and _depth(output, tip_height) >= needed
 

@@ -1,8 +1,11 @@
 """The values that settlement speaks of: what is asked, what was seen, what follows."""
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from decimal import Decimal
+
+from btcpay.spv.verify import Proven
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,46 @@ class SeenOutput:
     amount_sats: int
     block: Block | None
     spent_height: int | None
+
+    @property
+    def outpoint(self) -> tuple[str, int]:
+        """Transaction and index, which name an output."""
+        return self.txid, self.vout
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was proven of a transaction, the document that proves it again, and who showed it."""
+
+    proven: Proven
+    document: str
+    explorer: str | None = None
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A complete answer about one address, and when the question was put, by our clock.
+
+    `ahead`: how far that clock is ahead of the explorers'. It puts off an end, and nothing else.
+    `proofs` by txid: a confirmed output without one is doubted, and never becomes a payment.
+    `unproven`: a proof was wanted and could not be had; `short`: because the budget was spent.
+    `explorer`: the host that was asked.
+    """
+
+    asked_at: datetime
+    tip_height: int
+    outputs: Sequence[SeenOutput]
+    price_usd: Decimal | None
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
+    unproven: bool = False
+    short: bool = False
+    explorer: str | None = None
+    ahead: timedelta = timedelta()
+
+    @property
+    def ends_at(self) -> datetime:
+        """The time by which deadlines are judged: nothing ends before both clocks say so."""
+        return self.asked_at - self.ahead
 
 
 @dataclass(frozen=True)
@@ -50,12 +93,11 @@ class Invoice:
 class Output:
     """An output to the invoice's address, as we know it.
 
-    `proven`: its block was proven to us, and `position` in it. `vanished`: left the mempool, no
-    money any more.
-    `doubted`: it was proven and the last look did not show it: neither counted nor forgotten.
-    `coinbase`: its proof has it in the first place.
-    `seen_waiting`: by us, before it was in any block.
-    `credited`: already a payment; `settles`: one that carries the invoice's id.
+    `proven`: its block was proven to us, and its `position` in the block. `coinbase`: it is the
+    block's first transaction. `seen_waiting`: we saw it before it was in any block. `vanished`: it
+    left the mempool and is no money any more. `doubted`: it was proven, and the last scan did not
+    show it; it is neither counted nor forgotten. `credited`: it is part of a payment already;
+    `settles`: of one that carries the invoice's id.
     """
 
     txid: str
@@ -72,6 +114,11 @@ class Output:
     settles: bool = False
     position: int | None = None
     seen_waiting: bool = False
+
+    @property
+    def outpoint(self) -> tuple[str, int]:
+        """Transaction and index, which name an output."""
+        return self.txid, self.vout
 
 
 @dataclass(frozen=True)

@@ -48,11 +48,11 @@ TO_PROBE = Merchant.select(
 )
 PROBED = Merchant.update({Merchant.probed_at: slot("at")}).where(Merchant.id == slot("id"))
 # An address that was asked because others had moved does not start all over again.
-SWEPT = Merchant.update({Merchant.swept_at: slot("at")}).where(
+COIN_MOVED = Merchant.update({Merchant.swept_at: slot("at")}).where(
     (Merchant.id == slot("id"))
     & (Merchant.swept_at.is_null() | (Merchant.swept_at <= slot("checked_at")))
 )
-SWEEP_DONE = Merchant.update({Merchant.swept_at: None}).where(
+COIN_MOVED_DONE = Merchant.update({Merchant.swept_at: None}).where(
     (Merchant.id == slot("id")) & (Merchant.swept_at == slot("swept_at"))
 )
 UNSPENT = Merchant.update({Merchant.unspent_at: slot("at")}).where(

@@ -98,7 +98,7 @@ def _run(
         delays += [minute - paid[one] - (depth - 1) * MINUTES_OF_A_BLOCK for one in run.changed]
         calls.append(len(esplora.asked))
         incomplete += not run.complete
-        looked_at = run.looked_at
+        looked_at = run.scanned
     due = minutes - (depth - 1) * MINUTES_OF_A_BLOCK
     delays += [due - at for one, at in paid.items() if at < due and not _is_paid(till, one)]
     worst = _worst_hour(calls), worst_payer, worst_other

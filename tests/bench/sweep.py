@@ -57,7 +57,7 @@ def sweep(folder: Path, ticker: TickerServer, addresses: int) -> Sweep:
         began = time.perf_counter()
         run = checker.run()
         took_s = time.perf_counter() - began
-        assert run.looked_at == addresses, run
+        assert run.scanned == addresses, run
         stats = requests.get(f"{root}/stats", timeout=5).json()
     best_per_s = IN_FLIGHT / (LATENCY_MS / 1000)
     return Sweep(run.calls / took_s / best_per_s, stats["connections"], stats["in_flight"])

@@ -16,7 +16,7 @@ from forge import forge
 from playground import children_of, is_alive, start_playground
 
 from btcpay import http_client
-from btcpay.check.report import Run
+from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.explorers.pool import Explorers
 from btcpay.wallet.account import script_of
@@ -41,7 +41,7 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
         yield opened
 
 
-def check(shop: Shop, *servers: FakeEsplora) -> Run:
+def check(shop: Shop, *servers: FakeEsplora) -> Report:
     explorers = Explorers([server.root for server in servers], http_client.new_session())
     service = shop.service
     checker = Checker(service.db, service.settings, explorers, service.prices, shop.clock)

@@ -20,7 +20,7 @@ from app import create_app
 from btcpay import http_client
 from btcpay.api import idempotency
 from btcpay.check.claims import share
-from btcpay.check.reorg import undo
+from btcpay.check.undo import undo
 from btcpay.errors import Conflict
 from btcpay.explorers.pool import Explorers
 from btcpay.explorers.quota import Budget

@@ -93,7 +93,7 @@ def test_checks_that_see_the_same_money_at_the_same_time_make_one_payment(till, 
         thread.start()
     for thread in threads:
         thread.join()
-    assert [(run.looked_at, run.failed) for run in runs] == [(5, [])] * checks
+    assert [(run.scanned, run.failed) for run in runs] == [(5, [])] * checks
     changed = [invoice_id for run in runs for invoice_id in run.changed]
     assert sorted(changed) == sorted(invoice["id"] for invoice in invoices)
     assert sorted(p["invoice_id"] for p in till.payments()) == sorted(changed)
@@ -108,7 +108,7 @@ def test_while_the_explorer_is_down_nothing_expires_and_every_address_is_reporte
     till.sandbox.switches.explorer_up = False
     run = till.check()
     assert sorted(run.failed) == sorted([ending["id"], paid["id"]])
-    assert (run.looked_at, run.changed, run.complete) == (0, {}, False)
+    assert (run.scanned, run.changed, run.complete) == (0, {}, False)
     assert till.look(ending)["status"] == till.look(paid)["status"] == "open"
     till.sandbox.switches.explorer_up = True
     assert till.check().changed == {ending["id"]: "expired", paid["id"]: "paid"}
@@ -137,7 +137,7 @@ def test_garbage_for_one_address_does_not_stop_the_run(faked, esplora, reply: Re
         ending["deposit_address"]: [],
     }
     run = faked.check()
-    assert (run.failed, run.looked_at) == ([bad["id"]], 2)
+    assert (run.failed, run.scanned) == ([bad["id"]], 2)
     assert run.changed == {good["id"]: "paid", ending["id"]: "expired"}
     assert faked.look(bad)["status"] == "open"
 

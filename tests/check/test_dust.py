@@ -13,9 +13,8 @@ from builders import Shop
 from databases import ON_POSTGRES
 
 from btcpay.check.apply import apply
-from btcpay.check.reorg import undo
-from btcpay.check.sightings import Look, Proof
-from btcpay.settlement.values import Block, SeenOutput
+from btcpay.check.undo import undo
+from btcpay.settlement.values import Block, Proof, Scan, SeenOutput
 from btcpay.spv.verify import Proven
 from storage.queries import balances, invoices
 
@@ -67,7 +66,7 @@ def look(shop: Shop, invoice: Any, keys: list[tuple[str, int]], block: Block | N
         }
     now, db = shop.clock(), shop.service.db
     row = db.only(invoices.WHOLE, id=invoice["id"])
-    assert apply(db, shop.service.settings, row, Look(now, 100, seen, None, proofs), now)
+    assert apply(db, shop.service.settings, row, Scan(now, 100, seen, None, proofs), now)
 
 
 def work(shop: Shop, keys: list[tuple[str, int]]) -> dict[str, list[int]]:

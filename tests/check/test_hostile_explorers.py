@@ -284,7 +284,7 @@ def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(
         def locked(*_: object) -> None:
             raise OperationalError("database is locked")
 
-        monkeypatch.setattr(check_module, "field_of", locked)
+        monkeypatch.setattr(check_module, "watchlist_of", locked)
         for _ in range(3):
             with pytest.raises(OperationalError):
                 till.checker().run()

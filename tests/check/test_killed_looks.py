@@ -11,10 +11,10 @@ from fake_esplora import LiedTo, Terminal, Till, say, silent
 
 from btcpay import http_client
 from btcpay.check.line import Line
-from btcpay.check.plan import next_look
+from btcpay.check.plan import next_scan
 from btcpay.check.room import Room
-from btcpay.check.scan import Looker, subject_of
-from btcpay.check.watchlist import field_of, tip_of
+from btcpay.check.scan import Scanner, scan_job
+from btcpay.check.watchlist import tip_of, watchlist_of
 from btcpay.explorers.pool import Explorers, History
 from btcpay.explorers.quota import Budget
 from storage.queries import invoices
@@ -62,9 +62,9 @@ def test_an_address_that_no_run_survives_backs_off_and_all_others_are_settled(li
     assert {till.look(invoice)["status"] for invoice in others} == {"paid"}
     assert noted(till, deadly) == (3, 0, True)
     till.clock.move(seconds=59)
-    field = field_of(till.shop.service.db, till.settings, till.clock())
+    watchlist = watchlist_of(till.shop.service.db, till.settings, till.clock())
     tip = tip_of(till.shop.service.db, till.clock())
-    told = next_look(deadly["id"], field.addresses, tip, till.clock())
+    told = next_scan(deadly["id"], watchlist.addresses, tip, till.clock())
     assert told == "after a pause: 3 looks in a row have failed"
     explorers = Deadly(till, deadly["deposit_address"])
     assert till.checker(explorers=explorers).run().complete
@@ -132,12 +132,12 @@ def test_one_run_keeps_as_many_proofs_as_it_has_room_for(lied_to: Lies, bytes_le
     for _ in range(3):
         till.pay(invoice, 1_000)
     till.mine()
-    looker = Looker(
+    scanner = Scanner(
         till.settings, till.explorers(), till.shop.service.prices, 10**6, Room(bytes_left)
     )
     height = till.sandbox.chain.ledger.height
-    look = looker.look(subject_of(till.shop.service.db, invoice["id"], height), till.clock)
-    assert (len(look.proofs), look.short) == (proven, proven < 3)
+    scan = scanner.scan(scan_job(till.shop.service.db, invoice["id"], height), till.clock)
+    assert (len(scan.proofs), scan.short) == (proven, proven < 3)
 
 
 def test_whom_a_run_did_not_survive_is_looked_at_alone_and_last():

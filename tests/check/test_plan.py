@@ -161,7 +161,7 @@ def test_urgent_is_what_somebody_waits_for(watched, reason):
 def test_an_address_that_always_fails_is_looked_at_more_and_more_seldom(failures, minutes, rests):
     failing = one(expires_at=ago(hours=1), failures=failures, failed_at=ago(minutes=minutes))
     assert (urgency(failing, TIP, NOW) is None) is rests
-    assert (plan([failing], TIP, UNLIMITED, NOW).looks == []) is rests
+    assert (plan([failing], TIP, UNLIMITED, NOW).ids == []) is rests
 
 
 def test_deadlines_come_first_then_money_then_pages_the_newest_before_older_ones():
@@ -173,14 +173,14 @@ def test_deadlines_come_first_then_money_then_pages_the_newest_before_older_ones
         one("money", waiting=UNCONFIRMED, checked_at=ago(minutes=20), is_covered=True),
         one("near", expires_at=ago(seconds=-60), checked_at=ago(minutes=2)),
     ]
-    looks = plan(watched, TIP, UNLIMITED, NOW).looks
+    looks = plan(watched, TIP, UNLIMITED, NOW).ids
     assert looks == ["near", "money", "passed", "opened", "page", "old page"]
 
 
 def test_who_failed_last_comes_last():
     poison = page("poison", failures=1, failed_at=ago(minutes=1))
     good = page("good", looked=2.5)
-    assert plan([poison, good], TIP, Purse(600, 600, 0, 60, 60), NOW).looks == ["good", "poison"]
+    assert plan([poison, good], TIP, Purse(600, 600, 0, 60, 60), NOW).ids == ["good", "poison"]
 
 
 @pytest.mark.parametrize(("minutes", "reason"), [(9.99, None), (10, MONEY)])
@@ -226,15 +226,15 @@ def pages(count: int, **known: float) -> list[Watched]:
 
 def test_all_are_looked_at_when_all_fit():
     found = plan([*many(500), page("payer", 9, 4)], TIP, UNLIMITED, NOW)
-    assert len(found.looks) == 501 and found.looks[0] == "payer"
+    assert len(found.ids) == 501 and found.ids[0] == "payer"
     assert (found.unreached, found.put_off) == ([], 0)
 
 
 @pytest.mark.parametrize(("minutes", "unreached"), [(5, []), (5.1, ["payer"])])
 def test_with_nothing_left_who_has_waited_for_five_minutes_is_unreached(minutes, unreached):
     found = plan([*many(3), page("payer", 10, minutes)], TIP, Purse(600, 0), NOW)
-    assert (found.looks, found.unreached) == ([], unreached)
-    assert (found.put_off, found.swept) == (4 - len(unreached), 0)
+    assert (found.ids, found.unreached) == ([], unreached)
+    assert (found.put_off, found.background_calls) == (4 - len(unreached), 0)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_who_is_kept_waiting_too_long_is_unreached(watched, unreached):
 def test_pages_have_two_calls_in_five_as_many_in_each_minute_the_newest_first():
     watched = [*pages(200, opened=40, looked=20), *(page(f"new{n}", 8, 4) for n in range(3))]
     found = plan(watched, TIP, Purse(600, 600, 600, **MINUTELY), NOW)
-    assert len(found.looks) == 4 and found.looks[:3] == ["new0", "new1", "new2"]
+    assert len(found.ids) == 4 and found.ids[:3] == ["new0", "new1", "new2"]
     assert found.put_off == 0 and len(found.unreached) == 199
 
 
@@ -263,13 +263,13 @@ def test_pages_have_two_calls_in_five_as_many_in_each_minute_the_newest_first():
 )
 def test_a_second_machine_in_the_same_minute_takes_no_more_pages(since_s, looks):
     purse = Purse(600, 600, 600, since_s, 60)
-    assert len(plan(pages(200, opened=40, looked=20), TIP, purse, NOW).looks) == looks
+    assert len(plan(pages(200, opened=40, looked=20), TIP, purse, NOW).ids) == looks
 
 
 def test_half_of_what_pages_leave_is_for_those_that_have_been_open_for_long():
     watched = [*pages(9, opened=200, looked=30), page("payer", 8, 4)]
     found = plan(watched, TIP, Purse(600, 600, 600, **MINUTELY), NOW)
-    assert found.looks[0] == "payer" and len(found.looks) == 2
+    assert found.ids[0] == "payer" and len(found.ids) == 2
     assert found.unreached == []
 
 
@@ -277,18 +277,18 @@ def test_half_of_what_pages_leave_is_for_those_that_have_been_open_for_long():
 def test_first_looks_have_half_of_what_is_not_kept_and_a_few_of_that(left, looks):
     opened = pages(100, opened=1, looked=None)
     found = plan(opened, TIP, Purse(600, left, 600, **MINUTELY), NOW)
-    assert len(found.looks) == looks
+    assert len(found.ids) == looks
 
 
 def test_deadlines_have_half_of_what_is_left_whatever_is_kept():
     ending = many(100, expires_at=ago(seconds=-60))
     found = plan(ending, TIP, Purse(600, OVERHEAD + 60, 600, **MINUTELY), NOW)
-    assert len(found.looks) == 30 and len(found.unreached) == 70
+    assert len(found.ids) == 30 and len(found.unreached) == 70
 
 
 def test_a_history_costs_two_calls():
     payers = pages(300, opened=30, looked=10, has_history=True)
-    assert len(plan(payers, TIP, Purse(600, 600, 600), NOW).looks) == 120
+    assert len(plan(payers, TIP, Purse(600, 600, 600), NOW).ids) == 120
 
 
 def test_the_others_come_in_the_order_of_their_waiting_for_their_age():
@@ -298,7 +298,7 @@ def test_the_others_come_in_the_order_of_their_waiting_for_their_age():
     older = one("older", since=ago(days=30), checked_at=ago(hours=14))
     never = one("never", since=ago(minutes=1), checked_at=None)
     found = plan([older, old, young, fresh, never], TIP, UNLIMITED, NOW)
-    assert found.looks == ["never", "fresh", "young", "older", "old"]
+    assert found.ids == ["never", "fresh", "young", "older", "old"]
 
 
 @pytest.mark.parametrize(
@@ -328,5 +328,5 @@ def test_the_others_come_in_the_order_of_their_waiting_for_their_age():
 def test_the_others_get_their_share(purse, payers, turns):
     waiting = pages(payers, opened=9, looked=4)
     found = plan([*waiting, *many(500)], TIP, purse, NOW)
-    assert len([name for name in found.looks if name.startswith("n")]) == turns
-    assert found.swept == (turns + (OVERHEAD if turns and not payers else 0))
+    assert len([name for name in found.ids if name.startswith("n")]) == turns
+    assert found.background_calls == (turns + (OVERHEAD if turns and not payers else 0))

@@ -11,7 +11,7 @@ from builders import dump
 from fake_esplora import Json, LiedTo, Terminal, say
 
 from btcpay.bitcoin.wire import hash256
-from btcpay.check.reorg import undo
+from btcpay.check.undo import undo
 from btcpay.sandbox.payer.mischief import double_spends, replace
 from storage.database import open_database
 from storage.queries import payments
@@ -273,7 +273,7 @@ def test_a_payment_long_after_its_watch_is_undone_as_well(lied_to):
     reorganise(till, double_spend=True)
     till.check()
     assert till.look(invoice)["status"] == "open" and till.balance()[0] == 0
-    assert till.check().looked_at == 1
+    assert till.check().scanned == 1
     assert till.balance() == (0, 0)
 
 

@@ -333,8 +333,8 @@ def test_a_run_looks_first_at_what_somebody_looks_at_and_says_what_it_puts_off(t
     ask_for(till, made[20])
     run = till.check()
     assert f"/address/{made[20]['deposit_address']}/txs" in esplora.asked
-    assert run.looked_at <= 5
-    assert run.complete and run.put_off == 30 - run.looked_at > 0
+    assert run.scanned <= 5
+    assert run.complete and run.put_off == 30 - run.scanned > 0
     assert run.calls == len(esplora.asked) <= 20
 
 
@@ -345,7 +345,7 @@ def test_a_run_that_cannot_reach_a_payer_says_so_with_its_exit_status(till, espl
     till.clock.move(minutes=6)
     run = till.check()
     assert not run.complete and run.failed == []
-    assert run.looked_at + len(run.unreached) == 30
+    assert run.scanned + len(run.unreached) == 30
     report = Terminal(till).json("check", status=1)
     assert len(report["unreached"]) > 0 and report["calls"] + run.calls <= 20
 
@@ -394,7 +394,7 @@ def test_a_step_of_the_clock_back_makes_nobody_wait(till, esplora):
     till.clock.move(days=-300, minutes=2)
     ask_for(till, invoice)
     before = len(esplora.asked)
-    assert till.check().looked_at == 1 and len(esplora.asked) > before
+    assert till.check().scanned == 1 and len(esplora.asked) > before
 
 
 class Hopeful(Explorers):

@@ -18,7 +18,7 @@ from node_esplora import Answer, Fault
 from node_till import Chain, NodeTill, open_chain, open_node_till
 
 from btcpay.bitcoin.tx import TxOut, parse_tx
-from btcpay.check.report import Run
+from btcpay.check.report import Report
 from btcpay.invoices.events import finish
 from btcpay.sandbox.node.block import build_block, build_coinbase
 from btcpay.sandbox.node.script import script_of
@@ -300,11 +300,11 @@ def test_money_later_than_the_watch_is_found_when_its_invoice_is_named(
     txid = till.pay(invoice)
     till.clock.move(**age)
     till.mine()
-    assert till.check().looked_at == int(watched)
+    assert till.check().scanned == int(watched)
     late = {(txid, invoice["amount_sats"], None)}
     assert receipts(till) == (late if watched else set())
     run = till.checker().run([invoice["id"]])
-    assert (run.looked_at, run.changed) == (1, {})
+    assert (run.scanned, run.changed) == (1, {})
     assert receipts(till) == late
     assert till.look(invoice)["status"] == "expired"
     assert till.balance() == (invoice["amount_sats"],) * 2
@@ -460,7 +460,7 @@ def test_while_the_explorer_is_down_at_the_deadline_nothing_expires_and_then_all
     for _ in range(2):
         till.clock.move(hours=1)
         run = till.check()
-        assert (run.looked_at, run.changed, run.complete) == (0, {}, False)
+        assert (run.scanned, run.changed, run.complete) == (0, {}, False)
         assert len(run.failed) == 4
     assert {till.look(i)["status"] for i in (unpaid, in_time, waiting, late)} == {"open"}
     assert till.payments() == []
@@ -497,7 +497,7 @@ def test_an_explorer_that_is_empty_for_every_known_payment_undoes_nothing(till: 
     for _ in range(3):
         till.clock.move(hours=1)
         run = till.check()
-        assert (run.looked_at, run.failed, run.changed) == (4, [], {})
+        assert (run.scanned, run.failed, run.changed) == (4, [], {})
     assert EMPTY.met >= 12
     assert dump(till.shop) == before and till.balance() == balance
     till.esplora.clear()
@@ -582,7 +582,7 @@ def test_checks_that_get_the_same_answers_at_the_same_moment_write_each_thing_on
     till.pay(waiting)
     ids = till.watched()
     till.esplora.set(Fault("/address/[^/]+/txs$", lie=meeting(count)))
-    runs: list[Run] = []
+    runs: list[Report] = []
 
     def check() -> None:
         db = open_database(till.settings.database_url)
@@ -590,7 +590,7 @@ def test_checks_that_get_the_same_answers_at_the_same_moment_write_each_thing_on
         db.close()
 
     at_once(check, count)
-    assert [(run.looked_at, run.failed) for run in runs] == [(6, [])] * count
+    assert [(run.scanned, run.failed) for run in runs] == [(6, [])] * count
     changed = [(invoice_id, status) for run in runs for invoice_id, status in run.changed.items()]
     assert sorted(changed) == sorted(
         [(late["id"], "expired"), (gone["id"], "expired")]
@@ -665,5 +665,5 @@ def test_the_same_check_many_times_changes_nothing(open_till: Callable[..., Node
     for _ in range(20 if ON_POSTGRES else 100):
         till.clock.move(seconds=30)
         run = till.check()
-        assert (run.looked_at, run.failed, run.changed) == (5, [], {})
+        assert (run.scanned, run.failed, run.changed) == (5, [], {})
     assert dump(till.shop) == before and till.balance() == balance

@@ -6,9 +6,11 @@ from decimal import Decimal
 
 import pytest
 
-from btcpay.settlement.decide import decide, merge
+from btcpay.settlement.decide import decide
+from btcpay.settlement.merge import merge
 from btcpay.settlement.values import Block, Invoice, Output, Rules, SeenOutput
 
+TIP = 1010
 FIRST = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 NOW = FIRST + timedelta(minutes=5)
 LATER = NOW + timedelta(minutes=5)
@@ -126,30 +128,30 @@ CREDITED = replace(CONFIRMED, credited=True, settles=True)
     ],
 )
 def test_merge(known, seen, expected):
-    assert merge(known, seen, NOW) == expected
+    assert merge(known, seen, TIP, NOW) == expected
 
 
 @pytest.mark.parametrize("known", [WAITING, PROVEN, DOUBTED, CREDITED, VANISHED])
 @pytest.mark.parametrize("seen", [[], [SHOWN_WAITING], [SHOWN]])
 def test_nothing_was_seen_later_than_now(known, seen):
     earlier = FIRST - timedelta(hours=1)
-    (after,) = merge([known], seen, earlier)
+    (after,) = merge([known], seen, TIP, earlier)
     assert after.first_seen_at == earlier
 
 
 def test_an_empty_answer_between_two_full_ones_leaves_no_trace():
-    after = merge(merge([PROVEN], [], NOW), [SHOWN], LATER)
+    after = merge(merge([PROVEN], [], TIP, NOW), [SHOWN], TIP, LATER)
     assert after == [PROVEN]
 
 
 def test_the_known_is_not_changed_in_place():
     known = [WAITING]
-    merge(known, [SHOWN], NOW)
+    merge(known, [SHOWN], TIP, NOW)
     assert known == [WAITING]
 
 
 def test_money_that_was_confirmed_is_missed_after_an_empty_answer_but_the_invoice_lives():
     invoice = Invoice("inv", "open", 7, FIRST, NOW)
-    doubted = merge([PROVEN], [], LATER)
+    doubted = merge([PROVEN], [], TIP, LATER)
     verdict = decide(invoice, doubted, 1000, LATER, Rules(1, Decimal(0)), LATER)
     assert (verdict.status, verdict.receipts, verdict.received_sats) == ("open", (), 7)

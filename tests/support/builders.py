@@ -28,11 +28,10 @@ from werkzeug.test import TestResponse
 from app import create_app
 from btcpay import keys, settings
 from btcpay.check.apply import apply
-from btcpay.check.sightings import Look, Proof
 from btcpay.cli.merchant import add_merchant
 from btcpay.networks import NETWORKS, Network
 from btcpay.server.service import Service
-from btcpay.settlement.values import Block, SeenOutput
+from btcpay.settlement.values import Block, Proof, Scan, SeenOutput
 from btcpay.spv.verify import Proven
 from btcpay.wallet.account import parse_account
 from storage import migrate
@@ -232,9 +231,9 @@ def pay(
     if block:
         proven = Proven(txid, block.hash, block.mined_at, {0: amount_sats}, block.height, 1)
         proofs = {txid: Proof(proven, "{}")}
-    look = Look(now, 100, seen, Decimal("60000.00"), proofs)
+    scan = Scan(now, 100, seen, Decimal("60000.00"), proofs)
     row = db.only(invoices.WHOLE, id=invoice["id"])
-    assert apply(db, shop.service.settings, row, look, now) is not None
+    assert apply(db, shop.service.settings, row, scan, now) is not None
     return txid
 
 

@@ -29,7 +29,7 @@ from btcpay import http_client
 from btcpay.bitcoin.merkle import merkle_branch
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import shown, unshown
-from btcpay.check.report import Run
+from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.explorers.pool import Explorers
 from btcpay.explorers.quota import Budget
@@ -384,7 +384,7 @@ class Till:
         session = http_client.new_session(4)
         return Explorers(self.settings.explorers, session, budget, pause=lambda _: None)
 
-    def check(self, clock: Clock | None = None) -> Run:
+    def check(self, clock: Clock | None = None) -> Report:
         """A run over all that is due."""
         checker = self.checker(clock=clock)
         run = checker.run()

@@ -20,8 +20,8 @@ from databases import raw, tables
 from fake_esplora import Json, Liar, Reply, Terminal, Till, open_till, silent
 
 from btcpay.api.idempotency import HOLD
-from btcpay.check.claims import look_at_what_others_left, share
-from btcpay.check.report import Run
+from btcpay.check.claims import scan_what_others_left, share
+from btcpay.check.report import Report
 from btcpay.times import utc_now
 from storage.queries import meta
 
@@ -240,14 +240,14 @@ def test_what_a_living_check_failed_to_see_the_other_looks_at(till: Till) -> Non
             pauses.append(seconds)
             first.close()
 
-        run, looked = Run(), []
+        run, looked = Report(), []
 
         def look_at(left: list[str]) -> None:
             with share(db, left, looks, till.clock, 4) as mine:
                 for invoice_id in mine:
                     looked.append(invoice_id)
                     till.checker().run([invoice_id])
-                    run.looked_at += 1
+                    run.scanned += 1
 
-        look_at_what_others_left(db, looks, run, look_at, pause)
+        scan_what_others_left(db, looks, run, look_at, pause)
     assert (set(looked), len(pauses), run.held) == (ids, 1, [])
