@@ -54,7 +54,7 @@ def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
     return ahead if ahead > CLOCK_OFF else timedelta()
 
 
-class Witness:
+class ClockSkew:
     """The latest time that the answers of one run have told. Thread safe.
 
     It goes on by `time.monotonic()`, which no step of the wall clock moves: so a step in the middle

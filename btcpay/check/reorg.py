@@ -7,70 +7,22 @@ nothing.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from btcpay.errors import ExplorerError
-from btcpay.explorers.endpoint import Root
-from btcpay.explorers.evidence import block_hash, header, prove_at
-from btcpay.explorers.pool import MAX_BLOCKS_BEHIND, Explorers, tip_height
-from btcpay.explorers.quota import TooDear
-from btcpay.http_client import FetchError
+from btcpay.explorers.comparison import Comparison, Known, Ours
+from btcpay.explorers.pool import Explorers
 from btcpay.invoices.attention import want
 from btcpay.invoices.events import record
 from btcpay.networks import Network
-from btcpay.spv.verify import prove_next
 from btcpay.times import from_ms, to_ms
 from storage.database import Database, Row
 from storage.queries import balances, invoices, meta, payments
 
 log = logging.getLogger(__name__)
 
-PROVE_TIP = 5  # calls: its hash, and what proves its height
 GIVEN_UP_AFTER = timedelta(days=1)  # that an explorer stands still is noticed within it
 FINAL_DEPTH = 6  # a block that was compared at this depth is not compared again
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A root's tip, whether its height was proven, the blocks of ours that are not in its chain.
-
-    `compared` names the tip, its height and the blocks that were held against it; empty when none
-    were.
-    """
-
-    tip_height: int
-    explorer: str
-    is_proven: bool
-    lost: Sequence[Row] = ()
-    compared: str = ""
-
-
-class Known(NamedTuple):
-    """The tip that blocks of ours were compared with, and which they were."""
-
-    tip_height: int
-    tip_hash: str
-    blocks: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Ours:
-    """What a chain is held against: blocks of recent payments, and what is known of their chain.
-
-    `high_height` is the highest block that was proven to us, as payments' blocks and tips are:
-    a lower chain is no evidence, and a root that is more than two below it is stuck.
-    """
-
-    blocks: list[Row]
-    high_height: int
-    known: Known
-
-    def are_known_at(self, tip: int) -> bool:
-        """Whether all of them were compared with a tip of this height."""
-        hashes = {block["block_hash"] for block in self.blocks}
-        return tip == self.known.tip_height and hashes <= self.known.blocks
 
 
 def follow(
@@ -78,40 +30,21 @@ def follow(
 ) -> int:
     """Compares the blocks of recent payments with the chain's; returns the tip's height.
 
-    Two calls while the tip is the same, one when `thrifty`: then another tip of the same height is
-    only noticed with the block after it; one as well when there is nothing to compare. Three for a
-    block on top of the tip that was compared. Else five to prove a tip that is higher than any
-    before, and one for each distinct block. Raises ExplorerError.
+    What it costs is in `explorers.comparison`. Raises ExplorerError.
     """
     facts = meta.all(db)
     ours = _ours(db, facts)
-    compares = bool(ours.blocks) or explorers.several
-
-    def question(root: Root) -> Comparison:
-        tip = tip_height(root)
-        if tip < ours.high_height - MAX_BLOCKS_BEHIND:
-            raise FetchError(f"is {ours.high_height - tip} blocks behind what was proven to us")
-        unproven = Comparison(tip, root.host, is_proven=tip <= ours.high_height)
-        is_enough = not compares or (thrifty and ours.are_known_at(tip))
-        if tip < ours.high_height or (tip == ours.high_height and is_enough):
-            return unproven
-        try:
-            with root.claim(PROVE_TIP + len(ours.blocks)):
-                return _compare(root, tip, ours, network)
-        except TooDear:  # another run will; what is to be looked at is looked at all the same
-            return unproven
-
     given_up: dict[str, str] = {}
     try:
-        found = explorers.ask(question)
+        found = explorers.compare(ours, thrifty)
     except ExplorerError:
         if not gives_up(network, from_ms(int(facts.get("tip_at", 0))), now):
             raise
         ours, given_up = Ours([], 0, ours.known), {"high_height": "0"}
-        found = explorers.ask(question)
+        found = explorers.compare(ours, thrifty)
         log.warning("nobody shows a block as high as one before: it was none of the chain's")
-    # An invented height must not make every other root look stale.
-    explorers.require(found.tip_height if found.is_proven else ours.high_height)
+    # An invented height must not make every other explorer look stale.
+    explorers.require_height(found.tip_height if found.is_proven else ours.high_height)
     above = db.rows(payments.RECENT_BLOCKS, final_height=found.tip_height) if given_up else []
     for block in [*found.lost, *above]:
         undo(db, block["block_height"], block["block_hash"], found.explorer, now)
@@ -137,35 +70,6 @@ def _ours(db: Database, facts: dict[str, str]) -> Ours:
     heights = [int(facts.get("high_height", 0)), *(block["block_height"] for block in blocks)]
     height, hash, *compared = (facts.get("compared") or "-1 ").split(" ")
     return Ours(blocks, max(heights), Known(int(height), hash, frozenset(compared)))
-
-
-def _compare(root: Root, tip: int, ours: Ours, network: Network) -> Comparison:
-    """Holds our blocks against this root's chain, once its tip is proven to be of that height.
-
-    What was in the chain of a tip is in the chain of the block on top of it.
-    """
-    blocks, known, hash = ours.blocks, ours.known, block_hash(root, tip)
-    is_same = (tip, hash) == (known.tip_height, known.tip_hash)
-    if is_same or _is_next(root, tip, hash, known, network):
-        unseen = [block for block in blocks if block["block_hash"] not in known.blocks]
-    else:
-        unseen = blocks
-        if tip > ours.high_height:
-            prove_at(root, hash, tip, network)
-    hashes = {tip: hash}
-    for height in {block["block_height"] for block in unseen} - {tip}:
-        hashes[height] = block_hash(root, height)
-    lost = [block for block in unseen if hashes[block["block_height"]] != block["block_hash"]]
-    for height in {block["block_height"] for block in lost}:
-        prove_at(root, hashes[height], height, network)
-    compared = " ".join([str(tip), hash, *sorted({block["block_hash"] for block in blocks})])
-    return Comparison(tip, root.host, is_proven=True, lost=lost, compared=compared)
-
-
-def _is_next(root: Root, tip: int, hash: str, known: Known, network: Network) -> bool:
-    if tip != known.tip_height + 1:
-        return False
-    return prove_next(header(root.keep, hash), hash, known.tip_hash, network.max_target_bits)
 
 
 def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str, str]:

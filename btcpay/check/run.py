@@ -21,9 +21,9 @@ from btcpay.check.scan import Looker, Subject, subject_of
 from btcpay.check.sightings import Look
 from btcpay.check.watchlist import field_of, note_probes, tip_of
 from btcpay.clock_skew import REMEDY
-from btcpay.errors import ExplorerError, OutOfBudget
+from btcpay.errors import ExplorerError, OutOfQuota
+from btcpay.explorers.allowance import Allowance
 from btcpay.explorers.pool import Explorers
-from btcpay.explorers.quota import Purse
 from btcpay.invoices.retention import erase_emails
 from btcpay.price import Prices
 from btcpay.settings import Settings
@@ -55,11 +55,11 @@ class Checker:
         One address that cannot be asked, or whose answer cannot be stored, never stops the run.
         """
         run, began_ns = Run(), time.monotonic_ns()
-        purse = self.explorers.purse()
+        allowance = self.explorers.allowance()
         try:
-            if ids is None and self._is_idle(purse, run):
+            if ids is None and self._is_idle(allowance, run):
                 return run
-            self._run(ids, purse, progress, run)
+            self._run(ids, allowance, progress, run)
         finally:
             self.explorers.close()
             self._compare_clocks(run)
@@ -67,21 +67,25 @@ class Checker:
             run.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
         return run
 
-    def _is_idle(self, purse: Purse, run: Run) -> bool:
+    def _is_idle(self, allowance: Allowance, run: Run) -> bool:
         """Whether the budget is low and nothing to be looked at: then not even the tip is asked."""
-        return purse.is_low and not self._planned(run, purse, spend=False).looks
+        return allowance.is_low and not self._planned(run, allowance, spend=False).looks
 
-    def _run(self, ids: Sequence[str] | None, purse: Purse, progress: Progress, run: Run) -> None:
+    def _run(
+        self, ids: Sequence[str] | None, allowance: Allowance, progress: Progress, run: Run
+    ) -> None:
         try:
-            tip_height = self._follow(purse)
+            tip_height = self._follow(allowance)
         except ExplorerError as error:
             log.error("the check could not ask for the tip: %s", error)
-            run.tip_failed = not isinstance(error, OutOfBudget)
-            missed = self._planned(run, purse, spend=False).looks if ids is None else ids
+            run.tip_failed = not isinstance(error, OutOfQuota)
+            missed = self._planned(run, allowance, spend=False).looks if ids is None else ids
             (run.failed if run.tip_failed else run.unreached).extend(missed)
             return
         run.answered = True
-        todo = Todo(dict.fromkeys(ids, 0)) if ids is not None else self._planned(run, purse, True)
+        todo = (
+            Todo(dict.fromkeys(ids, 0)) if ids is not None else self._planned(run, allowance, True)
+        )
         is_shared = ids is None and self.db.is_server  # else all is this run's own
 
         def look_at(some: Iterable[str]) -> None:
@@ -95,17 +99,17 @@ class Checker:
             look_at_what_others_left(self.db, todo.looks, run, look_at)
         self._note_height(run)
 
-    def _follow(self, purse: Purse) -> int:
-        return follow(self.db, self.explorers, self.settings.network, self.now(), purse.is_low)
+    def _follow(self, allowance: Allowance) -> int:
+        return follow(self.db, self.explorers, self.settings.network, self.now(), allowance.is_low)
 
-    def _planned(self, run: Run, purse: Purse, spend: bool) -> Todo:
+    def _planned(self, run: Run, allowance: Allowance, spend: bool) -> Todo:
         """What this run looks at; notes in `run` what it puts off, and what it will `spend`."""
         now = self.now()
         field = field_of(self.db, self.settings, now)
-        planned = plan(field.addresses, tip_of(self.db, now), purse, now)
+        planned = plan(field.addresses, tip_of(self.db, now), allowance, now)
         run.unreached, run.put_off = planned.unreached, planned.put_off
         if spend:
-            self.explorers.sweep(planned.swept)
+            self.explorers.note_background(planned.swept)
             note_probes(self.db, field, planned.looks, now)
         return field.todo(planned.looks)
 
@@ -114,7 +118,7 @@ class Checker:
 
         Twice as many as threads are under way, so that none of them waits for this one.
         """
-        looker = Looker(self.settings, self.explorers, self.prices, self.explorers.purse().left)
+        looker = Looker(self.settings, self.explorers, self.prices, self.explorers.allowance().left)
         under_way = dict[Future[Look], Subject]()
         with ThreadPoolExecutor(self.in_flight) as pool:
             try:
@@ -174,7 +178,7 @@ class Checker:
         """Where what goes wrong with one address ends; the next is somebody's money too."""
         try:
             yield
-        except OutOfBudget:
+        except OutOfQuota:
             run.unreached.append(invoice_id)
             self.db.run(invoices.NOT_LOOKED, id=invoice_id)
         except ExplorerError as error:
@@ -189,12 +193,12 @@ class Checker:
         """After new payments: how high the chain is that they are on, as evidence for later."""
         if run.proven:
             try:
-                self._follow(self.explorers.purse())
+                self._follow(self.explorers.allowance())
             except ExplorerError as error:
                 log.warning("the height of the chain could not be proven: %s", error)
 
     def _compare_clocks(self, run: Run) -> None:
-        ahead = self.explorers.witness.ahead(self.now(), time.monotonic())
+        ahead = self.explorers.clock_skew.ahead(self.now(), time.monotonic())
         run.clock_ahead_s = ahead // timedelta(seconds=1)
         if ahead:
             log.error(

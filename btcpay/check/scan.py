@@ -8,9 +8,7 @@ from datetime import datetime
 
 from btcpay.check.room import Room
 from btcpay.check.sightings import Look, Proof, amounts_of, believe_spends, is_where, pays
-from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
-from btcpay.explorers.endpoint import Root
-from btcpay.explorers.evidence import gather, proof_calls
+from btcpay.errors import ExplorerError, OutOfQuota, ProofFailed
 from btcpay.explorers.pool import Explorers
 from btcpay.invoices.status import known_outputs, rules_for, verdict_on
 from btcpay.price import Prices
@@ -18,7 +16,7 @@ from btcpay.settings import Settings
 from btcpay.settlement.decide import merge
 from btcpay.settlement.values import Output
 from btcpay.spv.document import to_document
-from btcpay.spv.verify import prove
+from btcpay.spv.verify import Evidence, prove
 from btcpay.wallet.account import script_of
 from storage.database import Database, Row
 from storage.queries import invoices, merchants
@@ -72,7 +70,7 @@ class Looker:
         """Everything that has to be asked of the world about one invoice. Raises ExplorerError."""
         now, read_s = clock(), time.monotonic()
         history = self.explorers.history(subject.row["deposit_address"], subject.script)
-        ahead = self.explorers.witness.ahead(now, read_s)
+        ahead = self.explorers.clock_skew.ahead(now, read_s)
         seen = believe_spends(history.outputs, subject.known, subject.tip_height)
         outputs = merge(subject.known, seen, now)
         wanted = self._to_be_proven(subject, outputs, now)
@@ -98,7 +96,7 @@ class Looker:
         for output, confirmations in wanted:
             try:
                 proof = self._prove(output, known[output.txid], script, confirmations)
-            except OutOfBudget:
+            except OutOfQuota:
                 return proofs, True
             if proof:
                 proofs[output.txid] = proof
@@ -130,26 +128,25 @@ class Looker:
     ) -> Proof | None:
         """The proof of a payment; None, with an error in the log, when no explorer has it.
 
-        Raises OutOfBudget before it begins what could not be ended.
+        Raises OutOfQuota before it begins what could not be ended.
         """
         network = self.settings.network
 
-        def question(root: Root) -> Proof:
-            assert output.block is not None  # as _to_be_proven chose it
-            with root.claim(proof_calls(confirmations)):
-                evidence = gather(root, output.txid, output.block, confirmations)
+        assert output.block is not None  # as _to_be_proven chose it
+
+        def judge(evidence: Evidence, explorer: str) -> Proof:
             proven = prove(evidence, output.txid, script, network.max_target_bits, confirmations)
             if not (pays(proven, known) and is_where(proven, output)):
                 raise ProofFailed("the proof contradicts what the explorer said before")
             document = self.room.put(
                 lambda: to_document(evidence, output.txid, script, network.name, confirmations)
             )
-            return Proof(proven, document, root.host)
+            return Proof(proven, document, explorer)
 
         try:
             self.room.require()
-            return self.explorers.ask(question)
-        except OutOfBudget:
+            return self.explorers.evidence(output.txid, output.block, confirmations, judge)
+        except OutOfQuota:
             raise
         except ExplorerError as error:
             log.error("payment %s is not proven: %s", output.txid, error)

@@ -4,11 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from btcpay.errors import ExplorerError
-from btcpay.explorers.endpoint import Root
-from btcpay.explorers.evidence import require_network
-from btcpay.explorers.history import is_used
-from btcpay.explorers.pool import Explorers, tip_height
-from btcpay.http_client import FetchError
+from btcpay.explorers.pool import Explorers
 from btcpay.networks import Network
 from btcpay.wallet.account import derive, parse_account
 from btcpay.wallet.gap_limit import gap_of
@@ -39,44 +35,7 @@ class Move:
     first: tuple[str, ...]
 
 
-class Chain:
-    """The explorers, asked whether addresses are used; only those of the right network count."""
-
-    def __init__(self, explorers: Explorers, network: Network) -> None:
-        self._explorers, self._network = explorers, network
-        self._right: set[Root] = set()
-
-    def begin(self, known_height: int) -> None:
-        """From now on only explorers that know the chain as far as the others, and as we did.
-
-        Raises ExplorerError when there is none.
-        """
-
-        def question(root: Root) -> int:
-            self._check(root)
-            height = tip_height(root)
-            if height < known_height:
-                raise FetchError(f"has a chain of {height} blocks, {known_height} were known")
-            return height
-
-        self._explorers.require(self._explorers.ask(question))
-
-    def is_used(self, address: str) -> bool:
-        """Whether the chain or the mempool knows the address. Raises ExplorerError."""
-
-        def question(root: Root) -> bool:
-            self._check(root)
-            return is_used(root, address)
-
-        return self._explorers.ask(question)
-
-    def _check(self, root: Root) -> None:
-        if root not in self._right:
-            require_network(root, self._network)
-            self._right.add(root)
-
-
-def used_ahead(chain: Chain, merchant: Row, network: Network, run: int) -> list[int]:
+def used_ahead(explorers: Explorers, merchant: Row, network: Network, run: int) -> list[int]:
     """Used address indexes from the counter on, until `run` unused ones in a row were seen.
 
     One call for each address. Raises ExplorerError.
@@ -84,7 +43,7 @@ def used_ahead(chain: Chain, merchant: Row, network: Network, run: int) -> list[
     used: list[int] = []
     index = merchant["next_index"]
     while index < (used[-1] + 1 if used else merchant["next_index"]) + run:
-        if chain.is_used(derive(merchant["xpub"], merchant["script_type"], index, network)):
+        if explorers.is_used(derive(merchant["xpub"], merchant["script_type"], index, network)):
             used.append(index)
         if len(used) > MOST_USED:
             raise ExplorerError("the explorers call every address used")
@@ -93,7 +52,7 @@ def used_ahead(chain: Chain, merchant: Row, network: Network, run: int) -> list[
 
 
 def plan_moves(
-    db: Database, chain: Chain, network: Network, skip: int, given_out: Mapping[str, int]
+    db: Database, explorers: Explorers, network: Network, skip: int, given_out: Mapping[str, int]
 ) -> list[Move]:
     """Where every counter goes: past all that the chain has seen, and `skip` more.
 
@@ -101,10 +60,10 @@ def plan_moves(
     At least LOOK_AHEAD unused addresses in a row are asked about, or `skip` when that is more.
     Changes nothing. Raises ExplorerError when the chain could not be asked for one of them.
     """
-    chain.begin(meta.proven_height(db))
+    explorers.require_chain(meta.proven_height(db))
     moves = []
     for row in db.rows(merchants.ALL):
-        used = used_ahead(chain, row, network, max(skip, LOOK_AHEAD))
+        used = used_ahead(explorers, row, network, max(skip, LOOK_AHEAD))
         after = (used[-1] + 1 if used else row["next_index"]) + skip
         after = max(after, given_out.get(row["account_key"], 0))
         moves.append(_move(db, row, network, used, after))

@@ -8,7 +8,8 @@ from fake_esplora import Json, LiedTo, Reply, Terminal, open_till, say
 from peewee import OperationalError
 
 from btcpay.check import run as check_module
-from btcpay.check.reorg import PROVE_TIP, gives_up
+from btcpay.check.reorg import gives_up
+from btcpay.explorers.calls import PROVE_TIP
 from btcpay.networks import NETWORKS
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.mischief import double_spends
@@ -288,4 +289,4 @@ def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(
         for _ in range(3):
             with pytest.raises(OperationalError):
                 till.checker().run()
-        assert till.explorers().purse().left == 600 - 3 - PROVE_TIP
+        assert till.explorers().allowance().left == 600 - 3 - PROVE_TIP

@@ -16,7 +16,7 @@ from btcpay.check.room import Room
 from btcpay.check.scan import Looker, subject_of
 from btcpay.check.watchlist import field_of, tip_of
 from btcpay.explorers.pool import Explorers, History
-from btcpay.explorers.quota import Budget
+from btcpay.explorers.quota import Quota
 from storage.queries import invoices
 
 Lies = Callable[..., LiedTo]
@@ -30,7 +30,8 @@ class Deadly(Explorers):
     """Nobody survives its answer about this address."""
 
     def __init__(self, till: Till, address: str) -> None:
-        super().__init__(till.settings.explorers, http_client.new_session())
+        settings = till.settings
+        super().__init__(settings.network, settings.explorers, http_client.new_session())
         self._deadly = address
 
     def history(self, address: str, script: bytes) -> History:
@@ -87,8 +88,9 @@ def test_a_look_that_fails_is_one_failure_and_one_beyond_the_budget_is_none(lied
     till.liar.lies = {"^/address/": lambda _: say("no", 500)}
     till.check()
     assert noted(till, invoice) == (0, 1, False)
-    with_one_call = Budget(till.shop.service.db, till.liar.count("") + 1, till.clock)
-    explorers = Explorers(till.settings.explorers, http_client.new_session(), with_one_call)
+    with_one_call = Quota(till.shop.service.db, till.liar.count("") + 1, till.clock)
+    settings, session = till.settings, http_client.new_session()
+    explorers = Explorers(settings.network, settings.explorers, session, with_one_call)
     assert till.checker(explorers=explorers).run([invoice["id"]]).unreached == [invoice["id"]]
     assert noted(till, invoice) == (0, 1, False)
 
