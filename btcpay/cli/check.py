@@ -82,7 +82,7 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
 
 
 def new_checker(shell: Shell, per_hour: int | None = None) -> Checker:
-    """A checker for one run; `per_hour` in place of the budget that is set."""
+    """A checker for one run; `per_hour` in place of the quota that is set."""
     return _checkers(shell, per_hour)()
 
 

@@ -29,10 +29,10 @@ def examine(
 ) -> Iterator[Finding]:
     """Every finding. Without a database of this version, all that can be said without one.
 
-    Of one that takes no writes what can be read is told; without writes there is no budget.
+    When it takes no writes, what can be read is told, and calls are not counted.
 
-    Asks each explorer at most 7 questions, and all together 10 for each of 20 merchants; they
-    count in the budget of the hour.
+    Makes at most 7 calls to each explorer, and 10 for each of 20 merchants to all of them
+    together. They count in the hour's quota.
     """
     patient = Patient(settings, environ, now, free_bytes)
     found, db = database.look_into(settings)

@@ -1,4 +1,7 @@
-"""After a restore: where each address counter must stand so that no paid address is given again."""
+"""Address discovery (BIP44): where each counter must stand so that no used address is given again.
+
+A restore does it, since addresses may have been given out after the backup was made.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,19 +14,19 @@ from btcpay.wallet.gap_limit import gap_of
 from storage.database import Database, Row
 from storage.queries import merchants, meta, payments
 
-# Unused addresses in a row behind which no used one is expected. A shop has had a hundred unpaid
-# invoices in a row more often than one would think: a crawler pressed a link's button.
+# Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
+# invoices in a row are more common than one would think: a crawler presses a link's button.
 LOOK_AHEAD = 100
-SHOWN = 3  # of each merchant's first addresses: a planted account key is seen by its owner
-MOST_USED = 100_000  # an explorer that calls every address used is believed no further
+SHOWN = 3  # first addresses of each merchant, by which its owner recognises a planted account key
+MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
 
 
 @dataclass(frozen=True)
 class Move:
-    """A counter's way: from `before` to `after`; `used` are indexes beyond `before` on the chain.
+    """A counter that moves from `before` to `after`.
 
-    `gap_limit` is what the wallet needs from now on, to see the next invoice too; `first` are the
-    addresses that its account begins with.
+    `used` are the indexes from `before` on that the chain knows. `gap_limit` is what the wallet
+    needs from now on, for the next invoice too. `first` are the account's first addresses.
     """
 
     merchant_id: int
@@ -36,7 +39,7 @@ class Move:
 
 
 def used_ahead(explorers: Explorers, merchant: Row, network: Network, run: int) -> list[int]:
-    """Used address indexes from the counter on, until `run` unused ones in a row were seen.
+    """Used address indexes from the counter on, up to `run` unused ones in a row.
 
     One call for each address. Raises ExplorerError.
     """
@@ -54,11 +57,11 @@ def used_ahead(explorers: Explorers, merchant: Row, network: Network, run: int) 
 def plan_moves(
     db: Database, explorers: Explorers, network: Network, skip: int, given_out: Mapping[str, int]
 ) -> list[Move]:
-    """Where every counter goes: past all that the chain has seen, and `skip` more.
+    """Where every counter goes: past all addresses that the chain has seen, and `skip` further.
 
-    `given_out` are counters by account key that are known to have stood so far already.
-    At least LOOK_AHEAD unused addresses in a row are asked about, or `skip` when that is more.
-    Changes nothing. Raises ExplorerError when the chain could not be asked for one of them.
+    `given_out` has, by account key, how far a counter is known to have stood: none goes behind it.
+    Discovery ends at LOOK_AHEAD unused addresses in a row, or at `skip` when that is more.
+    Changes nothing. Raises ExplorerError when the chain could not be asked about an address.
     """
     explorers.require_chain(meta.proven_height(db))
     moves = []
@@ -71,7 +74,7 @@ def plan_moves(
 
 
 def _move(db: Database, row: Row, network: Network, used: list[int], after: int) -> Move:
-    parse_account(row["xpub"], network, row["script_type"])  # refuses what is no account's key
+    parse_account(row["xpub"], network, row["script_type"])  # refuses what is no account key
     first = tuple(derive(row["xpub"], row["script_type"], n, network) for n in range(SHOWN))
     known = db.rows(payments.PAID_INDEXES, merchant_id=row["id"])
     gap = gap_of([*(found["address_index"] for found in known), *used], after)
@@ -79,7 +82,7 @@ def _move(db: Database, row: Row, network: Network, used: list[int], after: int)
 
 
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:
-    """Moves the counters; one that stands further already stays."""
+    """Moves the counters; one that is further already stays where it is."""
     with db.write():
         for move in moves:
             db.run(merchants.FORWARD, id=move.merchant_id, next_index=move.after)

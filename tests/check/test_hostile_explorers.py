@@ -140,7 +140,7 @@ def test_when_a_height_that_nobody_shows_is_given_up(clock: Clock, network, hour
     assert gives_up(NETWORKS[network], tip_at, clock()) is given_up
 
 
-def test_a_height_for_whose_proof_there_is_no_budget_is_not_kept(lied_to: Lies):
+def test_a_height_for_whose_proof_there_is_no_quota_is_not_kept(lied_to: Lies):
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="5")
     till.check()
     assert meta.tip_height(till.shop.service.db) is None

@@ -82,7 +82,7 @@ def test_it_is_noted_before_the_explorer_is_asked(lied_to: Lies):
     assert found == [(1, 0, True)] and noted(till, invoice) == (0, 0, False)
 
 
-def test_a_look_that_fails_is_one_failure_and_one_beyond_the_budget_is_none(lied_to: Lies):
+def test_a_look_that_fails_is_one_failure_and_one_beyond_the_quota_is_none(lied_to: Lies):
     till = lied_to()
     invoice = till.shop.invoice()
     till.liar.lies = {"^/address/": lambda _: say("no", 500)}
