@@ -1,4 +1,4 @@
-"""What time the world says it is: the Date of answers that are asked for anyway."""
+"""How far our clock is off, by the Date of answers that are asked for anyway."""
 
 import ipaddress
 import re
@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
-# Whole seconds, the way here, and an answer that was cached for a minute come to less; more than
-# this before its end no invoice may expire.
+# A Date in whole seconds, the time on the way, and a minute in a cache come to less than this. A
+# clock that is further ahead would let invoices expire too early.
 CLOCK_OFF = timedelta(minutes=2)
 REMEDY = "let the clock be set by NTP: `timedatectl set-ntp true`"
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -19,8 +19,8 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 def told_time(headers: Mapping[str, str]) -> datetime | None:
     """When an answer was sent: its Date and its Age in caches (RFC 9110, RFC 9111).
 
-    None when it does not say, and when it is older than CLOCK_OFF: some caches put the present in
-    Date and the Age beside it, which together would be a time to come.
+    None when the answer does not say, or when its Age is above CLOCK_OFF: some caches put the
+    present into Date and the Age beside it, and their sum would be in the future.
     """
     age = headers.get("Age", "0")
     if not re.fullmatch("[0-9]{1,9}", age) or timedelta(seconds=int(age)) > CLOCK_OFF:
@@ -33,7 +33,7 @@ def told_time(headers: Mapping[str, str]) -> datetime | None:
 
 
 def has_our_clock(url: str) -> bool:
-    """Whether a server is on this machine by its name, so that its Date tells nothing."""
+    """Whether a server is on this machine, by its name: then its Date says nothing about ours."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -42,10 +42,11 @@ def has_our_clock(url: str) -> bool:
 
 
 def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
-    """How far our clock is ahead by the word of more than half of the `asked` servers.
+    """How far our clock is ahead, if more than half of the `asked` servers say so.
 
-    `aheads` is ours less theirs, of those that told the time. Nought up to CLOCK_OFF, and when
-    fewer have told: a minority can neither claim nor, while the others speak, hide that we are.
+    `aheads` is our time minus theirs, for each server that told the time. The answer is zero up to
+    CLOCK_OFF, and when too few told the time. So a minority cannot claim that we are ahead, nor
+    hide it while the others speak.
     """
     needed = asked // 2 + 1
     if len(aheads) < needed:
@@ -54,29 +55,29 @@ def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
     return ahead if ahead > CLOCK_OFF else timedelta()
 
 
-class Witness:
-    """The latest time that the answers of one run have told. Thread safe.
+class ClockSkew:
+    """Compares our clock with the latest time that the answers of one run told. Thread safe.
 
-    It goes on by `time.monotonic()`, which no step of the wall clock moves: so a step in the middle
-    of a run is noticed. The latest, since a cached answer is old; an explorer with a late Date can
-    hide that our clock is ahead, one with an early Date can but put off what is to end.
+    That time is carried on by `time.monotonic()`, so a step of the wall clock in the middle of a
+    run is noticed. It is the latest because cached answers are old. An explorer with a late Date
+    can hide that our clock is ahead; one with an early Date can only delay what is to end.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._began: timedelta | None = None  # of the world, since EPOCH, at monotonic nought
+        self._began: timedelta | None = None  # the world's time since EPOCH when monotonic was 0
 
     def hear(self, headers: Mapping[str, str]) -> None:
-        """Takes note of an answer's head."""
+        """Takes note of an answer's headers."""
         if told := told_time(headers):
             began = told - EPOCH - timedelta(seconds=time.monotonic())
             with self._lock:
                 self._began = max(began, self._began or began)
 
     def ahead(self, now: datetime, read_s: float) -> timedelta:
-        """How far our clock was ahead when it said `now`, at `time.monotonic()` of `read_s`.
+        """How far our clock was ahead when it said `now`; `time.monotonic()` then said `read_s`.
 
-        Nought up to CLOCK_OFF, and when nobody has told the time.
+        Zero up to CLOCK_OFF, and when nobody has told the time.
         """
         if self._began is None:
             return timedelta()

@@ -18,7 +18,7 @@ BtcpayError
  + SettingsError            mistakes in the environment, all of them; exit status 2
  + ProofFailed              evidence of a payment that does not prove it
  + ExplorerError            a question that no explorer answered; never means "nothing there"
-    + OutOfBudget           no explorer may be asked for now
+    + OutOfQuota            no explorer may be asked for now
     + BeyondMoney           the answer shows more than can exist; nothing was written
 """
 
@@ -129,7 +129,7 @@ class ExplorerError(BtcpayError):
     """The explorers could not be asked, or their answer could not be believed."""
 
 
-class OutOfBudget(ExplorerError):
+class OutOfQuota(ExplorerError):
     """No explorer may be asked any more for now."""
 
 

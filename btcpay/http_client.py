@@ -1,4 +1,4 @@
-"""One HTTP GET with a limit on time, size and belief; shared by explorers and price sources."""
+"""One HTTP GET with limits on time and size, for explorers and price sources."""
 
 import json
 import re
@@ -19,31 +19,31 @@ from btcpay.http_deadline import CONNECT_TIMEOUT_S, Adapter
 
 USER_AGENT = f"btcpay/{__version__}"
 _PIECE_BYTES = 65536
-# An answer of no more than this is read whenever it comes; of longer ones one at a time.
+# Answers up to this size are read as they come; longer ones one at a time.
 SMALL_BYTES = 65536
-_LONGEST_RUN = 128  # of what one JSON value is made of; no text that is looked for is longer
+_LONGEST_RUN = 128  # characters of one JSON value; nothing that is looked for is longer
 _PLAIN = rb'[^"\\,:\[\]{}]'
-# Looked for where a run begins, so that no byte is read twice.
+# It matches only where a run begins, so that no byte is read twice.
 _LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _PLAIN))
 Hear = Callable[[Mapping[str, str]], None]
 T = TypeVar("T")
 
 
 class FetchError(Exception):
-    """The answer could not be had, or is not what was asked for."""
+    """There was no answer, or it is not what was asked for."""
 
 
 class Unreachable(FetchError):
-    """No whole answer came: no connection, a time-out, a body that broke off."""
+    """No complete answer came: no connection, a time-out, or a body that broke off."""
 
 
 class BadStatus(FetchError):
-    """Another status than 200; `retry_after_s` is what the server asked for, 0 when nothing."""
+    """A status other than 200; `retry_after_s` is what the server asked for, 0 if nothing."""
 
     def __init__(self, status: int, retry_after: str = "") -> None:
         super().__init__(f"answered HTTP {status}")
         self.status = status
-        # RFC 9110 also allows a date here; nobody's clock is believed.
+        # RFC 9110 also allows a date here, but no server's clock is believed.
         self.retry_after_s = int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else 0
 
 
@@ -51,8 +51,8 @@ class BadStatus(FetchError):
 class Wanted(Generic[T]):
     """How much of an answer is taken in, and what is made of it.
 
-    `max_bytes` may come. With `thin` what is longer than any value that is looked for is cut as it
-    comes (scripts, witnesses and their texts), and `max_kept` bytes may be left of it.
+    `max_bytes` may come. With `max_kept`, values that are longer than any that is looked for
+    (scripts, witnesses and their texts) are cut as they come, and so many bytes may be left.
     """
 
     make: Callable[[bytes], T]
@@ -61,9 +61,9 @@ class Wanted(Generic[T]):
 
 
 class Turn:
-    """Long answers are held one at a time, from their first bytes until something is made of them.
+    """Lets long answers be held one at a time, from their first bytes until they are parsed.
 
-    So what a run holds does not grow with the calls that it makes at once.
+    So the memory of a run does not grow with the number of calls that it makes at once.
     """
 
     def __init__(self) -> None:
@@ -71,9 +71,9 @@ class Turn:
 
     @contextmanager
     def taken(self, until_s: float) -> Iterator[None]:
-        """Raises Unreachable when it has not come by `time.monotonic()` of `until_s`."""
+        """Raises Unreachable when the turn has not come by `until_s` of `time.monotonic()`."""
         if not self._lock.acquire(timeout=max(0.0, until_s - time.monotonic())):
-            raise Unreachable("answered at length, and others did at the same time")
+            raise Unreachable("answered at length while others did the same")
         try:
             yield
         finally:
@@ -81,9 +81,9 @@ class Turn:
 
 
 class _Session(requests.Session):
-    """Looks for a host's proxies and certificates in the environment once, not at each call.
+    """Reads a host's proxies and certificates from the environment once, not at each call.
 
-    That took a seventh of the processor time of a call; calls of `get` differ in the URL alone.
+    It took a seventh of a call's processor time, and calls of `get` differ in the URL alone.
     """
 
     def __init__(self) -> None:
@@ -116,11 +116,11 @@ def get(
     hear: Hear = lambda _headers: None,
     turn: Turn | None = None,
 ) -> T:
-    """What is made of the body of a 200 answer, complete within `timeout_s` of wall time.
+    """What `wanted` makes of the body of a 200 answer that is complete within `timeout_s`.
 
     `hear` gets the headers of any answer. A long answer waits for its `turn`. Raises BadStatus,
-    Unreachable or, for an oversized or compressed body, FetchError; and what `wanted.make` does.
-    The message names the cause, never the query's secrets.
+    Unreachable, FetchError for an oversized or compressed body, and whatever `wanted.make` raises.
+    The message names the cause, but no part of the URL, which may hold secrets.
     """
     deadline_s = time.monotonic() + timeout_s
     with ExitStack() as held:
@@ -136,7 +136,7 @@ def get(
                         held.enter_context(turn.taken(deadline_s))
                         turn = None
                     _add(body, piece, wanted)
-            if time.monotonic() >= deadline_s:  # also when the connection was shut for that reason
+            if time.monotonic() >= deadline_s:  # also when that is why the connection was shut
                 raise Unreachable(f"took longer than {timeout_s} s")
         except (requests.RequestException, HTTPError, OSError, ValueError) as error:
             if time.monotonic() >= deadline_s:
@@ -155,7 +155,7 @@ def _require_plain(response: requests.Response) -> None:
 def _pieces(response: requests.Response, deadline_s: float, max_bytes: int) -> Iterator[bytes]:
     """The body as it comes, until its end or the deadline. Raises FetchError when it is too long.
 
-    read1 returns what has come, so that size and time are looked at after every packet.
+    read1 returns what has come so far, so that size and time are checked after every packet.
     """
     size = 0
     while piece := response.raw.read1(_PIECE_BYTES, decode_content=False):
@@ -168,7 +168,7 @@ def _pieces(response: requests.Response, deadline_s: float, max_bytes: int) -> I
 
 
 def _add(body: bytearray, piece: bytes, wanted: Wanted[Any]) -> None:
-    """Adds a piece, thinned if so wanted; a value may go on from the piece before."""
+    """Adds a piece, and cuts long values if wanted; a value may begin in the piece before."""
     if wanted.max_kept is None:
         body += piece
         return
@@ -179,7 +179,7 @@ def _add(body: bytearray, piece: bytes, wanted: Wanted[Any]) -> None:
 
 
 def parse_json(body: bytes) -> Any:
-    """The JSON value with exact numbers. Raises FetchError when it is none."""
+    """The JSON value, with exact numbers. Raises FetchError when the body is no JSON."""
     try:
         return json.loads(body, parse_float=Decimal)
     except (ValueError, ArithmeticError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Connections whose answers come within one time-out, however they drip, and with a short head."""
+"""Connections that bound an answer: all of it within one time-out, and a head of limited size."""
 
 import http.client
 import io
@@ -15,10 +15,10 @@ MAX_HEAD_BYTES = 65536  # Python's own limits come to 6.5 MB
 
 
 class _InTime(io.RawIOBase):
-    """What comes from a socket, all of it within one time-out; TimeoutError after that.
+    """Reads a socket until one time-out for the whole answer; then raises TimeoutError.
 
-    A socket's own time-out starts anew with each byte, so that a server that drips its answer
-    could hold a run for ever. Until `head_left` is None it is the answer's head, and bounded.
+    A socket's own time-out starts again with each byte: a server that sends one byte at a time
+    could hold a run for ever. `head_left` is how long the head may still become; None after it.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -39,7 +39,7 @@ class _InTime(io.RawIOBase):
         if self.head_left is not None:
             self.head_left -= count or 0
             if self.head_left < 0:
-                raise http.client.HTTPException("a head without end")
+                raise http.client.HTTPException("the head is too long")
         return count
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class _HTTPSPool(HTTPSConnectionPool):
 
 
 class Adapter(requests.adapters.HTTPAdapter):
-    """For `requests`, in place of its own."""
+    """Makes `requests` use these connections in place of its own."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)

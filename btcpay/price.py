@@ -22,22 +22,24 @@ log = logging.getLogger(__name__)
 
 SOURCE_TIMEOUT_S = 3
 _TICKER = http_client.Wanted(http_client.parse_json, max_bytes=1_000_000)
-MAX_DEVIATION = Decimal("0.05")  # of the median: further off is a broken or manipulated source
-FRESH_S = 30  # how long an answer serves without asking again
-RETRY_S = 2  # after a failure, so that a dead source is not asked by every request
+MAX_DEVIATION = Decimal(
+    "0.05"
+)  # from the median; a source that is further off is broken or manipulated
+FRESH_S = 30  # how long a price is used without asking again
+RETRY_S = 2  # pause after a failure, so that not every request asks a dead source
 _EXACT = Context(prec=28)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The outcome of one refresh: a price, or None; `at_s` on the monotonic clock."""
+    """The outcome of one refresh: a price or None; `at_s` is a time of the monotonic clock."""
 
     price_usd: Decimal | None
     at_s: float
 
 
 def resolve_pointer(document: Any, pointer: str) -> Any:
-    """The value that an RFC 6901 pointer leads to. Raises LookupError when there is none."""
+    """The value at an RFC 6901 pointer. Raises LookupError when there is none."""
     value = document
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
@@ -53,7 +55,7 @@ def resolve_pointer(document: Any, pointer: str) -> Any:
 
 
 def to_price(value: Any) -> Decimal:
-    """A JSON number or numeric string above 0 as Decimal. Raises ValueError for anything else."""
+    """A JSON number or numeric string above 0, as Decimal. Raises ValueError for anything else."""
     numeric = isinstance(value, (int, Decimal)) and not isinstance(value, bool)
     if not numeric and not (
         isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", value)
@@ -73,7 +75,7 @@ def read_price(
 ) -> Decimal:
     """One source's price; `hear` gets the headers of any answer.
 
-    Raises FetchError; LookupError or ValueError when there is no price in it.
+    Raises FetchError; LookupError or ValueError when the answer has no price in it.
     """
     ticker = http_client.get(session, source.url, SOURCE_TIMEOUT_S, _TICKER, hear)
     return to_price(resolve_pointer(ticker, source.pointer))
@@ -82,7 +84,7 @@ def read_price(
 def ask(
     session: requests.Session, source: PriceSource, hear: http_client.Hear = lambda _headers: None
 ) -> Decimal | None:
-    """One source's price; None, with a line in the log, when it has none to give."""
+    """One source's price; None, with a line in the log, when it gives none."""
     try:
         return read_price(session, source, hear)
     except (http_client.FetchError, LookupError, ValueError) as error:
@@ -93,7 +95,7 @@ def ask(
 
 
 def median(prices: Sequence[Decimal]) -> Decimal:
-    """The middle one of a non-empty sequence, or the mean of the middle two."""
+    """The middle price of a non-empty sequence, or the mean of the middle two."""
     ordered = sorted(prices)
     middle = len(ordered) // 2
     if len(ordered) % 2:
@@ -102,7 +104,7 @@ def median(prices: Sequence[Decimal]) -> Decimal:
 
 
 def agree(prices: Sequence[Decimal], quorum: int) -> Decimal | None:
-    """The median of those within 5 % of everyone's median; None with fewer than `quorum` left."""
+    """The median of the prices within 5 % of all prices' median; None when fewer than `quorum`."""
     if not prices:
         return None
     centre = median(prices)
@@ -111,10 +113,10 @@ def agree(prices: Sequence[Decimal], quorum: int) -> Decimal | None:
 
 
 class Prices:
-    """The price as this process knows it. One thread refreshes; the others wait or do without.
+    """The price as this process knows it. One thread refreshes it; the others wait or do without.
 
-    `monotonic` answers seconds of a clock that never steps; `told` hears after each refresh whether
-    there was a price.
+    `monotonic` answers seconds of a clock that never steps. `told` is called after each refresh
+    with whether there was a price.
     """
 
     def __init__(
@@ -135,7 +137,7 @@ class Prices:
         self._session = http_client.new_session(connections=len(sources))
         self._good: Asked | None = None
         self._last: Asked | None = None
-        # What each source said last, since EPOCH, at the monotonic clock's nought.
+        # The time since EPOCH when the monotonic clock was 0, as each source last said it.
         self._began: Mapping[PriceSource, timedelta] = {}
 
     def current(self) -> Decimal:
@@ -163,9 +165,9 @@ class Prices:
             return None
 
     def clock_ahead(self, now: datetime) -> timedelta:
-        """How far `now` is ahead by the word of more than half of the sources; else nought.
+        """How far `now` is ahead, if more than half of the sources say so; else zero.
 
-        By the monotonic clock's leave, so that a step since they were asked is noticed.
+        Their time is carried on by the monotonic clock, so that a step since then is noticed.
         """
         running = now - EPOCH - timedelta(seconds=self._monotonic())
         aheads = [running - began for began in self._began.values()]
@@ -178,7 +180,7 @@ class Prices:
         return good.price_usd
 
     def _must_ask(self, called_s: float) -> bool:
-        """Not when somebody asked while we waited for our turn, or failed a moment ago."""
+        """Not when another thread asked while we waited for it, or failed a moment ago."""
         last = self._last
         if last is None:
             return True

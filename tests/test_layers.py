@@ -151,6 +151,24 @@ def test_imports_go_only_where_the_table_says():
     assert offences(strange) == []
 
 
+def test_explorers_are_opened_in_one_place():
+    """Everybody else is given them; the pool makes those that it asks."""
+    made = ("Explorers", "Esplora", "Endpoint", "Quota")
+    found = {relative(path) for path in sources() for name, _ in calls(path) if name in made}
+    assert found == {"btcpay/explorers/open.py", "btcpay/explorers/pool.py"}
+
+
+def test_nobody_else_knows_how_an_explorer_is_asked():
+    """Paths, time-outs and retries stay behind the methods of `Explorers` and `Esplora`."""
+    inner = {f"btcpay.explorers.{name}" for name in ("endpoint", "history")} | {"schemas.esplora"}
+
+    def asking(path: Path) -> set[str]:
+        own = room_of(name_of(path)) in ("explorers", "schemas")
+        return set() if own else imported(path) & inner
+
+    assert offences(asking) == []
+
+
 def test_the_table_has_no_row_that_nobody_needs():
     """What a room may import and does not is a door that should be shut."""
     used: dict[str, set[str]] = {room: set() for room in ROOMS}

@@ -13,7 +13,7 @@ from btcpay.check.apply import apply
 from btcpay.check.line import Line
 from btcpay.check.report import Report
 from btcpay.check.scan import ScanJob, Scanner, scan_job
-from btcpay.errors import ExplorerError, OutOfBudget
+from btcpay.errors import ExplorerError, OutOfQuota
 from btcpay.settlement.values import Scan
 from btcpay.times import to_ms
 from storage.database import Database
@@ -98,7 +98,7 @@ class Crew:
         """Where what goes wrong with one address ends; the next is somebody's money too."""
         try:
             yield
-        except OutOfBudget:
+        except OutOfQuota:
             report.unreached.append(invoice_id)
             self.db.run(invoices.NOT_LOOKED, id=invoice_id)
         except ExplorerError as error:

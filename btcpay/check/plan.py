@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.check.shares import (
-    OVERHEAD,
     above_kept,
     at_once_share,
     background_share,
@@ -34,7 +33,8 @@ from btcpay.check.urgency import (
     is_vigil,
     urgency,
 )
-from btcpay.explorers.quota import Purse
+from btcpay.explorers.allowance import Allowance
+from btcpay.explorers.calls import OVERHEAD
 
 FULL_AGE = timedelta(days=1)  # older invoices are all scanned equally often
 PROBE_EVERY = timedelta(hours=1)
@@ -73,7 +73,7 @@ class Queues:
     background: list[Watched]
 
 
-def plan(watched: Iterable[Watched], tip: Tip, purse: Purse, now: datetime) -> Plan:
+def plan(watched: Iterable[Watched], tip: Tip, allowance: Allowance, now: datetime) -> Plan:
     """Spends this run's share of the budget.
 
     1. Deadlines, and money that is enough.
@@ -85,19 +85,19 @@ def plan(watched: Iterable[Watched], tip: Tip, purse: Purse, now: datetime) -> P
     """
     known = list(watched)
     queues = _queues(known, tip, now)
-    reached = _affordable(queues.at_once, at_once_share(purse))
-    left = purse.left - OVERHEAD - cost(reached)
-    opened = _affordable(queues.opened, opened_share(purse, left))
-    left, paced = left - cost(opened), paced_share(purse)
+    reached = _affordable(queues.at_once, at_once_share(allowance))
+    left = allowance.left - OVERHEAD - cost(reached)
+    opened = _affordable(queues.opened, opened_share(allowance, left))
+    left, paced = left - cost(opened), paced_share(allowance)
     lately = _affordable(queues.lately, min(paced, left))
     reached += opened + lately
     left, idle = left - cost(lately), (paced - cost(lately)) // 2
-    share = background_share(purse, needed_calls(known, tip, purse, now), left)
+    share = background_share(allowance, needed_calls(known, tip, allowance, now), left)
     served = _affordable(queues.background, share - (0 if reached else OVERHEAD))
     left -= cost(served)
     taken = {one.id for one in [*reached, *served]}
     for_long = [one for one in queues.for_long if one.id not in taken]
-    for_long = _affordable(for_long, min(idle, above_kept(purse, left)))
+    for_long = _affordable(for_long, min(idle, above_kept(allowance, left)))
     ids = [one.id for one in [*reached, *for_long, *served]]
     urgent = [*queues.at_once, *queues.opened, *queues.lately]
     missed = [one for one in urgent if one.id not in taken]

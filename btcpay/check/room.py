@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from btcpay.errors import OutOfBudget
+from btcpay.errors import OutOfQuota
 
 # Some five thousand proofs of ordinary size: the rest is for the next run.
 MOST_BYTES = 16_000_000
@@ -18,9 +18,9 @@ class Room:
         self._left, self._lock = most_bytes, threading.Lock()
 
     def require(self) -> None:
-        """Raises OutOfBudget when there is none left."""
+        """Raises OutOfQuota when there is none left."""
         if self._left <= 0:
-            raise OutOfBudget("one run keeps no more proofs than it has room for")
+            raise OutOfQuota("one run keeps no more proofs than it has room for")
 
     def put(self, make: Callable[[], dict[str, Any]]) -> str:
         """The document that `make` makes, as text. One at a time: each may be megabytes."""

@@ -17,9 +17,9 @@ from btcpay.check.report import Report
 from btcpay.check.scan import Scanner
 from btcpay.check.watchlist import note_probes, tip_of, watchlist_of
 from btcpay.clock_skew import REMEDY
-from btcpay.errors import ExplorerError, OutOfBudget
+from btcpay.errors import ExplorerError, OutOfQuota
+from btcpay.explorers.allowance import Allowance
 from btcpay.explorers.pool import Explorers
-from btcpay.explorers.quota import Purse
 from btcpay.invoices.retention import erase_emails
 from btcpay.price import Prices
 from btcpay.settings import Settings
@@ -51,11 +51,11 @@ class Checker:
         One address that cannot be asked, or whose answer cannot be stored, never stops the run.
         """
         report, began_ns = Report(), time.monotonic_ns()
-        purse = self.explorers.purse()
+        allowance = self.explorers.allowance()
         try:
-            if ids is None and self._is_idle(purse, report):
+            if ids is None and self._is_idle(allowance, report):
                 return report
-            self._run(ids, purse, progress, report)
+            self._run(ids, allowance, progress, report)
         finally:
             self.explorers.close()
             self._compare_clocks(report)
@@ -63,25 +63,26 @@ class Checker:
             report.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
         return report
 
-    def _is_idle(self, purse: Purse, report: Report) -> bool:
+    def _is_idle(self, allowance: Allowance, report: Report) -> bool:
         """Whether the budget is low and no scan is due: then not even the tip is asked for."""
-        return purse.is_low and not self._planned(report, purse, spend=False).scans
+        return allowance.is_low and not self._planned(report, allowance, spend=False).scans
 
     def _run(
-        self, ids: Sequence[str] | None, purse: Purse, progress: Progress, report: Report
+        self, ids: Sequence[str] | None, allowance: Allowance, progress: Progress, report: Report
     ) -> None:
         try:
-            tip_height = self._follow(purse)
+            tip_height = self._follow(allowance)
         except ExplorerError as error:
             log.error("the check could not ask for the tip: %s", error)
-            report.tip_failed = not isinstance(error, OutOfBudget)
-            missed = self._planned(report, purse, spend=False).scans if ids is None else ids
+            report.tip_failed = not isinstance(error, OutOfQuota)
+            missed = self._planned(report, allowance, spend=False).scans if ids is None else ids
             (report.failed if report.tip_failed else report.unreached).extend(missed)
             return
         report.answered = True
-        todo = (
-            Todo(dict.fromkeys(ids, 0)) if ids is not None else self._planned(report, purse, True)
-        )
+        if ids is None:
+            todo = self._planned(report, allowance, spend=True)
+        else:
+            todo = Todo(dict.fromkeys(ids, 0))
         is_shared = ids is None and self.db.is_server  # else all is this run's own
         crew = self._crew(tip_height)
 
@@ -97,20 +98,21 @@ class Checker:
         self._note_height(report)
 
     def _crew(self, tip_height: int) -> Crew:
-        scanner = Scanner(self.settings, self.explorers, self.prices, self.explorers.purse().left)
+        left = self.explorers.allowance().left
+        scanner = Scanner(self.settings, self.explorers, self.prices, left)
         return Crew(self.db, scanner, self.now, self.in_flight, tip_height)
 
-    def _follow(self, purse: Purse) -> int:
-        return follow(self.db, self.explorers, self.settings.network, self.now(), purse.is_low)
+    def _follow(self, allowance: Allowance) -> int:
+        return follow(self.db, self.explorers, self.settings.network, self.now(), allowance.is_low)
 
-    def _planned(self, report: Report, purse: Purse, spend: bool) -> Todo:
+    def _planned(self, report: Report, allowance: Allowance, spend: bool) -> Todo:
         """What this run scans; reports what it puts off, and notes what it will `spend`."""
         now = self.now()
         watchlist = watchlist_of(self.db, self.settings, now)
-        planned = plan(watchlist.addresses, tip_of(self.db, now), purse, now)
+        planned = plan(watchlist.addresses, tip_of(self.db, now), allowance, now)
         report.unreached, report.put_off = planned.unreached, planned.put_off
         if spend:
-            self.explorers.sweep(planned.background_calls)
+            self.explorers.note_background(planned.background_calls)
             note_probes(self.db, watchlist, planned.ids, now)
         return watchlist.todo(planned.ids)
 
@@ -118,12 +120,12 @@ class Checker:
         """After new payments: how high their chain is, as evidence for later."""
         if report.proven:
             try:
-                self._follow(self.explorers.purse())
+                self._follow(self.explorers.allowance())
             except ExplorerError as error:
                 log.warning("the height of the chain could not be proven: %s", error)
 
     def _compare_clocks(self, report: Report) -> None:
-        ahead = self.explorers.witness.ahead(self.now(), time.monotonic())
+        ahead = self.explorers.clock_skew.ahead(self.now(), time.monotonic())
         report.clock_ahead_s = ahead // timedelta(seconds=1)
         if ahead:
             log.error(

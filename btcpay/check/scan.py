@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from btcpay.check.room import Room
-from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
-from btcpay.explorers.endpoint import Root
-from btcpay.explorers.evidence import gather, proof_calls
+from btcpay.errors import ExplorerError, OutOfQuota, ProofFailed
 from btcpay.explorers.pool import Explorers
 from btcpay.invoices.status import known_outputs, rules_for
 from btcpay.price import Prices
@@ -17,7 +15,7 @@ from btcpay.settings import Settings
 from btcpay.settlement.proofs import Unproven, bears_out, to_prove
 from btcpay.settlement.values import Output, Proof, Scan
 from btcpay.spv.document import to_document
-from btcpay.spv.verify import prove
+from btcpay.spv.verify import Evidence, prove
 from btcpay.wallet.account import script_of
 from storage.database import Database, Row
 from storage.queries import invoices, merchants
@@ -71,7 +69,7 @@ class Scanner:
         """Everything that has to be asked of the world about one invoice. Raises ExplorerError."""
         now, read_s = clock(), time.monotonic()
         history = self.explorers.history(job.row["deposit_address"], job.script)
-        ahead = self.explorers.witness.ahead(now, read_s)
+        ahead = self.explorers.clock_skew.ahead(now, read_s)
         rules = rules_for(self.settings, job.row)
         wanted = to_prove(job.known, history.outputs, job.tip_height, rules, now)
         proofs, is_short = self._prove_all(wanted[: self.most_proofs], job.script)
@@ -95,7 +93,7 @@ class Scanner:
         for unproven in wanted:
             try:
                 proof = self._prove(unproven, script)
-            except OutOfBudget:
+            except OutOfQuota:
                 return proofs, True
             if proof:
                 proofs[unproven.txid] = proof
@@ -104,25 +102,23 @@ class Scanner:
     def _prove(self, unproven: Unproven, script: bytes) -> Proof | None:
         """The proof of a payment; None, with an error in the log, when no explorer has it.
 
-        Raises OutOfBudget before it begins what could not be ended.
+        Raises OutOfQuota before it begins what could not be ended.
         """
         network, txid, depth = self.settings.network, unproven.txid, unproven.confirmations
 
-        def question(root: Root) -> Proof:
-            with root.claim(proof_calls(depth)):
-                evidence = gather(root, txid, unproven.block, depth)
+        def judge(evidence: Evidence, explorer: str) -> Proof:
             proven = prove(evidence, txid, script, network.max_target_bits, depth)
             if not bears_out(proven, unproven.block, unproven.amounts_sats):
                 raise ProofFailed("the proof contradicts what the explorer said before")
             document = self.room.put(
                 lambda: to_document(evidence, txid, script, network.name, depth)
             )
-            return Proof(proven, document, root.host)
+            return Proof(proven, document, explorer)
 
         try:
             self.room.require()
-            return self.explorers.ask(question)
-        except OutOfBudget:
+            return self.explorers.evidence(txid, unproven.block, depth, judge)
+        except OutOfQuota:
             raise
         except ExplorerError as error:
             log.error("payment %s is not proven: %s", txid, error)

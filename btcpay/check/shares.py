@@ -4,16 +4,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from btcpay.check.urgency import MONEY, Tip, Watched, is_asked, is_vigil, urgency
-from btcpay.explorers.quota import Purse
+from btcpay.explorers.allowance import Allowance
+from btcpay.explorers.calls import FOLLOW, OVERHEAD, history_calls, proof_calls
 
-OVERHEAD = 2  # calls of a run for the tip: its height and its hash
-PROOF = 6  # calls for a payment with one confirmation
-FOLLOW = 3  # calls for a new tip on top of the last one
 BLOCKS_PER_HOUR, MONEY_SCANS_PER_HOUR, PAGE_SCANS_PER_HOUR = 6, 12, 16
-LEAST_SHARE, CATCH_UP = (
-    1 / 8,
-    4,
-)  # of what the background may spend in an hour: at least in one run, and in an hourly run
+# Of what the background may spend in an hour: at least in one run, and in an hourly run.
+LEAST_SHARE, CATCH_UP = 1 / 8, 4
 NEWCOMERS = 1200  # calls an hour kept for payers who may still come, however large the budget
 TRICKLE = 20  # one call in twenty goes to the background, however many payers wait
 PACED = 2 / 5  # of all calls are for open pages, the same number in each minute
@@ -22,33 +18,33 @@ PACED = 2 / 5  # of all calls are for open pages, the same number in each minute
 KEPT_FROM_FIRST_SCANS, KEPT = 1 / 2, 1 / 4
 
 
-def at_once_share(purse: Purse) -> int:
+def at_once_share(allowance: Allowance) -> int:
     """Calls for deadlines and sufficient money: half of what is left; all of it after a pause."""
-    left = purse.left - OVERHEAD
-    return max(left if _minutes(purse) > 1 else left // 2, min(left, 2))
+    left = allowance.left - OVERHEAD
+    return max(left if _minutes(allowance) > 1 else left // 2, min(left, 2))
 
 
-def opened_share(purse: Purse, left: int) -> int:
+def opened_share(allowance: Allowance, left: int) -> int:
     """Calls for pages that were just opened: half of what is `left` and not kept for others."""
-    above = above_kept(purse, left, KEPT_FROM_FIRST_SCANS)
-    least = min(left, max(paced_share(purse) // 2, 2))
-    return max(above if _minutes(purse) > 1 else above // 2, least)
+    above = above_kept(allowance, left, KEPT_FROM_FIRST_SCANS)
+    least = min(left, max(paced_share(allowance) // 2, 2))
+    return max(above if _minutes(allowance) > 1 else above // 2, least)
 
 
-def above_kept(purse: Purse, left: int, kept: float = KEPT) -> int:
+def above_kept(allowance: Allowance, left: int, kept: float = KEPT) -> int:
     """What may be spent on what nobody awaits now; hourly runs need not keep much."""
-    return max(0, left - int(purse.per_hour * kept * _runs(purse) / 60))
+    return max(0, left - int(allowance.per_hour * kept * _runs(allowance) / 60))
 
 
-def paced_share(purse: Purse) -> int:
+def paced_share(allowance: Allowance) -> int:
     """Calls for open pages: the same number in each minute of the hour.
 
     A second run in the same minute, on another machine perhaps, has none.
     """
-    return int(purse.per_hour * PACED * _minutes(purse) / 60)
+    return int(allowance.per_hour * PACED * _minutes(allowance) / 60)
 
 
-def background_share(purse: Purse, needed: int, left: int) -> int:
+def background_share(allowance: Allowance, needed: int, left: int) -> int:
     """Calls that this run may spend on addresses that nobody waits for.
 
     1. What the urgent of this moment will need in the hour is kept for them; for payers who may
@@ -58,25 +54,25 @@ def background_share(purse: Purse, needed: int, left: int) -> int:
        eighth of that, and more when the last run was long ago.
     4. When bots use up everything else, the background still gets a trickle of what is kept.
     """
-    often = 1 - 1 / _runs(purse)
-    kept = max(needed, min(purse.per_hour / 2, NEWCOMERS) * often)
-    spare = (purse.per_hour - kept) * (1 - often / 3)
-    trickle = max(purse.per_hour / TRICKLE, OVERHEAD + 2)
-    quota = max(spare, trickle)
-    since_s = 3600.0 if purse.since_s is None else purse.since_s
+    often = 1 - 1 / _runs(allowance)
+    kept = max(needed, min(allowance.per_hour / 2, NEWCOMERS) * often)
+    spare = (allowance.per_hour - kept) * (1 - often / 3)
+    trickle = max(allowance.per_hour / TRICKLE, OVERHEAD + 2)
+    share = max(spare, trickle)
+    since_s = 3600.0 if allowance.since_s is None else allowance.since_s
     part = min(1.0, max(LEAST_SHARE, CATCH_UP * since_s / 3600))
-    unspent = quota - purse.swept
-    least = OVERHEAD + 2 if purse.swept < trickle else 0
+    unspent = share - allowance.background
+    least = OVERHEAD + 2 if allowance.background < trickle else 0
     return int(
         min(
             max(unspent * part, min(unspent, OVERHEAD + 2)),
-            max(above_kept(purse, left), least),
+            max(above_kept(allowance, left), least),
             left,
         )
     )
 
 
-def needed_calls(watched: Sequence[Watched], tip: Tip, purse: Purse, now: datetime) -> int:
+def needed_calls(watched: Sequence[Watched], tip: Tip, allowance: Allowance, now: datetime) -> int:
     """Calls that the awaited will need in an hour, the runs' own calls included.
 
     Open pages are scanned at their pace; waiting money at every block and every ten minutes, and
@@ -85,16 +81,16 @@ def needed_calls(watched: Sequence[Watched], tip: Tip, purse: Purse, now: dateti
     """
     pages = [one for one in watched if is_vigil(one, now) or is_asked(one, now)]
     money = [one for one in watched if urgency(one, tip, now) is MONEY]
-    runs = _runs(purse)
-    proofs = sum(PROOF + 2 * (one.confirmations - 1) for one in money)
+    runs = _runs(allowance)
+    proofs = sum(proof_calls(one.confirmations) for one in money)
     scans = cost(pages) * min(runs, PAGE_SCANS_PER_HOUR) + cost(money) * MONEY_SCANS_PER_HOUR
-    awaited = min(scans + proofs, purse.per_hour / 2)
-    return int(runs + BLOCKS_PER_HOUR * FOLLOW + purse.per_hour / 10 + awaited)
+    awaited = min(scans + proofs, allowance.per_hour / 2)
+    return int(runs + BLOCKS_PER_HOUR * FOLLOW + allowance.per_hour / 10 + awaited)
 
 
 def calls_of(watched: Watched) -> int:
-    """The price of a scan that proves nothing: a page without news ends a history."""
-    return 1 + watched.has_history
+    """The price of a scan that proves nothing."""
+    return history_calls(watched.has_history)
 
 
 def cost(watched: Iterable[Watched]) -> int:
@@ -102,11 +98,11 @@ def cost(watched: Iterable[Watched]) -> int:
     return sum(map(calls_of, watched))
 
 
-def _runs(purse: Purse) -> float:
+def _runs(allowance: Allowance) -> float:
     """Runs in an hour."""
-    return max(1.0, 3600 / max(60.0, purse.rhythm_s or 60.0))
+    return max(1.0, 3600 / max(60.0, allowance.rhythm_s or 60.0))
 
 
-def _minutes(purse: Purse) -> int:
+def _minutes(allowance: Allowance) -> int:
     """Whole minutes since the run before, up to an hour; an hour when there was none."""
-    return 60 if purse.since_s is None else min(60, int(purse.since_s) // 60)
+    return 60 if allowance.since_s is None else min(60, int(allowance.since_s) // 60)

@@ -16,8 +16,7 @@ from btcpay.check.run import Checker
 from btcpay.cli.check_report import Teller, tell_skipped
 from btcpay.cli.context import Shell, as_json, with_shell
 from btcpay.errors import CommandError
-from btcpay.explorers.pool import Explorers
-from btcpay.explorers.quota import Budget
+from btcpay.explorers.open import open_explorers, open_quota
 from btcpay.server.service import new_prices
 from btcpay.times import utc_now
 from storage import migrate
@@ -75,15 +74,15 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
     session = http_client.new_session(in_flight)
 
     def new() -> Checker:
-        budget = Budget(shell.db, per_hour, utc_now)
-        explorers = Explorers(settings.explorers, session, budget)
+        quota = open_quota(settings, shell.db, utc_now, per_hour)
+        explorers = open_explorers(settings, quota, session)
         return Checker(shell.db, settings, explorers, prices, utc_now, in_flight)
 
     return new
 
 
 def new_checker(shell: Shell, per_hour: int | None = None) -> Checker:
-    """A checker for one run; `per_hour` in place of the budget that is set."""
+    """A checker for one run; `per_hour` in place of the quota that is set."""
     return _checkers(shell, per_hour)()
 
 

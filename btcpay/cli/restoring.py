@@ -7,15 +7,13 @@ from pathlib import Path
 
 import click
 
-from btcpay import http_client
 from btcpay.cli.context import say
 from btcpay.errors import CommandError, ExplorerError
-from btcpay.explorers.pool import Explorers
-from btcpay.explorers.quota import Budget
+from btcpay.explorers.open import open_explorers, open_quota
 from btcpay.networks import SANDBOX_PORT, SANDBOX_URL
 from btcpay.settings import Settings
 from btcpay.times import to_ms, utc_now
-from btcpay.wallet.discovery import Chain, Move, apply_moves, plan_moves
+from btcpay.wallet.discovery import Move, apply_moves, plan_moves
 from storage import migrate
 from storage.backup import copies
 from storage.database import Database, Row, open_database
@@ -79,11 +77,9 @@ def plan(
 ) -> list[Move]:
     """Where the counters of this database must stand. Raises CommandError when nobody can tell."""
     # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
-    budget = Budget(db, sys.maxsize, utc_now)
-    explorers = Explorers(settings.explorers, http_client.new_session(), budget)
+    explorers = open_explorers(settings, open_quota(settings, db, utc_now, sys.maxsize))
     try:
-        chain = Chain(explorers, settings.network)
-        return plan_moves(db, chain, settings.network, skip, counters or {})
+        return plan_moves(db, explorers, settings.network, skip, counters or {})
     except ExplorerError as error:
         raise CommandError(
             f"nothing was changed, the chain must be asked first: {error}"

@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from btcpay import http_client
 from btcpay.clock_skew import CLOCK_OFF, REMEDY
 from btcpay.doctor.explorers import Visit
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened, Patient
 from btcpay.errors import ExplorerError
+from btcpay.explorers.open import open_explorers
 from btcpay.explorers.pool import Explorers
-from btcpay.explorers.quota import Budget
+from btcpay.explorers.quota import Quota
 from btcpay.wallet.account import derive
-from btcpay.wallet.discovery import Chain
 from storage.database import Row
 from storage.queries import merchants
 
@@ -39,7 +38,7 @@ def clock(patient: Patient, visits: Sequence[Visit]) -> Iterator[Finding]:
 
 
 def addresses_ahead(
-    opened: Opened, visits: Sequence[Visit], budget: Budget | None
+    opened: Opened, visits: Sequence[Visit], quota: Quota | None
 ) -> Iterator[Finding]:
     """Nobody but the service may hand out its account's addresses."""
     settings = opened.patient.settings
@@ -49,22 +48,22 @@ def addresses_ahead(
         told = "no explorer could be asked whether somebody else hands them out"
         yield Finding("addresses", YELLOW, told, EXPLORERS_FIRST)
         return
-    chain = Chain(Explorers(good, http_client.new_session(), budget), settings.network)
+    explorers = open_explorers(settings, quota, urls=good)
     for merchant in rows[:MOST_MERCHANTS]:
-        yield _ahead_of(merchant, chain, opened)
+        yield _ahead_of(merchant, explorers, opened)
     if rows[MOST_MERCHANTS:]:
         told = f"{len(rows) - MOST_MERCHANTS} more merchants were not asked about"
         yield Finding("addresses", GREEN, told)
 
 
-def _ahead_of(merchant: Row, chain: Chain, opened: Opened) -> Finding:
+def _ahead_of(merchant: Row, explorers: Explorers, opened: Opened) -> Finding:
     name, start = f"addresses of {merchant['name']}", merchant["next_index"]
     xpub, script_type = merchant["xpub"], merchant["script_type"]
     try:
         used = [
             index
             for index in range(start, start + AHEAD)
-            if chain.is_used(derive(xpub, script_type, index, opened.patient.settings.network))
+            if explorers.is_used(derive(xpub, script_type, index, opened.patient.settings.network))
         ]
     except ExplorerError as error:
         return Finding(name, YELLOW, f"could not be asked about: {error}", "try again later")

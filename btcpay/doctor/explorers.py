@@ -13,14 +13,13 @@ from btcpay.bitcoin.wire import Malformed
 from btcpay.clock_skew import told_time
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.errors import ProofFailed
-from btcpay.explorers.endpoint import Root
-from btcpay.explorers.evidence import OtherNetwork, block_hash, header, prove_at, require_network
-from btcpay.explorers.pool import MAX_BLOCKS_BEHIND, tip_height
-from btcpay.explorers.quota import Budget, BudgetSpent
+from btcpay.explorers.comparison import MAX_BLOCKS_BEHIND
+from btcpay.explorers.esplora import Esplora, OtherNetwork, brief
+from btcpay.explorers.open import open_one
+from btcpay.explorers.quota import Quota, QuotaSpent
 from btcpay.networks import SANDBOX_PORT, SANDBOX_URL, Network
 from btcpay.times import from_unix_s
 
-CALLS = 7  # that a visit makes at most
 # Two hours without a block happen once in 160,000 blocks (exp(-12)), which is every three years.
 TIP_AGE = timedelta(hours=2)
 OF_SANDBOX = "is `make run` still running?"
@@ -45,12 +44,12 @@ class Visit:
     ahead: timedelta | None = None
 
 
-def visit_all(patient: Patient, budget: Budget | None, known_height: int) -> list[Visit]:
-    """Asks each explorer CALLS questions at most, which count in the budget when there is one.
+def visit_all(patient: Patient, quota: Quota | None, known_height: int) -> list[Visit]:
+    """Visits each explorer, with seven calls at most, which count where there is a quota.
 
     `known_height` is the highest that was proven to a check.
     """
-    visits = [_visit(url, patient, budget) for url in patient.settings.explorers]
+    visits = [_visit(url, patient, quota) for url in patient.settings.explorers]
     best = max([known_height, *(visit.height or 0 for visit in visits if not visit.is_foreign)])
     for visit in visits:
         if not visit.trouble:
@@ -70,27 +69,27 @@ def findings(visits: Sequence[Visit]) -> Iterator[Finding]:
             yield Finding(name, RED if red else YELLOW, visit.trouble, visit.remedy)
 
 
-def _visit(url: str, patient: Patient, budget: Budget | None) -> Visit:
+def _visit(url: str, patient: Patient, quota: Quota | None) -> Visit:
     times: list[timedelta] = []
 
     def note_time(headers: Mapping[str, str]) -> None:
         if told := told_time(headers):
             times.append(told - patient.now())
 
-    root = Root(url, http_client.new_session(), budget, note_time)
-    visit = Visit(url, root.host)
+    explorer = open_one(patient.settings, url, quota, note_time)
+    visit = Visit(url, explorer.host)
     try:
-        _ask(visit, root, patient.settings.network)
+        _ask(visit, explorer)
     except (http_client.FetchError, ValidationError, ProofFailed, Malformed) as error:
-        root.failed(error)
-        visit.is_spent = isinstance(error, BudgetSpent)
+        explorer.failed(error)
+        visit.is_spent = isinstance(error, QuotaSpent)
         if isinstance(error, OtherNetwork):
             visit.is_foreign, visit.remedy = True, "correct BTCPAY_EXPLORERS, or BTCPAY_NETWORK"
-        visit.trouble = visit.trouble or _brief(error)
+        visit.trouble = visit.trouble or brief(error)
         if url == SANDBOX_URL:
             visit.trouble, visit.remedy = of_sandbox(error) or (visit.trouble, visit.remedy)
     else:
-        root.succeeded()
+        explorer.succeeded()
     visit.ahead = min(times, key=abs, default=None)
     return visit
 
@@ -104,24 +103,24 @@ def of_sandbox(error: Exception) -> tuple[str, str] | None:
     return None
 
 
-def _ask(visit: Visit, root: Root, network: Network) -> None:
+def _ask(visit: Visit, explorer: Esplora) -> None:
     """Fills in the visit; what cannot be had raises, with `trouble` set where it says more."""
-    require_network(root, network)
-    visit.height = tip_height(root)
-    tip_hash = block_hash(root, visit.height)
-    visit.tip_at = from_unix_s(parse_header(header(root.keep, tip_hash)).time)
+    explorer.require_network()
+    visit.height = explorer.tip()
+    tip_hash = explorer.block_hash(visit.height)
+    visit.tip_at = from_unix_s(parse_header(explorer.header(tip_hash)).time)
     if visit.height:  # the first block's coinbase is no transaction that nodes can show
-        _prove(visit, root, tip_hash, network)
+        _prove(visit, explorer, tip_hash)
 
 
-def _prove(visit: Visit, root: Root, tip_hash: str, network: Network) -> None:
+def _prove(visit: Visit, explorer: Esplora, tip_hash: str) -> None:
     """Whether the paths are there by which a payment would be proven, tried on the tip."""
     try:
-        prove_at(root, tip_hash, visit.height or 0, network)
-    except BudgetSpent:
+        explorer.prove_block(tip_hash, visit.height or 0)
+    except QuotaSpent:
         raise
     except (http_client.FetchError, ValidationError, ProofFailed) as error:
-        visit.trouble = f"cannot prove its tip, so it never settles: {_brief(error)}"
+        visit.trouble = f"cannot prove its tip, so it never settles: {brief(error)}"
         visit.remedy = "name an Esplora root with proof paths in BTCPAY_EXPLORERS"
         raise
 
@@ -134,9 +133,3 @@ def judge_tip(visit: Visit, best: int, network: Network, now: datetime) -> None:
     elif network.name != "regtest" and visit.tip_at and now - visit.tip_at > TIP_AGE:
         minutes = (now - visit.tip_at) // timedelta(minutes=1)
         visit.trouble = f"shows no block since {minutes} minutes, its last is {visit.height}"
-
-
-def _brief(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return f"answered what Esplora does not: {str(error.messages)[:200]}"
-    return str(error)

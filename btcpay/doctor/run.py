@@ -10,7 +10,7 @@ from peewee import PeeweeException
 from btcpay.doctor import chain, database, disk, explorers, prices, records
 from btcpay.doctor.finding import GREEN, RED, Finding, Opened, Patient
 from btcpay.doctor.settings import findings as settings_findings
-from btcpay.explorers.quota import Budget
+from btcpay.explorers.open import open_quota
 from btcpay.settings import Settings
 from storage.database import Database, in_one_line
 from storage.queries import meta
@@ -29,10 +29,10 @@ def examine(
 ) -> Iterator[Finding]:
     """Every finding. Without a database of this version, all that can be said without one.
 
-    Of one that takes no writes what can be read is told; without writes there is no budget.
+    When it takes no writes, what can be read is told, and calls are not counted.
 
-    Asks each explorer at most 7 questions, and all together 10 for each of 20 merchants; they
-    count in the budget of the hour.
+    Makes at most 7 calls to each explorer, and 10 for each of 20 merchants to all of them
+    together. They count in the hour's quota.
     """
     patient = Patient(settings, environ, now, free_bytes)
     found, db = database.look_into(settings)
@@ -66,12 +66,11 @@ def _told(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _outside(patient: Patient, db: Database | None) -> Iterator[Finding]:
-    per_hour = patient.settings.explorer_calls_per_hour
-    budget = Budget(db, per_hour, patient.now) if db else None
+    quota = open_quota(patient.settings, db, patient.now) if db else None
     known_height = meta.proven_height(db) if db else 0
-    visits = explorers.visit_all(patient, budget, known_height)
+    visits = explorers.visit_all(patient, quota, known_height)
     yield from explorers.findings(visits)
     yield from chain.clock(patient, visits)
-    if db and budget:
-        yield from chain.addresses_ahead(Opened(patient, db), visits, budget)
-        budget.give_back()
+    if db and quota:
+        yield from chain.addresses_ahead(Opened(patient, db), visits, quota)
+        quota.give_back()

@@ -5,27 +5,25 @@ Source: Blockstream/esplora API.md; mempool.space's API documentation.
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from btcpay import http_client
-from btcpay.explorers.endpoint import Root
+from btcpay.explorers.endpoint import Endpoint
 from btcpay.settlement.values import Block, SeenOutput
 from btcpay.times import from_unix_s
 from schemas.esplora import MAX_MONEY_SATS, Parts, Transaction, parts_of
 
-Get = Callable[[str], bytes]
-
 MAX_PAGES = 400  # 10,000 transactions to one address is no invoice any more
 MAX_PARTS = 15_000  # outputs and inputs of one address
 MAX_S = 120  # for one address: a server that drips pages must not hold up the others
-# Of one page: 75 transactions of ordinary size are some 200 kB, of which half is cut as it comes;
-# one that pays three thousand others at once is a megabyte.
+# Of one page. 75 transactions of ordinary size are some 200 kB, and half of it is cut as it comes;
+# a single transaction that pays three thousand others is a megabyte.
 MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES = 16_000_000, 3_000_000
-# What its values may come to in memory: an array of empty ones is thirty times its length.
+# What a page's values may take up in memory: an array of empty ones takes thirty times its length.
 MAX_PAGE_WEIGHT = 32_000_000
-_WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}  # at most, of what each of them begins
-_BYTE_WEIGHT = 4  # one character beyond 16 bits makes all those of its text so large
+_WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}  # bytes at most, for what each begins
+_BYTE_WEIGHT = 4  # one character beyond 16 bits makes every character of its text this large
 
 _TRANSACTION = Transaction()
 
@@ -42,12 +40,12 @@ class Entry(NamedTuple):
         return 1 + len(self.parts.paid) + len(self.parts.spent)
 
 
-def read_outputs(root: Root, address: str, script: bytes) -> list[SeenOutput]:
+def read_outputs(endpoint: Endpoint, address: str, script: bytes) -> list[SeenOutput]:
     """Every output that ever paid `script`, the address's scriptPubKey, spent or not.
 
     Raises FetchError, or ValidationError for an answer of another form.
     """
-    outputs = outputs_in(_history(root, address, script.hex()))
+    outputs = outputs_in(_history(endpoint, address, script.hex()))
     if sum(output.amount_sats for output in outputs) > MAX_MONEY_SATS:
         raise http_client.FetchError("answered more money than can exist")
     if any(_is_spent_before_it_came(output) for output in outputs):
@@ -56,34 +54,26 @@ def read_outputs(root: Root, address: str, script: bytes) -> list[SeenOutput]:
 
 
 def _is_spent_before_it_came(output: SeenOutput) -> bool:
-    """A block may spend what came in it; nothing spends in a block what waits."""
+    """A block may spend what came in it, but never what still waits for a block."""
     if output.spent_height is None:
         return False
     return output.block is None or output.spent_height < output.block.height
 
 
-def is_used(root: Root, address: str) -> bool:
-    """Whether any transaction, an unconfirmed one too, has paid or spent from the address.
-
-    One call. Raises FetchError, or ValidationError for an answer of another form.
-    """
-    return bool(root.read(f"/address/{address}/txs", page_for("")))
-
-
-def _history(root: Root, address: str, script: str) -> list[Entry]:
-    """All transactions of the address, by txid once, newest first.
+def _history(endpoint: Endpoint, address: str, script: str) -> list[Entry]:
+    """All transactions of the address, newest first, each txid once.
 
     A page's length says nothing about what follows: servers differ in their caps. Only a
     page without a new transaction ends the list.
     """
     seen: dict[str, Entry] = {}
     size = 0
-    for page in _pages(root, address, script, seen):
+    for page in _pages(endpoint, address, script, seen):
         fresh = {entry.txid: entry for entry in page if entry.txid not in seen}
         if not fresh:
             return list(seen.values())
         more = sum(entry.size for entry in fresh.values())
-        root.weigh(more, size)
+        endpoint.weigh(more, size)
         size += more
         if size > MAX_PARTS:
             raise http_client.FetchError(f"answered more than {MAX_PARTS} outputs for one address")
@@ -91,11 +81,13 @@ def _history(root: Root, address: str, script: str) -> list[Entry]:
     raise http_client.FetchError(f"answered more than {MAX_PAGES} pages for one address")
 
 
-def _pages(root: Root, address: str, script: str, seen: dict[str, Entry]) -> Iterator[list[Entry]]:
+def _pages(
+    endpoint: Endpoint, address: str, script: str, seen: dict[str, Entry]
+) -> Iterator[list[Entry]]:
     path, wanted = f"/address/{address}/txs", page_for(script)
     until_s = time.monotonic() + MAX_S
     for _ in range(MAX_PAGES):
-        page = root.read(path, wanted)
+        page = endpoint.read(path, wanted)
         if time.monotonic() > until_s:
             raise http_client.FetchError("answered too slowly for one address")
         yield page
@@ -116,13 +108,13 @@ def page_for(script: str) -> http_client.Wanted[list[Entry]]:
 
 
 def _transactions(body: bytes) -> list[Any]:
-    """The values of a page, when they have room. Raises FetchError."""
+    """The page's values, if memory has room for them. Raises FetchError."""
     weight = _BYTE_WEIGHT * len(body)
     weight += sum(body.count(sign) * each for sign, each in _WEIGHTS.items())
     if weight > MAX_PAGE_WEIGHT:
         raise http_client.FetchError("answered more values than one page can hold")
     try:
-        # What is looked for is ASCII; by this no other text makes all of it larger.
+        # All that is looked for is ASCII. Read as Latin-1, no other character makes a text larger.
         found = json.loads(body.decode("latin-1"))
     except (ValueError, RecursionError) as error:
         raise http_client.FetchError("answered no JSON") from error

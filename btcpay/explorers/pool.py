@@ -1,10 +1,6 @@
-"""The explorer client: Esplora over HTTP, the next root when one fails, never a guess.
-
-Source: Blockstream/esplora API.md; mempool.space's API documentation.
-"""
+"""All explorers as one: when one fails the next is asked; what nobody knows is never guessed."""
 
 import logging
-import re
 import threading
 import time
 from collections import Counter
@@ -16,18 +12,20 @@ import requests
 from marshmallow import ValidationError
 
 from btcpay import http_client
-from btcpay.clock_skew import Witness
-from btcpay.errors import ExplorerError, OutOfBudget, ProofFailed
-from btcpay.explorers.endpoint import Root
-from btcpay.explorers.history import Get, read_outputs
-from btcpay.explorers.quota import UNLIMITED, Budget, BudgetSpent, Purse
-from btcpay.settlement.values import SeenOutput
+from btcpay.clock_skew import ClockSkew
+from btcpay.errors import ExplorerError, OutOfQuota, ProofFailed
+from btcpay.explorers.allowance import UNLIMITED, Allowance
+from btcpay.explorers.comparison import MAX_BLOCKS_BEHIND, Comparison, Ours, compare
+from btcpay.explorers.esplora import Esplora, brief
+from btcpay.explorers.quota import Quota, QuotaSpent
+from btcpay.networks import Network
+from btcpay.settlement.values import Block, SeenOutput
+from btcpay.spv.verify import Evidence
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-TRIES = 2  # of one question at one root: a kept connection may just have been closed
-MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; an explorer three behind is stuck
+TRIES = 2  # of one question at one explorer: a kept connection may just have been closed
 
 
 @dataclass(frozen=True)
@@ -39,155 +37,180 @@ class History:
 
 
 class Explorers:
-    """Several Esplora roots, asked in order of preference.
+    """Several explorers, asked in order of preference. Thread safe.
 
-    A root that failed goes to the back of the line for as long as this value lives, so that a run
-    does not wait for it at every address. Thread safe. `pause` waits so many seconds; `witness` has
-    heard what time they told.
+    An explorer that failed goes to the back of the line for as long as this value lives, so that a
+    run does not wait for it at every address. `pause` waits so many seconds. `clock_skew` has heard
+    what time they told.
     """
 
     def __init__(
         self,
-        roots: Sequence[str],
+        network: Network,
+        urls: Sequence[str],
         session: requests.Session,
-        budget: Budget | None = None,
+        quota: Quota | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.witness = Witness()
-        turn = http_client.Turn()
-        self._line = [Root(url, session, budget, self.witness.hear, turn) for url in roots]
-        self._budget, self._pause = budget, pause
+        self.clock_skew = ClockSkew()
+        turn, hear = http_client.Turn(), self.clock_skew.hear
+        self._line = [Esplora(network, url, session, quota, hear, turn) for url in urls]
+        self._quota, self._pause = quota, pause
         self._lock = threading.Lock()
         self._last = self._line[0]
         self._least_height = 0
 
-    @property
-    def calls(self) -> int:
-        """Requests made so far, failed ones too."""
-        return sum(root.calls for root in self._line)
+    # What the chain is asked. Each raises ExplorerError when no explorer can answer, and
+    # OutOfQuota when all that is missing is calls.
 
-    def tallies(self) -> Iterator[tuple[str, str, int]]:
-        """What was asked and what failed: (name, host, total)."""
-        for root in self._line:
-            yield "explorer_calls", root.host, root.calls
-            yield "explorer_failures", root.host, root.failures
-
-    def purse(self) -> Purse:
-        """What may be spent on all roots together."""
-        if self._budget is None:
-            return UNLIMITED
-        return self._budget.purse([root.name for root in self._line])
-
-    def sweep(self, calls: int) -> None:
-        """Notes that so many of this run's calls are for addresses that nobody waits for."""
-        if self._budget and calls:
-            self._budget.sweep(self._line[0].name, calls)
-
-    def close(self) -> None:
-        """At the end of a run: gives back what was counted and not asked."""
-        for root in self._line:
-            root.close()
-        if self._budget:
-            self._budget.give_back()
-
-    @property
-    def several(self) -> bool:
-        """Whether there is another root to turn to."""
-        return len(self._line) > 1
-
-    def ask(self, question: Callable[[Root], T]) -> T:
-        """What `question` makes of the first root that answers it whole.
-
-        `question` gets a root: a function from path to body. FetchError, ValidationError and
-        ProofFailed turn it to the next one; after a failure that may pass, each is asked twice.
-        Raises ExplorerError when no root is left, OutOfBudget when all that is missing is budget.
-        """
-        tries: Counter[Root] = Counter()
-        errors: dict[Root, Exception] = {}
-        while root := self._next(tries):
-            try:
-                self._refuse_stale(root)
-                answer = question(root)
-            except (http_client.FetchError, ValidationError, ProofFailed) as error:
-                tries[root] += 1 if root.failed(error) else TRIES
-                errors[root] = error
-                self._note_failure(root, error)
-            else:
-                root.succeeded()
-                self._last = root
-                return answer
-        if all(r.is_spent or isinstance(errors.get(r), BudgetSpent) for r in self._line):
-            raise OutOfBudget("the budget of every explorer is spent for now")
-        said = [
-            f"{root.host} {_brief(errors[root]) if root in errors else root.given_up}"
-            for root in self._line
-        ]
-        raise ExplorerError("no explorer answered: " + "; ".join(said))
-
-    def _next(self, tries: Counter[Root]) -> Root | None:
-        """The root to be asked: the least tried, then those that need no pause, in their order."""
-        with self._lock:
-            left = [root for root in self._line if root.is_usable and tries[root] < TRIES]
-        if not left:
-            return None
-        root = min(left, key=lambda root: (tries[root], root.pause_s() > 0))
-        if pause_s := root.pause_s():
-            self._pause(pause_s)
-        return root
-
-    def _note_failure(self, root: Root, error: Exception) -> None:
-        if isinstance(error, BudgetSpent):
-            return
-        # The host alone: a root may carry credentials.
-        log.warning("explorer %s %s", root.host, _brief(error))
-        if not (isinstance(error, http_client.BadStatus) and error.status in (400, 404)):
-            with self._lock:
-                self._line.remove(root)
-                self._line.append(root)
-
-    def require(self, height: int) -> None:
-        """From now on only roots that know a block near `height`, which the last one answered.
-
-        A root that is behind would not show what has been paid since.
-        """
-        self._least_height = height - MAX_BLOCKS_BEHIND
-        for root in self._line:
-            root.is_fresh = root is self._last
-
-    def _refuse_stale(self, root: Root) -> None:
-        if self._least_height <= 0 or root.is_fresh:
-            return
-        behind = self._least_height + MAX_BLOCKS_BEHIND - tip_height(root)
-        if behind > MAX_BLOCKS_BEHIND:
-            raise http_client.FetchError(f"is {behind} blocks behind the others")
-        root.is_fresh = True
+    def tip(self) -> int:
+        """Height of the best block."""
+        return self._ask(Esplora.tip)
 
     def history(self, address: str, script: bytes) -> History:
         """Every output that ever paid `script`, the address's scriptPubKey, spent or not.
 
-        Complete, or ExplorerError: no outputs say that the explorer knows of none.
+        Complete: no outputs say that the explorer knows of none.
+        """
+        return self._ask(lambda one: History(one.history(address, script), one.host))
+
+    def is_used(self, address: str) -> bool:
+        """Whether the chain or the mempool knows the address; asks our own network alone."""
+
+        def question(explorer: Esplora) -> bool:
+            explorer.require_network()
+            return explorer.is_used(address)
+
+        return self._ask(question)
+
+    def evidence(
+        self, txid: str, block: Block, confirmations: int, prove: Callable[[Evidence, str], T]
+    ) -> T:
+        """What `prove` makes of the evidence that `txid` is in `block`, and of its explorer's host.
+
+        The next explorer is asked when `prove` raises ProofFailed.
+        """
+        return self._ask(lambda one: prove(one.evidence(txid, block, confirmations), one.host))
+
+    def compare(self, ours: Ours, thrifty: bool = False) -> Comparison:
+        """Our blocks against the chain's; `thrifty` saves a call while the height is the same."""
+        is_only = len(self._line) == 1
+        return self._ask(lambda one: compare(one, ours, is_only, thrifty))
+
+    def require_height(self, height: int) -> None:
+        """From now on asks only explorers that know a block near `height`, as the last one does.
+
+        An explorer that is behind would not show what has been paid since.
+        """
+        self._least_height = height - MAX_BLOCKS_BEHIND
+        for explorer in self._line:
+            explorer.is_fresh = explorer is self._last
+
+    def require_chain(self, known_height: int) -> None:
+        """Like `require_height`, for the tip of our own network's chain.
+
+        A chain that is lower than `known_height` is not believed.
         """
 
-        def question(root: Root) -> History:
-            return History(read_outputs(root, address, script), root.host)
+        def question(explorer: Esplora) -> int:
+            explorer.require_network()
+            height = explorer.tip()
+            if height < known_height:
+                told = f"has a chain of {height} blocks, {known_height} were known"
+                raise http_client.FetchError(told)
+            return height
 
-        return self.ask(question)
+        self.require_height(self._ask(question))
 
+    # What it costs.
 
-def get_text(get: Get, path: str, pattern: str, what: str) -> str:
-    """A plain text answer that fully matches. Raises FetchError, naming `what`, for any other."""
-    text = get(path).decode("ascii", "replace").strip()
-    if not re.fullmatch(pattern, text):
-        raise http_client.FetchError(f"answered no {what}")
-    return text
+    @property
+    def calls(self) -> int:
+        """Requests made so far, failed ones too."""
+        return sum(explorer.calls for explorer in self._line)
 
+    def tallies(self) -> Iterator[tuple[str, str, int]]:
+        """What was asked and what failed: (name, host, total)."""
+        for explorer in self._line:
+            yield "explorer_calls", explorer.host, explorer.calls
+            yield "explorer_failures", explorer.host, explorer.failures
 
-def tip_height(get: Get) -> int:
-    """Height of the root's best block. Raises FetchError."""
-    return int(get_text(get, "/blocks/tip/height", "[0-9]{1,8}|100000000", "height"))
+    def allowance(self) -> Allowance:
+        """What may be spent on all of them together."""
+        if self._quota is None:
+            return UNLIMITED
+        return self._quota.allowance([explorer.name for explorer in self._line])
 
+    def note_background(self, calls: int) -> None:
+        """Notes that so many of this run's calls are for addresses that nobody waits for."""
+        if self._quota and calls:
+            self._quota.note_background(self._line[0].name, calls)
 
-def _brief(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return f"answered what Esplora does not: {str(error.messages)[:200]}"
-    return str(error)
+    def close(self) -> None:
+        """At the end of a run: gives back what was counted and not asked."""
+        for explorer in self._line:
+            explorer.close()
+        if self._quota:
+            self._quota.give_back()
+
+    # Who is asked.
+
+    def _ask(self, question: Callable[[Esplora], T]) -> T:
+        """What `question` makes of the first explorer that answers all of it.
+
+        FetchError, ValidationError and ProofFailed turn it to the next one. After a failure that
+        may pass, each is asked twice.
+        """
+        tries: Counter[Esplora] = Counter()
+        errors: dict[Esplora, Exception] = {}
+        while explorer := self._next(tries):
+            try:
+                self._refuse_stale(explorer)
+                answer = question(explorer)
+            except (http_client.FetchError, ValidationError, ProofFailed) as error:
+                tries[explorer] += 1 if explorer.failed(error) else TRIES
+                errors[explorer] = error
+                self._note_failure(explorer, error)
+            else:
+                explorer.succeeded()
+                self._last = explorer
+                return answer
+        raise self._nobody(errors)
+
+    def _next(self, tries: Counter[Esplora]) -> Esplora | None:
+        """Whom to ask: the least tried, then those that need no pause, in their order."""
+        with self._lock:
+            left = [one for one in self._line if one.is_usable and tries[one] < TRIES]
+        if not left:
+            return None
+        explorer = min(left, key=lambda one: (tries[one], one.pause_s() > 0))
+        if pause_s := explorer.pause_s():
+            self._pause(pause_s)
+        return explorer
+
+    def _refuse_stale(self, explorer: Esplora) -> None:
+        if self._least_height <= 0 or explorer.is_fresh:
+            return
+        behind = self._least_height + MAX_BLOCKS_BEHIND - explorer.tip()
+        if behind > MAX_BLOCKS_BEHIND:
+            raise http_client.FetchError(f"is {behind} blocks behind the others")
+        explorer.is_fresh = True
+
+    def _note_failure(self, explorer: Esplora, error: Exception) -> None:
+        if isinstance(error, QuotaSpent):
+            return
+        # The host alone: a URL may carry credentials.
+        log.warning("explorer %s %s", explorer.host, brief(error))
+        if not (isinstance(error, http_client.BadStatus) and error.status in (400, 404)):
+            with self._lock:
+                self._line.remove(explorer)
+                self._line.append(explorer)
+
+    def _nobody(self, errors: dict[Esplora, Exception]) -> ExplorerError:
+        if all(one.is_spent or isinstance(errors.get(one), QuotaSpent) for one in self._line):
+            return OutOfQuota("the budget of every explorer is spent for now")
+        said = (
+            f"{one.host} {brief(errors[one]) if one in errors else one.given_up}"
+            for one in self._line
+        )
+        return ExplorerError("no explorer answered: " + "; ".join(said))

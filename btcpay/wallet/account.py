@@ -16,8 +16,8 @@ from btcpay.errors import AccountKeyRefused
 from btcpay.networks import Network
 
 SCRIPT_TYPES = ("p2wpkh", "p2sh-p2wpkh", "p2pkh")
-# The least that nodes relay to such an address: Bitcoin Core's dust limit at its 3 sat for a
-# virtual byte (policy/policy.cpp, GetDustThreshold), what the output and spending it take up.
+# The least that nodes relay to such an address: Bitcoin Core's dust limit (policy/policy.cpp,
+# GetDustThreshold), 3 satoshis for each virtual byte of the output and of the input that spends it.
 DUST_SATS = {"p2wpkh": 294, "p2sh-p2wpkh": 540, "p2pkh": 546}
 
 # SLIP-132 version bytes: (main network?, the script type that the prefix promises, prefix).
@@ -53,7 +53,7 @@ class Account:
 def parse_account(text: str, network: Network, script_type: str | None = None) -> Account:
     """The account of an extended public key (BIP32 serialisation, SLIP-132 prefixes).
 
-    `script_type` is what the merchant asked for, None for what the prefix says. Raises
+    `script_type` is what the merchant asked for; None means what the prefix says. Raises
     AccountKeyRefused, whose message never repeats the key.
     """
     if are_seed_words(text):
@@ -99,8 +99,8 @@ def plain_key(text: str, network: Network) -> str:
 def derive(xpub: str, script_type: str, index: int, network: Network) -> str:
     """The address m/.../0/index below the account key, in the network's encoding.
 
-    p2wpkh: BIP84 and BIP173; p2sh-p2wpkh: BIP49; p2pkh: BIP44. `index` from 0 to 2**31 - 1.
-    Raises InvalidChild for any other, and for one of 2**127 that has no key (BIP32).
+    p2wpkh: BIP84 and BIP173; p2sh-p2wpkh: BIP49; p2pkh: BIP44. `index` is from 0 to 2**31 - 1.
+    Raises InvalidChild for any other, and for the one in 2**127 that has no key (BIP32).
     """
     key_hash = ripemd160_sha256(_external_chain(xpub).child(index).public_key)
     if script_type == "p2wpkh":
@@ -111,7 +111,7 @@ def derive(xpub: str, script_type: str, index: int, network: Network) -> str:
 
 
 def script_of(address: str, script_type: str) -> bytes:
-    """The scriptPubKey that pays an address that `derive` made."""
+    """The scriptPubKey of an address that `derive` made."""
     if script_type == "p2wpkh":
         return b"\x00\x14" + bytes(segwit_decode(address)[1])
     payload = b58decode_check(address)[1:]
@@ -121,7 +121,7 @@ def script_of(address: str, script_type: str) -> bytes:
 
 
 def least_sats_of(address: str, network: Network) -> int:
-    """The least that can be sent to an address that `derive` made."""
+    """The least that can be sent to an address that `derive` made, in satoshis."""
     if address.startswith(f"{network.bech32_hrp}1"):
         return DUST_SATS["p2wpkh"]
     is_nested = b58decode_check(address)[:1] == network.p2sh
@@ -130,7 +130,7 @@ def least_sats_of(address: str, network: Network) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def _external_chain(xpub: str) -> ExtendedKey:
-    """The node m/.../0: one derivation for each merchant and process, not for each address."""
+    """The node m/.../0, derived once for each merchant and process, not for each address."""
     return _node(_payload(xpub)).child(0)
 
 

@@ -18,7 +18,7 @@ _OUTPUT = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _GENERATOR = (0xF5DEE51989, 0xA9FDCA3312, 0x1BAB10E32D, 0x3706B1677A, 0x644D626FFD)
 _CHECKSUM_SYMBOLS = 8
 
-# The script expression around the key, and the purpose of the path that it promises.
+# The script expression around the key, and the purpose (BIP44) of the path that goes with it.
 _FORMS = {"p2wpkh": ("wpkh({})", 84), "p2sh-p2wpkh": ("sh(wpkh({}))", 49), "p2pkh": ("pkh({})", 44)}
 _ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 
@@ -33,7 +33,7 @@ def checksum(script: str) -> str:
 
 
 def _symbols(script: str) -> list[int]:
-    """Each character's place in its group of 32, and behind each third one the groups together."""
+    """Each character's place in its group of 32; after each third one their groups, in one."""
     places = [_INPUT.index(character) for character in script]
     symbols: list[int] = []
     for start in range(0, len(places), 3):
@@ -59,8 +59,8 @@ def _step(remainder: int, symbol: int) -> int:
 def receiving(account: Account, network: Network, fingerprint: str | None = None) -> str:
     """The descriptor of m/.../0/*, the addresses that invoices get, with its checksum.
 
-    The key is written as xpub or tpub, whatever SLIP-132 prefix it came with. `fingerprint`, the
-    master key's in 8 hex digits, adds the key's origin, which a signing device asks for: BIP44's
+    The key is written as xpub or tpub, whatever SLIP-132 prefix it came with. `fingerprint` is the
+    master key's, in 8 hex digits. It adds the key's origin, which signing devices ask for: BIP44's
     path with the account's own number. Raises AccountKeyRefused when the key has no such path.
     """
     form, purpose = _FORMS[account.script_type]

@@ -1,33 +1,32 @@
-"""After a restore: where each address counter must stand so that no paid address is given again."""
+"""Address discovery (BIP44): where each counter must stand so that no used address is given again.
+
+A restore does it, since addresses may have been given out after the backup was made.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from btcpay.errors import ExplorerError
-from btcpay.explorers.endpoint import Root
-from btcpay.explorers.evidence import require_network
-from btcpay.explorers.history import is_used
-from btcpay.explorers.pool import Explorers, tip_height
-from btcpay.http_client import FetchError
+from btcpay.explorers.pool import Explorers
 from btcpay.networks import Network
 from btcpay.wallet.account import derive, parse_account
 from btcpay.wallet.gap_limit import gap_of
 from storage.database import Database, Row
 from storage.queries import merchants, meta, payments
 
-# Unused addresses in a row behind which no used one is expected. A shop has had a hundred unpaid
-# invoices in a row more often than one would think: a crawler pressed a link's button.
+# Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
+# invoices in a row are more common than one would think: a crawler presses a link's button.
 LOOK_AHEAD = 100
-SHOWN = 3  # of each merchant's first addresses: a planted account key is seen by its owner
-MOST_USED = 100_000  # an explorer that calls every address used is believed no further
+SHOWN = 3  # first addresses of each merchant, by which its owner recognises a planted account key
+MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
 
 
 @dataclass(frozen=True)
 class Move:
-    """A counter's way: from `before` to `after`; `used` are indexes beyond `before` on the chain.
+    """A counter that moves from `before` to `after`.
 
-    `gap_limit` is what the wallet needs from now on, to see the next invoice too; `first` are the
-    addresses that its account begins with.
+    `used` are the indexes from `before` on that the chain knows. `gap_limit` is what the wallet
+    needs from now on, for the next invoice too. `first` are the account's first addresses.
     """
 
     merchant_id: int
@@ -39,52 +38,15 @@ class Move:
     first: tuple[str, ...]
 
 
-class Chain:
-    """The explorers, asked whether addresses are used; only those of the right network count."""
-
-    def __init__(self, explorers: Explorers, network: Network) -> None:
-        self._explorers, self._network = explorers, network
-        self._right: set[Root] = set()
-
-    def begin(self, known_height: int) -> None:
-        """From now on only explorers that know the chain as far as the others, and as we did.
-
-        Raises ExplorerError when there is none.
-        """
-
-        def question(root: Root) -> int:
-            self._check(root)
-            height = tip_height(root)
-            if height < known_height:
-                raise FetchError(f"has a chain of {height} blocks, {known_height} were known")
-            return height
-
-        self._explorers.require(self._explorers.ask(question))
-
-    def is_used(self, address: str) -> bool:
-        """Whether the chain or the mempool knows the address. Raises ExplorerError."""
-
-        def question(root: Root) -> bool:
-            self._check(root)
-            return is_used(root, address)
-
-        return self._explorers.ask(question)
-
-    def _check(self, root: Root) -> None:
-        if root not in self._right:
-            require_network(root, self._network)
-            self._right.add(root)
-
-
-def used_ahead(chain: Chain, merchant: Row, network: Network, run: int) -> list[int]:
-    """Used address indexes from the counter on, until `run` unused ones in a row were seen.
+def used_ahead(explorers: Explorers, merchant: Row, network: Network, run: int) -> list[int]:
+    """Used address indexes from the counter on, up to `run` unused ones in a row.
 
     One call for each address. Raises ExplorerError.
     """
     used: list[int] = []
     index = merchant["next_index"]
     while index < (used[-1] + 1 if used else merchant["next_index"]) + run:
-        if chain.is_used(derive(merchant["xpub"], merchant["script_type"], index, network)):
+        if explorers.is_used(derive(merchant["xpub"], merchant["script_type"], index, network)):
             used.append(index)
         if len(used) > MOST_USED:
             raise ExplorerError("the explorers call every address used")
@@ -93,18 +55,18 @@ def used_ahead(chain: Chain, merchant: Row, network: Network, run: int) -> list[
 
 
 def plan_moves(
-    db: Database, chain: Chain, network: Network, skip: int, given_out: Mapping[str, int]
+    db: Database, explorers: Explorers, network: Network, skip: int, given_out: Mapping[str, int]
 ) -> list[Move]:
-    """Where every counter goes: past all that the chain has seen, and `skip` more.
+    """Where every counter goes: past all addresses that the chain has seen, and `skip` further.
 
-    `given_out` are counters by account key that are known to have stood so far already.
-    At least LOOK_AHEAD unused addresses in a row are asked about, or `skip` when that is more.
-    Changes nothing. Raises ExplorerError when the chain could not be asked for one of them.
+    `given_out` has, by account key, how far a counter is known to have stood: none goes behind it.
+    Discovery ends at LOOK_AHEAD unused addresses in a row, or at `skip` when that is more.
+    Changes nothing. Raises ExplorerError when the chain could not be asked about an address.
     """
-    chain.begin(meta.proven_height(db))
+    explorers.require_chain(meta.proven_height(db))
     moves = []
     for row in db.rows(merchants.ALL):
-        used = used_ahead(chain, row, network, max(skip, LOOK_AHEAD))
+        used = used_ahead(explorers, row, network, max(skip, LOOK_AHEAD))
         after = (used[-1] + 1 if used else row["next_index"]) + skip
         after = max(after, given_out.get(row["account_key"], 0))
         moves.append(_move(db, row, network, used, after))
@@ -112,7 +74,7 @@ def plan_moves(
 
 
 def _move(db: Database, row: Row, network: Network, used: list[int], after: int) -> Move:
-    parse_account(row["xpub"], network, row["script_type"])  # refuses what is no account's key
+    parse_account(row["xpub"], network, row["script_type"])  # refuses what is no account key
     first = tuple(derive(row["xpub"], row["script_type"], n, network) for n in range(SHOWN))
     known = db.rows(payments.PAID_INDEXES, merchant_id=row["id"])
     gap = gap_of([*(found["address_index"] for found in known), *used], after)
@@ -120,7 +82,7 @@ def _move(db: Database, row: Row, network: Network, used: list[int], after: int)
 
 
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:
-    """Moves the counters; one that stands further already stays."""
+    """Moves the counters; one that is further already stays where it is."""
     with db.write():
         for move in moves:
             db.run(merchants.FORWARD, id=move.merchant_id, next_index=move.after)

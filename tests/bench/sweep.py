@@ -15,6 +15,7 @@ from fake_esplora import OWN_EXPLORER, Till
 
 from btcpay import http_client
 from btcpay.explorers.pool import Explorers
+from btcpay.networks import NETWORKS
 from storage.queries import meta
 
 LATENCY_MS, IN_FLIGHT = 50, 16
@@ -52,7 +53,7 @@ def sweep(folder: Path, ticker: TickerServer, addresses: int) -> Sweep:
             shop.invoice()
         # So high a tip was proven before: what is measured here is the looks.
         meta.put(shop.service.db, "high_height", str(TIP_HEIGHT))
-        explorers = Explorers([root], http_client.new_session(IN_FLIGHT))
+        explorers = Explorers(NETWORKS["regtest"], [root], http_client.new_session(IN_FLIGHT))
         checker = till.checker(explorers=explorers, in_flight=IN_FLIGHT)
         began = time.perf_counter()
         run = checker.run()

@@ -19,6 +19,7 @@ from btcpay import http_client
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.explorers.pool import Explorers
+from btcpay.networks import NETWORKS
 from btcpay.wallet.account import script_of
 from storage.queries import keys, links
 
@@ -42,7 +43,8 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
 
 
 def check(shop: Shop, *servers: FakeEsplora) -> Report:
-    explorers = Explorers([server.root for server in servers], http_client.new_session())
+    urls = [server.root for server in servers]
+    explorers = Explorers(NETWORKS["regtest"], urls, http_client.new_session())
     service = shop.service
     checker = Checker(service.db, service.settings, explorers, service.prices, shop.clock)
     return checker.run()

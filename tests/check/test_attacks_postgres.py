@@ -23,7 +23,7 @@ from btcpay.check.claims import share
 from btcpay.check.undo import undo
 from btcpay.errors import Conflict
 from btcpay.explorers.pool import Explorers
-from btcpay.explorers.quota import Budget
+from btcpay.explorers.quota import Quota
 from btcpay.invoices.retention import erase_emails
 from btcpay.times import to_ms
 from storage.database import Database, open_database
@@ -239,9 +239,11 @@ def test_a_runner_with_a_sick_explorer_does_not_keep_payers_from_another(till, o
         for _ in range(2):
             till.shop.sql(f"UPDATE invoice SET asked_at = {to_ms(till.clock())}")  # noqa: S608
             hanging.clear()
-            budget = Budget(other, 10_000, till.clock)
+            quota = Quota(other, 10_000, till.clock)
             session = http_client.new_session(4)
-            explorers = Explorers([liar.root], session, budget, pause=lambda _: None)
+            explorers = Explorers(
+                till.settings.network, [liar.root], session, quota, pause=lambda _: None
+            )
             with ThreadPoolExecutor(1) as pool:
                 liar.asked.clear()
                 sick = pool.submit(till.checker(other, explorers).run)

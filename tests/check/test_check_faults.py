@@ -13,6 +13,7 @@ from sweeper import Sweeper
 
 from btcpay import http_client
 from btcpay.explorers.pool import Explorers, History
+from btcpay.networks import NETWORKS
 from btcpay.wallet.account import script_of
 from storage.database import open_database
 
@@ -64,7 +65,7 @@ class Meeting(Explorers):
     """Answers only when another check has its answer too, so that both decide on the same facts."""
 
     def __init__(self, root: str, barrier: threading.Barrier) -> None:
-        super().__init__([root], http_client.new_session())
+        super().__init__(NETWORKS["regtest"], [root], http_client.new_session())
         self._barrier = barrier
 
     def history(self, address: str, script: bytes) -> History:

@@ -10,7 +10,7 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import LiedTo, Terminal, Till, dropped, open_till
 
-from btcpay.clock_skew import CLOCK_OFF, Witness, told_time
+from btcpay.clock_skew import CLOCK_OFF, ClockSkew, told_time
 from storage.queries import meta
 
 EMAIL = "ada@customer.example"
@@ -289,24 +289,20 @@ def test_what_an_answer_tells(headers, told):
 
 
 def test_two_minutes_are_forgiven_and_no_more():
-    witness = Witness()
+    skew = ClockSkew()
     began_s = time.monotonic()
-    assert witness.ahead(NOON, began_s) == timedelta()
-    witness.hear({"Date": SENT})
+    assert skew.ahead(NOON, began_s) == timedelta()
+    skew.hear({"Date": SENT})
     heard_s = time.monotonic()
-    assert witness.ahead(NOON + CLOCK_OFF, heard_s) == timedelta()
-    assert (
-        witness.ahead(NOON + CLOCK_OFF + timedelta(seconds=heard_s - began_s), began_s) > CLOCK_OFF
-    )
+    assert skew.ahead(NOON + CLOCK_OFF, heard_s) == timedelta()
+    assert skew.ahead(NOON + CLOCK_OFF + timedelta(seconds=heard_s - began_s), began_s) > CLOCK_OFF
     late = NOON + CLOCK_OFF + timedelta(seconds=1)
-    assert witness.ahead(late, began_s) > CLOCK_OFF
-    assert (
-        witness.ahead(late, heard_s + 5) == timedelta()
-    )  # five seconds later it is later there too
+    assert skew.ahead(late, began_s) > CLOCK_OFF
+    assert skew.ahead(late, heard_s + 5) == timedelta()  # five seconds later it is later there too
 
 
 def test_the_latest_that_was_told_counts():
-    witness = Witness()
+    skew = ClockSkew()
     for minutes in (-30, 0, -60):
-        witness.hear({"Date": format_datetime(NOON + timedelta(minutes=minutes), usegmt=True)})
-    assert witness.ahead(NOON, time.monotonic()) == timedelta()
+        skew.hear({"Date": format_datetime(NOON + timedelta(minutes=minutes), usegmt=True)})
+    assert skew.ahead(NOON, time.monotonic()) == timedelta()

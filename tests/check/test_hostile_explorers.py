@@ -8,7 +8,8 @@ from fake_esplora import Json, LiedTo, Reply, Terminal, open_till, say
 from peewee import OperationalError
 
 from btcpay.check import run as check_module
-from btcpay.check.reorg import PROVE_TIP, gives_up
+from btcpay.check.reorg import gives_up
+from btcpay.explorers.calls import PROVE_TIP
 from btcpay.networks import NETWORKS
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.mischief import double_spends
@@ -139,7 +140,7 @@ def test_when_a_height_that_nobody_shows_is_given_up(clock: Clock, network, hour
     assert gives_up(NETWORKS[network], tip_at, clock()) is given_up
 
 
-def test_a_height_for_whose_proof_there_is_no_budget_is_not_kept(lied_to: Lies):
+def test_a_height_for_whose_proof_there_is_no_quota_is_not_kept(lied_to: Lies):
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="5")
     till.check()
     assert meta.tip_height(till.shop.service.db) is None
@@ -288,4 +289,4 @@ def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(
         for _ in range(3):
             with pytest.raises(OperationalError):
                 till.checker().run()
-        assert till.explorers().purse().left == 600 - 3 - PROVE_TIP
+        assert till.explorers().allowance().left == 600 - 3 - PROVE_TIP

@@ -16,7 +16,7 @@ from btcpay.check.room import Room
 from btcpay.check.scan import Scanner, scan_job
 from btcpay.check.watchlist import tip_of, watchlist_of
 from btcpay.explorers.pool import Explorers, History
-from btcpay.explorers.quota import Budget
+from btcpay.explorers.quota import Quota
 from storage.queries import invoices
 
 Lies = Callable[..., LiedTo]
@@ -30,7 +30,8 @@ class Deadly(Explorers):
     """Nobody survives its answer about this address."""
 
     def __init__(self, till: Till, address: str) -> None:
-        super().__init__(till.settings.explorers, http_client.new_session())
+        settings = till.settings
+        super().__init__(settings.network, settings.explorers, http_client.new_session())
         self._deadly = address
 
     def history(self, address: str, script: bytes) -> History:
@@ -81,14 +82,15 @@ def test_it_is_noted_before_the_explorer_is_asked(lied_to: Lies):
     assert found == [(1, 0, True)] and noted(till, invoice) == (0, 0, False)
 
 
-def test_a_look_that_fails_is_one_failure_and_one_beyond_the_budget_is_none(lied_to: Lies):
+def test_a_look_that_fails_is_one_failure_and_one_beyond_the_quota_is_none(lied_to: Lies):
     till = lied_to()
     invoice = till.shop.invoice()
     till.liar.lies = {"^/address/": lambda _: say("no", 500)}
     till.check()
     assert noted(till, invoice) == (0, 1, False)
-    with_one_call = Budget(till.shop.service.db, till.liar.count("") + 1, till.clock)
-    explorers = Explorers(till.settings.explorers, http_client.new_session(), with_one_call)
+    with_one_call = Quota(till.shop.service.db, till.liar.count("") + 1, till.clock)
+    settings, session = till.settings, http_client.new_session()
+    explorers = Explorers(settings.network, settings.explorers, session, with_one_call)
     assert till.checker(explorers=explorers).run([invoice["id"]]).unreached == [invoice["id"]]
     assert noted(till, invoice) == (0, 1, False)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from btcpay.check.plan import OVERHEAD, plan
+from btcpay.check.plan import plan
 from btcpay.check.urgency import (
     MONEY,
     NEAR,
@@ -18,7 +18,8 @@ from btcpay.check.urgency import (
     ready_height,
     urgency,
 )
-from btcpay.explorers.quota import UNLIMITED, Purse
+from btcpay.explorers.allowance import UNLIMITED, Allowance
+from btcpay.explorers.calls import OVERHEAD
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TIP = Tip(1000, NOW - timedelta(minutes=7))
@@ -180,7 +181,7 @@ def test_deadlines_come_first_then_money_then_pages_the_newest_before_older_ones
 def test_who_failed_last_comes_last():
     poison = page("poison", failures=1, failed_at=ago(minutes=1))
     good = page("good", looked=2.5)
-    assert plan([poison, good], TIP, Purse(600, 600, 0, 60, 60), NOW).ids == ["good", "poison"]
+    assert plan([poison, good], TIP, Allowance(600, 600, 0, 60, 60), NOW).ids == ["good", "poison"]
 
 
 @pytest.mark.parametrize(("minutes", "reason"), [(9.99, None), (10, MONEY)])
@@ -232,7 +233,7 @@ def test_all_are_looked_at_when_all_fit():
 
 @pytest.mark.parametrize(("minutes", "unreached"), [(5, []), (5.1, ["payer"])])
 def test_with_nothing_left_who_has_waited_for_five_minutes_is_unreached(minutes, unreached):
-    found = plan([*many(3), page("payer", 10, minutes)], TIP, Purse(600, 0), NOW)
+    found = plan([*many(3), page("payer", 10, minutes)], TIP, Allowance(600, 0), NOW)
     assert (found.ids, found.unreached) == ([], unreached)
     assert (found.put_off, found.background_calls) == (4 - len(unreached), 0)
 
@@ -248,12 +249,12 @@ def test_with_nothing_left_who_has_waited_for_five_minutes_is_unreached(minutes,
     ],
 )
 def test_who_is_kept_waiting_too_long_is_unreached(watched, unreached):
-    assert plan([watched], TIP, Purse(600, 0), NOW).unreached == unreached
+    assert plan([watched], TIP, Allowance(600, 0), NOW).unreached == unreached
 
 
 def test_pages_have_two_calls_in_five_as_many_in_each_minute_the_newest_first():
     watched = [*pages(200, opened=40, looked=20), *(page(f"new{n}", 8, 4) for n in range(3))]
-    found = plan(watched, TIP, Purse(600, 600, 600, **MINUTELY), NOW)
+    found = plan(watched, TIP, Allowance(600, 600, 600, **MINUTELY), NOW)
     assert len(found.ids) == 4 and found.ids[:3] == ["new0", "new1", "new2"]
     assert found.put_off == 0 and len(found.unreached) == 199
 
@@ -262,13 +263,13 @@ def test_pages_have_two_calls_in_five_as_many_in_each_minute_the_newest_first():
     ("since_s", "looks"), [(59, 0), (60, 4), (119, 4), (120, 8), (3600, 200), (None, 200)]
 )
 def test_a_second_machine_in_the_same_minute_takes_no_more_pages(since_s, looks):
-    purse = Purse(600, 600, 600, since_s, 60)
-    assert len(plan(pages(200, opened=40, looked=20), TIP, purse, NOW).ids) == looks
+    allowance = Allowance(600, 600, 600, since_s, 60)
+    assert len(plan(pages(200, opened=40, looked=20), TIP, allowance, NOW).ids) == looks
 
 
 def test_half_of_what_pages_leave_is_for_those_that_have_been_open_for_long():
     watched = [*pages(9, opened=200, looked=30), page("payer", 8, 4)]
-    found = plan(watched, TIP, Purse(600, 600, 600, **MINUTELY), NOW)
+    found = plan(watched, TIP, Allowance(600, 600, 600, **MINUTELY), NOW)
     assert found.ids[0] == "payer" and len(found.ids) == 2
     assert found.unreached == []
 
@@ -276,19 +277,19 @@ def test_half_of_what_pages_leave_is_for_those_that_have_been_open_for_long():
 @pytest.mark.parametrize(("left", "looks"), [(OVERHEAD + 300 + 40, 20), (OVERHEAD + 300, 2)])
 def test_first_looks_have_half_of_what_is_not_kept_and_a_few_of_that(left, looks):
     opened = pages(100, opened=1, looked=None)
-    found = plan(opened, TIP, Purse(600, left, 600, **MINUTELY), NOW)
+    found = plan(opened, TIP, Allowance(600, left, 600, **MINUTELY), NOW)
     assert len(found.ids) == looks
 
 
 def test_deadlines_have_half_of_what_is_left_whatever_is_kept():
     ending = many(100, expires_at=ago(seconds=-60))
-    found = plan(ending, TIP, Purse(600, OVERHEAD + 60, 600, **MINUTELY), NOW)
+    found = plan(ending, TIP, Allowance(600, OVERHEAD + 60, 600, **MINUTELY), NOW)
     assert len(found.ids) == 30 and len(found.unreached) == 70
 
 
 def test_a_history_costs_two_calls():
     payers = pages(300, opened=30, looked=10, has_history=True)
-    assert len(plan(payers, TIP, Purse(600, 600, 600), NOW).ids) == 120
+    assert len(plan(payers, TIP, Allowance(600, 600, 600), NOW).ids) == 120
 
 
 def test_the_others_come_in_the_order_of_their_waiting_for_their_age():
@@ -302,31 +303,33 @@ def test_the_others_come_in_the_order_of_their_waiting_for_their_age():
 
 
 @pytest.mark.parametrize(
-    ("purse", "payers", "turns"),
+    ("allowance", "payers", "turns"),
     [
         # 600 an hour, less 300 for payers who are there or may come; of the rest two thirds, of
         # which a run takes an eighth.
-        pytest.param(Purse(600, 600, 0, 60, 60), 5, 25, id="beside five payers"),
+        pytest.param(Allowance(600, 600, 0, 60, 60), 5, 25, id="beside five payers"),
         pytest.param(
-            Purse(600, 600, 100, 60, 60), 5, 13, id="after half of the share in this hour"
+            Allowance(600, 600, 100, 60, 60), 5, 13, id="after half of the share in this hour"
         ),
         # 19 x 16 for payers, as far as it is half of all, and 138 for tips, blocks and proofs.
-        pytest.param(Purse(600, 600, 0, 60, 60), 19, 13, id="beside nineteen payers"),
-        pytest.param(Purse(600, 600, 0, 60, 60), 190, 13, id="beside two hundred pages"),
-        pytest.param(Purse(600, 600, 80, 60, 60), 190, 4, id="four at least while some is left"),
-        pytest.param(Purse(600, 600, 109, 60, 60), 190, 0, id="after all of the share"),
-        pytest.param(Purse(600, 158, 0, 60, 60), 2, 4, id="no more than is not kept"),
-        pytest.param(Purse(600, 100, 29, 60, 60), 2, 4, id="and a trickle of what is"),
-        pytest.param(Purse(600, 100, 30, 60, 60), 2, 0, id="of one in twenty"),
-        pytest.param(Purse(600, 600), 0, 203, id="a third of it in the first run of all"),
-        pytest.param(Purse(600, 600, 0, 3600, 3600), 0, 500, id="all when runs come hourly"),
-        pytest.param(Purse(600, 600, 0, 3600, 60), 0, 203, id="a third of it after a pause"),
-        pytest.param(Purse(600, 10, 0, 3600, 3600), 0, 4, id="no more than is left"),
-        pytest.param(Purse(100_000, 100_000, 30_000, 60, 60), 5, 500, id="all with a large budget"),
+        pytest.param(Allowance(600, 600, 0, 60, 60), 19, 13, id="beside nineteen payers"),
+        pytest.param(Allowance(600, 600, 0, 60, 60), 190, 13, id="beside two hundred pages"),
+        pytest.param(Allowance(600, 600, 80, 60, 60), 190, 4, id="four while some is left"),
+        pytest.param(Allowance(600, 600, 109, 60, 60), 190, 0, id="after all of the share"),
+        pytest.param(Allowance(600, 158, 0, 60, 60), 2, 4, id="no more than is not kept"),
+        pytest.param(Allowance(600, 100, 29, 60, 60), 2, 4, id="and a trickle of what is"),
+        pytest.param(Allowance(600, 100, 30, 60, 60), 2, 0, id="of one in twenty"),
+        pytest.param(Allowance(600, 600), 0, 203, id="a third of it in the first run of all"),
+        pytest.param(Allowance(600, 600, 0, 3600, 3600), 0, 500, id="all when runs come hourly"),
+        pytest.param(Allowance(600, 600, 0, 3600, 60), 0, 203, id="a third of it after a pause"),
+        pytest.param(Allowance(600, 10, 0, 3600, 3600), 0, 4, id="no more than is left"),
+        pytest.param(
+            Allowance(100_000, 100_000, 30_000, 60, 60), 5, 500, id="all with a large quota"
+        ),
     ],
 )
-def test_the_others_get_their_share(purse, payers, turns):
+def test_the_others_get_their_share(allowance, payers, turns):
     waiting = pages(payers, opened=9, looked=4)
-    found = plan([*waiting, *many(500)], TIP, purse, NOW)
+    found = plan([*waiting, *many(500)], TIP, allowance, NOW)
     assert len([name for name in found.ids if name.startswith("n")]) == turns
     assert found.background_calls == (turns + (OVERHEAD if turns and not payers else 0))

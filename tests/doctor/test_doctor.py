@@ -78,7 +78,7 @@ def test_every_finding_that_is_not_green_has_a_remedy(till):
         assert bool(finding.remedy) == (finding.colour != "green"), finding
 
 
-def test_the_calls_are_bounded_and_counted_in_the_budget(
+def test_the_calls_are_bounded_and_counted_in_the_quota(
     lied_to: Callable[..., LiedTo], clock: Clock
 ):
     till = lied_to()

@@ -24,9 +24,11 @@ from btcpay import http_client
 from btcpay.errors import ExplorerError
 from btcpay.explorers.endpoint import FEW_PARTS, MOST_PARTS
 from btcpay.explorers.history import MAX_PAGE_BYTES, MAX_PAGES, MAX_PARTS, Block
-from btcpay.explorers.pool import Explorers, tip_height
+from btcpay.explorers.pool import Explorers
+from btcpay.networks import NETWORKS
 from btcpay.times import from_unix_s
 
+REGTEST = NETWORKS["regtest"]
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 SCRIPT = bytes.fromhex("0014751e76e8199196d454941c45d1b3a323f1433bd6")
 HEX = SCRIPT.hex()
@@ -65,7 +67,7 @@ def released() -> Iterator[threading.Event]:
 
 def client(*servers: FakeEsplora, session: requests.Session | None = None) -> Explorers:
     roots = [server.root for server in servers]
-    return Explorers(roots, session or http_client.new_session(), pause=lambda _: None)
+    return Explorers(REGTEST, roots, session or http_client.new_session(), pause=lambda _: None)
 
 
 def found(explorers: Explorers) -> list[int]:
@@ -331,7 +333,7 @@ def test_an_explorer_that_never_answers_is_left_after_the_time_out(first, second
 
 
 def test_a_closed_port_is_left_for_the_next_explorer(second):
-    explorers = Explorers(["http://127.0.0.1:9", second.root], http_client.new_session())
+    explorers = Explorers(REGTEST, ["http://127.0.0.1:9", second.root], http_client.new_session())
     assert found(explorers) == [7]
 
 
@@ -348,15 +350,15 @@ def test_when_all_fail_the_error_says_why_of_each(first, second):
         client(first, second).history(ADDRESS, SCRIPT)
 
 
-def test_neither_the_error_nor_the_log_holds_a_roots_credentials(first, caplog):
+def test_neither_the_error_nor_the_log_holds_an_endpoints_credentials(first, caplog):
     first.instead = lambda _: say("oops", 500)
     root = first.root.replace("http://", "http://user:hunter2@")
     with pytest.raises(ExplorerError) as caught:
-        Explorers([root], http_client.new_session()).history(ADDRESS, SCRIPT)
+        Explorers(REGTEST, [root], http_client.new_session()).history(ADDRESS, SCRIPT)
     assert "hunter2" not in str(caught.value) + caplog.text
 
 
-def test_a_root_that_failed_goes_to_the_back_and_comes_round_when_the_next_one_fails(first, second):
+def test_an_explorer_that_failed_goes_to_the_back_until_the_next_one_fails(first, second):
     explorers = client(first, second)
     first.histories[ADDRESS] = [tx_of(1, SCRIPT)]
     first.instead = lambda _: say("oops", 500)
@@ -369,18 +371,18 @@ def test_a_root_that_failed_goes_to_the_back_and_comes_round_when_the_next_one_f
 
 
 @pytest.mark.parametrize("status", [400, 404])
-def test_a_root_that_does_not_know_one_address_keeps_its_place(first, second, status):
+def test_an_explorer_that_does_not_know_one_address_keeps_its_place(first, second, status):
     explorers = client(first, second)
     first.instead = lambda path: say("unknown", status) if ADDRESS in path else None
     assert found(explorers) == [7]
     first.tip, second.tip = 11, 22
-    assert explorers.ask(tip_height) == 11
+    assert explorers.tip() == 11
 
 
 def test_calls_are_counted_failed_ones_too(first, second):
     explorers = client(first, second)
     first.instead = lambda _: say("oops", 500)
-    explorers.ask(tip_height)
+    explorers.tip()
     explorers.history(ADDRESS, SCRIPT)
     assert explorers.calls == len(first.asked) + len(second.asked) == 1 + 1 + 2
 
@@ -391,7 +393,7 @@ def test_calls_are_counted_failed_ones_too(first, second):
 )
 def test_the_tip_is_a_height(first, text, height):
     first.instead = lambda _: say(text)
-    assert client(first).ask(tip_height) == height
+    assert client(first).tip() == height
 
 
 @pytest.mark.parametrize(
@@ -413,9 +415,9 @@ def test_the_tip_is_a_height(first, text, height):
 def test_anything_else_is_no_tip(first, second, text):
     first.instead = lambda _: say(text)
     second.tip = 5
-    assert client(first, second).ask(tip_height) == 5
+    assert client(first, second).tip() == 5
     with pytest.raises(ExplorerError, match="no height"):
-        client(first).ask(tip_height)
+        client(first).tip()
 
 
 def test_a_spent_output_is_listed_with_the_block_that_spent_it(first):

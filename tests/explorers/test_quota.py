@@ -1,4 +1,4 @@
-"""The budget of calls: counted across runs and processes, and what an explorer's refusal costs."""
+"""The quota of calls: counted across runs and processes, and what an explorer's refusal costs."""
 
 import contextlib
 import threading
@@ -10,21 +10,24 @@ from builders import Clock, Shop, TickerServer, open_shop, until
 from fake_esplora import FakeEsplora, Terminal, Till, dropped, say
 
 from btcpay import http_client
-from btcpay.errors import ExplorerError, OutOfBudget
-from btcpay.explorers import endpoint as roots
-from btcpay.explorers.pool import Explorers, tip_height
-from btcpay.explorers.quota import CALLS_AT_ONCE, Budget, BudgetSpent, Purse, name_of
+from btcpay.errors import ExplorerError, OutOfQuota
+from btcpay.explorers import endpoint
+from btcpay.explorers.allowance import Allowance
+from btcpay.explorers.pool import Explorers
+from btcpay.explorers.quota import CALLS_AT_ONCE, Quota, QuotaSpent, name_of
+from btcpay.networks import NETWORKS
 from storage.database import open_database
 from storage.queries import explorers as queries
 from storage.queries import invoices
 
-ROOT = "explorer:3000/api"
+REGTEST = NETWORKS["regtest"]
+NAME = "explorer:3000/api"
 
 
 @pytest.fixture
-def make(shop: Shop, clock: Clock) -> Callable[..., Budget]:
-    """A budget on the shop's database, as every new process has one."""
-    return lambda per_hour=100: Budget(shop.service.db, per_hour, clock)
+def make(shop: Shop, clock: Clock) -> Callable[..., Quota]:
+    """A quota on the shop's database, as every new process has one."""
+    return lambda per_hour=100: Quota(shop.service.db, per_hour, clock)
 
 
 @pytest.fixture
@@ -39,20 +42,20 @@ def second() -> Iterator[FakeEsplora]:
         yield server
 
 
-def spend(budget: Budget, calls: int, name: str = ROOT) -> None:
+def spend(quota: Quota, calls: int, name: str = NAME) -> None:
     for _ in range(calls):
-        budget.take(name)
-    budget.give_back()
+        quota.take(name)
+    quota.give_back()
 
 
-def left(budget: Budget, *names: str) -> int:
-    return budget.purse(names or [ROOT]).left
+def left(quota: Quota, *names: str) -> int:
+    return quota.allowance(names or [NAME]).left
 
 
-def test_a_call_beyond_the_hours_budget_is_refused(make):
+def test_a_call_beyond_the_hours_quota_is_refused(make):
     spend(make(), 100)
-    with pytest.raises(BudgetSpent, match="asked 100 times"):
-        make().take(ROOT)
+    with pytest.raises(QuotaSpent, match="asked 100 times"):
+        make().take(NAME)
 
 
 @pytest.mark.parametrize(("minutes", "free"), [(60, 0), (61, 100)])
@@ -70,39 +73,39 @@ def test_what_was_counted_and_not_made_is_given_back(make):
 
 def test_of_what_was_counted_in_several_minutes_the_last_ones_calls_are_given_back(make, clock):
     clock.at = clock.at.replace(second=59)
-    budget = make()
-    with budget.claim(ROOT, CALLS_AT_ONCE):
+    quota = make()
+    with quota.set_aside(NAME, CALLS_AT_ONCE):
         clock.move(seconds=2)
-        other = threading.Thread(target=budget.take, args=(ROOT,))
+        other = threading.Thread(target=quota.take, args=(NAME,))
         other.start()
         other.join()
     spend(make(), 30)
-    budget.give_back()
+    quota.give_back()
     assert left(make()) == 100 - 30 - CALLS_AT_ONCE
 
 
 def test_a_process_that_dies_has_spent_what_it_had_counted(make):
-    make().take(ROOT)
+    make().take(NAME)
     assert left(make()) == 100 - CALLS_AT_ONCE
 
 
-def test_each_explorer_has_a_budget_of_its_own(make):
+def test_each_explorer_has_a_quota_of_its_own(make):
     spend(make(), 100)
     spend(make(), 1, "other/api")
-    assert left(make(), ROOT, "other/api") == 99
+    assert left(make(), NAME, "other/api") == 99
 
 
-def test_processes_that_spend_at_the_same_time_share_one_budget(shop, clock):
+def test_processes_that_spend_at_the_same_time_share_one_quota(shop, clock):
     taken = []
 
     def run() -> None:
         db = open_database(shop.service.settings.database_url)
-        budget = Budget(db, 100, clock)
+        quota = Quota(db, 100, clock)
         try:
             while True:
-                budget.take(ROOT)
+                quota.take(NAME)
                 taken.append(1)
-        except BudgetSpent:
+        except QuotaSpent:
             db.close()
 
     threads = [threading.Thread(target=run) for _ in range(4)]
@@ -116,25 +119,25 @@ def test_processes_that_spend_at_the_same_time_share_one_budget(shop, clock):
 def test_what_a_clock_that_was_ahead_has_spent_binds_nobody(make, clock):
     clock.move(days=400)
     spend(make(), 100)
-    make().refused(ROOT, 3600)
+    make().refused(NAME, 3600)
     clock.move(days=-400)
     assert left(make()) == 100
 
 
 def test_only_host_port_and_path_of_a_root_are_kept(shop, clock):
-    assert name_of("https://user:hunter2@explorer:3000/api?token=x#y") == ROOT
+    assert name_of("https://user:hunter2@explorer:3000/api?token=x#y") == NAME
 
 
 def test_the_rhythm_of_runs_is_the_shorter_of_the_last_two_gaps(make, clock):
     clock.at = clock.at.replace(second=0)
-    first = make().purse([ROOT])
+    first = make().allowance([NAME])
     assert (first.since_s, first.rhythm_s) == (None, None)
     spend(make(), 1)
     clock.move(minutes=1)
     spend(make(), 1)
     clock.move(hours=5)
-    purse = make().purse([ROOT])
-    assert (purse.since_s, purse.rhythm_s) == (5 * 3600, 60)
+    allowance = make().allowance([NAME])
+    assert (allowance.since_s, allowance.rhythm_s) == (5 * 3600, 60)
 
 
 def test_old_minutes_are_forgotten(shop, make, clock):
@@ -144,47 +147,43 @@ def test_old_minutes_are_forgotten(shop, make, clock):
     assert len(shop.service.db.rows(queries.MINUTES, now=2**62)) == 1
 
 
-# What a root does when it is refused, fails, or has nothing left
+# What an explorer does when it is refused, fails, or has nothing left
 
 
-def client(budget: Budget | None, *servers: FakeEsplora, paused: list[float] | None = None) -> Any:
+def client(quota: Quota | None, *servers: FakeEsplora, paused: list[float] | None = None) -> Any:
     pause = (lambda s: None) if paused is None else paused.append
-    return Explorers([s.root for s in servers], http_client.new_session(4), budget, pause)
+    return Explorers(REGTEST, [s.root for s in servers], http_client.new_session(4), quota, pause)
 
 
-def test_when_the_budget_of_one_is_spent_the_next_is_asked(make, esplora, second):
+def test_when_the_quota_of_one_is_spent_the_next_is_asked(make, esplora, second):
     spend(make(), 100, name_of(esplora.root))
     second.tip = 7
-    assert client(make(), esplora, second).ask(tip_height) == 7
+    assert client(make(), esplora, second).tip() == 7
     assert esplora.asked == []
 
 
-def test_when_all_budgets_are_spent_nobody_is_asked(make, esplora, second):
+def test_when_all_quotas_are_spent_nobody_is_asked(make, esplora, second):
     for server in (esplora, second):
         spend(make(), 100, name_of(server.root))
-    with pytest.raises(OutOfBudget):
-        client(make(), esplora, second).ask(tip_height)
+    with pytest.raises(OutOfQuota):
+        client(make(), esplora, second).tip()
     assert esplora.asked == second.asked == []
 
 
-def test_a_question_that_meets_the_end_of_the_budget_is_not_answered_in_part(make, esplora):
+def test_a_question_that_meets_the_end_of_the_quota_is_not_answered_in_part(make, esplora):
     esplora.histories["a"] = []
     spend(make(), 99, name_of(esplora.root))
-
-    def two_calls(get: Callable[[str], bytes]) -> tuple[int, int]:
-        return tip_height(get), tip_height(get)
-
-    with pytest.raises(OutOfBudget):
-        client(make(), esplora).ask(two_calls)
+    with pytest.raises(OutOfQuota):
+        client(make(), esplora)._ask(lambda explorer: (explorer.tip(), explorer.tip()))
     assert len(esplora.asked) == 1
 
 
-@pytest.mark.parametrize("status", roots.TOO_MANY)
+@pytest.mark.parametrize("status", endpoint.TOO_MANY)
 def test_who_says_too_many_is_asked_no_more_in_this_run(make, esplora, second, status):
     esplora.instead = lambda _: say("slow down", status)
     explorers = client(make(), esplora, second)
     for _ in range(3):
-        assert explorers.ask(tip_height) == second.tip
+        assert explorers.tip() == second.tip
     assert len(esplora.asked) == 1
 
 
@@ -193,7 +192,7 @@ def refusals(make: Any, esplora: FakeEsplora, clock: Clock, minutes: list[float]
     for pause in minutes:
         clock.move(minutes=pause)
         with pytest.raises(ExplorerError):
-            client(make(10_000), esplora).ask(tip_height)
+            client(make(10_000), esplora).tip()
     return len(esplora.asked)
 
 
@@ -228,13 +227,13 @@ def test_a_run_without_a_refusal_forgets_those_before_it(make, esplora, clock):
     clock.move(minutes=2)
     esplora.instead = lambda _: None
     explorers = client(make(), esplora)
-    assert explorers.ask(tip_height) == esplora.tip
+    assert explorers.tip() == esplora.tip
     explorers.close()
     assert make().refusals(name_of(esplora.root)) == 0
 
 
 def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora, monkeypatch):
-    monkeypatch.setattr(roots.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(endpoint.time, "monotonic", lambda: now[0])
     now, paused = [100.0], []
 
     def wait(seconds: float) -> None:
@@ -242,15 +241,15 @@ def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora
         now[0] += seconds
 
     esplora.instead = lambda _: dropped
-    explorers = Explorers([esplora.root], http_client.new_session(), None, wait)
+    explorers = Explorers(REGTEST, [esplora.root], http_client.new_session(), None, wait)
     for _ in range(3):
         with pytest.raises(ExplorerError):
-            explorers.ask(tip_height)
+            explorers.tip()
     # A quarter of a second, doubled each time, each half to one and a half of it; then given up.
-    assert len(esplora.asked) == roots.PATIENCE == 6
+    assert len(esplora.asked) == endpoint.PATIENCE == 6
     assert [0.5 <= s / (0.25 * 2**n) <= 1.5 for n, s in enumerate(paused)] == [True] * 5
     with pytest.raises(ExplorerError, match="failed 6 times in a row"):
-        explorers.ask(tip_height)
+        explorers.tip()
     assert len(esplora.asked) == 6
 
 
@@ -272,7 +271,7 @@ def test_a_rate_limiter_that_lets_the_first_calls_through_is_left_alone_longer_t
         before = len(esplora.asked)
         for _ in range(2):
             with contextlib.suppress(ExplorerError):
-                explorers.ask(tip_height)
+                explorers.tip()
         explorers.close()
         runs += len(esplora.asked) > before
     assert 5 <= runs <= 10
@@ -287,22 +286,22 @@ def test_calls_that_fail_together_count_as_one_failure(esplora):
     for thread in threads:
         thread.join()
     esplora.instead = lambda _: None
-    assert explorers.ask(tip_height) == esplora.tip
+    assert explorers.tip() == esplora.tip
 
 
 def _swallow(explorers: Explorers) -> None:
     with pytest.raises(ExplorerError):
-        explorers.ask(tip_height)
+        explorers.tip()
 
 
 def test_the_next_explorer_is_asked_before_anybody_waits(esplora, second):
     esplora.instead = lambda _: dropped
     paused: list[float] = []
-    assert client(None, esplora, second, paused=paused).ask(tip_height) == second.tip
+    assert client(None, esplora, second, paused=paused).tip() == second.tip
     assert paused == [] and len(esplora.asked) == 1
 
 
-# The check within its budget
+# The check within its quota
 
 
 @pytest.fixture
@@ -350,7 +349,7 @@ def test_a_run_that_cannot_reach_a_payer_says_so_with_its_exit_status(till, espl
     assert len(report["unreached"]) > 0 and report["calls"] + run.calls <= 20
 
 
-def test_in_a_rolling_hour_no_more_calls_are_made_than_the_budget_has(till, esplora):
+def test_in_a_rolling_hour_no_more_calls_are_made_than_the_quota_has(till, esplora):
     open_invoices(till, esplora, 30)
     counts = []
     for _ in range(150):
@@ -362,9 +361,9 @@ def test_in_a_rolling_hour_no_more_calls_are_made_than_the_budget_has(till, espl
     assert sum(counts) >= 30
 
 
-def test_a_look_by_hand_is_made_without_a_budget_and_counts(till, esplora):
+def test_a_look_by_hand_is_made_without_a_quota_and_counts(till, esplora):
     (invoice,) = open_invoices(till, esplora, 1)
-    spend(till.explorers()._budget, 20, name_of(esplora.root))
+    spend(till.explorers()._quota, 20, name_of(esplora.root))
     assert Terminal(till).json("check", status=0)["looked_at"] == 0
     assert Terminal(till).json("check", "--invoice", invoice["id"])["looked_at"] == 1
 
@@ -398,16 +397,18 @@ def test_a_step_of_the_clock_back_makes_nobody_wait(till, esplora):
 
 
 class Hopeful(Explorers):
-    """Believes that its budget is whole; another process has spent it meanwhile."""
+    """Believes that its quota is whole; another process has spent it meanwhile."""
 
-    def purse(self) -> Purse:
-        return Purse(20, 20)
+    def allowance(self) -> Allowance:
+        return Allowance(20, 20)
 
 
-def test_what_was_planned_when_the_budget_ends_before_the_tip_is_unreached(till, esplora):
+def test_what_was_planned_when_the_quota_ends_before_the_tip_is_unreached(till, esplora):
     (invoice,) = open_invoices(till, esplora, 1)
     ask_for(till, invoice)
-    spend(till.explorers()._budget, 20, name_of(esplora.root))
-    budget = Budget(till.shop.service.db, 20, till.clock)
-    run = till.checker(explorers=Hopeful([esplora.root], http_client.new_session(), budget)).run()
+    spend(till.explorers()._quota, 20, name_of(esplora.root))
+    quota = Quota(till.shop.service.db, 20, till.clock)
+    run = till.checker(
+        explorers=Hopeful(REGTEST, [esplora.root], http_client.new_session(), quota)
+    ).run()
     assert (run.unreached, run.failed, run.complete) == ([invoice["id"]], [], False)

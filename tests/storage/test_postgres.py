@@ -87,7 +87,7 @@ def test_a_server_that_is_away_is_no_empty_database(url):
 
 def test_every_connection_comes_back_to_the_pool(till):
     till.shop.invoice()
-    for _ in range(3):  # each run asks for its budget in threads of its own
+    for _ in range(3):  # each run asks for its quota in threads of its own
         till.check()
     pool = till.shop.service.db.connection
     assert pool._in_use == {} and 1 <= len(pool._connections) <= 5

@@ -32,7 +32,7 @@ from btcpay.bitcoin.wire import shown, unshown
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.explorers.pool import Explorers
-from btcpay.explorers.quota import Budget
+from btcpay.explorers.quota import Quota
 from btcpay.sandbox.keepalive import Handler, Server
 from btcpay.sandbox.node.block import Block, build_block, build_coinbase
 from btcpay.sandbox.node.script import script_of
@@ -47,7 +47,7 @@ from storage.queries import events, invoices
 
 Json = dict[str, Any]
 Reply = Callable[[BaseHTTPRequestHandler], None]
-OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its budget is another test's
+OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is another test's
 _idle_apps: list[Flask] = []  # without a chain; to make their routes takes longer than many a test
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it
 
@@ -377,12 +377,11 @@ class Till:
         )
 
     def explorers(self, db: Database | None = None) -> Explorers:
-        """Those of the settings, within their budget; never waiting before they are asked again."""
-        budget = Budget(
-            db or self.shop.service.db, self.settings.explorer_calls_per_hour, self.clock
-        )
+        """Those of the settings, within their quota; never waiting before they are asked again."""
+        quota = Quota(db or self.shop.service.db, self.settings.explorer_calls_per_hour, self.clock)
         session = http_client.new_session(4)
-        return Explorers(self.settings.explorers, session, budget, pause=lambda _: None)
+        settings = self.settings
+        return Explorers(settings.network, settings.explorers, session, quota, lambda _: None)
 
     def check(self, clock: Clock | None = None) -> Report:
         """A run over all that is due."""

@@ -1,0 +1,36 @@
+"""The one place where explorers are opened: from settings, with a session and a quota."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import requests
+
+from btcpay import http_client
+from btcpay.explorers.esplora import Esplora
+from btcpay.explorers.pool import Explorers
+from btcpay.explorers.quota import Quota
+from btcpay.settings import Settings
+from storage.database import Database
+
+
+def open_quota(
+    settings: Settings, db: Database, now: Callable[[], datetime], per_hour: int | None = None
+) -> Quota:
+    """The calls of the hour as the database counts them; `per_hour` in place of the setting's."""
+    return Quota(db, per_hour or settings.explorer_calls_per_hour, now)
+
+
+def open_explorers(
+    settings: Settings,
+    quota: Quota | None,
+    session: requests.Session | None = None,
+    urls: Sequence[str] | None = None,
+) -> Explorers:
+    """All explorers of the settings, or those of `urls`; `session` keeps connections over runs."""
+    session = session or http_client.new_session()
+    return Explorers(settings.network, urls or settings.explorers, session, quota)
+
+
+def open_one(settings: Settings, url: str, quota: Quota | None, hear: http_client.Hear) -> Esplora:
+    """One explorer alone, for whoever looks into each; `hear` gets the headers of every answer."""
+    return Esplora(settings.network, url, http_client.new_session(), quota, hear)
