@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 
 from btcpay.check.undo import undo
 from btcpay.errors import ExplorerError
-from btcpay.explorers.comparison import Comparison, Known, Ours
+from btcpay.explorers.compared import compared_of
+from btcpay.explorers.comparison import Comparison, Ours
 from btcpay.explorers.pool import Explorers
 from btcpay.networks import Network
 from btcpay.times import from_ms, to_ms
@@ -66,8 +67,7 @@ def _ours(db: Database, facts: dict[str, str]) -> Ours:
     """Blocks above `final_height`, six below the highest: what was compared there is final."""
     blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(facts.get("final_height", 0)))
     heights = [int(facts.get("high_height", 0)), *(block["block_height"] for block in blocks)]
-    height, hash, *compared = (facts.get("compared") or "-1 ").split(" ")
-    return Ours(blocks, max(heights), Known(int(height), hash, frozenset(compared)))
+    return Ours(blocks, max(heights), compared_of(facts.get("compared")))
 
 
 def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str, str]:
@@ -81,7 +81,7 @@ def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str,
         facts["high_height"] = str(found.tip_height)
         facts["final_height"] = str(found.tip_height - FINAL_DEPTH + 1)
     if found.compared and not found.lost:
-        facts["compared"] = found.compared
+        facts["compared"] = found.compared.text()
     changed = {name: value for name, value in facts.items() if known.get(name) != value}
     # Addresses that wait for a block are scanned when there is a new one.
     return changed | ({"tip_at": str(to_ms(now))} if changed else {})

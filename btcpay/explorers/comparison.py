@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from btcpay.explorers.calls import PROVE_TIP
+from btcpay.explorers.compared import Compared
 from btcpay.explorers.esplora import Esplora
 from btcpay.explorers.quota import TooFewCalls
 from btcpay.http_client import FetchError
@@ -18,23 +18,14 @@ MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; an explorer three behind is stu
 class Comparison:
     """An explorer's tip, whether its height was proven, and our blocks that its chain has not.
 
-    `compared` names the tip, its height and the blocks that were held against it; empty when none
-    were.
+    `compared` are all blocks that were held against it; None when none were.
     """
 
     tip_height: int
     explorer: str
     is_proven: bool
     lost: Sequence[Row] = ()
-    compared: str = ""
-
-
-class Known(NamedTuple):
-    """The tip that blocks of ours were last compared with, and which blocks these were."""
-
-    tip_height: int
-    tip_hash: str
-    blocks: frozenset[str]
+    compared: Compared | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +38,7 @@ class Ours:
 
     blocks: list[Row]
     high_height: int
-    known: Known
+    known: Compared
 
     def are_known_at(self, tip: int) -> bool:
         """Whether all of them were compared with a tip of this height."""
@@ -97,11 +88,11 @@ def _compare(chain: Esplora, tip: int, ours: Ours) -> Comparison:
     lost = [block for block in unseen if hashes[block["block_height"]] != block["block_hash"]]
     for height in {block["block_height"] for block in lost}:
         chain.prove_block(hashes[height], height)
-    compared = " ".join([str(tip), hash, *sorted({block["block_hash"] for block in blocks})])
+    compared = Compared(tip, hash, frozenset(block["block_hash"] for block in blocks))
     return Comparison(tip, chain.host, is_proven=True, lost=lost, compared=compared)
 
 
-def _is_next(chain: Esplora, tip: int, hash: str, known: Known) -> bool:
+def _is_next(chain: Esplora, tip: int, hash: str, known: Compared) -> bool:
     if tip != known.tip_height + 1:
         return False
     bits = chain.network.max_target_bits

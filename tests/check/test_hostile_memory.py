@@ -29,8 +29,8 @@ MEASURED = """
 import atexit, pathlib, sys
 status = pathlib.Path(sys.argv.pop(1))
 atexit.register(lambda: status.write_bytes(pathlib.Path("/proc/self/status").read_bytes()))
-from btcpay.cli import main
-main.main()
+from btcpay.cli.main import main
+main()
 """
 
 
