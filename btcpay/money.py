@@ -32,8 +32,13 @@ def usd_for_sats(amount_sats: int, price_usd: Decimal) -> Decimal:
 
 def btc_text(amount_sats: int) -> str:
     """The amount in bitcoin as BIP21 writes it: no exponent, no trailing zeros, point as mark."""
+    return btc_shown(amount_sats).rstrip("0").rstrip(".")
+
+
+def btc_shown(amount_sats: int) -> str:
+    """The amount in bitcoin for people: always eight places, so that two can be compared."""
     whole, rest = divmod(amount_sats, SATS_PER_BTC)
-    return f"{whole}.{rest:08d}".rstrip("0").rstrip(".")
+    return f"{whole}.{rest:08d}"
 
 
 def usd_text(amount_usd: Decimal) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btcpay.money import MAX_MONEY_SATS, btc_text, sats_for_usd, usd_for_sats, usd_text
+from btcpay.money import MAX_MONEY_SATS, btc_shown, btc_text, sats_for_usd, usd_for_sats, usd_text
 
 amounts = st.decimals(min_value=Decimal("1e-18"), max_value=1_000_000, allow_nan=False, places=18)
 prices = st.decimals(min_value=Decimal("0.01"), max_value=Decimal("1e9"), places=8)
@@ -92,6 +92,14 @@ def test_dollars_for_satoshis(amount_sats, price, usd):
 )
 def test_bitcoin_is_written_as_bip21_wants_it(amount_sats, text):
     assert btc_text(amount_sats) == text
+
+
+@pytest.mark.parametrize(
+    ("amount_sats", "text"),
+    [(0, "0.00000000"), (41_600, "0.00041600"), (100_000_000, "1.00000000")],
+)
+def test_people_see_eight_places(amount_sats, text):
+    assert btc_shown(amount_sats) == text
 
 
 @given(sats)

@@ -9,7 +9,7 @@ from typing import Any
 from btcpay.check.plan import next_scan
 from btcpay.check.watchlist import tip_of, watchlist_of
 from btcpay.invoices.status import rules_for, verdict_of
-from btcpay.money import btc_text, usd_text
+from btcpay.money import btc_shown, usd_text
 from btcpay.settings import Settings
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.settlement.reasons import confirmations_text
@@ -56,7 +56,7 @@ def _asked_for(row: Row) -> Lines:
     usd, price = (Decimal(row[name]) for name in ("amount_usd_quote", "price_usd"))
     yield (
         "asked for",
-        f"{row['amount_sats']} satoshis ({btc_text(row['amount_sats'])} BTC), which were"
+        f"{row['amount_sats']} satoshis ({btc_shown(row['amount_sats'])} BTC), which were"
         f" {usd_text(usd)} USD at {usd_text(price)} USD a bitcoin",
     )
     if row["description"]:

@@ -9,7 +9,7 @@ from btcpay import branding
 from btcpay.checkout import formats, languages
 from btcpay.checkout.assets import Assets
 from btcpay.errors import ApiError, RateLimited
-from btcpay.money import btc_text
+from btcpay.money import btc_shown, btc_text
 from btcpay.server.service import Service
 from btcpay.times import iso_ms
 from btcpay.web.errors import error_response, from_http, unforeseen
@@ -57,7 +57,8 @@ class Pages:
             languages=languages.LANGUAGES,
             carried=languages.carried(),
             f=formats,
-            btc=btc_text,
+            btc=btc_shown,
+            btc_copied=btc_text,
             iso=iso_ms,
             **values,
         )

@@ -27,7 +27,7 @@ def test_a_language_that_is_picked_stays_from_the_link_to_the_invoice(open_tab, 
     tab.click("#submit")
     tab.until("document.getElementById('qr')")
     assert tab.ask("document.documentElement.lang") == "de"
-    assert tab.text("state") == WAITING["de"] and tab.text("amount-btc") == "0.020575"
+    assert tab.text("state") == WAITING["de"] and tab.text("amount-btc") == "0.02057500"
     tab.click("#languages [lang=ja]")
     tab.until("document.documentElement.lang === 'ja'")
     assert tab.text("state") == WAITING["ja"]

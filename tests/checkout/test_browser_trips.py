@@ -7,7 +7,7 @@ from fake_esplora import Terminal
 from hosted import show
 from playground import children_of, is_alive
 
-from btcpay.money import btc_text
+from btcpay.money import btc_shown, btc_text
 
 
 def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open_tab, counter):
@@ -25,7 +25,7 @@ def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open
     tab.until_state("paid")
     assert tab.text("announce") == "Paid. Thank you. This is your receipt."
     assert tab.text("transaction") == txid and tab.text("description") == "Two bags of coffee"
-    assert tab.ask("document.title") == f"Paid · {btc_text(invoice['amount_sats'])} BTC"
+    assert tab.ask("document.title") == f"Paid · {btc_shown(invoice['amount_sats'])} BTC"
     assert tab.ask("window.stayed")  # nothing was loaded again
 
 
@@ -36,11 +36,11 @@ def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter)
     assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(whole)}"
     counter.pay(invoice, 20_000)
     tab.until_state("partial")
-    rest = btc_text(whole - 20_000)
+    rest = btc_shown(whole - 20_000)
     assert f"missing {rest} BTC to the same address" in tab.text("announce")
-    assert tab.qr().text == f"bitcoin:{address}?amount={rest}"
+    assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(whole - 20_000)}"
     assert tab.text("amount-btc") == rest and tab.text("address") == address
-    assert tab.text("amount-total") == f"of {btc_text(whole)} BTC in total"
+    assert tab.text("amount-total") == f"of {btc_shown(whole)} BTC in total"
     assert tab.ask("document.getElementById('open-wallet').href").startswith(tab.qr().text)
     counter.pay(invoice, whole - 20_000)
     tab.pass_time(3)
@@ -48,7 +48,7 @@ def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter)
     counter.mine()
     tab.pass_time(3)
     assert tab.text("state") == "Paid"
-    assert tab.text("amount-btc") == btc_text(whole) and "bitcoin:" not in tab.ask(
+    assert tab.text("amount-btc") == btc_shown(whole) and "bitcoin:" not in tab.ask(
         "document.documentElement.outerHTML"
     )
 
@@ -67,7 +67,7 @@ def test_a_payer_of_whom_67_satoshis_are_missing_sends_the_least_and_is_done(ope
     counter.till.mine()
     check.run("check")
     tab.until_state("paid")
-    assert tab.text("received-btc") == btc_text(whole + 227)
+    assert tab.text("received-btc") == btc_shown(whole + 227)
     wanting = check.json("invoice", "list", "--attention")
     assert invoice["id"] not in [row["id"] for row in wanting]
 

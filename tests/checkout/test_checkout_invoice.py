@@ -12,7 +12,7 @@ from payer import Page
 
 from btcpay.checkout import bip21, formats
 from btcpay.checkout.invoice_page import InvoicePage, Standing, page_of, status_of
-from btcpay.money import btc_text
+from btcpay.money import btc_shown, btc_text
 from btcpay.settlement.values import Verdict
 from storage.queries import invoices, meta
 
@@ -52,7 +52,7 @@ def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop: Shop) -> None:
     invoice = shop.invoice(25, description="Two bags of coffee")
     page = show(shop, invoice)
     assert (page.state, page.texts["state"]) == ("waiting", "Waiting for your payment")
-    assert page.texts["amount-btc"] == btc_text(invoice["amount_sats"])
+    assert page.texts["amount-btc"] == btc_shown(invoice["amount_sats"])
     assert page.texts["amount-sats"] == "41,667 satoshis"
     assert page.texts["amount-usd"] == "25.00 USD"
     assert page.texts["description"] == "Two bags of coffee"
@@ -81,7 +81,7 @@ def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop: Shop) -> Non
     pay(shop, invoice, 20_000, confirmed=False)
     page = show(shop, invoice)
     assert page.state == "partial"
-    assert "0.0002 BTC have arrived" in page.texts["words"]
+    assert "0.00020000 BTC have arrived" in page.texts["words"]
     assert "missing 0.00021667 BTC" in page.texts["words"]
     assert page.uri.startswith(f"bitcoin:{invoice['deposit_address']}?amount=0.00021667")
     assert page.attributes["copy-amount"]["data-copy"] == "0.00021667"
@@ -117,7 +117,7 @@ def test_a_paid_invoice_is_a_receipt_with_amount_time_transaction_and_usd(shop: 
     assert (page.state, page.texts["state"]) == ("paid", "Paid") and not page.asks_for_money
     assert page.texts["transaction"] == txid
     assert page.texts["amount-usd"] == "1,234.50 USD"
-    assert page.texts["amount-btc"] == btc_text(invoice["amount_sats"])
+    assert page.texts["amount-btc"] == btc_shown(invoice["amount_sats"])
     paid_at = shop.get(f"/invoices/{invoice['id']}").json["paid_at"]
     assert page.attributes["paid-at"]["datetime"] == paid_at
     assert page.texts["paid-at"].endswith(" UTC")
@@ -128,14 +128,14 @@ def test_a_receipt_of_too_much_shows_what_came(shop: Shop) -> None:
     invoice = shop.invoice()
     pay(shop, invoice, 50_000)
     page = show(shop, invoice)
-    assert page.texts["received-btc"] == "0.0005" and page.texts["amount-btc"] == "0.00041667"
+    assert page.texts["received-btc"] == "0.00050000" and page.texts["amount-btc"] == "0.00041667"
 
 
 def test_a_second_payment_to_a_paid_invoice_is_said_to_be_with_the_seller(shop: Shop) -> None:
     invoice = shop.invoice()
     pay(shop, invoice)
     pay(shop, invoice, 1000)
-    assert "0.00001 BTC came beyond" in show(shop, invoice).texts["beyond"]
+    assert "0.00001000 BTC came beyond" in show(shop, invoice).texts["beyond"]
 
 
 def test_an_expired_invoice_reassures_and_keeps_its_address_readable(shop: Shop) -> None:
@@ -153,7 +153,7 @@ def test_money_that_came_too_late_is_acknowledged(shop: Shop) -> None:
     finish(shop, invoice, "expired")
     pay(shop, invoice, 1000)
     page = show(shop, invoice)
-    assert page.state == "expired" and "0.00001 BTC were found" in page.texts["beyond"]
+    assert page.state == "expired" and "0.00001000 BTC were found" in page.texts["beyond"]
 
 
 def test_a_canceled_invoice_asks_not_to_be_paid(shop: Shop) -> None:
@@ -272,7 +272,7 @@ def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(
         invoice = shop.invoice(asked * 0.0006)
         assert invoice["amount_sats"] == asked
         page = show(shop, invoice)
-        assert page.texts["amount-btc"] == btc_text(due)
+        assert page.texts["amount-btc"] == btc_shown(due)
         assert page.attributes["copy-amount"]["data-copy"] == btc_text(due)
         assert page.uri == f"bitcoin:{invoice['deposit_address']}?amount={btc_text(due)}"
         assert ("dust" in page.texts) == (asked < least)
@@ -294,9 +294,9 @@ def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(
     came = invoice["amount_sats"] - missing
     pay(shop, invoice, came)
     page = show(shop, invoice)
-    assert (page.state, page.texts["amount-btc"]) == ("partial", btc_text(due))
+    assert (page.state, page.texts["amount-btc"]) == ("partial", btc_shown(due))
     assert f"amount={btc_text(due)}" in page.uri and page.status["missing_sats"] == missing
-    assert f"{btc_text(came)} BTC have arrived" in page.texts["words"]
+    assert f"{btc_shown(came)} BTC have arrived" in page.texts["words"]
     assert ("Please send the missing" in page.texts["words"]) == (missing == due)
     assert ("dust" in page.texts) == (missing < due)
 

@@ -171,7 +171,7 @@ def test_a_choice_is_carried_from_the_link_to_the_invoice_without_a_cookie(shop)
 def test_numbers_are_written_as_the_language_writes_them(shop, language, usd, satoshis):
     page = Page(shop.client.get(f"/pay/{shop.invoice(1234.5)['id']}?lang={language}").text)
     assert (page.texts["amount-usd"], page.texts["amount-sats"]) == (usd, satoshis)
-    assert page.texts["amount-btc"] == "0.020575"
+    assert page.texts["amount-btc"] == "0.02057500"
 
 
 def test_a_refusal_is_in_the_visitors_language(shop):

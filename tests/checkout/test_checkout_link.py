@@ -13,7 +13,7 @@ from payer import Page, count, made, press
 from werkzeug.test import TestResponse
 
 from btcpay.checkout.amounts import parse_usd
-from btcpay.money import btc_text
+from btcpay.money import btc_shown
 from storage.database import open_database
 from storage.queries import invoices, links, meta
 
@@ -35,11 +35,11 @@ def test_a_price_below_what_can_be_sent_is_said_before_the_payer_tries(
     shop.sql(f"UPDATE merchant SET script_type = '{script_type}'")  # noqa: S608
     low, enough = (shop.link(amount_usd=sats * 0.0006) for sats in (least - 1, least))
     told = Page(shop.client.get(f"/link/{low['id']}").text).texts["dust"]
-    assert f"least that can be sent: {btc_text(least)} BTC" in told
+    assert f"least that can be sent: {btc_shown(least)} BTC" in told
     assert "dust" not in Page(shop.client.get(f"/link/{enough['id']}").text).texts
     invoice = made(press(shop.client, low))
     page = Page(shop.client.get(f"/pay/{invoice}").text)
-    assert page.texts["amount-btc"] == btc_text(least) and "dust" in page.texts
+    assert page.texts["amount-btc"] == btc_shown(least) and "dust" in page.texts
 
 
 def test_without_a_price_a_link_is_shown_all_the_same(shop: Shop, ticker: TickerServer) -> None:
