@@ -3,6 +3,8 @@
 The choice is carried on in the query of the next page; no cookie remembers it.
 """
 
+from pathlib import Path
+
 from flask import request
 from flask.sansio.app import App
 from flask_babel import Babel, get_locale
@@ -16,12 +18,18 @@ LANGUAGES = {
     "ja": "日本語",
 }
 DEFAULT = "en"  # the language of the message ids; it has no catalog
+CATALOGS = Path(__file__).resolve().parent / "translations"
 
 
 def install(app: App) -> None:
-    """Gives the templates `_` and `ngettext`, from the catalogs in btcpay/checkout/translations."""
+    """Gives the templates `_` and `ngettext`, from the catalogs beside this module."""
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    Babel(app, default_locale=DEFAULT, locale_selector=_asked)
+    Babel(
+        app,
+        default_locale=DEFAULT,
+        default_translation_directories=str(CATALOGS),
+        locale_selector=_asked,
+    )
 
 
 def current() -> str:

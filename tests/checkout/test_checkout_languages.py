@@ -16,7 +16,7 @@ from payer import Page
 
 from btcpay.checkout.languages import LANGUAGES
 
-FOLDER = PROJECT / "btcpay" / "translations"
+FOLDER = PROJECT / "btcpay" / "checkout" / "translations"
 METHODS = [("**.py", "python"), ("templates/*.html", "jinja2")]
 TRIMMED = {"templates/*.html": {"trimmed": "true", "silent": "false"}}
 TRANSLATED = sorted(set(LANGUAGES) - {"en"})
@@ -25,7 +25,7 @@ TRANSLATED = sorted(set(LANGUAGES) - {"en"})
 @cache
 def msgids() -> set[str | tuple[str, ...]]:
     """What the pages want translated; found when a test asks, since it takes a second."""
-    found = extract_from_dir(PROJECT / "btcpay", METHODS, TRIMMED)
+    found = extract_from_dir(PROJECT / "btcpay" / "checkout", METHODS, TRIMMED)
     return {message for _, _, message, _, _ in found}
 
 
@@ -91,7 +91,7 @@ def test_what_is_compiled_is_what_is_written(language):
 
 def test_no_text_stands_in_a_template_untranslated():
     """Between tags there are only expressions and what no language changes."""
-    for path in (PROJECT / "btcpay" / "templates").glob("*.html"):
+    for path in (PROJECT / "btcpay" / "checkout" / "templates").glob("*.html"):
         text = re.sub(r" data-[\w-]+=(\"[^\"]*\"|'[^']*')", "", path.read_text())
         bare = re.sub(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", "", text, flags=re.S)
         assert set(bare.split()) <= {"BTC", "\u00b7"}, path.name
@@ -186,6 +186,6 @@ def test_an_error_page_is_in_the_visitors_language(shop):
 
 
 def test_the_script_has_no_text_of_its_own():
-    script = Path(PROJECT / "btcpay" / "static" / "pages.js").read_text()
+    script = Path(PROJECT / "btcpay" / "checkout" / "static" / "pages.js").read_text()
     strings = re.findall(r"\"([^\"\n]*)\"", re.sub(r"//.*", "", script))
     assert [text for text in strings if re.search(r"[A-Za-z]+ [A-Za-z]+", text)] == ["use strict"]

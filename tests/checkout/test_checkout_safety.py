@@ -15,7 +15,7 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors "
 )
-STATIC = PROJECT / "btcpay" / "static"
+STATIC = PROJECT / "btcpay" / "checkout" / "static"
 
 
 def paths(shop: Shop) -> list[str]:
