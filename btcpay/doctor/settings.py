@@ -30,7 +30,7 @@ def findings(patient: Patient) -> Iterator[Finding]:
     for name in sorted(is_set):
         if name.startswith(PREFIX) and name not in (*known, env_file.VARIABLE):
             close = difflib.get_close_matches(name, known, 1)
-            remedy = f"did you mean {close[0]}?" if close else "README has the list"
+            remedy = f"did you mean {close[0]}?" if close else "docs/settings.md has the list"
             yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
     yield _base_url(patient.settings)
 
