@@ -1,4 +1,4 @@
-"""Every price source: whether it answers, and how far it is from the others."""
+"""Every price source: whether it answers, and how far its price is from the others'."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -25,7 +25,7 @@ def findings(patient: Patient) -> Iterator[Finding]:
     price_usd = agree(prices, settings.price_quorum)
     bad = RED if price_usd is None else YELLOW
     for source, answer in zip(settings.price_sources, answers, strict=True):
-        # The host alone: a URL may carry a key.
+        # Only the host: a URL may hold a key.
         name = f"price source {urlsplit(source.url).hostname}"
         if isinstance(answer, str):
             yield Finding(name, bad, answer, REMEDY)
@@ -45,7 +45,7 @@ def findings(patient: Patient) -> Iterator[Finding]:
 
 
 def _ask(source: PriceSource, patient: Patient, aheads: list[timedelta]) -> Decimal | str:
-    """The price, or why there is none; `aheads` gets by how much our clock is ahead of its."""
+    """The price, or why there is none. Adds to `aheads` how far our clock is ahead of its."""
 
     def hear(headers: Mapping[str, str]) -> None:
         if (told := told_time(headers)) and not has_our_clock(source.url):

@@ -14,7 +14,7 @@ from btcpay.settings import Settings, read
 from storage.database import in_one_line
 from storage.migrate import open_ready
 
-CLIENT_SILENCE_S = 5  # longer than a phone on a bad line is silent amid a request
+CLIENT_SILENCE_S = 5  # longer than a phone on a bad line pauses within a request
 
 
 def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
@@ -44,7 +44,7 @@ def check_before_start(settings: Settings, processes: int) -> None:
 
 
 def too_many(settings: Settings, processes: int) -> str:
-    """Why so many processes cannot count requests in this store; nothing when they can."""
+    """Why so many processes cannot share this store for their limits; empty when they can."""
     if processes <= 1 or settings.rate_limit_store != "memory://":
         return ""
     return (
