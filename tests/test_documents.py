@@ -12,6 +12,7 @@ from btcpay.cli.main import cli
 from btcpay.monitoring import collector, counters
 from btcpay.settings import read
 
+ROOTS = "(?:btcpay|storage|schemas|tests|docs)/"
 DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/*.md")])
 
 
@@ -84,11 +85,10 @@ def test_readme_leads_to_every_document():
     assert linked == {path.name for path in DOCUMENTS} - {"README.md"}
 
 
-@pytest.mark.parametrize("name", ["docs/architecture.md", "CONTRIBUTING.md"])
-def test_every_path_and_module_that_is_named_exists(name):
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_path_that_is_named_exists(document):
     """From the root, or within btcpay/: `storage/queries/`, `check/`, `tests/support/forge.py`."""
-    paths = re.findall(r"`((?:[\w.<>*-]+/)+[\w.*-]*)`", text(name))
-    paths = [path for path in paths if "<" not in path]
+    written = document.read_text(encoding="utf-8")
+    paths = re.findall(rf"`({ROOTS}[\w./*-]*|[a-z]+/)`", written)
     roots = (PROJECT, PROJECT / "btcpay")
-    missing = [path for path in paths if not any(any(root.glob(path)) for root in roots)]
-    assert paths and missing == []
+    assert [path for path in paths if not any(any(root.glob(path)) for root in roots)] == []

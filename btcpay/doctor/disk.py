@@ -1,4 +1,4 @@
-"""The disk: who may read the database's files, and how much room is left."""
+"""The disk: who may read the database's files, and what is left for it to grow."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from storage.database import sqlite_path
 
-# A restore needs room for two more copies. Below the second figure SQLite soon cannot write.
+# A restore needs room for two more copies; below the second SQLite soon cannot write its log.
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
 NOT_THE_OWNER = 0o077
-LISTED_OR_WRITTEN = 0o066  # others may pass through such a folder and see nothing in it
+LISTED_OR_WRITTEN = 0o066  # a folder that others may only pass through shows them nothing
 
 
 def modes(patient: Patient) -> Iterator[Finding]:
-    """Only the service's user may read e-mail addresses and hashes of keys."""
+    """Customers' addresses and keys' hashes are for the service's user alone."""
     path = sqlite_path(patient.settings.database_url)
     if path is None or not path.exists():
         return

@@ -1,4 +1,4 @@
-"""Every explorer: whether it answers, is of the right network, is at the tip, proves it."""
+"""Every explorer: reachable, of the right network, at the tip, with the paths that prove."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from btcpay.networks import Network
 from btcpay.times import from_unix_s
 
 CALLS = 7  # that a visit makes at most
-# Two hours without a block happen once in 160,000 blocks (exp(-12)): once in three years.
+# Two hours without a block happen once in 160,000 blocks (exp(-12)), which is every three years.
 TIP_AGE = timedelta(hours=2)
 REMEDY = "see what it is up to; name another one in BTCPAY_EXPLORERS"
 
@@ -44,7 +44,7 @@ class Visit:
 
 
 def visit_all(patient: Patient, budget: Budget | None, known_height: int) -> list[Visit]:
-    """Asks each explorer at most CALLS questions, which count in the budget when there is one.
+    """Asks each explorer CALLS questions at most, which count in the budget when there is one.
 
     `known_height` is the highest that was proven to a check.
     """
@@ -92,17 +92,17 @@ def _visit(url: str, patient: Patient, budget: Budget | None) -> Visit:
 
 
 def _ask(visit: Visit, root: Root, network: Network) -> None:
-    """Fills in the visit. A failed question raises; `trouble` is set when it says more."""
+    """Fills in the visit; what cannot be had raises, with `trouble` set where it says more."""
     require_network(root, network)
     visit.height = tip_height(root)
     tip_hash = block_hash(root, visit.height)
     visit.tip_at = from_unix_s(parse_header(header(root.keep, tip_hash)).time)
-    if visit.height:  # nodes cannot show the first block's coinbase
+    if visit.height:  # the first block's coinbase is no transaction that nodes can show
         _prove(visit, root, tip_hash, network)
 
 
 def _prove(visit: Visit, root: Root, tip_hash: str, network: Network) -> None:
-    """Tries on the tip whether the paths that prove a payment are there."""
+    """Whether the paths are there by which a payment would be proven, tried on the tip."""
     try:
         prove_at(root, tip_hash, visit.height or 0, network)
     except BudgetSpent:

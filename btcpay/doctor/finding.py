@@ -1,4 +1,4 @@
-"""A finding: what was examined, its colour, one line, and the remedy."""
+"""A finding: what was looked into, its colour, one line, and what helps."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ GREEN, YELLOW, RED = "green", "yellow", "red"
 
 @dataclass(frozen=True)
 class Finding:
-    """What was examined, how it is, and the remedy when it is not green."""
+    """What was looked into, how it stands, and what helps where it is not green."""
 
     name: str
     colour: str
@@ -23,7 +23,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Patient:
-    """What is examined. `now` reads the wall clock, `free_bytes` the free space of a folder."""
+    """What is examined: `now` reads the wall clock, `free_bytes` what a folder's disk has left."""
 
     settings: Settings
     environ: Mapping[str, str]

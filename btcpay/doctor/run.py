@@ -17,7 +17,7 @@ from storage.queries import meta
 
 
 def free_bytes(folder: Path) -> int:
-    """The free space of the folder's file system, in bytes."""
+    """What the folder's file system has left."""
     return shutil.disk_usage(folder).free
 
 
@@ -27,12 +27,12 @@ def examine(
     now: Callable[[], datetime],
     free_bytes: Callable[[Path], int] = free_bytes,
 ) -> Iterator[Finding]:
-    """Every finding; without a database of this version, all that need none.
+    """Every finding. Without a database of this version, all that can be said without one.
 
-    A database that takes no writes is read as far as possible; it cannot count a budget.
+    Of one that takes no writes what can be read is told; without writes there is no budget.
 
-    Asks each explorer at most 7 questions, and all of them 10 for each of 20 merchants. They
-    count in the hour's budget.
+    Asks each explorer at most 7 questions, and all together 10 for each of 20 merchants; they
+    count in the budget of the hour.
     """
     patient = Patient(settings, environ, now, free_bytes)
     found, db = database.look_into(settings)
@@ -57,7 +57,7 @@ def examine(
 
 
 def _told(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings until the database fails, and that it did; the others still follow."""
+    """What is found until the database fails, and that it did: what follows is still told."""
     try:
         yield from findings
     except PeeweeException as error:

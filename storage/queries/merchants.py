@@ -26,7 +26,7 @@ TAKE_INDEX = (
     .returning(Merchant.next_index, Merchant.script_type, Merchant.xpub)
 )
 
-# A counter moves forward only, even when somebody else has moved it meanwhile.
+# An address counter moves forward only, whoever else has moved it meanwhile.
 FORWARD = Merchant.update({Merchant.next_index: slot("next_index")}).where(
     (Merchant.id == slot("id")) & (Merchant.next_index < slot("next_index"))
 )
@@ -35,8 +35,8 @@ SAY_GAP = Merchant.update({Merchant.wallet_gap_limit: slot("wallet_gap_limit")})
     Merchant.id == slot("id")
 )
 
-# Each hour one funded address is asked whether its coin has moved; if so, all others are asked.
-# Likewise one whose coin was called spent, since nobody has proven that.
+# One funded address an hour is asked whether its coin has moved; when one has, all others are.
+# One whose coin was said to be spent likewise, since nobody has proven it.
 TO_PROBE = Merchant.select(
     Merchant.id, Merchant.probed_at, Merchant.swept_at, Merchant.unspent_at
 ).where(
@@ -47,7 +47,7 @@ TO_PROBE = Merchant.select(
     | Merchant.unspent_at.is_null(False)
 )
 PROBED = Merchant.update({Merchant.probed_at: slot("at")}).where(Merchant.id == slot("id"))
-# An address that was asked because another coin moved does not start the round again.
+# An address that was asked because others had moved does not start all over again.
 SWEPT = Merchant.update({Merchant.swept_at: slot("at")}).where(
     (Merchant.id == slot("id"))
     & (Merchant.swept_at.is_null() | (Merchant.swept_at <= slot("checked_at")))
