@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Settings:
-    """One value for every variable of docs/settings.md; units are in the names."""
+    """One value for every variable of README's table; units are in the names."""
 
     network: Network
     database_url: str
@@ -44,7 +44,7 @@ class Settings:
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    """Settings from the environment (docs/settings.md says what each means).
+    """Settings from the environment (README says what each variable means).
 
     An empty variable counts as absent, but for BTCPAY_METRICS_BIND. Raises SettingsError with every
     mistake found.

@@ -1,4 +1,4 @@
-"""How a request under /api/v1 gets in (key, limits, scope, body) and out (envelope, headers)."""
+"""How a request under /api/v1 gets in (key, throttle, scope, body) and out (envelope, headers)."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def _rate_limited(service: Service, window: Window) -> RateLimited:
 
 
 def add_operation(app: Flask, service: Service, name: str, operation: Any) -> None:
-    """Serves an operation of app.py's table. Its view gets a Call, then the path's values."""
+    """Serves an operation of app.py's table: its view gets a Call, then the path's values."""
 
     reads = operation.accepts().fields if operation.accepts and operation.method == "GET" else ()
 

@@ -97,7 +97,7 @@ def _database(found: str | None, trial: Trial) -> Part:
 
 
 def _check(needed: Needed, checked_at: str | None) -> Part:
-    """The last complete check; a time ahead of the clock says nothing about the present."""
+    """Of the last complete check; one that is ahead of the clock says nothing about the present."""
     if checked_at is None:
         return {"ok": False, "checked_at": None, "problem": "no check has been complete yet"}
     at = from_ms(int(checked_at))

@@ -14,7 +14,7 @@ from btcpay.settings import Settings, read
 from storage.database import in_one_line
 from storage.migrate import open_ready
 
-CLIENT_SILENCE_S = 5  # longer than a phone on a bad line pauses within a request
+CLIENT_SILENCE_S = 5  # longer than a phone on a bad line is silent amid a request
 
 
 def read_or_exit(environ: MutableMapping[str, str]) -> Settings:

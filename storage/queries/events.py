@@ -11,7 +11,7 @@ ADD = Event.insert(
         Event.detail,
     )
 )
-# What may want attention, or end it. Not what was only seen: anybody can cause that.
+# What may want attention, or end that: not what was merely seen, which anybody can cause.
 _OF_MONEY = ("payment", "reorganised", "paid", "expired", "canceled", "dismissed")
 OF_MONEY = (
     Event.select(Event.kind, Event.detail)
