@@ -86,7 +86,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_are_the_units_that_the_documentation_names():
-    assert UNITS == ["btcpay-backup.service", "btcpay-check.service", "btcpay.server.service"]
+    assert UNITS == ["btcpay-backup.service", "btcpay-check.service", "btcpay.service"]
     assert TIMERS == ["btcpay-backup.timer", "btcpay-check.timer"]
 
 
