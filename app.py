@@ -168,7 +168,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.extensions["metrics"] = functools.partial(
         metrics_server.serve, [service.counters, Figures(service.db, service.limiter)]
     )
-    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see received.read_body
+    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
     if settings.trusted_proxies:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]

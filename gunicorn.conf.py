@@ -50,7 +50,7 @@ def when_ready(server):
 def post_fork(server, worker):
     """Runs in each worker at its start."""
     worker.metrics_listener = getattr(server, "metrics_listener", None)
-    worker.most_body_bytes = settings.max_body_bytes + 1  # see received.read_body
+    worker.most_body_bytes = settings.max_body_bytes + 1  # see btcpay/web/body.py
 
 
 def post_worker_init(worker):

@@ -39,7 +39,7 @@ class Status(_Answer):
 
 
 class Transaction(_Answer):
-    """One entry of an address's history, but for its parts, of which there may be thousands."""
+    """One entry of an address's history, without its inputs and outputs: they may be thousands."""
 
     txid = fields.String(required=True, validate=_HASH)
     status = fields.Nested(Status, required=True)
@@ -58,8 +58,8 @@ class Parts(NamedTuple):
 def parts_of(tx: Any, script: str) -> Parts:
     """A transaction's inputs and outputs, every one of them looked at; `script` in hex.
 
-    By hand: marshmallow holds a value for each, and an error for each that is wrong, which of an
-    answer of megabytes is more than there is room for. Raises ValidationError at the first.
+    By hand: marshmallow keeps a value for each, and an error for each that is wrong. An answer of
+    megabytes would need more memory than there is. Raises ValidationError at the first mistake.
     """
     vin, vout = (tx.get(name) if isinstance(tx, dict) else None for name in ("vin", "vout"))
     if not isinstance(vin, list) or not isinstance(vout, list):
@@ -83,7 +83,7 @@ def _read_outputs(vout: list[Any], script: str) -> tuple[tuple[int, int], ...]:
 
 
 def _read_inputs(vin: list[Any], script: str) -> tuple[tuple[str, int], ...]:
-    """Left out is what says that another script's output is spent."""
+    """The outpoints spent, without inputs that say that they spend another script's output."""
     spent = []
     for spending in vin:
         txid, vout = _members(spending, "txid", "vout")

@@ -36,7 +36,7 @@ class Text(fields.String):
 
 
 class Number(fields.Field):
-    """A JSON number above 0 and at most `maximum`, as an exact Decimal; out, as it came in.
+    """A JSON number above 0 and at most `maximum`, as an exact Decimal; it goes out as it came in.
 
     It is stored as text, and the text of a Decimal is a JSON number.
     """

@@ -149,7 +149,7 @@ class PaymentQuery(Query):
     invoice_id = fields.String()
 
 
-# Made once: an instance costs ten times what loading a body does.
+# Made once: an instance takes ten times as long as loading a body.
 NEW_INVOICE = NewInvoice()
 NEW_PAYMENT_LINK = NewPaymentLink()
 LIST_QUERY = Query()

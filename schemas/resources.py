@@ -18,8 +18,8 @@ def _fixed(value: str) -> fields.Field:
 class Resource(Schema):
     """A JSON object dumped from a database row; `base_url` is the root of hosted pages.
 
-    marshmallow works out every field of every row anew; here the fields are sorted once. Text and
-    whole numbers leave the database as clients get them, so that they pass untouched.
+    marshmallow works out every field of every row again; here the fields are sorted once. Text and
+    whole numbers leave the database as clients get them, so they pass unchanged.
     """
 
     def __init__(self, base_url: str = "", **kwargs: Any) -> None:

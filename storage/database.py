@@ -14,9 +14,9 @@ from btcpay.errors import DatabaseNotReady
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite
 
-# WAL lets readers go on beside the one writer; FULL because a commit that is lost after its
-# answer went out would hand out an address twice; 10 s because a check may hold the lock.
-# What is erased is overwritten, so that the file does not keep a customer's address either.
+# WAL: readers go on beside the one writer. FULL: a commit that is lost after its answer went out
+# would hand out an address twice. 10 s: a check may hold the lock.
+# secure_delete: what is erased is overwritten, so the file keeps no customer's address either.
 SQLITE_PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": "full",
@@ -60,7 +60,7 @@ class Statement:
         return [values[p.name] if isinstance(p, Slot) else p for p in self.parameters]
 
 
-# By a query's id, for SQLite and for servers: a process compiles once, whatever it opens.
+# By a query's id, for SQLite and for servers: a process compiles each query once.
 _STATEMENTS: dict[bool, dict[int, Statement]] = {False: {}, True: {}}
 _COMPILING = threading.Lock()
 
@@ -70,7 +70,7 @@ class Database:
 
     A query is a module's constant, built from the models with `slot(name)` for its values. With
     SQLite each thread keeps its connection; a server's is lent for a statement or a transaction.
-    `is_doubtful` is true from a transaction that failed until somebody has tried to write since.
+    `is_doubtful` is true after a transaction has failed, until somebody tries to write again.
     """
 
     def __init__(self, connection: Any) -> None:
@@ -78,7 +78,7 @@ class Database:
         self.is_server = not isinstance(connection, SqliteDatabase)
         self.is_doubtful = False
         self._statements = _STATEMENTS[self.is_server]
-        # SQLite has one writer, and who finds it busy sleeps and tries again: threads queue here.
+        # SQLite lets one writer in, and others sleep and try again: threads queue here instead.
         self._turn: AbstractContextManager[Any] = (
             nullcontext() if self.is_server else threading.RLock()
         )
@@ -95,7 +95,7 @@ class Database:
         with self.connected():
             statement, cursor = self._execute(query, values)
             row = cursor.fetchone()
-            # An UPDATE ... RETURNING is only done when all its rows were taken.
+            # An UPDATE ... RETURNING is done only when all its rows have been read.
             cursor.fetchall()
             return None if row is None else dict(zip(statement.columns, row, strict=True))
 
@@ -127,7 +127,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """All that is read within is of one moment, whoever writes meanwhile; nobody waits."""
+        """All reads within see one moment, whoever writes meanwhile; nobody waits."""
         kind = "REPEATABLE READ" if self.is_server else "DEFERRED"
         with self.connected(), self.connection.atomic(kind):
             yield
@@ -140,7 +140,7 @@ class Database:
         return _AS_IT_IS if self.is_server else self.write()
 
     def connected(self) -> AbstractContextManager[None]:
-        """Keeps one connection to a server for this thread; whoever has one goes on with it."""
+        """Keeps one connection to a server for this thread, or goes on with the one it has."""
         if self.is_server and self.connection.is_closed():
             return self._lent()
         return _AS_IT_IS
@@ -193,7 +193,7 @@ def open_database(url: str) -> Database:
     """
     path = sqlite_path(url)
     if path:
-        file = f"file://{quote(str(path.absolute()))}?mode=rw"  # a lost one is no new shop
+        file = f"file://{quote(str(path.absolute()))}?mode=rw"  # a lost file is no new shop
         how: dict[str, Any] = {"timeout": LOCK_WAIT_S, "lock_type": "IMMEDIATE", "uri": True}
         return Database(Sqlite(file, pragmas=SQLITE_PRAGMAS, **how))
     return Database(open_pool(url))

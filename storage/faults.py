@@ -20,13 +20,13 @@ _STATES = {"25006", "55P03"}
 
 
 def is_outside(error: Exception) -> bool:
-    """Whether an error of the database's is of its surroundings: then no traceback tells more."""
+    """Whether a database error comes from its surroundings: then a traceback tells no more."""
     if not isinstance(error, PeeweeException):
         return False
     original = getattr(error, "orig", None)
     if isinstance(original, sqlite3.Error):
         code = getattr(original, "sqlite_errorcode", 0)
-        return code & 0xFF in _OF_SQLITE  # the rest of it says more exactly
+        return code & 0xFF in _OF_SQLITE  # the rest of the text is more exact
     if state := getattr(original, "sqlstate", None):
         return state in _STATES or state.startswith(_CLASSES)
     return isinstance(error, OperationalError | InterfaceError)  # the server was not reached

@@ -145,7 +145,7 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
             yield True
         return
     number = _ADVISORY_LOCK + sum(name.encode())
-    # The lock hangs on its connection, which therefore stays with this thread.
+    # The lock belongs to its connection, so this thread keeps the connection.
     with db.connected():
         while not (taken := _ask(db, "pg_try_advisory_lock", number)) and wait:
             time.sleep(_AGAIN_S)

@@ -14,17 +14,17 @@ from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 from btcpay.errors import DatabaseNotReady
 
 OLDEST = 14  # its major version: the oldest that is still maintained
-# More than eight threads that serve, or a check's sixteen; the server allows 100 by default.
+# More than the eight threads that serve, or a check's sixteen; a server allows 100 by default.
 CONNECTIONS = 20
 CONNECT_S = WAIT_S = 10  # to a server that does not answer; for a connection that others use
-# Whatever the server's own settings say: a commit that is lost after its answer went out would
-# hand out an address twice; a lock is waited for as long as SQLite's; a process that is frozen
-# amid a transaction does not stop the others for longer than a minute.
+# Whatever the server's own settings say. A commit that is lost after its answer went out would
+# hand out an address twice; waiting for a lock takes as long as SQLite's; a process that freezes
+# in a transaction stops the others for a minute at most.
 SESSION = (
     r"-c synchronous_commit=on -c default_transaction_isolation=read\ committed"
     " -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
 )
-# A peer that vanished without a word is noticed within a minute, and amid a statement in 20 s.
+# A peer that vanished silently is noticed within a minute, during a statement within 20 s.
 NETWORK = {
     "connect_timeout": CONNECT_S,
     "keepalives_idle": 30,
@@ -51,9 +51,9 @@ class Pool(PooledPostgresqlDatabase):
             raise OperationalError(f"all {CONNECTIONS} connections are in use") from error
 
     def _connect(self) -> Any:
-        """In peewee's pool one thread at a time: who queued behind a failure shares it.
+        """One thread at a time in peewee's pool; those that queue behind a failure share it.
 
-        Else the eighth thread would wait eight times as long for a server that does not answer.
+        Otherwise the eighth thread would wait eight times as long for a server that is away.
         """
         if not self._connections and self._asked.at_s <= self._failed_s:
             raise OperationalError("the server could not be reached a moment ago")
@@ -66,9 +66,9 @@ class Pool(PooledPostgresqlDatabase):
             raise
 
     def _is_closed(self, conn: Any) -> bool:
-        """Whether the server has hung up: all that an idle connection has to read is its end.
+        """Whether the server has hung up: an idle connection has nothing to read but its end.
 
-        Asks the own kernel, not the server, since it is asked before every statement.
+        Asks this machine's kernel and not the server, since every statement is asked for first.
         """
         if not conn.closed:
             poll = select.poll()
@@ -82,7 +82,7 @@ class Pool(PooledPostgresqlDatabase):
 def open_pool(url: str) -> Pool:
     """The pool of a `postgresql://` URL, with all that libpq reads in it; connects when asked.
 
-    What the URL says of NETWORK it says; its options come before SESSION, which has the last word.
+    The URL's parameters win over NETWORK, and SESSION wins over the URL's options.
 
     Raises DatabaseNotReady when the driver is not installed.
     """

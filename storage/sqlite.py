@@ -1,4 +1,4 @@
-"""SQLite where a disk is full or damaged: what failed first is told, as an error of peewee's."""
+"""SQLite on a full or damaged disk: reports what failed first, as one of peewee's errors."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from peewee import (  # type: ignore[attr-defined]
 
 
 class Cursor(sqlite3.Cursor):
-    """Reads the file while rows are fetched: peewee translates what `execute` raises alone."""
+    """Reads the file while rows are fetched: peewee translates only what `execute` raises."""
 
     def fetchone(self) -> Any:
         """The next row, or None."""
@@ -27,20 +27,20 @@ class Cursor(sqlite3.Cursor):
 
 
 class Sqlite(SqliteDatabase):
-    """peewee's, but for what happens when the file cannot be read or written."""
+    """peewee's database, except for what happens when the file cannot be read or written."""
 
     def cursor(self, named_cursor: Any = None) -> Cursor:
-        """One whose errors are all peewee's."""
+        """A cursor whose errors are all peewee's."""
         return self.connection().cursor(Cursor)
 
     def rollback(self) -> None:
-        """Does nothing where SQLite has undone the transaction itself, as when the disk is full."""
+        """Does nothing when SQLite has undone the transaction itself, as on a full disk."""
         if self.connection().in_transaction:
             super().rollback()
 
     @contextmanager
     def atomic(self, *args: Any, **kwargs: Any) -> Iterator[None]:  # type: ignore[override]
-        """A transaction or a savepoint. Raises what failed, not that it was undone already."""
+        """A transaction or a savepoint. Raises what failed, not that it is already undone."""
         failed: OperationalError | None = None
         try:
             with super().atomic(*args, **kwargs):

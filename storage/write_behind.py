@@ -13,12 +13,12 @@ log = logging.getLogger(__name__)
 
 EVERY_MS = 60_000  # one note a minute for each subject: a page polls every two seconds
 GATHER_S = 1
-LAST_WORDS_S = 5  # at the end, for a database that another process holds
-REMEMBERED = 10_000  # subjects; beyond it the memory starts anew
+LAST_WORDS_S = 5  # at the end, while another process holds the database
+REMEMBERED = 10_000  # subjects; when there are more, the memory starts again
 
 
 class Notes:
-    """Collects notes in memory and writes them from a thread of its own, newest first to last.
+    """Collects notes in memory and writes them from a thread of its own.
 
     A note is `query` with slots `id` and `at`. Losing one at a crash loses a minute's precision.
     """

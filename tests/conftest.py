@@ -22,16 +22,18 @@ from paths import TESTS
 ELSEWHERE = (
     *(
         "addresses",
+        "documents",
         "dump",
-        "explorer",
-        "explorer_fetch",
         "hd",
+        "http_client",
         "layers",
         "money",
+        "plan",
+        "pool",
         "price",
         "price_sources",
     ),
-    *("proof", "schedule", "settings", "settlement", "settlement_merge", "settlement_properties"),
+    *("settings", "settlement", "settlement_merge", "settlement_properties", "verify"),
     *(
         "attacks_postgres",
         "carry_over",

@@ -198,6 +198,18 @@ def test_what_decides_and_what_proves_needs_nothing_but_python(room):
     assert process.stdout == f"imported {len(names)}\n", process.stderr
 
 
+def test_the_picture_of_the_rooms_is_the_table_of_the_layers():
+    """Every room is in it once, above all that it may import; plain values are for everybody."""
+    page = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    picture = page.split("```")[1].splitlines()[1:]
+    words = [re.split(r" {6,}", line[14:])[0].split() for line in picture]
+    places = {room: place for place, rooms in enumerate(words) for room in rooms}
+    assert set(places) == set(ROOMS) and sum(map(len, words)) == len(ROOMS)
+    for room, allowed in ROOMS.items():
+        below = {name if name in ROOMS else "ground" for name in allowed - PLAIN} - {room}
+        assert [name for name in below if places[name] <= places[room]] == [], room
+
+
 def test_no_module_imports_itself_by_a_detour():
     edges = {name: imported(path) & MODULES.keys() - {name} for name, path in MODULES.items()}
     # A package's `__init__` is read before its modules, whoever names it.

@@ -1,1 +1,1 @@
-"""The eight operations' way in and out: key, limits, scope, body, idempotency."""
+"""How a request to an operation gets in and out: key, limits, scope, body, idempotency."""

@@ -34,9 +34,9 @@ def _visitor() -> str:
 
 
 def admit(service: Service) -> None:
-    """Lets a request under /api/v1 in: key, throttle, scope, in this order.
+    """Lets a request under /api/v1 in: key, limits, scope, in this order.
 
-    Leaves the caller and the window that counted in `g`. Raises ApiError.
+    Puts the caller and the window that counted it into `g`. Raises ApiError.
     """
     if not _is_api():
         return
@@ -50,13 +50,13 @@ def admit(service: Service) -> None:
     )
     if not g.window.allowed:
         raise _rate_limited(service, g.window)
-    # A path or method that is no operation has no scope: it is 404 or 405 whatever the key.
+    # A path or method that is no operation has no scope: it is 404 or 405 with any key.
     if writes and not g.caller.may_write and request.routing_exception is None:
         raise Forbidden("this API key is read-only; the operation needs a write key")
 
 
 def _authenticate(service: Service) -> Caller:
-    """The caller by bearer key; an invalid one counts against its address, a missing one not."""
+    """The caller by bearer key. An invalid key counts against its address, a missing one not."""
     scheme, _, secret = request.headers.get("Authorization", "").strip().partition(" ")
     secret = secret.strip()
     now = service.now()
@@ -99,7 +99,7 @@ def add_operation(app: Flask, service: Service, name: str, operation: Any) -> No
 
 
 def guard(app: Flask, service: Service) -> None:
-    """Puts the way in before every view, and the envelope around every error."""
+    """Runs the way in before every view, and puts the envelope around every error."""
     app.before_request(lambda: admit(service))
     app.after_request(lambda response: add_headers(service, response))
     app.register_error_handler(ApiError, error_response)
@@ -108,9 +108,9 @@ def guard(app: Flask, service: Service) -> None:
 
 
 def add_headers(service: Service, response: Response) -> Response:
-    """On every answer of the API: its window, what was ignored, and that nobody may keep it."""
+    """Tells on every answer its window and the ignored fields, and forbids to store it."""
     window: Window | None = g.get("window")
-    if window is None and _is_api():  # a fault came before any window was known
+    if window is None and _is_api():  # there was a fault before any window was known
         window = service.limiter.look(rate_limits.FAILED_AUTH, _visitor())
     if window:
         add = response.headers.add  # no view sets them, so nothing has to be replaced

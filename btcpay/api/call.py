@@ -54,16 +54,16 @@ class Call:
         return accepts.load_query(schema, request.args.to_dict(flat=False))
 
     def body(self, schema: Schema, empty: bytes | None = None) -> dict[str, Any]:
-        """The validated JSON body; `empty` is what no body at all stands for, if allowed."""
+        """The validated JSON body; `empty` stands for a missing body, if that is allowed."""
         g.body = read_json(empty)
         if isinstance(g.body, dict):
             ignored_fields.note(g.body, schema.fields)
         return accepts.load(schema, g.body)
 
     def once(self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]) -> Response:
-        """201 with what `make` stores and answers, exactly once for an Idempotency-Key.
+        """201 with what `make` stores and returns, exactly once for an Idempotency-Key.
 
-        `prepare` runs before, outside the transaction; `make` gets what it returned.
+        `prepare` runs first, outside the transaction; `make` gets what it returned.
         """
         service = self.service
         answer, replayed = idempotency.once(

@@ -13,7 +13,7 @@ from btcpay.times import to_ms
 from storage.database import Database, Row
 from storage.queries import idempotency
 
-HOLD = timedelta(seconds=60)  # a living request is done by then: a refresh takes 3 s, a lock 10 s
+HOLD = timedelta(seconds=60)  # a live request has ended by then: a price takes 3 s, a lock 10 s
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 
 
@@ -52,13 +52,13 @@ def once(
     """The answer, and whether it is a replay. Without a subject, simply makes it.
 
     1. The key is claimed in a transaction of its own, or the kept answer is returned.
-    2. `prepare` asks whatever must be asked of the world, with no transaction open.
-    3. `make` stores the resource; in the same transaction the answer is kept, if the claim still
+    2. `prepare` asks over the network, with no transaction open.
+    3. `make` stores the resource. The same transaction keeps the answer, if the claim still
        stands: a holder that was overtaken stores nothing.
     4. When 2 or 3 fails, the key is given back.
 
-    An answer is kept until a check forgets it, which has compared its clock with the world's: here
-    none is too old, or a clock that is ahead would make a second resource for one key.
+    Only a check forgets an answer, since it has compared its clock with others. No answer is too
+    old here: else a clock that is ahead would make a second resource for one key.
     Raises Conflict while the key is held, and when it came with another body before.
     """
     if subject is None:
@@ -111,7 +111,7 @@ def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | N
 
 
 def _is_free(held: Row, now: datetime) -> bool:
-    """Held by one that is gone: also when the clock stepped back."""
+    """Whether the holder is gone; also when the clock stepped back."""
     age_ms = abs(to_ms(now) - held["locked_at"])
     return held["response"] is None and age_ms >= HOLD // timedelta(milliseconds=1)
 

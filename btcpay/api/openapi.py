@@ -1,4 +1,4 @@
-"""The interface's description, OpenAPI 3.1: made from the operation table and the schemas."""
+"""The description of the API (OpenAPI 3.1), made from the operation table and the schemas."""
 
 from collections.abc import Mapping
 from typing import Any

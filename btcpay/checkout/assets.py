@@ -1,4 +1,8 @@
-"""Script, style sheet and icon: read once, their hash in their address, kept for ever."""
+"""Script, style sheet and icon: read once; browsers keep them for ever, by a hash in their address.
+
+Nothing stands inline, so the style is a second file. A first visit takes one round trip for the
+page (under 14 kB, what a server may send at once) and one for the style; later pages need one.
+"""
 
 import hashlib
 import re
@@ -39,7 +43,7 @@ class Assets:
     def find(self, name: str) -> tuple[Asset, bool] | None:
         """The file of that name, and whether the hash in it is the file's own.
 
-        An older program's page may ask for a hash that is gone: better today's file than none.
+        A page of an older program may ask for a hash that is gone; then it gets today's file.
         """
         match = re.fullmatch(r"(\w+)\.[0-9a-f]{10}(\.\w+)", name)
         asset = self._files.get(match[1] + match[2]) if match else None

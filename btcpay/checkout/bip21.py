@@ -7,8 +7,8 @@ import segno
 from btcpay.money import btc_text
 
 MESSAGE_CHARACTERS = 140  # a wallet shows a line of it
-# Trying all eight takes 5 ms of every page. By ISO 18004's own penalties this one was the best, or
-# within 5 % of it, for the addresses and amounts that were sampled; every mask can be read.
+# Trying all eight masks takes 5 ms of every page. By ISO 18004's penalties this one was the best,
+# or within 5 % of the best, for the addresses and amounts sampled. Every mask can be read.
 MASK = 2
 
 

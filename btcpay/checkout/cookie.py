@@ -1,4 +1,4 @@
-"""How a browser comes back to the invoice that it has made: by a signed cookie, or by its form."""
+"""How a browser comes back to the invoice that it made: by a signed cookie, or by its form."""
 
 import hashlib
 import hmac
@@ -16,20 +16,20 @@ from storage.database import Database
 from storage.queries import meta
 
 COOKIE = "invoices"
-REMEMBERED = 5  # the amounts that one may go back and forth between
+REMEMBERED = 5  # between so many amounts a visitor may go back and forth
 _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 
 
 def new_form() -> str:
-    """What tells one showing of a link's form from all others."""
+    """A random text that tells one showing of a link's form from all others."""
     return random_base62(ID_CHARACTERS)
 
 
 class Returning:
     """The cookie of each link's page: the ids of invoices, newest first.
 
-    The key is made once, at random, and kept in the database: all processes sign alike. The
-    link's id is the salt, so that no cookie serves at another link.
+    The key is random, made once and kept in the database: all processes sign with it. The link's
+    id is the salt, so that a cookie is worth nothing at another link.
     """
 
     def __init__(self, db: Database, settings: Settings) -> None:
@@ -47,9 +47,9 @@ class Returning:
         )
 
     def made_by(self, link_id: str, form: str) -> str | None:
-        """The id of the invoice that this form makes, however often it is sent; None: no form.
+        """The id of the invoice that this form makes, however often it is sent; None without one.
 
-        Nobody else can tell it from the form: the key is in it.
+        Nobody else can work it out from the form, since the key is needed.
         """
         if not _FORM.fullmatch(form):
             return None
@@ -57,7 +57,7 @@ class Returning:
         return id_of("inv", hmac.digest(self._key.encode(), text, "sha256"))
 
     def known(self, link_id: str) -> Sequence[str]:
-        """The invoices that this browser has made; none when the cookie is not ours."""
+        """The invoices that this browser made; none when the cookie is not ours."""
         cookie = request.cookies.get(COOKIE)
         if not cookie:
             return ()

@@ -1,4 +1,4 @@
-"""Whether the price of a payment link is less than can be sent: said before the payer tries."""
+"""Whether a payment link's price is less than can be sent: the page says so before anyone pays."""
 
 from decimal import Decimal
 
@@ -8,14 +8,15 @@ from btcpay.wallet.account import DUST_SATS
 from storage.database import Row
 from storage.queries import merchants
 
-# The highest dust limit is less until a bitcoin costs 900,000 USD: other pages ask for no price.
+# A link with a higher price need not ask what a bitcoin costs: the dust limit is less than this,
+# until a bitcoin costs 900,000 USD.
 NO_DUST_USD = Decimal(5)
 
 
 def dust_of(service: Service, link: Row) -> int | None:
-    """The least that can be sent, when a fixed price is less than that; None otherwise.
+    """The least that can be sent, when a fixed price is less than that; otherwise None.
 
-    None without a price, too: then nothing can be paid now.
+    Also None when there is no BTC price: then nothing can be paid now.
     """
     if link["amount_usd"] is None or Decimal(link["amount_usd"]) >= NO_DUST_USD:
         return None

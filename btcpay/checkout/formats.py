@@ -1,6 +1,6 @@
-"""Numbers and times as a language writes them; amounts in BTC are not among them.
+"""Numbers and times as a language writes them, except amounts in BTC.
 
-Those have a point in every language: they are copied into wallets.
+Those have a point in every language, since they are copied into wallets.
 """
 
 from datetime import UTC, timedelta
@@ -42,5 +42,5 @@ def ago(elapsed_ms: int, language: str) -> str:
 
 
 def groups(text: str, size: int = 4) -> list[str]:
-    """An address in groups that an eye can compare; joined they are the address again."""
+    """An address in groups that people can compare; joined, they are the address."""
     return [text[start : start + size] for start in range(0, len(text), size)]

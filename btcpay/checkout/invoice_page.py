@@ -11,7 +11,7 @@ from btcpay.settlement.values import Verdict
 from btcpay.times import iso, iso_ms, to_ms
 from storage.database import Row
 
-# A check that runs every minute has then missed many runs.
+# By then a check that runs every minute has missed many runs.
 LONG_AGO_MS = 10 * 60_000
 COUNTDOWN_MS = 5 * 60_000
 
@@ -37,7 +37,7 @@ class Standing:
 
     @property
     def state(self) -> str:
-        """The status, an open one told apart: seen, overdue, partial or waiting."""
+        """The status; instead of open it is seen, overdue, partial or waiting."""
         if self.row["status"] != "open":
             return self.row["status"]
         if self.verdict.missing_sats == 0:
@@ -48,9 +48,9 @@ class Standing:
 
 
 def status_of(standing: Standing) -> dict[str, Any]:
-    """What /pay/{invoice}/status answers, and all of it.
+    """All that /pay/{invoice}/status answers.
 
-    `missing_sats` is what is missing, also where that is less than can be sent.
+    `missing_sats` is what is missing, even when that is less than can be sent.
     """
     row, verdict = standing.row, standing.verdict
     return {
@@ -102,12 +102,12 @@ class InvoicePage:
 
     @property
     def is_dust(self) -> bool:
-        """Whether less is owed than can be sent, and more is asked for therefore."""
+        """Whether less is owed than can be sent, so that the page asks for more."""
         return self.owed_sats < self.due_sats
 
     @property
     def counts_down(self) -> bool:
-        """Whether so little time is left that it is worth a clock."""
+        """Whether so little time is left that the page shows a clock."""
         return self.left_ms is not None and self.left_ms < COUNTDOWN_MS
 
     @property
@@ -154,7 +154,7 @@ def page_of(standing: Standing, label: str | None) -> InvoicePage:
 
 
 def _request(row: Mapping[str, Any], due_sats: int, label: str | None) -> dict[str, str]:
-    """The URI for the button, and the QR code of the same without texts: small codes read well."""
+    """The URI for the button, and its QR code without texts: a small code is read more easily."""
     address = row["deposit_address"]
     return {
         "uri": bip21.payment_uri(address, due_sats, label, row["description"]),

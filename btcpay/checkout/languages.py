@@ -17,12 +17,12 @@ LANGUAGES = {
     "pt": "Português",
     "ja": "日本語",
 }
-CATALOGS = Path(__file__).parent / "translations"
 DEFAULT = "en"  # the language of the message ids; it has no catalog
+CATALOGS = Path(__file__).resolve().parent / "translations"
 
 
 def install(app: App) -> None:
-    """Gives the templates `_` and `ngettext`, from the catalogs."""
+    """Gives the templates `_` and `ngettext`, from the catalogs beside this module."""
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     Babel(
         app,

@@ -21,15 +21,15 @@ from storage.database import Row
 from storage.queries import invoices, links
 
 GONE = 410
-# A link counts its unpaid invoices that were made, or whose page was asked for, so lately: who has
-# pressed and left keeps nobody else from paying for longer.
+# A link counts its unpaid invoices that were made, or whose page was open, in this time. So people
+# who press and leave do not keep others from paying for longer.
 LOOKED_AT = timedelta(minutes=10)
 MS = timedelta(milliseconds=1)
-TYPED_CHARACTERS = 40  # of a wrong amount, shown again
+TYPED_CHARACTERS = 40  # of a wrong amount, when the form shows it again
 
 
 class LinkRefused(Exception):
-    """Why a link makes no invoice now: the page's status, its sentence, and what it is about.
+    """Why a link makes no invoice now: the page's status and its sentence.
 
     `field` is true when the amount is wrong; `retry_after_s` says when to come back, if known.
     """
@@ -45,9 +45,9 @@ class LinkRefused(Exception):
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who presses: as whom to count, the text of the amount field, own invoices of this link.
+    """Who presses: as whom to count, the text of the amount field, this visitor's invoices.
 
-    `form_id` is the id of the invoice that this very form makes, None without a form of ours.
+    `form_id` is the id of the invoice that this form makes; None without a form of ours.
     """
 
     address: str
@@ -62,7 +62,7 @@ class Visitor:
 
 
 def from_elsewhere() -> LinkRefused:
-    """For a form that another site has sent: its visitors would close the link without knowing."""
+    """Refuses a form that another site sent: its visitors would fill the link unknowingly."""
     return LinkRefused(
         403,
         gettext("Another site asked for this payment. If you want to pay, please press here."),
@@ -74,7 +74,7 @@ def link_values(
 ) -> dict[str, Any]:
     """What the page of a link may show: an allow-list, with `refused` and what was typed.
 
-    `least_sats`: what can be sent, where the price is less.
+    `least_sats`: the least that can be sent, when the price is less.
     """
     low, high = bounds(link)
     return {
@@ -93,8 +93,8 @@ def link_values(
 def order(service: Service, link: Row, visitor: Visitor) -> str:
     """The id of the invoice to pay: the visitor's own untouched one of that amount, or a new one.
 
-    The price is asked for outside the transaction. Behind the link's lock it is looked again, since
-    the same form may have been sent twice. Raises LinkRefused.
+    The price is asked for outside the transaction. Under the link's lock it looks for the invoice
+    again, since the same form may have been sent twice. Raises LinkRefused.
     """
     _refuse_inactive(link)
     amount_usd = _chosen_usd(link, visitor.amount_text)
@@ -166,7 +166,7 @@ def _chosen_usd(link: Row, text: str) -> Decimal:
 
 
 def bounds(link: Row) -> tuple[Decimal, Decimal]:
-    """The least and the greatest amount of a flexible link, in USD; 0 stands for above 0."""
+    """The least and the greatest amount of a flexible link, in USD; 0 means anything above 0."""
     return Decimal(link["min_amount_usd"] or 0), Decimal(link["max_amount_usd"] or MAX_USD)
 
 
@@ -191,7 +191,7 @@ def _untouched(
 
 
 def _refuse_full(service: Service, window: Window) -> None:
-    """So that nobody runs a merchant's wallet past its gap limit alone."""
+    """Keeps one visitor from using up the wallet's gap limit. Raises LinkRefused."""
     if not window.allowed:
         raise LinkRefused(
             429,
@@ -206,7 +206,7 @@ def _refuse_inactive(link: Row) -> None:
 
 
 def _refuse_crowded(service: Service, link: Row) -> None:
-    """Nor together with others. Inside the transaction that mints, so that it still holds."""
+    """Keeps many visitors from it. Called in the invoice's transaction, so that it still holds."""
     now = service.now()
     of_link = {"payment_link_id": link["id"], "now": to_ms(now), "since": to_ms(now - LOOKED_AT)}
     row = service.db.only(invoices.WAITED_FOR_OF_LINK, **of_link)

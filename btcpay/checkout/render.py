@@ -43,7 +43,7 @@ class Pages:
     def page(
         self, template: str, status: int = 200, brand: Row | None = None, **values: Any
     ) -> Response:
-        """A template with what all of them share: brand, language, formats, files."""
+        """A template, with what all share: brand, language, formats, files."""
         styles = [self.assets.address(STYLE)]
         if brand and brand["accent"]:
             styles.append(f"../accent/{brand['accent'][1:]}.css")
@@ -76,7 +76,7 @@ class Pages:
             raise RateLimited(f"too many requests; retry in {wait_s} s", wait_s)
 
     def failed(self, error: Exception) -> Response:
-        """What went wrong: JSON where the script asks, otherwise a page."""
+        """What went wrong: JSON when the script asks, otherwise a page."""
         if isinstance(error, HTTPException):
             error = from_http(error)
         elif not isinstance(error, ApiError):
@@ -90,10 +90,10 @@ class Pages:
         return page
 
     def guard(self, response: Response) -> Response:
-        """Nothing inline, nothing from elsewhere, nothing kept unless a view says so, no frame."""
+        """Nothing inline or from other hosts, no frame; no cache unless a view says so."""
         response.headers["Content-Security-Policy"] = self._policy
         response.headers["X-Content-Type-Options"] = "nosniff"
-        # Not `no-referrer`: with it a browser says `Origin: null` of our own forms too.
+        # Not `no-referrer`: with it browsers send `Origin: null` for our own forms too.
         response.headers["Referrer-Policy"] = "same-origin"
         response.headers.setdefault("Cache-Control", "no-store")
         return response

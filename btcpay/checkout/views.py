@@ -71,7 +71,7 @@ class Checkout:
         return self._link_page(self._link(id))
 
     def pay_link(self, id: str) -> Response:
-        """Leads to the invoice to pay (303); what is wrong comes back on the form."""
+        """Leads to the invoice to pay (303), or shows the form again with what is wrong."""
         link, fields = self._link(id), parse_qs(read_body().decode("utf-8", "replace"))
         text = fields.get("amount_usd", [""])[0]
         form_id = self._returning.made_by(id, fields.get("press", [""])[0])
@@ -83,14 +83,14 @@ class Checkout:
             invoice_id = order(self.service, link, visitor)
         except LinkRefused as refused:
             return self._link_page(link, refused, text)
-        # Relative, so that it stays within the origin that the form's policy allows.
+        # Relative, so that it stays in the origin that the form's policy allows.
         response = Response(status=303)
         response.headers["Location"] = f"../pay/{invoice_id}{languages.carried()}"
         self._returning.remember(response, id, invoice_id)
         return response
 
     def show_logo(self, sha256: str) -> Response:
-        """A merchant's logo, as the type that its bytes had when it was stored."""
+        """A merchant's logo, with the media type that was found when it was stored."""
         known = re.fullmatch("[0-9a-f]{64}", sha256)
         row = self.service.db.row(brands.LOGO, logo_sha256=sha256) if known else None
         if row is None:

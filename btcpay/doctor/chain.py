@@ -1,4 +1,4 @@
-"""What the chain says against us: our clock, and addresses that somebody else hands out."""
+"""What the chain says against us: a wrong clock, addresses that somebody else hands out."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -18,11 +18,11 @@ CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a
 BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own
 EXPLORERS_FIRST = "mend the explorers first"
 AHEAD = 10  # addresses behind the counter that are asked about
-MOST_MERCHANTS = 20  # so that a visit costs at most 200 calls and two for each explorer
+MOST_MERCHANTS = 20  # so that a run costs at most 200 calls, and two for each explorer
 
 
 def clock(patient: Patient, visits: Sequence[Visit]) -> Iterator[Finding]:
-    """Ours against the explorers': one that agrees is enough."""
+    """Compares our clock with the explorers': one that agrees is enough."""
     tips = [visit.tip_at for visit in visits if visit.tip_at and not visit.is_foreign]
     if any(tip_at - patient.now() > BLOCK_AHEAD for tip_at in tips):
         yield Finding("clock", RED, "the chain's last block is hours ahead of it", REMEDY)

@@ -1,4 +1,4 @@
-"""The database: there, ours, of this version, willing to be written to."""
+"""The database: whether it is there, ours, of this version, and takes writes."""
 
 from peewee import DatabaseError, PeeweeException
 
@@ -17,7 +17,7 @@ OF_SERVER = "see that the server runs and lets this user in and write; look at B
 def look_into(settings: Settings) -> tuple[Finding, Database | None]:
     """The finding, and the database when it can be read; a missing one is not made.
 
-    Red with a database: it has what it should have, and takes no writes.
+    Red, but with a database: it can be read and takes no writes.
     """
     path = sqlite_path(settings.database_url)
     trouble = OF_FILE if path else OF_SERVER

@@ -1,4 +1,4 @@
-"""Every price source: whether it answers, and how far it is from the others."""
+"""Every price source: whether it answers, and how far its price is from the others'."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -27,7 +27,7 @@ def findings(patient: Patient) -> Iterator[Finding]:
     price_usd = agree(prices, settings.price_quorum)
     bad = RED if price_usd is None else YELLOW
     for source, answer in zip(settings.price_sources, answers, strict=True):
-        # The host alone: a URL may carry a key.
+        # Only the host: a URL may hold a key.
         name = f"price source {urlsplit(source.url).hostname}"
         if isinstance(answer, str):
             is_sandbox = source.url.startswith(f"{SANDBOX_URL}/")
@@ -54,7 +54,7 @@ def _why_none(answered: int, asked: int, quorum: int) -> str:
 
 
 def _ask(source: PriceSource, patient: Patient, aheads: list[timedelta]) -> Decimal | str:
-    """The price, or why there is none; `aheads` gets by how much our clock is ahead of its."""
+    """The price, or why there is none. Adds to `aheads` how far our clock is ahead of its."""
 
     def hear(headers: Mapping[str, str]) -> None:
         if (told := told_time(headers)) and not has_our_clock(source.url):

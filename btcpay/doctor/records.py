@@ -1,4 +1,4 @@
-"""The rows: totals against what they sum, the last check, how far the wallet must look."""
+"""The rows: totals compared with their sums, the last check, the gap limit."""
 
 import shlex
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def totals(opened: Opened) -> Iterator[Finding]:
     db = opened.db
     for merchant in db.rows(merchants.ALL):
         of = {"merchant_id": merchant["id"]}
-        with db.snapshot():  # a check may settle something between the two
+        with db.snapshot():  # between the two queries a check may settle something
             kept, summed = db.row(balances.OF_MERCHANT, **of), db.only(balances.RECOMPUTED, **of)
         name = f"totals of {merchant['name']}"
         if kept and kept == summed:
@@ -33,7 +33,7 @@ def totals(opened: Opened) -> Iterator[Finding]:
 
 
 def merchant_count(opened: Opened) -> Iterator[Finding]:
-    """A shop without a merchant is mostly another file than the one that was meant."""
+    """A database without a merchant is mostly not the file that was meant."""
     count = len(opened.db.rows(merchants.ALL))
     remedy = "see that BTCPAY_DATABASE_URL names the right one; add one by `btcpay merchant add`"
     if count:
@@ -76,7 +76,7 @@ def attention(opened: Opened) -> Iterator[Finding]:
 
 
 def gaps(opened: Opened) -> Iterator[Finding]:
-    """Beyond its gap limit a wallet does not show the money that it has; told before it is so."""
+    """Warns in time: beyond its gap limit a wallet does not show the money that it has."""
     for merchant in opened.db.rows(merchants.ALL):
         gap = gap_of_merchant(opened.db, merchant)
         paid = (

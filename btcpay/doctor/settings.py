@@ -27,7 +27,7 @@ def findings(patient: Patient) -> Iterator[Finding]:
     told, brief = f"defaults: {', '.join(absent) or 'none'}", f"{len(absent)} {have}"
     yield Finding("settings", GREEN, told, brief=f"{brief} (--json names them)")
     for name, meant in strange_names(patient.environ).items():
-        remedy = f"did you mean {meant}?" if meant else "README has the list"
+        remedy = f"did you mean {meant}?" if meant else "docs/settings.md has the list"
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
     yield _base_url(patient.settings)
 

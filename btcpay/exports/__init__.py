@@ -1,1 +1,1 @@
-"""What bookkeepers and wallets take away."""
+"""Exports for bookkeepers and wallets."""

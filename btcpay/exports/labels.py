@@ -7,14 +7,14 @@ from btcpay.exports.payments import PAGE
 from storage.database import Database, Row
 from storage.queries import exports
 
-MAX_LENGTH = 255  # BIP329: what importing wallets are advised to keep
+MAX_LENGTH = 255  # BIP329 advises wallets to keep this much
 
 
 def labels(db: Database, merchant: Row, page: int = PAGE) -> Iterator[Row]:
     """A merchant's records: for each invoice its address, then what was paid to it.
 
-    Transactions that pay several invoices come last, once, with all their labels. No `origin`:
-    an account key does not know the fingerprint of its wallet's master key.
+    A transaction that pays several invoices comes last, once, with all their labels. There is no
+    `origin`: an account key does not tell the fingerprint of its wallet's master key.
     """
     shared = _shared(db, merchant["id"])
     at, seq = 0, 0

@@ -1,4 +1,4 @@
-"""What was received, as bookkeepers take it: one record for each payment, read page by page."""
+"""What was received, for bookkeepers: one record for each payment, read page by page."""
 
 import json
 import re
@@ -33,14 +33,14 @@ COLUMNS = (
 PAGE = 500  # payments in memory at a time
 END = 2**62  # later than any stored time
 
-# OWASP, "CSV Injection": what makes a spreadsheet calculate, in ASCII and in full width, behind
-# blanks that it drops too; at a cell's start, and behind a mark that another locale takes for one.
+# OWASP, "CSV Injection": characters that make a spreadsheet calculate, in ASCII and full width,
+# also after blanks; at a cell's start, or after a mark that another locale reads as a separator.
 _CALCULATES = r"(?=[\s\ufeff\u200b-\u200f]*[=+\-@\uff1d\uff0b\uff0d\uff20])"
 _FORMULA = re.compile(rf"\A(?=[\t\r\n])|(?:\A|(?<=[;\t\r\n])){_CALCULATES}")
 
 
 def defused(text: str) -> str:
-    """The text as a cell that no spreadsheet runs: an apostrophe stands before what would."""
+    """The text as a cell that no spreadsheet runs: a formula gets an apostrophe before it."""
     return _FORMULA.sub("'", text)
 
 
@@ -49,7 +49,7 @@ def received(
 ) -> Iterator[Row]:
     """The merchant's payments with from_ms <= received < before_ms, oldest first, by COLUMNS.
 
-    Each page is read at a moment of its own, so that an export holds up nobody.
+    Each page is read in a transaction of its own, so that an export makes nobody wait.
     """
     at, seq = from_ms, 0
     while rows := db.rows(
@@ -100,7 +100,7 @@ def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None
 
 
 def cells(record: Row) -> list[str]:
-    """A record as the cells of a CSV line: what is absent is empty, outputs stand in one cell."""
+    """A record as cells of a CSV line: None is empty, all outputs are in one cell."""
     return [_cell(record[name]) for name in COLUMNS]
 
 

@@ -1,1 +1,1 @@
-"""Seen from outside: health, logs and metrics."""
+"""What operators see from outside: health, logs and metrics."""

@@ -1,4 +1,4 @@
-"""Numbers for Prometheus that the database knows: read at each scrape, whoever counted them."""
+"""Metrics from the database: read at each scrape, whichever process counted them."""
 
 from collections.abc import Iterator
 
@@ -13,13 +13,13 @@ from storage.queries import attentions, meta, tallies
 
 
 class Figures(Collector):
-    """What a scrape reads from one service's database and store: indexed rows, no table."""
+    """What a scrape reads from a service's database and store: indexed rows, no whole table."""
 
     def __init__(self, db: Database, limiter: Limiter) -> None:
         self._db, self._limiter = db, limiter
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics; of an unreachable database that it is unreachable."""
+        """The metrics; when the database does not answer, only that."""
         try:
             known = list(self._known())
         except PeeweeException:
@@ -69,7 +69,7 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
 
 
 def _wanting(counts: dict[str, int]) -> Metric:
-    """Every reason, so that an alarm can be made of one that was never there."""
+    """Every reason, also with 0, so that an alarm can be set on one that never occurred."""
     told = "Invoices that want a human."
     family = GaugeMetricFamily("btcpay_invoices_attention", told, labels=["reason"])
     for reason in REASONS:

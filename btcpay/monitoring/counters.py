@@ -1,6 +1,6 @@
-"""Numbers for Prometheus that a process counts: requests, their latencies, asked prices.
+"""Metrics that a worker process counts: requests, their latencies, price refreshes.
 
-Several worker processes write into files of one folder, which any of them can add up.
+All workers write files into one folder (prometheus-client's), and any of them can add these up.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ PRICED = "btcpay_price_timestamp_seconds"
 
 
 class Slot:
-    """Called, a number that no other living process of this folder has: the lowest free one.
+    """A call returns the lowest number that no other live process of this folder has.
 
     A new worker goes on with the files of one that died: totals stay, files do not pile up. The
     lock ends with its process, however that ends.
@@ -54,7 +54,7 @@ class Counters(Collector):
     def __init__(self, folder: str | None, unix_s: Callable[[], float]) -> None:
         self._folder, self._unix_s = folder, unix_s
         if folder:
-            # The library's way to other names than process ids.
+            # How the library is told to use other names than process ids.
             values.ValueClass = values.MultiProcessValue(Slot(Path(folder)))
         self._own = own = CollectorRegistry()
         self._requests = Counter(

@@ -20,15 +20,15 @@ from storage.queries import meta
 Part = dict[str, Any]
 log = logging.getLogger(__name__)
 
-TRIED_EVERY_S = 60  # each trial waits for the disk, and anybody may ask
+TRIED_EVERY_S = 60  # a trial waits for the disk, and anybody may ask
 LITTLE_BYTES = 64
 
 
 class Trial:
     """Whether the database takes writes, found out by writing.
 
-    Once a minute while all is well; when a write has failed, at each question, and as much as an
-    order would, until that succeeds: a full disk may still take a little.
+    While all is well it writes a little, once a minute. After a failed write it writes at each
+    question, as much as an order would, until that succeeds: a full disk may still take a little.
     `monotonic_s` answers seconds of a clock that never steps.
     """
 
@@ -72,7 +72,7 @@ def add(app: Flask, needed: Needed) -> None:
 def readiness(needed: Needed, trial: Trial) -> Response:
     """200, or 503 when the database or the check fails; each part with its `ok`.
 
-    Without the shared store of the rate limits the shop goes on, so that part is only shown.
+    The shop goes on without the shared store of the rate limits, so that part is only shown.
     """
     try:
         found = migrate.version(needed.db)

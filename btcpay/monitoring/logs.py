@@ -13,9 +13,9 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: `at`, `level`, `logger`, `message`, and what is known besides.
+    """One JSON object a line: `at`, `level`, `logger`, `message`.
 
-    That is `request_id`, and `exception`, a traceback as one text.
+    When there is one, also `request_id`, and `exception`: a traceback as one text.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -43,6 +43,6 @@ def _dumps(line: dict[str, Any]) -> str:
 
 
 def to_json(logger: logging.Logger) -> None:
-    """Lets every handler that the logger has write JSON lines."""
+    """Makes every handler of the logger write JSON lines."""
     for handler in logger.handlers:
         handler.setFormatter(JsonLines())

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 log = logging.getLogger(__name__)
 
-CLIENT_TIMEOUT_S = 5  # one scraper at a time; one that is silent must not keep the next one out
+CLIENT_TIMEOUT_S = 5  # one scraper at a time: a silent one must not keep the next one out
 POLL_S = 0.5  # how soon the thread sees that it is to end
 
 
@@ -36,7 +36,7 @@ class Scraped(HTTPServer):
         self.server_close()
 
     def handle_error(self, *_: Any) -> None:
-        """A scraper that went away, or a fault: one line, and the next scrape is served."""
+        """Logs one line when a scraper went away, or for a fault; the next scrape is served."""
         log.warning("a scrape of the metrics failed", exc_info=True)
 
 

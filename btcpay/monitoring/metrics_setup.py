@@ -1,4 +1,4 @@
-"""Where metrics are counted and asked for: made in gunicorn's master, used by its workers."""
+"""The folder and the socket of the metrics: made in gunicorn's master, used by its workers."""
 
 import atexit
 import logging
@@ -12,9 +12,9 @@ MEMORY = "/dev/shm"
 
 
 def listen(bind: str) -> socket.socket | None:
-    """In the master: the socket that its workers will share; None where there is none to be had.
+    """In the master: the socket that its workers will share; None when the address is taken.
 
-    A shop must not stop selling because nobody can look at its numbers: that is logged instead.
+    A shop must not stop selling because nobody can read its metrics: that is logged instead.
     """
     if not bind:
         return None
@@ -30,9 +30,9 @@ def listen(bind: str) -> socket.socket | None:
 
 
 def make_folder() -> str:
-    """In the master: the folder in which workers count, removed at its end; makes it once.
+    """In the master: makes the folder in which workers count, once; it is removed at the end.
 
-    In memory where that is possible: on a full disk a write to a mapped file kills its process.
+    It lies in memory if possible: on a full disk a write to a mapped file kills its process.
     """
     if FOLDER not in os.environ:  # a reload, or an operator who has one
         memory = MEMORY if os.access(MEMORY, os.W_OK) else None

@@ -1,7 +1,7 @@
-"""What is told of each request: its id in the answer, one line in the log, one count.
+"""What each request leaves: its id in the answer, one line in the log, one count.
 
-Every request pays for this, so it is written for speed: each of Flask's proxies is asked once, and
-the line goes past the logging library, which would take longer than all the rest.
+Every request pays for this, so it is written for speed: it asks each of Flask's proxies once, and
+writes its line without the logging library, which would take longer than all the rest.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 NO_OPERATION = "none"
-STDERR = 2  # where the library's lines go too; one call writes one line, whole
+STDERR = 2  # the library's lines go there too; one call writes one whole line
 
 
 def watch(app: Flask, counters: Counters, now: Callable[[], datetime]) -> None:
-    """Before everything else on the way in, after everything else on the way out."""
+    """Runs before everything else on the way in, and after everything else on the way out."""
     app.before_request(begin)
     app.after_request(end_of(counters, now))
 
@@ -58,7 +58,7 @@ def end_of(counters: Counters, now: Callable[[], datetime]) -> Callable[[Respons
 
 
 def _line(asked: Request, noted: dict[str, Any], status: int, took_s: float) -> dict[str, Any]:
-    """Nothing that a client wrote: path, query and headers may each hold a key or an address."""
+    """Has nothing that a client wrote: path, query and headers may hold a key or an address."""
     caller = noted.get("caller")
     return {
         "level": "info",
@@ -80,5 +80,5 @@ def _write(line: dict[str, Any]) -> None:
 
 
 def operation_of(asked: Request) -> str:
-    """The operation's id; the rule of a page's path; `none` where nothing is served."""
+    """The operation's id, or the rule of a page's path; `none` when nothing is served there."""
     return (asked.endpoint or NO_OPERATION).removeprefix("checkout.")

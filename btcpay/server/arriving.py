@@ -1,7 +1,7 @@
 """Whether a request has arrived: the framing of HTTP/1.1 (RFC 9112), read while bytes come.
 
-It says when a request may be handled without waiting for its client. Where it ends is said by the
-server's own parser alone, so that the two cannot disagree about what belongs to whom.
+It says when a request can be handled without waiting for its client. Only gunicorn's parser says
+where the request ends, so that the two cannot disagree about which bytes belong to it.
 """
 
 import re
@@ -9,8 +9,8 @@ from collections.abc import Generator
 
 MOST_HEAD_BYTES = 32_768  # request line and headers; what common proxies take too
 MOST_LINE_BYTES = 1024  # a chunk's size, or one trailer
-MOST_DIGITS = 18  # of a length: Python refuses to read a number of thousands of them
-# Readers ask for a kilobyte at least, and the body's limit is noticed by one byte beyond it.
+MOST_DIGITS = 18  # of a length: Python refuses to read a number with thousands of digits
+# Readers ask for at least a kilobyte, and one byte too many shows that a body is too large.
 BEYOND_BYTES = 2048
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.I)
 _CODING = re.compile(rb"\r\ntransfer-encoding:[ \t]*([^\r]*)", re.I)
@@ -23,8 +23,8 @@ Waiting = Generator[None, None, bool]
 class Arriving:
     """One request: `take` its bytes until it `is_ready`.
 
-    That is when it `is_whole`, or when it will be refused whatever follows: `most_body_bytes` is
-    what the service reads of a body.
+    That is when it `is_whole`, or when it will be refused whatever follows. `most_body_bytes`: how
+    much of a body the service reads.
     """
 
     def __init__(self, most_body_bytes: int) -> None:
@@ -35,7 +35,7 @@ class Arriving:
         self._waiting = self._arrive()
 
     def take(self, data: bytes) -> None:
-        """More bytes of it, and perhaps of the next."""
+        """Takes more bytes, perhaps also some of the next request."""
         self.data += data
         try:
             next(self._waiting)
@@ -43,7 +43,7 @@ class Arriving:
             self.is_ready, self.is_whole = True, end.value
 
     def _arrive(self) -> Waiting:
-        """Yields for more; returns whether it is whole."""
+        """Yields when it needs more bytes; returns whether the request is whole."""
         at = yield from self._line(b"\r\n\r\n", 0, MOST_HEAD_BYTES)
         if not at:
             return False
@@ -62,7 +62,7 @@ class Arriving:
         return True
 
     def _chunks(self, at: int) -> Waiting:
-        """Behind the head, at `at`: chunks, then trailers."""
+        """Reads what follows the head, from `at`: chunks, then trailers."""
         start, left = at, self._most + BEYOND_BYTES
         while at := (yield from self._line(b"\r\n", start, MOST_LINE_BYTES)):
             size = _SIZE.match(self.data, start)
@@ -91,7 +91,7 @@ class Arriving:
         return False
 
     def _line(self, mark: bytes, start: int, most: int) -> Generator[None, None, int]:
-        """Where the bytes behind the mark begin; 0 when there is none within `most`."""
+        """Where the bytes after the mark begin; 0 when there is no mark within `most`."""
         at = start
         while (found := self.data.find(mark, at, start + most)) < 0:
             if len(self.data) >= start + most:

@@ -1,8 +1,8 @@
-"""gunicorn's threads, which wait for no client: a loop beside them reads, sends, says farewell.
+"""gunicorn's threads, which wait for no client: a loop beside them reads, sends and hangs up.
 
-A thread is given a request that has arrived, and leaves behind what of its answer the kernel does
-not take. All that waits has an end: a request WHOLE_S after its beginning, an answer SEND_S, a
-farewell LINGER_S.
+A thread gets a request that has arrived. The loop sends what the kernel does not take at once of
+the answer. Nothing waits for ever: a request may take WHOLE_S, an answer SEND_S, a client that
+hangs up LINGER_S. A proxy whose visitor never reads (Caddy keeps no answers) holds no thread.
 """
 
 import contextlib
@@ -20,18 +20,18 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 from btcpay.server.arriving import Arriving
 from btcpay.server.exchange import Answer, Arrived, Connection
 
-WHOLE_S = 10  # for a whole request, however its bytes come: an order is smaller than a kilobyte
-SEND_S = 30  # for a whole answer, however it is read: a page has 20 kB
-LINGER_S = 2  # for a client to read our last words and hang up
+WHOLE_S = 10  # for a whole request: an order is smaller than a kilobyte
+SEND_S = 30  # for a whole answer: a page has 20 kB
+LINGER_S = 2  # for a client to read the end of the last answer and hang up
 AT_ONCE_BYTES = 65_536
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class WaitingWorker(ThreadWorker):
-    """Reads requests in its loop, hands whole ones to its threads, and sends on in its loop.
+    """Reads requests in its loop, gives whole ones to its threads, and sends in its loop.
 
-    With gunicorn's own TLS it is gunicorn's worker: there a thread must read what it decrypts.
-    `most_body_bytes` is what the service reads of a body.
+    With gunicorn's own TLS it behaves as gunicorn's worker: there a thread must read and decrypt.
+    `most_body_bytes`: how much of a body the service reads.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -100,7 +100,7 @@ class WaitingWorker(ThreadWorker):
         self.enqueue_req(conn)
 
     def handle(self, conn: TConn) -> Any:
-        """In a thread: parses what has come, and answers."""
+        """Runs in a thread: parses what has come, and answers."""
         if not isinstance(conn, Connection):
             return super().handle(conn)
         if conn.arriving.is_ready and not conn.arriving.has_head:
@@ -112,12 +112,12 @@ class WaitingWorker(ThreadWorker):
         return conn.send() and keeps
 
     def handle_request(self, req: Any, conn: TConn) -> bool:
-        """Answers, and says so when the connection ends with this answer."""
+        """Answers, and tells the client when the connection ends with this answer."""
         if not isinstance(conn, Connection):
             return super().handle_request(req, conn)
-        req._expected_100_continue = False  # either it was told, or nothing more is wanted
+        req._expected_100_continue = False  # the client was told already, or no more is wanted
         if not conn.arriving.is_whole:
-            req.force_close()  # the rest would be taken for the next request
+            req.force_close()  # what follows would be read as the next request
         sock, answer = conn.sock, Answer()
         conn.sock = answer
         try:
@@ -126,13 +126,13 @@ class WaitingWorker(ThreadWorker):
             conn.sock, conn.unsent = sock, answer.data
 
     def _keepalive_after(self, conn: TConn, keepalive: bool) -> bool:
-        """What the service left unread has come, and is passed over; what has not come ends it."""
+        """Skips what the service left unread; when that has not come yet, the connection ends."""
         if not isinstance(conn, Connection):
             return super()._keepalive_after(conn, keepalive)
         return keepalive and conn.parser.finish_body() and not conn.parser.unreader.ran_dry
 
     def finish_request(self, conn: TConn, done: Future) -> None:
-        """In the loop again: the rest of the answer first."""
+        """Runs in the loop again: sends the rest of the answer first."""
         if isinstance(conn, Connection) and conn.unsent:
             conn.timeout = time.monotonic() + SEND_S
             self.sending.append(conn)
@@ -149,7 +149,7 @@ class WaitingWorker(ThreadWorker):
             self._go_on(conn, done)
 
     def _go_on(self, conn: TConn, done: Future) -> None:
-        """To the next request, or the farewell."""
+        """Goes on to the next request, or hangs up."""
         is_over = done.cancelled() or done.exception() or not done.result()
         if is_over:
             self._take_leave(conn)
@@ -159,7 +159,10 @@ class WaitingWorker(ThreadWorker):
             super().finish_request(conn, done)
 
     def _take_leave(self, conn: TConn) -> None:
-        """Hung up at once, what is still on its way to us would take the answer's end with it."""
+        """Half closes, then waits for the client to hang up.
+
+        A full close while bytes still come from the client would destroy the answer's end.
+        """
         try:
             conn.sock.setblocking(False)
             conn.sock.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""A client's connection as a thread has it: all of the request, and room for all of the answer."""
+"""A client's connection as a thread sees it: the whole request, and room for the whole answer."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from btcpay.server.arriving import Arriving
 
 
 class Arrived(IterUnreader):
-    """Hands out what has come; `ran_dry` says that the parser wanted more than that."""
+    """Gives the parser the bytes that have come; `ran_dry` says that it wanted more."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__([data])
@@ -24,35 +24,35 @@ class Arrived(IterUnreader):
 
 
 class Answer:
-    """What gunicorn takes for a socket while a thread answers."""
+    """Stands for the socket while a thread answers."""
 
     def __init__(self) -> None:
         self.data = b""
 
     def sendall(self, data: bytes) -> None:
-        """Keeps it."""
+        """Keeps the bytes."""
         self.data += data
 
     def shutdown(self, _: int) -> None:
-        """When an answer fails in its midst. Raises OSError, since its connection ends later."""
+        """Called when an answer fails half way. Raises OSError: the connection is closed later."""
         raise OSError("not a socket")
 
     def close(self) -> None:
-        """Does nothing, likewise."""
+        """Does nothing, for the same reason."""
 
 
 class Connection(TConn):
-    """A client's connection: the request that arrives on it, what of an answer is `unsent`."""
+    """A client's connection: the request that arrives, and the part of an answer still `unsent`."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.parser = http.get_parser(self.cfg, [], self.client)
-        self.data_ready = True  # gunicorn's threads need not look
+        self.data_ready = True  # gunicorn's threads need not wait for bytes
         self.arriving = Arriving(0)
         self.unsent = b""
 
     def send(self) -> bool:
-        """Gives the kernel what it takes; whether the client may still be there."""
+        """Sends what the kernel takes; returns whether the client may still be there."""
         self.sock.setblocking(False)
         try:
             while self.unsent:

@@ -1,4 +1,4 @@
-"""What gunicorn's own classes do otherwise here: their log lines, and how a worker stops.
+"""How gunicorn's logger and worker differ here: JSON lines, and how a worker stops.
 
 Nothing of the service is imported, so that the master stays small.
 """
@@ -14,7 +14,7 @@ from btcpay.server.connections import WaitingWorker
 
 
 class JsonLogger(Logger):
-    """gunicorn's log as JSON lines, without what a client has sent."""
+    """gunicorn's log as JSON lines, without anything that a client sent."""
 
     def setup(self, cfg: Any) -> None:
         """At the start and at each reload."""
@@ -24,7 +24,7 @@ class JsonLogger(Logger):
 
 
 def withhold_requests(record: logging.LogRecord) -> bool:
-    """A log filter: what gunicorn says of a request that it refuses may quote a secret from it.
+    """A log filter: gunicorn quotes the request that it refuses, which may hold a secret.
 
     The line stays, without the quotation.
     """
@@ -36,10 +36,10 @@ def withhold_requests(record: logging.LogRecord) -> bool:
 
 
 class Worker(WaitingWorker):
-    """Threads, and no listening socket any more once it has been told to stop.
+    """Closes its listening socket as soon as it is told to stop.
 
-    gunicorn's own worker leaves it open until its last request has ended: who connects meanwhile
-    waits, and is cut off then. Refused at once, a client or proxy can try elsewhere.
+    gunicorn's own worker keeps it open until its last request has ended: whoever connects meanwhile
+    waits, and is then cut off. A client or proxy that is refused at once can try elsewhere.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -67,7 +67,7 @@ class Worker(WaitingWorker):
                 listener.close()
 
     def took_one(self, listener: Any) -> bool:
-        """Accepts a connection; whether there was one, and room for it."""
+        """Accepts a connection; returns whether there was one, and room for it."""
         before = self.nr_conns
         if before < self.worker_connections:
             self.accept(listener)

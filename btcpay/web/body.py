@@ -13,7 +13,7 @@ from btcpay.web.errors import JSON
 
 def read_body() -> bytes:
     """The request's body. Raises PayloadTooLarge; InvalidRequest when it does not arrive whole."""
-    # Werkzeug cuts a chunked body at its limit without a word; one byte more tells.
+    # Werkzeug silently cuts a chunked body at its limit; one byte more shows it.
     max_bytes = current_app.config["MAX_CONTENT_LENGTH"] - 1
     too_large = PayloadTooLarge(f"the body exceeds {max_bytes} bytes")
     try:

@@ -66,9 +66,9 @@ def from_http(error: HTTPException) -> ApiError:
 
 
 def unforeseen(error: Exception) -> ApiError:
-    """Logs a fault; the answer names the request's id, and nothing else of it.
+    """Logs a fault; the answer names only the request's id.
 
-    A full disk or a server that is away is one line: the same traceback for each order hides it.
+    A full disk, or a database that is away, is one line: a traceback for each order would hide it.
     """
     if is_outside(error):
         log.error("request %s failed: %s", g.request_id, in_one_line(error))

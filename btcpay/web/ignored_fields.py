@@ -8,22 +8,22 @@ from flask import g
 
 HEADER = "X-Ignored-Fields"
 MOST_NAMES = 20
-# Printable ASCII, since it is a header; without a comma, which stands between two of them, and no
-# longer than a header may be for every proxy.
+# Printable ASCII, since it is a header; no comma, since that separates names; and short enough for
+# every proxy.
 _NAME = re.compile(r"[!-+\--~](?:[ -+\--~]{0,98}[!-+\--~])?")
 
 
 def unknown(names: Iterable[str], known: Container[str]) -> list[str]:
-    """Those of the names that are not known, in their order; as many as the header may have."""
+    """The unknown names, in their order; no more than the header may have."""
     shown = (name for name in names if name not in known and _NAME.fullmatch(name))
     return list(islice(shown, MOST_NAMES))
 
 
 def note(names: Iterable[str], known: Container[str]) -> None:
-    """Has the answer, whatever it will be, name those that the operation does not know."""
+    """Makes the answer, whatever it is, name the fields that the operation does not know."""
     g.ignored = [*g.get("ignored", ()), *unknown(names, known)]
 
 
 def header(names: Iterable[str]) -> str:
-    """The header's value; nothing where no name was ignored."""
+    """The header's value; empty when no name was ignored."""
     return ", ".join(islice(dict.fromkeys(names), MOST_NAMES))

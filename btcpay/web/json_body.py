@@ -65,7 +65,7 @@ def _number(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
-        return Decimal("NaN")  # an exponent of more than 18 digits; every bound refuses it
+        return Decimal("NaN")  # its exponent has more than 18 digits; every bound refuses it
 
 
 def _no_number(text: str) -> NoReturn:
@@ -82,7 +82,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _twice(pairs: list[tuple[str, Any]]) -> str:
-    """The first name that comes again."""
+    """The first name that appears twice."""
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:

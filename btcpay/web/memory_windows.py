@@ -1,4 +1,4 @@
-"""Rolling windows that one process keeps in its memory: bounded, whoever comes from wherever."""
+"""Rolling windows that one process keeps in memory, bounded however many visitors come."""
 
 import threading
 from array import array
@@ -7,17 +7,17 @@ from collections.abc import Callable, Collection
 
 from limits.storage import MemoryStorage, Storage
 
-MOST = 20_000  # windows of each kind: 7 MB; more addresses than a shop has visitors in an hour
+MOST = 20_000  # windows of each kind: 7 MB, and more than a shop has visitors in an hour
 
-Windows = OrderedDict[str, "array[float]"]  # by key, the times of its requests; last counted, last
+Windows = OrderedDict[str, "array[float]"]  # by key, the times; last counted, last
 
 
 class OwnWindows(MemoryStorage):
     """The library's memory storage without its thread, which keeps empty windows for ever.
 
-    A window ends with its own length. Beyond MOST of a kind the one that counted nothing for the
-    longest is forgotten, but none of the `kept` kinds: of these a new window is full from its
-    start, so that nobody empties his own by filling the memory with others.
+    A window is dropped when its time is over. When a kind has more than MOST, the one that counted
+    nothing for longest is dropped too. A `kept` kind drops none: instead a new window is full from
+    its start, so that nobody can empty his own window by filling the memory with others.
     """
 
     STORAGE_SCHEME = None  # type: ignore[assignment] # `memory://` stays the library's own
@@ -33,7 +33,7 @@ class OwnWindows(MemoryStorage):
         """Counts a request unless `limit` of them came in the last `expiry` seconds."""
         kind = _kind(key)
         with self._lock:
-            now_s = self._unix_s()  # behind the lock: read before, a hit in between is ahead of it
+            now_s = self._unix_s()  # under the lock: else a hit in between is ahead of it
             windows = self._kinds.setdefault(kind, Windows())
             _sweep(windows, now_s, expiry)
             if key not in windows and len(windows) >= MOST and kind in self._kept:
@@ -59,12 +59,12 @@ class OwnWindows(MemoryStorage):
 
 
 def _kind(key: str) -> str:
-    """The namespace that a window of the library's begins with."""
+    """The namespace with which the library's name of a window begins."""
     return key.partition("/")[0]
 
 
 def _sweep(windows: Windows, now_s: float, expiry_s: float) -> None:
-    """Drops what has ended; all of a kind are equally long, so that these are the first."""
+    """Drops windows that have ended: they are the first, since all of a kind are equally long."""
     while windows:
         hits_s = next(iter(windows.values()))
         if hits_s and now_s - expiry_s <= hits_s[-1] <= now_s:
@@ -73,6 +73,6 @@ def _sweep(windows: Windows, now_s: float, expiry_s: float) -> None:
 
 
 def _forget(hits_s: "array[float]", now_s: float, expiry_s: float) -> None:
-    """Drops what is older than the window, and what a clock that was set back left ahead."""
+    """Drops times older than the window, and times ahead, which a clock set back has left."""
     while hits_s and not now_s - expiry_s <= hits_s[0] <= now_s:
         del hits_s[0]

@@ -18,9 +18,9 @@ from btcpay.web.redis_windows import SharedWindows, StoreAway
 READS = RateLimitItemPerMinute(120, namespace="read")
 WRITES = RateLimitItemPerMinute(30, namespace="write")
 FAILED_AUTH = RateLimitItemPerMinute(20, namespace="auth")
-# Ten a second: a room of twenty people, behind one address, whose pages ask every two seconds.
+# Ten a second: twenty people behind one address, whose pages ask every two seconds.
 VISITS = RateLimitItemPerMinute(600, namespace="visit")
-# Rather a stranger with a wrong key is refused than one may try again before his time.
+# It is better to refuse a stranger's wrong key than to let somebody try again too soon.
 KEPT = {FAILED_AUTH.namespace}
 
 
@@ -31,7 +31,7 @@ def link_invoices(per_hour: int) -> RateLimitItem:
 
 @dataclass(frozen=True)
 class Window:
-    """A bucket after a request; at `resets_s`, unix time, its oldest request leaves it."""
+    """A window after a request; at `resets_s` (unix time) its oldest request leaves it."""
 
     limit: int
     remaining: int

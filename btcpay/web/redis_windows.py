@@ -13,7 +13,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT_S = 0.25  # a counter on the same network answers in a millisecond
-PAUSE_S = 5  # one request in so many waits for a time-out while the store hangs
+PAUSE_S = 5  # while the store hangs, one request in this time waits for a time-out
 TOLD_EVERY_S = 60
 
 
@@ -28,7 +28,7 @@ class SharedWindows:
     """
 
     def __init__(self, store: str, monotonic_s: Callable[[], float]) -> None:
-        # No retries: the library would wait between them.
+        # No retries: the library would wait between two.
         storage = storage_from_string(
             store,
             wrap_exceptions=True,
@@ -56,7 +56,7 @@ class SharedWindows:
         return answer
 
     def is_reachable(self) -> bool:
-        """Whether the store answers, or did not a moment ago; waits no longer than `ask`."""
+        """Whether the store answers; False during a pause. Waits no longer than `ask`."""
         try:
             self.ask(lambda windows: windows.storage.get("readyz"))
         except StoreAway:
@@ -64,7 +64,7 @@ class SharedWindows:
         return True
 
     def _may_try(self) -> bool:
-        """One thread at a time, once in a pause."""
+        """Whether this thread may ask again: one thread may, once in a pause."""
         with self._lock:
             now_s = self._monotonic_s()
             if now_s < self._not_before_s:
@@ -79,7 +79,7 @@ class SharedWindows:
             if now_s < self._tell_after_s:
                 return
             self._tell_after_s = now_s + TOLD_EVERY_S
-        # The kind of error alone: its text, like the URL, may hold a password.
+        # Only the kind of error: its text, like the URL, may hold a password.
         log.error(
             "BTCPAY_RATE_LIMIT_STORE cannot be asked (%s): each process counts requests by itself",
             type(error.__cause__).__name__,

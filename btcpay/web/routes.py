@@ -1,4 +1,4 @@
-"""What every path is served by: a rule of its own, and JSON that ends with a newline."""
+"""How every path is served: a rule of its own, and JSON that ends with a newline."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from btcpay.web.errors import JSON
 def add_path(
     app: Flask, path: str, view: Callable[..., Any], name: str | None = None, method: str = "GET"
 ) -> None:
-    """Serves one method of one path, and OPTIONS no more than any other method."""
+    """Serves one method of one path; any other is refused, OPTIONS too."""
     app.add_url_rule(path, name or path, view, methods=[method], provide_automatic_options=False)
 
 

@@ -1,4 +1,4 @@
-"""Who asks: the address that a visitor is counted by, and the site that a form was sent from."""
+"""Who asks: the address by which a visitor is counted, and the site that sent a form."""
 
 import ipaddress
 import re
@@ -6,18 +6,18 @@ from urllib.parse import urlsplit
 
 from werkzeug.datastructures import Headers
 
-# What one customer of a provider has at least, and changes within at will (RFC 6177).
+# A provider gives each customer at least this much, to use any address in it (RFC 6177).
 IPV6_PREFIX = 64
 _WITH_PORT = re.compile(r"([0-9.]+):[0-9]+|\[([^]]+)\](?::[0-9]+)?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Sec-Fetch-Site (W3C) of what a page of ours sends, and of what a person does by hand.
+# Sec-Fetch-Site (W3C) when one of our pages sends, and when a person types the address.
 _OURS = ("same-origin", "none")
 
 
 def counted_as(address: str | None) -> str:
-    """Whose window a request from this address counts in: IPv6 addresses by their network.
+    """In whose window a request from this address counts: IPv6 addresses by their network.
 
-    Some proxies hand on the port as well. A text that is no address stands for itself.
+    Some proxies add the port. A text that is no address stands for itself.
     """
     with_port = _WITH_PORT.fullmatch(address or "")
     try:
@@ -34,8 +34,8 @@ def counted_as(address: str | None) -> str:
 def is_from_another_site(headers: Headers, base_url: str) -> bool:
     """Whether a browser says that a page of another origin sent this.
 
-    Sec-Fetch-Site is the browser's own word, whatever name it knows us by; without it `Origin` must
-    be the base URL's. Whoever sends neither is no browser of today, or has no page to be misled by.
+    Sec-Fetch-Site is the browser's own word, under whatever name it knows us. Without it `Origin`
+    must be the base URL's. Without either it is no browser of today, or no page misleads it.
     """
     site = headers.get("Sec-Fetch-Site")
     if site is not None:

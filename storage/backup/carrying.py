@@ -1,4 +1,4 @@
-"""What the database in place knows and an older backup of it does not, and must not forget."""
+"""What the database in place knows, its older backup does not, and a restore must not lose."""
 
 import sqlite3
 from contextlib import closing
@@ -41,7 +41,7 @@ def names_beyond(named: dict[str, str], new: Path) -> list[str]:
 
 
 def carry(place: sqlite3.Connection, new: Path) -> None:
-    """Into the file `new`: address counters that stand further, keys that were revoked since.
+    """Writes into the file `new` the counters that stand further and the keys revoked since.
 
     An address that the database in place gave out is never given out again, and a leaked key does
     not come back to life. What a damaged or empty database cannot tell is left out.

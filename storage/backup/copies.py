@@ -1,7 +1,7 @@
-"""Whole SQLite databases: copied while they are served, looked into, put in another one's place.
+"""Whole SQLite databases: copied while they are served, inspected, put in another one's place.
 
-Source: SQLite's Online Backup API (sqlite.org/backup.html); one step copies all pages of one
-moment, and what is written into a database in use is one transaction of it.
+Source: SQLite's Online Backup API (sqlite.org/backup.html). One step copies all pages as they are
+at one moment; what is written into a database in use is one of its transactions.
 """
 
 import os
@@ -78,8 +78,8 @@ def copy(source: Path, target: Path) -> None:
 def inspect(path: Path, name: Path) -> Contents:
     """What a database is, after all of it was found whole; `name` is what messages call it.
 
-    Raises CommandError for a file that is damaged, or no database of this program, or has more in
-    it than the migrations make: that first, since looking for damage would run it.
+    Raises CommandError for a file that is damaged, is no database of this program, or holds more
+    than the migrations make. The last is looked for first, since looking for damage would run it.
     """
     try:
         with closing(read_only(path)) as db:
@@ -118,8 +118,8 @@ def publish(path: Path, target: Path) -> None:
 def alone(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a database, made when missing, beside which nobody has another.
 
-    Raises CommandError when somebody has: a service, a check, a shell. SQLite's own locks tell
-    (in WAL mode whoever has read keeps a shared one), and keep others waiting until the end.
+    Raises CommandError when somebody else has it open: a service, a check, a shell. SQLite's locks
+    tell (in WAL mode each reader keeps a shared one), and make others wait until the end.
     """
     create_file(path)
     with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as db:
@@ -143,7 +143,7 @@ def alone(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def replace(place: sqlite3.Connection, new: Path) -> None:
-    """Everything in a database becomes what is in the file `new`, in one transaction.
+    """Replaces everything in a database by what is in the file `new`, in one transaction.
 
     A process that dies here leaves the old contents or the new ones, never a part of either.
     """

@@ -14,7 +14,7 @@ SQLITE_MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3
 _NOT_EMPTY = "SELECT name FROM merchant LIMIT 1"
 # The first tables first: a later one's rows refer to theirs.
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
-# AUTOINCREMENT remembers the highest number ever given, of rows that are gone too.
+# AUTOINCREMENT remembers the highest number ever given, also that of a deleted row.
 _SERIALS = """SELECT name, seq, (SELECT name FROM pragma_table_info(made.name) WHERE pk = 1)
     FROM sqlite_sequence AS made WHERE seq > 0"""
 
@@ -26,7 +26,7 @@ def is_sqlite(path: Path) -> bool:
 
 
 def require_empty(db: Database) -> None:
-    """Raises CommandError when there is a merchant, without whom there is nothing else."""
+    """Raises CommandError when there is a merchant: without one there are no other rows."""
     with db.connected():
         found = db.connection.execute_sql(_NOT_EMPTY).fetchone()
     if found:
@@ -37,16 +37,16 @@ def require_empty(db: Database) -> None:
 
 
 def carry_over(source: Path, db: Database) -> None:
-    """Everything in the file `source` becomes what is in a server's database without merchants.
+    """Copies everything in the file `source` into a server's database that has no merchants.
 
-    Both are of this version. Rows go by one after another, so that their number does not matter;
-    a process that dies here has carried nothing. Raises CommandError.
+    Both have this version. Rows are copied one after another, so their number does not matter;
+    a process that dies here has copied nothing. Raises CommandError.
     """
     try:
         with closing(read_only(source)) as old, db.write():
             known = set(db.connection.get_tables()) - {"schema_migration"}
             tables = [name for (name,) in old.execute(_TABLES) if name in known]
-            # Nobody reads a half of it, or adds a merchant meanwhile.
+            # Nobody else reads half of it, or adds a merchant meanwhile.
             db.connection.execute_sql(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")
             require_empty(db)
             for table in tables:

@@ -1,7 +1,7 @@
 """What the migrations make of a SQLite file, version by version, and what else stands in one.
 
-A view, a trigger, a default, a CHECK or an indexed expression is code: who can plant one in a
-backup runs it here. So nothing is asked of a file but what it holds, until all of that is known.
+A view, a trigger, a default, a CHECK or an indexed expression is code: whoever plants one in a
+backup runs it here. So a file is only asked which objects it has, until all of them are known.
 """
 
 import sqlite3
@@ -39,9 +39,9 @@ def made_by_version() -> dict[str, list[Made]]:
 
 
 def planted(found: list[Made]) -> list[str]:
-    """What the migrations did not make, in words; nothing when it is all of one version.
+    """What the migrations did not make, in words; nothing when all objects are of one version.
 
-    Against the version that is nearest: what of that is missing is told, too.
+    Compares with the nearest version, and also says what of that is missing.
     """
     strange = min(
         ([*(set(found) ^ set(made)), *_doubled(found)] for made in made_by_version().values()),

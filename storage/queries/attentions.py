@@ -5,7 +5,7 @@ from peewee import EXCLUDED, Case, fn
 from storage.database import slot, slots
 from storage.models import Attention
 
-# The same reason again is no news: it stands since it first did.
+# The same reason again is no news: the row keeps the time of the first.
 _SINCE = Case(None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at)
 WANT = Attention.insert(
     slots(Attention.invoice_id, Attention.reason, Attention.since_at)

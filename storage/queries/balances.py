@@ -33,12 +33,12 @@ _OF_INVOICE = _SUMS.where(Output.invoice_id == slot("invoice_id"))
 _SETTLED = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats), 0).alias("settled_sats")).where(
     (Output.invoice_id == slot("invoice_id"))
     & Output.payment_id.is_null(False)
-    & Output.vanished_at.is_null()  # as no payment's is; an index has these alone
+    & Output.vanished_at.is_null()  # no payment has this; an index holds only these
 )
-# What the totals must equal; for tests and for whoever doubts them.
+# What the totals must equal; for tests and the doctor.
 RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))
 
-# The first lock of whoever changes what merchants have received; those of several in this order.
+# The first lock of every change to what merchants have received; several are taken in this order.
 _LOCK = OF_MERCHANT.for_update()
 _LOCK_ALL = Balance.select(Balance.merchant_id).order_by(Balance.merchant_id).for_update()
 
@@ -53,7 +53,7 @@ _CHANGE = Balance.update(
     }
 ).where(Balance.merchant_id == slot("merchant_id"))
 _CHANGE_BOUNDED = _CHANGE.where(
-    # What takes money out helps, also where the total is beyond what can exist.
+    # Taking money out is always right, even when the total is beyond what can exist.
     (Balance.total_sats + slot("total_sats") <= MAX_MONEY_SATS) | (slot("total_sats") <= 0)
 )
 
@@ -72,9 +72,9 @@ def lock_all(db: Database) -> None:
 def kept(db: Database, invoice_id: str, merchant_id: int, bounded: bool = True) -> Iterator[None]:
     """Adds to the merchant's totals what the block changes of this invoice's outputs.
 
-    Inside the transaction that changes them, so that both happen or neither, and behind the lock.
-    Raises BeyondMoney, which undoes it, when the total would grow beyond 21 million bitcoin; unless
-    it is not `bounded`, for what is proven and must happen.
+    Call it in the transaction that changes them, so that both happen or neither, after the lock.
+    Raises BeyondMoney, which undoes it, when the total would grow beyond 21 million bitcoin. Not
+    `bounded`: it never raises, for what is proven and must happen.
     """
     before = _sums(db, invoice_id)
     yield

@@ -1,6 +1,6 @@
-"""Claims: which addresses one runner of a check means to look at, so that others pass them by.
+"""Claims: which addresses a runner of a check will look at, so that other runners leave them.
 
-On a server alone: with SQLite there is one runner at a time, and no need to claim.
+Only on a server. With SQLite there is one runner at a time, which need not claim.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,9 @@ from peewee import fn
 from storage.database import Database, slot
 from storage.models import Invoice
 
-CLOCKS_MS = 60_000  # clocks of two machines may differ by so much
+CLOCKS_MS = 60_000  # as far as the clocks of two machines may differ
 
-# What others have locked this moment they are about to claim, or have just looked at.
+# A row that another runner has locked now is being claimed, or was just looked at.
 _FREE = (
     Invoice.select(Invoice.id, Invoice.looks)
     .where(
@@ -20,10 +20,10 @@ _FREE = (
         & (
             Invoice.claimed_until.is_null()
             | (Invoice.claimed_until <= slot("now"))
-            # Much longer than any claim lasts: the clock was wrong when it was written.
+            # Later than any claim lasts: it was written by a wrong clock.
             | (Invoice.claimed_until > slot("wrong"))
-            # Whose last look failed is anybody's: a runner with a sick explorer, always the first,
-            # would keep it from one with a good one.
+            # An address whose last look failed is free for all. Otherwise a runner with a broken
+            # explorer, if it is always the first, would keep it from one with a good explorer.
             | (Invoice.failures > 0)
         )
     )
@@ -32,8 +32,8 @@ _FREE = (
 _CLAIM = Invoice.update({Invoice.claimed_until: slot("until")}).where(
     Invoice.id == fn.ANY(slot("ids"))
 )
-# Waits for nobody: who undoes a block holds several invoices too, in an order of its own. A claim
-# that is left out ends by itself.
+# Waits for nobody: undoing a block locks several invoices too, in another order. A claim that is
+# left out here ends by itself.
 _RELEASE = Invoice.update({Invoice.claimed_until: None}).where(
     Invoice.id.in_(
         Invoice.select(Invoice.id)
@@ -54,9 +54,9 @@ def unseen(db: Database, looks: Mapping[str, int]) -> list[str]:
 def claim(
     db: Database, ids: Sequence[str], looks: Mapping[str, int], now_ms: int, until_ms: int
 ) -> list[str]:
-    """Those of these invoices that nobody else looks at, in their order; they are this runner's.
+    """Claims for this runner those invoices that nobody else has, and returns them in order.
 
-    `looks` has the counts that the plan was made with: what was looked at since is left out.
+    `looks` has the counts that the plan was made with; what was looked at since is left out.
     """
     with db.write():
         rows = db.rows(_FREE, ids=list(ids), now=now_ms, wrong=until_ms + CLOCKS_MS)
@@ -66,5 +66,5 @@ def claim(
 
 
 def release(db: Database, ids: Sequence[str], until_ms: int) -> None:
-    """Gives back what was claimed until then; a claim that another has taken over stays his."""
+    """Gives back the claims that end then; one that another runner has taken over stays."""
     db.run(_RELEASE, ids=list(ids), until=until_ms)

@@ -39,7 +39,7 @@ SPEND = ExplorerUse.insert(
 GIVE_BACK = ExplorerUse.update({ExplorerUse.calls: ExplorerUse.calls - slot("calls")}).where(
     (ExplorerUse.root == slot("root")) & (ExplorerUse.minute_at == slot("minute_at"))
 )
-# Also what a clock that was ahead has left in the future.
+# Also times in the future, which a clock that was ahead has left.
 FORGET = ExplorerUse.delete().where(
     (ExplorerUse.minute_at < slot("before")) | (ExplorerUse.minute_at > slot("now"))
 )

@@ -1,12 +1,12 @@
-"""What bookkeepers and wallets take away, in pages, so that no export fills the memory."""
+"""Rows for bookkeepers and wallets, page by page, so that no export fills the memory."""
 
 from peewee import fn
 
 from storage.database import slot
 from storage.models import Event, Invoice, Output, Payment
 
-# A page begins behind the last row of the one before: its time, and its place within that time.
-# The first condition is what the index on merchant and time serves.
+# A page begins after the last row of the page before, by time and then by place in that time.
+# The index on merchant and time serves the first condition.
 
 
 def _behind(model: type[Payment] | type[Invoice]):  # type: ignore[no-untyped-def]

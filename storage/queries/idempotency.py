@@ -1,4 +1,4 @@
-"""Idempotency keys: claimed by an INSERT, done or given back by an UPDATE of the owner's."""
+"""Idempotency keys: an INSERT claims one, an UPDATE by its owner ends or returns the claim."""
 
 from storage.database import slot, slots
 from storage.models import IdempotencyKey as Key
@@ -22,8 +22,8 @@ CLAIM = Key.insert(
     )
 ).on_conflict_ignore()
 FIND = Key.select().where(_THIS)
-# From a holder that is gone; never from a living one, nor from one that was thought to be gone and
-# has answered since.
+# Takes a key over from a holder that is gone; never from a living one, nor from one that seemed
+# gone and has answered since.
 TAKE_OVER = Key.update(
     {
         Key.body_sha256: slot("body_sha256"),

@@ -77,7 +77,7 @@ _SCHEDULED = (
     .where(Output.invoice_id == Invoice.id)
     .alias("came_at"),
 )
-# Addresses to look at: open invoices, finished ones for a while, and those with money on its way.
+# Addresses to look at: of open invoices, of finished ones for a while, and any with money coming.
 WATCHED = (
     Invoice.select(*_SCHEDULED)
     .where(
@@ -95,7 +95,7 @@ WATCHED = (
     )
     .order_by(fn.COALESCE(Invoice.checked_at, 0), Invoice.seq)
 )
-# Addresses with a coin whose watch has ended, longest unseen first: asked whether it has moved.
+# Addresses whose watch has ended while they hold a coin, longest unseen first: has it moved?
 _FUNDED = (
     Invoice.select(*_SCHEDULED)
     .where(
@@ -115,8 +115,8 @@ _FUNDED = (
 FUNDED = _FUNDED.where(fn.COALESCE(Invoice.checked_at, 0) < slot("checked_before"))
 PROBE = _FUNDED.limit(1)
 
-# Addresses with a coin that was only said to be spent: first those that were told last and not
-# asked for since, then the longest unseen.
+# Addresses whose coin an explorer called spent, which nobody proved: first what was said last and
+# not asked again since, then the longest unseen.
 _SAID_SPENT = (
     Invoice.select(*_SCHEDULED)
     .join(Output, on=(Output.invoice_id == Invoice.id))
@@ -147,7 +147,7 @@ _UNTOUCHED = (Invoice.status == "open") & ~fn.EXISTS(
 _LAST_LOOK = Case(
     None, [(Invoice.asked_at > Invoice.created_at, Invoice.asked_at)], Invoice.created_at
 )
-# How many of a link's invoices somebody may be about to pay, and when the first of them may leave.
+# How many of a link's invoices somebody may be about to pay, and when the first stops counting.
 WAITED_FOR_OF_LINK = Invoice.select(
     fn.COUNT(Invoice.seq).alias("invoices"),
     fn.MIN(_LAST_LOOK).alias("first_look"),
@@ -158,8 +158,8 @@ WAITED_FOR_OF_LINK = Invoice.select(
     & (Invoice.expires_at > slot("now"))
     & (slot("since") < _LAST_LOOK)
 )
-# A link's invoice that somebody may be led back to: it can be paid, and nothing has come to it yet.
-# Whoever comes after a payment, also one that vanished, may be somebody else.
+# A link's invoice that a browser may be led back to: it can be paid, and nothing has come to it.
+# After a payment, even one that vanished, the next visitor may be somebody else.
 UNTOUCHED = Invoice.select(Invoice.id, Invoice.amount_usd_quote).where(
     (Invoice.id == slot("id"))
     & (Invoice.payment_link_id == slot("payment_link_id"))
@@ -167,7 +167,7 @@ UNTOUCHED = Invoice.select(Invoice.id, Invoice.amount_usd_quote).where(
     & (Invoice.expires_at > slot("now"))
 )
 
-# The first statement of every settlement: whoever finds another count of looks has old facts.
+# The first statement of every settlement: another count of looks means that our facts are old.
 LOOK = Invoice.update(
     {
         Invoice.looks: Invoice.looks + 1,
@@ -181,11 +181,11 @@ LOOK = Invoice.update(
     }
 ).where((Invoice.id == slot("id")) & (Invoice.looks == slot("looks")))
 
-# Before each look; a process that dies in it leaves this behind.
+# Before each look: a process that dies in it leaves this count behind.
 BEGIN = Invoice.update({Invoice.begun: Invoice.begun + 1, Invoice.begun_at: slot("at")}).where(
     Invoice.id == slot("id")
 )
-# The look has ended, well or not; what an earlier process has left behind stays until one succeeds.
+# The look has ended, well or not; the count of killed looks stays until one succeeds.
 _ENDED = {
     Invoice.begun: Case(None, [(Invoice.begun > 1, Invoice.begun - 1)], 0),
     Invoice.begun_at: Case(None, [(Invoice.begun > 1, Invoice.begun_at)], None),
@@ -194,7 +194,7 @@ NOT_LOOKED = Invoice.update(_ENDED).where(Invoice.id == slot("id"))
 FAILED = Invoice.update(
     {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")} | _ENDED
 ).where(Invoice.id == slot("id"))
-# What was gathered before a reorganisation was followed is older than what is known now.
+# What was gathered before a reorganisation was followed is out of date now.
 OUTDATE = Invoice.update({Invoice.looks: Invoice.looks + 1}).where(Invoice.id == slot("id"))
 
 # Leaves a state only from the state that was read.
@@ -219,7 +219,7 @@ REOPEN = Invoice.update(
     }
 ).where((Invoice.id == slot("id")) & (Invoice.status == "paid"))
 
-# Who is away for so long begins anew; what a clock that was ahead has noted says nothing.
+# After so long an absence the hour begins again; a time that a fast clock noted says nothing.
 AWAY_MS, CLOCKS_MS = 6 * 3_600_000, 60_000
 _IS_NEW = (
     Invoice.asked_since.is_null()
@@ -233,7 +233,7 @@ ASKED = Invoice.update(
     }
 ).where(Invoice.id == slot("id"))
 
-# Customers' addresses that have been kept long enough; the index on them holds no others.
+# Customers' e-mail addresses that were kept long enough; the index holds only such rows.
 _WITH_EMAIL = Invoice.customer_email.is_null(False) & (Invoice.finished_at < slot("before"))
 WITH_EMAIL = (
     Invoice.select(Invoice.id)

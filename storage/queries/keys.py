@@ -44,7 +44,7 @@ BY_ID = ApiKey.select().where(ApiKey.id == slot("id"))
 REVOKE = ApiKey.update({ApiKey.revoked_at: slot("at")}).where(
     (ApiKey.id == slot("id")) & ApiKey.revoked_at.is_null()
 )
-# A rotated key ends by itself; it is rotated once.
+# A key is rotated once; the old one ends by itself.
 EXPIRE = ApiKey.update({ApiKey.expires_at: slot("at")}).where(
     (ApiKey.id == slot("id")) & ApiKey.revoked_at.is_null() & ApiKey.expires_at.is_null()
 )

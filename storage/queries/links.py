@@ -9,7 +9,7 @@ BY_ID = PaymentLink.select().where(
     (PaymentLink.merchant_id == slot("merchant_id")) & (PaymentLink.id == slot("id"))
 )
 ANY_BY_ID = PaymentLink.select().where(PaymentLink.id == slot("id"))
-# Its invoices are counted behind the lock.
+# Locks the link's row: its invoices are counted under this lock.
 LOCKED = ANY_BY_ID.for_update()
 LIST = (
     PaymentLink.select()

@@ -29,7 +29,7 @@ def _newest(of: Any) -> tuple[Any, Any]:
     return of.created_at.desc(), of.seq.desc()
 
 
-# Chosen first: what came is summed up for those that are listed alone.
+# Chosen first, so that sums are made only for the invoices that are listed.
 _Any = Invoice.alias()
 _CHOSEN = _Any.select(_Any.seq).order_by(*_newest(_Any)).limit(slot("limit"))
 ALL = _LISTED.where(Invoice.seq.in_(_CHOSEN)).order_by(*_newest(Invoice))

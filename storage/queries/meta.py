@@ -46,15 +46,15 @@ def keep(db: Database, name: str, value: str) -> str:
 
 
 def lock(db: Database) -> None:
-    """Until the transaction ends nobody else decides on facts, or on what an hour has left."""
+    """Locks facts, and what an hour's quota has left, until the transaction ends."""
     db.row(_LOCK)
 
 
 def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:
     """Writes a fact of so many bytes and forgets it. Raises what stops it.
 
-    Chance bytes, since a server would press others together; what is as it was before is not
-    written at all.
+    The bytes are random: a server would compress others. A row that does not change is not written
+    at all, so they differ each time.
     """
     with db.write():
         db.run(_SET, name="trial", value=os.urandom(size // 2).hex())

@@ -44,21 +44,21 @@ ADD = Payment.insert(
     )
 ).on_conflict_ignore()
 
-# A part, or late money, becomes payment of the invoice whose address it came to.
+# A part, or late money, now pays the invoice whose address it came to.
 SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
     (Payment.address_invoice_id == slot("invoice_id"))
     & (Payment.tx_hash == slot("tx_hash"))
     & Payment.invoice_id.is_null()
 )
 
-# All that was ever seen, for whoever asks for the whole story.
+# All that was ever seen, for `invoice show`.
 OUTPUTS = (
     Output.select(Output, Payment.invoice_id.alias("settled_invoice_id"))
     .left_outer_join(Payment, on=(Payment.id == Output.payment_id))
     .where(Output.invoice_id == slot("invoice_id"))
     .order_by(Output.first_seen_at, Output.txid, Output.vout)
 )
-# What is money or may become some; an index holds no others.
+# Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
 # Of one transaction, which may have come again.
 VANISHED = OUTPUTS.where((Output.txid == slot("txid")) & Output.vanished_at.is_null(False))
@@ -90,7 +90,7 @@ UPDATE_OUTPUT = Output.update(slots(*_SEEN)).where(
     & (Output.txid == slot("txid"))
     & (Output.vout == slot("vout"))
 )
-# When it was first said that a coin is spent: nobody has proven it.
+# When an explorer first called a coin spent; nobody has proven it.
 SPENT = Output.update({Output.spent_at: slot("at")}).where(
     (Output.invoice_id == slot("invoice_id"))
     & (Output.txid == slot("txid"))
@@ -111,7 +111,7 @@ PROOFS_OF_ADDRESS = (
     .order_by(Payment.created_at, Payment.seq)
 )
 
-# Money on its way: what no payment has been made of.
+# Money on its way: no payment has been made of it yet.
 WAITING = Output.select(
     Output.invoice_id, Output.amount_sats, Output.block_height, Output.coinbase, Output.proven
 ).where(Output.vanished_at.is_null() & Output.payment_id.is_null())
@@ -140,15 +140,15 @@ IN_BLOCK = (
     )
     .distinct()
 )
-# What was proven in that block and is no payment yet.
+# Outputs that were proven in that block and are no payment yet.
 UNCOUNTED_IN_BLOCK = Output.select().where(
     (Output.block_height == slot("height"))
     & (Output.block_hash == slot("hash"))
     & Output.payment_id.is_null()
     & (Output.proven == 1)
 )
-# Outputs wait again, in no block. That they were seen no later than in it is as true as before:
-# what came in time did.
+# Outputs wait again, in no block. They still count as seen no later than in that block: what came
+# in time did come in time.
 _WAITS_AGAIN = {
     Output.first_seen_at: Case(
         None,
@@ -174,7 +174,7 @@ UNPROVE_OUTPUT = Output.update(_WAITS_AGAIN).where(
 UNCREDIT_OUTPUTS = Output.update(_WAITS_AGAIN).where(Output.payment_id == slot("payment_id"))
 DELETE_PROOF = Proof.delete().where(Proof.payment_id == slot("payment_id"))
 DELETE = Payment.delete().where(Payment.id == slot("payment_id"))
-# The other payments of an invoice that is open again are parts again.
+# When an invoice is open again, its other payments are parts again.
 UNSETTLE = Payment.update({Payment.invoice_id: None}).where(
     Payment.invoice_id == slot("invoice_id")
 )

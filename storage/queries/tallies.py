@@ -11,7 +11,7 @@ ADD = Tally.insert(slots(Tally.name, Tally.label, Tally.total)).on_conflict(
 )
 ALL = Tally.select().order_by(Tally.name, Tally.label)
 
-# One row for each merchant, and an index alone: both are read at every scrape.
+# One reads a row for each merchant, the other an index only: both run at every scrape.
 SETTLED = Balance.select(fn.COALESCE(fn.SUM(Balance.settled_sats), 0).alias("sats"))
 OPEN_INVOICES = Invoice.select(fn.COUNT(Invoice.status).alias("invoices")).where(
     Invoice.status == slot("status")

@@ -1,4 +1,4 @@
-"""Trips through what the README starts: chain, service and check as processes, over real HTTP."""
+"""Trips through what README starts: chain, service and check as processes, over real HTTP."""
 
 import json
 import re

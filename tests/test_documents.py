@@ -1,0 +1,95 @@
+"""The documents name what there is: settings, commands, metrics, modules, each other."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import click
+import pytest
+from paths import PROJECT
+
+from btcpay.cli.main import cli
+from btcpay.monitoring import collector, counters
+from btcpay.settings import Settings, read
+
+ROOTS = "(?:btcpay|storage|schemas|tests|docs)/"
+DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/*.md")])
+
+
+def text(name: str) -> str:
+    return (PROJECT / name).read_text(encoding="utf-8")
+
+
+def test_every_setting_is_in_the_table_with_its_default():
+    rows = dict(re.findall(r"^\| `(BTCPAY_\w+)` \| (.*?) \|", text("docs/settings.md"), re.M))
+    assert set(rows) == {f"BTCPAY_{field.name.upper()}" for field in fields(Settings)}
+    defaults = {name: cell.strip("`") for name, cell in rows.items() if cell.startswith("`")}
+    defaults["BTCPAY_BIND"] = "127.0.0.1:8000"
+    assert read(defaults) == read({})
+
+
+def commands(group: click.Group, before: str = "btcpay") -> Iterator[str]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{before} {name}")
+        else:
+            yield f"{before} {name}"
+
+
+def test_every_command_is_in_the_table():
+    """A group's later commands stand behind its first: `btcpay key issue ...` | `list`."""
+    table = "\n".join(line for line in text("docs/commands.md").splitlines() if line[:1] == "|")
+    missing = [
+        name
+        for name in commands(cli)
+        for group, command in [name.rsplit(" ", 1)]
+        if not re.search(rf"`{group} [^\n]*\b{command}\b", table)
+    ]
+    assert missing == []
+
+
+def test_every_metric_is_in_the_table():
+    """In the code a counter has no `_total`: Prometheus's library adds it."""
+    sources = "".join(Path(str(module.__file__)).read_text() for module in (collector, counters))
+    named = re.findall(r"`btcpay_(\w+)", text("docs/monitoring.md"))
+    assert [name for name in named if name.removesuffix("_total") not in sources] == []
+    made = set(re.findall(r'"btcpay_(\w+)"', sources)) - {counters.PRICED.removeprefix("btcpay_")}
+    assert made <= {name.removesuffix("_total") for name in named}
+
+
+def anchors(document: Path) -> set[str]:
+    """Where a link may lead within a document, as the forges make them from its headings."""
+    written = document.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", written, flags=re.S), re.M)
+    plain = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    return {*plain, *re.findall(r'<a id="([^"]+)">', written)}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(document):
+    written = document.read_text(encoding="utf-8")
+    links = re.findall(r'\]\(([^)\s]+)\)|src="([^"]+)"', written)
+    broken = []
+    for link in [a or b for a, b in links]:
+        name, _, anchor = link.partition("#")
+        if re.match(r"https?:", link):
+            continue
+        target = document.parent / name if name else document
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_readme_leads_to_every_document():
+    linked = set(re.findall(r"\]\((?:docs/)?([\w.-]+\.md)\)", text("README.md")))
+    assert linked == {path.name for path in DOCUMENTS} - {"README.md"}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_path_that_is_named_exists(document):
+    """From the root, or within btcpay/: `storage/queries/`, `check/`, `tests/support/forge.py`."""
+    written = document.read_text(encoding="utf-8")
+    paths = re.findall(rf"`({ROOTS}[\w./*-]*|[a-z]+/)`", written)
+    roots = (PROJECT, PROJECT / "btcpay")
+    assert [path for path in paths if not any(any(root.glob(path)) for root in roots)] == []
