@@ -10,9 +10,8 @@ from urllib.parse import quote, urlsplit
 
 from peewee import Field, PeeweeException, Query, Select, SqliteDatabase, Value
 
-from btcpay.errors import DatabaseNotReady
 from storage.postgres import open_pool
-from storage.sqlite import Sqlite
+from storage.sqlite import Sqlite, refuse_folder
 
 # WAL: readers go on beside the one writer. FULL: a commit that is lost after its answer went out
 # would hand out an address twice. 10 s: a check may hold the lock.
@@ -202,15 +201,6 @@ def open_database(url: str) -> Database:
 def in_one_line(error: Exception) -> str:
     """What a database says of an error; a server says it in several lines."""
     return " ".join(str(error).split())
-
-
-def refuse_folder(path: Path) -> None:
-    """Raises DatabaseNotReady for a folder where a SQLite file should be."""
-    if path.is_dir():
-        raise DatabaseNotReady(
-            f"{path.absolute()} is a folder, not a file: end BTCPAY_DATABASE_URL with a file's"
-            " name, such as /var/lib/btcpay/btcpay.db"
-        )
 
 
 def create_file(path: Path) -> None:

@@ -15,11 +15,11 @@ from storage.database import (
     create_file,
     open_database,
     place_of,
-    refuse_folder,
     sqlite_path,
 )
 from storage.postgres import OLDEST
 from storage.queries import meta
+from storage.sqlite import refuse_folder
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSIONS = sorted(path.stem for path in MIGRATIONS.glob("[0-9]*.py"))

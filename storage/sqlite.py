@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from peewee import (  # type: ignore[attr-defined]
@@ -10,6 +11,8 @@ from peewee import (  # type: ignore[attr-defined]
     SqliteDatabase,
     __exception_wrapper__,
 )
+
+from btcpay.errors import DatabaseNotReady
 
 
 class Cursor(sqlite3.Cursor):
@@ -51,3 +54,12 @@ class Sqlite(SqliteDatabase):
                     raise
         except OperationalError as error:
             raise failed or error from None
+
+
+def refuse_folder(path: Path) -> None:
+    """Raises DatabaseNotReady for a folder where a SQLite file should be."""
+    if path.is_dir():
+        raise DatabaseNotReady(
+            f"{path.absolute()} is a folder, not a file: end BTCPAY_DATABASE_URL with a file's"
+            " name, such as /var/lib/btcpay/btcpay.db"
+        )
