@@ -12,10 +12,10 @@ import click
 import orjson
 
 from btcpay.cli.context import Shell, as_json, number, with_shell
-from btcpay.errors import CommandError
 from btcpay.exports import payments
 from btcpay.exports.labels import labels
 from btcpay.times import to_ms
+from btcpay.wallet.merchants import find_merchant
 from storage.database import Database, Row
 from storage.queries import merchants
 
@@ -90,12 +90,7 @@ def export_labels(shell: Shell, merchant_name: str | None) -> None:
 
 
 def _wanted(db: Database, name: str | None) -> list[Row]:
-    if name is None:
-        return db.rows(merchants.ALL)
-    row = db.row(merchants.BY_NAME, name=name)
-    if row is None:
-        raise CommandError(f"there is no merchant {name!r}")
-    return [row]
+    return db.rows(merchants.ALL) if name is None else [find_merchant(db, name)]
 
 
 @contextmanager

@@ -21,8 +21,10 @@ from btcpay.cli import (
     link,
     merchant,
     migrate,
+    restore,
     sandbox,
     serve,
+    verify_proof,
     wallet,
 )
 from btcpay.env_file import VARIABLE
@@ -49,10 +51,12 @@ MODULES = (
     key,
     link,
     invoice,
+    verify_proof,
     check,
     doctor,
     export,
     backup,
+    restore,
     serve,
     wallet,
     sandbox,

@@ -4,12 +4,12 @@ import click
 import orjson
 
 from btcpay.cli.context import Shell, answer_json, as_json, with_shell
-from btcpay.errors import CommandError
 from btcpay.networks import Network
 from btcpay.wallet.account import derive, parse_account
 from btcpay.wallet.descriptor import receiving
 from btcpay.wallet.gap_limit import MARGIN, gap_of_merchant
-from storage.database import Database, Row
+from btcpay.wallet.merchants import find_merchant
+from storage.database import Row
 from storage.queries import merchants
 
 MS_PER_S = 1000
@@ -45,7 +45,7 @@ def wallet_export(
     For a wallet without private keys:
     bitcoin-cli -rpcwallet=NAME importdescriptors "$(btcpay wallet export MERCHANT)".
     """
-    row, network = _merchant(shell.db, merchant), shell.settings.network
+    row, network = find_merchant(shell.db, merchant), shell.settings.network
     indexes = range(count) if count else range(row["next_index"] + MARGIN + 1)
     if addresses:
         listed = [derive(row["xpub"], row["script_type"], index, network) for index in indexes]
@@ -82,7 +82,7 @@ def wallet_gap(shell: Shell, merchant: str, limit: int | None, as_json: bool) ->
 
     It is 20 until you say otherwise. `btcpay doctor` warns when three quarters of it are used.
     """
-    row = _merchant(shell.db, merchant)
+    row = find_merchant(shell.db, merchant)
     if limit is not None:
         shell.db.run(merchants.SAY_GAP, id=row["id"], wallet_gap_limit=limit)
     said = limit or row["wallet_gap_limit"]
@@ -91,13 +91,6 @@ def wallet_gap(shell: Shell, merchant: str, limit: int | None, as_json: bool) ->
         answer_json({"needed": needed, "said": said})
     else:
         click.echo(f"the wallet needs a gap limit of {needed}; its own is said to be {said}")
-
-
-def _merchant(db: Database, name: str) -> Row:
-    row = db.row(merchants.BY_NAME, name=name)
-    if row is None:
-        raise CommandError(f"there is no merchant {name!r}")
-    return row
 
 
 COMMANDS = (wallet,)

@@ -226,26 +226,7 @@ def test_the_rest_that_vanishes_leaves_less_missing_than_can_be_sent(till):
     assert reason_of(till, invoice) == "dust_missing"
 
 
-# what is refused, and what holds when two come at once
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "told"),
-    [
-        pytest.param(("--reason", " "), 1, "needs a reason", id="an empty reason"),
-        pytest.param((), 2, "--reason", id="no reason"),
-        pytest.param(("--reason", "x"), 1, "nothing about", id="nothing wants attention"),
-    ],
-)
-def test_a_dismissal_is_refused(till, btcpay, words, status, told):
-    invoice = till.shop.invoice()
-    assert told in btcpay.run("invoice", "dismiss", invoice["id"], *words, status=status)[1]
-    assert till.kinds(invoice) == []
-
-
-def test_an_unknown_invoice_is_not_dismissed(btcpay):
-    told = btcpay.run("invoice", "dismiss", "inv_x", "--reason", "x", status=1)[1]
-    assert "'inv_x'" in told
+# what holds when two come at once
 
 
 def test_of_two_dismissals_at_once_one_is_refused(till, btcpay):

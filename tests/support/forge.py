@@ -117,7 +117,7 @@ class Forge:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, script],
-                env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)},
+                env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{PROJECT}:{PROJECT}/tests/support"},
                 stdin=theirs,
                 stdout=subprocess.PIPE,  # as theirs will be: what has it must not try to seek
                 cwd=PROJECT,
