@@ -3,21 +3,19 @@
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from urllib.parse import urlsplit
 
 from btcpay import env_file
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
-from btcpay.settings import Settings
+from btcpay.settings import PREFIX, VARIABLES, Settings
 
-PREFIX = "BTCPAY_"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")  # RFC 2606
 
 
 def findings(patient: Patient) -> Iterator[Finding]:
     """One line for each variable that is set, one for all that are not."""
-    known = [PREFIX + field.name.upper() for field in fields(Settings)]
+    known = list(VARIABLES.values())
     is_set = {name: text.strip() for name, text in patient.environ.items() if text.strip()}
     in_file = env_file.values_of(patient.environ)
     for name in known:
