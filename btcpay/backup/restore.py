@@ -9,7 +9,6 @@ from btcpay.backup.counters import Agree, Clock, plan
 from btcpay.backup.write import DOCS, refuse_own
 from btcpay.errors import CommandError
 from btcpay.settings import Settings
-from btcpay.times import to_ms
 from btcpay.wallet.discovery import Move, apply_moves
 from storage import migrate
 from storage.backup import carrying, copies, crossing
@@ -91,7 +90,7 @@ def _prepare(
         apply_moves(db, moves)
         with db.write():
             db.run(idempotency.FREE)
-            meta.put(db, "restored_at", str(to_ms(clock())))
+            meta.put_time(db, meta.Key.RESTORED_AT, clock())
     finally:
         db.close()
     return Restored(migrated, moves)

@@ -14,6 +14,7 @@ from btcpay.settlement.values import Output, Receipt, Verdict
 from btcpay.times import to_ms
 from storage.database import Database, Row
 from storage.queries import balances, invoices, payments
+from storage.queries.events import Kind
 
 # A receipt found later than this has a price of another hour; none is better than a wrong one.
 RECEIPT_PRICE_AGE = timedelta(hours=1)
@@ -95,7 +96,7 @@ def _add_payment(db: Database, row: Row, receipt: Receipt, look: Look, now: date
         "block": block,
         "explorer": proof.explorer,
     }
-    record(db, row["id"], "payment", detail, now)
+    record(db, row["id"], Kind.PAYMENT, detail, now)
 
 
 def _usd_text(receipt: Receipt, look: Look, now: datetime) -> str | None:

@@ -6,11 +6,11 @@ nothing.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
+from btcpay.check.compared import Compared, compared_of
 from btcpay.errors import ExplorerError
 from btcpay.explorers.endpoint import Root
 from btcpay.explorers.evidence import block_hash, header, prove_at
@@ -24,6 +24,8 @@ from btcpay.spv.verify import prove_next
 from btcpay.times import from_ms, to_ms
 from storage.database import Database, Row
 from storage.queries import balances, invoices, meta, payments
+from storage.queries.events import Kind
+from storage.queries.meta import Key
 
 log = logging.getLogger(__name__)
 
@@ -36,23 +38,14 @@ FINAL_DEPTH = 6  # a block that was compared at this depth is not compared again
 class Comparison:
     """A root's tip, whether its height was proven, the blocks of ours that are not in its chain.
 
-    `compared` names the tip, its height and the blocks that were held against it; empty when none
-    were.
+    `compared` are all that were held against it; None when none were.
     """
 
     tip_height: int
     explorer: str
     is_proven: bool
     lost: Sequence[Row] = ()
-    compared: str = ""
-
-
-class Known(NamedTuple):
-    """The tip that blocks of ours were compared with, and which they were."""
-
-    tip_height: int
-    tip_hash: str
-    blocks: frozenset[str]
+    compared: Compared | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ class Ours:
 
     blocks: list[Row]
     high_height: int
-    known: Known
+    known: Compared
 
     def are_known_at(self, tip: int) -> bool:
         """Whether all of them were compared with a tip of this height."""
@@ -101,13 +94,13 @@ def follow(
         except TooDear:  # another run will; what is to be looked at is looked at all the same
             return unproven
 
-    given_up: dict[str, str] = {}
+    given_up: dict[Key, str] = {}
     try:
         found = explorers.ask(question)
     except ExplorerError:
-        if not gives_up(network, from_ms(int(facts.get("tip_at", 0))), now):
+        if not gives_up(network, from_ms(int(facts.get(Key.TIP_AT, 0))), now):
             raise
-        ours, given_up = Ours([], 0, ours.known), {"high_height": "0"}
+        ours, given_up = Ours([], 0, ours.known), {Key.HIGH_HEIGHT: "0"}
         found = explorers.ask(question)
         log.warning("nobody shows a block as high as one before: it was none of the chain's")
     # An invented height must not make every other root look stale.
@@ -118,8 +111,8 @@ def follow(
     if _facts(facts | given_up, found, now):
         with db.write():
             meta.lock(db)
-            for name, value in _facts(meta.all(db) | given_up, found, now).items():
-                meta.put(db, name, value)
+            for key, value in _facts(meta.all(db) | given_up, found, now).items():
+                meta.put(db, key, value)
     return found.tip_height
 
 
@@ -133,10 +126,9 @@ def gives_up(network: Network, tip_at: datetime, now: datetime) -> bool:
 
 def _ours(db: Database, facts: dict[str, str]) -> Ours:
     """`final_height` is six blocks below the highest: what was compared there is final."""
-    blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(facts.get("final_height", 0)))
-    heights = [int(facts.get("high_height", 0)), *(block["block_height"] for block in blocks)]
-    height, hash, *compared = (facts.get("compared") or "-1 ").split(" ")
-    return Ours(blocks, max(heights), Known(int(height), hash, frozenset(compared)))
+    blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(facts.get(Key.FINAL_HEIGHT, 0)))
+    heights = [int(facts.get(Key.HIGH_HEIGHT, 0)), *(block["block_height"] for block in blocks)]
+    return Ours(blocks, max(heights), compared_of(facts.get(Key.COMPARED)))
 
 
 def _compare(root: Root, tip: int, ours: Ours, network: Network) -> Comparison:
@@ -158,31 +150,31 @@ def _compare(root: Root, tip: int, ours: Ours, network: Network) -> Comparison:
     lost = [block for block in unseen if hashes[block["block_height"]] != block["block_hash"]]
     for height in {block["block_height"] for block in lost}:
         prove_at(root, hashes[height], height, network)
-    compared = " ".join([str(tip), hash, *sorted({block["block_hash"] for block in blocks})])
+    compared = Compared(tip, hash, frozenset(block["block_hash"] for block in blocks))
     return Comparison(tip, root.host, is_proven=True, lost=lost, compared=compared)
 
 
-def _is_next(root: Root, tip: int, hash: str, known: Known, network: Network) -> bool:
+def _is_next(root: Root, tip: int, hash: str, known: Compared, network: Network) -> bool:
     if tip != known.tip_height + 1:
         return False
     return prove_next(header(root.keep, hash), hash, known.tip_hash, network.max_target_bits)
 
 
-def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str, str]:
+def _facts(known: Mapping[str, str], found: Comparison, now: datetime) -> dict[Key, str]:
     """What is to be remembered until the next run, as far as it has changed.
 
     Another run may meanwhile have been shown a higher block: that stays the highest. A height that
     was only said is forgotten.
     """
-    facts = {"tip_height": str(found.tip_height)} if found.is_proven else {}
-    if found.compared and found.tip_height >= int(known.get("high_height", 0)):
-        facts["high_height"] = str(found.tip_height)
-        facts["final_height"] = str(found.tip_height - FINAL_DEPTH + 1)
+    facts = {Key.TIP_HEIGHT: str(found.tip_height)} if found.is_proven else {}
+    if found.compared and found.tip_height >= int(known.get(Key.HIGH_HEIGHT, 0)):
+        facts[Key.HIGH_HEIGHT] = str(found.tip_height)
+        facts[Key.FINAL_HEIGHT] = str(found.tip_height - FINAL_DEPTH + 1)
     if found.compared and not found.lost:
-        facts["compared"] = found.compared
-    changed = {name: value for name, value in facts.items() if known.get(name) != value}
+        facts[Key.COMPARED] = found.compared.text()
+    changed = {key: value for key, value in facts.items() if known.get(key) != value}
     # Whoever waits for a block is looked at when there is a new one.
-    return changed | ({"tip_at": str(to_ms(now))} if changed else {})
+    return changed | ({Key.TIP_AT: str(to_ms(now))} if changed else {})
 
 
 def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> None:
@@ -221,7 +213,7 @@ def _unprove(db: Database, output: Row, detail: Row, now: datetime) -> None:
     db.run(payments.UNPROVE_OUTPUT, **key)
     told = {"txid": output["txid"], "vout": output["vout"]}
     db.run(invoices.OUTDATE, id=output["invoice_id"])
-    record(db, output["invoice_id"], "reorganised", told | detail, now)
+    record(db, output["invoice_id"], Kind.REORGANISED, told | detail, now)
     log.warning("reorganised: %s to invoice %s waits again", output["txid"], output["invoice_id"])
 
 
@@ -235,7 +227,7 @@ def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> Non
         db.run(payments.UNSETTLE, invoice_id=invoice_id)
     db.run(invoices.OUTDATE, id=invoice_id)
     detail = {"id": payment_id, "txid": payment["tx_hash"], "reopened": bool(reopened)} | detail
-    record(db, invoice_id, "reorganised", detail, now)
+    record(db, invoice_id, Kind.REORGANISED, detail, now)
     want(db, invoice_id, "reorganised", now)
     log.error(
         "reorganised: payment %s of %s satoshis to invoice %s is undone%s",

@@ -210,7 +210,7 @@ class Checker:
         outcome = "complete" if run.complete else "incomplete"
         with self.db.write():
             if run.complete:
-                meta.put(self.db, "checked_at", str(to_ms(now)))
+                meta.put_time(self.db, meta.Key.CHECKED_AT, now)
             for name, label, total in [
                 ("checks", outcome, 1),
                 ("check_ms", "", run.took_ms),

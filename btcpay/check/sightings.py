@@ -11,6 +11,7 @@ from btcpay.spv.verify import Proven
 from btcpay.times import to_ms
 from storage.database import Database, Row
 from storage.queries import merchants, payments
+from storage.queries.events import Kind
 
 
 @dataclass(frozen=True)
@@ -198,14 +199,14 @@ def _note_output(
         "explorer": look.explorer,
     }
     if old is None:
-        record(db, invoice_id, "seen", detail | {"block": block}, now)
+        record(db, invoice_id, Kind.SEEN, detail | {"block": block}, now)
     elif output.vanished:
-        record(db, invoice_id, "vanished", detail, now)
+        record(db, invoice_id, Kind.VANISHED, detail, now)
     elif old.vanished:
-        record(db, invoice_id, "seen again", detail | {"block": block}, now)
+        record(db, invoice_id, Kind.SEEN_AGAIN, detail | {"block": block}, now)
     elif old.block != output.block:
-        record(db, invoice_id, "moved", detail | {"block": block}, now)
+        record(db, invoice_id, Kind.MOVED, detail | {"block": block}, now)
     elif output.spent_height is None and old.spent_height is not None:
-        record(db, invoice_id, "unspent", detail, now)
+        record(db, invoice_id, Kind.UNSPENT, detail, now)
     elif old.spent_height != output.spent_height:
-        record(db, invoice_id, "spent", detail | {"height": output.spent_height}, now)
+        record(db, invoice_id, Kind.SPENT, detail | {"height": output.spent_height}, now)

@@ -14,6 +14,7 @@ from btcpay.invoices.status import find_invoice, standing
 from btcpay.settings import Settings
 from storage.database import Database, Row
 from storage.queries import attentions, balances, payments
+from storage.queries.events import Kind
 
 
 def cancel(
@@ -73,7 +74,7 @@ def dismiss(db: Database, settings: Settings, invoice_id: str, reason: str, now:
         if wanted is None:
             raise CommandError("nothing about this invoice wants attention")
         detail = {"attention": wanted["reason"], "reason": reason}
-        record(db, invoice_id, "dismissed", detail, now)
+        record(db, invoice_id, Kind.DISMISSED, detail, now)
     return wanted["reason"]
 
 

@@ -4,6 +4,7 @@ from peewee import fn
 
 from storage.database import slot
 from storage.models import Event, Invoice, Output, Payment
+from storage.queries.events import Kind
 
 # A page begins behind the last row of the one before: its time, and its place within that time.
 # The first condition is what the index on merchant and time serves.
@@ -59,7 +60,7 @@ OUTPUTS_OF_PAGE = (
 RECORDS_OF_PAGE = (
     Event.select(Event.happened_at, Event.detail)
     .join(Payment, on=(Payment.address_invoice_id == Event.invoice_id))
-    .where(_IN_PAGE & (Event.kind == "payment"))
+    .where(_IN_PAGE & (Event.kind == Kind.PAYMENT.value))
     .order_by(Event.seq)
 )
 

@@ -122,7 +122,7 @@ def test_a_database_that_cannot_store_every_letter_is_refused():
 
 def without_driver(words: str, url: str) -> subprocess.CompletedProcess[str]:
     code = f"{WITHOUT_DRIVER}sys.argv = ['btcpay', *{words.split()}]"
-    code += "; from btcpay.command import main; main()"
+    code += "; from btcpay.cli.main import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code],
         env=clean_environ(BTCPAY_DATABASE_URL=url),
@@ -150,5 +150,6 @@ def test_a_driver_that_is_missing_is_named(url):
 
 def test_facts_are_kept_for_every_process(url):
     one, two = open_database(url), open_database(url)
-    assert meta.keep(one, "secret", "a") == meta.keep(two, "secret", "b") == "a"
+    key = meta.Key.COOKIE_KEY
+    assert meta.keep(one, key, "a") == meta.keep(two, key, "b") == "a"
     one.close(), two.close()
