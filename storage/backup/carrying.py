@@ -5,16 +5,15 @@ from contextlib import closing
 from pathlib import Path
 
 from btcpay.errors import CommandError
-from storage.backup.copies import MOVE_AWAY, new_file, publish
+from storage.backup.copies import MOVE_AWAY, network_of, new_file, publish
 
 
 def network_in(place: sqlite3.Connection) -> str | None:
     """The network that a database belongs to; None when it is empty or does not say."""
     try:
-        row = place.execute("SELECT value FROM meta WHERE name = 'network'").fetchone()
+        return network_of(place)
     except sqlite3.DatabaseError:
         return None
-    return row[0] if row else None
 
 
 def counters_in(place: sqlite3.Connection) -> dict[str, int]:

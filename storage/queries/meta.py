@@ -31,9 +31,8 @@ class Key(StrEnum):
 _GET = Fact.select(Fact.value).where(Fact.name == slot("name"))
 _ALL = Fact.select()
 _FORGET = Fact.delete().where(Fact.name == slot("name"))
-_LOCK = (
-    Fact.select(Fact.value).where(Fact.name == Key.NETWORK.value).for_update()
-)  # there is always one
+# There is always one.
+_LOCK = Fact.select(Fact.value).where(Fact.name == Key.NETWORK.value).for_update()
 _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict(
     conflict_target=[Fact.name], update={Fact.value: EXCLUDED.value}
 )
