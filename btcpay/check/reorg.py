@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.check.compared import Compared, compared_of
 from btcpay.errors import ExplorerError
+from btcpay.explorers.compared import Compared, compared_of
 from btcpay.explorers.endpoint import Root
 from btcpay.explorers.evidence import block_hash, header, prove_at
 from btcpay.explorers.pool import MAX_BLOCKS_BEHIND, Explorers, tip_height

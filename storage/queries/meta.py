@@ -22,7 +22,7 @@ class Key(StrEnum):
     TIP_AT = "tip_at"  # when something about the tip was last news: a new block, mostly
     HIGH_HEIGHT = "high_height"  # of the highest tip that was proven to us
     FINAL_HEIGHT = "final_height"  # up to it no block of a payment is compared again
-    COMPARED = "compared"  # the tip that payments' blocks were held against: btcpay/check/compared
+    COMPARED = "compared"  # the tip that blocks of payments were held against, and these blocks
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
     RESTORED_AT = "restored_at"  # when a backup was put in the database's place
     TRIAL = "trial"  # written and forgotten, to see whether the database takes writes
