@@ -294,11 +294,11 @@ def test_the_file_is_its_owners_alone(url):
 def test_of_several_that_migrate_at_once_one_does_it(url):
     barrier, done = threading.Barrier(4), []
 
-    def migrate() -> None:
+    def run() -> None:
         barrier.wait()
         done.append(migrate.migrate(url, "regtest"))
 
-    threads = [threading.Thread(target=migrate) for _ in range(4)]
+    threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
