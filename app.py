@@ -2,17 +2,16 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from flask import Flask, Response
-from marshmallow import Schema
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from btcpay.api import admission, openapi
 from btcpay.api.call import Call
+from btcpay.api.operation import Operation
 from btcpay.checkout import views
 from btcpay.errors import NotFound
 from btcpay.ids import is_id, new_id
@@ -115,21 +114,6 @@ def list_payments(call: Call) -> Response:
     else:
         rows = call.rows(payments.LIST_BY_INVOICE, **wanted) if is_id("inv", invoice_id) else []
     return answer(call.resources.payment.listed(rows))
-
-
-@dataclass(frozen=True)
-class Operation:
-    """One line of the specification's section 4: what is asked, and what answers it."""
-
-    method: str
-    path: str
-    scope: str
-    view: Callable[..., Response]
-    shows: type[shows.Resource]
-    accepts: type[Schema] | None = None
-    lists: bool = False
-    body_required: bool = False
-    priced: bool = False
 
 
 # fmt: off

@@ -2,12 +2,14 @@
 
 import hashlib
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
+from btcpay.errors import CommandError
 from btcpay.ids import SECRET_CHARACTERS, new_id, random_base62
 from btcpay.networks import Network
 from btcpay.times import to_ms
-from storage.database import Database
+from storage.database import Database, Row
 from storage.queries import keys
 
 
@@ -20,6 +22,15 @@ class Caller:
     may_write: bool
 
 
+class Issued(NamedTuple):
+    """A new key; its secret is in no other place afterwards."""
+
+    id: str
+    scope: str
+    name: str
+    secret: str
+
+
 def sha256_of(secret: str) -> str:
     """What is stored of a secret. No salt: 256 random bits cannot be guessed from a table."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
@@ -27,8 +38,8 @@ def sha256_of(secret: str) -> str:
 
 def issue(
     db: Database, network: Network, merchant_id: int, scope: str, name: str, now: datetime
-) -> tuple[str, str]:
-    """A new key; returns (id, secret). The secret is in no other place afterwards."""
+) -> Issued:
+    """Stores a new key of scope `read` or `write`."""
     prefix = "sk_live_" if network.name == "mainnet" else "sk_test_"
     secret = prefix + random_base62(SECRET_CHARACTERS)
     key_id = new_id("key")
@@ -42,7 +53,33 @@ def issue(
         last_four=secret[-4:],
         created_at=to_ms(now),
     )
-    return key_id, secret
+    return Issued(key_id, scope, name, secret)
+
+
+def revoke(db: Database, key_id: str, now: datetime) -> None:
+    """Ends a key now and for ever. Raises CommandError when there is none, or it was before."""
+    _find(db, key_id)
+    if db.run(keys.REVOKE, id=key_id, at=to_ms(now)) != 1:
+        raise CommandError(f"the key {key_id} was revoked before")
+
+
+def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: datetime) -> Issued:
+    """A new key in place of an old one, which works until its grace is over.
+
+    Raises CommandError when there is none, or it was revoked or rotated before.
+    """
+    old = _find(db, key_id)
+    with db.write():
+        if db.run(keys.EXPIRE, id=key_id, at=to_ms(now + grace)) != 1:
+            raise CommandError(f"the key {key_id} was revoked or rotated before")
+        return issue(db, network, old["merchant_id"], old["scope"], old["name"], now)
+
+
+def _find(db: Database, key_id: str) -> Row:
+    row = db.row(keys.BY_ID, id=key_id)
+    if row is None:
+        raise CommandError(f"there is no key {key_id!r}")
+    return row
 
 
 def caller_of(db: Database, secret: str, now: datetime) -> Caller | None:

@@ -2,54 +2,82 @@
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from typing import TypeVar
+from types import SimpleNamespace
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from btcpay import env_file, setting_parsers
+from btcpay import env_file
+from btcpay import setting_parsers as accepts
 from btcpay.errors import SettingsError
 from btcpay.networks import Network
 from btcpay.setting_parsers import Confirmations, PriceSource, whole
 
+PREFIX = "BTCPAY_"
 T = TypeVar("T")
+
+
+def derived(row: Callable[[Any], tuple[str, Callable[[str], T]]], may_be_empty: bool = False) -> T:
+    """A field whose default text, or what it accepts, follows from the settings above it.
+
+    An empty variable counts as absent, unless it `may_be_empty`.
+    """
+    return field(metadata={"row": row, "may_be_empty": may_be_empty})
+
+
+def setting(default: str, parse: Callable[[str], T], may_be_empty: bool = False) -> T:
+    """A field with its default as the environment would say it, and its parser."""
+    return derived(lambda _above: (default, parse), may_be_empty)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One value for every variable of README's table; units are in the names."""
+    """One row for every variable of docs/settings.md, which is BTCPAY_ and the field's name.
 
-    network: Network
-    database_url: str
-    base_url: str
-    explorers: tuple[str, ...]
-    price_sources: tuple[PriceSource, ...]
-    price_quorum: int
-    price_max_age_s: int
-    confirmations: Confirmations
-    watch_after_expiry_h: int
-    explorer_calls_per_hour: int
-    check_max_age_min: int
-    underpayment_tolerance_percent: Decimal
-    rate_limit_store: str
-    trusted_proxies: int
-    max_body_bytes: int
-    idempotency_ttl_h: int
-    email_retention_days: int
-    link_invoice_expiry_min: int
-    link_invoices_per_visitor: int
-    link_open_invoices: int
-    frame_ancestors: tuple[str, ...]
-    bind: str
-    metrics_bind: str
+    Units are in the names.
+    """
+
+    network: Network = setting("regtest", accepts.network)
+    database_url: str = setting("sqlite:///var/btcpay.db", accepts.database_url)
+    base_url: str = setting("http://127.0.0.1:8000", accepts.base_url)
+    explorers: tuple[str, ...] = derived(
+        lambda above: (" ".join(above.network.explorers), accepts.explorers)
+    )
+    price_sources: tuple[PriceSource, ...] = derived(
+        lambda above: (" ".join(above.network.price_sources), accepts.price_sources)
+    )
+    # More than half: a minority of liars never sets the price by itself.
+    price_quorum: int = derived(
+        lambda above: (
+            str(len(above.price_sources) // 2 + 1),
+            whole(1, len(above.price_sources)),
+        )
+    )
+    price_max_age_s: int = setting("120", whole(1, 3600))
+    confirmations: Confirmations = setting("1", accepts.confirmations)
+    watch_after_expiry_h: int = setting("168", whole(0, 87600))
+    explorer_calls_per_hour: int = derived(
+        lambda above: (str(above.network.calls_per_hour), whole(1, 10_000_000))
+    )
+    check_max_age_min: int = setting("15", whole(1, 10_080))
+    underpayment_tolerance_percent: Decimal = setting("0", accepts.percent)
+    rate_limit_store: str = setting("memory://", accepts.rate_limit_store)
+    trusted_proxies: int = setting("0", whole(0, 10))
+    max_body_bytes: int = setting("65536", whole(1024, 16_777_216))
+    idempotency_ttl_h: int = setting("24", whole(1, 8760))
+    email_retention_days: int = setting("0", whole(0, 36_500))
+    link_invoice_expiry_min: int = setting("60", whole(1, 525_600))
+    link_invoices_per_visitor: int = setting("10", whole(1, 100_000))
+    link_open_invoices: int = setting("50", whole(1, 1_000_000))
+    frame_ancestors: tuple[str, ...] = setting("", accepts.origins)
+    bind: str = derived(
+        lambda above: (f"127.0.0.1:{urlsplit(above.base_url).port or 8000}", accepts.bind)
+    )
+    metrics_bind: str = setting("127.0.0.1:9464", accepts.metrics_bind, may_be_empty=True)
 
 
-PREFIX = "BTCPAY_"
-
-
-def names() -> list[str]:
-    """Every variable that is read."""
-    return [PREFIX + field.name.upper() for field in fields(Settings)]
+VARIABLES = {one.name: PREFIX + one.name.upper() for one in fields(Settings)}
 
 
 def strange_names(environ: Mapping[str, str], near: float = 0.6) -> dict[str, str]:
@@ -57,7 +85,7 @@ def strange_names(environ: Mapping[str, str], near: float = 0.6) -> dict[str, st
 
     `near`: how alike the two must be, from 0 to 1 (difflib).
     """
-    known = names()
+    known = list(VARIABLES.values())
     strange = [
         name
         for name, text in sorted(environ.items())
@@ -69,61 +97,23 @@ def strange_names(environ: Mapping[str, str], near: float = 0.6) -> dict[str, st
 def read(environ: Mapping[str, str]) -> Settings:
     """Settings from the environment (README says what each variable means).
 
-    An empty variable counts as absent, but for BTCPAY_METRICS_BIND. Raises SettingsError with every
-    mistake found.
+    Raises SettingsError with every mistake found. After a mistake a setting has its default, so
+    that the next ones are found.
     """
     mistakes: list[str] = []
-
-    def get(name: str, default: str, parse: Callable[[str], T]) -> T:
-        """The variable's value; after a mistake the default's, so that the next ones are found."""
+    above = SimpleNamespace()
+    for one in fields(Settings):
+        name = VARIABLES[one.name]
+        default, parse = one.metadata["row"](above)
+        text = environ.get(name, "").strip()
+        if not text and not (one.metadata["may_be_empty"] and name in environ):
+            text = default
         try:
-            return parse(environ.get(name, "").strip() or default)
+            value = parse(text)
         except ValueError as error:
             mistakes.append(f"{name} accepts {error}")
-            return parse(default)
-
-    # The one that says something when it is empty: no metrics.
-    metrics_bind = "" if "BTCPAY_METRICS_BIND" in environ else "127.0.0.1:9464"
-    network = get("BTCPAY_NETWORK", "regtest", setting_parsers.network)
-    base_url = get("BTCPAY_BASE_URL", "http://127.0.0.1:8000", setting_parsers.base_url)
-    bind = f"127.0.0.1:{urlsplit(base_url).port or 8000}"
-    sources = get(
-        "BTCPAY_PRICE_SOURCES", " ".join(network.price_sources), setting_parsers.price_sources
-    )
-    quorum = str(len(sources) // 2 + 1)  # a minority of liars never sets the price by itself
-    settings = Settings(
-        network=network,
-        database_url=get(
-            "BTCPAY_DATABASE_URL", "sqlite:///var/btcpay.db", setting_parsers.database_url
-        ),
-        base_url=base_url,
-        explorers=get("BTCPAY_EXPLORERS", " ".join(network.explorers), setting_parsers.explorers),
-        price_sources=sources,
-        price_quorum=get("BTCPAY_PRICE_QUORUM", quorum, whole(1, len(sources))),
-        price_max_age_s=get("BTCPAY_PRICE_MAX_AGE_S", "120", whole(1, 3600)),
-        confirmations=get("BTCPAY_CONFIRMATIONS", "1", setting_parsers.confirmations),
-        watch_after_expiry_h=get("BTCPAY_WATCH_AFTER_EXPIRY_H", "168", whole(0, 87600)),
-        explorer_calls_per_hour=get(
-            "BTCPAY_EXPLORER_CALLS_PER_HOUR", str(network.calls_per_hour), whole(1, 10_000_000)
-        ),
-        check_max_age_min=get("BTCPAY_CHECK_MAX_AGE_MIN", "15", whole(1, 10_080)),
-        underpayment_tolerance_percent=get(
-            "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT", "0", setting_parsers.percent
-        ),
-        rate_limit_store=get(
-            "BTCPAY_RATE_LIMIT_STORE", "memory://", setting_parsers.rate_limit_store
-        ),
-        trusted_proxies=get("BTCPAY_TRUSTED_PROXIES", "0", whole(0, 10)),
-        max_body_bytes=get("BTCPAY_MAX_BODY_BYTES", "65536", whole(1024, 16_777_216)),
-        idempotency_ttl_h=get("BTCPAY_IDEMPOTENCY_TTL_H", "24", whole(1, 8760)),
-        email_retention_days=get("BTCPAY_EMAIL_RETENTION_DAYS", "0", whole(0, 36_500)),
-        link_invoice_expiry_min=get("BTCPAY_LINK_INVOICE_EXPIRY_MIN", "60", whole(1, 525_600)),
-        link_invoices_per_visitor=get("BTCPAY_LINK_INVOICES_PER_VISITOR", "10", whole(1, 100_000)),
-        link_open_invoices=get("BTCPAY_LINK_OPEN_INVOICES", "50", whole(1, 1_000_000)),
-        frame_ancestors=get("BTCPAY_FRAME_ANCESTORS", "", setting_parsers.origins),
-        bind=get("BTCPAY_BIND", bind, setting_parsers.bind),
-        metrics_bind=get("BTCPAY_METRICS_BIND", metrics_bind, setting_parsers.metrics_bind),
-    )
+            value = parse(default)
+        setattr(above, one.name, value)
     if mistakes:
         raise SettingsError(mistakes)
-    return settings
+    return Settings(**vars(above))

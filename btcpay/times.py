@@ -1,6 +1,8 @@
 """Times: aware UTC datetimes in the program, whole milliseconds since 1970 in the database.
 
-Only entry points read the clock; everything below takes `now` as an argument.
+What ends in `_at` is an int in a row, as it is stored and shown, and a datetime in a value that
+rules decide about: `btcpay/invoices/status.py` makes values of rows, whoever writes a row uses
+`to_ms`. Only entry points read the clock; everything below takes `now` as an argument.
 """
 
 import functools

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from peewee import Field, PeeweeException, Query, Select, SqliteDatabase, Value
+from peewee import Field, Model, PeeweeException, Query, Select, SqliteDatabase, Value
 
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite, refuse_folder
@@ -43,6 +43,11 @@ def slot(name: str) -> Value:
 def slots(*fields: Field) -> dict[Field, Value]:
     """Each field with a slot of its own name: the values of an INSERT or UPDATE."""
     return {field: slot(field.name) for field in fields}
+
+
+def every(model: type[Model]) -> dict[Field, Value]:
+    """All that an INSERT gives a row of this model; its `seq` is the database's to give."""
+    return slots(*(field for field in model._meta.sorted_fields if field.name != "seq"))
 
 
 class Statement:

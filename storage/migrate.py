@@ -1,4 +1,8 @@
-"""Brings a database to this version, and says whether it is there."""
+"""Brings a database to this version, and says whether it is there.
+
+Migrations run in the order of their numbers. There is no 0007 and never was: 0006 and 0008 were
+written at the same time. A number says only what comes first; none is given to another migration.
+"""
 
 import fcntl
 import os
@@ -119,7 +123,7 @@ def refuse_unfit(db: Database) -> None:
 
 
 def _claim_network(db: Database, network: str) -> None:
-    kept = meta.keep(db, "network", network)
+    kept = meta.keep(db, meta.Key.NETWORK, network)
     if kept != network:
         raise DatabaseNotReady(
             f"the database belongs to {kept}, BTCPAY_NETWORK says {network}:"

@@ -42,9 +42,10 @@ ROOMS: dict[str, set[str]] = {
     | {"invoices", "schemas", "server", "settlement", "storage", "wallet", "web"},
     "exports": VALUES | {"storage"},
     "doctor": GROUND | {"bitcoin", "explorers", "settlement", "storage", "wallet"},
+    "backup": GROUND | {"explorers", "storage", "wallet"},
     "cli": GROUND
-    | {"bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas", "server"}
-    | {"settlement", "spv", "storage", "wallet"},
+    | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
+    | {"server", "settlement", "spv", "storage", "wallet"},
     "sandbox": {"bitcoin"},
     "app": GROUND
     | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},

@@ -1,11 +1,10 @@
 """How a request under /api/v1 gets in (key, throttle, scope, body) and out (envelope, headers)."""
 
-from typing import Any
-
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
 from btcpay.api.call import Call
+from btcpay.api.operation import Operation
 from btcpay.errors import (
     ApiError,
     Forbidden,
@@ -85,7 +84,7 @@ def _rate_limited(service: Service, window: Window) -> RateLimited:
     return RateLimited(f"too many requests; retry in {wait_s} s", wait_s)
 
 
-def add_operation(app: Flask, service: Service, name: str, operation: Any) -> None:
+def add_operation(app: Flask, service: Service, name: str, operation: Operation) -> None:
     """Serves an operation of app.py's table: its view gets a Call, then the path's values."""
 
     reads = operation.accepts().fields if operation.accepts and operation.method == "GET" else ()

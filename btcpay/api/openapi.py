@@ -5,9 +5,9 @@ from typing import Any
 
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
-from marshmallow import Schema
 
 from btcpay.api.admission import ROOT
+from btcpay.api.operation import Operation
 from btcpay.settings import Settings
 from btcpay.web.errors import STATUS
 from btcpay.web.ignored_fields import HEADER
@@ -55,7 +55,7 @@ _ERROR = {
 }
 
 
-def document(settings: Settings, operations: Mapping[str, Any]) -> dict[str, Any]:
+def document(settings: Settings, operations: Mapping[str, Operation]) -> dict[str, Any]:
     """The whole document; `operations` is app.py's table."""
     plugin = MarshmallowPlugin()
     spec = APISpec(
@@ -87,14 +87,13 @@ def document(settings: Settings, operations: Mapping[str, Any]) -> dict[str, Any
         )
     described = spec.to_dict()
     for operation in operations.values():
-        if issubclass(operation.accepts or Schema, Body):
-            described["components"]["schemas"][operation.accepts.__name__] |= (
-                operation.accepts.together
-            )
+        body = operation.accepts
+        if body and issubclass(body, Body):
+            described["components"]["schemas"][body.__name__] |= body.together
     return described
 
 
-def _operation(name: str, operation: Any) -> dict[str, Any]:
+def _operation(name: str, operation: Operation) -> dict[str, Any]:
     writes = operation.method == "POST"
     described = {
         "operationId": name,
@@ -112,7 +111,7 @@ def _operation(name: str, operation: Any) -> dict[str, Any]:
     return described
 
 
-def _parameters(operation: Any) -> list[dict[str, Any]]:
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
     if operation.method == "POST":
         text = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]*$"}
         why = "Makes retries safe: a retry never creates a duplicate resource."
@@ -122,7 +121,7 @@ def _parameters(operation: Any) -> list[dict[str, Any]]:
     return [{"in": "query", "schema": operation.accepts}] if operation.accepts else []
 
 
-def _errors(operation: Any) -> list[str]:
+def _errors(operation: Operation) -> list[str]:
     """The codes that this operation can answer, by what it does."""
     writes = operation.method == "POST"
     codes = {"unauthorized", "rate_limited", "server_error"}
@@ -141,7 +140,7 @@ def _headers(*names: str) -> dict[str, Any]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def _success(operation: Any) -> dict[str, Any]:
+def _success(operation: Operation) -> dict[str, Any]:
     shown: Any = operation.shows
     if operation.lists:
         shown = {

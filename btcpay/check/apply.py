@@ -14,6 +14,7 @@ from btcpay.settlement.values import Receipt, Scan, Verdict
 from btcpay.times import to_ms
 from storage.database import Database, Row
 from storage.queries import balances, invoices, merchants, payments
+from storage.queries.events import Kind
 
 # Found later than this, a receipt would get the price of another hour; none is better than that.
 RECEIPT_PRICE_AGE = timedelta(hours=1)
@@ -90,19 +91,19 @@ def _write_spend(db: Database, row: Row, change: Change, scan: Scan) -> None:
 def _record_output(
     db: Database, invoice_id: str, change: Change, scan: Scan, now: datetime
 ) -> None:
-    output, kind = change.after, change.kind
-    if kind is None:
+    if change.kind is None:
         return
+    output, kind = change.after, Kind(change.kind)
     detail: dict[str, Any] = {
         "txid": output.txid,
         "vout": output.vout,
         "amount_sats": output.amount_sats,
         "explorer": scan.explorer,
     }
-    if kind in ("seen", "seen again", "moved"):
+    if kind in (Kind.SEEN, Kind.SEEN_AGAIN, Kind.MOVED):
         block = output.block
         detail["block"] = block and {"height": block.height, "hash": block.hash}
-    elif kind == "spent":
+    elif kind == Kind.SPENT:
         detail["height"] = output.spent_height
     record(db, invoice_id, kind, detail, now)
 
@@ -132,7 +133,7 @@ def _add_payment(db: Database, row: Row, receipt: Receipt, scan: Scan, now: date
         "block": block,
         "explorer": proof.explorer,
     }
-    record(db, row["id"], "payment", detail, now)
+    record(db, row["id"], Kind.PAYMENT, detail, now)
 
 
 def _usd_text(receipt: Receipt, scan: Scan, now: datetime) -> str | None:

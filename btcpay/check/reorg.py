@@ -6,6 +6,7 @@ nothing.
 """
 
 import logging
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from btcpay.check.undo import undo
@@ -17,6 +18,7 @@ from btcpay.networks import Network
 from btcpay.times import from_ms, to_ms
 from storage.database import Database
 from storage.queries import meta, payments
+from storage.queries.meta import Key
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +35,13 @@ def follow(
     """
     facts = meta.all(db)
     ours = _ours(db, facts)
-    given_up: dict[str, str] = {}
+    given_up: dict[Key, str] = {}
     try:
         found = explorers.compare(ours, thrifty)
     except ExplorerError:
-        if not gives_up(network, from_ms(int(facts.get("tip_at", 0))), now):
+        if not gives_up(network, from_ms(int(facts.get(Key.TIP_AT, 0))), now):
             raise
-        ours, given_up = Ours([], 0, ours.known), {"high_height": "0"}
+        ours, given_up = Ours([], 0, ours.known), {Key.HIGH_HEIGHT: "0"}
         found = explorers.compare(ours, thrifty)
         log.warning("nobody shows a block as high as one before: it was none of the chain's")
     # An invented height must not make every other explorer look stale.
@@ -50,8 +52,8 @@ def follow(
     if _facts(facts | given_up, found, now):
         with db.write():
             meta.lock(db)
-            for name, value in _facts(meta.all(db) | given_up, found, now).items():
-                meta.put(db, name, value)
+            for key, value in _facts(meta.all(db) | given_up, found, now).items():
+                meta.put(db, key, value)
     return found.tip_height
 
 
@@ -65,23 +67,23 @@ def gives_up(network: Network, tip_at: datetime, now: datetime) -> bool:
 
 def _ours(db: Database, facts: dict[str, str]) -> Ours:
     """Blocks above `final_height`, six below the highest: what was compared there is final."""
-    blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(facts.get("final_height", 0)))
-    heights = [int(facts.get("high_height", 0)), *(block["block_height"] for block in blocks)]
-    return Ours(blocks, max(heights), compared_of(facts.get("compared")))
+    blocks = db.rows(payments.RECENT_BLOCKS, final_height=int(facts.get(Key.FINAL_HEIGHT, 0)))
+    heights = [int(facts.get(Key.HIGH_HEIGHT, 0)), *(block["block_height"] for block in blocks)]
+    return Ours(blocks, max(heights), compared_of(facts.get(Key.COMPARED)))
 
 
-def _facts(known: dict[str, str], found: Comparison, now: datetime) -> dict[str, str]:
+def _facts(known: Mapping[str, str], found: Comparison, now: datetime) -> dict[Key, str]:
     """What has changed and must be remembered until the next run.
 
     A higher block that another run was shown in the meantime stays the highest. A height that was
     claimed and not proven is forgotten.
     """
-    facts = {"tip_height": str(found.tip_height)} if found.is_proven else {}
-    if found.compared and found.tip_height >= int(known.get("high_height", 0)):
-        facts["high_height"] = str(found.tip_height)
-        facts["final_height"] = str(found.tip_height - FINAL_DEPTH + 1)
+    facts = {Key.TIP_HEIGHT: str(found.tip_height)} if found.is_proven else {}
+    if found.compared and found.tip_height >= int(known.get(Key.HIGH_HEIGHT, 0)):
+        facts[Key.HIGH_HEIGHT] = str(found.tip_height)
+        facts[Key.FINAL_HEIGHT] = str(found.tip_height - FINAL_DEPTH + 1)
     if found.compared and not found.lost:
-        facts["compared"] = found.compared.text()
+        facts[Key.COMPARED] = found.compared.text()
     changed = {name: value for name, value in facts.items() if known.get(name) != value}
     # Addresses that wait for a block are scanned when there is a new one.
-    return changed | ({"tip_at": str(to_ms(now))} if changed else {})
+    return changed | ({Key.TIP_AT: str(to_ms(now))} if changed else {})

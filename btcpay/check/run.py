@@ -141,7 +141,7 @@ class Checker:
         outcome = "complete" if report.complete else "incomplete"
         with self.db.write():
             if report.complete:
-                meta.put(self.db, "checked_at", str(to_ms(now)))
+                meta.put_time(self.db, meta.Key.CHECKED_AT, now)
             for name, label, total in [
                 ("checks", outcome, 1),
                 ("check_ms", "", report.took_ms),

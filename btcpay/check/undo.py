@@ -8,6 +8,7 @@ from btcpay.invoices.attention import want
 from btcpay.invoices.events import record
 from storage.database import Database, Row
 from storage.queries import balances, invoices, payments
+from storage.queries.events import Kind
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ def _unprove(db: Database, output: Row, detail: Row, now: datetime) -> None:
     db.run(payments.UNPROVE_OUTPUT, **key)
     told = {"txid": output["txid"], "vout": output["vout"]}
     db.run(invoices.OUTDATE, id=output["invoice_id"])
-    record(db, output["invoice_id"], "reorganised", told | detail, now)
+    record(db, output["invoice_id"], Kind.REORGANISED, told | detail, now)
     log.warning("reorganised: %s to invoice %s waits again", output["txid"], output["invoice_id"])
 
 
@@ -62,7 +63,7 @@ def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> Non
         db.run(payments.UNSETTLE, invoice_id=invoice_id)
     db.run(invoices.OUTDATE, id=invoice_id)
     detail = {"id": payment_id, "txid": payment["tx_hash"], "reopened": bool(reopened)} | detail
-    record(db, invoice_id, "reorganised", detail, now)
+    record(db, invoice_id, Kind.REORGANISED, detail, now)
     want(db, invoice_id, "reorganised", now)
     log.error(
         "reorganised: payment %s of %s satoshis to invoice %s is undone%s",

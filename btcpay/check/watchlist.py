@@ -22,7 +22,7 @@ DOUBTFUL_MS = 7 * 86_400_000
 
 def tip_of(db: Database, now: datetime) -> Tip:
     """The best block as the last check saw it."""
-    seen_at = from_ms(int(meta.get(db, "tip_at") or 0))
+    seen_at = meta.time(db, meta.Key.TIP_AT) or from_ms(0)
     return Tip(meta.tip_height(db) or 0, min(seen_at, now))
 
 

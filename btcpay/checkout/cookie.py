@@ -39,7 +39,7 @@ class Returning:
 
     @cached_property
     def _key(self) -> str:
-        return meta.keep(self._db, "cookie_key", random_base62(SECRET_CHARACTERS))
+        return meta.keep(self._db, meta.Key.COOKIE_KEY, random_base62(SECRET_CHARACTERS))
 
     def _signer(self, link_id: str) -> URLSafeSerializer:
         return URLSafeSerializer(

@@ -15,13 +15,12 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check_report import Teller, tell_skipped
 from btcpay.cli.context import Shell, as_json, with_shell
-from btcpay.errors import CommandError
 from btcpay.explorers.open import open_explorers, open_quota
+from btcpay.invoices.status import find_invoice
 from btcpay.server.service import new_prices
 from btcpay.times import utc_now
 from storage import migrate
 from storage.database import in_one_line
-from storage.queries import invoices
 
 # Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
 MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
@@ -46,8 +45,7 @@ def check(
         raise click.UsageError("--watch and --invoice do not go together")
     teller = Teller(shell, quiet, as_json)
     if invoice_id is not None:
-        if shell.db.row(invoices.WHOLE, id=invoice_id) is None:
-            raise CommandError(f"there is no invoice {invoice_id!r}")
+        find_invoice(shell.db, invoice_id)
         # A look by hand is always made; it counts, but nothing is refused.
         teller.end(new_checker(shell, sys.maxsize).run([invoice_id]))
     new = _checkers(shell)

@@ -12,7 +12,7 @@ from btcpay.check.report import Report
 from btcpay.cli.context import Shell, answer_json, say
 from btcpay.clock_skew import REMEDY
 from btcpay.settings import Settings
-from btcpay.times import from_ms, iso
+from btcpay.times import iso
 from storage.database import Database, place_of
 from storage.queries import merchants, meta
 
@@ -98,8 +98,7 @@ def _lines(report: Report) -> list[str]:
 
 def tell_skipped(db: Database, settings: Settings, quiet: bool, now: datetime) -> None:
     """Another check is at it: no news, unless none has been complete for too long."""
-    checked_at = meta.get(db, "checked_at")
-    at = from_ms(int(checked_at)) if checked_at else now
+    at = meta.time(db, meta.Key.CHECKED_AT) or now
     if now - at > timedelta(minutes=settings.check_max_age_min):
         say(f"another check is running, and none has been complete since {iso(at)}: look at it")
     elif not quiet:

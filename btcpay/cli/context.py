@@ -9,13 +9,11 @@ from typing import Any
 import click
 import orjson
 
-from btcpay.errors import CommandError
 from btcpay.server.startup import read_or_exit
 from btcpay.settings import Settings, strange_names
 from btcpay.times import iso_ms
 from storage.database import Database, Row, place_of
 from storage.migrate import open_ready
-from storage.queries import merchants
 
 TELLING = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # whose defaults are mostly not meant
 A_LETTER = 0.9  # so alike are two names when a letter is wrong
@@ -67,14 +65,6 @@ def _require_text(values: Iterable[Any]) -> None:
             value.encode()
         except UnicodeEncodeError:
             raise click.UsageError(f"{value!a} is no UTF-8") from None
-
-
-def merchant_named(db: Database, name: str) -> Row:
-    """The merchant's row. Raises CommandError when there is none."""
-    row = db.row(merchants.BY_NAME, name=name)
-    if row is None:
-        raise CommandError(f"there is no merchant {name!r}; `btcpay merchant list` names them")
-    return row
 
 
 def say(text: str) -> None:

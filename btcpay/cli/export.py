@@ -11,10 +11,11 @@ from typing import Any, TextIO
 import click
 import orjson
 
-from btcpay.cli.context import Shell, as_json, merchant_named, number, with_shell
+from btcpay.cli.context import Shell, as_json, number, with_shell
 from btcpay.exports import payments
 from btcpay.exports.labels import labels
 from btcpay.times import to_ms
+from btcpay.wallet.merchants import find_merchant
 from storage.database import Database, Row
 from storage.queries import merchants
 
@@ -89,9 +90,7 @@ def export_labels(shell: Shell, merchant_name: str | None) -> None:
 
 
 def _wanted(db: Database, name: str | None) -> list[Row]:
-    if name is None:
-        return db.rows(merchants.ALL)
-    return [merchant_named(db, name)]
+    return db.rows(merchants.ALL) if name is None else [find_merchant(db, name)]
 
 
 @contextmanager

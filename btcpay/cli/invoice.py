@@ -1,32 +1,41 @@
 """`invoice`: what was asked for, where it stands and why, and the owner's last word."""
 
 import json
-from datetime import datetime
-from typing import BinaryIO
 
 import click
 
 from btcpay.check.explain import explanation, next_scan_of
-from btcpay.cli.context import (
-    Shell,
-    answer_json,
-    as_json,
-    plain,
-    printable,
-    say,
-    show,
-    with_shell,
-)
-from btcpay.cli.invoice_list import find_invoice, invoice_dismiss, invoice_list
-from btcpay.errors import CommandError, ProofFailed
-from btcpay.invoices.attention import heed
-from btcpay.invoices.events import BY_HAND, finish
-from btcpay.invoices.status import rules_for, verdict_of
-from btcpay.spv.document import check_document, load
-from btcpay.times import iso, iso_ms, utc_now
+from btcpay.cli.context import Shell, answer_json, as_json, plain, printable, say, show, with_shell
+from btcpay.errors import CommandError
+from btcpay.invoices import close
+from btcpay.invoices.status import find_invoice, rules_for, verdict_of
+from btcpay.settlement.attention import REASONS
+from btcpay.times import iso_ms, utc_now
+from schemas.requests import STATUSES
 from storage.database import Row
-from storage.queries import attentions, balances, events, payments
+from storage.queries import attentions, events, listings, payments
 
+LIST_COLUMNS = (
+    "id",
+    "merchant",
+    "status",
+    "amount_sats",
+    "received_sats",
+    "amount_usd_quote",
+    "created_at",
+    "description",
+)
+WANTING_COLUMNS = (
+    "id",
+    "merchant",
+    "status",
+    "reason",
+    "amount_sats",
+    "received_sats",
+    "missing_sats",
+    "since_at",
+    "description",
+)
 SHOW_COLUMNS = (
     "id",
     "status",
@@ -44,15 +53,7 @@ SHOW_COLUMNS = (
     "checked_at",
     "created_at",
 )
-PAYMENT_COLUMNS = (
-    "id",
-    "invoice_id",
-    "amount_sats",
-    "amount_usd_at_receipt",
-    "tx_hash",
-    "created_at",
-)
-PROOF_COLUMNS = ("txid", "vout", "amount_sats", "script", "block_hash", "mined_at", "network")
+PAYMENT_COLUMNS = tuple(field.name for field in payments.PUBLIC)
 ATTENTION_COLUMNS = ("reason", "since_at")
 OUTPUT_COLUMNS = (
     "txid",
@@ -73,8 +74,23 @@ def invoice() -> None:
     """Invoices of all merchants."""
 
 
-invoice.add_command(invoice_list)
-invoice.add_command(invoice_dismiss)
+@invoice.command("list")
+@click.option("--status", type=click.Choice(STATUSES))
+@click.option("--attention", is_flag=True, help="What wants a human, longest first, and why.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
+@as_json
+@with_shell
+def invoice_list(
+    shell: Shell, status: str | None, attention: bool, limit: int, as_json: bool
+) -> None:
+    """The newest invoices, and what came to their addresses, confirmed or waiting."""
+    if attention and status:
+        raise click.UsageError("--attention lists invoices of every status")
+    if attention:
+        show(shell.db.rows(listings.WANTING, limit=limit), WANTING_COLUMNS, as_json)
+        return
+    query = listings.ALL_BY_STATUS if status else listings.ALL
+    show(shell.db.rows(query, status=status, limit=limit), LIST_COLUMNS, as_json)
 
 
 @invoice.command("show")
@@ -84,7 +100,7 @@ invoice.add_command(invoice_dismiss)
 @with_shell
 def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> None:
     """All that is known of an invoice, and why it stands where it stands."""
-    row = find_invoice(shell, invoice_id)
+    row = find_invoice(shell.db, invoice_id)
     if proof:
         kept = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
         if not kept:
@@ -139,19 +155,7 @@ def _all_facts(shell: Shell, row: Row) -> dict:
 @with_shell
 def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
     """Cancel an open invoice; what still comes is a payment without invoice."""
-    with shell.db.write():
-        balances.lock(shell.db, find_invoice(shell, invoice_id)["merchant_id"])
-        row = find_invoice(shell, invoice_id)
-        if row["status"] != "open":
-            raise CommandError(f"the invoice is {row['status']}; only an open one can be canceled")
-        received_sats = verdict_of(shell.db, shell.settings, row, utc_now()).received_sats
-        if received_sats and not force:
-            raise CommandError(
-                f"{received_sats} satoshis are on their way to this invoice; --force cancels it"
-            )
-        reason = "canceled on the command line"
-        finish(shell.db, row, utc_now(), status="canceled", reason=reason)
-        heed(shell.db, shell.settings, invoice_id, utc_now())
+    close.cancel(shell.db, shell.settings, invoice_id, utc_now(), force)
     say(f"canceled {invoice_id}")
 
 
@@ -161,75 +165,18 @@ def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
 @with_shell
 def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
     """Accept what came, late or short, as payment of the invoice."""
-    if not reason.strip():
-        raise CommandError("a settlement by hand needs a reason: --reason TEXT")
-    now = utc_now()
-    with shell.db.write():
-        balances.lock(shell.db, find_invoice(shell, invoice_id)["merchant_id"])
-        row = find_invoice(shell, invoice_id)
-        if row["status"] == "paid":
-            raise CommandError(f"the invoice is paid already{_or_dismiss(invoice_id)}")
-        _settle(shell, row, reason, now)
-        heed(shell.db, shell.settings, invoice_id, now)
+    close.settle(shell.db, shell.settings, invoice_id, reason, utc_now())
     say(f"settled {invoice_id}")
 
 
-def _settle(shell: Shell, row: Row, reason: str, now: datetime) -> None:
-    """Every payment to the invoice's address carries its id; the last one completes it."""
-    received = shell.db.rows(payments.OF_ADDRESS, invoice_id=row["id"])
-    if not received:
-        raise CommandError(
-            "no confirmed payment has come to this invoice; nothing to accept"
-            f"{_or_dismiss(row['id'])}"
-        )
-    for payment in received:
-        shell.db.run(payments.SETTLE, invoice_id=row["id"], tx_hash=payment["tx_hash"])
-    finish(
-        shell.db,
-        row,
-        now,
-        status="paid",
-        tx_hash=received[-1]["tx_hash"],
-        paid_at=received[-1]["created_at"],
-        settled_reason=reason,
-        reason=BY_HAND + reason,
-    )
+@invoice.command("dismiss")
+@click.argument("invoice_id", metavar="ID")
+@click.option("--reason", required=True, help="Kept in the invoice's history.")
+@with_shell
+def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
+    """Set aside why an invoice wants attention, until something new happens to it."""
+    wanted = close.dismiss(shell.db, shell.settings, invoice_id, reason, utc_now())
+    say(f"dismissed {invoice_id}: {REASONS[wanted]}")
 
 
-def _or_dismiss(invoice_id: str) -> str:
-    return (
-        f"; if it wants attention, `btcpay invoice dismiss {invoice_id} --reason TEXT` takes it off"
-        " the list"
-    )
-
-
-@click.command("verify-proof")
-@click.argument("file", type=click.File("rb"))
-@as_json
-def verify_proof(file: BinaryIO, as_json: bool) -> None:
-    """Check a file of `invoice show --proof` offline, from the file alone.
-
-    Exit status 1 when anything in it does not hold.
-    """
-    rows = []
-    for document in load(file.read()):
-        try:
-            proven = check_document(document)
-        except ProofFailed as error:
-            raise CommandError(f"the proof fails: {error}") from error
-        rows += [
-            {
-                "txid": proven.txid,
-                "vout": vout,
-                "amount_sats": amount_sats,
-                "script": document["script"],
-                "block_hash": proven.block_hash,
-                "mined_at": iso(proven.mined_at),
-                "network": document["network"],
-            }
-            for vout, amount_sats in proven.amounts_sats.items()
-        ]
-    show(rows, PROOF_COLUMNS, as_json)
-
-
-COMMANDS = (invoice, verify_proof)
+COMMANDS = (invoice,)

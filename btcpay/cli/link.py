@@ -3,8 +3,8 @@
 import click
 
 from btcpay.cli.context import Shell, as_json, say, show, with_shell
-from btcpay.errors import CommandError
-from storage.queries import links
+from btcpay.invoices import links
+from storage.queries import links as stored_links
 
 LINK_COLUMNS = ("id", "status", "title", "amount_mode", "amount_usd", "created_at")
 
@@ -20,13 +20,7 @@ def link() -> None:
 @with_shell
 def link_list(shell: Shell, limit: int, as_json: bool) -> None:
     """The newest payment links of all merchants."""
-    show(shell.db.rows(links.ALL, limit=limit), LINK_COLUMNS, as_json)
-
-
-def _set_link(shell: Shell, link_id: str, status: str) -> None:
-    if shell.db.run(links.SET_STATUS, id=link_id, status=status) != 1:
-        raise CommandError(f"there is no payment link {link_id!r}")
-    say(f"{link_id} is {status}")
+    show(shell.db.rows(stored_links.ALL, limit=limit), LINK_COLUMNS, as_json)
 
 
 @link.command("deactivate")
@@ -34,7 +28,8 @@ def _set_link(shell: Shell, link_id: str, status: str) -> None:
 @with_shell
 def link_deactivate(shell: Shell, link_id: str) -> None:
     """Stop a link from making invoices; its page answers 410."""
-    _set_link(shell, link_id, "inactive")
+    links.deactivate(shell.db, link_id)
+    say(f"{link_id} is inactive")
 
 
 @link.command("activate")
@@ -42,7 +37,8 @@ def link_deactivate(shell: Shell, link_id: str) -> None:
 @with_shell
 def link_activate(shell: Shell, link_id: str) -> None:
     """Let a link make invoices again."""
-    _set_link(shell, link_id, "active")
+    links.activate(shell.db, link_id)
+    say(f"{link_id} is active")
 
 
 COMMANDS = (link,)

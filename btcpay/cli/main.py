@@ -22,8 +22,10 @@ from btcpay.cli import (
     link,
     merchant,
     migrate,
+    restore,
     sandbox,
     serve,
+    verify_proof,
     wallet,
 )
 from btcpay.env_file import VARIABLE
@@ -64,10 +66,12 @@ MODULES = (
     key,
     link,
     invoice,
+    verify_proof,
     check,
     doctor,
     export,
     backup,
+    restore,
     serve,
     wallet,
     sandbox,

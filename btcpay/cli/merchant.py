@@ -7,25 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import click
-from peewee import IntegrityError
 
 from btcpay import branding
-from btcpay.cli.context import (
-    Shell,
-    answer_json,
-    as_json,
-    merchant_named,
-    plain,
-    say,
-    show,
-    with_shell,
-)
-from btcpay.errors import AccountKeyRefused, CommandError
-from btcpay.times import to_ms, utc_now
-from btcpay.wallet.account import SCRIPT_TYPES, Account, are_seed_words, derive, parse_account
+from btcpay.cli.context import Shell, answer_json, as_json, plain, say, show, with_shell
+from btcpay.errors import CommandError
+from btcpay.times import utc_now
+from btcpay.wallet.account import SCRIPT_TYPES, are_seed_words, derive, parse_account
 from btcpay.wallet.gap_limit import gap_of_merchant
+from btcpay.wallet.merchants import add_merchant, find_merchant, refuse_taken, require_name
 from storage.database import Database, Row
-from storage.queries import balances, brands, merchants
+from storage.queries import brands, merchants
 
 MOST_OF_A_LINE = 1000  # letters; an extended key has 111
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
@@ -39,34 +30,6 @@ NO_BRAND = dict.fromkeys(("name", "accent", "logo", "logo_type", "logo_sha256"))
 @click.group()
 def merchant() -> None:
     """Merchants and the account keys that their addresses come from."""
-
-
-def refuse_taken(db: Database, account: Account) -> None:
-    """Raises AccountKeyRefused for a key that another merchant has."""
-    if taken := db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity):
-        raise AccountKeyRefused(
-            f"merchant {taken['name']} has this key already: use that merchant, or give this one"
-            " another account of the wallet"
-        )
-
-
-def add_merchant(db: Database, name: str, account: Account) -> None:
-    """Stores a merchant. Raises CommandError for a name or a key that another one has."""
-    refuse_taken(db, account)
-    try:
-        with db.write():
-            db.run(
-                merchants.ADD,
-                name=name,
-                script_type=account.script_type,
-                xpub=account.text,
-                account_key=account.identity,
-                next_index=0,
-                created_at=to_ms(utc_now()),
-            )
-            db.run(balances.OPEN, merchant_id=db.only(merchants.BY_NAME, name=name)["id"])
-    except IntegrityError:
-        raise CommandError(f"there is a merchant {name!r}, or one with this key, already") from None
 
 
 # Words that nobody asked for may be seed words: no message of click's may repeat them.
@@ -90,8 +53,7 @@ def merchant_add(
     network = shell.settings.network
     account = parse_account(_key_of(xpub, click.get_current_context().args), network, script)
     first = [derive(account.text, account.script_type, index, network) for index in range(3)]
-    if not name.strip() or not name.isprintable():
-        raise CommandError("the merchant's name must be printable text")
+    require_name(name)
     refuse_taken(shell.db, account)  # before anybody compares addresses in vain
     say("The first three receiving addresses; compare them with the wallet:")
     for address in first:
@@ -100,8 +62,7 @@ def merchant_add(
         say(f"Note: this key has depth {account.depth}; an account key (BIP44) has depth 3.")
     if not yes:
         _require_yes()
-    add_merchant(shell.db, name, account)
-    row = shell.db.only(merchants.BY_NAME, name=name)
+    row = add_merchant(shell.db, name, account, utc_now())
     if as_json:
         answer_json(plain(row, MERCHANT_COLUMNS) | {"addresses": first})
     else:
@@ -169,7 +130,7 @@ def merchant_brand(
 ) -> None:
     """Show or set what a merchant's pages look like."""
     wanted = _checked(**given)
-    merchant_id = merchant_named(shell.db, merchant_name)["id"]
+    merchant_id = find_merchant(shell.db, merchant_name)["id"]
     with shell.db.write():
         row = shell.db.row(brands.WHOLE, merchant_id=merchant_id)
         row = (NO_BRAND if clear or row is None else row) | wanted | {"merchant_id": merchant_id}

@@ -12,10 +12,10 @@ from bit.base58 import b58encode_check
 from btcpay import keys
 from btcpay.bitcoin.hd import HARDENED, ExtendedKey
 from btcpay.bitcoin.wire import Malformed
-from btcpay.cli.merchant import add_merchant
 from btcpay.settings import Settings
 from btcpay.times import utc_now
 from btcpay.wallet.account import parse_account
+from btcpay.wallet.merchants import add_merchant
 from storage.database import Database
 from storage.queries import merchants
 
@@ -30,16 +30,18 @@ def write_key(db: Database, settings: Settings, state: Path) -> str:
     if secret and keys.caller_of(db, secret, utc_now()):
         return secret
     merchant_id = _merchant(db, settings)
-    _, secret = keys.issue(db, settings.network, merchant_id, "write", "sandbox", utc_now())
+    secret = keys.issue(db, settings.network, merchant_id, "write", "sandbox", utc_now()).secret
     file.touch(mode=0o600)
     file.write_text(secret + "\n", encoding="ascii")
     return secret
 
 
 def _merchant(db: Database, settings: Settings) -> int:
-    if db.row(merchants.BY_NAME, name=MERCHANT) is None:
-        add_merchant(db, MERCHANT, parse_account(_nobodys_account(), settings.network))
-    return db.only(merchants.BY_NAME, name=MERCHANT)["id"]
+    row = db.row(merchants.BY_NAME, name=MERCHANT)
+    if row is None:
+        account = parse_account(_nobodys_account(), settings.network)
+        row = add_merchant(db, MERCHANT, account, utc_now())
+    return row["id"]
 
 
 def _nobodys_account() -> str:

@@ -3,11 +3,12 @@
 import click
 import orjson
 
-from btcpay.cli.context import Shell, answer_json, as_json, merchant_named, with_shell
+from btcpay.cli.context import Shell, answer_json, as_json, with_shell
 from btcpay.networks import Network
 from btcpay.wallet.account import derive, parse_account
 from btcpay.wallet.descriptor import receiving
 from btcpay.wallet.gap_limit import MARGIN, gap_of_merchant
+from btcpay.wallet.merchants import find_merchant
 from storage.database import Row
 from storage.queries import merchants
 
@@ -44,7 +45,7 @@ def wallet_export(
     For a wallet without private keys:
     bitcoin-cli -rpcwallet=NAME importdescriptors "$(btcpay wallet export MERCHANT)".
     """
-    row, network = merchant_named(shell.db, merchant), shell.settings.network
+    row, network = find_merchant(shell.db, merchant), shell.settings.network
     indexes = range(count) if count else range(row["next_index"] + MARGIN + 1)
     if addresses:
         listed = [derive(row["xpub"], row["script_type"], index, network) for index in indexes]
@@ -81,7 +82,7 @@ def wallet_gap(shell: Shell, merchant: str, limit: int | None, as_json: bool) ->
 
     It is 20 until you say otherwise. `btcpay doctor` warns when three quarters of it are used.
     """
-    row = merchant_named(shell.db, merchant)
+    row = find_merchant(shell.db, merchant)
     if limit is not None:
         shell.db.run(merchants.SAY_GAP, id=row["id"], wallet_gap_limit=limit)
     said = limit or row["wallet_gap_limit"]

@@ -61,7 +61,7 @@ def _version(db: Database, settings: Settings) -> Finding:
     if found > wanted:
         sentence = f"it is at version {found}, newer than this program's {wanted}"
         return Finding(NAME, RED, sentence, "install the newer program")
-    belongs = meta.get(db, "network")
+    belongs = meta.get(db, meta.Key.NETWORK)
     if belongs not in (None, network):
         sentence = f"it belongs to {belongs}, BTCPAY_NETWORK says {network}"
         remedy = f"set BTCPAY_DATABASE_URL to another database, or BTCPAY_NETWORK to {belongs}"

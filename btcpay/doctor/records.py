@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
 from btcpay.settlement.attention import REASONS
-from btcpay.times import from_ms, iso
+from btcpay.times import iso
 from btcpay.wallet.gap_limit import MARGIN, gap_of_merchant
 from storage.queries import attentions, balances, merchants, meta
 
@@ -44,14 +44,14 @@ def merchant_count(opened: Opened) -> Iterator[Finding]:
 
 def last_check(opened: Opened) -> Iterator[Finding]:
     """Without a check nothing is ever paid."""
-    checked_at = meta.get(opened.db, "checked_at")
+    checked_at = meta.time(opened.db, meta.Key.CHECKED_AT)
     remedy = "run `btcpay check` from cron every minute, and see what it says"
     if checked_at is None:
         yield Finding("check", YELLOW, "no check has been complete yet", remedy)
         return
     most = timedelta(minutes=opened.patient.settings.check_max_age_min)
-    age = opened.patient.now() - from_ms(int(checked_at))
-    told = f"the last complete check was at {iso(from_ms(int(checked_at)))}"
+    age = opened.patient.now() - checked_at
+    told = f"the last complete check was at {iso(checked_at)}"
     if age > most:
         yield Finding("check", RED, f"{told}, {age // timedelta(minutes=1)} minutes ago", remedy)
     else:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from btcpay import env_file
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
-from btcpay.settings import Settings, names, strange_names
+from btcpay.settings import VARIABLES, Settings, strange_names
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")  # RFC 2606
@@ -14,7 +14,7 @@ NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")  # RFC 260
 
 def findings(patient: Patient) -> Iterator[Finding]:
     """One line for each variable that is set, one for all that are not."""
-    known = names()
+    known = list(VARIABLES.values())
     is_set = {name: text.strip() for name, text in patient.environ.items() if text.strip()}
     in_file = env_file.values_of(patient.environ)
     for name in known:

@@ -11,6 +11,7 @@ from btcpay.times import to_ms
 from btcpay.wallet.account import least_sats_of
 from storage.database import Database, Row
 from storage.queries import attentions, events, invoices
+from storage.queries.events import Kind
 
 
 def heed(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str | None:
@@ -45,8 +46,8 @@ def want(db: Database, invoice_id: str, reason: str, now: datetime) -> None:
 def _happening(event: Row) -> Happening | None:
     """None when a reorganisation took back an output that was no payment yet."""
     kind, detail = event["kind"], json.loads(event["detail"])
-    if kind == "reorganised":
+    if kind == Kind.REORGANISED:
         return Happening("undone", detail["txid"]) if "id" in detail else None
-    if kind == "paid" and detail.get("reason", "").startswith(BY_HAND):
+    if kind == Kind.PAID and detail.get("reason", "").startswith(BY_HAND):
         return Happening("settled")
     return Happening(kind, detail.get("txid", ""))

@@ -7,6 +7,7 @@ from btcpay.errors import StaleError
 from btcpay.times import to_ms
 from storage.database import Database, Row
 from storage.queries import events, invoices
+from storage.queries.events import Kind
 
 BY_HAND = "settled by hand: "  # begins the reason of an invoice's end that a human gave
 
@@ -24,7 +25,8 @@ def finish(
 ) -> None:
     """Ends an invoice that still has the status of `row`, and records why.
 
-    Raises StaleError, which undoes the transaction, when the status has changed since.
+    `paid_at` is as a row has it. Raises StaleError, which undoes the transaction, when the status
+    has changed since.
     """
     changed = db.run(
         invoices.FINISH,
@@ -39,15 +41,15 @@ def finish(
     if changed != 1:
         raise StaleError(f"invoice {row['id']} is not {row['status']} any more; try again")
     detail = {"reason": reason} | ({"explorer": explorer} if explorer else {})
-    record(db, row["id"], status, detail, now)
+    record(db, row["id"], Kind(status), detail, now)
 
 
-def record(db: Database, invoice_id: str, kind: str, detail: dict, now: datetime) -> None:
-    """Adds to the invoice's history."""
+def record(db: Database, invoice_id: str, kind: Kind, detail: dict, now: datetime) -> None:
+    """Adds to the invoice's history; of a kind that is declared, else ValueError."""
     db.run(
         events.ADD,
         invoice_id=invoice_id,
         happened_at=to_ms(now),
-        kind=kind,
+        kind=Kind(kind).value,
         detail=json.dumps(detail),
     )

@@ -4,12 +4,21 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 
+from btcpay.errors import CommandError
 from btcpay.settings import Settings
 from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, SeenOutput, Verdict
 from btcpay.times import from_ms, from_ms_or_none
 from storage.database import Database, Row
-from storage.queries import meta, payments
+from storage.queries import invoices, meta, payments
+
+
+def find_invoice(db: Database, invoice_id: str) -> Row:
+    """The whole row. Raises CommandError when there is none."""
+    row = db.row(invoices.WHOLE, id=invoice_id)
+    if row is None:
+        raise CommandError(f"there is no invoice {invoice_id!r}")
+    return row
 
 
 def rules_for(settings: Settings, invoice_row: Row) -> Rules:

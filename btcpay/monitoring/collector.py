@@ -41,9 +41,9 @@ class Figures(Collector):
         yield _gauge(
             "btcpay_settled_satoshis", "All payments; less after a reorganisation.", int(settled)
         )
-        if checked_at := meta.get(db, "checked_at"):
+        if checked_at := meta.time(db, meta.Key.CHECKED_AT):
             told = "Unix time of the last complete check."
-            yield _gauge("btcpay_last_check_timestamp_seconds", told, int(checked_at) / 1000)
+            yield _gauge("btcpay_last_check_timestamp_seconds", told, checked_at.timestamp())
         yield from _tallied(
             {(row["name"], row["label"]): row["total"] for row in db.rows(tallies.ALL)}
         )

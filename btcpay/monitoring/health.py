@@ -10,7 +10,7 @@ from typing import Any
 from flask import Flask, Response
 from peewee import PeeweeException
 
-from btcpay.times import from_ms, iso
+from btcpay.times import iso
 from btcpay.web.rate_limits import Limiter
 from btcpay.web.routes import add_path, answer
 from storage import migrate
@@ -76,7 +76,7 @@ def readiness(needed: Needed, trial: Trial) -> Response:
     """
     try:
         found = migrate.version(needed.db)
-        checked_at = meta.get(needed.db, "checked_at")
+        checked_at = meta.time(needed.db, meta.Key.CHECKED_AT)
         parts = {"database": _database(found, trial), "check": _check(needed, checked_at)}
     except PeeweeException:
         parts = {name: {"ok": False, "problem": "no answer"} for name in ("database", "check")}
@@ -96,11 +96,10 @@ def _database(found: str | None, trial: Trial) -> Part:
     return {"ok": False, "version": found, "problem": problem}
 
 
-def _check(needed: Needed, checked_at: str | None) -> Part:
+def _check(needed: Needed, at: datetime | None) -> Part:
     """Of the last complete check; one that is ahead of the clock says nothing about the present."""
-    if checked_at is None:
+    if at is None:
         return {"ok": False, "checked_at": None, "problem": "no check has been complete yet"}
-    at = from_ms(int(checked_at))
     if abs(needed.now() - at) <= needed.check_max_age:
         return {"ok": True, "checked_at": iso(at)}
     problem = f"not within the last {needed.check_max_age // timedelta(minutes=1)} minutes"

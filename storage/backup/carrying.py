@@ -1,20 +1,20 @@
 """What the database in place knows, its older backup does not, and a restore must not lose."""
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
 from btcpay.errors import CommandError
-from storage.backup.copies import MOVE_AWAY, new_file, publish, read_only
+from storage.backup.copies import MOVE_AWAY, network_of, new_file, publish, read_only
 
 
 def network_in(place: sqlite3.Connection) -> str | None:
     """The network that a database belongs to; None when it is empty or does not say."""
     try:
-        row = place.execute("SELECT value FROM meta WHERE name = 'network'").fetchone()
+        return network_of(place)
     except sqlite3.DatabaseError:
         return None
-    return row[0] if row else None
 
 
 def counters_in(place: sqlite3.Connection) -> dict[str, int]:
@@ -33,7 +33,7 @@ def names_in(place: sqlite3.Connection) -> dict[str, str]:
         return {}
 
 
-def names_beyond(named: dict[str, str], new: Path) -> list[str]:
+def names_beyond(named: Mapping[str, str], new: Path) -> list[str]:
     """Those of the merchants, by account key, whom the file `new` does not have."""
     with closing(read_only(new)) as db:
         kept = names_in(db)

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from btcpay.errors import CommandError
 from storage.backup.made import made_in, planted
 from storage.database import create_file
+from storage.queries.meta import Key
 
 BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for as long as it runs
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
@@ -94,12 +95,19 @@ def inspect(path: Path, name: Path) -> Contents:
             faults = [row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
             faults += [f"a row of {row[0]}" for row in db.execute("PRAGMA foreign_key_check")]
             (version,) = db.execute("SELECT max(name) FROM schema_migration").fetchone()
-            network = db.execute("SELECT value FROM meta WHERE name = 'network'").fetchone()
+            network = network_of(db)
     except sqlite3.Error as error:
         raise CommandError(f"{name} is damaged: {error}") from None
     if faults or version is None:
         raise CommandError(f"{name} is damaged: {'; '.join(faults[:3]) or 'it has no version'}")
-    return Contents(version, network[0] if network else None)
+    return Contents(version, network)
+
+
+def network_of(db: sqlite3.Connection) -> str | None:
+    """The network that a database belongs to; None when it does not say."""
+    query = "SELECT value FROM meta WHERE name = ?"
+    row = db.execute(query, (Key.NETWORK.value,)).fetchone()
+    return row[0] if row else None
 
 
 def publish(path: Path, target: Path) -> None:

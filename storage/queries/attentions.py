@@ -2,14 +2,12 @@
 
 from peewee import EXCLUDED, Case, fn
 
-from storage.database import slot, slots
+from storage.database import every, slot
 from storage.models import Attention
 
 # The same reason again is no news: the row keeps the time of the first.
 _SINCE = Case(None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at)
-WANT = Attention.insert(
-    slots(Attention.invoice_id, Attention.reason, Attention.since_at)
-).on_conflict(
+WANT = Attention.insert(every(Attention)).on_conflict(
     conflict_target=[Attention.invoice_id],
     update={Attention.since_at: _SINCE, Attention.reason: EXCLUDED.reason},
 )

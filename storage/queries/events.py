@@ -1,18 +1,32 @@
 """The history of an invoice: rows that are only ever added."""
 
-from storage.database import slot, slots
+from enum import StrEnum
+
+from storage.database import every, slot
 from storage.models import Event
 
-ADD = Event.insert(
-    slots(
-        Event.invoice_id,
-        Event.happened_at,
-        Event.kind,
-        Event.detail,
-    )
-)
+
+class Kind(StrEnum):
+    """What can happen to an invoice; its detail, as JSON, has what is named here and more."""
+
+    SEEN = "seen"  # an output to its address was shown for the first time, waiting or in a block
+    MOVED = "moved"  # it is in a block now, in another one, or in none again
+    VANISHED = "vanished"  # it waited and is not shown any more: replaced or dropped
+    SEEN_AGAIN = "seen again"  # it had vanished
+    SPENT = "spent"  # its coin is said to have moved on, in the block of that height
+    UNSPENT = "unspent"  # it has not after all
+    PAYMENT = "payment"  # what a transaction confirmed counts; the payment's id
+    REORGANISED = "reorganised"  # its block left the chain: the payment with that id is undone
+    PAID = "paid"  # the end of the invoice, for that reason; begins with BY_HAND: by a human
+    EXPIRED = "expired"  # as above
+    CANCELED = "canceled"  # as above
+    DISMISSED = "dismissed"  # a human has set aside what it wanted attention for, for that reason
+
+
+ADD = Event.insert(every(Event))
 # What may want attention, or end that: not what was merely seen, which anybody can cause.
-_OF_MONEY = ("payment", "reorganised", "paid", "expired", "canceled", "dismissed")
+_MERELY_SEEN = (Kind.SEEN, Kind.MOVED, Kind.VANISHED, Kind.SEEN_AGAIN, Kind.SPENT, Kind.UNSPENT)
+_OF_MONEY = [kind.value for kind in Kind if kind not in _MERELY_SEEN]
 OF_MONEY = (
     Event.select(Event.kind, Event.detail)
     .where((Event.invoice_id == slot("invoice_id")) & Event.kind.in_(_OF_MONEY))

@@ -4,6 +4,7 @@ from peewee import fn
 
 from storage.database import slot
 from storage.models import Event, Invoice, Output, Payment
+from storage.queries.events import Kind
 
 # A page begins after the last row of the page before, by time and then by place in that time.
 # The index on merchant and time serves the first condition.
@@ -59,7 +60,7 @@ OUTPUTS_OF_PAGE = (
 RECORDS_OF_PAGE = (
     Event.select(Event.happened_at, Event.detail)
     .join(Payment, on=(Payment.address_invoice_id == Event.invoice_id))
-    .where(_IN_PAGE & (Event.kind == "payment"))
+    .where(_IN_PAGE & (Event.kind == Kind.PAYMENT.value))
     .order_by(Event.seq)
 )
 

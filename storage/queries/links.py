@@ -1,6 +1,6 @@
 """Payment links."""
 
-from storage.database import slot, slots
+from storage.database import every, slot
 from storage.models import PaymentLink
 
 _NEWEST = (PaymentLink.created_at.desc(), PaymentLink.seq.desc())
@@ -19,20 +19,7 @@ LIST = (
 )
 ALL = PaymentLink.select().order_by(*_NEWEST).limit(slot("limit"))
 
-ADD = PaymentLink.insert(
-    slots(
-        PaymentLink.id,
-        PaymentLink.merchant_id,
-        PaymentLink.status,
-        PaymentLink.title,
-        PaymentLink.description,
-        PaymentLink.amount_mode,
-        PaymentLink.amount_usd,
-        PaymentLink.min_amount_usd,
-        PaymentLink.max_amount_usd,
-        PaymentLink.created_at,
-    )
-).returning(*PaymentLink._meta.sorted_fields)
+ADD = PaymentLink.insert(every(PaymentLink)).returning(*PaymentLink._meta.sorted_fields)
 
 SET_STATUS = PaymentLink.update({PaymentLink.status: slot("status")}).where(
     PaymentLink.id == slot("id")

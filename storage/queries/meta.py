@@ -1,18 +1,38 @@
-"""Facts about the database: its network, the chain's tip at the last check, that check's time."""
+"""Facts about the database, one row each: every key is declared here with what it means."""
 
 import os
+from datetime import datetime
+from enum import StrEnum
 
 from peewee import EXCLUDED
 
+from btcpay.times import from_ms, to_ms
 from storage.database import Database, slot
 from storage.models import Fact
 
 ORDER_BYTES = 262_144  # more than the largest order writes, in pages, keys and all
 
+
+class Key(StrEnum):
+    """The names of the facts. Heights are decimal text, times whole milliseconds since 1970 UTC."""
+
+    NETWORK = "network"  # whose addresses are given out: never another's
+    CHECKED_AT = "checked_at"  # when a run over all that is watched was last complete
+    TIP_HEIGHT = "tip_height"  # of the chain's tip at the last run that could prove it
+    TIP_AT = "tip_at"  # when something about the tip was last news: a new block, mostly
+    HIGH_HEIGHT = "high_height"  # of the highest tip that was proven to us
+    FINAL_HEIGHT = "final_height"  # up to it no block of a payment is compared again
+    COMPARED = "compared"  # the tip that blocks of payments were held against, and these blocks
+    COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
+    RESTORED_AT = "restored_at"  # when a backup was put in the database's place
+    TRIAL = "trial"  # written and forgotten, to see whether the database takes writes
+
+
 _GET = Fact.select(Fact.value).where(Fact.name == slot("name"))
 _ALL = Fact.select()
 _FORGET = Fact.delete().where(Fact.name == slot("name"))
-_LOCK = Fact.select(Fact.value).where(Fact.name == "network").for_update()  # there is always one
+# There is always one.
+_LOCK = Fact.select(Fact.value).where(Fact.name == Key.NETWORK.value).for_update()
 _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict(
     conflict_target=[Fact.name], update={Fact.value: EXCLUDED.value}
 )
@@ -20,29 +40,40 @@ _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conf
 _KEEP = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict_ignore()
 
 
-def get(db: Database, name: str) -> str | None:
+def get(db: Database, key: Key) -> str | None:
     """The value of a fact; None when it was never set."""
-    row = db.row(_GET, name=name)
+    row = db.row(_GET, name=Key(key).value)
     return row["value"] if row else None
 
 
 def all(db: Database) -> dict[str, str]:
-    """Every fact by its name."""
+    """Every fact by its key."""
     return {row["name"]: row["value"] for row in db.rows(_ALL)}
 
 
-def put(db: Database, name: str, value: str) -> None:
+def put(db: Database, key: Key, value: str) -> None:
     """Sets a fact."""
-    db.run(_SET, name=name, value=value)
+    db.run(_SET, name=Key(key).value, value=value)
 
 
-def keep(db: Database, name: str, value: str) -> str:
+def keep(db: Database, key: Key, value: str) -> str:
     """Sets a fact unless it is set already; the value that stands, whoever came first."""
-    found = get(db, name)
+    found = get(db, key)
     if found is None:
-        db.run(_KEEP, name=name, value=value)
-        found = get(db, name)
+        db.run(_KEEP, name=Key(key).value, value=value)
+        found = get(db, key)
     return found or value
+
+
+def time(db: Database, key: Key) -> datetime | None:
+    """The time that a fact is; None when it was never set."""
+    ms = get(db, key)
+    return None if ms is None else from_ms(int(ms))
+
+
+def put_time(db: Database, key: Key, at: datetime) -> None:
+    """Sets a fact that is a time."""
+    put(db, key, str(to_ms(at)))
 
 
 def lock(db: Database) -> None:
@@ -57,16 +88,16 @@ def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:
     at all, so they differ each time.
     """
     with db.write():
-        db.run(_SET, name="trial", value=os.urandom(size // 2).hex())
-        db.run(_FORGET, name="trial")
+        db.run(_SET, name=Key.TRIAL.value, value=os.urandom(size // 2).hex())
+        db.run(_FORGET, name=Key.TRIAL.value)
 
 
 def tip_height(db: Database) -> int | None:
     """Height of the chain's tip when a check last saw it."""
-    text = get(db, "tip_height")
+    text = get(db, Key.TIP_HEIGHT)
     return None if text is None else int(text)
 
 
 def proven_height(db: Database) -> int:
     """Height of the highest tip that was proven to us; 0 when none was."""
-    return int(get(db, "high_height") or 0)
+    return int(get(db, Key.HIGH_HEIGHT) or 0)

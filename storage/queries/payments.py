@@ -2,7 +2,7 @@
 
 from peewee import Case
 
-from storage.database import slot, slots
+from storage.database import every, slot, slots
 from storage.models import Invoice, Output, Payment, Proof
 
 _NEWEST = (Payment.created_at.desc(), Payment.seq.desc())
@@ -31,18 +31,7 @@ OF_ADDRESS = (
 )
 
 # One payment for a transaction and an address: the second insert changes nothing.
-ADD = Payment.insert(
-    slots(
-        Payment.id,
-        Payment.merchant_id,
-        Payment.address_invoice_id,
-        Payment.invoice_id,
-        Payment.amount_sats,
-        Payment.amount_usd_at_receipt,
-        Payment.tx_hash,
-        Payment.created_at,
-    )
-).on_conflict_ignore()
+ADD = Payment.insert(every(Payment)).on_conflict_ignore()
 
 # A part, or late money, now pays the invoice whose address it came to.
 SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
@@ -103,7 +92,7 @@ CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
     & (Output.proven == 1)
 )
 
-ADD_PROOF = Proof.insert(slots(Proof.payment_id, Proof.document))
+ADD_PROOF = Proof.insert(every(Proof))
 PROOFS_OF_ADDRESS = (
     Proof.select(Proof.document)
     .join(Payment, on=(Payment.id == Proof.payment_id))

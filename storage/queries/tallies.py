@@ -2,10 +2,10 @@
 
 from peewee import EXCLUDED, fn
 
-from storage.database import slot, slots
+from storage.database import every, slot
 from storage.models import Balance, Invoice, Tally
 
-ADD = Tally.insert(slots(Tally.name, Tally.label, Tally.total)).on_conflict(
+ADD = Tally.insert(every(Tally)).on_conflict(
     conflict_target=[Tally.name, Tally.label],
     update={Tally.total: Tally.total + EXCLUDED.total},
 )

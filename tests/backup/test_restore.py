@@ -9,7 +9,7 @@ import signal
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,11 @@ from playhouse.migrations import Runner
 
 from app import create_app
 from btcpay import settings
+from btcpay.backup.counters import Agree
+from btcpay.backup.restore import Restored, restore
+from btcpay.errors import CommandError
 from btcpay.wallet.account import derive
+from btcpay.wallet.discovery import Move
 from storage import migrate
 from storage.database import open_database
 from storage.queries import merchants
@@ -62,6 +66,23 @@ def content(path: Path) -> dict[str, list[Any]]:
 def change(path: Path, statement: str) -> None:
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         db.execute(statement)
+
+
+def restored(
+    till: Till,
+    file: Path,
+    place: Path,
+    skip: int = 100,
+    agree: Agree = lambda moves: None,
+    **environ: str,
+) -> Restored:
+    """What is below the command line."""
+    read = settings.read(till.shop.environ | url_of(place) | environ)
+    return restore(place, read, file, skip, agree, till.clock)
+
+
+def refused(told: str) -> "pytest.RaisesContext[CommandError]":
+    return pytest.raises(CommandError, match=told)
 
 
 def backed_up(till: Till, path: Path) -> Path:
@@ -179,7 +200,8 @@ def test_a_file_is_refused_that_is(name, till, tmp_path):
     place = shutil.copy(file, tmp_path / "place.db")
     spoilt(file)
     before = content(place)
-    assert said in Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
+    with refused(said):
+        restored(till, file, place)
     assert content(place) == before
     assert not list(tmp_path.glob(".place*"))
 
@@ -254,10 +276,9 @@ def test_counters_are_moved_in_place_beside_the_service_and_a_check(till):
 
 def test_an_explorer_of_another_network_is_not_believed(till, tmp_path):
     file = backed_up(till, tmp_path / "kept.db")
-    with FakeEsplora() as other:
-        environ = url_of(tmp_path / "place.db") | {"BTCPAY_EXPLORERS": other.root}
-        said = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
-    assert "another network" in said and not (tmp_path / "place.db").exists()
+    with FakeEsplora() as other, refused("another network"):
+        restored(till, file, tmp_path / "place.db", BTCPAY_EXPLORERS=other.root)
+    assert not (tmp_path / "place.db").exists()
 
 
 def test_an_explorer_behind_what_was_known_is_not_believed(till, tmp_path):
@@ -266,17 +287,30 @@ def test_an_explorer_behind_what_was_known_is_not_believed(till, tmp_path):
     height = till.sandbox.chain.ledger.height
     file = backed_up(till, tmp_path / "kept.db")
     change(file, f"UPDATE meta SET value = '{height + 1}' WHERE name = 'high_height'")  # noqa: S608
-    said = Terminal(till).run(
-        "restore", str(file), "--yes", status=1, **url_of(tmp_path / "place.db")
-    )[1]
-    assert f"{height + 1} were known" in said
+    with refused(f"{height + 1} were known"):
+        restored(till, file, tmp_path / "place.db")
 
 
 def test_a_height_that_was_only_said_keeps_no_backup_from_being_restored(till, tmp_path):
     till.check()
     file = backed_up(till, tmp_path / "kept.db")
     change(file, "UPDATE meta SET value = '100000000' WHERE name = 'tip_height'")
-    Terminal(till).run("restore", str(file), "--yes", **url_of(tmp_path / "place.db"))
+    assert restored(till, file, tmp_path / "place.db").aside is None
+
+
+def test_the_owner_sees_what_will_be_and_who_declines_keeps_the_database_as_it_was(till, tmp_path):
+    file = backed_up(till, tmp_path / "kept.db")
+    place = shutil.copy(file, tmp_path / "place.db")
+    before, asked = content(place), []
+
+    def decline(moves: Sequence[Move]) -> None:
+        asked.extend(moves)
+        raise CommandError("declined")
+
+    with refused("declined"):
+        restored(till, file, place, skip=7, agree=decline)
+    assert [(move.merchant, move.before, move.after) for move in asked] == [("shop", 0, 7)]
+    assert content(place) == before and not list(tmp_path.glob(".place*"))
 
 
 def test_without_a_yes_nothing_happens(till, tmp_path):
@@ -323,16 +357,10 @@ def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till
     too_far = derive(row["xpub"], row["script_type"], 200, till.settings.network)
     for address in (far, too_far):
         till.sandbox.wallet.pay(address, 10_000, till.now)
-    process = Terminal(till).start(
-        "restore", str(file), "--yes", "--json", "--skip", "0", **url_of(tmp_path / "a.db")
-    )
-    (moved,) = json.loads(process.communicate(timeout=60)[0])["merchants"]
-    assert (moved["used"], moved["next_index"]) == ([99], 100)  # a hundred unused end the look
-    process = Terminal(till).start(
-        "restore", str(file), "--yes", "--json", "--skip", "101", **url_of(tmp_path / "b.db")
-    )
-    (moved,) = json.loads(process.communicate(timeout=60)[0])["merchants"]
-    assert (moved["used"], moved["next_index"]) == ([99, 200], 302)
+    (moved,) = restored(till, file, tmp_path / "a.db", skip=0).moves
+    assert (moved.used, moved.after) == ((99,), 100)  # a hundred unused end the look
+    (moved,) = restored(till, file, tmp_path / "b.db", skip=101).moves
+    assert (moved.used, moved.after) == ((99, 200), 302)
 
 
 def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(till, tmp_path):

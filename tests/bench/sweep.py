@@ -52,7 +52,7 @@ def sweep(folder: Path, ticker: TickerServer, addresses: int) -> Sweep:
         for _ in range(addresses):
             shop.invoice()
         # So high a tip was proven before: what is measured here is the looks.
-        meta.put(shop.service.db, "high_height", str(TIP_HEIGHT))
+        meta.put(shop.service.db, meta.Key.HIGH_HEIGHT, str(TIP_HEIGHT))
         explorers = Explorers(NETWORKS["regtest"], [root], http_client.new_session(IN_FLIGHT))
         checker = till.checker(explorers=explorers, in_flight=IN_FLIGHT)
         began = time.perf_counter()

@@ -50,7 +50,6 @@ from hypothesis.stateful import (
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.cli.invoice import invoice as invoice_command
-from btcpay.cli.merchant import add_merchant
 from btcpay.errors import CommandError
 from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.node.script import script_of
@@ -58,7 +57,8 @@ from btcpay.sandbox.payer.coins import Spendable, sign
 from btcpay.sandbox.payer.mischief import double_spends, replace
 from btcpay.settings import Settings
 from btcpay.wallet.account import parse_account
-from storage.queries import balances, merchants
+from btcpay.wallet.merchants import add_merchant
+from storage.queries import balances
 
 EXAMPLES = int(os.environ.get("STATEFUL_EXAMPLES", "12" if ON_POSTGRES else "24"))
 PARTS = 4  # that may run beside each other
@@ -165,8 +165,8 @@ class World(RuleBasedStateMachine):
         self.chain, self.wallet = self.till.sandbox.chain, self.till.sandbox.wallet
         db = self.till.shop.service.db
         xpub = WALLET.at("m/49'/1'/0'").xpub()
-        add_merchant(db, "sweeper", parse_account(xpub, REGTEST, "p2sh-p2wpkh"))
-        sweeper_id = db.only(merchants.BY_NAME, name="sweeper")["id"]
+        account = parse_account(xpub, REGTEST, "p2sh-p2wpkh")
+        sweeper_id = add_merchant(db, "sweeper", account, self.clock())["id"]
         self.merchant_ids = (self.till.shop.merchant_id, sweeper_id)
         self.connection = self.stack.enter_context(raw(self.till.settings.database_url))
         for ask in asked:

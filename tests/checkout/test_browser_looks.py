@@ -80,7 +80,7 @@ def long_ago(hosted: Hosted) -> Json:
 def seen(hosted: Hosted) -> Json:
     invoice = coffee(hosted, 120)
     pay(hosted.shop, invoice)
-    meta.put(hosted.shop.service.db, "tip_height", "101")  # the payment is in block 100
+    meta.put(hosted.shop.service.db, meta.Key.TIP_HEIGHT, "101")  # the payment is in block 100
     return invoice
 
 

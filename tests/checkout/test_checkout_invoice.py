@@ -104,7 +104,7 @@ def test_two_of_three_confirmations_wait_for_one_more(open_shops) -> None:
     shop = open_shops(BTCPAY_CONFIRMATIONS="3")
     invoice = shop.invoice()
     pay(shop, invoice)
-    meta.put(shop.service.db, "tip_height", "101")  # the payment is in block 100
+    meta.put(shop.service.db, meta.Key.TIP_HEIGHT, "101")  # the payment is in block 100
     page = show(shop, invoice)
     assert "one more confirmation" in page.texts["words"]
     assert page.texts["confirmations"] == "Confirmations: 2 of 3"

@@ -227,7 +227,7 @@ def test_over_plain_http_the_cookie_can_be_sent(shop: Shop) -> None:
 
 
 def cookie_key(shop: Shop) -> str:
-    return meta.get(shop.service.db, "cookie_key")
+    return meta.get(shop.service.db, meta.Key.COOKIE_KEY)
 
 
 def forge(key: str, salt: str, ids: Any) -> str:
@@ -275,7 +275,7 @@ def test_the_key_of_the_cookies_is_made_once_whoever_comes_first(shop: Shop) -> 
     def keep(number: int) -> None:
         db = open_database(url)
         barrier.wait()
-        kept.append(meta.keep(db, "cookie_key", f"key {number}"))
+        kept.append(meta.keep(db, meta.Key.COOKIE_KEY, f"key {number}"))
         db.close()
 
     threads = [threading.Thread(target=keep, args=[number]) for number in range(8)]

@@ -142,5 +142,5 @@ def test_a_check_that_hangs_is_told_when_none_was_complete_for_too_long(cron):
     db = open_database(url)
     with contextlib.closing(db), migrate.only_one(db, url, "check"):
         assert cron.mail() == ""
-        meta.put(db, "checked_at", "1")
+        meta.put(db, meta.Key.CHECKED_AT, "1")
         assert "none has been complete since 1970" in cron.mail()

@@ -21,7 +21,7 @@ from storage.queries import meta
 @pytest.fixture
 def checked(shop: Shop) -> Shop:
     """A shop whose check was complete just now."""
-    meta.put(shop.service.db, "checked_at", str(to_ms(shop.clock())))
+    meta.put(shop.service.db, meta.Key.CHECKED_AT, str(to_ms(shop.clock())))
     return shop
 
 
@@ -58,7 +58,7 @@ def test_an_old_check_is_not_ready(
     open_shops, minutes: float, max_age_min: str | None, status: int
 ) -> None:
     shop = open_shops(**({"BTCPAY_CHECK_MAX_AGE_MIN": max_age_min} if max_age_min else {}))
-    meta.put(shop.service.db, "checked_at", str(to_ms(shop.clock())))
+    meta.put(shop.service.db, meta.Key.CHECKED_AT, str(to_ms(shop.clock())))
     shop.clock.move(minutes=minutes)
     response = ready(shop)
     assert response.status_code == status
@@ -177,7 +177,7 @@ def test_redis_away_is_shown_and_sells_on(
     caplog.set_level(logging.ERROR)
     with RedisServer(tmp_path) as redis:
         shop = open_shops(BTCPAY_RATE_LIMIT_STORE=redis.url.replace("//", "//:hunter2@"))
-        meta.put(shop.service.db, "checked_at", str(to_ms(shop.clock())))
+        meta.put(shop.service.db, meta.Key.CHECKED_AT, str(to_ms(shop.clock())))
     response = ready(shop)
     assert response.status_code == 200 and response.json["ok"] is True
     assert response.json["rate_limits"]["ok"] is False

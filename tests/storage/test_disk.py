@@ -111,7 +111,7 @@ def test_a_full_disk_refuses_orders_calmly_and_takes_them_again_without_a_restar
 
 
 def checked(shop: Shop) -> None:
-    meta.put(shop.service.db, "checked_at", str(to_ms(shop.clock())))
+    meta.put(shop.service.db, meta.Key.CHECKED_AT, str(to_ms(shop.clock())))
 
 
 def readyz(live: Live) -> requests.Response:

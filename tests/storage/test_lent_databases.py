@@ -6,8 +6,9 @@ import pytest
 from builders import REGTEST, new_xpub
 from databases import tables
 
-from btcpay.cli.merchant import add_merchant
+from btcpay.times import utc_now
 from btcpay.wallet.account import parse_account
+from btcpay.wallet.merchants import add_merchant
 from storage.database import open_database
 
 
@@ -36,7 +37,7 @@ def test_it_comes_back_empty_and_counts_from_one(server):
     first = server.lend()
     new = contents(first)
     db = open_database(first)
-    add_merchant(db, "one", parse_account(new_xpub(), REGTEST))
+    add_merchant(db, "one", parse_account(new_xpub(), REGTEST), utc_now())
     assert contents(first) != new
     db.close()
     server.take_back(first)
@@ -46,7 +47,7 @@ def test_it_comes_back_empty_and_counts_from_one(server):
     execute(second, "INSERT INTO schema_migration (name, applied) VALUES ('later', 'now')")
     execute(second, "DELETE FROM schema_migration WHERE name = 'later'")
     db = open_database(second)
-    add_merchant(db, "two", parse_account(new_xpub(), REGTEST))
+    add_merchant(db, "two", parse_account(new_xpub(), REGTEST), utc_now())
     db.close()
     assert [row["id"] for row in contents(second)["merchant"]] == [1]
 

@@ -150,5 +150,6 @@ def test_a_driver_that_is_missing_is_named(url):
 
 def test_facts_are_kept_for_every_process(url):
     one, two = open_database(url), open_database(url)
-    assert meta.keep(one, "secret", "a") == meta.keep(two, "secret", "b") == "a"
+    key = meta.Key.COOKIE_KEY
+    assert meta.keep(one, key, "a") == meta.keep(two, key, "b") == "a"
     one.close(), two.close()

@@ -120,7 +120,7 @@ def test_a_database_of_every_version_is_brought_up_to_date_with_its_rows_intact(
     db = migrate.open_ready(url, "regtest")
     sums = [tuple(db.only(balances.OF_MERCHANT, merchant_id=n).values()) for n in (1, 2)]
     assert sums == [(5, 16), (0, 0)]
-    assert meta.get(db, "network") == "regtest"
+    assert meta.get(db, meta.Key.NETWORK) == "regtest"
     db.close()
 
 

@@ -28,14 +28,14 @@ from werkzeug.test import TestResponse
 from app import create_app
 from btcpay import keys, settings
 from btcpay.check.apply import apply
-from btcpay.cli.merchant import add_merchant
 from btcpay.networks import NETWORKS, Network
 from btcpay.server.service import Service
 from btcpay.settlement.values import Block, Proof, Scan, SeenOutput
 from btcpay.spv.verify import Proven
 from btcpay.wallet.account import parse_account
+from btcpay.wallet.merchants import add_merchant
 from storage import migrate
-from storage.queries import invoices, merchants
+from storage.queries import invoices
 
 REGTEST = NETWORKS["regtest"]
 
@@ -132,21 +132,15 @@ class Shop:
 
     def add_merchant(self, name: str) -> int:
         network = self.service.settings.network
-        add_merchant(self.service.db, name, parse_account(new_xpub(network), network))
-        return self.service.db.only(merchants.BY_NAME, name=name)["id"]
+        account = parse_account(new_xpub(network), network)
+        return add_merchant(self.service.db, name, account, self.clock())["id"]
 
     def issue(self, scope: str, merchant_id: int | None = None) -> str:
         """A new key's secret; of the first merchant unless another is named."""
-        key_id, secret = keys.issue(
-            self.service.db,
-            self.service.settings.network,
-            merchant_id or self.merchant_id,
-            scope,
-            "",
-            self.clock(),
-        )
-        self.key_ids[secret] = key_id
-        return secret
+        network, owner_id = self.service.settings.network, merchant_id or self.merchant_id
+        issued = keys.issue(self.service.db, network, owner_id, scope, "", self.clock())
+        self.key_ids[issued.secret] = issued.id
+        return issued.secret
 
     def get(self, path: str, key: str | None = None, **kwargs: Any) -> TestResponse:
         """GET below /api/v1, with the read key unless another is given ("" for none)."""

@@ -13,10 +13,9 @@ from hd_wallet import HdWallet
 from node_esplora import NodeEsplora
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.cli.merchant import add_merchant
 from btcpay.sandbox.node.script import script_of
 from btcpay.wallet.account import derive, parse_account
-from storage.queries import merchants
+from btcpay.wallet.merchants import add_merchant
 
 Chain = tuple[BitcoinNode, NodeEsplora, Clock]
 ACCOUNT = "m/84'/1'/0'"
@@ -84,8 +83,7 @@ def open_node_till(
     environ = {"BTCPAY_EXPLORERS": esplora.root} | OWN_EXPLORER | environ
     with open_shop(folder, ticker.url, clock, **environ) as shop:
         account = parse_account(wallet.at(ACCOUNT).xpub(), REGTEST)
-        add_merchant(shop.service.db, "spender", account)
-        shop.merchant_id = shop.service.db.only(merchants.BY_NAME, name="spender")["id"]
+        shop.merchant_id = add_merchant(shop.service.db, "spender", account, clock())["id"]
         shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
         try:
             yield NodeTill(shop, None, clock, node, esplora, wallet)

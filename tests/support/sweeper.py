@@ -6,10 +6,9 @@ from fake_esplora import Json, Till
 from hd_wallet import HdWallet
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.cli.merchant import add_merchant
 from btcpay.sandbox.payer.coins import Spendable, sign
 from btcpay.wallet.account import parse_account
-from storage.queries import merchants
+from btcpay.wallet.merchants import add_merchant
 
 
 class Sweeper:
@@ -20,8 +19,8 @@ class Sweeper:
         self._wallet = HdWallet.from_seed(b"sweeper of the tests")
         xpub = self._wallet.at("m/49'/1'/0'").xpub()
         db, shop = till.shop.service.db, till.shop
-        add_merchant(db, "sweeper", parse_account(xpub, REGTEST, "p2sh-p2wpkh"))
-        self.merchant_id = db.only(merchants.BY_NAME, name="sweeper")["id"]
+        account = parse_account(xpub, REGTEST, "p2sh-p2wpkh")
+        self.merchant_id = add_merchant(db, "sweeper", account, till.clock())["id"]
         self.key = shop.issue("write", self.merchant_id)
         if not keep_shop:
             shop.write_key = shop.read_key = self.key

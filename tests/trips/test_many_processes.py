@@ -178,7 +178,7 @@ def looks_of(till: Till) -> dict[str, int]:
 
 
 def checked_at(till: Till) -> str | None:
-    return meta.get(till.shop.service.db, "checked_at")
+    return meta.get(till.shop.service.db, meta.Key.CHECKED_AT)
 
 
 def hanging(released: threading.Event) -> Callable[[str], Reply | None]:

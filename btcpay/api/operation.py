@@ -1,0 +1,24 @@
+"""One of the eight operations, as the table in app.py has it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flask import Response
+from marshmallow import Schema
+
+from schemas import resources as shows
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One line of the specification's section 4: what is asked, and what answers it."""
+
+    method: str
+    path: str
+    scope: str
+    view: Callable[..., Response]
+    shows: type[shows.Resource]
+    accepts: type[Schema] | None = None
+    lists: bool = False
+    body_required: bool = False
+    priced: bool = False

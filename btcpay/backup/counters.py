@@ -1,0 +1,56 @@
+"""Address counters after a restore: planned with the chain, moved once the owner agrees."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from btcpay.errors import CommandError, ExplorerError
+from btcpay.explorers.open import open_explorers, open_quota
+from btcpay.networks import SANDBOX_PORT, SANDBOX_URL
+from btcpay.settings import Settings
+from btcpay.wallet.discovery import Move, apply_moves, plan_moves
+from storage.database import Database
+
+# Asks the owner, who is told the moves and the merchants that are lost by it: whoever declines
+# raises, and nothing is changed.
+Agree = Callable[[Sequence[Move], Sequence[str]], None]
+Clock = Callable[[], datetime]
+OF_SANDBOX = (
+    ". The explorer is the sandbox's own, which ends with `make run`: start it alone with"
+    f" `.venv/bin/python -m btcpay.sandbox --port {SANDBOX_PORT} --state var/sandbox`"
+)
+
+
+def plan(
+    db: Database,
+    settings: Settings,
+    skip: int,
+    clock: Clock,
+    counters: Mapping[str, int] | None = None,
+) -> list[Move]:
+    """Where the counters of this database must stand, `skip` beyond what the chain has seen.
+
+    `counters` are those of another database, by account: none falls behind them. Raises
+    CommandError when nobody can tell.
+    """
+    # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
+    explorers = open_explorers(settings, open_quota(settings, db, clock, sys.maxsize))
+    try:
+        return plan_moves(db, explorers, settings.network, skip, counters or {})
+    except ExplorerError as error:
+        raise CommandError(
+            f"nothing was changed, the chain must be asked first: {error}"
+            f"{OF_SANDBOX if SANDBOX_URL in settings.explorers else ''}"
+        ) from None
+    finally:
+        explorers.close()
+
+
+def move_counters(
+    db: Database, settings: Settings, skip: int, agree: Agree, clock: Clock
+) -> list[Move]:
+    """Moves the counters of the database in place, as after pg_restore. Raises CommandError."""
+    moves = plan(db, settings, skip, clock)
+    agree(moves, [])
+    apply_moves(db, moves)
+    return moves

@@ -1,0 +1,145 @@
+"""Puts a backup in the database's place, or carries one of SQLite over to PostgreSQL."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from btcpay.backup.counters import Agree, Clock, plan
+from btcpay.backup.write import DOCS, refuse_own
+from btcpay.errors import CommandError
+from btcpay.settings import Settings
+from btcpay.wallet.discovery import Move, apply_moves
+from storage import migrate
+from storage.backup import carrying, copies, crossing
+from storage.database import Database, open_database
+from storage.queries import idempotency, meta
+
+
+@dataclass(frozen=True)
+class Restored:
+    """Migrations that the copy needed, its counters' moves, where the old database is kept."""
+
+    migrated: list[str]
+    moves: list[Move]
+    aside: Path | None = None
+
+
+class InPlace(NamedTuple):
+    """Counters and names of the merchants in the database that is replaced, by account."""
+
+    counters: Mapping[str, int] = MappingProxyType({})
+    names: Mapping[str, str] = MappingProxyType({})
+
+
+def restore(
+    path: Path, settings: Settings, file: Path, skip: int, agree: Agree, clock: Clock
+) -> Restored:
+    """The SQLite database at `path` becomes what the backup was. Raises CommandError.
+
+    In this order:
+
+    1. The backup is copied beside the database, found whole and of this network, and migrated.
+    2. The chain is asked, the owner agrees, and the copy's counters are moved.
+    3. With the database to itself: what it knows and must not forget goes into the copy, its
+       contents are set aside, and the copy's take their place in one transaction.
+    """
+    _require(file)
+    refuse_own(path, file)
+    with _to_itself(settings, path) as place_has, copies.new_file(path, "restoring") as new:
+        restored = _prepare(settings, file, new, skip, agree, clock, place_has)
+        with copies.alone(path) as place:
+            carrying.carry(place, new)
+            aside = carrying.set_aside(place, path, f"{clock():%Y%m%dT%H%M%SZ}")
+            copies.replace(place, new)
+    return replace(restored, aside=aside)
+
+
+def carry_over(
+    db: Database, settings: Settings, file: Path, skip: int, agree: Agree, clock: Clock
+) -> Restored:
+    """A SQLite backup becomes what is in a server's new database. Raises CommandError.
+
+    What `restore` does to a copy beside the database is done to one beside the backup.
+    """
+    _require(file)
+    if not crossing.is_sqlite(file):
+        raise CommandError(f"{file} is no backup of SQLite's: use pg_restore as {DOCS} says")
+    crossing.require_empty(db)
+    copies.discard_all(file, "carrying")  # of one that was killed
+    with copies.new_file(file, "carrying") as new:
+        restored = _prepare(settings, file, new, skip, agree, clock, InPlace())
+        crossing.carry_over(new, db)
+    return restored
+
+
+def _prepare(
+    settings: Settings,
+    file: Path,
+    new: Path,
+    skip: int,
+    agree: Agree,
+    clock: Clock,
+    place_has: InPlace,
+) -> Restored:
+    """Makes `new` of the backup: of this version, counters moved, no keys that somebody holds.
+
+    No counter falls behind that of the database in place.
+    """
+    network, url = settings.network.name, f"sqlite:///{new}"
+    copies.copy(file, new)
+    _refuse_strange(copies.inspect(new, file), file, network)
+    migrated = migrate.migrate(url, network)
+    db = open_database(url)
+    try:
+        moves = plan(db, settings, skip, clock, place_has.counters)
+        agree(moves, carrying.names_beyond(place_has.names, new))
+        apply_moves(db, moves)
+        with db.write():
+            db.run(idempotency.FREE)
+            meta.put_time(db, meta.Key.RESTORED_AT, clock())
+    finally:
+        db.close()
+    return Restored(migrated, moves)
+
+
+def _refuse_strange(contents: copies.Contents, file: Path, network: str) -> None:
+    if contents.network not in (None, network):
+        raise CommandError(f"{file} belongs to {contents.network}, BTCPAY_NETWORK says {network}")
+    if contents.version > migrate.VERSION:
+        raise CommandError(
+            f"{file} is at version {contents.version}, newer than this program's"
+            f" {migrate.VERSION}: install the newer program"
+        )
+
+
+@contextmanager
+def _to_itself(settings: Settings, path: Path) -> Iterator[InPlace]:
+    """Holds the lock of the checks; yields what the database in place has.
+
+    Raises CommandError when the database is in use, or of another network.
+    """
+    found, place_has = None, InPlace()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    url = settings.database_url
+    with migrate.only_one(open_database(url), url, "check") as free:
+        if not free:
+            raise CommandError(f"a check or another restore uses {path}: stop it first")
+        for purpose in ("restoring", "aside"):  # of a restore that was killed
+            copies.discard_all(path, purpose)
+        if path.exists():
+            with copies.alone(path) as place:
+                found = carrying.network_in(place)
+                place_has = InPlace(carrying.counters_in(place), carrying.names_in(place))
+        if found not in (None, settings.network.name):
+            raise CommandError(
+                f"{path} belongs to {found}, BTCPAY_NETWORK says {settings.network.name}"
+            )
+        yield place_has
+
+
+def _require(file: Path) -> None:
+    if not file.exists():
+        raise CommandError(f"there is no file {file}")

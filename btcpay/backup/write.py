@@ -1,0 +1,38 @@
+"""Writes a backup: a whole copy of a SQLite database, also while it is served."""
+
+from pathlib import Path
+
+from btcpay.errors import CommandError
+from storage import migrate
+from storage.backup import copies
+from storage.database import sqlite_path
+
+DOCS = "docs/backup.md"
+
+
+def write_backup(database_url: str, file: Path, overwrite: bool = False) -> copies.Contents:
+    """Writes the backup to `file`, found whole; says what it is.
+
+    Raises CommandError, and leaves what `file` was before.
+    """
+    path = sqlite_path(database_url)
+    if path is None:
+        raise CommandError(f"this database is PostgreSQL's: use pg_dump as {DOCS} says")
+    migrate.refuse_missing(database_url)
+    refuse_own(path, file)
+    if not file.parent.is_dir():
+        raise CommandError(f"there is no folder {file.parent}: make it first")
+    if file.exists() and not overwrite:
+        raise CommandError(f"{file} exists: name another file, or say --force")
+    with copies.new_file(file, "part") as part:
+        copies.copy(path, part)
+        contents = copies.inspect(part, path)
+        copies.publish(part, file)
+    return contents
+
+
+def refuse_own(path: Path, file: Path) -> None:
+    """Raises CommandError when `file` is the database at `path`, or what SQLite keeps beside it."""
+    own = [Path(f"{path}{suffix}").resolve() for suffix in ("", "-wal", "-shm", "-journal")]
+    if file.resolve() in own or (file.exists() and path.exists() and file.samefile(path)):
+        raise CommandError(f"{file} is the database itself")

@@ -1,0 +1,44 @@
+"""`verify-proof`: what `invoice show --proof` wrote, checked offline."""
+
+from typing import BinaryIO
+
+import click
+
+from btcpay.cli.context import as_json, show
+from btcpay.errors import CommandError, ProofFailed
+from btcpay.spv.document import check_document, load
+from btcpay.times import iso
+
+PROOF_COLUMNS = ("txid", "vout", "amount_sats", "script", "block_hash", "mined_at", "network")
+
+
+@click.command("verify-proof")
+@click.argument("file", type=click.File("rb"))
+@as_json
+def verify_proof(file: BinaryIO, as_json: bool) -> None:
+    """Check a file of `invoice show --proof` offline, from the file alone.
+
+    Exit status 1 when anything in it does not hold.
+    """
+    rows = []
+    for document in load(file.read()):
+        try:
+            proven = check_document(document)
+        except ProofFailed as error:
+            raise CommandError(f"the proof fails: {error}") from error
+        rows += [
+            {
+                "txid": proven.txid,
+                "vout": vout,
+                "amount_sats": amount_sats,
+                "script": document["script"],
+                "block_hash": proven.block_hash,
+                "mined_at": iso(proven.mined_at),
+                "network": document["network"],
+            }
+            for vout, amount_sats in proven.amounts_sats.items()
+        ]
+    show(rows, PROOF_COLUMNS, as_json)
+
+
+COMMANDS = (verify_proof,)

@@ -1,0 +1,97 @@
+"""The owner's last word on an invoice: cancel it, accept what came, set aside what it wants.
+
+Each is one transaction behind the lock of the merchant's balance, which whoever counts money holds.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from btcpay.errors import CommandError
+from btcpay.invoices.attention import heed
+from btcpay.invoices.events import BY_HAND, finish, record
+from btcpay.invoices.status import find_invoice, verdict_of
+from btcpay.settings import Settings
+from storage.database import Database, Row
+from storage.queries import attentions, balances, payments
+from storage.queries.events import Kind
+
+
+def cancel(
+    db: Database, settings: Settings, invoice_id: str, now: datetime, force: bool = False
+) -> None:
+    """Ends an open invoice; what still comes is a payment without invoice.
+
+    Raises CommandError for one that is not open; without `force` also while money is on its way.
+    """
+    with _locked(db, settings, invoice_id, now) as row:
+        if row["status"] != "open":
+            raise CommandError(f"the invoice is {row['status']}; only an open one can be canceled")
+        received_sats = verdict_of(db, settings, row, now).received_sats
+        if received_sats and not force:
+            raise CommandError(
+                f"{received_sats} satoshis are on their way to this invoice; --force cancels it"
+            )
+        finish(db, row, now, status="canceled", reason="canceled on the command line")
+
+
+def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> None:
+    """Accepts what came, late or short, as payment; the last transaction completes it.
+
+    Raises CommandError without a reason, for a paid invoice, and where nothing came.
+    """
+    if not reason.strip():
+        raise CommandError("a settlement by hand needs a reason: --reason TEXT")
+    with _locked(db, settings, invoice_id, now) as row:
+        if row["status"] == "paid":
+            raise CommandError(f"the invoice is paid already{_or_dismiss(invoice_id)}")
+        received = db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
+        if not received:
+            raise CommandError(
+                "no confirmed payment has come to this invoice; nothing to accept"
+                f"{_or_dismiss(invoice_id)}"
+            )
+        for payment in received:
+            db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment["tx_hash"])
+        finish(
+            db,
+            row,
+            now,
+            status="paid",
+            tx_hash=received[-1]["tx_hash"],
+            paid_at=received[-1]["created_at"],
+            settled_reason=reason,
+            reason=BY_HAND + reason,
+        )
+
+
+def _or_dismiss(invoice_id: str) -> str:
+    return (
+        f"; if it wants attention, `btcpay invoice dismiss {invoice_id} --reason TEXT` takes it off"
+        " the list"
+    )
+
+
+def dismiss(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> str:
+    """Sets aside why an invoice wants attention, until something new happens; what that was.
+
+    Raises CommandError without a reason, and where nothing wants attention.
+    """
+    if not reason.strip():
+        raise CommandError("a dismissal needs a reason: --reason TEXT")
+    with _locked(db, settings, invoice_id, now):
+        wanted = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
+        if wanted is None:
+            raise CommandError("nothing about this invoice wants attention")
+        detail = {"attention": wanted["reason"], "reason": reason}
+        record(db, invoice_id, Kind.DISMISSED, detail, now)
+    return wanted["reason"]
+
+
+@contextmanager
+def _locked(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Iterator[Row]:
+    """Yields the row as it is behind the lock; afterwards decides anew what wants attention."""
+    with db.write():
+        balances.lock(db, find_invoice(db, invoice_id)["merchant_id"])
+        yield find_invoice(db, invoice_id)
+        heed(db, settings, invoice_id, now)

@@ -1,0 +1,59 @@
+"""Merchants: who is paid, by the account key of a wallet."""
+
+from datetime import datetime
+
+from peewee import IntegrityError
+
+from btcpay.errors import AccountKeyRefused, CommandError
+from btcpay.times import to_ms
+from btcpay.wallet.account import Account
+from storage.database import Database, Row
+from storage.queries import balances, merchants
+
+
+def find_merchant(db: Database, name: str) -> Row:
+    """The merchant of that name. Raises CommandError when there is none."""
+    row = db.row(merchants.BY_NAME, name=name)
+    if row is None:
+        raise CommandError(f"there is no merchant {name!r}; `btcpay merchant list` names them")
+    return row
+
+
+def require_name(name: str) -> None:
+    """Raises CommandError for what cannot be a merchant's name."""
+    if not name.strip() or not name.isprintable():
+        raise CommandError("the merchant's name must be printable text")
+
+
+def refuse_taken(db: Database, account: Account) -> None:
+    """Raises AccountKeyRefused for a key that another merchant has."""
+    if taken := db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity):
+        raise AccountKeyRefused(
+            f"merchant {taken['name']} has this key already: use that merchant, or give this one"
+            " another account of the wallet"
+        )
+
+
+def add_merchant(db: Database, name: str, account: Account, now: datetime) -> Row:
+    """Stores a merchant with its empty balance; returns the whole row.
+
+    Raises CommandError for a name or a key that another one has.
+    """
+    require_name(name)
+    refuse_taken(db, account)
+    try:
+        with db.write():
+            db.run(
+                merchants.ADD,
+                name=name,
+                script_type=account.script_type,
+                xpub=account.text,
+                account_key=account.identity,
+                next_index=0,
+                created_at=to_ms(now),
+            )
+            row = db.only(merchants.BY_NAME, name=name)
+            db.run(balances.OPEN, merchant_id=row["id"])
+    except IntegrityError:
+        raise CommandError(f"there is a merchant {name!r}, or one with this key, already") from None
+    return row

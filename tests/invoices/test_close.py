@@ -1,0 +1,109 @@
+"""Cancel, settle by hand, dismiss: the functions below the command line, and what they refuse."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import Json, Till, open_till
+
+from btcpay.errors import CommandError
+from btcpay.invoices import close
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+def paid_in_part(till: Till, mined: int = 1) -> Json:
+    invoice = till.shop.invoice()
+    till.pay(invoice, 1_000)
+    if mined:
+        till.mine(mined)
+    till.check()
+    return invoice
+
+
+def cancel(till: Till, invoice_id: str, force: bool = False) -> None:
+    close.cancel(till.shop.service.db, till.settings, invoice_id, till.clock(), force)
+
+
+def settle(till: Till, invoice_id: str, reason: str = "a friend") -> None:
+    close.settle(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
+
+
+def dismiss(till: Till, invoice_id: str, reason: str = "sent back") -> str:
+    return close.dismiss(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
+
+
+def refused(told: str) -> "pytest.RaisesContext[CommandError]":
+    return pytest.raises(CommandError, match=told)
+
+
+@pytest.mark.parametrize("mined", [pytest.param(0, id="waiting"), pytest.param(1, id="a part")])
+def test_a_cancellation_is_refused_while_money_is_on_its_way_unless_forced(till, mined):
+    invoice = paid_in_part(till, mined)
+    with refused("1000 satoshis.*--force"):
+        cancel(till, invoice["id"])
+    assert till.look(invoice)["status"] == "open"
+    cancel(till, invoice["id"], force=True)
+    assert till.look(invoice)["status"] == "canceled"
+    with refused("the invoice is canceled"):
+        cancel(till, invoice["id"], force=True)
+
+
+def test_a_settlement_accepts_what_came_after_a_cancellation(till):
+    invoice = till.shop.invoice()
+    cancel(till, invoice["id"])
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    assert till.payments(invoice) == []
+    settle(till, invoice["id"])
+    till.check()
+    assert till.look(invoice)["status"] == "paid" and len(till.payments(invoice)) == 1
+
+
+def test_a_settlement_is_refused_when_nothing_confirmed_came_or_it_is_paid(till):
+    invoice = till.shop.invoice()
+    with refused("nothing to accept"):
+        settle(till, invoice["id"])
+    till.pay(invoice)
+    till.check()
+    with refused("nothing to accept"):
+        settle(till, invoice["id"])
+    till.mine()
+    till.check()
+    with refused("paid already"):
+        settle(till, invoice["id"])
+
+
+def test_a_dismissal_says_what_was_wanted_and_is_refused_when_nothing_is(till):
+    invoice = paid_in_part(till)
+    with refused("nothing about"):
+        dismiss(till, invoice["id"])
+    cancel(till, invoice["id"], force=True)
+    till.pay(invoice, 2_000)
+    till.mine()
+    till.check()
+    assert dismiss(till, invoice["id"]) == "after_cancellation"
+    with refused("nothing about"):
+        dismiss(till, invoice["id"])
+    assert till.kinds(invoice).count("dismissed") == 1
+
+
+@pytest.mark.parametrize("end", [settle, dismiss])
+def test_an_empty_reason_is_refused(till, end):
+    invoice = paid_in_part(till)
+    before = till.kinds(invoice)
+    with refused("needs a reason"):
+        end(till, invoice["id"], " ")
+    assert till.kinds(invoice) == before
+
+
+@pytest.mark.parametrize("end", [cancel, settle, dismiss])
+def test_an_unknown_invoice_is_named(till, end):
+    with refused("'inv_x'"):
+        end(till, "inv_x")

@@ -1,0 +1,73 @@
+"""Histories and facts: only declared kinds and keys are ever written."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import Shop
+from paths import PROJECT
+
+from btcpay.explorers.compared import NOTHING_COMPARED, Compared, compared_of
+from btcpay.invoices.events import record
+from storage.queries import events, meta
+from storage.queries.events import Kind
+
+SOURCES = [
+    path for folder in ("btcpay", "storage") for path in sorted((PROJECT / folder).rglob("*.py"))
+]
+# The functions that write or read, and which of their arguments says the kind or the key.
+SAYS = {"record": 2, "meta.get": 1, "meta.put": 1, "meta.keep": 1, "meta.time": 1}
+
+
+def said(path: Path) -> Iterator[ast.expr]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and (place := SAYS.get(ast.unparse(node.func))):
+            yield node.args[place]
+
+
+def test_the_product_names_kinds_and_keys_by_their_declarations():
+    found = [(path.name, argument) for path in SOURCES for argument in said(path)]
+    assert len(found) > 15
+    assert [(name, a.value) for name, a in found if isinstance(a, ast.Constant)] == []
+
+
+def test_every_kind_is_written_and_every_key_used_somewhere():
+    written = {ast.unparse(argument) for path in SOURCES for argument in said(path)}
+    ends = {Kind.PAID, Kind.EXPIRED, Kind.CANCELED}  # `finish` writes the status as a kind
+    assert [kind for kind in set(Kind) - ends if f"Kind.{kind.name}" not in written] == []
+    text = "".join(path.read_text(encoding="utf-8") for path in SOURCES)
+    assert [key for key in meta.Key if f"Key.{key.name}" not in text] == []
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_declared_kind_is_stored_by_its_name(shop: Shop, kind: Kind) -> None:
+    db, invoice = shop.service.db, shop.invoice()
+    record(db, invoice["id"], kind, {}, shop.clock())
+    assert [row["kind"] for row in db.rows(events.OF_INVOICE, invoice_id=invoice["id"])] == [kind]
+
+
+def test_no_other_kind_and_no_other_key_is_written(shop: Shop) -> None:
+    db, invoice = shop.service.db, shop.invoice()
+    with pytest.raises(ValueError, match="lost"):
+        record(db, invoice["id"], "lost", {}, shop.clock())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="secret"):
+        meta.put(db, "secret", "1")  # type: ignore[arg-type]
+    assert db.rows(events.OF_INVOICE, invoice_id=invoice["id"]) == []
+    assert "secret" not in meta.all(db)
+
+
+@pytest.mark.parametrize(
+    ("text", "compared"),
+    [
+        pytest.param("7 aa", Compared(7, "aa", frozenset()), id="no block of ours"),
+        pytest.param("7 aa bb cc", Compared(7, "aa", frozenset({"bb", "cc"})), id="two blocks"),
+    ],
+)
+def test_what_was_compared_is_read_as_it_was_written(text, compared):
+    assert compared_of(text) == compared and compared.text() == text
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_where_nothing_is_stored_nothing_was_compared(text):
+    assert compared_of(text) == NOTHING_COMPARED
