@@ -12,7 +12,7 @@ from btcpay.invoices.status import rules_for
 from btcpay.settings import Settings
 from btcpay.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
-from storage.queries import invoices, merchants, meta, payments
+from storage.queries import merchants, meta, payments, watched
 
 AHEAD_MS = 60_000  # so much may the clocks of two machines differ
 # An explorer that falsely said that one coin was spent may have said so of others: within a week,
@@ -54,7 +54,7 @@ def watchlist_of(db: Database, settings: Settings, now: datetime) -> Watchlist:
     waiting = _waiting(db)
     found = {
         row["id"]: _watched(settings, row, waiting[row["id"]], row["checked_at"], now)
-        for row in db.rows(invoices.WATCHED, finished_after=watched_since)
+        for row in db.rows(watched.WATCHED, finished_after=watched_since)
     }
     watchlist = Watchlist([], {}, {}, {})
     at = {"before": to_ms(now - PROBE_EVERY), "now": to_ms(now)}
@@ -74,19 +74,19 @@ def _coins(
     Notes in `watchlist` the hour's probes, and which merchants' coins have all been asked for.
     """
     if (moved_at := merchant["swept_at"]) is not None:
-        moved = db.rows(invoices.FUNDED, checked_before=moved_at, **coins)
+        moved = db.rows(watched.FUNDED, checked_before=moved_at, **coins)
         yield from ((row, moved_at) for row in moved)
         if not moved or moved_at > at["now"]:
             watchlist.moved[merchant["id"]] = moved_at
     if (unspent_at := merchant["unspent_at"]) is not None:
         told = {"checked_before": unspent_at, "spent_after": unspent_at - DOUBTFUL_MS}
-        doubtful = db.rows(invoices.SAID_SPENT, **told, **coins)
+        doubtful = db.rows(watched.SAID_SPENT, **told, **coins)
         yield from ((row, unspent_at) for row in doubtful)
         if not doubtful or unspent_at > at["now"]:
             watchlist.unspent[merchant["id"]] = unspent_at
     probed_at = merchant["probed_at"]
     if probed_at is None or not at["before"] <= probed_at <= at["now"]:
-        for row in db.rows(invoices.PROBE, **coins) + db.rows(invoices.PROBE_SPENT, **coins):
+        for row in db.rows(watched.PROBE, **coins) + db.rows(watched.PROBE_SPENT, **coins):
             watchlist.probes[row["id"]] = merchant["id"]
             yield row, probed_at
 

@@ -9,7 +9,7 @@ from btcpay.cli.context import Shell, answer_json, as_json, plain, printable, sa
 from btcpay.errors import CommandError
 from btcpay.invoices import close
 from btcpay.invoices.status import find_invoice, rules_for, verdict_of
-from btcpay.settlement.attention import REASONS
+from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.times import iso_ms, utc_now
 from schemas.requests import STATUSES
 from storage.database import Row
@@ -87,10 +87,21 @@ def invoice_list(
     if attention and status:
         raise click.UsageError("--attention lists invoices of every status")
     if attention:
-        show(shell.db.rows(listings.WANTING, limit=limit), WANTING_COLUMNS, as_json)
+        _show_wanting(shell.db.rows(listings.WANTING, limit=limit), as_json)
         return
     query = listings.ALL_BY_STATUS if status else listings.ALL
     show(shell.db.rows(query, status=status, limit=limit), LIST_COLUMNS, as_json)
+
+
+def _show_wanting(rows: list[Row], as_json: bool) -> None:
+    """The list, and for each reason in it what can be done."""
+    if rows or as_json:
+        show(rows, WANTING_COLUMNS, as_json)
+    else:
+        say("no invoice wants attention")
+    found = {row["reason"] for row in rows}
+    for reason in (reason for reason in WAYS_OUT if reason in found and not as_json):
+        say(f"{reason}: {WAYS_OUT[reason]}")
 
 
 @invoice.command("show")

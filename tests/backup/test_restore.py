@@ -73,7 +73,7 @@ def restored(
     file: Path,
     place: Path,
     skip: int = 100,
-    agree: Agree = lambda moves: None,
+    agree: Agree = lambda moves, lost: None,
     **environ: str,
 ) -> Restored:
     """What is below the command line."""
@@ -303,7 +303,7 @@ def test_the_owner_sees_what_will_be_and_who_declines_keeps_the_database_as_it_w
     place = shutil.copy(file, tmp_path / "place.db")
     before, asked = content(place), []
 
-    def decline(moves: Sequence[Move]) -> None:
+    def decline(moves: Sequence[Move], lost: Sequence[str]) -> None:
         asked.extend(moves)
         raise CommandError("declined")
 

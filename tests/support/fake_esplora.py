@@ -43,7 +43,7 @@ from btcpay.server.service import new_prices
 from btcpay.settings import Settings
 from btcpay.times import to_ms
 from storage.database import Database
-from storage.queries import events, invoices
+from storage.queries import events, watched
 
 Json = dict[str, Any]
 Reply = Callable[[BaseHTTPRequestHandler], None]
@@ -353,7 +353,7 @@ class Till:
     def watched(self) -> list[str]:
         """Ids of the invoices whose addresses are watched, longest unseen first."""
         since = self.clock() - timedelta(hours=self.settings.watch_after_expiry_h)
-        rows = self.shop.service.db.rows(invoices.WATCHED, finished_after=to_ms(since))
+        rows = self.shop.service.db.rows(watched.WATCHED, finished_after=to_ms(since))
         return [row["id"] for row in rows]
 
     def checker(
