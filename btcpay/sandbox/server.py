@@ -51,7 +51,9 @@ def serve(app: Flask, port: int) -> None:
     """Serves until SIGTERM or SIGINT. Raises OSError when the port is taken."""
     with Server(app, port) as server:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, _interrupt)
+            # Also SIGINT: what a shell starts in the background ignores it otherwise.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, _interrupt)
         try:
             server.serve_forever(poll_interval=0.1)
         except KeyboardInterrupt:

@@ -133,7 +133,7 @@ def test_the_backup_of_every_night_says_nothing_while_all_is_well_and_why_when_i
         assert (ended.status, ended.output, ended.errors) == (0, "", "")
     assert (tmp_path / "copy.db").stat().st_size > 4096
     refused = forge().run(shop.environ, ["backup", *options, str(tmp_path / "no" / "copy.db")])
-    assert refused.status == 1 and "No such file" in refused.errors
+    assert refused.status == 1 and "there is no folder" in refused.errors
 
 
 def test_every_unit_reads_the_one_file_by_the_one_way():
