@@ -21,6 +21,7 @@ PLAIN = {"errors", "times"}
 VALUES = PLAIN | {"ids", "money", "networks"}
 GROUND = VALUES | {
     *("branding", "clock_skew", "env_file", "http_client", "http_deadline", "keys", "price"),
+    "price_sources",
     *("setting_parsers", "settings"),
 }
 ROOMS: dict[str, set[str]] = {

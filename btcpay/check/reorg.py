@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from btcpay.check.undo import undo
 from btcpay.errors import ExplorerError
-from btcpay.explorers.compared import compared_of
 from btcpay.explorers.comparison import Comparison, Ours
+from btcpay.explorers.last_compared import compared_of
 from btcpay.explorers.pool import Explorers
 from btcpay.networks import Network
 from btcpay.times import from_ms, to_ms

@@ -7,7 +7,7 @@ import click
 from btcpay.check.explain import explanation, next_scan_of
 from btcpay.cli.context import Shell, answer_json, as_json, plain, printable, say, show, with_shell
 from btcpay.errors import CommandError
-from btcpay.invoices import close
+from btcpay.invoices import by_hand
 from btcpay.invoices.status import find_invoice, rules_for, verdict_of
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.times import iso_ms, utc_now
@@ -166,7 +166,7 @@ def _all_facts(shell: Shell, row: Row) -> dict:
 @with_shell
 def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
     """Cancel an open invoice; what still comes is a payment without invoice."""
-    close.cancel(shell.db, shell.settings, invoice_id, utc_now(), force)
+    by_hand.cancel(shell.db, shell.settings, invoice_id, utc_now(), force)
     say(f"canceled {invoice_id}")
 
 
@@ -176,7 +176,7 @@ def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
 @with_shell
 def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
     """Accept what came, late or short, as payment of the invoice."""
-    close.settle(shell.db, shell.settings, invoice_id, reason, utc_now())
+    by_hand.settle(shell.db, shell.settings, invoice_id, reason, utc_now())
     say(f"settled {invoice_id}")
 
 
@@ -186,7 +186,7 @@ def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
 @with_shell
 def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
     """Set aside why an invoice wants attention, until something new happens to it."""
-    wanted = close.dismiss(shell.db, shell.settings, invoice_id, reason, utc_now())
+    wanted = by_hand.dismiss(shell.db, shell.settings, invoice_id, reason, utc_now())
     say(f"dismissed {invoice_id}: {REASONS[wanted]}")
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from btcpay.explorers.calls import PROVE_TIP
-from btcpay.explorers.compared import Compared
 from btcpay.explorers.esplora import Esplora
+from btcpay.explorers.last_compared import Compared
 from btcpay.explorers.quota import TooFewCalls
 from btcpay.http_client import FetchError
 from btcpay.spv.verify import prove_next

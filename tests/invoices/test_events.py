@@ -8,7 +8,7 @@ import pytest
 from builders import Shop
 from paths import PROJECT
 
-from btcpay.explorers.compared import NOTHING_COMPARED, Compared, compared_of
+from btcpay.explorers.last_compared import NOTHING_COMPARED, Compared, compared_of
 from btcpay.invoices.events import record
 from storage.queries import events, meta
 from storage.queries.events import Kind

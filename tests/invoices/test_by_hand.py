@@ -8,7 +8,7 @@ from builders import Clock, TickerServer
 from fake_esplora import Json, Till, open_till
 
 from btcpay.errors import CommandError
-from btcpay.invoices import close
+from btcpay.invoices import by_hand
 
 
 @pytest.fixture
@@ -27,15 +27,15 @@ def paid_in_part(till: Till, mined: int = 1) -> Json:
 
 
 def cancel(till: Till, invoice_id: str, force: bool = False) -> None:
-    close.cancel(till.shop.service.db, till.settings, invoice_id, till.clock(), force)
+    by_hand.cancel(till.shop.service.db, till.settings, invoice_id, till.clock(), force)
 
 
 def settle(till: Till, invoice_id: str, reason: str = "a friend") -> None:
-    close.settle(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
+    by_hand.settle(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
 
 
 def dismiss(till: Till, invoice_id: str, reason: str = "sent back") -> str:
-    return close.dismiss(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
+    return by_hand.dismiss(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
 
 
 def refused(told: str) -> "pytest.RaisesContext[CommandError]":
