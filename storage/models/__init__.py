@@ -12,6 +12,7 @@ from storage.models.money import (
     Proof,
 )
 from storage.models.service import (
+    Block,
     Explorer,
     ExplorerUse,
     Fact,
@@ -30,6 +31,7 @@ __all__ = [
     "ApiKey",
     "Attention",
     "Balance",
+    "Block",
     "Brand",
     "Event",
     "Explorer",

@@ -27,26 +27,31 @@ class Output(Model):
     amount_sats = BigIntegerField()
     coinbase = BigIntegerField()
     first_seen_at = BigIntegerField()
+    seen_waiting = BigIntegerField()
+    inputs = TextField(null=True)
     vanished_at = BigIntegerField(null=True)
+    replaced = BigIntegerField()
     block_height = BigIntegerField(null=True)
     block_hash = TextField(null=True)
     block_time_at = BigIntegerField(null=True)
-    spent_height = BigIntegerField(null=True)
-    proven = BigIntegerField()
-    payment_id = TextField(null=True)
     position = BigIntegerField(null=True)
-    seen_waiting = BigIntegerField()
-    spent_at = BigIntegerField(null=True)
+    spent_height = BigIntegerField(null=True)
+    asked_at = BigIntegerField(null=True)
+    payment_id = TextField(null=True)
 
     class Meta:
         primary_key = CompositeKey("invoice_id", "txid", "vout")
 
 
 class Proof(Model):
-    """What convinced the service of a payment."""
+    """What proves that a transaction paid the address of an invoice."""
 
-    payment_id = TextField(primary_key=True)
+    invoice_id = TextField()
+    txid = TextField()
     document = TextField()
+
+    class Meta:
+        primary_key = CompositeKey("invoice_id", "txid")
 
 
 class Balance(Model):

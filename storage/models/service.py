@@ -1,6 +1,6 @@
 """What the service remembers for itself."""
 
-from peewee import BigIntegerField, CompositeKey, Model, TextField
+from peewee import BigIntegerField, BlobField, CompositeKey, Model, TextField
 
 
 class Fact(Model):
@@ -11,6 +11,18 @@ class Fact(Model):
 
     class Meta:
         table_name = "meta"
+
+
+class Block(Model):
+    """A header of the best chain, and whether its block was read."""
+
+    height = BigIntegerField(primary_key=True)
+    hash = TextField()
+    header = BlobField()
+    mined_at = BigIntegerField()
+    read_at = BigIntegerField(null=True)
+    named = BigIntegerField()
+    spends = BlobField(null=True)
 
 
 class Explorer(Model):
@@ -27,7 +39,6 @@ class ExplorerUse(Model):
     root = TextField()
     minute_at = BigIntegerField()
     calls = BigIntegerField()
-    swept = BigIntegerField()
 
     class Meta:
         table_name = "explorer_use"
