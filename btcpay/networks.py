@@ -1,6 +1,7 @@
 """What differs between the Bitcoin networks: prefixes, explorers, price sources."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from btcpay.price_sources import PUBLIC_TICKERS
 
@@ -15,6 +16,10 @@ class Network:
     `bech32_hrp`: human-readable part (BIP173); `p2pkh`, `p2sh`: base58check version bytes;
     `main_keys`: whether extended keys are xpub/ypub/zpub (BIP32, SLIP-132) or tpub/upub/vpub;
     `max_target_bits`: the easiest target that a proof's headers may claim, in compact form;
+    `pow_limit_bits`: the easiest that consensus knows, where each header's target is checked against
+    the one that consensus asks for; None on test networks, where it is not: work is cheap there;
+    `tip_max_age`: an older tip says that the explorers stand still; None where blocks come as they
+    like; `gone_after`: how long looks at the mempool must miss what was seen in time;
     `genesis_hash`: the block at height 0 (Bitcoin Core, kernel/chainparams.cpp), by which an
     explorer of another network is known: the test networks share their address prefixes;
     `explorers`: Esplora roots; `price_sources`: URL#/json/pointer; `calls_per_hour`: what an
@@ -31,6 +36,9 @@ class Network:
     explorers: tuple[str, ...]
     price_sources: tuple[str, ...] = PUBLIC_TICKERS
     calls_per_hour: int = 600
+    pow_limit_bits: int | None = None
+    tip_max_age: timedelta | None = None
+    gone_after: timedelta = timedelta(hours=1)
 
 
 NETWORKS = {
@@ -47,6 +55,9 @@ NETWORKS = {
             0x170764D8,
             "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f",
             ("https://blockstream.info/api", "https://mempool.space/api"),
+            pow_limit_bits=0x1D00FFFF,  # Bitcoin Core, kernel/chainparams.cpp
+            # Two hours without a block happen once in 160,000 blocks (exp(-12)): every three years.
+            tip_max_age=timedelta(hours=2),
         ),
         Network(
             "testnet",
@@ -88,7 +99,8 @@ NETWORKS = {
             "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206",
             (SANDBOX_URL,),
             (f"{SANDBOX_URL}/price#/usd",),
-            10_000_000,  # nobody's regtest is public: the explorer is one's own
+            calls_per_hour=10_000_000,  # nobody's regtest is public: the explorer is one's own
+            gone_after=timedelta(),
         ),
     )
 }

@@ -10,11 +10,11 @@ class Kind(StrEnum):
     """What can happen to an invoice; its detail, as JSON, has what is named here and more."""
 
     SEEN = "seen"  # an output to its address was shown for the first time, waiting or in a block
-    MOVED = "moved"  # it is in a block now, in another one, or in none again
+    MOVED = "moved"  # it is in a block now
     VANISHED = "vanished"  # it waited and is not shown any more: replaced or dropped
     SEEN_AGAIN = "seen again"  # it had vanished
-    SPENT = "spent"  # its coin is said to have moved on, in the block of that height
-    UNSPENT = "unspent"  # it has not after all
+    SPENT = "spent"  # its coin has moved on, in the block of that height
+    UNSPENT = "unspent"  # it has not: that block left the chain
     PAYMENT = "payment"  # what a transaction confirmed counts; the payment's id
     REORGANISED = "reorganised"  # its block left the chain: the payment with that id is undone
     PAID = "paid"  # the end of the invoice, for that reason; begins with BY_HAND: by a human

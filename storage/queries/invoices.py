@@ -49,9 +49,9 @@ ADD = Invoice.insert(
         Invoice.customer_email,
         Invoice.deposit_address,
         Invoice.address_index,
+        Invoice.script,
         Invoice.expires_at,
         Invoice.created_at,
-        Invoice.looks,
     )
 ).returning(*PUBLIC)
 
@@ -80,36 +80,6 @@ UNTOUCHED = Invoice.select(Invoice.id, Invoice.amount_usd_quote).where(
     & _UNTOUCHED
     & (Invoice.expires_at > slot("now"))
 )
-
-# The first statement of every settlement: another count of looks means that our facts are old.
-LOOK = Invoice.update(
-    {
-        Invoice.looks: Invoice.looks + 1,
-        Invoice.claimed_until: None,
-        Invoice.checked_at: slot("checked_at"),
-        Invoice.doubted_at: slot("doubted_at"),
-        Invoice.failures: 0,
-        Invoice.failed_at: None,
-        Invoice.begun: 0,
-        Invoice.begun_at: None,
-    }
-).where((Invoice.id == slot("id")) & (Invoice.looks == slot("looks")))
-
-# Before each look: a process that dies in it leaves this count behind.
-BEGIN = Invoice.update({Invoice.begun: Invoice.begun + 1, Invoice.begun_at: slot("at")}).where(
-    Invoice.id == slot("id")
-)
-# The look has ended, well or not; the count of killed looks stays until one succeeds.
-_ENDED = {
-    Invoice.begun: Case(None, [(Invoice.begun > 1, Invoice.begun - 1)], 0),
-    Invoice.begun_at: Case(None, [(Invoice.begun > 1, Invoice.begun_at)], None),
-}
-NOT_LOOKED = Invoice.update(_ENDED).where(Invoice.id == slot("id"))
-FAILED = Invoice.update(
-    {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")} | _ENDED
-).where(Invoice.id == slot("id"))
-# What was gathered before a reorganisation was followed is out of date now.
-OUTDATE = Invoice.update({Invoice.looks: Invoice.looks + 1}).where(Invoice.id == slot("id"))
 
 # Leaves a state only from the state that was read.
 FINISH = Invoice.update(
