@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from btcpay.bitcoin.wire import Malformed, Reader, hash256, shown
+from btcpay.bitcoin.wire import Malformed, Reader, hash256, shown, u32, unshown
 
 HEADER_BYTES = 80
 
@@ -26,6 +26,15 @@ class Header:
         return target_of(self.bits)
 
     @property
+    def work(self) -> int:
+        """How many hashes a block of this target takes on average: Bitcoin Core's GetBlockProof.
+
+        0 for a target of 0.
+        """
+        target = self.target
+        return (1 << 256) // (target + 1) if target else 0
+
+    @property
     def has_work(self) -> bool:
         """Whether the hash meets the header's own target."""
         return int(self.hash, 16) <= self.target
@@ -38,6 +47,33 @@ def target_of(bits: int) -> int:
         return 0
     target = mantissa >> 8 * (3 - size) if size <= 3 else mantissa << 8 * (size - 3)
     return target if target < 1 << 256 else 0
+
+
+def bits_of(target: int) -> int:
+    """The compact form of a target of 0 to 2**256 - 1, rounded down: arith_uint256::GetCompact."""
+    size = (target.bit_length() + 7) // 8
+    mantissa = target << 8 * (3 - size) if size <= 3 else target >> 8 * (size - 3)
+    if mantissa & 0x00800000:  # the mantissa's sign: one more byte keeps it off
+        mantissa, size = mantissa >> 8, size + 1
+    return size << 24 | mantissa
+
+
+def build_header(
+    version: int, previous: str, merkle_root: str, time: int, bits: int, nonce: int
+) -> bytes:
+    """The 80 bytes of a header; hashes as shown. Raises Malformed for what does not fit.
+
+    `version` signed or unsigned, as explorers show it either way; the rest unsigned; 32 bits each.
+    """
+    try:
+        links = unshown(previous) + unshown(merkle_root)
+        signed = version.to_bytes(4, "little", signed=version < 0)
+        header = signed + links + u32(time) + u32(bits) + u32(nonce)
+    except (ValueError, OverflowError) as error:
+        raise Malformed(f"a header of these does not exist: {error}") from error
+    if (len(previous), len(merkle_root), len(header)) != (64, 64, HEADER_BYTES):
+        raise Malformed("a hash in a header has 32 bytes")
+    return header
 
 
 def parse_header(raw: bytes) -> Header:
