@@ -115,12 +115,14 @@ def get(
     wanted: Wanted[T],
     hear: Hear = lambda _headers: None,
     turn: Turn | None = None,
+    count: Callable[[int], None] = lambda _size: None,
 ) -> T:
     """What `wanted` makes of the body of a 200 answer that is complete within `timeout_s`.
 
-    `hear` gets the headers of any answer. A long answer waits for its `turn`. Raises BadStatus,
-    Unreachable, FetchError for an oversized or compressed body, and whatever `wanted.make` raises.
-    The message names the cause, but no part of the URL, which may hold secrets.
+    `hear` gets the headers of any answer, `count` the size of each piece of its body. A long answer
+    waits for its `turn`. Raises BadStatus, Unreachable, FetchError for an oversized or compressed
+    body, and whatever `wanted.make` raises. The message names the cause, but no part of the URL,
+    which may hold secrets.
     """
     deadline_s = time.monotonic() + timeout_s
     with ExitStack() as held:
@@ -132,6 +134,7 @@ def get(
                 hear(response.headers)
                 _require_plain(response)
                 for piece in _pieces(response, deadline_s, wanted.max_bytes):
+                    count(len(piece))
                     if turn and len(body) <= SMALL_BYTES < len(body) + len(piece):
                         held.enter_context(turn.taken(deadline_s))
                         turn = None

@@ -11,6 +11,7 @@ from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate, vali
 
 MAX_MONEY_SATS = 2_100_000_000_000_000
 _UINT32 = validate.Range(0, 0xFFFFFFFF)
+MAX_INPUTS = 100  # of a transaction that waits; who watches more for a replacement gains nothing
 _HASH = validate.Regexp("[0-9a-f]{64}\\Z")
 _is_hash = re.compile("[0-9a-f]{64}").fullmatch
 _is_hex = re.compile("[0-9a-f]*").fullmatch
@@ -38,6 +39,37 @@ class Status(_Answer):
             raise ValidationError("confirmed without a block")
 
 
+class Block(_Answer):
+    """One entry of a page of blocks: its header's fields; the first block has nothing before it.
+
+    Some servers show the version as signed, others not.
+    """
+
+    id = fields.String(required=True, validate=_HASH)
+    height = fields.Integer(required=True, strict=True, validate=_HEIGHT)
+    version = fields.Integer(
+        required=True, strict=True, validate=validate.Range(-0x80000000, 0xFFFFFFFF)
+    )
+    previousblockhash = fields.String(validate=_HASH, allow_none=True, load_default=None)
+    merkle_root = fields.String(required=True, validate=_HASH)
+    timestamp = fields.Integer(required=True, strict=True, validate=_UINT32)
+    bits = fields.Integer(required=True, strict=True, validate=_UINT32)
+    nonce = fields.Integer(required=True, strict=True, validate=_UINT32)
+
+
+class Outspend(_Answer):
+    """Whether an output is spent; if so, where the transaction is that spends it."""
+
+    spent = fields.Boolean(required=True, truthy={True}, falsy={False})
+    status = fields.Nested(Status, allow_none=True)
+
+    @validates_schema
+    def spent_says_where(self, data: Mapping[str, Any], **_: Any) -> None:
+        """Spent nowhere is no answer."""
+        if data["spent"] and not data.get("status"):
+            raise ValidationError("spent without a status")
+
+
 class Transaction(_Answer):
     """One entry of an address's history, without its inputs and outputs: they may be thousands."""
 
@@ -48,11 +80,12 @@ class Transaction(_Answer):
 class Parts(NamedTuple):
     """What of a transaction concerns one script.
 
-    `paid` has (vout, satoshis) of its outputs, `spent` the outpoints that may be its own.
+    `paid` has (vout, satoshis) of its outputs, `inputs` what the transaction spends: "txid:vout" of
+    each, none when it pays nothing to the script or has more than MAX_INPUTS.
     """
 
     paid: tuple[tuple[int, int], ...]
-    spent: tuple[tuple[str, int], ...]
+    inputs: tuple[str, ...]
 
 
 def parts_of(tx: Any, script: str) -> Parts:
@@ -64,7 +97,8 @@ def parts_of(tx: Any, script: str) -> Parts:
     vin, vout = (tx.get(name) if isinstance(tx, dict) else None for name in ("vin", "vout"))
     if not isinstance(vin, list) or not isinstance(vout, list):
         raise ValidationError("a transaction without inputs and outputs")
-    return Parts(_read_outputs(vout, script), _read_inputs(vin, script))
+    paid, inputs = _read_outputs(vout, script), _read_inputs(vin)
+    return Parts(paid, inputs if paid else ())
 
 
 def _read_outputs(vout: list[Any], script: str) -> tuple[tuple[int, int], ...]:
@@ -82,17 +116,15 @@ def _read_outputs(vout: list[Any], script: str) -> tuple[tuple[int, int], ...]:
     return tuple(paid)
 
 
-def _read_inputs(vin: list[Any], script: str) -> tuple[tuple[str, int], ...]:
-    """The outpoints spent, without inputs that say that they spend another script's output."""
-    spent = []
+def _read_inputs(vin: list[Any]) -> tuple[str, ...]:
+    inputs = []
     for spending in vin:
         txid, vout = _members(spending, "txid", "vout")
         if type(txid) is not str or not _is_hash(txid) or not _is_int(vout, 0xFFFFFFFF):
             raise ValidationError("an input without txid and vout")
-        (owner,) = _members(spending.get("prevout") or {}, "scriptpubkey")
-        if owner in (None, script):
-            spent.append((txid, vout))
-    return tuple(spent)
+        if len(vin) <= MAX_INPUTS:
+            inputs.append(f"{txid}:{vout}")
+    return tuple(inputs)
 
 
 def _members(value: Any, *names: str) -> tuple[Any, ...]:
@@ -103,12 +135,3 @@ def _members(value: Any, *names: str) -> tuple[Any, ...]:
 
 def _is_int(value: Any, most: int) -> bool:
     return type(value) is int and 0 <= value <= most
-
-
-class MerkleProof(_Answer):
-    """A transaction's siblings up to the Merkle root, and its position in the block."""
-
-    merkle = fields.List(
-        fields.String(validate=_HASH), required=True, validate=validate.Length(max=32)
-    )
-    pos = fields.Integer(required=True, strict=True, validate=_UINT32)

@@ -31,7 +31,7 @@ ROOMS: dict[str, set[str]] = {
     "ground": GROUND | {"storage"},
     "spv": VALUES | {"bitcoin"},
     "settlement": VALUES | {"spv"},
-    "explorers": GROUND | {"bitcoin", "spv", "settlement", "schemas", "storage"},
+    "explorers": GROUND | {"bitcoin", "schemas", "storage"},
     "wallet": GROUND | {"bitcoin", "explorers", "storage"},
     "invoices": GROUND | {"settlement", "wallet", "storage"},
     "check": GROUND | {"explorers", "invoices", "settlement", "spv", "storage", "wallet"},
@@ -162,7 +162,7 @@ def test_explorers_are_opened_in_one_place():
 
 def test_nobody_else_knows_how_an_explorer_is_asked():
     """Paths, time-outs and retries stay behind the methods of `Explorers` and `Esplora`."""
-    inner = {f"btcpay.explorers.{name}" for name in ("endpoint", "history")} | {"schemas.esplora"}
+    inner = {f"btcpay.explorers.{name}" for name in ("endpoint", "page")} | {"schemas.esplora"}
 
     def asking(path: Path) -> set[str]:
         own = room_of(name_of(path)) in ("explorers", "schemas")

@@ -4,24 +4,22 @@ import logging
 import random
 import threading
 import time
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import requests
 
 from btcpay import http_client
-from btcpay.explorers.quota import Quota, QuotaSpent, TooFewCalls, name_of
+from btcpay.explorers.quota import Quota, QuotaSpent, name_of
 from btcpay.times import iso
 
 log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S = 20  # for a whole answer; public explorers take several seconds when busy
-# Enough for a height, a hash, a header and the branch of the largest tree.
+# Enough for a height, a hash, a header and where a coin was spent.
 TEXT = http_client.Wanted(bytes, max_bytes=4096)
 # A hundred outputs and inputs of each address are free; one run holds no more than 30,000 others.
 FEW_PARTS, MOST_PARTS = 100, 30_000
-MOST_KEPT_BYTES = 8_000_000  # of what a hash names: some 3000 blocks, or eight absurd coinbases
 PATIENCE = 6  # failures in a row, then it is not asked again in this run
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 8.0  # doubled at each failure in a row
 TOO_MANY = (403, 429)  # some answer "forbidden" to whom they have banned
@@ -31,9 +29,9 @@ T = TypeVar("T")
 class Endpoint:
     """Where one explorer is asked, and how it has done in this run. Thread safe.
 
-    `host` is what may be shown; `calls` counts requests, `failures` questions that were not
-    answered as they should be. `hear` gets the headers of every answer. Endpoints that are asked
-    at once share a `turn` for long answers.
+    `host` is what may be shown; `calls` counts requests, `bytes_read` the bodies that came, whole
+    or not, `failures` questions that were not answered as they should be. `hear` gets the headers
+    of every answer. Endpoints that are asked at once share a `turn` for long answers.
     """
 
     def __init__(
@@ -46,7 +44,7 @@ class Endpoint:
     ) -> None:
         self.name = name_of(url)
         self.host = str(urlsplit(url).hostname)
-        self.calls = self.failures = 0
+        self.calls = self.bytes_read = self.failures = 0
         self.is_fresh = False
         self._url, self._session, self._quota, self._hear = url, session, quota, hear
         self._turn = turn or http_client.Turn()
@@ -57,13 +55,12 @@ class Endpoint:
         self.is_spent = False
         self.given_up = ""
         self._had_refused = quota is not None and quota.refusals(self.name) > 0
-        self._kept: dict[str, Any] = {}
-        self._kept_bytes = 0
-        self._reading: dict[str, threading.Lock] = {}
         if quota and (until := quota.rests_until(self.name)):
             self.given_up = f"asked to be left alone, and is until {iso(until)}"
 
-    def read(self, path: str, wanted: http_client.Wanted[T]) -> T:
+    def read(
+        self, path: str, wanted: http_client.Wanted[T], timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> T:
         """What `wanted` makes of the answer. Raises FetchError, and what `wanted` raises."""
         if self.given_up:
             raise http_client.FetchError(self.given_up)
@@ -73,42 +70,23 @@ class Endpoint:
             self.calls += 1
         url = self._url + path
         return http_client.get(
-            self._session, url, REQUEST_TIMEOUT_S, wanted, self._hear, self._turn
+            self._session, url, timeout_s, wanted, self._hear, self._turn, self._count
         )
 
-    def read_once(self, path: str, wanted: http_client.Wanted[Any]) -> Any:
-        """Like `read`, but once in a run: for what a hash names, which cannot change."""
-        with self._reading.setdefault(path, threading.Lock()):
-            found = self._kept.get(path)
-            if found is None:
-                found = self.read(path, wanted)
-                with self._lock:
-                    self._make_room(len(found) if isinstance(found, bytes) else TEXT.max_bytes)
-                    self._kept[path] = found
-            return found
+    def _count(self, size: int) -> None:
+        with self._lock:
+            self.bytes_read += size
 
-    def _make_room(self, size: int) -> None:
-        """Forgets everything when it is too much; what is forgotten is asked for again."""
-        self._kept_bytes += size
-        if self._kept_bytes > MOST_KEPT_BYTES:
-            self._kept.clear()
-            self._kept_bytes = size
-
-    def weigh(self, parts: int, before: int) -> None:
-        """Counts outputs and inputs of an address that had `before` already. Raises FetchError.
+    def weigh(self, parts: int) -> None:
+        """Counts outputs and inputs that an address has. Raises FetchError.
 
         A run holds those of many addresses at once, and stores them. So an explorer that tells of
         thousands at each address is believed no further in this run.
         """
-        beyond = max(0, before + parts - FEW_PARTS) - max(0, before - FEW_PARTS)
         with self._lock:
-            self._parts += beyond
+            self._parts += max(0, parts - FEW_PARTS)
             if self._parts > MOST_PARTS:
                 raise http_client.FetchError(f"told of more than {MOST_PARTS} outputs in one run")
-
-    def set_aside(self, calls: int) -> AbstractContextManager[None]:
-        """Holds so many calls until a question is answered whole. Raises TooFewCalls."""
-        return self._quota.set_aside(self.name, calls) if self._quota else nullcontext()
 
     @property
     def is_usable(self) -> bool:
@@ -131,8 +109,6 @@ class Endpoint:
 
     def failed(self, error: Exception) -> bool:
         """Takes note of a failure. Says whether to ask the same question here once more."""
-        if isinstance(error, TooFewCalls):
-            return False
         if isinstance(error, QuotaSpent):
             self.is_spent, self.given_up = True, str(error)
             return False

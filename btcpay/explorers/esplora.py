@@ -1,51 +1,33 @@
-"""What one explorer says of the chain, in Esplora's API. The paths stand here and in `history`.
+"""What one explorer says of the chain, in Esplora's API. All paths stand here.
 
-Source: Blockstream/esplora API.md: /blocks/tip/height, /block-height/:height, /block/:hash/header,
-/block/:hash/txid/:index, /tx/:txid/hex, /tx/:txid/merkle-proof, /address/:address/txs.
+Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height, /blocks/tip/hash,
+/block-height/:height, /block/:hash/header, /block/:hash/raw, /address/:address/txs[/mempool],
+/tx/:txid/outspend/:vout.
 """
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 import requests
 from marshmallow import ValidationError
 
 from btcpay import http_client
-from btcpay.bitcoin.outline import outline
-from btcpay.bitcoin.wire import Malformed
-from btcpay.errors import ProofFailed
-from btcpay.explorers.calls import proof_calls
+from btcpay.bitcoin.wire import hash256, shown
 from btcpay.explorers.endpoint import TEXT, Endpoint
-from btcpay.explorers.history import page_for, read_outputs
+from btcpay.explorers.headers import ShownHeader, headers_to
+from btcpay.explorers.mempool import Mempool, mempool_page, parts_in, transactions_page
 from btcpay.explorers.quota import Quota
 from btcpay.networks import Network
-from btcpay.settlement.values import Block, SeenOutput
-from btcpay.spv.verify import Branch, Evidence, prove_block
-from schemas.esplora import MerkleProof
+from schemas.esplora import Outspend
 
 _HASH = "[0-9a-f]{64}"
-_MERKLE_PROOF = MerkleProof()
+_OUTSPEND = Outspend()
+# BIP141: a block weighs four million at most, and no byte of it less than one.
+RAW_BLOCK = http_client.Wanted(bytes, max_bytes=4_000_000)
+RAW_BLOCK_TIMEOUT_S = 60  # electrs may need seconds to put it together, and a slow line to send it
 
 
 class OtherNetwork(http_client.FetchError):
     """The explorer shows the chain of another network."""
-
-
-def _stripped(body: bytes) -> bytes:
-    """The transaction without witness: its id commits to none, so that anything may be in it."""
-    try:
-        raw = bytes.fromhex(body.decode("ascii"))
-    except ValueError as error:
-        raise http_client.FetchError("answered no raw transaction") from error
-    try:
-        return outline(raw).stripped
-    except Malformed as error:
-        raise ProofFailed(f"the evidence does not decode: {error}") from error
-
-
-# A block's weight limit in hex digits, and a line's end.
-_RAW_TX = http_client.Wanted(_stripped, max_bytes=8_000_002)
 
 
 class Esplora(Endpoint):
@@ -67,7 +49,13 @@ class Esplora(Endpoint):
         self.network = network
         self._is_of_network = False
 
-    def tip(self) -> int:
+    # The chain.
+
+    def tip_hash(self) -> str:
+        """Hash of its best block."""
+        return _text(self.read("/blocks/tip/hash", TEXT), _HASH, "block hash")
+
+    def tip_height(self) -> int:
         """Height of its best block."""
         body = self.read("/blocks/tip/height", TEXT)
         return int(_text(body, "[0-9]{1,8}|100000000", "height"))
@@ -77,9 +65,25 @@ class Esplora(Endpoint):
         return _text(self.read(f"/block-height/{height}", TEXT), _HASH, "block hash")
 
     def header(self, hash: str) -> bytes:
-        """The 80 bytes that it shows for this hash; unchecked. Asked for once in a run."""
-        body = self.read_once(f"/block/{hash}/header", TEXT)
-        return bytes.fromhex(_text(body, "[0-9a-f]{160}", "header"))
+        """The 80 bytes that have this hash."""
+        raw = bytes.fromhex(
+            _text(self.read(f"/block/{hash}/header", TEXT), "[0-9a-f]{160}", "header")
+        )
+        if shown(hash256(raw)) != hash:
+            raise http_client.FetchError("answered another block's header")
+        return raw
+
+    def headers(self, height: int | None) -> list[ShownHeader]:
+        """Some headers up to this height, or up to its tip when None; ascending, and linked.
+
+        Servers show ten or fifteen. The last one has the height that was asked for.
+        """
+        path = "/blocks" if height is None else f"/blocks/{height}"
+        return self.read(path, headers_to(height))
+
+    def raw_block(self, hash: str) -> bytes:
+        """The whole block that it shows for this hash; unchecked, 4,000,000 bytes at most."""
+        return self.read(f"/block/{hash}/raw", RAW_BLOCK, RAW_BLOCK_TIMEOUT_S)
 
     def require_network(self) -> None:
         """Raises OtherNetwork unless its chain begins with our network's first block."""
@@ -91,48 +95,33 @@ class Esplora(Endpoint):
             raise OtherNetwork(f"shows another network than {name}: it begins {genesis_hash}")
         self._is_of_network = True
 
-    def history(self, address: str, script: bytes) -> list[SeenOutput]:
-        """Every output that ever paid `script`, the address's scriptPubKey, spent or not."""
-        return read_outputs(self, address, script)
+    # Addresses and coins.
+
+    def waiting(self, address: str, script: bytes) -> Mempool:
+        """What waits in its mempool and pays `script`, the address's scriptPubKey."""
+        mempool = self.read(f"/address/{address}/txs/mempool", mempool_page(script))
+        self.weigh(parts_in(mempool))
+        return mempool
+
+    def blocks_of(self, address: str) -> set[tuple[int, str]]:
+        """Height and hash of blocks in which the address is; of the newest ones when many are."""
+        txs = self.read(f"/address/{address}/txs", transactions_page())
+        blocks = {_block(tx["status"]) for tx in txs}
+        return {block for block in blocks if block}
 
     def is_used(self, address: str) -> bool:
         """Whether any transaction, an unconfirmed one too, has paid or spent from the address."""
-        return bool(self.read(f"/address/{address}/txs", page_for("")))
+        return bool(self.read(f"/address/{address}/txs", transactions_page()))
 
-    def evidence(self, txid: str, block: Block, confirmations: int) -> Evidence:
-        """The evidence that `txid` is in `block`, with as many headers as `confirmations`.
-
-        Costs `proof_calls`, and two calls for another payment of the same block. Begins only when
-        the calls are there to finish: else raises TooFewCalls.
-        """
-        with self.set_aside(proof_calls(confirmations)):
-            following = range(block.height + 1, block.height + confirmations)
-            hashes = [block.hash] + [self.block_hash(height) for height in following]
-            return Evidence(
-                payment=_branch(self.read, txid),
-                coinbase=self._coinbase(block.hash),
-                headers=[self.header(hash) for hash in hashes],
-            )
-
-    def prove_block(self, hash: str, height: int) -> None:
-        """Raises ProofFailed unless a block of this hash and height, with real work, is shown.
-
-        Four calls at most.
-        """
-        coinbase, header = self._coinbase(hash), self.header(hash)
-        prove_block(coinbase, header, hash, height, self.network.max_target_bits)
-
-    def _coinbase(self, hash: str) -> Branch:
-        # Asked for once in a run, for all payments of the block.
-        body = self.read_once(f"/block/{hash}/txid/0", TEXT)
-        return _branch(self.read_once, _text(body, _HASH, "coinbase"))
+    def outspend(self, txid: str, vout: int) -> tuple[int, str] | None:
+        """Height and hash of the block that spends an output; None while none does."""
+        body = self.read(f"/tx/{txid}/outspend/{vout}", TEXT)
+        answer = _OUTSPEND.load(http_client.parse_json(body))
+        return _block(answer["status"]) if answer["spent"] else None
 
 
-def _branch(read: Callable[[str, http_client.Wanted[Any]], Any], txid: str) -> Branch:
-    raw = read(f"/tx/{txid}/hex", _RAW_TX)
-    body = read(f"/tx/{txid}/merkle-proof", TEXT)
-    answer = _MERKLE_PROOF.load(http_client.parse_json(body))
-    return Branch(raw, answer["pos"], answer["merkle"])
+def _block(status: dict) -> tuple[int, str] | None:
+    return (status["block_height"], status["block_hash"]) if status["confirmed"] else None
 
 
 def _text(body: bytes, pattern: str, what: str) -> str:

@@ -5,7 +5,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import requests
@@ -15,25 +14,16 @@ from btcpay import http_client
 from btcpay.clock_skew import ClockSkew
 from btcpay.errors import ExplorerError, OutOfQuota, ProofFailed
 from btcpay.explorers.allowance import UNLIMITED, Allowance
-from btcpay.explorers.comparison import MAX_BLOCKS_BEHIND, Comparison, Ours, compare
 from btcpay.explorers.esplora import Esplora, brief
+from btcpay.explorers.mempool import Mempool
 from btcpay.explorers.quota import Quota, QuotaSpent
 from btcpay.networks import Network
-from btcpay.settlement.values import Block, SeenOutput
-from btcpay.spv.verify import Evidence
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TRIES = 2  # of one question at one explorer: a kept connection may just have been closed
-
-
-@dataclass(frozen=True)
-class History:
-    """All outputs to an address, and the host of the explorer that showed them."""
-
-    outputs: list[SeenOutput]
-    explorer: str
+MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; an explorer three behind is stuck
 
 
 class Explorers:
@@ -57,22 +47,39 @@ class Explorers:
         self._line = [Esplora(network, url, session, quota, hear, turn) for url in urls]
         self._quota, self._pause = quota, pause
         self._lock = threading.Lock()
-        self._last = self._line[0]
         self._least_height = 0
 
     # What the chain is asked. Each raises ExplorerError when no explorer can answer, and
     # OutOfQuota when all that is missing is calls.
 
-    def tip(self) -> int:
-        """Height of the best block."""
-        return self._ask(Esplora.tip)
+    def ask(self, question: Callable[[Esplora], T]) -> T:
+        """What `question` makes of the first explorer that answers all of it.
 
-    def history(self, address: str, script: bytes) -> History:
-        """Every output that ever paid `script`, the address's scriptPubKey, spent or not.
-
-        Complete: no outputs say that the explorer knows of none.
+        FetchError, ValidationError and ProofFailed turn it to the next one. After a failure that
+        may pass, each is asked twice.
         """
-        return self._ask(lambda one: History(one.history(address, script), one.host))
+        return self.ask_named(question)[0]
+
+    def ask_named(self, question: Callable[[Esplora], T]) -> tuple[T, str]:
+        """Like `ask`; and the host of the explorer that answered."""
+        tries: Counter[Esplora] = Counter()
+        errors: dict[Esplora, Exception] = {}
+        while explorer := self._next(tries):
+            try:
+                self._refuse_stale(explorer)
+                answer = question(explorer)
+            except (http_client.FetchError, ValidationError, ProofFailed) as error:
+                tries[explorer] += 1 if explorer.failed(error) else TRIES
+                errors[explorer] = error
+                self._note_failure(explorer, error)
+            else:
+                explorer.succeeded()
+                return answer, explorer.host
+        raise self._nobody(errors)
+
+    def waiting(self, address: str, script: bytes) -> tuple[Mempool, str]:
+        """What waits and pays `script`, the address's scriptPubKey; and the host that showed it."""
+        return self.ask_named(lambda one: one.waiting(address, script))
 
     def is_used(self, address: str) -> bool:
         """Whether the chain or the mempool knows the address; asks our own network alone."""
@@ -81,46 +88,27 @@ class Explorers:
             explorer.require_network()
             return explorer.is_used(address)
 
-        return self._ask(question)
-
-    def evidence(
-        self, txid: str, block: Block, confirmations: int, prove: Callable[[Evidence, str], T]
-    ) -> T:
-        """What `prove` makes of the evidence that `txid` is in `block`, and of its explorer's host.
-
-        The next explorer is asked when `prove` raises ProofFailed.
-        """
-        return self._ask(lambda one: prove(one.evidence(txid, block, confirmations), one.host))
-
-    def compare(self, ours: Ours, thrifty: bool = False) -> Comparison:
-        """Our blocks against the chain's; `thrifty` saves a call while the height is the same."""
-        is_only = len(self._line) == 1
-        return self._ask(lambda one: compare(one, ours, is_only, thrifty))
-
-    def require_height(self, height: int) -> None:
-        """From now on asks only explorers that know a block near `height`, as the last one does.
-
-        An explorer that is behind would not show what has been paid since.
-        """
-        self._least_height = height - MAX_BLOCKS_BEHIND
-        for explorer in self._line:
-            explorer.is_fresh = explorer is self._last
+        return self.ask(question)
 
     def require_chain(self, known_height: int) -> None:
-        """Like `require_height`, for the tip of our own network's chain.
+        """From now on asks only explorers that know a block near the tip of our network's chain.
 
-        A chain that is lower than `known_height` is not believed.
+        One that is behind would not show what has been paid since. A chain that is lower than
+        `known_height` is not believed.
         """
 
-        def question(explorer: Esplora) -> int:
+        def question(explorer: Esplora) -> tuple[Esplora, int]:
             explorer.require_network()
-            height = explorer.tip()
+            height = explorer.tip_height()
             if height < known_height:
                 told = f"has a chain of {height} blocks, {known_height} were known"
                 raise http_client.FetchError(told)
-            return height
+            return explorer, height
 
-        self.require_height(self._ask(question))
+        found, height = self.ask(question)
+        self._least_height = height - MAX_BLOCKS_BEHIND
+        for explorer in self._line:
+            explorer.is_fresh = explorer is found
 
     # What it costs.
 
@@ -128,6 +116,11 @@ class Explorers:
     def calls(self) -> int:
         """Requests made so far, failed ones too."""
         return sum(explorer.calls for explorer in self._line)
+
+    @property
+    def bytes_read(self) -> int:
+        """The bodies of the answers so far, those that broke off too."""
+        return sum(explorer.bytes_read for explorer in self._line)
 
     def tallies(self) -> Iterator[tuple[str, str, int]]:
         """What was asked and what failed: (name, host, total)."""
@@ -141,11 +134,6 @@ class Explorers:
             return UNLIMITED
         return self._quota.allowance([explorer.name for explorer in self._line])
 
-    def note_background(self, calls: int) -> None:
-        """Notes that so many of this run's calls are for addresses that nobody waits for."""
-        if self._quota and calls:
-            self._quota.note_background(self._line[0].name, calls)
-
     def close(self) -> None:
         """At the end of a run: gives back what was counted and not asked."""
         for explorer in self._line:
@@ -155,27 +143,16 @@ class Explorers:
 
     # Who is asked.
 
-    def _ask(self, question: Callable[[Esplora], T]) -> T:
-        """What `question` makes of the first explorer that answers all of it.
+    def others(self) -> list[Esplora]:
+        """Those that may be asked but the first in line."""
+        with self._lock:
+            return [one for one in self._line[1:] if one.is_usable]
 
-        FetchError, ValidationError and ProofFailed turn it to the next one. After a failure that
-        may pass, each is asked twice.
-        """
-        tries: Counter[Esplora] = Counter()
-        errors: dict[Esplora, Exception] = {}
-        while explorer := self._next(tries):
-            try:
-                self._refuse_stale(explorer)
-                answer = question(explorer)
-            except (http_client.FetchError, ValidationError, ProofFailed) as error:
-                tries[explorer] += 1 if explorer.failed(error) else TRIES
-                errors[explorer] = error
-                self._note_failure(explorer, error)
-            else:
-                explorer.succeeded()
-                self._last = explorer
-                return answer
-        raise self._nobody(errors)
+    def prefer(self, one: Esplora) -> None:
+        """From now on asks this one first."""
+        with self._lock:
+            self._line.remove(one)
+            self._line.insert(0, one)
 
     def _next(self, tries: Counter[Esplora]) -> Esplora | None:
         """Whom to ask: the least tried, then those that need no pause, in their order."""
@@ -191,7 +168,7 @@ class Explorers:
     def _refuse_stale(self, explorer: Esplora) -> None:
         if self._least_height <= 0 or explorer.is_fresh:
             return
-        behind = self._least_height + MAX_BLOCKS_BEHIND - explorer.tip()
+        behind = self._least_height + MAX_BLOCKS_BEHIND - explorer.tip_height()
         if behind > MAX_BLOCKS_BEHIND:
             raise http_client.FetchError(f"is {behind} blocks behind the others")
         explorer.is_fresh = True

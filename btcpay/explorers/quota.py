@@ -2,8 +2,7 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
@@ -28,10 +27,6 @@ class QuotaSpent(FetchError):
     """This explorer's quota of the hour is spent."""
 
 
-class TooFewCalls(QuotaSpent):
-    """This explorer has some calls left, but too few to finish what would be begun."""
-
-
 def name_of(url: str) -> str:
     """An endpoint's host, port and path: what may be stored and shown."""
     parts = urlsplit(url)
@@ -49,99 +44,55 @@ class Quota:
     per_hour: int
     now: Callable[[], datetime]
     _credit: dict[str, int] = field(default_factory=dict)
-    _counted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _counted_at: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _set_aside: threading.local = field(default_factory=threading.local)
 
     def take(self, name: str) -> None:
         """Counts one call to this explorer. Raises QuotaSpent."""
-        if set_aside := getattr(self._set_aside, "calls", 0):
-            self._set_aside.calls = set_aside - 1
-            return
         with self._lock:
-            self._fill(name, 1)
+            if not self._credit.get(name):
+                self._credit[name] = self._reserve(name)
             self._credit[name] -= 1
 
-    @contextmanager
-    def set_aside(self, name: str, calls: int) -> Iterator[None]:
-        """Holds so many calls for this thread: half a proof is worth nothing.
-
-        Raises TooFewCalls when the explorer has fewer left.
-        """
-        with self._lock:
-            try:
-                self._fill(name, calls)
-            except QuotaSpent as error:
-                raise TooFewCalls(f"has fewer than {calls} calls left in this hour") from error
-            self._credit[name] -= calls
-        self._set_aside.calls = calls
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._credit[name] += self._set_aside.calls
-            self._set_aside.calls = 0
-
-    def _fill(self, name: str, calls: int) -> None:
-        """Counts calls in advance until `calls` of them are there. Raises QuotaSpent."""
-        missing = calls - self._credit.setdefault(name, 0)
-        if missing > 0:
-            self._credit[name] += self._reserve(name, missing)
-
-    def _reserve(self, name: str, least: int) -> int:
+    def _reserve(self, name: str) -> int:
+        """Counts some calls in advance, and says how many. Raises QuotaSpent."""
         now_ms = to_ms(self.now())
         minute_ms = now_ms - now_ms % MINUTE_MS
         with self.db.write():
             meta.lock(self.db)
             used = self.db.only(explorers.USED_OF_ROOT, root=name, **_last_hour(now_ms))["calls"]
-            calls = min(max(CALLS_AT_ONCE, least), self.per_hour - used)
-            if calls < least:
+            calls = min(CALLS_AT_ONCE, self.per_hour - used)
+            if calls < 1:
                 raise QuotaSpent(f"was asked {used} times in this hour, its budget is spent")
-            self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=calls, swept=0)
-        latest_ms, counted = self._counted.get(name, (minute_ms, 0))
-        self._counted[name] = minute_ms, calls + (counted if latest_ms == minute_ms else 0)
+            self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=calls)
+        self._counted_at[name] = minute_ms
         return calls
 
     def give_back(self) -> None:
-        """At the end of a run: returns what was counted and not spent, and drops old minutes.
-
-        Only what was counted in the latest minute is returned. What is left of an earlier one
-        stays counted, so that nobody is asked too often.
-        """
+        """At the end of a run: returns what was counted and not spent, and drops old minutes."""
         now = self.now()
         with self._lock, self.db.write():
             meta.lock(self.db)
             for name, calls in self._credit.items():
                 if calls:
-                    minute_ms, counted = self._counted[name]
-                    unspent = min(calls, counted)
-                    self.db.run(explorers.GIVE_BACK, root=name, minute_at=minute_ms, calls=unspent)
+                    minute_ms = self._counted_at[name]
+                    self.db.run(explorers.GIVE_BACK, root=name, minute_at=minute_ms, calls=calls)
             self._credit.clear()
-            self._counted.clear()
             self.db.run(explorers.FORGET, before=to_ms(now - KEPT), now=to_ms(now + HOUR))
 
     def allowance(self, names: Sequence[str]) -> Allowance:
         """What may be spent on these explorers; one that rests has nothing."""
         now_ms = to_ms(self.now())
         rows = self.db.rows(explorers.USED, **_last_hour(now_ms))
-        used = {row["root"]: row for row in rows}
+        used = {row["root"]: row["calls"] for row in rows}
         awake = [name for name in names if not self.rests_until(name)]
-        left = [self.per_hour - (used[name]["calls"] if name in used else 0) for name in awake]
-        minutes = [row["minute_at"] for row in self.db.rows(explorers.MINUTES, now=now_ms)]
-        gaps = [(a - b) / 1000 for a, b in zip([now_ms, *minutes], minutes, strict=False)]
+        left = [self.per_hour - used.get(name, 0) for name in awake]
+        last_ms = self.db.only(explorers.LAST_MINUTE, now=now_ms)["minute_at"]
         return Allowance(
             per_hour=self.per_hour if awake else 0,
             left=max([0, *left]),
-            background=sum(row["swept"] for row in used.values()),
-            since_s=gaps[0] if gaps else None,
-            rhythm_s=min(gaps) if gaps else None,
+            since_s=None if last_ms is None else (now_ms - last_ms) / 1000,
         )
-
-    def note_background(self, name: str, calls: int) -> None:
-        """Notes that so many calls of this minute go to addresses that nobody waits for."""
-        now_ms = to_ms(self.now())
-        minute_ms = now_ms - now_ms % MINUTE_MS
-        self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=0, swept=calls)
 
     def rests_until(self, name: str) -> datetime | None:
         """When an explorer that refused us may be asked again; None when it may be now."""

@@ -11,7 +11,6 @@ USED = (
     ExplorerUse.select(
         ExplorerUse.root,
         fn.SUM(ExplorerUse.calls).cast("BIGINT").alias("calls"),
-        fn.SUM(ExplorerUse.swept).cast("BIGINT").alias("swept"),
     )
     .where(_LATELY)
     .group_by(ExplorerUse.root)
@@ -19,22 +18,15 @@ USED = (
 USED_OF_ROOT = ExplorerUse.select(
     fn.COALESCE(fn.SUM(ExplorerUse.calls), 0).cast("BIGINT").alias("calls")
 ).where(_LATELY & (ExplorerUse.root == slot("root")))
-# The last minutes in which any explorer was asked, the newest first.
-MINUTES = (
-    ExplorerUse.select(ExplorerUse.minute_at)
-    .where(ExplorerUse.minute_at <= slot("now"))
-    .distinct()
-    .order_by(ExplorerUse.minute_at.desc())
-    .limit(2)
+# The last minute in which any explorer was asked; null when none ever was.
+LAST_MINUTE = ExplorerUse.select(fn.MAX(ExplorerUse.minute_at).alias("minute_at")).where(
+    ExplorerUse.minute_at <= slot("now")
 )
 SPEND = ExplorerUse.insert(
-    slots(ExplorerUse.root, ExplorerUse.minute_at, ExplorerUse.calls, ExplorerUse.swept)
+    slots(ExplorerUse.root, ExplorerUse.minute_at, ExplorerUse.calls)
 ).on_conflict(
     conflict_target=[ExplorerUse.root, ExplorerUse.minute_at],
-    update={
-        ExplorerUse.calls: ExplorerUse.calls + EXCLUDED.calls,
-        ExplorerUse.swept: ExplorerUse.swept + EXCLUDED.swept,
-    },
+    update={ExplorerUse.calls: ExplorerUse.calls + EXCLUDED.calls},
 )
 GIVE_BACK = ExplorerUse.update({ExplorerUse.calls: ExplorerUse.calls - slot("calls")}).where(
     (ExplorerUse.root == slot("root")) & (ExplorerUse.minute_at == slot("minute_at"))

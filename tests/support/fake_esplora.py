@@ -1,9 +1,9 @@
 """Explorers on real sockets: one that pages, lies and breaks as told, one with a real chain.
 
-`histories` holds each address's transactions, newest first; `paging` how they are cut; `instead`
+`histories` holds each address's transactions, newest first; `paging` makes a page of one; `instead`
 may answer a path with one of the replies below in place of the truth; `asked` lists the paths;
 `headers` are added to each answer, which has no Date otherwise.
-What `tx_of` makes is invented and can be shown, but not proven; what `mine` makes is proven.
+What `tx_of` makes is invented and in no block; what `mine` makes is in a real one.
 """
 
 import contextlib
@@ -26,15 +26,19 @@ from forge import Process, forge
 from paths import PROJECT
 
 from btcpay import http_client
-from btcpay.bitcoin.merkle import merkle_branch
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
-from btcpay.bitcoin.wire import shown, unshown
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.explorers.pool import Explorers
 from btcpay.explorers.quota import Quota
 from btcpay.sandbox.keepalive import Handler, Server
-from btcpay.sandbox.node.block import Block, build_block, build_coinbase
+from btcpay.sandbox.node.block import (
+    GENESIS_RAW,
+    Block,
+    build_block,
+    build_coinbase,
+    parse_block,
+)
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import choose
 from btcpay.sandbox.server import create_app
@@ -48,6 +52,7 @@ from storage.queries import events, watched
 Json = dict[str, Any]
 Reply = Callable[[BaseHTTPRequestHandler], None]
 OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is another test's
+BLOCKS_BELOW = 20  # empty blocks below one that is made, so that a page of headers links
 _idle_apps: list[Flask] = []  # without a chain; to make their routes takes longer than many a test
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it
 
@@ -117,24 +122,35 @@ def dripping(start: bytes, drop: bytes, released: threading.Event) -> Reply:
     return reply
 
 
-def blockstream(history: list[Json], _path: str, query: str, last: str | None) -> list[Json]:
-    """Up to 50 waiting and 25 confirmed ones, then 25 confirmed after /chain/:last."""
+def blockstream(history: list[Json]) -> list[Json]:
+    """The first page as electrs shows it: up to 50 waiting and 25 confirmed ones."""
     waiting = [tx for tx in history if not tx["status"]["confirmed"]]
     confirmed = [tx for tx in history if tx["status"]["confirmed"]]
-    if last is None:
-        return waiting[:50] + confirmed[:25]
-    return _after(confirmed, last)[:25]
+    return waiting[:50] + confirmed[:25]
 
 
-def mempool_space(history: list[Json], _path: str, query: str, last: str | None) -> list[Json]:
-    """Ten at a time of both kinds, continued with ?after_txid= or /chain/:last."""
-    after = query.removeprefix("after_txid=") or last
-    return (_after(history, after) if after else history)[:10]
+def mempool_space(history: list[Json]) -> list[Json]:
+    """The first page as mempool.space shows it: ten of both kinds."""
+    return history[:10]
 
 
-def _after(history: list[Json], txid: str) -> list[Json]:
-    txids = [tx["txid"] for tx in history]
-    return history[txids.index(txid) + 1 :] if txid in txids else []
+def block_view(block: Block, height: int) -> Json:
+    """A block as a page of blocks shows it."""
+    return {
+        "id": block.hash,
+        "height": height,
+        "version": block.version,
+        "timestamp": block.time,
+        "tx_count": len(block.txs),
+        "size": len(block.raw),
+        "weight": block.weight,
+        "merkle_root": block.merkle_root,
+        "previousblockhash": block.previous if height else None,
+        "mediantime": block.time,
+        "nonce": block.nonce,
+        "bits": block.bits,
+        "difficulty": 0.0,
+    }
 
 
 class FakeEsplora:
@@ -144,7 +160,7 @@ class FakeEsplora:
         self.histories: dict[str, list[Json]] = {}
         self.paging: Callable[..., list[Json]] = blockstream
         self.tip = 1000
-        self.blocks: dict[int, Block] = {}
+        self.blocks: dict[int, Block] = {0: parse_block(GENESIS_RAW)}
         self.waiting: dict[str, Tx] = {}
         self.block_time = BLOCK_TIME
         self.asked: list[str] = []
@@ -185,13 +201,23 @@ class FakeEsplora:
         path, _, query = target.partition("?")
         if path == "/blocks/tip/height":
             return say(str(self.tip))
-        _, kind, address, *rest = path.split("/")
-        if proof := self._proof(kind, address, rest):
-            return proof
-        if kind != "address" or rest[:1] != ["txs"] or address not in self.histories:
-            return say("endpoint does not exist", 404)
-        last = rest[2] if len(rest) == 3 else None
-        return say(self.paging(self.histories[address], path, query, last))
+        if path == "/blocks/tip/hash":
+            return say(self.block_at(self.tip).hash)
+        _, kind, *rest = path.split("/")
+        key = rest[0] if rest else str(self.tip)
+        if kind in ("blocks", "block-height") and int(key) <= self.tip:
+            return self._heights(kind, int(key))
+        if kind == "block" and (reply := self._block(key, rest[1])):
+            return reply
+        if kind == "tx" and rest[1] == "outspend":
+            return say(self._outspend(key, int(rest[2])))
+        if kind == "address" and key in self.histories:
+            history = self.histories[key]
+            if rest[1:] == ["txs"]:
+                return say(self.paging(history))
+            if rest[1:] == ["txs", "mempool"]:
+                return say([tx for tx in history if not tx["status"]["confirmed"]][:50])
+        return say("endpoint does not exist", 404)
 
     def mine(self, script: bytes, sats: int, height: int = 1000) -> Json:
         """A payment in a real block at this height, as Esplora shows it."""
@@ -220,34 +246,46 @@ class FakeEsplora:
         self.waiting.clear()
 
     def block_at(self, height: int) -> Block:
-        """The block at this height: an empty one on the one below unless one was mined."""
+        """The block at this height, an empty one unless one was mined; it links to those below."""
         return self.blocks.get(height) or self._build(height, [])
 
     def _build(self, height: int, txs: list[Tx]) -> Block:
-        assert height not in self.blocks, f"there is a block at {height}"
+        known = self.blocks.keys() & {height, height + 1}
+        assert not known, f"there is a block at {known} already: mine from below"
+        if height - 1 not in self.blocks:
+            highest = max(known for known in self.blocks if known < height)
+            for each in range(max(highest + 1, height - BLOCKS_BELOW), height):
+                self._build(each, [])
         below = self.blocks.get(height - 1)
         coinbase = build_coinbase(height, 0, b"\x51", txs)
         block = build_block(below.hash if below else "00" * 32, self.block_time, coinbase, txs)
         self.blocks[height] = block
         return block
 
-    def _proof(self, kind: str, key: str, rest: list[str]) -> Reply | None:
-        """The answers that prove what was mined."""
-        if kind == "block-height" and int(key) <= self.tip:
-            return say(self.block_at(int(key)).hash)
+    def _heights(self, kind: str, height: int) -> Reply:
+        if kind == "block-height":
+            return say(self.block_at(height).hash)
+        self.block_at(height)
+        shown = [each for each in range(height, height - 10, -1) if each in self.blocks]
+        return say([block_view(self.blocks[each], each) for each in shown])
+
+    def _block(self, key: str, what: str) -> Reply | None:
         for block in self.blocks.values():
-            if kind == "block" and key == block.hash and rest == ["header"]:
-                return say(block.header.hex())
-            if kind == "block" and key == block.hash and rest == ["txid", "0"]:
-                return say(block.txs[0].txid)
-            txids = [tx.txid for tx in block.txs]
-            if kind == "tx" and key in txids and rest == ["hex"]:
-                return say(block.txs[txids.index(key)].raw.hex())
-            if kind == "tx" and key in txids and rest == ["merkle-proof"]:
-                position = txids.index(key)
-                siblings = merkle_branch([unshown(txid) for txid in txids], position)
-                return say({"merkle": [shown(node) for node in siblings], "pos": position})
+            if key == block.hash and what in ("header", "raw"):
+                return say(block.header.hex() if what == "header" else block.raw)
         return None
+
+    def _outspend(self, txid: str, vout: int) -> Json:
+        for height, block in self.blocks.items():
+            for tx in block.txs:
+                if Outpoint(txid, vout) in [spent.outpoint for spent in tx.inputs]:
+                    status = {"block_height": height, "block_hash": block.hash}
+                    status |= {"confirmed": True, "block_time": block.time}
+                    return {"spent": True, "txid": tx.txid, "vin": 0, "status": status}
+        for tx in (tx for history in self.histories.values() for tx in history):
+            if (txid, vout) in [(spent["txid"], spent["vout"]) for spent in tx["vin"]]:
+                return {"spent": True, "txid": tx["txid"], "vin": 0, "status": tx["status"]}
+        return {"spent": False}
 
     def __enter__(self) -> "FakeEsplora":
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
