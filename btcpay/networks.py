@@ -16,8 +16,8 @@ class Network:
     `bech32_hrp`: human-readable part (BIP173); `p2pkh`, `p2sh`: base58check version bytes;
     `main_keys`: whether extended keys are xpub/ypub/zpub (BIP32, SLIP-132) or tpub/upub/vpub;
     `max_target_bits`: the easiest target that a proof's headers may claim, in compact form;
-    `pow_limit_bits`: the easiest that consensus knows, where each header's target is checked against
-    the one that consensus asks for; None on test networks, where it is not: work is cheap there;
+    `pow_limit_bits`: the easiest that consensus knows, where each header's target is checked
+    against consensus; None on test networks, where it is not: work is cheap there;
     `tip_max_age`: an older tip says that the explorers stand still; None where blocks come as they
     like; `gone_after`: how long looks at the mempool must miss what was seen in time;
     `genesis_hash`: the block at height 0 (Bitcoin Core, kernel/chainparams.cpp), by which an

@@ -49,6 +49,13 @@ def percent(text: str) -> Decimal:
     return Decimal(text)
 
 
+def blocks(text: str) -> str:
+    """Which blocks are read."""
+    if text not in ("all", "named"):
+        raise ValueError("all or named")
+    return text
+
+
 def _is_port(text: str) -> bool:
     return re.fullmatch("[0-9]{1,5}", text) is not None and int(text) <= 65535
 

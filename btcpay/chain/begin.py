@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from btcpay.chain.follow import add_header
 from btcpay.chain.headers import check_header
 from btcpay.errors import ExplorerError
-from btcpay.explorers.esplora import Esplora, ShownHeader
-from btcpay.explorers.pool import Explorers
+from btcpay.explorers.esplora import Esplora
+from btcpay.explorers.headers import ShownHeader
+from btcpay.explorers.pool import FAILURES, Explorers
 from btcpay.networks import Network
 from btcpay.times import from_ms, from_unix_s
 from storage.database import Database
@@ -18,7 +19,7 @@ BEFORE = timedelta(hours=2)
 PAGE = 10
 
 
-def begin(db: Database, network: Network, explorers: Explorers, now: datetime) -> bool:
+def begin(db: Database, network: Network, explorers: Explorers) -> bool:
     """Keeps a first header, if there is none and the shop has an invoice; whether there is one.
 
     Two explorers must agree where two are set. Raises ExplorerError.
@@ -35,7 +36,7 @@ def begin(db: Database, network: Network, explorers: Explorers, now: datetime) -
     with db.write():
         meta.lock(db)
         if db.row(blocks.TOP) is None:
-            add_header(db, shown.height, shown.raw, read_at=now)
+            add_header(db, shown.height, shown.raw, is_read=True)
     return True
 
 
@@ -50,7 +51,7 @@ def _agreed(network: Network, explorers: Explorers, at: datetime) -> ShownHeader
         try:
             if one.block_hash(shown.height) == hash:
                 return shown
-        except explorers.FAILURES as error:
+        except FAILURES as error:
             one.failed(error)
     told = f"no second explorer has block {shown.height} {hash}, with which reading would begin"
     raise ExplorerError(told)

@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from functools import partial
 
 from btcpay.bitcoin.header import Header, parse_header
 from btcpay.chain.headers import check_header, check_headers, work_of
 from btcpay.errors import ProofFailed
-from btcpay.explorers.esplora import Esplora, ShownHeader
-from btcpay.explorers.pool import Explorers
+from btcpay.explorers.esplora import Esplora, brief
+from btcpay.explorers.headers import ShownHeader
+from btcpay.explorers.pool import FAILURES, MAX_BLOCKS_BEHIND, Explorers
 from btcpay.http_client import FetchError
 from btcpay.networks import Network
 from btcpay.times import from_unix_s, to_ms
@@ -18,7 +19,6 @@ from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
 
-MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; an explorer three behind is stuck
 PAGES_AT_MOST = 2016  # of ten headers and more: whoever shows more is leading us nowhere
 
 # Undoes what was in the blocks above this height; called in the transaction that leaves them.
@@ -58,23 +58,31 @@ class Follower:
             top = self._top()["height"]
             if top >= branch.tip_height:
                 break
-            tip_height = branch.tip_height
-            branch = self._explorers.ask(lambda one: self._branch(one, tip_height))
+            branch = self._explorers.ask(partial(self._branch, tip_height=branch.tip_height))
         return changed
 
-    def compare(self, one: Esplora) -> bool:
-        """Whether this explorer's chain has not more work than ours, or is ours now.
+    def compare(self, one: Esplora) -> str:
+        """Why another explorer's tip says that ours may not be the best; empty when it does not.
 
-        Raises FetchError and ProofFailed when it is longer by more than MAX_BLOCKS_BEHIND and
-        cannot be followed.
+        A chain of it that has more work than ours is taken over, and it is asked first from now on.
         """
-        ahead = one.tip_height() - self._top()["height"]
+        try:
+            ahead = one.tip_height() - self._top()["height"]
+        except FAILURES as error:
+            one.failed(error)
+            return ""
+        if ahead < -MAX_BLOCKS_BEHIND:
+            log.warning("%s is %d blocks behind", one.host, -ahead)
         if ahead <= MAX_BLOCKS_BEHIND:
-            if ahead < -MAX_BLOCKS_BEHIND:
-                log.warning("%s is %d blocks behind", one.host, -ahead)
-            return True
-        branch = self._news(one)
-        return branch is None or self._adopt(branch)
+            return ""
+        try:
+            branch = self._news(one)
+        except FAILURES as error:
+            one.failed(error)
+            return f"{one.host} shows {ahead} blocks more, which cannot be read: {brief(error)}"
+        if branch and self._adopt(branch):
+            self._explorers.prefer(one)
+        return ""
 
     def _top(self) -> Row:
         return self._db.only(blocks.TOP)
@@ -170,8 +178,8 @@ class Follower:
         return True
 
 
-def add_header(db: Database, height: int, raw: bytes, read_at: datetime | None = None) -> None:
-    """Adds a header to the chain; its block is to be read unless it was."""
+def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> None:
+    """Adds a header to the chain. `is_read`: its block is only read when somebody names it."""
     header = parse_header(raw)
     db.run(
         blocks.ADD,
@@ -179,7 +187,7 @@ def add_header(db: Database, height: int, raw: bytes, read_at: datetime | None =
         hash=header.hash,
         header=raw,
         mined_at=to_ms(from_unix_s(header.time)),
-        read_at=None if read_at is None else to_ms(read_at),
+        read_at=blocks.NEVER if is_read else None,
         named=0,
         spends=None,
     )

@@ -1,7 +1,7 @@
-"""Which headers may follow ours: linked, with work, and of the difficulty that consensus asks. Pure.
+"""Which headers may follow ours: linked, with work, of the difficulty that is asked for. Pure.
 
-On mainnet each header has exactly the target that Bitcoin Core asks of it. On a test network it has
-the work that it claims, which anybody can do.
+On mainnet each header has exactly the target that Bitcoin Core asks of it. On a test network it
+has the work that it claims, which anybody can do.
 """
 
 from collections.abc import Callable, Sequence

@@ -8,9 +8,11 @@ from btcpay.bitcoin.wire import shown, u32, unshown
 from btcpay.settlement.values import Block, SeenOutput
 from btcpay.spv.block import ProvenBlock
 from btcpay.spv.document import to_document
+from btcpay.wallet.account import script_of
 from storage.database import Database, Row
-from storage.queries import blocks, looked_for
+from storage.queries import blocks, looked_for, merchants
 
+SCRIPTS_AT_ONCE = 1000
 KEY_BYTES = 8  # of a transaction's id, which with the index names a coin well enough to look again
 
 
@@ -41,9 +43,7 @@ def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dic
     return found
 
 
-def _add_paid(
-    facts: Facts, script: bytes, where: Block, block: ProvenBlock, network: str
-) -> None:
+def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, network: str) -> None:
     for position, vout, amount_sats in block.paid[script]:
         txid = block.txid(position)
         facts.confirmed.append(SeenOutput(txid, vout, amount_sats, where, position))
@@ -66,7 +66,7 @@ def _replaced(db: Database, block: ProvenBlock) -> list[Row]:
         row
         for row in db.rows(looked_for.INPUTS)
         if any(_is_spent(one, block) for one in json.loads(row["inputs"]))
-        and unshown(row["txid"]) not in block.txids
+        and unshown(row["txid"]) not in block.parts.txids
     ]
 
 
@@ -90,3 +90,13 @@ def read_spends_again(db: Database, height: int, coins: Sequence[SeenOutput]) ->
     for row in db.rows(blocks.SPENDS, height=height) if keys else []:
         if any(key in bytes(row["spends"]) for key in keys):
             db.run(blocks.READ_AGAIN, height=row["height"])
+
+
+def fill_scripts(db: Database) -> None:
+    """Gives invoices of earlier versions the scripts of their addresses, by which blocks pay."""
+    types = {row["id"]: row["script_type"] for row in db.rows(merchants.ALL)}
+    while rows := db.rows(blocks.WITHOUT_SCRIPT, limit=SCRIPTS_AT_ONCE):
+        with db.write():
+            for row in rows:
+                script = script_of(row["deposit_address"], types[row["merchant_id"]])
+                db.run(blocks.PUT_SCRIPT, id=row["id"], script=script.hex())

@@ -9,6 +9,7 @@ from datetime import datetime
 from btcpay.check.apply import apply
 from btcpay.check.facts import facts_of, read_spends_again, spends_of
 from btcpay.check.report import Report
+from btcpay.errors import OutOfQuota
 from btcpay.explorers.pool import Explorers
 from btcpay.price import Prices
 from btcpay.settings import Settings
@@ -53,6 +54,8 @@ class Reader:
                 if time.monotonic() > until_s or not self._may_read(report):
                     break
                 self._read(row, report)
+        except OutOfQuota:
+            log.warning("the hour's calls are spent before every block is read")
         finally:
             report.behind = self.unread()
 

@@ -72,10 +72,12 @@ def urgency(watched: Watched, gone_after: timedelta, now: datetime) -> Urgency |
     last = watched.checked_at
     if watched.status == "open" and watched.expires_at:
         near_at = watched.expires_at - BEFORE_DEADLINE
-        if now >= watched.expires_at and not watched.came_at:
+        if now >= watched.expires_at:
             again_at = watched.vanished_at and watched.vanished_at + gone_after
-            if again_at is None or now >= again_at:
-                return Urgency("its deadline has passed", again_at or watched.expires_at)
+            is_first = last is None or last < watched.expires_at
+            if is_first or (not watched.came_at and (again_at is None or now >= again_at)):
+                due_at = watched.expires_at if is_first else again_at or watched.expires_at
+                return Urgency("its deadline has passed", due_at)
         elif near_at <= now < watched.expires_at and (last is None or last < near_at):
             return Urgency("its deadline is near", near_at)
     if last and now - last < AGAIN:

@@ -13,11 +13,12 @@ from btcpay.bitcoin.wire import Malformed
 from btcpay.clock_skew import told_time
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.errors import ProofFailed
-from btcpay.explorers.comparison import MAX_BLOCKS_BEHIND
 from btcpay.explorers.esplora import Esplora, OtherNetwork, brief
 from btcpay.explorers.open import open_one
+from btcpay.explorers.pool import MAX_BLOCKS_BEHIND
 from btcpay.explorers.quota import Quota, QuotaSpent
 from btcpay.networks import SANDBOX_PORT, SANDBOX_URL, Network
+from btcpay.spv.block import prove_block
 from btcpay.times import from_unix_s
 
 # Two hours without a block happen once in 160,000 blocks (exp(-12)), which is every three years.
@@ -45,7 +46,7 @@ class Visit:
 
 
 def visit_all(patient: Patient, quota: Quota | None, known_height: int) -> list[Visit]:
-    """Visits each explorer, with seven calls at most, which count where there is a quota.
+    """Visits each explorer, with three calls at most, which count where there is a quota.
 
     `known_height` is the highest that was proven to a check.
     """
@@ -63,7 +64,7 @@ def findings(visits: Sequence[Visit]) -> Iterator[Finding]:
     for visit in visits:
         name = f"explorer {visit.host}"
         if not visit.trouble:
-            yield Finding(name, GREEN, f"at block {visit.height}, with proofs")
+            yield Finding(name, GREEN, f"at block {visit.height}, with whole blocks")
         else:
             red = (all_bad or visit.is_foreign) and not visit.is_spent
             yield Finding(name, RED if red else YELLOW, visit.trouble, visit.remedy)
@@ -106,22 +107,16 @@ def of_sandbox(error: Exception) -> tuple[str, str] | None:
 def _ask(visit: Visit, explorer: Esplora) -> None:
     """Fills in the visit; what cannot be had raises, with `trouble` set where it says more."""
     explorer.require_network()
-    visit.height = explorer.tip()
-    tip_hash = explorer.block_hash(visit.height)
-    visit.tip_at = from_unix_s(parse_header(explorer.header(tip_hash)).time)
-    if visit.height:  # the first block's coinbase is no transaction that nodes can show
-        _prove(visit, explorer, tip_hash)
-
-
-def _prove(visit: Visit, explorer: Esplora, tip_hash: str) -> None:
-    """Whether the paths are there by which a payment would be proven, tried on the tip."""
+    tip = explorer.headers(None)[-1]
+    header = parse_header(tip.raw)
+    visit.height, visit.tip_at = tip.height, from_unix_s(header.time)
     try:
-        explorer.prove_block(tip_hash, visit.height or 0)
+        prove_block(explorer.raw_block(header.hash), header.hash)
     except QuotaSpent:
         raise
-    except (http_client.FetchError, ValidationError, ProofFailed) as error:
-        visit.trouble = f"cannot prove its tip, so it never settles: {brief(error)}"
-        visit.remedy = "name an Esplora root with proof paths in BTCPAY_EXPLORERS"
+    except (http_client.FetchError, ProofFailed) as error:
+        visit.trouble = f"cannot show its last block, so it never settles: {brief(error)}"
+        visit.remedy = "name an Esplora root with /block/:hash/raw in BTCPAY_EXPLORERS"
         raise
 
 

@@ -13,7 +13,7 @@ from btcpay.doctor.settings import findings as settings_findings
 from btcpay.explorers.open import open_quota
 from btcpay.settings import Settings
 from storage.database import Database, in_one_line
-from storage.queries import meta
+from storage.queries import blocks
 
 
 def free_bytes(folder: Path) -> int:
@@ -31,7 +31,7 @@ def examine(
 
     When it takes no writes, what can be read is told, and calls are not counted.
 
-    Makes at most 7 calls to each explorer, and 10 for each of 20 merchants to all of them
+    Makes at most 3 calls to each explorer, and 10 for each of 20 merchants to all of them
     together. They count in the hour's quota.
     """
     patient = Patient(settings, environ, now, free_bytes)
@@ -67,7 +67,7 @@ def _told(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
 
 def _outside(patient: Patient, db: Database | None) -> Iterator[Finding]:
     quota = open_quota(patient.settings, db, patient.now) if db else None
-    known_height = meta.proven_height(db) if db else 0
+    known_height = blocks.tip_height(db) or 0 if db else 0
     visits = explorers.visit_all(patient, quota, known_height)
     yield from explorers.findings(visits)
     yield from chain.clock(patient, visits)

@@ -93,8 +93,8 @@ class Output:
 
     `block`: proven to be in it, at that `position`; the first is the coinbase's. `seen_waiting`: we
     saw it before it was in any block. `vanished_at`: since then no mempool shows it, and it is no
-    money any more; `replaced_height`: the block that has spent its inputs otherwise. `credited`: it is part of a
-    payment already; `settles`: of one that carries the invoice's id.
+    money any more; `replaced_height`: the block that has spent its inputs otherwise. `credited`: it
+    is part of a payment already; `settles`: of one that carries the invoice's id.
     """
 
     txid: str

@@ -39,8 +39,8 @@ STATEMENTS = (
     "DELETE FROM meta WHERE name IN"
     " ('tip_height', 'tip_at', 'high_height', 'final_height', 'compared')",
     # `inputs`: the outpoints that a waiting transaction spends, as JSON; `replaced_height`: the
-    # block that has spent one of them otherwise. `asked_at`: when an explorer was last asked whether
-    # it is spent.
+    # block that has spent one of them otherwise. `asked_at`: when an explorer was last asked
+    # whether it is spent.
     # What is in a block was proven to be there.
     """CREATE TABLE new_output (
         txid TEXT NOT NULL,

@@ -23,6 +23,7 @@ ADD = Block.insert(every(Block))
 # A chain with more work goes on from this height.
 CUT = Block.delete().where(Block.height > slot("height"))
 
+NEVER = 0  # in place of the time at which a block was read: only somebody's word has it read
 _UNREAD = Block.read_at.is_null()
 # Those that somebody named first, then the oldest.
 NEXT = (
@@ -36,8 +37,10 @@ UNREAD = Block.select(
     fn.COALESCE(fn.SUM(Block.named), 0).cast("BIGINT").alias("named"),
     fn.MIN(Block.height).alias("first"),
 ).where(_UNREAD)
-NAME = Block.update({Block.named: 1}).where(
-    _UNREAD & (Block.height == slot("height")) & (Block.hash == slot("hash"))
+NAME = Block.update({Block.named: 1, Block.read_at: None}).where(
+    (_UNREAD | (Block.read_at == NEVER))
+    & (Block.height == slot("height"))
+    & (Block.hash == slot("hash"))
 )
 # Once: whoever comes second changes nothing.
 READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).where(
@@ -55,7 +58,7 @@ FORGET_SPENDS = Block.update({Block.spends: None}).where(
     Block.spends.is_null(False) & (Block.height < slot("height"))
 )
 # Nothing was at stake: these are not read.
-SKIP = Block.update({Block.read_at: slot("at")}).where(
+SKIP = Block.update({Block.read_at: NEVER}).where(
     _UNREAD & (Block.mined_at <= slot("mined_before"))
 )
 
@@ -149,7 +152,11 @@ _COIN = Output.select(Output.invoice_id, Output.txid, Output.vout).where(
 OLD_COINS = _COIN.where((Output.block_height < slot("first")) & Output.asked_at.is_null()).limit(
     slot("limit")
 )
-COINS = _COIN.order_by(fn.COALESCE(Output.asked_at, 0)).limit(slot("limit"))
+COINS = (
+    _COIN.where(fn.COALESCE(Output.asked_at, 0) < slot("asked_before"))
+    .order_by(fn.COALESCE(Output.asked_at, 0))
+    .limit(slot("limit"))
+)
 ASKED = Output.update({Output.asked_at: slot("at")}).where(
     (Output.invoice_id == slot("invoice_id"))
     & (Output.txid == slot("txid"))

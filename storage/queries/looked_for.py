@@ -51,15 +51,22 @@ FAILED = Invoice.update(
 ).where(Invoice.id == slot("id"))
 # Outputs in a block that are no payment yet: a new tip may make them one.
 DEEPENING = (
-    Output.select(Output.invoice_id, Invoice.merchant_id)
+    Output.select(Output, Invoice.amount_usd_quote, Output.payment_id.alias("settled_invoice_id"))
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
         Output.vanished_at.is_null()
         & Output.payment_id.is_null()
         & Output.block_height.is_null(False)
     )
-    .distinct()
 )
+# What waits of one invoice.
+WAITING = Output.select(Output.txid, Output.vout).where(
+    (Output.invoice_id == slot("invoice_id"))
+    & Output.vanished_at.is_null()
+    & Output.payment_id.is_null()
+    & Output.block_height.is_null()
+)
+ADDRESS = Invoice.select(Invoice.id, Invoice.deposit_address).where(Invoice.id == slot("id"))
 # What waits in the mempool and what it spends.
 INPUTS = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.inputs).where(
     Output.payment_id.is_null()

@@ -49,9 +49,7 @@ OUTPUTS = (
 )
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
-KNOWN = OUTPUTS.where(
-    Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after"))
-)
+KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
 # Of one transaction, which may have come again.
 VANISHED = OUTPUTS.where((Output.txid == slot("txid")) & Output.vanished_at.is_null(False))
 

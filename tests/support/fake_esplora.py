@@ -47,7 +47,7 @@ from btcpay.server.service import new_prices
 from btcpay.settings import Settings
 from btcpay.times import to_ms
 from storage.database import Database
-from storage.queries import events, watched
+from storage.queries import events
 
 Json = dict[str, Any]
 Reply = Callable[[BaseHTTPRequestHandler], None]
