@@ -296,19 +296,6 @@ def test_a_payment_in_a_nodes_block_is_proven_and_its_proof_holds_offline(
     assert list(proven.amounts_sats.values()) == [invoice["amount_sats"]]
 
 
-def test_a_proof_costs_six_calls_and_is_asked_for_once(till: NodeTill) -> None:
-    till.pay(till.shop.invoice())
-    till.mine()
-    till.esplora.clear()
-    till.check()
-    till.check()
-    calls = till.esplora.calls
-    assert calls["/tx/:txid/hex"] == calls["/tx/:txid/merkle-proof"] == 2
-    assert calls["/block/:hash/txid/:index"] == calls["/block/:hash/header"] == 1
-    # Each of the two runs compares the block; the first proves the tip before.
-    assert calls["/block-height/:height"] == 3
-
-
 # What the explorer does wrong
 
 FAULTS = {
@@ -320,10 +307,10 @@ FAULTS = {
     "answers garbage": Fault("/address/", body=b"<html>busy</html>"),
     "fails for the tip": Fault("/blocks/tip", status=500),
     "answers no height": Fault("/blocks/tip", body=b"[]"),
-    "has no raw transactions": Fault("/hex", status=404),
-    "has no Merkle branches": Fault("/merkle-proof", status=404),
-    "has another coinbase": Fault("/txid/0", body=b"00" * 32),
-    "has headers of nothing": Fault("/header", body=b"00" * 80),
+    "has no raw blocks": Fault("/raw", status=404),
+    "has blocks of nothing": Fault("/raw", body=b""),
+    "breaks off in every block": Fault("/raw", cut=True),
+    "has headers of nothing": Fault("/header|/blocks$", body=b"00" * 80),
 }
 
 
@@ -346,10 +333,10 @@ def test_an_explorer_that_cannot_be_asked_changes_nothing_and_delays(
 
 
 ONCE = {
-    "fails at the second page": Fault("/address/", nth=2, status=500),
-    "fails at the second branch": Fault("/merkle-proof", nth=2, status=500),
+    "fails at the second address": Fault("/address/", nth=2, status=500),
+    "has a block at the second try": Fault("/raw", nth=1, status=500),
     "hangs up once": Fault("/address/", nth=1, drop=True),
-    "breaks off once": Fault("/hex", nth=1, cut=True),
+    "breaks off once": Fault("/raw", nth=1, cut=True),
     "fails once for the tip": Fault("/blocks/tip", nth=1, status=503),
 }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
+from btcpay.sandbox.node.block import parse_block
 from btcpay.sandbox.server import create_sandbox
 from btcpay.sandbox.state import EXTENSION, FIRST_BLOCKS, Sandbox
 
@@ -43,15 +44,6 @@ def dsha(data: bytes) -> bytes:
     return hashlib.sha256(hashlib.sha256(data).digest()).digest()
 
 
-def fold(txid: str, merkle: list[str], pos: int) -> str:
-    """The root that a merkle branch leads to."""
-    node = bytes.fromhex(txid)[::-1]
-    for sibling in (bytes.fromhex(each)[::-1] for each in merkle):
-        node = dsha(sibling + node if pos % 2 else node + sibling)
-        pos //= 2
-    return node[::-1].hex()
-
-
 def test_the_tip_is_told_in_plain_text(client, sandbox):
     height = client.get("/blocks/tip/height")
     assert (height.text, height.mimetype) == (str(FIRST_BLOCKS), "text/plain")
@@ -71,8 +63,23 @@ def test_a_block_is_shown_with_esploras_keys(client, sandbox):
     raw = client.get(f"/block/{block_hash}/raw").data
     assert raw[:80].hex() == header and len(raw) == block["size"]
     assert dsha(bytes.fromhex(header))[::-1].hex() == block_hash
-    assert client.get(f"/block/{block_hash}/txid/0").text == block["merkle_root"]
+    assert parse_block(raw).txs[0].txid == block["merkle_root"]
     assert [each["height"] for each in older] == list(range(149, 140, -1))
+
+
+def test_the_newest_blocks_are_those_from_the_tip_down(client, sandbox):
+    newest = client.get("/blocks").json
+    assert newest == client.get(f"/blocks/{FIRST_BLOCKS}").json and len(newest) == 10
+    sandbox.chain.mine(1, NOW)
+    assert [each["height"] for each in client.get("/blocks").json[:2]] == [
+        FIRST_BLOCKS + 1,
+        FIRST_BLOCKS,
+    ]
+
+
+def test_nothing_comes_before_the_first_block(client, sandbox):
+    third, _, _, first = client.get("/blocks/3").json
+    assert (third["height"], first["height"], first["previousblockhash"]) == (3, 0, None)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +93,9 @@ def test_a_block_is_shown_with_esploras_keys(client, sandbox):
         (f"/block/{UNKNOWN}/header", 404, "Block not found"),
         (f"/block/{UNKNOWN}/raw", 404, "Block not found"),
         ("/block/xyz/header", 400, "Invalid hex string"),
-        (f"/tx/{UNKNOWN}/hex", 404, "Transaction not found"),
-        (f"/tx/{UNKNOWN}/merkle-proof", 404, "Transaction not found or is unconfirmed"),
-        ("/tx/xyz/hex", 400, "Invalid hex string"),
+        ("/tx/xyz/outspend/0", 400, "Invalid hex string"),
+        (f"/tx/{UNKNOWN}/outspend/x", 400, "Invalid number"),
+        (f"/tx/{UNKNOWN}/hex", 404, f'endpoint does not exist "/tx/{UNKNOWN}/hex"'),
         ("/address/nonsense/txs", 400, "nonsense is no Bitcoin address"),
         ("/nowhere", 404, 'endpoint does not exist "/nowhere"'),
     ],
@@ -134,47 +141,25 @@ def test_a_transaction_is_shown_with_esploras_keys(client, sandbox):
         "value": 10_000,
     }
     assert tx["fee"] == vin["prevout"]["value"] - sum(out["value"] for out in tx["vout"])
-    assert tx["size"] == len(bytes.fromhex(client.get(f"/tx/{txid}/hex").text))
+    assert tx["size"] == len(sandbox.chain.mempool.entries[txid].tx.raw)
 
 
 def test_a_coinbase_has_no_prevout_and_no_fee(client, sandbox):
     tx = client.get(f"/address/{sandbox.wallet.address}/txs").json[0]
-    assert tx["txid"] == client.get(f"/block/{sandbox.chain.ledger.tip.hash}/txid/0").text
+    assert tx["txid"] == sandbox.chain.ledger.tip.txs[0].txid
     assert tx["fee"] == 0
     assert (tx["vin"][0]["is_coinbase"], tx["vin"][0]["prevout"]) == (True, None)
     assert tx["vout"][1]["scriptpubkey_type"] == "op_return"
     assert "scriptpubkey_address" not in tx["vout"][1]
 
 
-@pytest.mark.parametrize("others", [0, 1, 2, 3, 6])
-def test_a_merkle_proof_leads_to_the_root_in_the_header(client, sandbox, others):
-    for _ in range(others):
-        sandbox.wallet.pay(ADDRESS, 5_000, NOW)
-    txid = paid(sandbox, blocks=1)
-    proof = client.get(f"/tx/{txid}/merkle-proof").json
-    assert (proof["block_height"], proof["pos"]) == (FIRST_BLOCKS + 1, others + 1)
-    block_hash = client.get("/blocks/tip/hash").text
-    header = bytes.fromhex(client.get(f"/block/{block_hash}/header").text)
-    assert fold(txid, proof["merkle"], proof["pos"]) == header[36:68][::-1].hex()
-
-
-def test_a_waiting_transaction_has_no_merkle_proof(client, sandbox):
-    assert client.get(f"/tx/{paid(sandbox)}/merkle-proof").status_code == 404
-
-
-def test_history_comes_in_pages_newest_first(client, sandbox):
+def test_the_newest_of_a_history_is_shown_first(client, sandbox):
     confirmed = [paid(sandbox, blocks=1) for _ in range(60)][::-1]
     waiting = [paid(sandbox) for _ in range(55)][::-1]
     first = [tx["txid"] for tx in client.get(f"/address/{ADDRESS}/txs").json]
     assert first == waiting[:50] + confirmed[:25]
     mempool = client.get(f"/address/{ADDRESS}/txs/mempool").json
     assert [tx["txid"] for tx in mempool] == waiting[:50]
-    seen = confirmed[:25]
-    while page := client.get(f"/address/{ADDRESS}/txs/chain/{seen[-1]}").json:
-        assert len(page) <= 25
-        seen += [tx["txid"] for tx in page]
-    assert seen == confirmed
-    assert client.get(f"/address/{ADDRESS}/txs/chain/{UNKNOWN}").json == []
 
 
 def test_a_spent_output_names_its_spender(client, sandbox):
@@ -195,7 +180,7 @@ class TestOutages:
             "/blocks/tip/height",
             "/block-height/0",
             f"/address/{ADDRESS}/txs",
-            f"/tx/{txid}/hex",
+            f"/tx/{txid}/outspend/0",
         ]
         client.post("/sandbox/explorer", data={"state": "down"})
         down = [client.get(path) for path in paths]

@@ -14,9 +14,7 @@ from typing import Any
 
 from bitcoin_node import BitcoinNode, NodeError
 
-from btcpay.bitcoin.merkle import merkle_branch
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
-from btcpay.bitcoin.wire import shown, unshown
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.script import address_of, kind, script_of
 
@@ -53,7 +51,7 @@ class Fault:
     body: bytes | None = None
     """Answers 200 with these bytes: garbage, or `b"[]"` for an empty list."""
     stale_tip: int = 0
-    """Answers the tip's height and hash as of so many blocks ago; the rest stays true."""
+    """Answers the tip and the newest blocks as of so many blocks ago; the rest stays true."""
     lie: Callable[[str, Answer], Answer] | None = None
     """Gets path and true answer (JSON value, text, bytes), returns what goes out instead."""
     met: int = field(default=0, init=False)
@@ -68,7 +66,7 @@ class Fault:
 
 
 class NodeEsplora:
-    """`calls` counts by kind of path, such as "/tx/:txid/status"; `faults` holds what is wrong.
+    """`calls` counts by kind of path, such as "/block/:hash/raw"; `faults` holds what is wrong.
 
     The first fault that meets a call decides. `clear` makes it honest again and forgets the counts.
     """
@@ -119,7 +117,7 @@ class NodeEsplora:
         """The truth. Raises NotThere, BadRequest."""
         for _, pattern, view in ROUTES:
             if found := pattern.fullmatch(path):
-                extra = {"ago": stale_tip} if view in (_tip_height, _tip_hash) else {}
+                extra = {"ago": stale_tip} if view in TIPS else {}
                 with self.node.lock:
                     return view(self, *found.groups(), **extra)
         raise NotThere(f'endpoint does not exist "{path}"')
@@ -210,6 +208,10 @@ def _hash_at(esplora: NodeEsplora, height: str) -> str:
     return esplora.node.rpc("getblockhash", int(height))
 
 
+def _newest_blocks(esplora: NodeEsplora, ago: int = 0) -> Json:
+    return _blocks(esplora, _tip_height(esplora, ago))
+
+
 def _blocks(esplora: NodeEsplora, start: str) -> Json:
     """Ten from this height down."""
     heights = range(int(start), max(-1, int(start) - BLOCKS_PER_PAGE), -1)
@@ -241,47 +243,12 @@ def _block_header(esplora: NodeEsplora, block_hash: str) -> str:
     return esplora.node.rpc("getblockheader", block_hash, False)
 
 
-def _block_txids(esplora: NodeEsplora, block_hash: str) -> Json:
-    esplora.header(block_hash)
-    return esplora.node.rpc("getblock", block_hash)["tx"]
-
-
-def _block_txid(esplora: NodeEsplora, block_hash: str, index: str) -> str:
-    txids = _block_txids(esplora, block_hash)
-    if int(index) >= len(txids):
-        raise NotThere("tx index out of range")
-    return txids[int(index)]
-
-
 def _block_raw(esplora: NodeEsplora, block_hash: str) -> bytes:
     esplora.header(block_hash)
     return bytes.fromhex(esplora.node.rpc("getblock", block_hash, False))
 
 
 # Transactions
-
-
-def _tx_hex(esplora: NodeEsplora, txid: str) -> str:
-    esplora.height_of(txid)
-    return esplora.tx(txid).raw.hex()
-
-
-def _tx_status(esplora: NodeEsplora, txid: str) -> Json:
-    """Also answers for a transaction that does not exist: it is not confirmed."""
-    try:
-        return esplora.status_json(esplora.height_of(txid))
-    except NotThere:
-        return esplora.status_json(None)
-
-
-def _merkle_proof(esplora: NodeEsplora, txid: str) -> Json:
-    status = _tx_status(esplora, txid)
-    if not status["confirmed"]:
-        raise NotThere("Transaction not found or is unconfirmed")
-    txids = _block_txids(esplora, status["block_hash"])
-    position = txids.index(txid)
-    branch = [shown(node) for node in merkle_branch([unshown(each) for each in txids], position)]
-    return {"block_height": status["block_height"], "merkle": branch, "pos": position}
 
 
 def _outspend(esplora: NodeEsplora, txid: str, vout: str) -> Json:
@@ -332,38 +299,26 @@ def _address_mempool(esplora: NodeEsplora, address: str) -> Json:
     return esplora.history(address)[0][:MAX_MEMPOOL_TXS]
 
 
-def _address_chain(esplora: NodeEsplora, address: str, last_txid: str) -> Json:
-    """After `last_txid`; none after an unknown one."""
-    confirmed = esplora.history(address)[1]
-    txids = [tx["txid"] for tx in confirmed]
-    start = txids.index(last_txid) + 1 if last_txid in txids else len(txids)
-    return confirmed[start : start + CHAIN_TXS_PER_PAGE]
-
-
 PARTS = {
     ":hash": "([0-9a-f]{64})",
     ":txid": "([0-9a-f]{64})",
     ":height": "([0-9]{1,9})",
-    ":index": "([0-9]{1,9})",
     ":vout": "([0-9]{1,9})",
     ":address": "([0-9a-zA-Z]{1,100})",
-    ":last": "([0-9a-f]{64})",
 }
 VIEWS: dict[str, Callable[..., Answer]] = {
     "/blocks/tip/height": _tip_height,
     "/blocks/tip/hash": _tip_hash,
+    "/blocks": _newest_blocks,
     "/blocks/:height": _blocks,
     "/block-height/:height": _hash_at,
     "/block/:hash/header": _block_header,
-    "/block/:hash/txid/:index": _block_txid,
     "/block/:hash/raw": _block_raw,
-    "/tx/:txid/hex": _tx_hex,
-    "/tx/:txid/merkle-proof": _merkle_proof,
     "/tx/:txid/outspend/:vout": _outspend,
     "/address/:address/txs": _address_txs,
     "/address/:address/txs/mempool": _address_mempool,
-    "/address/:address/txs/chain/:last": _address_chain,
 }
+TIPS = (_tip_height, _tip_hash, _newest_blocks)
 ROUTES = [
     (path, re.compile(re.sub(":[a-z]+", lambda part: PARTS[part[0]], path)), view)
     for path, view in VIEWS.items()

@@ -18,9 +18,17 @@ def tip_hash() -> Response:
     return text(current().chain.ledger.tip.hash)
 
 
+def newest_blocks() -> Response:
+    return _page(current().chain.ledger.height)
+
+
 def blocks_from(start_height: str) -> Response:
     """Ten blocks of the best branch, from this height down."""
-    ledger, start = current().chain.ledger, _height(start_height)
+    return _page(_height(start_height))
+
+
+def _page(start: int) -> Response:
+    ledger = current().chain.ledger
     newest_first = ledger.hashes[max(0, start - BLOCKS_PER_PAGE + 1) : start + 1][::-1]
     return jsonify([block_view(ledger, ledger.blocks[each]) for each in newest_first])
 
@@ -41,13 +49,6 @@ def header(block_hash: str) -> Response:
     return text(_block(block_hash).header.hex())
 
 
-def txid_at(block_hash: str, index: str) -> Response:
-    txs, position = _block(block_hash).txs, read_number(index)
-    if position >= len(txs):
-        refuse(404, "tx index out of range")
-    return text(txs[position].txid)
-
-
 def raw(block_hash: str) -> Response:
     return binary(_block(block_hash).raw)
 
@@ -63,9 +64,9 @@ def _block(block_hash: str) -> Block:
 ROUTES = (
     ("/blocks/tip/height", tip_height),
     ("/blocks/tip/hash", tip_hash),
+    ("/blocks", newest_blocks),
     ("/blocks/<start_height>", blocks_from),
     ("/block-height/<height>", hash_at),
     ("/block/<block_hash>/header", header),
-    ("/block/<block_hash>/txid/<index>", txid_at),
     ("/block/<block_hash>/raw", raw),
 )

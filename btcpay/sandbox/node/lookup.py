@@ -2,9 +2,7 @@
 
 from typing import NamedTuple
 
-from btcpay.bitcoin.merkle import merkle_branch
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
-from btcpay.bitcoin.wire import shown, unshown
 from btcpay.sandbox.node.chain import Chain
 
 
@@ -42,11 +40,3 @@ def waiting_of(chain: Chain, script: bytes) -> list[Found]:
     """The waiting transactions that touch a script, newest first."""
     found = [find(chain, txid) for txid in reversed(chain.mempool.by_script.get(script, {}))]
     return [each for each in found if each]
-
-
-def proof(chain: Chain, txid: str) -> tuple[list[str], int]:
-    """The merkle branch of a confirmed transaction, as shown, and its position in the block."""
-    confirmed = chain.ledger.confirmed[txid]
-    block = chain.ledger.blocks[chain.ledger.hashes[confirmed.height]]
-    leaves = [unshown(tx.txid) for tx in block.txs]
-    return [shown(node) for node in merkle_branch(leaves, confirmed.position)], confirmed.position
