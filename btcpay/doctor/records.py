@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 from datetime import timedelta
 
+from btcpay.chain.progress import progress_of
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
 from btcpay.settlement.attention import REASONS
 from btcpay.times import iso
@@ -56,6 +57,27 @@ def last_check(opened: Opened) -> Iterator[Finding]:
         yield Finding("check", RED, f"{told}, {age // timedelta(minutes=1)} minutes ago", remedy)
     else:
         yield Finding("check", GREEN, told)
+
+
+def chain(opened: Opened) -> Iterator[Finding]:
+    """How far the chain is known and read: what is not read is not settled."""
+    settings, now = opened.patient.settings, opened.patient.now()
+    known = progress_of(opened.db, settings.blocks)
+    if known is None:
+        yield Finding("chain", GREEN, "no block is known: the first invoice begins it")
+        return
+    age, most = now - known.mined_at, settings.network.tip_max_age
+    told = f"at block {known.height} of {iso(known.mined_at)}"
+    if most is not None and age > most:
+        told += f", {age // timedelta(minutes=1)} minutes ago: nothing expires meanwhile"
+        yield Finding("chain", RED, told, "see what the explorers are up to")
+    elif known.behind:
+        blocks = "1 block is" if known.behind == 1 else f"{known.behind} blocks are"
+        told += f", {blocks} still to be read"
+        remedy = "let `btcpay check` run; BTCPAY_EXPLORER_CALLS_PER_HOUR says how fast it may read"
+        yield Finding("chain", YELLOW, told, remedy)
+    else:
+        yield Finding("chain", GREEN, f"{told}, every block is read")
 
 
 def attention(opened: Opened) -> Iterator[Finding]:

@@ -45,6 +45,7 @@ def examine(
             records.merchant_count,
             records.totals,
             records.last_check,
+            records.chain,
             records.attention,
             records.gaps,
         ):

@@ -6,6 +6,7 @@ from peewee import PeeweeException
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from btcpay.chain.progress import progress_of
 from btcpay.settlement.attention import REASONS
 from btcpay.web.rate_limits import Limiter
 from storage.database import Database
@@ -15,8 +16,8 @@ from storage.queries import attentions, meta, tallies
 class Figures(Collector):
     """What a scrape reads from a service's database and store: indexed rows, no whole table."""
 
-    def __init__(self, db: Database, limiter: Limiter) -> None:
-        self._db, self._limiter = db, limiter
+    def __init__(self, db: Database, limiter: Limiter, blocks: str) -> None:
+        self._db, self._limiter, self._blocks = db, limiter, blocks
 
     def collect(self) -> Iterator[Metric]:
         """The metrics; when the database does not answer, only that."""
@@ -44,6 +45,10 @@ class Figures(Collector):
         if checked_at := meta.time(db, meta.Key.CHECKED_AT):
             told = "Unix time of the last complete check."
             yield _gauge("btcpay_last_check_timestamp_seconds", told, checked_at.timestamp())
+        if known := progress_of(db, self._blocks):
+            yield _gauge("btcpay_chain_height", "Height of the best block known.", known.height)
+            told = "Blocks that are still to be read."
+            yield _gauge("btcpay_blocks_behind", told, known.behind)
         yield from _tallied(
             {(row["name"], row["label"]): row["total"] for row in db.rows(tallies.ALL)}
         )
@@ -57,6 +62,8 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
     yield runs
     took_s = totals.get(("check_ms", ""), 0) / 1000
     yield CounterMetricFamily("btcpay_check_seconds", "Time that the checks took.", took_s)
+    read = totals.get(("blocks", ""), 0)
+    yield CounterMetricFamily("btcpay_blocks_read", "Blocks that the checks read.", read)
     for name, told in (
         ("explorer_calls", "Calls to explorers."),
         ("explorer_failures", "Questions that an explorer did not answer as it should."),

@@ -10,6 +10,7 @@ from typing import Any
 from flask import Flask, Response
 from peewee import PeeweeException
 
+from btcpay.chain.progress import progress_of
 from btcpay.times import iso
 from btcpay.web.rate_limits import Limiter
 from btcpay.web.routes import add_path, answer
@@ -54,9 +55,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Needed:
-    """What a service cannot do without, and how old its last complete check may be."""
+    """What a service cannot do without, and how old its last complete check may be.
+
+    `blocks`: which are read, BTCPAY_BLOCKS.
+    """
 
     db: Database
+    blocks: str
     limiter: Limiter
     check_max_age: timedelta
     now: Callable[[], datetime]
@@ -77,7 +82,8 @@ def readiness(needed: Needed, trial: Trial) -> Response:
     try:
         found = migrate.version(needed.db)
         checked_at = meta.time(needed.db, meta.Key.CHECKED_AT)
-        parts = {"database": _database(found, trial), "check": _check(needed, checked_at)}
+        check = _check(needed, checked_at) | _chain(needed)
+        parts = {"database": _database(found, trial), "check": check}
     except PeeweeException:
         parts = {name: {"ok": False, "problem": "no answer"} for name in ("database", "check")}
     ready = all(part["ok"] for part in parts.values())
@@ -104,6 +110,18 @@ def _check(needed: Needed, at: datetime | None) -> Part:
         return {"ok": True, "checked_at": iso(at)}
     problem = f"not within the last {needed.check_max_age // timedelta(minutes=1)} minutes"
     return {"ok": False, "checked_at": iso(at), "problem": problem}
+
+
+def _chain(needed: Needed) -> Part:
+    """How far the chain is known, and how many blocks are still to be read."""
+    known = progress_of(needed.db, needed.blocks)
+    if known is None:
+        return {"height": None, "blocks_behind": 0, "tip_at": None}
+    return {
+        "height": known.height,
+        "blocks_behind": known.behind,
+        "tip_at": iso(known.mined_at),
+    }
 
 
 def _rate_limits(limiter: Limiter) -> Part:

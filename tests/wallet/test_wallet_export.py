@@ -153,6 +153,7 @@ def test_an_unknown_merchant_has_no_wallet(till):
 def test_the_list_of_merchants_shows_the_gap(till):
     invoices = [till.shop.invoice() for _ in range(4)]
     till.pay(invoices[1])
+    till.mine()
     till.check()
     (row,) = Terminal(till).json("merchant", "list")
     assert (row["next_index"], row["highest_paid"], row["gap_limit"]) == (4, 1, 3)
