@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from btcpay.backup.counters import Agree, move_counters
+from btcpay.backup.address_counters import Agree, move_counters
 from btcpay.backup.restore import Restored, carry_over
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS
