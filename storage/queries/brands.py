@@ -13,6 +13,8 @@ OF_MERCHANT = Brand.select(*_LOOKS).where(Brand.merchant_id == slot("merchant_id
 WHOLE = Brand.select().where(Brand.merchant_id == slot("merchant_id"))
 LOGO = Brand.select(*_LOGO).where(Brand.logo_sha256 == slot("logo_sha256")).limit(1)
 
+# Nothing of it is set.
+BLANK = dict.fromkeys(column.name for column in _COLUMNS)
 PUT = Brand.insert(slots(Brand.merchant_id, *_COLUMNS)).on_conflict(
     conflict_target=[Brand.merchant_id],
     update={column: getattr(EXCLUDED, column.name) for column in _COLUMNS},
