@@ -5,12 +5,7 @@ from werkzeug.exceptions import HTTPException
 
 from btcpay.api.call import Call
 from btcpay.api.operation import Operation
-from btcpay.errors import (
-    ApiError,
-    Forbidden,
-    RateLimited,
-    Unauthorized,
-)
+from btcpay.errors import ApiError, Forbidden, Unauthorized
 from btcpay.keys import Caller, caller_of
 from btcpay.server.service import Service
 from btcpay.web import ignored_fields, rate_limits
@@ -47,8 +42,7 @@ def admit(service: Service) -> None:
     g.window = service.limiter.hit(
         rate_limits.WRITES if writes else rate_limits.READS, g.caller.key_id
     )
-    if not g.window.allowed:
-        raise _rate_limited(service, g.window)
+    g.window.require_allowed(service.now())
     # A path or method that is no operation has no scope: it is 404 or 405 with any key.
     if writes and not g.caller.may_write and request.routing_exception is None:
         raise Forbidden("this API key is read-only; the operation needs a write key")
@@ -66,8 +60,8 @@ def _authenticate(service: Service) -> Caller:
     presented = bool(scheme) and (scheme.lower() != "bearer" or bool(secret))
     ask = service.limiter.hit if presented else service.limiter.look
     g.window = ask(rate_limits.FAILED_AUTH, _visitor())
-    if presented and not g.window.allowed:
-        raise _rate_limited(service, g.window)
+    if presented:
+        g.window.require_allowed(now)
     raise Unauthorized(_why_not(scheme, presented))
 
 
@@ -77,11 +71,6 @@ def _why_not(scheme: str, presented: bool) -> str:
     if scheme.lower() == "bearer":
         return "the API key is not valid"
     return "this is no API key as it is read: send it as `Authorization: Bearer KEY`"
-
-
-def _rate_limited(service: Service, window: Window) -> RateLimited:
-    wait_s = window.retry_after_s(service.now().timestamp())
-    return RateLimited(f"too many requests; retry in {wait_s} s", wait_s)
 
 
 def add_operation(app: Flask, service: Service, name: str, operation: Operation) -> None:

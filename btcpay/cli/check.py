@@ -106,6 +106,3 @@ def _run(checker: Checker, quiet: bool) -> Report:
 
 def _bar(ids: Sequence[str]) -> AbstractContextManager[Iterable[str]]:
     return click.progressbar(ids, label="addresses", file=sys.stderr)
-
-
-COMMANDS = (check,)

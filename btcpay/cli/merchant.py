@@ -145,6 +145,3 @@ def merchant_brand(
     change = branding.checked(name, accent, content)
     row = set_brand(shell.db, find_merchant(shell.db, merchant_name), change, clear)
     show([row | {"merchant": merchant_name}], BRAND_COLUMNS, as_json)
-
-
-COMMANDS = (merchant,)

@@ -129,6 +129,3 @@ def _counters(moves: Sequence[Move]) -> Row:
             for move in moves
         ]
     }
-
-
-COMMANDS = (restore,)

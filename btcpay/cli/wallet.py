@@ -68,6 +68,3 @@ def wallet_gap(shell: Shell, merchant: str, limit: int | None, as_json: bool) ->
         answer_json({"needed": needed, "said": said})
     else:
         click.echo(f"the wallet needs a gap limit of {needed}; its own is said to be {said}")
-
-
-COMMANDS = (wallet,)

@@ -1,5 +1,6 @@
 """The page: what the chain looks like, above the buttons."""
 
+import itertools
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -67,14 +68,10 @@ def _last_heights(chain: Chain) -> range:
 
 def _last_txids(chain: Chain) -> list[str]:
     """The newest transactions that are no coinbase, waiting ones first."""
-    waiting = list(reversed(chain.mempool.entries))
     confirmed = reversed(chain.ledger.confirmed.values())
-    recent = (
-        [each.tx.txid for each in confirmed if each.position > 0]
-        if len(waiting) < SHOWN_TXS
-        else []
-    )
-    return (waiting + recent)[:SHOWN_TXS]
+    recent = (each.tx.txid for each in confirmed if each.position > 0)
+    newest = itertools.chain(reversed(chain.mempool.entries), recent)
+    return list(itertools.islice(newest, SHOWN_TXS))
 
 
 def _block_row(chain: Chain, height: int) -> dict[str, Any]:

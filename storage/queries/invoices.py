@@ -2,7 +2,7 @@
 
 from peewee import Case, fn
 
-from storage.database import every, slot
+from storage.database import every, slot, slots
 from storage.models import Invoice, Output
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
@@ -102,13 +102,13 @@ OUTDATE = Invoice.update({Invoice.looks: Invoice.looks + 1}).where(Invoice.id ==
 
 # Leaves a state only from the state that was read.
 FINISH = Invoice.update(
-    {
-        Invoice.status: slot("status"),
-        Invoice.tx_hash: slot("tx_hash"),
-        Invoice.paid_at: slot("paid_at"),
-        Invoice.settled_reason: slot("settled_reason"),
-        Invoice.finished_at: slot("finished_at"),
-    }
+    slots(
+        Invoice.status,
+        Invoice.tx_hash,
+        Invoice.paid_at,
+        Invoice.settled_reason,
+        Invoice.finished_at,
+    )
 ).where((Invoice.id == slot("id")) & (Invoice.status == slot("from_status")))
 
 # The one way back: a paid invoice whose payment a reorganisation has undone.

@@ -20,7 +20,7 @@ class Verdict(NamedTuple):
     replaced: set[str]
 
 
-def judge(ledger: Ledger, mempool: Mempool, tx: Tx, now: int, trusted: bool = False) -> Verdict:
+def judge(ledger: Ledger, mempool: Mempool, tx: Tx, trusted: bool = False) -> Verdict:
     """What accepting `tx` would do; changes nothing. Raises Rejected.
 
     Signatures are not checked: `bit` makes them, and transactions come from the payer's wallet
@@ -39,7 +39,7 @@ def judge(ledger: Ledger, mempool: Mempool, tx: Tx, now: int, trusted: bool = Fa
     rules.check_fee(tx, fee_sats)
     replaced = _replaced(mempool, tx, fee_sats)
     _check_chain_length(mempool, tx, replaced)
-    return Verdict(Entry(tx, tuple(coin.output for coin in coins), fee_sats, now), replaced)
+    return Verdict(Entry(tx, tuple(coin.output for coin in coins), fee_sats), replaced)
 
 
 def apply(mempool: Mempool, verdict: Verdict) -> None:
