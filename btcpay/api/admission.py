@@ -49,7 +49,7 @@ def admit(service: Service) -> None:
 
 
 def _authenticate(service: Service) -> Caller:
-    """The caller by bearer key. An invalid key counts against its address, a missing one not."""
+    """The caller, by bearer key. An invalid key counts against its address; a missing one not."""
     scheme, _, secret = request.headers.get("Authorization", "").strip().partition(" ")
     secret = secret.strip()
     now = service.now()
@@ -70,7 +70,7 @@ def _why_not(scheme: str, presented: bool) -> str:
         return "send the API key as `Authorization: Bearer KEY`"
     if scheme.lower() == "bearer":
         return "the API key is not valid"
-    return "this is no API key as it is read: send it as `Authorization: Bearer KEY`"
+    return "the Authorization header has no API key: send `Authorization: Bearer KEY`"
 
 
 def add_operation(app: Flask, service: Service, name: str, operation: Operation) -> None:
@@ -96,7 +96,7 @@ def guard(app: Flask, service: Service) -> None:
 
 
 def add_headers(service: Service, response: Response) -> Response:
-    """Tells on every answer its window and the ignored fields, and forbids to store it."""
+    """Names the window and the ignored fields on every answer, which nobody may store."""
     window: Window | None = g.get("window")
     if window is None and _is_api():  # there was a fault before any window was known
         window = service.limiter.look(rate_limits.FAILED_AUTH, _visitor())

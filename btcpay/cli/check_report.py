@@ -81,13 +81,13 @@ def _lines(report: Report) -> list[str]:
     ]
     if report.unreached:
         lines.append(
-            f"the budget of calls was spent before {len(report.unreached)} addresses that somebody"
+            f"the hour's calls were spent before {len(report.unreached)} addresses that somebody"
             " waits for: see BTCPAY_EXPLORER_CALLS_PER_HOUR"
         )
     if report.held:
         lines.append(
-            f"another check holds {len(report.held)} and has not looked at them: was it killed?"
-            " The next run does"
+            f"another check has claimed {len(report.held)} and not looked at them: was it killed?"
+            " The next run looks at them"
         )
     if report.tip_failed:
         lines.append("no explorer could be asked for the chain's tip: nothing was looked at")

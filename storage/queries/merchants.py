@@ -33,8 +33,8 @@ FORWARD = Merchant.update(slots(Merchant.next_index)).where(
 
 SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(Merchant.id == slot("id"))
 
-# One funded address an hour is asked whether its coin has moved; when one has, all others are.
-# One whose coin was said to be spent likewise, since nobody has proven it.
+# Once an hour one funded address is asked whether its coin has moved. If it has, all others are
+# asked. So it is when a coin was said to be spent: nobody has proven that.
 TO_PROBE = Merchant.select(
     Merchant.id, Merchant.probed_at, Merchant.swept_at, Merchant.unspent_at
 ).where(
@@ -45,7 +45,7 @@ TO_PROBE = Merchant.select(
     | Merchant.unspent_at.is_null(False)
 )
 PROBED = Merchant.update({Merchant.probed_at: slot("at")}).where(Merchant.id == slot("id"))
-# An address that was asked because others had moved does not start all over again.
+# An address that was asked for another one's sake does not start all over again.
 COIN_MOVED = Merchant.update({Merchant.swept_at: slot("at")}).where(
     (Merchant.id == slot("id"))
     & (Merchant.swept_at.is_null() | (Merchant.swept_at <= slot("checked_at")))
