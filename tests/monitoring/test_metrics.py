@@ -23,7 +23,7 @@ from samples import Samples, figures
 from btcpay import settings
 from btcpay.errors import SettingsError
 from btcpay.monitoring import metrics_setup
-from btcpay.monitoring.counters import Slot
+from btcpay.monitoring.process_metrics import Slot
 from storage.queries import tallies
 
 
