@@ -178,8 +178,7 @@ class Database:
 
     def _compile(self, query: Query) -> Statement:
         with _COMPILING:
-            statement = self._statements[id(query)] = Statement(self.connection, query)
-            return statement
+            return self._statements.setdefault(id(query), Statement(self.connection, query))
 
 
 def sqlite_path(url: str) -> Path | None:
