@@ -38,9 +38,9 @@ class Chain:
         tx = parse_tx(raw)
         with self.lock:
             if tx.txid not in self.mempool.entries:
-                verdict = judge(self.ledger, self.mempool, tx)
+                accepted = judge(self.ledger, self.mempool, tx)
                 self._journal.append({"tx": tx.raw.hex(), "at": now})
-                apply(self.mempool, verdict)
+                apply(self.mempool, accepted)
         return tx.txid
 
     def mine(self, count: int, now: int, only: Collection[str] | None = None) -> list[str]:
@@ -111,10 +111,10 @@ class Chain:
 
     def _readmit(self, tx: Tx) -> None:
         try:
-            verdict = judge(self.ledger, self.mempool, tx, trusted=True)
+            accepted = judge(self.ledger, self.mempool, tx, trusted=True)
         except Rejected:  # its coins went another way on the new branch
             return
-        apply(self.mempool, verdict)
+        apply(self.mempool, accepted)
 
     def _replay(self, event: dict[str, Any]) -> None:
         if "tx" in event:
