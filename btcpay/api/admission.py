@@ -70,7 +70,7 @@ def _why_not(scheme: str, presented: bool) -> str:
         return "send the API key as `Authorization: Bearer KEY`"
     if scheme.lower() == "bearer":
         return "the API key is not valid"
-    return "the Authorization header is not understood: send `Authorization: Bearer KEY`"
+    return "the API key cannot be read: send it as `Authorization: Bearer KEY`"
 
 
 def add_operation(app: Flask, service: Service, name: str, operation: Operation) -> None:
