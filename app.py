@@ -18,7 +18,7 @@ from btcpay.ids import is_id, new_id
 from btcpay.invoices import create
 from btcpay.money import usd_for_sats
 from btcpay.monitoring import health, metrics_server, request_log
-from btcpay.monitoring.collector import Figures
+from btcpay.monitoring.database_metrics import Figures
 from btcpay.server.service import open_service
 from btcpay.settings import Settings
 from btcpay.times import to_ms, utc_now

@@ -34,7 +34,7 @@ def totals(opened: Opened) -> Iterator[Finding]:
 
 
 def merchant_count(opened: Opened) -> Iterator[Finding]:
-    """A database without a merchant is mostly not the file that was meant."""
+    """A database without a merchant is mostly the wrong file."""
     count = len(opened.db.rows(merchants.ALL))
     remedy = "see that BTCPAY_DATABASE_URL names the right one; add one by `btcpay merchant add`"
     if count:
@@ -98,7 +98,7 @@ def attention(opened: Opened) -> Iterator[Finding]:
 
 
 def gaps(opened: Opened) -> Iterator[Finding]:
-    """Warns in time: beyond its gap limit a wallet does not show the money that it has."""
+    """Warns early: a wallet does not show money beyond its gap limit."""
     for merchant in opened.db.rows(merchants.ALL):
         gap = gap_of_merchant(opened.db, merchant)
         paid = (

@@ -28,8 +28,8 @@ LITTLE_BYTES = 64
 class Trial:
     """Whether the database takes writes, found out by writing.
 
-    While all is well it writes a little, once a minute. After a failed write it writes at each
-    question, as much as an order would, until that succeeds: a full disk may still take a little.
+    While all is well it writes a few bytes, once a minute. After a failure it writes as much as an
+    order does, each time it is asked, until that succeeds: a full disk may still take a few bytes.
     `monotonic_s` answers seconds of a clock that never steps.
     """
 
@@ -39,7 +39,7 @@ class Trial:
         self._again_s = monotonic_s()
 
     def passes(self) -> bool:
-        """Tries, if it is time to."""
+        """Whether the last write succeeded; writes again when it is time to."""
         now_s = self._monotonic_s()
         if not self._db.is_doubtful and now_s < self._again_s:
             return True
@@ -77,7 +77,7 @@ def add(app: Flask, needed: Needed) -> None:
 def readiness(needed: Needed, trial: Trial) -> Response:
     """200, or 503 when the database or the check fails; each part with its `ok`.
 
-    The shop goes on without the shared store of the rate limits, so that part is only shown.
+    The store of the rate limits is only shown: the shop goes on without it.
     """
     try:
         found = migrate.version(needed.db)
@@ -103,7 +103,7 @@ def _database(found: str | None, trial: Trial) -> Part:
 
 
 def _check(needed: Needed, at: datetime | None) -> Part:
-    """Of the last complete check; one that is ahead of the clock says nothing about the present."""
+    """How old the last complete check is; a time in the future is as bad as a late one."""
     if at is None:
         return {"ok": False, "checked_at": None, "problem": "no check has been complete yet"}
     if abs(needed.now() - at) <= needed.check_max_age:

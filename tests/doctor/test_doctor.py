@@ -383,7 +383,7 @@ def test_of_the_sandbox_it_says_how_it_is_started_again(error, told):
 
 
 def test_without_an_explorer_the_clock_is_not_to_blame(till):
-    assert found(till, BTCPAY_EXPLORERS=NOBODY)["clock"].remedy == "mend the explorers first"
+    assert found(till, BTCPAY_EXPLORERS=NOBODY)["clock"].remedy == "repair the explorers first"
 
 
 def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to: Callable[..., LiedTo]):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import requests
+from btcpay.explorers.history import MAX_PAGE_BYTES, MAX_PAGES, MAX_PARTS, Block
 from fake_esplora import (
     BLOCK_TIME,
     FakeEsplora,
@@ -23,7 +24,6 @@ from fake_esplora import (
 from btcpay import http_client
 from btcpay.errors import ExplorerError
 from btcpay.explorers.endpoint import FEW_PARTS, MOST_PARTS
-from btcpay.explorers.history import MAX_PAGE_BYTES, MAX_PAGES, MAX_PARTS, Block
 from btcpay.explorers.pool import Explorers
 from btcpay.networks import NETWORKS
 from btcpay.times import from_unix_s

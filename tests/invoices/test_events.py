@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from btcpay.explorers.last_compared import NOTHING_COMPARED, Compared, compared_of
 from builders import Shop
 from paths import PROJECT
 
-from btcpay.explorers.last_compared import NOTHING_COMPARED, Compared, compared_of
 from btcpay.invoices.events import record
 from storage.queries import events, meta
 from storage.queries.events import Kind

@@ -3,7 +3,7 @@
 from builders import Shop
 from prometheus_client.registry import CollectorRegistry
 
-from btcpay.monitoring.collector import Figures
+from btcpay.monitoring.database_metrics import Figures
 
 Samples = dict[str, float]
 

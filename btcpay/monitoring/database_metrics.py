@@ -25,8 +25,8 @@ class Figures(Collector):
             known = list(self._known())
         except PeeweeException:
             known = []
-        yield _gauge("btcpay_database_up", "Whether the database answers.", bool(known))
-        yield _gauge(
+        yield GaugeMetricFamily("btcpay_database_up", "Whether the database answers.", bool(known))
+        yield GaugeMetricFamily(
             "btcpay_rate_limit_store_up",
             "Whether all requests are counted together.",
             self._limiter.is_complete(),
@@ -36,19 +36,23 @@ class Figures(Collector):
     def _known(self) -> Iterator[Metric]:
         db = self._db
         count = db.only(tallies.OPEN_INVOICES, status="open")["invoices"]
-        yield _gauge("btcpay_open_invoices", "Invoices that wait for money.", count)
+        yield GaugeMetricFamily("btcpay_open_invoices", "Invoices that wait for money.", count)
         yield _wanting({row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)})
         settled = db.only(tallies.SETTLED)["sats"]
-        yield _gauge(
+        yield GaugeMetricFamily(
             "btcpay_settled_satoshis", "All payments; less after a reorganisation.", int(settled)
         )
         if checked_at := meta.time(db, meta.Key.CHECKED_AT):
             told = "Unix time of the last complete check."
-            yield _gauge("btcpay_last_check_timestamp_seconds", told, checked_at.timestamp())
+            yield GaugeMetricFamily(
+                "btcpay_last_check_timestamp_seconds", told, checked_at.timestamp()
+            )
         if known := progress_of(db, self._blocks):
-            yield _gauge("btcpay_chain_height", "Height of the best block known.", known.height)
+            yield GaugeMetricFamily(
+                "btcpay_chain_height", "Height of the best block known.", known.height
+            )
             told = "Blocks that are still to be read."
-            yield _gauge("btcpay_blocks_behind", told, known.behind)
+            yield GaugeMetricFamily("btcpay_blocks_behind", told, known.behind)
         yield from _tallied(
             {(row["name"], row["label"]): row["total"] for row in db.rows(tallies.ALL)}
         )
@@ -82,7 +86,3 @@ def _wanting(counts: dict[str, int]) -> Metric:
     for reason in REASONS:
         family.add_metric([reason], counts.get(reason, 0))
     return family
-
-
-def _gauge(name: str, told: str, value: int | float) -> Metric:
-    return GaugeMetricFamily(name, told, value)
