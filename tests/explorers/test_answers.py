@@ -288,6 +288,24 @@ def test_a_page_that_is_no_chain_is_not_believed(server, explorer, name):
         explorer.headers(1000)
 
 
+def test_two_chains_are_no_chain(server, explorer):
+    """Each header is its hash's, and the heights follow each other."""
+    with FakeEsplora() as other:
+        other.block_time -= 7
+        page = views(server, *range(1000, 995, -1)) + views(other, *range(995, 990, -1))
+    server.instead = lambda _: say(page)
+    with pytest.raises(FetchError, match="no chain"):
+        explorer.headers(1000)
+
+
+def test_a_chain_with_other_heights_is_no_chain(server, explorer):
+    """Each header is its hash's, and links to the one before."""
+    page = [view | {"height": view["height"] * 2} for view in views(server, 1000, 999, 998)]
+    server.instead = lambda _: say(page)
+    with pytest.raises(FetchError, match="no chain"):
+        explorer.headers(2000)
+
+
 def test_headers_of_another_height_are_not_what_was_asked_for(server, explorer):
     server.instead = lambda _: say(views(server, *range(999, 989, -1)))
     with pytest.raises(FetchError, match="other headers"):
@@ -618,6 +636,12 @@ def test_an_oversized_page_is_left_before_it_fills_the_memory(server, explorer):
     for ask in (lambda: explorer.waiting(ADDRESS, SCRIPT), lambda: explorer.blocks_of(ADDRESS)):
         with pytest.raises(FetchError, match="more than"):
             ask()
+
+
+def test_a_page_that_would_take_much_memory_is_not_read(server, explorer):
+    server.instead = lambda _: say("[" + "[]," * 150_000 + "[]]")
+    with pytest.raises(FetchError, match="more values than one page can hold"):
+        explorer.waiting(ADDRESS, SCRIPT)
 
 
 def to_us(outputs: int, **fields: Any) -> list[Json]:

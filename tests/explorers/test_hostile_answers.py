@@ -110,6 +110,7 @@ LIES: dict[str, Callable[[], Reply]] = {
     "short texts": lambda: filled(b'"0123456789"', 15.9),
     "broken outputs": lambda: filled(b'{"value":-1}', 2.9, TX, b"]}]"),
     "a list as long as is taken in": lambda: filled(OUTPUT % (b"00" * 60), 2.9, TX, b"]}]"),
+    "three megabytes of empty arrays": lambda: filled(b"[]", 2.9),
     "a megabyte of empty arrays": lambda: filled(b"[]", 0.99),
     "a megabyte of empty objects": lambda: filled(b"{}", 0.99),
     "as many empty arrays as a page can hold": lambda: filled(b"[]", 0.4),
