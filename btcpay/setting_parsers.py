@@ -49,6 +49,13 @@ def percent(text: str) -> Decimal:
     return Decimal(text)
 
 
+def blocks(text: str) -> str:
+    """Which blocks are read."""
+    if text not in ("all", "named"):
+        raise ValueError("all or named")
+    return text
+
+
 def _is_port(text: str) -> bool:
     return re.fullmatch("[0-9]{1,5}", text) is not None and int(text) <= 65535
 
@@ -124,9 +131,8 @@ def confirmations(text: str) -> Confirmations:
             raise ValueError(accepts)
         steps.append((Decimal(match[2] or 0), int(match[1])))
     amounts = [from_usd for from_usd, _ in steps]
-    if not steps or amounts != sorted(set(amounts)):
-        raise ValueError(accepts)
-    if any(not 1 <= blocks <= 100 for _, blocks in steps):
+    is_ascending = bool(steps) and amounts == sorted(set(amounts))
+    if not is_ascending or any(not 1 <= blocks <= 100 for _, blocks in steps):
         raise ValueError(accepts)
     return Confirmations(tuple(steps))
 

@@ -56,7 +56,7 @@ class Settings:
     )
     price_max_age_s: int = setting("120", whole(1, 3600))
     confirmations: Confirmations = setting("1", accepts.confirmations)
-    watch_after_expiry_h: int = setting("168", whole(0, 87600))
+    blocks: str = setting("all", accepts.blocks)
     explorer_calls_per_hour: int = derived(
         lambda above: (str(above.network.calls_per_hour), whole(1, 10_000_000))
     )

@@ -1,30 +1,50 @@
 """Merkle trees as Bitcoin builds them: the last node of an odd row is paired with itself."""
 
 from collections.abc import Sequence
+from operator import eq
 
 from btcpay.bitcoin.wire import hash256
 
 
-def merkle_root(leaves: list[bytes]) -> bytes:
+def merkle_rows(leaves: Sequence[bytes]) -> list[Sequence[bytes]]:
+    """Every row of the tree over 32-byte leaves, from the leaves up to the root alone.
+
+    At least one leaf.
+    """
+    rows = [leaves]
+    while len(rows[-1]) > 1:
+        rows.append(_parents(rows[-1]))
+    return rows
+
+
+def merkle_root(leaves: Sequence[bytes]) -> bytes:
     """The root over 32-byte leaves in their order; at least one leaf."""
-    row = leaves
-    while len(row) > 1:
-        row = _parents(row)
-    return row[0]
+    return merkle_rows(leaves)[-1][0]
 
 
-def merkle_branch(leaves: list[bytes], position: int) -> list[bytes]:
+def merkle_branch(leaves: Sequence[bytes], position: int) -> list[bytes]:
     """The siblings of the leaf at `position`, from the leaves up; empty for a single leaf."""
-    branch, row = [], leaves
-    while len(row) > 1:
-        branch.append(row[min(position ^ 1, len(row) - 1)])
-        row, position = _parents(row), position // 2
-    return branch
+    return branch_in(merkle_rows(leaves), position)
 
 
-def _parents(row: list[bytes]) -> list[bytes]:
-    paired = row + row[-1:] if len(row) % 2 else row
-    return [hash256(paired[i] + paired[i + 1]) for i in range(0, len(paired), 2)]
+def branch_in(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]:
+    """`merkle_branch` in a tree that is already made."""
+    return [row[min(position >> level ^ 1, len(row) - 1)] for level, row in enumerate(rows[:-1])]
+
+
+def has_twins(rows: Sequence[Sequence[bytes]]) -> bool:
+    """Whether two neighbours that are paired are equal, in any row.
+
+    So looks a tree whose tail was doubled, with the root that it had before (CVE-2012-2459).
+    """
+    return any(any(map(eq, row[::2], row[1::2])) for row in rows)
+
+
+def _parents(row: Sequence[bytes]) -> list[bytes]:
+    parents = [hash256(left + right) for left, right in zip(row[::2], row[1::2], strict=False)]
+    if len(row) % 2:
+        parents.append(hash256(row[-1] + row[-1]))
+    return parents
 
 
 def root_above(leaf: bytes, branch: Sequence[bytes], position: int) -> bytes:

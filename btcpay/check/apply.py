@@ -1,91 +1,100 @@
-"""Writes what follows from a scan of an address: all of it in one transaction, or nothing."""
+"""Writes what follows from news of an address: all of it in one transaction, or nothing."""
 
+import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from btcpay.ids import new_id
 from btcpay.invoices.attention import heed
 from btcpay.invoices.events import finish, record
-from btcpay.invoices.status import come_again, invoice_of, known_outputs, rules_for
+from btcpay.invoices.status import invoice_of, known_outputs, rules_for
 from btcpay.money import usd_for_sats
 from btcpay.settings import Settings
-from btcpay.settlement.settle import Change, settle
-from btcpay.settlement.values import Receipt, Scan, Verdict
+from btcpay.settlement.settle import Change, Outcome, settle
+from btcpay.settlement.values import Output, Receipt, Scan, Verdict
+from btcpay.spv.document import extended
 from btcpay.times import to_ms
 from storage.database import Database, Row
-from storage.queries import balances, invoices, merchants, payments
+from storage.queries import balances, blocks, invoices, payments
 from storage.queries.events import Kind
 
 # Found later than this, a receipt would get the price of another hour; none is better than that.
 RECEIPT_PRICE_AGE = timedelta(hours=1)
 
+Proofs = Mapping[str, str]
 
-def apply(db: Database, settings: Settings, row: Row, scan: Scan, now: datetime) -> Verdict | None:
-    """Writes what follows from a scan, all of it or nothing.
 
-    None when another run has scanned the address since `row` was read: its facts are newer.
+def apply(
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    scan: Scan,
+    now: datetime,
+    proofs: Proofs | None = None,
+) -> tuple[str, str]:
+    """Writes what follows from a scan, all of it or nothing; the status before and after.
+
+    `proofs` by txid: the documents that prove what a block pays. Raises BeyondMoney for sightings
+    beyond the money that there is; what a block proves is never refused.
     """
     with db.write():
-        balances.lock(db, row["merchant_id"])
-        at = to_ms(scan.ends_at)
-        scanned = {"checked_at": at, "doubted_at": at if scan.unproven else None}
-        if db.run(invoices.LOOK, id=row["id"], looks=row["looks"], **scanned) != 1:
-            return None
-        current = db.only(invoices.WHOLE, id=row["id"])
-        known = known_outputs(db, row["id"])
-        known += come_again(db, row["id"], known, scan.outputs)
-        outcome = settle(invoice_of(current), known, scan, rules_for(settings, current), now)
-        with balances.kept(db, current["id"], current["merchant_id"]):
+        balances.lock(db, db.only(invoices.WHOLE, id=invoice_id)["merchant_id"])
+        row = db.only(invoices.WHOLE, id=invoice_id)
+        rules = rules_for(settings, row)
+        known = known_outputs(db, invoice_id, scan, rules)
+        outcome = settle(invoice_of(row), known, scan, rules, now)
+        with balances.kept(db, invoice_id, row["merchant_id"], bounded=scan.waiting is not None):
             for change in outcome.changes:
                 _write_output(db, row, change, scan, now)
+            for txid, document in (proofs or {}).items():
+                proof = {"invoice_id": invoice_id, "txid": txid, "document": document}
+                db.run(payments.ADD_PROOF, **proof)
             for receipt in outcome.payments:
-                _add_payment(db, current, receipt, scan, now)
+                _add_payment(db, row, receipt, scan, rules.confirmations, now)
             for txid in outcome.settling:
-                db.run(payments.SETTLE, invoice_id=row["id"], tx_hash=txid)
-        has_ended = outcome.verdict.status != current["status"]
-        if has_ended:
-            _finish(db, current, outcome.verdict, scan, now)
-        if has_ended or outcome.changes or outcome.payments or outcome.settling:
-            heed(db, settings, row["id"], now)
-        return outcome.verdict
+                db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=txid)
+        _end(db, settings, row, outcome, scan, now)
+        return row["status"], outcome.verdict.status
+
+
+def _end(
+    db: Database, settings: Settings, row: Row, outcome: Outcome, scan: Scan, now: datetime
+) -> None:
+    has_ended = outcome.verdict.status != row["status"]
+    if has_ended:
+        _finish(db, row, outcome.verdict, scan, now)
+    if has_ended or outcome.changes or outcome.payments or outcome.settling:
+        heed(db, settings, row["id"], now)
 
 
 def _write_output(db: Database, row: Row, change: Change, scan: Scan, now: datetime) -> None:
-    output, block = change.after, change.after.block
-    values = {
-        "txid": output.txid,
-        "vout": output.vout,
-        "invoice_id": row["id"],
-        "first_seen_at": to_ms(output.first_seen_at),
-        "amount_sats": output.amount_sats,
-        "coinbase": int(output.coinbase),
-        "vanished_at": to_ms(now) if output.vanished else None,
-        "block_height": block.height if block else None,
-        "block_hash": block.hash if block else None,
-        "block_time_at": to_ms(block.mined_at) if block else None,
-        "spent_height": output.spent_height,
-        "proven": int(output.proven),
-        "position": output.position,
-        "seen_waiting": int(output.seen_waiting),
-    }
+    output = change.after
+    key = {"txid": output.txid, "vout": output.vout, "invoice_id": row["id"]}
     if change.before:
-        db.run(payments.UPDATE_OUTPUT, **values)
+        db.run(payments.UPDATE_OUTPUT, **key, **_columns(output))
     else:
-        db.run(payments.ADD_OUTPUT, **values, merchant_id=row["merchant_id"])
-    _write_spend(db, row, change, scan)
+        db.run(payments.ADD_OUTPUT, **key, **_columns(output), merchant_id=row["merchant_id"])
     _record_output(db, row["id"], change, scan, now)
 
 
-def _write_spend(db: Database, row: Row, change: Change, scan: Scan) -> None:
-    """Has the merchant's other coins asked for when one has moved, or has not after all."""
-    if change.has_moved is None:
-        return
-    at = {"at": to_ms(scan.ends_at), "checked_at": row["checked_at"] or 0}
-    query = merchants.COIN_MOVED if change.has_moved else merchants.UNSPENT
-    db.run(query, id=row["merchant_id"], **at)
-    if change.has_moved:
-        key = {"invoice_id": row["id"], "txid": change.after.txid, "vout": change.after.vout}
-        db.run(payments.SPENT, **key, at=at["at"])
+def _columns(output: Output) -> dict[str, Any]:
+    block = output.block
+    return {
+        "amount_sats": output.amount_sats,
+        "coinbase": int(output.coinbase),
+        "first_seen_at": to_ms(output.first_seen_at),
+        "seen_waiting": int(output.seen_waiting),
+        "inputs": json.dumps(output.inputs) if output.inputs else None,
+        "vanished_at": to_ms(output.vanished_at) if output.vanished_at else None,
+        "replaced_height": output.replaced_height,
+        "block_height": block.height if block else None,
+        "block_hash": block.hash if block else None,
+        "block_time_at": to_ms(block.mined_at) if block else None,
+        "position": output.position,
+        "spent_height": output.spent_height,
+    }
 
 
 def _record_output(
@@ -108,8 +117,10 @@ def _record_output(
     record(db, invoice_id, kind, detail, now)
 
 
-def _add_payment(db: Database, row: Row, receipt: Receipt, scan: Scan, now: datetime) -> None:
-    payment_id = new_id("pay")
+def _add_payment(
+    db: Database, row: Row, receipt: Receipt, scan: Scan, confirmations: int, now: datetime
+) -> None:
+    payment_id, block = new_id("pay"), receipt.block
     db.run(
         payments.ADD,
         id=payment_id,
@@ -117,29 +128,36 @@ def _add_payment(db: Database, row: Row, receipt: Receipt, scan: Scan, now: date
         address_invoice_id=row["id"],
         invoice_id=row["id"] if receipt.settles else None,
         amount_sats=receipt.amount_sats,
-        amount_usd_at_receipt=_usd_text(receipt, scan, now),
+        amount_usd_at_receipt=_usd_text(receipt, scan.price_usd, now),
         tx_hash=receipt.txid,
         created_at=to_ms(receipt.received_at),
     )
-    proof = scan.proofs[receipt.txid]
-    db.run(payments.ADD_PROOF, payment_id=payment_id, document=proof.document)
-    credited = {"payment_id": payment_id, "txid": receipt.txid, "invoice_id": row["id"]}
-    db.run(payments.CREDIT_OUTPUTS, **credited)
-    block = {"height": proof.proven.height, "hash": proof.proven.block_hash}
+    key = {"txid": receipt.txid, "invoice_id": row["id"]}
+    _extend_proof(db, key, block.height, confirmations)
+    db.run(payments.CREDIT_OUTPUTS, payment_id=payment_id, **key)
     detail = {
         "id": payment_id,
         "txid": receipt.txid,
         "amount_sats": receipt.amount_sats,
-        "block": block,
-        "explorer": proof.explorer,
+        "block": {"height": block.height, "hash": block.hash},
+        "explorer": scan.explorer,
     }
     record(db, row["id"], Kind.PAYMENT, detail, now)
 
 
-def _usd_text(receipt: Receipt, scan: Scan, now: datetime) -> str | None:
-    if scan.price_usd is None or now - receipt.mined_at > RECEIPT_PRICE_AGE:
+def _extend_proof(db: Database, key: dict[str, str], height: int, confirmations: int) -> None:
+    """The proof that was made of the block alone, with as many headers as were asked for."""
+    if confirmations > 1:
+        following = db.rows(blocks.FOLLOWING, height=height, limit=confirmations - 1)
+        document = json.loads(db.only(payments.PROOF, **key)["document"])
+        whole = extended(document, [bytes(row["header"]) for row in following])
+        db.run(payments.ADD_PROOF, **key, document=json.dumps(whole))
+
+
+def _usd_text(receipt: Receipt, price_usd: Decimal | None, now: datetime) -> str | None:
+    if price_usd is None or now - receipt.block.mined_at > RECEIPT_PRICE_AGE:
         return None
-    return str(usd_for_sats(receipt.amount_sats, scan.price_usd))
+    return str(usd_for_sats(receipt.amount_sats, price_usd))
 
 
 def _finish(db: Database, row: Row, verdict: Verdict, scan: Scan, now: datetime) -> None:

@@ -6,9 +6,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from btcpay.check.plan import next_scan
-from btcpay.check.watchlist import tip_of, watchlist_of
-from btcpay.invoices.status import rules_for, verdict_of
+from btcpay.check.looks import watched_of
+from btcpay.check.urgency import urgency
+from btcpay.invoices.status import checked_ms, rules_for, verdict_of
 from btcpay.money import btc_shown, usd_text
 from btcpay.settings import Settings
 from btcpay.settlement.attention import REASONS, WAYS_OUT
@@ -21,10 +21,14 @@ from storage.queries import attentions, events, payments
 Lines = Iterator[tuple[str, str]]
 
 
-def next_scan_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
-    """When the address is scanned next, and why then."""
-    addresses = watchlist_of(db, settings, now).addresses
-    return next_scan(invoice_id, addresses, tip_of(db, now), now)
+def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
+    """When the mempool is asked next for an invoice, and what else will tell of a payment."""
+    (watched,) = watched_of(db, settings, now, [invoice_id])
+    if found := urgency(watched, settings.network.gone_after, now):
+        return f"the next check: {found.reason}"
+    if watched.status == "open" and watched.expires_at and watched.expires_at > now:
+        return "with the next block, when somebody opens its page, and at its deadline"
+    return "with the next block, and when somebody opens its page"
 
 
 def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Lines:
@@ -44,8 +48,9 @@ def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Li
         since = iso_ms(wanted["since_at"])
         yield "attention", f"{REASONS[wanted['reason']]}, since {since}"
         yield "", WAYS_OUT[wanted["reason"]]
-    yield "last look", iso_ms(row["checked_at"]) if row["checked_at"] else "never"
-    yield "next look", next_scan_of(db, settings, row["id"], now)
+    checked = checked_ms(db, row)
+    yield "checked", iso_ms(checked) if checked else "never"
+    yield "mempool", next_look_of(db, settings, row["id"], now)
     yield "history", f"made {iso_ms(row['created_at'])}"
     for event in db.rows(events.OF_INVOICE, invoice_id=row["id"]):
         told = _told(event["kind"], event["detail"])
@@ -80,7 +85,7 @@ def _output(output: Row) -> str:
     if output["vanished_at"]:
         where = f"gone since {iso_ms(output['vanished_at'])}: replaced or dropped"
     elif output["block_height"] is not None:
-        where = f"in block {output['block_height']}" + ("" if output["proven"] else ", not proven")
+        where = f"in block {output['block_height']}"
     counted = f", counted as {output['payment_id']}" if output["payment_id"] else ""
     moved = f", moved on in block {output['spent_height']}" if output["spent_height"] else ""
     return (

@@ -5,38 +5,38 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Report:
-    """What a run did: how many addresses it scanned, which it could not, which invoices changed.
+    """What a run did.
 
-    `unreached`: urgent ids for which the budget did not suffice; `put_off`: how many others wait
-    for their turn. `held`: ids that another runner, alive or killed, claimed and has not scanned;
-    what it has scanned is in its own report. `proven`: whether a payment was proven. `answered`:
-    whether an explorer told the tip. `clock_ahead_s`: how far our clock is ahead of the explorers',
-    0 up to CLOCK_OFF.
+    `blocks`: how many it read; `behind`: how many are still to be read. `looked`: for how many
+    invoices it asked the mempool; `failed`: for which it could not; `unreached`: for which the
+    hour's calls did not suffice although a payer waits; `put_off`: how many others wait for their
+    turn. `changed`: invoices by their new status. `stuck`: why the chain is not believed to be
+    whole. `answered`: whether an explorer told the tip. `clock_ahead_s`: how far our clock is ahead
+    of the explorers', 0 up to CLOCK_OFF. `calls` and `read_bytes`: what it cost.
     """
 
-    scanned: int = 0
+    blocks: int = 0
+    behind: int = 0
+    looked: int = 0
     failed: list[str] = field(default_factory=list)
-    changed: dict[str, str] = field(default_factory=dict)
     unreached: list[str] = field(default_factory=list)
-    held: list[str] = field(default_factory=list)
     put_off: int = 0
-    calls: int = 0
-    tip_failed: bool = False
+    changed: dict[str, str] = field(default_factory=dict)
+    stuck: str = ""
+    chain_failed: bool = False
     answered: bool = False
     clock_ahead_s: int = 0
-    proven: bool = False
+    calls: int = 0
+    read_bytes: int = 0
     took_ms: int = 0
 
-    def add(self, other: "Report") -> None:
-        """Adds what a part of the run did."""
-        self.scanned += other.scanned
-        self.failed += other.failed
-        self.unreached += other.unreached
-        self.changed |= other.changed
-        self.proven = self.proven or other.proven
+    def note(self, invoice_id: str, before: str, after: str) -> None:
+        """Notes an invoice whose status may have changed."""
+        if before != after:
+            self.changed[invoice_id] = after
 
     @property
     def complete(self) -> bool:
-        """Whether every due address was scanned, by a clock that is not ahead."""
-        missed = self.failed or self.unreached or self.held or self.tip_failed
+        """Whether every block up to the tip is read and everybody was looked for."""
+        missed = self.failed or self.unreached or self.behind or self.stuck or self.chain_failed
         return not missed and not self.clock_ahead_s

@@ -1,35 +1,32 @@
-"""The cron run: plans which addresses are due, has them scanned, and reports what it did."""
+"""The cron run: follows the chain, reads its blocks, asks the mempool for those who wait."""
 
-import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.check.claims import scan_what_others_left, share
-from btcpay.check.crew import Crew
-from btcpay.check.line import Line, Todo
-from btcpay.check.plan import plan
-from btcpay.check.reorg import follow
+from btcpay.check.apply import apply
+from btcpay.check.catch_up import CatchUp
+from btcpay.check.facts import fill_scripts
+from btcpay.check.looks import Look, address_of, gather, watched_of
 from btcpay.check.report import Report
-from btcpay.check.scan import Scanner
-from btcpay.check.watchlist import note_probes, tip_of, watchlist_of
+from btcpay.check.urgency import Plan, plan
 from btcpay.clock_skew import REMEDY
-from btcpay.errors import ExplorerError, OutOfQuota
-from btcpay.explorers.allowance import Allowance
+from btcpay.errors import BeyondMoney, OutOfQuota
 from btcpay.explorers.pool import Explorers
 from btcpay.invoices.retention import erase_emails
+from btcpay.invoices.status import output_of, rules_for
 from btcpay.price import Prices
 from btcpay.settings import Settings
+from btcpay.settlement.decide import is_deep
+from btcpay.settlement.values import Scan
 from btcpay.times import to_ms
 from storage.database import Database
-from storage.queries import idempotency, meta, tallies
+from storage.queries import blocks, idempotency, looked_for, meta, tallies
+from storage.queries.meta import Key
 
 log = logging.getLogger(__name__)
-
-Progress = Callable[[Sequence[str]], AbstractContextManager[Iterable[str]]]
 
 
 @dataclass(frozen=True)
@@ -43,86 +40,122 @@ class Checker:
     now: Callable[[], datetime]
     in_flight: int = 4
 
-    def run(
-        self, ids: Sequence[str] | None = None, progress: Progress = contextlib.nullcontext
-    ) -> Report:
-        """Scans the addresses of these invoices, or those that are due and within the budget.
+    def run(self, ids: Sequence[str] | None = None) -> Report:
+        """Brings every invoice up to date, and asks the mempool for those who wait, or for `ids`.
 
-        One address that cannot be asked, or whose answer cannot be stored, never stops the run.
+        What fails for one invoice never stops the run.
         """
         report, began_ns = Report(), time.monotonic_ns()
-        allowance = self.explorers.allowance()
         try:
-            if ids is None and self._is_idle(allowance, report):
-                return report
-            self._run(ids, allowance, progress, report)
+            fill_scripts(self.db)
+            self._run(ids, report)
         finally:
             self.explorers.close()
             self._compare_clocks(report)
             report.calls = self.explorers.calls
+            report.read_bytes = self.explorers.bytes_read
             report.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
         return report
 
-    def _is_idle(self, allowance: Allowance, report: Report) -> bool:
-        """Whether the budget is low and no scan is due: then not even the tip is asked for."""
-        return allowance.is_low and not self._planned(report, allowance, spend=False).scans
-
-    def _run(
-        self, ids: Sequence[str] | None, allowance: Allowance, progress: Progress, report: Report
-    ) -> None:
-        try:
-            tip_height = self._follow(allowance)
-        except ExplorerError as error:
-            log.error("the check could not ask for the tip: %s", error)
-            report.tip_failed = not isinstance(error, OutOfQuota)
-            missed = self._planned(report, allowance, spend=False).scans if ids is None else ids
-            (report.failed if report.tip_failed else report.unreached).extend(missed)
+    def _run(self, ids: Sequence[str] | None, report: Report) -> None:
+        chain = CatchUp(self.db, self.settings, self.explorers, self.prices, self.now)
+        is_known = chain.follow(report)
+        self._settle_deep(report)
+        if not is_known:
+            report.failed += (ids or ()) if report.chain_failed else ()
             return
-        report.answered = True
-        if ids is None:
-            todo = self._planned(report, allowance, spend=True)
-        else:
-            todo = Todo(dict.fromkeys(ids, 0))
-        is_shared = ids is None and self.db.is_server  # else all is this run's own
-        crew = self._crew(tip_height)
-
-        def scan(some: Iterable[str]) -> None:
-            several = share(self.db, some, todo.scans, self.now, few=crew.most)
-            with several if is_shared else contextlib.nullcontext(some) as mine:
-                crew.scan_all(Line(mine, todo.alone, crew.most), report)
-
-        with progress(list(todo.scans)) as shown:
-            scan(shown)
-        if is_shared:
-            scan_what_others_left(self.db, todo.scans, report, scan)
-        self._note_height(report)
-
-    def _crew(self, tip_height: int) -> Crew:
-        left = self.explorers.allowance().left
-        scanner = Scanner(self.settings, self.explorers, self.prices, left)
-        return Crew(self.db, scanner, self.now, self.in_flight, tip_height)
-
-    def _follow(self, allowance: Allowance) -> int:
-        return follow(self.db, self.explorers, self.settings.network, self.now(), allowance.is_low)
-
-    def _planned(self, report: Report, allowance: Allowance, spend: bool) -> Todo:
-        """What this run scans; reports what it puts off, and notes what it will `spend`."""
-        now = self.now()
-        watchlist = watchlist_of(self.db, self.settings, now)
-        planned = plan(watchlist.addresses, tip_of(self.db, now), allowance, now)
+        planned = self._planned(ids)
         report.unreached, report.put_off = planned.unreached, planned.put_off
-        if spend:
-            self.explorers.note_background(planned.background_calls)
-            note_probes(self.db, watchlist, planned.ids, now)
-        return watchlist.todo(planned.ids)
+        looks = self._look(planned.ids, report)
+        if missed := [look.invoice_id for look in looks if self._misses(look)]:
+            chain.follow(report, missed)  # a block may have come, and has what the mempool has not
+        for look in looks:
+            self._apply(look, report)
 
-    def _note_height(self, report: Report) -> None:
-        """After new payments: how high their chain is, as evidence for later."""
-        if report.proven:
-            try:
-                self._follow(self.explorers.allowance())
-            except ExplorerError as error:
-                log.warning("the height of the chain could not be proven: %s", error)
+    # Invoices.
+
+    def _settle_deep(self, report: Report) -> None:
+        """Makes payments of what has the confirmations that were asked for, now."""
+        tip_height = blocks.tip_height(self.db) or 0
+        ready = {
+            row["invoice_id"]
+            for row in self.db.rows(looked_for.DEEPENING)
+            if is_deep(output_of(row), tip_height, rules_for(self.settings, row))
+        }
+        price_usd = self.prices.current_or_none() if ready else None
+        for invoice_id in sorted(ready):
+            scan = Scan(self.now(), tip_height, price_usd=price_usd)
+            self._settle(invoice_id, scan, report)
+
+    def _planned(self, ids: Sequence[str] | None) -> Plan:
+        if ids is not None:
+            return Plan(list(ids), [], 0)
+        now = self.now()
+        watched = watched_of(self.db, self.settings, now)
+        return plan(watched, self.settings.network.gone_after, self.explorers.allowance(), now)
+
+    def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
+        """What the mempool shows for these invoices; failures are noted."""
+        addresses = [address_of(self.db, invoice_id) for invoice_id in ids]
+        looks = []
+        for invoice_id, look in gather(
+            self.db, self.explorers, addresses, self.now, self.in_flight
+        ):
+            if isinstance(look, Look):
+                looks.append(look)
+            elif isinstance(look, OutOfQuota):
+                report.unreached.append(invoice_id)
+            else:
+                log.warning("invoice %s could not be looked for: %s", invoice_id, look)
+                self._fail(invoice_id, report)
+        return looks
+
+    def _fail(self, invoice_id: str, report: Report) -> None:
+        report.failed.append(invoice_id)
+        self.db.run(looked_for.FAILED, id=invoice_id, at=to_ms(self.now()))
+
+    def _misses(self, look: Look) -> bool:
+        """Whether money that waited is not shown: is it in a block, or gone?"""
+        shown = {output.outpoint for output in look.outputs}
+        waiting = self.db.rows(looked_for.WAITING, invoice_id=look.invoice_id)
+        return any((row["txid"], row["vout"]) not in shown for row in waiting)
+
+    def _apply(self, look: Look, report: Report) -> None:
+        is_whole = not (report.behind or report.stuck or report.chain_failed)
+        scan = Scan(
+            asked_at=look.asked_at,
+            tip_height=blocks.tip_height(self.db) or 0,
+            waiting=look.outputs,
+            misses=is_whole and look.mempool.is_whole,
+            ends_at=look.asked_at - look.ahead if is_whole and self._is_read(look) else None,
+            explorer=look.explorer,
+        )
+        report.looked += 1
+        if self._settle(look.invoice_id, scan, report):
+            self.db.run(looked_for.LOOKED, id=look.invoice_id, at=to_ms(scan.asked_at - look.ahead))
+
+    def _is_read(self, look: Look) -> bool:
+        """Where only named blocks are read: whether its address was asked for since its end."""
+        if self.settings.blocks == "all":
+            return True
+        row = self.db.only(looked_for.ONE, id=look.invoice_id)
+        return row["expires_at"] is not None and (row["history_at"] or 0) >= row["expires_at"]
+
+    def _settle(self, invoice_id: str, scan: Scan, report: Report) -> bool:
+        """Applies a scan; whatever is wrong with one invoice, the next is somebody's money too."""
+        try:
+            change = apply(self.db, self.settings, invoice_id, scan, self.now())
+        except BeyondMoney as error:
+            log.warning("invoice %s could not be looked for: %s", invoice_id, error)
+        except Exception:  # noqa: BLE001 - the edge of the loop over invoices
+            log.exception("invoice %s could not be settled", invoice_id)
+        else:
+            report.note(invoice_id, *change)
+            return True
+        self._fail(invoice_id, report)
+        return False
+
+    # What the run says of itself.
 
     def _compare_clocks(self, report: Report) -> None:
         ahead = self.explorers.clock_skew.ahead(self.now(), time.monotonic())
@@ -141,10 +174,11 @@ class Checker:
         outcome = "complete" if report.complete else "incomplete"
         with self.db.write():
             if report.complete:
-                meta.put_time(self.db, meta.Key.CHECKED_AT, now)
+                meta.put_time(self.db, Key.CHECKED_AT, now)
             for name, label, total in [
                 ("checks", outcome, 1),
                 ("check_ms", "", report.took_ms),
+                ("blocks", "", report.blocks),
                 *self.explorers.tallies(),
             ]:
                 self.db.run(tallies.ADD, name=name, label=label, total=total)

@@ -1,73 +1,81 @@
-"""Undoes what was in a block that left the best chain: payments, and what was only proven there."""
+"""Undoes what was in blocks that left the best chain: payments, and spends of coins."""
 
 import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-from btcpay.invoices.attention import want
+from btcpay.invoices.attention import heed
 from btcpay.invoices.events import record
+from btcpay.settings import Settings
 from storage.database import Database, Row
-from storage.queries import balances, invoices, payments
+from storage.queries import balances, blocks, invoices, payments
 from storage.queries.events import Kind
 
 log = logging.getLogger(__name__)
 
 
-def undo(db: Database, height: int, hash: str, explorer: str, now: datetime) -> None:
-    """Takes back every payment in this block, and opens again the invoices that they paid.
+def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> None:
+    """Takes back every payment and every spend in blocks above `height`, which left the chain.
 
-    An output that was proven there and is no payment yet waits again, in no block. A coin that was
-    spent in the block returns to the totals whatever the bound: a refusal would stop every run.
+    Call it in the transaction in which they leave. Opens again the invoices that the payments
+    settled. What came waits again, in no block. Never refused for what a coin that comes back adds.
     """
-    with db.write():
-        # Every merchant's: another runner may be about to settle what came to any of them.
-        balances.lock_all(db)
-        detail = {"block": {"height": height, "hash": hash}, "explorer": explorer}
-        found = {"height": height, "hash": hash}
-        outputs = _by_invoice(db.rows(payments.UNCOUNTED_IN_BLOCK, **found), "invoice_id")
-        undone = _by_invoice(db.rows(payments.IN_BLOCK, **found), "address_invoice_id")
-        for (invoice_id, merchant_id), rows in outputs.items():
-            with balances.kept(db, invoice_id, merchant_id, bounded=False):
-                for output in rows:
-                    _unprove(db, output, detail, now)
-        for (invoice_id, merchant_id), rows in undone.items():
-            with balances.kept(db, invoice_id, merchant_id, bounded=False):
-                for payment in rows:
-                    _undo_payment(db, payment, detail, now)
+    balances.lock_all(db)
+    db.run(blocks.UNREPLACE, height=height)
+    paid = _by_invoice(db.rows(blocks.PAID_ABOVE, height=height))
+    spent = _by_invoice(db.rows(blocks.SPENT_ABOVE, height=height))
+    for invoice_id in paid | spent:
+        merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0]["merchant_id"]
+        with balances.kept(db, invoice_id, merchant_id, bounded=False):
+            for coin in spent.get(invoice_id, ()):
+                told = {"txid": coin["txid"], "vout": coin["vout"]}
+                record(db, invoice_id, Kind.UNSPENT, told, now)
+            db.run(blocks.UNSPEND, invoice_id=invoice_id, height=height)
+            _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now)
+        if invoice_id in paid:
+            heed(db, settings, invoice_id, now)
 
 
-def _by_invoice(rows: Sequence[Row], invoice: str) -> dict[tuple[str, int], list[Row]]:
-    """By invoice and merchant, so that a balance is summed once for all rows of an invoice."""
-    found: dict[tuple[str, int], list[Row]] = {}
+def _by_invoice(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault((row[invoice], row["merchant_id"]), []).append(row)
+        found.setdefault(row["invoice_id"], []).append(row)
     return found
 
 
-def _unprove(db: Database, output: Row, detail: Row, now: datetime) -> None:
-    key = {name: output[name] for name in ("invoice_id", "txid", "vout")}
-    db.run(payments.UNPROVE_OUTPUT, **key)
-    told = {"txid": output["txid"], "vout": output["vout"]}
-    db.run(invoices.OUTDATE, id=output["invoice_id"])
-    record(db, output["invoice_id"], Kind.REORGANISED, told | detail, now)
-    log.warning("reorganised: %s to invoice %s waits again", output["txid"], output["invoice_id"])
+def _undo_outputs(
+    db: Database, invoice_id: str, outputs: Sequence[Row], height: int, now: datetime
+) -> None:
+    undone = dict.fromkeys(output["payment_id"] for output in outputs if output["payment_id"])
+    rows = [db.only(payments.OF_ID, payment_id=payment_id) for payment_id in undone]
+    blocks_of = {output["txid"]: output for output in outputs}
+    for output in outputs:
+        if output["payment_id"] is None:
+            told = {"txid": output["txid"], "vout": output["vout"]}
+            record(db, invoice_id, Kind.REORGANISED, told | _block(output), now)
+            log.warning("reorganised: %s to invoice %s waits again", output["txid"], invoice_id)
+    db.run(blocks.WAITS_AGAIN, invoice_id=invoice_id, height=height)
+    for txid in blocks_of:
+        db.run(payments.DELETE_PROOF, invoice_id=invoice_id, txid=txid)
+    for payment in rows:
+        _undo_payment(db, payment, _block(blocks_of[payment["tx_hash"]]), now)
 
 
-def _undo_payment(db: Database, payment: Row, detail: Row, now: datetime) -> None:
-    invoice_id, payment_id = payment["address_invoice_id"], payment["id"]
-    db.run(payments.UNCREDIT_OUTPUTS, payment_id=payment_id)
-    db.run(payments.DELETE_PROOF, payment_id=payment_id)
-    db.run(payments.DELETE, payment_id=payment_id)
+def _block(output: Row) -> Row:
+    return {"block": {"height": output["block_height"], "hash": output["block_hash"]}}
+
+
+def _undo_payment(db: Database, payment: Row, block: Row, now: datetime) -> None:
+    invoice_id = payment["address_invoice_id"]
+    db.run(payments.DELETE, payment_id=payment["id"])
     reopened = payment["invoice_id"] is not None and db.run(invoices.REOPEN, id=invoice_id)
     if reopened:
         db.run(payments.UNSETTLE, invoice_id=invoice_id)
-    db.run(invoices.OUTDATE, id=invoice_id)
-    detail = {"id": payment_id, "txid": payment["tx_hash"], "reopened": bool(reopened)} | detail
-    record(db, invoice_id, Kind.REORGANISED, detail, now)
-    want(db, invoice_id, "reorganised", now)
+    detail = {"id": payment["id"], "txid": payment["tx_hash"], "reopened": bool(reopened)}
+    record(db, invoice_id, Kind.REORGANISED, detail | block, now)
     log.error(
         "reorganised: payment %s of %s satoshis to invoice %s is undone%s",
-        payment_id,
+        payment["id"],
         payment["amount_sats"],
         invoice_id,
         ", the invoice is open again" if reopened else "",

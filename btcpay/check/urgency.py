@@ -1,51 +1,47 @@
-"""Which addresses must be scanned now, and why: payers, deadlines, money on its way. Pure."""
+"""For whom the mempool is asked now, and why: payers, deadlines, money on its way. Pure.
 
-from collections.abc import Sequence
+What a block confirms is found in the block, whoever waits. The mempool says sooner what comes.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from btcpay.settlement.decide import COINBASE_MATURITY
+from btcpay.explorers.allowance import Allowance
 
 # A page notes once a minute that somebody looks at it: a run between two notes must not miss it.
 ASKED_LATELY = timedelta(minutes=2)
-# After a page is opened its address is scanned after 1, 2 and 4 minutes, then every four minutes:
-# so a payment is seen within five. If nothing came for an hour it waits for its turn like others.
-FIRST_PAUSE, LONGEST_PAUSE, VIGIL = timedelta(minutes=1), timedelta(minutes=4), timedelta(hours=1)
-# A scan just before the deadline sees in time what is in the mempool: runs come once a minute.
+# After a page is opened, after 1, 2 and 4 minutes, then every four minutes for an hour; after that
+# less and less often. So a payment is seen within five minutes.
+FIRST_PAUSE, LONGEST_PAUSE, SLOWER = timedelta(minutes=1), timedelta(minutes=4), 15
+LONGEST_SLOW_PAUSE = timedelta(hours=1)
+# A closed page's invoice is looked for as long after it was closed as that is ago, for so long.
+CLOSED_LATELY = timedelta(hours=1)
+# A look just before the deadline sees in time what is in the mempool: runs come once a minute.
 BEFORE_DEADLINE = timedelta(seconds=90)
-# At least so long between two scans, however urgent: cron's minute, less what a run may be early.
-SCAN_AGAIN = timedelta(seconds=50)
-# Between blocks waiting money can only be replaced or joined by more; an explorer without proofs
-# today may have them then.
-MONEY_AGAIN = timedelta(minutes=10)
-# Money that has waited for hours is scanned for less often: many outputs that never confirm would
-# use up all calls.
-MONEY_PART, MONEY_AT_MOST = 8, timedelta(hours=1)
+# At least so long between two looks, however urgent: cron's minute, less what a run may be early.
+AGAIN = timedelta(seconds=50)
+# Money that waits can only be replaced, joined or dropped; what waits for hours does so for days.
+MONEY_PART, MONEY_FIRST, MONEY_LAST = 8, timedelta(minutes=10), timedelta(hours=1)
 JITTER = timedelta(seconds=10)  # cron is not exact
 # An explorer that cannot answer for one address must not be asked for it in every run.
 PATIENCE = 3
 FIRST_REST, LONGEST_REST = timedelta(minutes=1), timedelta(hours=1)
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """An output that is no payment yet; `ready_height`: the tip at which it may become one.
-
-    None while it is in no proven block.
-    """
-
-    ready_height: int | None
+# A payer is told that a payment is seen within this time.
+SEEN_WITHIN = timedelta(minutes=5)
+# Of what is left of the hour's calls one run may ask a sixth, so that the next ones have some;
+# headers and blocks keep what they need for an hour, or a quarter of a small budget.
+PART_OF_LEFT, KEPT_CALLS, KEPT_PART = 6, 80, 4
 
 
 @dataclass(frozen=True)
 class Watched:
-    """What the plan knows of an address; `since` is when its age began.
+    """What is known of an invoice that may be looked for.
 
-    `asked_since` is when somebody opened its page, `came_at` when money was last seen to come.
-    `scans` counts the scans so far; `is_covered`: what waits is enough, so that only a block can
-    be news. `failures` counts failed scans in a row, with those that killed their process
-    (`unended`).
+    `asked_since` is when somebody opened its page, `asked_at` when it last asked. `came_at`: when
+    money that still waits was last seen to come; `is_covered`: it is enough. `vanished_at`: when
+    money was last missed that may come again. `failures`: looks in a row that failed.
     """
 
     id: str
@@ -55,120 +51,131 @@ class Watched:
     asked_at: datetime | None = None
     asked_since: datetime | None = None
     came_at: datetime | None = None
-    expires_at: datetime | None = None
-    failed_at: datetime | None = None
-    failures: int = 0
-    doubted: bool = False
-    has_history: bool = False
     is_covered: bool = False
-    waiting: Sequence[Waiting] = ()
-    confirmations: int = 1
-    scans: int = 0
-    unended: int = 0
-
-
-@dataclass(frozen=True)
-class Tip:
-    """The best block's height, and when we first saw it there."""
-
-    height: int
-    seen_at: datetime
-
-
-def ready_height(block_height: int, coinbase: bool, confirmations: int) -> int:
-    """The tip's height at which an output of this block counts."""
-    return block_height - 1 + (max(confirmations, COINBASE_MATURITY) if coinbase else confirmations)
+    vanished_at: datetime | None = None
+    expires_at: datetime | None = None
+    failures: int = 0
+    failed_at: datetime | None = None
 
 
 class Urgency(NamedTuple):
-    """Why an address must be scanned now, as the end of a sentence; lower places come first."""
+    """Why the mempool is asked for it now, as the end of a sentence; since when that is due."""
 
     reason: str
-    place: int
+    due_at: datetime
 
 
-NEAR = Urgency("its deadline is near", 0)
-MONEY = Urgency("money is on its way", 1)
-PASSED = Urgency("its deadline has passed", 2)
-OPENED = Urgency("somebody has opened its page", 3)
-PAGE = Urgency("somebody is looking at its page", 4)
-PART = Urgency("a part of the money is on its way", 4)
-
-
-def urgency(watched: Watched, tip: Tip, now: datetime) -> Urgency | None:
-    """Why this address must be scanned now; None when it waits for its turn.
-
-    Only open invoices are urgent. What comes to a finished one is found in its turn: whoever keeps
-    its page open must not use up the calls of those who are about to pay.
-    """
-    if watched.status != "open" or is_resting(watched, now):
+def urgency(watched: Watched, gone_after: timedelta, now: datetime) -> Urgency | None:
+    """Why the mempool is to be asked for this invoice now; None when it need not."""
+    if _is_resting(watched, now):
         return None
-    if reason := _deadline(watched, now):
-        return reason
-    if watched.checked_at and now - watched.checked_at < SCAN_AGAIN:
+    last = watched.checked_at
+    if watched.status == "open" and watched.expires_at:
+        near_at = watched.expires_at - BEFORE_DEADLINE
+        if now >= watched.expires_at:
+            again_at = watched.vanished_at and watched.vanished_at + gone_after
+            is_first = last is None or last < watched.expires_at
+            if is_first or (not watched.came_at and (again_at is None or now >= again_at)):
+                due_at = watched.expires_at if is_first else again_at or watched.expires_at
+                return Urgency("its deadline has passed", due_at)
+        elif near_at <= now < watched.expires_at and (last is None or last < near_at):
+            return Urgency("its deadline is near", near_at)
+    if last and now - last < AGAIN:
         return None
-    if (watched.waiting or watched.doubted) and _has_news(watched, tip, now):
-        return MONEY if watched.is_covered or not watched.waiting else PART
-    if is_vigil(watched, now):
-        if watched.checked_at is None or watched.checked_at < began(watched):
-            return OPENED
-        if now - watched.checked_at + JITTER >= _pause(watched, watched.checked_at, now):
-            return PAGE
+    if watched.came_at:
+        due_at = _after(last, watched.came_at, _money_pause(watched, now))
+        if now + JITTER >= due_at:
+            return Urgency("money is on its way", due_at)
+    if watched.status == "open" and watched.asked_since and not watched.is_covered:
+        due_at = _after(last, watched.asked_since, _page_pause(watched, now))
+        if now + JITTER >= due_at and now - (watched.asked_at or now) <= CLOSED_LATELY:
+            return Urgency("somebody is looking at its page", due_at)
     return None
 
 
-def began(watched: Watched) -> datetime:
-    """When the present wait began: a page was opened, or money came."""
-    return max(filter(None, (watched.asked_since, watched.came_at)), default=watched.since)
+def _after(last: datetime | None, since: datetime, pause: timedelta) -> datetime:
+    """At once when nobody has looked since then."""
+    return since if last is None or last < since else last + pause
 
 
-def is_vigil(watched: Watched, now: datetime) -> bool:
-    """Whether its page was opened, or money came, within the hour, and more is asked for."""
-    is_open = watched.status == "open" and not watched.is_covered
-    return is_open and watched.asked_since is not None and now - began(watched) <= VIGIL
+def _money_pause(watched: Watched, now: datetime) -> timedelta:
+    age = now - (watched.came_at or now)
+    return min(max(age / MONEY_PART, MONEY_FIRST), MONEY_LAST)
 
 
-def is_asked(watched: Watched, now: datetime) -> bool:
-    """Whether the page of an open invoice is open at this moment, since whenever."""
-    asked = watched.asked_at is not None and now - watched.asked_at <= ASKED_LATELY
-    return watched.status == "open" and asked and not watched.is_covered
+def _page_pause(watched: Watched, now: datetime) -> timedelta:
+    """As long as the page had been open at the last look; after that, as it has been closed."""
+    if watched.asked_since is None or watched.asked_at is None or watched.checked_at is None:
+        return FIRST_PAUSE
+    open_for = watched.checked_at - watched.asked_since
+    pause = min(max(open_for, FIRST_PAUSE), LONGEST_PAUSE)
+    pause = max(pause, min(open_for / SLOWER, LONGEST_SLOW_PAUSE))
+    closed = now - watched.asked_at
+    return max(pause, closed) if closed > ASKED_LATELY else pause
 
 
-def _pause(watched: Watched, checked_at: datetime, now: datetime) -> timedelta:
-    """As long as the page had been open at the last scan; after that, as it has been closed."""
-    pause = min(max(checked_at - began(watched), FIRST_PAUSE), LONGEST_PAUSE)
-    closed = timedelta() if is_asked(watched, now) else now - (watched.asked_at or now)
-    return max(pause, closed)
-
-
-def is_resting(watched: Watched, now: datetime) -> bool:
-    """Whether so many scans failed that the next must wait: from the third on, doubling."""
+def _is_resting(watched: Watched, now: datetime) -> bool:
+    """Whether so many looks failed that the next must wait: from the third on, doubling."""
     if watched.failed_at is None or watched.failures < PATIENCE:
         return False
     rest = min(FIRST_REST * 2 ** min(watched.failures - PATIENCE, 10), LONGEST_REST)
     return now - watched.failed_at < rest
 
 
-def _deadline(watched: Watched, now: datetime) -> Urgency | None:
-    if watched.expires_at is None:
-        return None
-    checked_at = watched.checked_at or watched.since
-    if now >= watched.expires_at:
-        # Afterwards it is only open because money waits, or because a scan missed some.
-        return PASSED if checked_at < watched.expires_at or not watched.waiting else None
-    return NEAR if checked_at < watched.expires_at - BEFORE_DEADLINE <= now else None
+class Plan(NamedTuple):
+    """`ids`: whom the mempool is asked for, in order; `unreached`: who waits too long for calls.
+
+    `put_off`: how many others wait for the next run.
+    """
+
+    ids: list[str]
+    unreached: list[str]
+    put_off: int
 
 
-def _has_news(watched: Watched, tip: Tip, now: datetime) -> bool:
-    """Whether a block came, or much time passed, since the last scan; depth alone needs no scan."""
-    heights = [output.ready_height for output in watched.waiting]
-    if heights and not watched.doubted and all(h is not None and h > tip.height for h in heights):
-        return False
-    checked_at = watched.checked_at
-    if checked_at is None:
-        return True
-    is_ready = any(h is not None and h <= tip.height for h in heights) and not watched.doubted
-    age = now - (watched.came_at or checked_at)
-    if not is_ready and now - checked_at < min(age / MONEY_PART, MONEY_AT_MOST):
-        return False
-    return checked_at < tip.seen_at or now - checked_at >= MONEY_AGAIN
+def plan(
+    watched: Iterable[Watched], gone_after: timedelta, allowance: Allowance, now: datetime
+) -> Plan:
+    """Whom this run asks for, within its part of the calls.
+
+    Deadlines and money take turns with open pages. Among deadlines and money the longest wait comes
+    first. Among pages one that has been open for twice as long counts four times less, so that a
+    page which was opened after hundreds of others is served before them.
+    """
+    known = list(watched)
+    due = {one.id: found for one in known if (found := urgency(one, gone_after, now))}
+    pages, others = list[Watched](), list[Watched]()
+    for one in known:
+        if one.id in due:
+            is_page = due[one.id].reason.startswith("somebody")
+            (pages if is_page else others).append(one)
+    others.sort(key=lambda one: due[one.id].due_at)
+    pages.sort(key=lambda one: -_weight(one, due[one.id], now))
+    ordered = [one.id for one in _in_turns(others, pages)]
+    ids = ordered[: calls_for_looks(allowance)]
+    left = ordered[len(ids) :]
+    late = [id for id in left if now - due[id].due_at > SEEN_WITHIN]
+    return Plan(ids, late, len(left) - len(late))
+
+
+def _weight(one: Watched, due: Urgency, now: datetime) -> float:
+    open_s = max((now - (one.asked_since or one.since)).total_seconds(), 60.0)
+    waited_s = max((now - due.due_at).total_seconds(), 1.0)
+    return waited_s / open_s**2
+
+
+def _in_turns(first: Sequence[Watched], second: Sequence[Watched]) -> Iterable[Watched]:
+    both = min(len(first), len(second))
+    for one, other in zip(first, second, strict=False):
+        yield one
+        yield other
+    yield from first[both:]
+    yield from second[both:]
+
+
+def calls_for_looks(allowance: Allowance) -> int:
+    """How many looks this run may make; after a pause of minutes as many as the runs it missed."""
+    kept = min(KEPT_CALLS, allowance.per_hour // KEPT_PART)
+    left = max(0, allowance.left - kept)
+    runs = 1 if allowance.since_s is None else max(1, int(allowance.since_s) // 60)
+    return max(left * min(runs, PART_OF_LEFT) // PART_OF_LEFT, min(left, 2))

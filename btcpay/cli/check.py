@@ -4,8 +4,8 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import click
 from peewee import PeeweeException
@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 def check(
     shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool, as_json: bool
 ) -> None:
-    """Look at the deposit addresses and settle what is paid.
+    """Read new blocks, look into the mempool, and settle what is paid.
 
-    Exit status 0: every due address was looked at; 1: some could not be, or the clock is ahead.
+    Exit status 0: every block was read and everybody looked for; 1: not so, or the clock is ahead.
     """
     if watch is not None and invoice_id is not None:
         raise click.UsageError("--watch and --invoice do not go together")
@@ -47,7 +47,8 @@ def check(
     if invoice_id is not None:
         find_invoice(shell.db, invoice_id)
         # A look by hand is always made; it counts, but nothing is refused.
-        teller.end(new_checker(shell, sys.maxsize).run([invoice_id]))
+        with _alone(shell, wait=True):
+            teller.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
     new = _checkers(shell)
     if watch is None:
         teller.end(_run_alone(shell, new, quiet))
@@ -65,7 +66,10 @@ def check(
 
 
 def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker]:
-    """Makes a checker for each run: explorers in their first order, connections and price kept."""
+    """Makes a checker for each run: explorers in their first order, connections and price kept.
+
+    `per_hour` stands in place of the quota that is set.
+    """
     settings, prices = shell.settings, new_prices(shell.settings)
     per_hour = per_hour or settings.explorer_calls_per_hour
     in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
@@ -79,33 +83,17 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
     return new
 
 
-def new_checker(shell: Shell, per_hour: int | None = None) -> Checker:
-    """A checker for one run; `per_hour` in place of the quota that is set."""
-    return _checkers(shell, per_hour)()
+def _alone(shell: Shell, wait: bool = False) -> AbstractContextManager[bool]:
+    return migrate.only_one(shell.db, shell.settings.database_url, "check", wait)
 
 
 def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Report | None:
-    """A run over all that is watched; None when another one is at it.
-
-    On a server several runs share what is due.
-    """
-    if shell.db.is_server:
-        return _run(new(), quiet)
-    with migrate.only_one(shell.db, shell.settings.database_url, "check") as alone:
+    """A run over all that is due; None when another one is at it."""
+    with _alone(shell) as alone:
         if alone:
-            return _run(new(), quiet)
+            checker = new()
+            report = checker.run()
+            checker.finish(report)
+            return report
     tell_skipped(shell.db, shell.settings, quiet, utc_now())
     return None
-
-
-def _run(checker: Checker, quiet: bool) -> Report:
-    report = checker.run(progress=_bar if sys.stderr.isatty() and not quiet else nullcontext)
-    checker.finish(report)
-    return report
-
-
-def _bar(ids: Sequence[str]) -> AbstractContextManager[Iterable[str]]:
-    return click.progressbar(ids, label="addresses", file=sys.stderr)
-
-
-COMMANDS = (check,)

@@ -57,15 +57,18 @@ class Teller:
         if report is None:
             return {"skipped": True}
         return {
-            "looked_at": report.scanned,
+            "blocks_read": report.blocks,
+            "blocks_behind": report.behind,
+            "looked_at": report.looked,
             "failed": report.failed,
             "unreached": report.unreached,
-            "held": report.held,
             "put_off": report.put_off,
-            "chain_failed": report.tip_failed,
+            "chain_failed": report.chain_failed,
+            "stuck": report.stuck or None,
             "clock_ahead_s": report.clock_ahead_s,
             "changed": report.changed,
             "calls": report.calls,
+            "bytes": report.read_bytes,
             "merchants": self._merchants,
         }
 
@@ -76,21 +79,25 @@ def _holding(handler: logging.Handler) -> MemoryHandler:
 
 def _lines(report: Report) -> list[str]:
     lines = [
-        f"looked at {report.scanned} addresses with {report.calls} calls,"
-        f" {len(report.failed)} could not be asked, {report.put_off} wait for their turn"
+        f"read {report.blocks} blocks and looked for {report.looked} invoices, with {report.calls}"
+        f" calls and {report.read_bytes / 1e6:.1f} MB"
     ]
+    if report.behind:
+        blocks = "1 block is" if report.behind == 1 else f"{report.behind} blocks are"
+        lines.append(f"{blocks} still to be read")
+    if report.failed:
+        lines.append(f"{len(report.failed)} invoices could not be looked for")
     if report.unreached:
         lines.append(
-            f"the budget of calls was spent before {len(report.unreached)} addresses that somebody"
+            f"the budget of calls was spent before {len(report.unreached)} invoices that somebody"
             " waits for: see BTCPAY_EXPLORER_CALLS_PER_HOUR"
         )
-    if report.held:
-        lines.append(
-            f"another check holds {len(report.held)} and has not looked at them: was it killed?"
-            " The next run does"
-        )
-    if report.tip_failed:
-        lines.append("no explorer could be asked for the chain's tip: nothing was looked at")
+    if report.put_off:
+        lines.append(f"{report.put_off} invoices wait for the next run")
+    if report.chain_failed:
+        lines.append("no explorer could be asked for the chain: the next run goes on")
+    if report.stuck:
+        lines.append(f"the chain may not be whole, and nothing expires: {report.stuck}")
     if report.clock_ahead_s:
         lines.append(f"this machine's clock is {report.clock_ahead_s} s ahead: {REMEDY}")
     return lines + [f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()]

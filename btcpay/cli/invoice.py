@@ -4,7 +4,7 @@ import json
 
 import click
 
-from btcpay.check.explain import explanation, next_scan_of
+from btcpay.check.explain import explanation, next_look_of
 from btcpay.cli.context import Shell, answer_json, as_json, plain, printable, say, show, with_shell
 from btcpay.errors import CommandError
 from btcpay.invoices import by_hand
@@ -140,7 +140,7 @@ def _all_facts(shell: Shell, row: Row) -> dict:
             "confirmations_needed": rules_for(shell.settings, row).confirmations,
         },
         "attention": plain(wanted, ATTENTION_COLUMNS) if wanted else None,
-        "next_look": next_scan_of(shell.db, shell.settings, row["id"], utc_now()),
+        "next_look": next_look_of(shell.db, shell.settings, row["id"], utc_now()),
         "payments": [
             plain(payment, PAYMENT_COLUMNS)
             for payment in shell.db.rows(payments.OF_ADDRESS, invoice_id=row["id"])
@@ -188,6 +188,3 @@ def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
     """Set aside why an invoice wants attention, until something new happens to it."""
     wanted = by_hand.dismiss(shell.db, shell.settings, invoice_id, reason, utc_now())
     say(f"dismissed {invoice_id}: {REASONS[wanted]}")
-
-
-COMMANDS = (invoice,)

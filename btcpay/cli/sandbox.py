@@ -23,7 +23,7 @@ from btcpay.settings import Settings, read
 from btcpay.times import utc_now
 from storage import migrate
 from storage.database import Database, place_of, sqlite_path
-from storage.queries import meta
+from storage.queries import blocks
 
 UPDATED_EVERY_S = 0.5
 
@@ -118,7 +118,7 @@ def _prepare_folders(settings: Settings, state: Path) -> None:
 def _refuse_older_chain(db: Database, settings: Settings, chain_url: str, state: Path) -> None:
     """After one of the two was removed alone: the check would wait for blocks that are gone."""
     height = requests.get(f"{chain_url}/sandbox/state", timeout=5).json()["height"]
-    if height < (meta.tip_height(db) or 0):
+    if height < (blocks.tip_height(db) or 0):
         raise CommandError(
             f"the chain in {state} is older than {place_of(settings.database_url)}:"
             f" {_afresh(settings, state)} begins anew"
@@ -188,6 +188,3 @@ is all well?  {command_line} doctor
 log           {log} (emptied at each start)
 begin anew    {afresh}, after Ctrl-C
 """
-
-
-COMMANDS = (sandbox,)

@@ -1,4 +1,4 @@
-"""Every explorer: reachable, of the right network, at the tip, with the paths that prove."""
+"""Every explorer: does it answer, on the right network, at the tip, and can it prove?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,24 +13,25 @@ from btcpay.bitcoin.wire import Malformed
 from btcpay.clock_skew import told_time
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.errors import ProofFailed
-from btcpay.explorers.comparison import MAX_BLOCKS_BEHIND
 from btcpay.explorers.esplora import Esplora, OtherNetwork, brief
 from btcpay.explorers.open import open_one
+from btcpay.explorers.pool import MAX_BLOCKS_BEHIND
 from btcpay.explorers.quota import Quota, QuotaSpent
 from btcpay.networks import SANDBOX_PORT, SANDBOX_URL, Network
+from btcpay.spv.block import prove_block
 from btcpay.times import from_unix_s
 
 # Two hours without a block happen once in 160,000 blocks (exp(-12)), which is every three years.
 TIP_AGE = timedelta(hours=2)
 OF_SANDBOX = "is `make run` still running?"
-REMEDY = "see what it is up to; name another one in BTCPAY_EXPLORERS"
+REMEDY = "see whether it works in a browser; else name another one in BTCPAY_EXPLORERS"
 
 
 @dataclass
 class Visit:
-    """What an explorer showed; `trouble` is what the visit ended with, "" when nothing was wrong.
+    """What an explorer showed; `trouble` says what is wrong with it, "" when nothing is.
 
-    `ahead` is its clock's time less ours, None when it did not tell the time.
+    `ahead` is its clock minus ours, None when it told no time.
     """
 
     url: str
@@ -45,9 +46,9 @@ class Visit:
 
 
 def visit_all(patient: Patient, quota: Quota | None, known_height: int) -> list[Visit]:
-    """Visits each explorer, with seven calls at most, which count where there is a quota.
+    """Visits each explorer, with three calls at most; a `quota` counts them.
 
-    `known_height` is the highest that was proven to a check.
+    `known_height` is the highest block that a check has proven.
     """
     visits = [_visit(url, patient, quota) for url in patient.settings.explorers]
     best = max([known_height, *(visit.height or 0 for visit in visits if not visit.is_foreign)])
@@ -58,12 +59,12 @@ def visit_all(patient: Patient, quota: Quota | None, known_height: int) -> list[
 
 
 def findings(visits: Sequence[Visit]) -> Iterator[Finding]:
-    """One of several may be in trouble for a while; when all are, nothing is ever paid."""
+    """One of several in trouble is yellow. All of them are red: nothing would ever be paid."""
     all_bad = all(visit.trouble for visit in visits if not visit.is_spent)
     for visit in visits:
         name = f"explorer {visit.host}"
         if not visit.trouble:
-            yield Finding(name, GREEN, f"at block {visit.height}, with proofs")
+            yield Finding(name, GREEN, f"at block {visit.height}, with whole blocks")
         else:
             red = (all_bad or visit.is_foreign) and not visit.is_spent
             yield Finding(name, RED if red else YELLOW, visit.trouble, visit.remedy)
@@ -95,7 +96,7 @@ def _visit(url: str, patient: Patient, quota: Quota | None) -> Visit:
 
 
 def of_sandbox(error: Exception) -> tuple[str, str] | None:
-    """What ails regtest's own explorer, and what helps; None when it is neither ended nor down."""
+    """What is wrong with the sandbox's explorer, and what helps; None for any other fault."""
     if isinstance(error, http_client.Unreachable):
         return f"nothing answers at port {SANDBOX_PORT}", OF_SANDBOX
     if isinstance(error, http_client.BadStatus) and error.status == SERVICE_UNAVAILABLE:
@@ -104,32 +105,26 @@ def of_sandbox(error: Exception) -> tuple[str, str] | None:
 
 
 def _ask(visit: Visit, explorer: Esplora) -> None:
-    """Fills in the visit; what cannot be had raises, with `trouble` set where it says more."""
+    """Fills in the visit. Raises at the first fault; `trouble` is set where it says more."""
     explorer.require_network()
-    visit.height = explorer.tip()
-    tip_hash = explorer.block_hash(visit.height)
-    visit.tip_at = from_unix_s(parse_header(explorer.header(tip_hash)).time)
-    if visit.height:  # the first block's coinbase is no transaction that nodes can show
-        _prove(visit, explorer, tip_hash)
-
-
-def _prove(visit: Visit, explorer: Esplora, tip_hash: str) -> None:
-    """Whether the paths are there by which a payment would be proven, tried on the tip."""
+    tip = explorer.headers(None)[-1]
+    header = parse_header(tip.raw)
+    visit.height, visit.tip_at = tip.height, from_unix_s(header.time)
     try:
-        explorer.prove_block(tip_hash, visit.height or 0)
+        prove_block(explorer.raw_block(header.hash), header.hash)
     except QuotaSpent:
         raise
-    except (http_client.FetchError, ValidationError, ProofFailed) as error:
-        visit.trouble = f"cannot prove its tip, so it never settles: {brief(error)}"
-        visit.remedy = "name an Esplora root with proof paths in BTCPAY_EXPLORERS"
+    except (http_client.FetchError, ProofFailed) as error:
+        visit.trouble = f"cannot show its last block, so it never settles: {brief(error)}"
+        visit.remedy = "name an Esplora root with /block/:hash/raw in BTCPAY_EXPLORERS"
         raise
 
 
 def judge_tip(visit: Visit, best: int, network: Network, now: datetime) -> None:
-    """Notes trouble when the tip is more than MAX_BLOCKS_BEHIND below `best`, or TIP_AGE old."""
+    """Notes trouble when the tip is MAX_BLOCKS_BEHIND below `best`, or older than TIP_AGE."""
     behind = best - (visit.height or 0)
     if behind > MAX_BLOCKS_BEHIND:
         visit.trouble = f"is {behind} blocks behind, at {visit.height}"
     elif network.name != "regtest" and visit.tip_at and now - visit.tip_at > TIP_AGE:
         minutes = (now - visit.tip_at) // timedelta(minutes=1)
-        visit.trouble = f"shows no block since {minutes} minutes, its last is {visit.height}"
+        visit.trouble = f"has shown no block for {minutes} minutes; its last is {visit.height}"

@@ -22,6 +22,8 @@ from btcpay.networks import Network
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+# What turns a question to the next explorer.
+FAILURES = (http_client.FetchError, ValidationError, ProofFailed)
 TRIES = 2  # of one question at one explorer: a kept connection may just have been closed
 MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; an explorer three behind is stuck
 
@@ -68,7 +70,7 @@ class Explorers:
             try:
                 self._refuse_stale(explorer)
                 answer = question(explorer)
-            except (http_client.FetchError, ValidationError, ProofFailed) as error:
+            except FAILURES as error:
                 tries[explorer] += 1 if explorer.failed(error) else TRIES
                 errors[explorer] = error
                 self._note_failure(explorer, error)

@@ -12,7 +12,7 @@ from btcpay.money import sats_for_usd
 from btcpay.networks import Network
 from btcpay.price import Prices
 from btcpay.times import to_ms
-from btcpay.wallet.account import derive
+from btcpay.wallet.account import derive, script_of
 from storage.database import Database, Row
 from storage.queries import invoices, merchants
 
@@ -73,20 +73,21 @@ def new_invoice(
     amount_sats = quote(order.amount_usd, price_usd)
     account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
     index = account["next_index"] - 1
-    return db.only(
-        invoices.ADD,
-        id=order.id or new_id("inv"),
-        merchant_id=order.merchant_id,
-        payment_link_id=order.payment_link_id,
-        status="open",
-        amount_sats=amount_sats,
-        amount_usd_quote=str(order.amount_usd),
-        price_usd=str(price_usd),
-        description=order.description,
-        customer_email=order.customer_email,
-        deposit_address=derive(account["xpub"], account["script_type"], index, network),
-        address_index=index,
-        expires_at=None if order.life is None else to_ms(now + order.life),
-        created_at=to_ms(now),
-        looks=0,
-    )
+    address = derive(account["xpub"], account["script_type"], index, network)
+    given = {
+        "id": order.id or new_id("inv"),
+        "merchant_id": order.merchant_id,
+        "payment_link_id": order.payment_link_id,
+        "status": "open",
+        "amount_sats": amount_sats,
+        "amount_usd_quote": str(order.amount_usd),
+        "price_usd": str(price_usd),
+        "description": order.description,
+        "customer_email": order.customer_email,
+        "deposit_address": address,
+        "script": script_of(address, account["script_type"]).hex(),
+        "address_index": index,
+        "expires_at": None if order.life is None else to_ms(now + order.life),
+        "created_at": to_ms(now),
+    }
+    return db.only(invoices.ADD, **invoices.BLANK | given)

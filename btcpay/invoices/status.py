@@ -1,16 +1,16 @@
 """Where an invoice stands: its rows as values, and the verdict on them."""
 
-from collections.abc import Iterable, Sequence
+import json
 from datetime import datetime
 from decimal import Decimal
 
 from btcpay.errors import CommandError
 from btcpay.settings import Settings
 from btcpay.settlement.settle import stored_verdict
-from btcpay.settlement.values import Block, Invoice, Output, Rules, SeenOutput, Verdict
-from btcpay.times import from_ms, from_ms_or_none
+from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, Verdict
+from btcpay.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
-from storage.queries import invoices, meta, payments
+from storage.queries import blocks, invoices, meta, payments
 
 
 def find_invoice(db: Database, invoice_id: str) -> Row:
@@ -26,6 +26,7 @@ def rules_for(settings: Settings, invoice_row: Row) -> Rules:
     return Rules(
         settings.confirmations.for_usd(Decimal(invoice_row["amount_usd_quote"])),
         settings.underpayment_tolerance_percent,
+        settings.network.gone_after,
     )
 
 
@@ -52,34 +53,38 @@ def output_of(row: Row) -> Output:
         vout=row["vout"],
         amount_sats=row["amount_sats"],
         first_seen_at=from_ms(row["first_seen_at"]),
-        coinbase=bool(row["coinbase"]),
+        seen_waiting=bool(row["seen_waiting"]),
+        inputs=tuple(json.loads(row["inputs"] or "[]")),
+        vanished_at=from_ms_or_none(row["vanished_at"]),
+        replaced_height=row["replaced_height"],
         block=block,
+        position=row["position"],
         spent_height=row["spent_height"],
-        proven=bool(row["proven"]),
-        vanished=row["vanished_at"] is not None,
         credited=row["payment_id"] is not None,
         settles=row["settled_invoice_id"] is not None,
-        position=row["position"],
-        seen_waiting=bool(row["seen_waiting"]),
     )
 
 
-def known_outputs(db: Database, invoice_id: str) -> list[Output]:
-    """Every output to the invoice's address but what has vanished, which is no money."""
-    return [output_of(row) for row in db.rows(payments.ALIVE, invoice_id=invoice_id)]
+def known_outputs(db: Database, invoice_id: str, scan: Scan, rules: Rules) -> list[Output]:
+    """Every output to the invoice's address that a scan may concern.
+
+    Of what has vanished, which is no money, only what has vanished lately or is shown again.
+    """
+    since_ms = to_ms(scan.asked_at - rules.gone_after)
+    rows = db.rows(payments.KNOWN, invoice_id=invoice_id, vanished_after=since_ms - 1)
+    found = {(row["txid"], row["vout"]): row for row in rows}
+    shown = {seen.txid for seen in (*(scan.waiting or ()), *scan.confirmed)} | set(scan.replaced)
+    for txid in sorted(shown - {txid for txid, _ in found}):
+        for row in db.rows(payments.VANISHED, invoice_id=invoice_id, txid=txid):
+            found[row["txid"], row["vout"]] = row
+    return [output_of(row) for row in found.values()]
 
 
-def come_again(
-    db: Database, invoice_id: str, known: Sequence[Output], seen: Iterable[SeenOutput]
-) -> list[Output]:
-    """What had vanished and is shown again: it was first seen when it was first seen."""
-    new = {output.outpoint for output in seen} - {output.outpoint for output in known}
-    return [
-        output
-        for txid in sorted({txid for txid, _ in new})
-        for row in db.rows(payments.VANISHED, invoice_id=invoice_id, txid=txid)
-        if (output := output_of(row)).outpoint in new
-    ]
+def checked_ms(db: Database, row: Row) -> int | None:
+    """When the invoice was last known to be up to date: every block read, or the mempool asked."""
+    read_ms = int(meta.get(db, meta.Key.READ_AT) or 0)
+    known = [row["checked_at"], read_ms if read_ms >= row["created_at"] else None]
+    return max((ms for ms in known if ms is not None), default=None)
 
 
 def verdict_of(
@@ -90,8 +95,7 @@ def verdict_of(
     return stored_verdict(
         invoice_of(row),
         [output_of(output) for output in rows],
-        meta.tip_height(db) or 0,
-        from_ms_or_none(row["checked_at"]),
+        blocks.tip_height(db) or 0,
         rules_for(settings, row),
         now,
     )

@@ -5,8 +5,8 @@
    settle the invoice until the sum is reached; what comes later, late or after the end is a
    payment of its own.
 3. The invoice is paid when the sum is reached, by the transaction that completes it.
-4. It is expired when a scan made after `expires_at` shows too little in time, waiting transactions
-   included.
+4. It is expired when every block up to its end is read, the mempool was asked after it, and both
+   show too little in time, waiting transactions included.
 
 docs/settlement.md has them all in full.
 """
@@ -32,17 +32,23 @@ def decide(
     invoice: Invoice,
     outputs: Sequence[Output],
     tip_height: int,
-    scanned_at: datetime | None,
+    ends_at: datetime | None,
     rules: Rules,
     now: datetime,
+    credited_only: bool = False,
 ) -> Verdict:
     """What follows from the facts, by the rules above.
 
-    `tip_height`: of the best block known; `scanned_at`: when the last complete scan began, or None.
+    `tip_height`: of the best block known; `ends_at`: deadlines up to then may have passed; None:
+    none may. `credited_only`: what is deep enough is a payment only if one was made of it.
     """
     needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
     alive = sorted((output for output in outputs if not output.vanished), key=_chain_order)
-    deep = [output for output in alive if is_payment(output, tip_height, rules)]
+    deep = [
+        output
+        for output in alive
+        if output.credited or (not credited_only and is_deep(output, tip_height, rules))
+    ]
     counting = [output for output in alive if _counts(output, invoice)]
     in_time = set(counting)
     both = [output for output in deep if output in in_time]
@@ -51,7 +57,7 @@ def decide(
     settling = _settling(invoice, both, needed_sats)
     if status == "open" and confirmed_sats >= needed_sats:
         status, last = "paid", settling[-1]
-    elif status == "open" and _is_over(invoice, scanned_at) and received_sats < needed_sats:
+    elif status == "open" and _is_over(invoice, ends_at) and received_sats < needed_sats:
         status = "expired"
     enough = status == "paid" or received_sats >= needed_sats
     return Verdict(
@@ -71,8 +77,8 @@ def _sum(outputs: Iterable[Output]) -> int:
     return sum(output.amount_sats for output in outputs)
 
 
-def _is_over(invoice: Invoice, scanned_at: datetime | None) -> bool:
-    return bool(invoice.expires_at and scanned_at and scanned_at >= invoice.expires_at)
+def _is_over(invoice: Invoice, ends_at: datetime | None) -> bool:
+    return bool(invoice.expires_at and ends_at and ends_at >= invoice.expires_at)
 
 
 def _counts(output: Output, invoice: Invoice) -> bool:
@@ -83,6 +89,11 @@ def _counts(output: Output, invoice: Invoice) -> bool:
     """
     if invoice.status == "paid":
         return output.settles
+    return came_in_time(output, invoice)
+
+
+def came_in_time(output: Output, invoice: Invoice) -> bool:
+    """Whether we saw it, or a block had it, before the invoice's end; and not before its making."""
     earliest = invoice.created_at - BLOCK_TIME_SLACK
     if output.block and not output.seen_waiting and output.block.mined_at < earliest:
         return False
@@ -117,11 +128,12 @@ def _receipts(
         Receipt(
             txid=txid,
             amount_sats=_sum(outputs),
-            mined_at=outputs[0].block.mined_at if outputs[0].block else now,
+            block=block,
             received_at=_receipt_time(outputs[0], invoice, now),
             settles=txid in settling_txids,
         )
         for txid, outputs in by_txid.items()
+        if (block := outputs[0].block)
     )
 
 
@@ -130,12 +142,10 @@ def _depth(output: Output, tip_height: int) -> int:
     return max(0, tip_height - output.block.height + 1) if output.block else 0
 
 
-def is_payment(output: Output, tip_height: int, rules: Rules) -> bool:
-    """Whether the output is a payment, or deep enough to become one."""
-    if output.credited:
-        return True
+def is_deep(output: Output, tip_height: int, rules: Rules) -> bool:
+    """Whether it has the confirmations that make a payment of it."""
     needed = max(rules.confirmations, COINBASE_MATURITY) if output.coinbase else rules.confirmations
-    return not output.doubted and _depth(output, tip_height) >= needed
+    return _depth(output, tip_height) >= needed
 
 
 def _chain_order(output: Output) -> tuple[int, int, str, int]:

@@ -5,12 +5,11 @@ what was written. The rules in words are in docs/settlement.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.settlement.decide import decide
-from btcpay.settlement.merge import merge, some_vanished
-from btcpay.settlement.proofs import mark_proven, proven_outpoints
+from btcpay.settlement.decide import came_in_time, decide
+from btcpay.settlement.merge import merge
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Scan, Verdict
 
 
@@ -27,23 +26,13 @@ class Change:
         before, after = self.before, self.after
         if before is None:
             return "seen"
-        if after.vanished:
-            return "vanished"
-        if before.vanished:
-            return "seen again"
+        if before.vanished != after.vanished:
+            return "vanished" if after.vanished else "seen again"
         if before.block != after.block:
             return "moved"
         if before.spent_height != after.spent_height:
-            return "unspent" if after.spent_height is None else "spent"
+            return "spent"
         return None
-
-    @property
-    def has_moved(self) -> bool | None:
-        """True when the coin has moved since, False when it has not after all; None: no news."""
-        was, is_spent = (
-            one is not None and one.spent_height is not None for one in (self.before, self.after)
-        )
-        return None if was == is_spent else is_spent
 
 
 @dataclass(frozen=True)
@@ -63,27 +52,15 @@ class Outcome:
 def settle(
     invoice: Invoice, known: Sequence[Output], scan: Scan, rules: Rules, now: datetime
 ) -> Outcome:
-    """All that follows from a scan of an invoice's address.
+    """All that follows from news of an invoice's address.
 
-    1. What was known is merged with what was seen.
-    2. What no proof of this scan bears out does not count.
-    3. A scan that misses money does not expire the invoice as well.
-    4. What is doubted is kept as it was known.
+    1. What was known is merged with what is new.
+    2. What was seen in time and has vanished lately does not let the invoice expire.
     """
-    merged = merge(known, scan.outputs, scan.tip_height, scan.asked_at)
-    proven = proven_outpoints(merged, scan.proofs)
-    outputs = [
-        mark_proven(output, scan.proofs[output.txid]) if output.outpoint in proven else output
-        for output in merged
-    ]
-    counted = [
-        output
-        if output.credited or not output.block or output.outpoint in proven
-        else replace(output, doubted=True)
-        for output in outputs
-    ]
-    ends_at = None if some_vanished(known, outputs) else scan.ends_at
-    verdict = decide(invoice, counted, scan.tip_height, ends_at, rules, now)
+    outputs = merge(known, scan)
+    is_held = any(_may_come_again(output, invoice, scan, rules) for output in outputs)
+    ends_at = None if is_held else scan.ends_at
+    verdict = decide(invoice, outputs, scan.tip_height, ends_at, rules, now)
     settles = {output.txid: output.settles for output in known if output.credited}
     return Outcome(
         verdict=verdict,
@@ -93,23 +70,28 @@ def settle(
     )
 
 
-def stored_verdict(
-    invoice: Invoice,
-    known: Sequence[Output],
-    tip_height: int,
-    scanned_at: datetime | None,
-    rules: Rules,
-    now: datetime,
-) -> Verdict:
-    """The verdict on what is stored, between two scans.
+def _may_come_again(output: Output, invoice: Invoice, scan: Scan, rules: Rules) -> bool:
+    """Whether one look, or looks in too short a time, are all that says that it is gone.
 
-    What is stored as confirmed and is no payment was not deep enough, or not proven: it waits.
+    An explorer may have dropped from its mempool what others keep, and miners mine.
     """
-    outputs = [replace(output, doubted=not output.credited) for output in known]
-    return decide(invoice, outputs, tip_height, scanned_at, rules, now)
+    if output.vanished_at is None or output.replaced_height is not None:
+        return False
+    if not came_in_time(output, invoice):
+        return False
+    return scan.asked_at <= output.vanished_at or (
+        scan.asked_at - output.vanished_at < rules.gone_after
+    )
+
+
+def stored_verdict(
+    invoice: Invoice, known: Sequence[Output], tip_height: int, rules: Rules, now: datetime
+) -> Verdict:
+    """The verdict on what is stored, between two scans: nothing becomes a payment, nothing ends."""
+    return decide(invoice, known, tip_height, None, rules, now, credited_only=True)
 
 
 def _changes(known: Sequence[Output], outputs: Sequence[Output]) -> list[Change]:
     before = {output.outpoint: output for output in known}
     changes = [Change(before.get(output.outpoint), output) for output in outputs]
-    return [one for one in changes if one.after != one.before and not one.after.doubted]
+    return [one for one in changes if one.after != one.before]

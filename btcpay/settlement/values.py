@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from btcpay.spv.verify import Proven
-
 
 @dataclass(frozen=True)
 class Block:
@@ -19,13 +17,18 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class SeenOutput:
-    """An output that pays the address; `spent_height` is the block in which it was spent."""
+    """An output that pays the address: proven to be in `block`, or said to wait in the mempool.
+
+    `position` is its transaction's place in the block. `inputs` are the outpoints that a waiting
+    transaction spends, as "txid:vout"; empty when they are too many to be kept.
+    """
 
     txid: str
     vout: int
     amount_sats: int
-    block: Block | None
-    spent_height: int | None
+    block: Block | None = None
+    position: int | None = None
+    inputs: tuple[str, ...] = ()
 
     @property
     def outpoint(self) -> tuple[str, int]:
@@ -34,46 +37,41 @@ class SeenOutput:
 
 
 @dataclass(frozen=True)
-class Proof:
-    """What was proven of a transaction, the document that proves it again, and who showed it."""
-
-    proven: Proven
-    document: str
-    explorer: str | None = None
-
-
-@dataclass(frozen=True)
 class Scan:
-    """A complete answer about one address, and when the question was put, by our clock.
+    """What is news of an invoice's address, and when we learned it, by our clock.
 
-    `ahead`: how far that clock is ahead of the explorers'. It puts off an end, and nothing else.
-    `proofs` by txid: a confirmed output without one is doubted, and never becomes a payment.
-    `unproven`: a proof was wanted and could not be had; `short`: because the budget was spent.
-    `explorer`: the host that was asked.
+    `confirmed`: what a block pays to it. `spent`: the blocks in which its coins were spent.
+    `replaced`: the
+    blocks that spend the inputs of waiting transactions otherwise, by txid. `waiting`: what the
+    mempool shows; None when it was not asked. `misses`: whether what it does not show is gone: the
+    list is whole, and every block is read. `ends_at`: deadlines up to then may have passed; None
+    while a block up to the tip is not read, or the mempool was not asked. `explorer`: the host that
+    was asked.
     """
 
     asked_at: datetime
     tip_height: int
-    outputs: Sequence[SeenOutput]
-    price_usd: Decimal | None
-    proofs: Mapping[str, Proof] = field(default_factory=dict)
-    unproven: bool = False
-    short: bool = False
+    confirmed: Sequence[SeenOutput] = ()
+    spent: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    replaced: Mapping[str, int] = field(default_factory=dict)
+    waiting: Sequence[SeenOutput] | None = None
+    misses: bool = False
+    ends_at: datetime | None = None
+    price_usd: Decimal | None = None
     explorer: str | None = None
-    ahead: timedelta = timedelta()
-
-    @property
-    def ends_at(self) -> datetime:
-        """The time by which deadlines are judged: nothing ends before both clocks say so."""
-        return self.asked_at - self.ahead
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What the merchant asks: blocks of depth, and percent of the amount that may be missing."""
+    """What the merchant asks: blocks of depth, and percent of the amount that may be missing.
+
+    `gone_after`: what was seen in time and has vanished keeps an invoice open for so long, and at
+    least until another look at the mempool.
+    """
 
     confirmations: int
     tolerance_percent: Decimal
+    gone_after: timedelta = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -93,27 +91,35 @@ class Invoice:
 class Output:
     """An output to the invoice's address, as we know it.
 
-    `proven`: its block was proven to us, and its `position` in the block. `coinbase`: it is the
-    block's first transaction. `seen_waiting`: we saw it before it was in any block. `vanished`: it
-    left the mempool and is no money any more. `doubted`: it was proven, and the last scan did not
-    show it; it is neither counted nor forgotten. `credited`: it is part of a payment already;
-    `settles`: of one that carries the invoice's id.
+    `block`: proven to be in it, at that `position`; the first is the coinbase's. `seen_waiting`: we
+    saw it before it was in any block. `vanished_at`: since then no mempool shows it, and it is no
+    money any more; `replaced_height`: the block that has spent its inputs otherwise. `credited`: it
+    is part of a payment already; `settles`: of one that carries the invoice's id.
     """
 
     txid: str
     vout: int
     amount_sats: int
     first_seen_at: datetime
-    coinbase: bool = False
+    seen_waiting: bool = False
+    inputs: tuple[str, ...] = ()
+    vanished_at: datetime | None = None
+    replaced_height: int | None = None
     block: Block | None = None
+    position: int | None = None
     spent_height: int | None = None
-    proven: bool = False
-    vanished: bool = False
-    doubted: bool = False
     credited: bool = False
     settles: bool = False
-    position: int | None = None
-    seen_waiting: bool = False
+
+    @property
+    def vanished(self) -> bool:
+        """Whether it is history, and no money."""
+        return self.vanished_at is not None
+
+    @property
+    def coinbase(self) -> bool:
+        """Whether it is an output of its block's first transaction."""
+        return self.position == 0
 
     @property
     def outpoint(self) -> tuple[str, int]:
@@ -125,13 +131,13 @@ class Output:
 class Receipt:
     """A payment that should exist: one transaction's confirmed money to this address.
 
-    `mined_at` is its block's time, `received_at` that within the invoice's life; `settles`:
-    whether it carries the invoice's id.
+    `received_at` is its block's time, within the invoice's life; `settles`: whether it carries the
+    invoice's id.
     """
 
     txid: str
     amount_sats: int
-    mined_at: datetime
+    block: Block
     received_at: datetime
     settles: bool
 

@@ -1,6 +1,7 @@
 """A proof as it is kept and shown: JSON that can be checked offline, from itself alone."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from btcpay.errors import CommandError, ProofFailed
@@ -24,6 +25,12 @@ def to_document(
         "coinbase": _branch_document(evidence.coinbase),
         "headers": [raw.hex() for raw in evidence.headers],
     }
+
+
+def extended(document: dict[str, Any], following: Sequence[bytes]) -> dict[str, Any]:
+    """A document of one confirmation, with the headers that follow: one more confirmation each."""
+    headers = [*document["headers"][:1], *(raw.hex() for raw in following)]
+    return document | {"headers": headers, "confirmations": len(headers)}
 
 
 def check_document(document: Any) -> Proven:

@@ -12,7 +12,7 @@ from btcpay.networks import Network
 from btcpay.wallet.account import derive, parse_account
 from btcpay.wallet.gap_limit import gap_of
 from storage.database import Database, Row
-from storage.queries import merchants, meta, payments
+from storage.queries import blocks, merchants, payments
 
 # Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
 # invoices in a row are more common than one would think: a crawler presses a link's button.
@@ -63,7 +63,7 @@ def plan_moves(
     Discovery ends at LOOK_AHEAD unused addresses in a row, or at `skip` when that is more.
     Changes nothing. Raises ExplorerError when the chain could not be asked about an address.
     """
-    explorers.require_chain(meta.proven_height(db))
+    explorers.require_chain(blocks.tip_height(db) or 0)
     moves = []
     for row in db.rows(merchants.ALL):
         used = used_ahead(explorers, row, network, max(skip, LOOK_AHEAD))

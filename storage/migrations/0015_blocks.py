@@ -38,8 +38,9 @@ STATEMENTS = (
         ) AS looks HAVING COUNT(*) > 0""",
     "DELETE FROM meta WHERE name IN"
     " ('tip_height', 'tip_at', 'high_height', 'final_height', 'compared')",
-    # `inputs`: the outpoints that a waiting transaction spends, as JSON; `replaced`: a block has
-    # spent one of them otherwise. `asked_at`: when an explorer was last asked whether it is spent.
+    # `inputs`: the outpoints that a waiting transaction spends, as JSON; `replaced_height`: the
+    # block that has spent one of them otherwise. `asked_at`: when an explorer was last asked
+    # whether it is spent.
     # What is in a block was proven to be there.
     """CREATE TABLE new_output (
         txid TEXT NOT NULL,
@@ -52,7 +53,7 @@ STATEMENTS = (
         seen_waiting BIGINT NOT NULL CHECK (seen_waiting IN (0, 1)),
         inputs TEXT,
         vanished_at BIGINT,
-        replaced BIGINT NOT NULL DEFAULT 0 CHECK (replaced IN (0, 1)),
+        replaced_height BIGINT,
         block_height BIGINT,
         block_hash TEXT,
         block_time_at BIGINT,

@@ -30,7 +30,7 @@ class Output(Model):
     seen_waiting = BigIntegerField()
     inputs = TextField(null=True)
     vanished_at = BigIntegerField(null=True)
-    replaced = BigIntegerField()
+    replaced_height = BigIntegerField(null=True)
     block_height = BigIntegerField(null=True)
     block_hash = TextField(null=True)
     block_time_at = BigIntegerField(null=True)

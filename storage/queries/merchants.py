@@ -27,38 +27,8 @@ TAKE_INDEX = (
 )
 
 # An address counter moves forward only, whoever else has moved it meanwhile.
-FORWARD = Merchant.update({Merchant.next_index: slot("next_index")}).where(
+FORWARD = Merchant.update(slots(Merchant.next_index)).where(
     (Merchant.id == slot("id")) & (Merchant.next_index < slot("next_index"))
 )
 
-SAY_GAP = Merchant.update({Merchant.wallet_gap_limit: slot("wallet_gap_limit")}).where(
-    Merchant.id == slot("id")
-)
-
-# One funded address an hour is asked whether its coin has moved; when one has, all others are.
-# One whose coin was said to be spent likewise, since nobody has proven it.
-TO_PROBE = Merchant.select(
-    Merchant.id, Merchant.probed_at, Merchant.swept_at, Merchant.unspent_at
-).where(
-    Merchant.probed_at.is_null()
-    | (Merchant.probed_at < slot("before"))
-    | (Merchant.probed_at > slot("now"))
-    | Merchant.swept_at.is_null(False)
-    | Merchant.unspent_at.is_null(False)
-)
-PROBED = Merchant.update({Merchant.probed_at: slot("at")}).where(Merchant.id == slot("id"))
-# An address that was asked because others had moved does not start all over again.
-COIN_MOVED = Merchant.update({Merchant.swept_at: slot("at")}).where(
-    (Merchant.id == slot("id"))
-    & (Merchant.swept_at.is_null() | (Merchant.swept_at <= slot("checked_at")))
-)
-COIN_MOVED_DONE = Merchant.update({Merchant.swept_at: None}).where(
-    (Merchant.id == slot("id")) & (Merchant.swept_at == slot("swept_at"))
-)
-UNSPENT = Merchant.update({Merchant.unspent_at: slot("at")}).where(
-    (Merchant.id == slot("id"))
-    & (Merchant.unspent_at.is_null() | (Merchant.unspent_at <= slot("checked_at")))
-)
-UNSPENT_DONE = Merchant.update({Merchant.unspent_at: None}).where(
-    (Merchant.id == slot("id")) & (Merchant.unspent_at == slot("unspent_at"))
-)
+SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(Merchant.id == slot("id"))

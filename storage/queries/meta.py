@@ -18,11 +18,9 @@ class Key(StrEnum):
 
     NETWORK = "network"  # whose addresses are given out: never another's
     CHECKED_AT = "checked_at"  # when a run over all that is watched was last complete
-    TIP_HEIGHT = "tip_height"  # of the chain's tip at the last run that could prove it
-    TIP_AT = "tip_at"  # when something about the tip was last news: a new block, mostly
-    HIGH_HEIGHT = "high_height"  # of the highest tip that was proven to us
-    FINAL_HEIGHT = "final_height"  # up to it no block of a payment is compared again
-    COMPARED = "compared"  # the tip that blocks of payments were held against, and these blocks
+    BEGIN_AT = "begin_at"  # of a shop that was older than block following: read blocks from here on
+    READ_AT = "read_at"  # when the tip was last asked and every block up to it was read
+    COMPARED_AT = "compared_at"  # when another explorer was last asked for its tip
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
     RESTORED_AT = "restored_at"  # when a backup was put in the database's place
     TRIAL = "trial"  # written and forgotten, to see whether the database takes writes
@@ -90,14 +88,3 @@ def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:
     with db.write():
         db.run(_SET, name=Key.TRIAL.value, value=os.urandom(size // 2).hex())
         db.run(_FORGET, name=Key.TRIAL.value)
-
-
-def tip_height(db: Database) -> int | None:
-    """Height of the chain's tip when a check last saw it."""
-    text = get(db, Key.TIP_HEIGHT)
-    return None if text is None else int(text)
-
-
-def proven_height(db: Database) -> int:
-    """Height of the highest tip that was proven to us; 0 when none was."""
-    return int(get(db, Key.HIGH_HEIGHT) or 0)

@@ -1,6 +1,6 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
-from peewee import Case
+from peewee import EXCLUDED
 
 from storage.database import every, slot, slots
 from storage.models import Invoice, Output, Payment, Proof
@@ -49,6 +49,7 @@ OUTPUTS = (
 )
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
+KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
 # Of one transaction, which may have come again.
 VANISHED = OUTPUTS.where((Output.txid == slot("txid")) & Output.vanished_at.is_null(False))
 
@@ -56,14 +57,15 @@ _SEEN = (
     Output.first_seen_at,
     Output.amount_sats,
     Output.coinbase,
+    Output.seen_waiting,
+    Output.inputs,
     Output.vanished_at,
+    Output.replaced_height,
     Output.block_height,
     Output.block_hash,
     Output.block_time_at,
-    Output.spent_height,
-    Output.proven,
     Output.position,
-    Output.seen_waiting,
+    Output.spent_height,
 )
 ADD_OUTPUT = Output.insert(
     slots(
@@ -79,31 +81,31 @@ UPDATE_OUTPUT = Output.update(slots(*_SEEN)).where(
     & (Output.txid == slot("txid"))
     & (Output.vout == slot("vout"))
 )
-# When an explorer first called a coin spent; nobody has proven it.
-SPENT = Output.update({Output.spent_at: slot("at")}).where(
-    (Output.invoice_id == slot("invoice_id"))
-    & (Output.txid == slot("txid"))
-    & (Output.vout == slot("vout"))
-)
 CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
     (Output.txid == slot("txid"))
     & (Output.invoice_id == slot("invoice_id"))
     & Output.payment_id.is_null()
-    & (Output.proven == 1)
+    & Output.block_height.is_null(False)
 )
 
-ADD_PROOF = Proof.insert(every(Proof))
+ADD_PROOF = Proof.insert(every(Proof)).on_conflict(
+    conflict_target=[Proof.invoice_id, Proof.txid], update={Proof.document: EXCLUDED.document}
+)
+PROOF = Proof.select(Proof.document).where(
+    (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
+)
+DELETE_PROOF = Proof.delete().where(
+    (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
+)
 PROOFS_OF_ADDRESS = (
     Proof.select(Proof.document)
-    .join(Payment, on=(Payment.id == Proof.payment_id))
-    .where(Payment.address_invoice_id == slot("invoice_id"))
+    .join(
+        Payment,
+        on=((Payment.address_invoice_id == Proof.invoice_id) & (Payment.tx_hash == Proof.txid)),
+    )
+    .where(Proof.invoice_id == slot("invoice_id"))
     .order_by(Payment.created_at, Payment.seq)
 )
-
-# Money on its way: no payment has been made of it yet.
-WAITING = Output.select(
-    Output.invoice_id, Output.amount_sats, Output.block_height, Output.coinbase, Output.proven
-).where(Output.vanished_at.is_null() & Output.payment_id.is_null())
 
 # The places of a merchant's addresses to which anything has come.
 PAID_INDEXES = (
@@ -113,56 +115,9 @@ PAID_INDEXES = (
     .distinct()
 )
 
-# The blocks that money was proven to be in and that a reorganisation may still undo.
-RECENT_BLOCKS = (
-    Output.select(Output.block_height, Output.block_hash)
-    .where((Output.proven == 1) & (Output.block_height > slot("final_height")))
-    .distinct()
-)
-IN_BLOCK = (
-    Payment.select(Payment)
-    .join(Output, on=(Output.payment_id == Payment.id))
-    .where(
-        (Output.block_height == slot("height"))
-        & (Output.block_hash == slot("hash"))
-        & (Output.proven == 1)
-    )
-    .distinct()
-)
-# Outputs that were proven in that block and are no payment yet.
-UNCOUNTED_IN_BLOCK = Output.select().where(
-    (Output.block_height == slot("height"))
-    & (Output.block_hash == slot("hash"))
-    & Output.payment_id.is_null()
-    & (Output.proven == 1)
-)
-# Outputs wait again, in no block. They still count as seen no later than in that block: what came
-# in time did come in time.
-_WAITS_AGAIN = {
-    Output.first_seen_at: Case(
-        None,
-        [(Output.block_time_at < Output.first_seen_at, Output.block_time_at)],
-        Output.first_seen_at,
-    ),
-    Output.payment_id: None,
-    Output.block_height: None,
-    Output.block_hash: None,
-    Output.block_time_at: None,
-    Output.spent_height: None,
-    Output.proven: 0,
-    Output.position: None,
-    Output.coinbase: 0,
-}
-UNPROVE_OUTPUT = Output.update(_WAITS_AGAIN).where(
-    (Output.invoice_id == slot("invoice_id"))
-    & (Output.txid == slot("txid"))
-    & (Output.vout == slot("vout"))
-    & Output.payment_id.is_null()
-)
-# The three steps that take a payment back.
-UNCREDIT_OUTPUTS = Output.update(_WAITS_AGAIN).where(Output.payment_id == slot("payment_id"))
-DELETE_PROOF = Proof.delete().where(Proof.payment_id == slot("payment_id"))
+# Takes a payment back.
 DELETE = Payment.delete().where(Payment.id == slot("payment_id"))
+OF_ID = Payment.select().where(Payment.id == slot("payment_id"))
 # When an invoice is open again, its other payments are parts again.
 UNSETTLE = Payment.update({Payment.invoice_id: None}).where(
     Payment.invoice_id == slot("invoice_id")

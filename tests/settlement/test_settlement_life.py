@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-
 from btcpay.settlement.proofs import Unproven, to_prove
+
 from btcpay.settlement.settle import Outcome, settle, stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Proof, Rules, Scan, SeenOutput
 from btcpay.spv.verify import Proven

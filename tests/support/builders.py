@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,12 +30,10 @@ from btcpay import keys, settings
 from btcpay.check.apply import apply
 from btcpay.networks import NETWORKS, Network
 from btcpay.server.service import Service
-from btcpay.settlement.values import Block, Proof, Scan, SeenOutput
-from btcpay.spv.verify import Proven
+from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.wallet.account import parse_account
 from btcpay.wallet.merchants import add_merchant
 from storage import migrate
-from storage.queries import invoices
 
 REGTEST = NETWORKS["regtest"]
 
@@ -220,22 +218,17 @@ def pay(
     txid = keys.sha256_of(keys.random_base62(32))
     block = Block(100, "0b" * 32, mined_at or now) if confirmed else None
     amount_sats = invoice["amount_sats"] if amount_sats is None else amount_sats
-    seen = [SeenOutput(txid, 0, amount_sats, block, None)]
-    proofs = {}
-    if block:
-        proven = Proven(txid, block.hash, block.mined_at, {0: amount_sats}, block.height, 1)
-        proofs = {txid: Proof(proven, "{}")}
-    scan = Scan(now, 100, seen, Decimal("60000.00"), proofs)
-    row = db.only(invoices.WHOLE, id=invoice["id"])
-    assert apply(db, shop.service.settings, row, scan, now) is not None
+    seen = SeenOutput(txid, 0, amount_sats, block, position=1 if block else None)
+    scan = Scan(now, 100, price_usd=Decimal("60000.00"))
+    scan = replace(scan, confirmed=[seen]) if block else replace(scan, waiting=[seen])
+    apply(db, shop.service.settings, invoice["id"], scan, now, {txid: "{}"} if block else None)
     return txid
 
 
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, without what each look and each request may note."""
-    noted = {"looks", "claimed_until", "checked_at", "asked_at", "asked_since"}
-    noted |= {"last_used_at", "probed_at"}
-    facts = {"checked_at", "compared", "tip_at"}
+    noted = {"checked_at", "asked_at", "asked_since", "history_at", "last_used_at"}
+    facts = {"checked_at", "read_at", "compared_at"}
     with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
         found = tables(connection)
     return {

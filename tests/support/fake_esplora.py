@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -45,9 +44,8 @@ from btcpay.sandbox.server import create_app
 from btcpay.sandbox.state import Sandbox, attach, open_sandbox
 from btcpay.server.service import new_prices
 from btcpay.settings import Settings
-from btcpay.times import to_ms
 from storage.database import Database
-from storage.queries import events, watched
+from storage.queries import events
 
 Json = dict[str, Any]
 Reply = Callable[[BaseHTTPRequestHandler], None]
@@ -387,12 +385,6 @@ class Till:
 
     def mine(self, blocks: int = 1) -> None:
         self.sandbox.chain.mine(blocks, self.now)
-
-    def watched(self) -> list[str]:
-        """Ids of the invoices whose addresses are watched, longest unseen first."""
-        since = self.clock() - timedelta(hours=self.settings.watch_after_expiry_h)
-        rows = self.shop.service.db.rows(watched.WATCHED, finished_after=to_ms(since))
-        return [row["id"] for row in rows]
 
     def checker(
         self,

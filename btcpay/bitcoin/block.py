@@ -1,0 +1,174 @@
+"""A whole block's bytes, read in one pass: its ids, whom it pays, what it spends.
+
+No object for each part of a transaction: the worst block has four million of them. The loops read
+forward without asking whether the bytes last: an index beyond them raises, and whatever else has
+overrun does not end where the block ends.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from struct import Struct
+
+from btcpay.bitcoin.header import HEADER_BYTES
+from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, SEGWIT_MARKER
+from btcpay.bitcoin.wire import Malformed, compact_size, hash256, u32, unshown
+
+MAX_BLOCK_BYTES = 4_000_000  # BIP141: a byte weighs one at least, and a block four million at most
+NO_OUTPOINT = unshown(NO_TXID) + u32(NO_VOUT)  # what a coinbase spends
+
+_satoshis_at = Struct("<Q").unpack_from
+_Paid = dict[bytes, list[tuple[int, int, int]]]
+
+
+@dataclass(frozen=True)
+class BlockParts:
+    """What a block's bytes say; nothing of it is proven.
+
+    `txids` in internal byte order, by position. `paid`: script -> (position, vout, satoshis) in the
+    block's order, for outputs of more than 0 to a script of a form that we issue: p2wpkh, p2sh,
+    p2pkh. `spent`: outpoints of 36 bytes, internal txid and little-endian vout; but for what the
+    transaction at position 0 spends as a coinbase.
+    `raw`: the block; `starts`: where each transaction begins, and where the last one ends;
+    `witnesses`: where each one's witness begins, 0 for none.
+    """
+
+    header: bytes
+    txids: Sequence[bytes]
+    paid: Mapping[bytes, Sequence[tuple[int, int, int]]]
+    spent: Set[bytes]
+    raw: bytes
+    starts: Sequence[int]
+    witnesses: Sequence[int]
+
+    def stripped(self, position: int) -> bytes:
+        """The transaction at `position` (0 the coinbase) without witness, as its id commits to."""
+        start, end = self.starts[position], self.starts[position + 1]
+        return _stripped(self.raw, start, end, self.witnesses[position])
+
+
+def scan_block(raw: bytes) -> BlockParts:
+    """Reads a block of at most 4 MB, its transactions with or without witness. Raises Malformed.
+
+    Refused as by Bitcoin Core: lengths not in their shortest form, a witness announced where there
+    is none, transactions without inputs or outputs, bytes missing or too many, no transaction.
+    """
+    if len(raw) > MAX_BLOCK_BYTES:
+        raise Malformed(f"a block has at most {MAX_BLOCK_BYTES} bytes, not {len(raw)}")
+    try:
+        return _scan(raw)
+    except IndexError:
+        raise Malformed("the block ends too early") from None
+
+
+def _scan(raw: bytes) -> BlockParts:
+    """Raises IndexError where the bytes do not last."""
+    starts: list[int] = []
+    witnesses: list[int] = []
+    paid: _Paid = {}
+    spent: set[bytes] = set()
+    total, at = _some(raw, HEADER_BYTES, "transactions")
+    for position in range(total):
+        starts.append(at)
+        has_witness = raw[at + 4] == 0  # no inputs; of the flags behind it only one is known
+        if has_witness and raw[at + 4 : at + 6] != SEGWIT_MARKER:
+            raise Malformed("a transaction has no inputs")
+        inputs, at = _some(raw, at + 6 if has_witness else at + 4, "inputs")
+        at = _scan_inputs(raw, at, inputs, spent)
+        if position == 0 and inputs == 1:
+            spent.discard(NO_OUTPOINT)
+        at = _scan_outputs(raw, at, position, paid)
+        witnesses.append(at if has_witness else 0)
+        if has_witness:
+            at = _skip_witness(raw, at, inputs)
+        at += 4  # the locktime
+    starts.append(at)
+    if at != len(raw):
+        raise Malformed(f"the transactions end at byte {at}, the block at {len(raw)}")
+    spans = zip(starts, starts[1:], witnesses, strict=False)
+    txids = [hash256(_stripped(raw, start, end, witness)) for start, end, witness in spans]
+    return BlockParts(raw[:HEADER_BYTES], txids, paid, spent, raw, starts, witnesses)
+
+
+def _scan_inputs(raw: bytes, at: int, count: int, spent: set[bytes]) -> int:
+    """Where they end."""
+    for _ in range(count):
+        spent.add(raw[at : at + 36])
+        size = raw[at + 36]
+        if size < 0xFD:
+            at += size + 41
+        else:
+            size, at = _compact(raw, at + 36)
+            at += size + 4
+    return at
+
+
+def _scan_outputs(raw: bytes, at: int, position: int, paid: _Paid) -> int:
+    """Where they end."""
+    count, at = _some(raw, at, "outputs")
+    for vout in range(count):
+        size = raw[at + 8]
+        script_at = at + 9
+        if size == 22:
+            is_ours = raw[script_at : at + 11] == b"\x00\x14"
+        elif size == 23:
+            is_ours = raw[script_at : at + 11] == b"\xa9\x14" and raw[at + 31] == 0x87
+        elif size == 25:
+            is_ours = (
+                raw[script_at : at + 12] == b"\x76\xa9\x14"
+                and raw[at + 32 : at + 34] == b"\x88\xac"
+            )
+        else:
+            is_ours = False
+            if size >= 0xFD:
+                size, script_at = _compact(raw, at + 8)
+        end = script_at + size
+        if is_ours:
+            (sats,) = _satoshis_at(raw, at)
+            if sats:
+                paid.setdefault(raw[script_at:end], []).append((position, vout, sats))
+        at = end
+    return at
+
+
+def _skip_witness(raw: bytes, at: int, inputs: int) -> int:
+    """Where it ends. Raises Malformed when it has no items."""
+    items = 0
+    for _ in range(inputs):
+        count, at = _compact(raw, at)
+        items += count
+        for _ in range(count):
+            size = raw[at]
+            if size < 0xFD:
+                at += size + 1
+            else:
+                size, at = _compact(raw, at)
+                at += size
+    if not items:
+        raise Malformed("a witness is announced, but there is none")
+    return at
+
+
+def _some(raw: bytes, at: int, what: str) -> tuple[int, int]:
+    """As `_compact`; raises Malformed for 0."""
+    number, at = _compact(raw, at)
+    if number == 0:
+        raise Malformed(f"there are no {what}")
+    return number, at
+
+
+def _compact(raw: bytes, at: int) -> tuple[int, int]:
+    """The compact size at `at` and where it ends; Malformed when it is not in its shortest form."""
+    first = raw[at]
+    if first < 0xFD:
+        return first, at + 1
+    end = at + 1 + {0xFD: 2, 0xFE: 4, 0xFF: 8}[first]
+    number = int.from_bytes(raw[at + 1 : end], "little")
+    if len(compact_size(number)) != end - at:
+        raise Malformed("a length is not in its shortest form")
+    return number, end
+
+
+def _stripped(raw: bytes, start: int, end: int, witness: int) -> bytes:
+    if not witness:
+        return raw[start:end]
+    return raw[start : start + 4] + raw[start + 6 : witness] + raw[end - 4 : end]

@@ -1,0 +1,84 @@
+"""The first header that a shop keeps: two hours before its first invoice."""
+
+from datetime import datetime, timedelta
+
+from btcpay.chain.follow import add_header
+from btcpay.chain.headers import check_header
+from btcpay.errors import ExplorerError
+from btcpay.explorers.esplora import Esplora
+from btcpay.explorers.headers import ShownHeader
+from btcpay.explorers.pool import FAILURES, Explorers
+from btcpay.networks import Network
+from btcpay.times import from_ms, from_unix_s
+from storage.database import Database
+from storage.queries import blocks, meta
+from storage.queries.meta import Key
+
+# How far a block's time may be off. A payment may be mined before cron first runs.
+BEFORE = timedelta(hours=2)
+PAGE = 10
+
+
+def begin(db: Database, network: Network, explorers: Explorers) -> bool:
+    """Keeps a first header, if there is none and the shop has an invoice; whether there is one.
+
+    Two explorers must agree where two are set. Raises ExplorerError.
+    """
+    if db.row(blocks.TOP):
+        return True
+    since = meta.time(db, Key.BEGIN_AT)
+    if since is None:
+        first_ms = db.only(blocks.FIRST_INVOICE)["at"]
+        if first_ms is None:
+            return False
+        since = from_ms(first_ms)
+    shown = _agreed(network, explorers, since - BEFORE)
+    with db.write():
+        meta.lock(db)
+        if db.row(blocks.TOP) is None:
+            add_header(db, shown.height, shown.raw, is_read=True)
+    return True
+
+
+def _agreed(network: Network, explorers: Explorers, at: datetime) -> ShownHeader:
+    explorers.ask(Esplora.require_network)
+    shown = explorers.ask(lambda one: last_before(network, one, at))
+    hash = check_header(network, shown.raw).hash
+    others = explorers.others()
+    if not others:
+        return shown
+    for one in others:
+        try:
+            if one.block_hash(shown.height) == hash:
+                return shown
+        except FAILURES as error:
+            one.failed(error)
+    told = f"no second explorer has block {shown.height} {hash}, with which reading would begin"
+    raise ExplorerError(told)
+
+
+def last_before(network: Network, one: Esplora, at: datetime) -> ShownHeader:
+    """The last header of this explorer's chain that is not younger; the first there is if all are.
+
+    Goes back in steps that double, then halves what is left: some twenty calls for a year.
+    """
+
+    def is_older(shown: ShownHeader) -> bool:
+        return from_unix_s(check_header(network, shown.raw).time) <= at
+
+    page, step = one.headers(None), 1
+    above = page[-1].height + 1
+    while page[0].height > 0 and not is_older(page[0]):
+        above = page[0].height
+        page = one.headers(max(above - step, min(PAGE, above) - 1))
+        step = max(PAGE, 2 * step)
+    while page[-1].height + 1 < above and is_older(page[-1]):
+        # It is above this page, and below `above`.
+        middle = (page[-1].height + above) // 2
+        found = one.headers(min(middle + PAGE - 1, above - 1))
+        found = [shown for shown in found if shown.height > page[-1].height]
+        if is_older(found[0]):
+            page = found
+        else:
+            above = found[0].height
+    return [page[0], *filter(is_older, page)][-1]

@@ -1,0 +1,106 @@
+"""Brings what we know of the chain up to its tip: headers, hints, blocks; says what is wrong."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from btcpay.chain.begin import begin
+from btcpay.chain.follow import Follower
+from btcpay.check.hints import LATELY, Hints
+from btcpay.check.read import Reader
+from btcpay.check.report import Report
+from btcpay.check.undo import undo_above
+from btcpay.errors import ExplorerError
+from btcpay.explorers.pool import Explorers
+from btcpay.price import Prices
+from btcpay.settings import Settings
+from btcpay.times import from_ms, to_ms
+from storage.database import Database
+from storage.queries import blocks, meta
+from storage.queries.meta import Key
+
+log = logging.getLogger(__name__)
+
+# While blocks come nobody else is asked; after this other explorers' tips are compared, so often.
+QUIET, COMPARE_EVERY = timedelta(minutes=30), timedelta(minutes=10)
+IDLE_KEPT = timedelta(hours=2)  # as far back as an invoice that is made now begins to read
+
+
+@dataclass(frozen=True)
+class CatchUp:
+    """What it needs of a check; `now` reads the wall clock."""
+
+    db: Database
+    settings: Settings
+    explorers: Explorers
+    prices: Prices
+    now: Callable[[], datetime]
+
+    def follow(self, report: Report, missed: Sequence[str] = ()) -> bool:
+        """Takes over new headers and reads their blocks; whether the tip is known.
+
+        `missed`: invoices whose money the mempool does not show any more.
+        """
+        report.stuck = ""
+        try:
+            if not begin(self.db, self.settings.network, self.explorers):
+                return False
+            asked_at = self.now()
+            follower = self._follower()
+            follower.follow()
+            report.answered = True
+            report.stuck = self._why_stuck(follower)
+            self._read(report, missed)
+        except ExplorerError as error:
+            log.error("the check could not follow the chain: %s", error)
+            report.chain_failed = True
+            return report.answered
+        if report.stuck:
+            log.error("the chain may not be whole, and nothing expires: %s", report.stuck)
+        elif not report.behind:
+            meta.put_time(self.db, Key.READ_AT, asked_at)
+        return True
+
+    def _follower(self) -> Follower:
+        def undo(height: int) -> None:
+            undo_above(self.db, self.settings, height, self.now())
+
+        return Follower(self.db, self.settings.network, self.explorers, undo)
+
+    def _read(self, report: Report, missed: Sequence[str]) -> None:
+        reader = Reader(self.db, self.settings, self.explorers, self.prices, self.now)
+        if not self._is_at_stake():
+            self.db.run(blocks.SKIP, mined_before=to_ms(self.now() - IDLE_KEPT))
+            return
+        Hints(self.db, self.settings, self.explorers, self.now()).ask(reader.unread(), missed)
+        reader.read_all(report)
+
+    def _is_at_stake(self) -> bool:
+        """Whether any money may come or go; otherwise nothing is read."""
+        finished_after = to_ms(self.now() - LATELY)
+        return bool(
+            self.db.row(blocks.AT_STAKE, finished_after=finished_after)
+            or self.db.row(blocks.MONEY_AT_STAKE)
+        )
+
+    def _why_stuck(self, follower: Follower) -> str:
+        """Why the chain that we know may not be the whole, in a sentence; empty when it seems so.
+
+        Other explorers' tips are compared when no block has come for long.
+        """
+        now = self.now()
+        compared_at = meta.time(self.db, Key.COMPARED_AT)
+        is_time = compared_at is None or not compared_at <= now < compared_at + COMPARE_EVERY
+        if self._tip_age() > QUIET and is_time:
+            for one in self.explorers.others():
+                if differs := follower.compare(one):
+                    return differs
+            meta.put_time(self.db, Key.COMPARED_AT, now)
+        most, age = self.settings.network.tip_max_age, self._tip_age()
+        if most is not None and age > most:
+            return f"no block has come for {age // timedelta(minutes=1)} minutes"
+        return ""
+
+    def _tip_age(self) -> timedelta:
+        return self.now() - from_ms(self.db.only(blocks.TOP)["mined_at"])

@@ -1,0 +1,102 @@
+"""What a block says about our addresses: payments to them, spends of their coins."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from btcpay.bitcoin.wire import shown, u32, unshown
+from btcpay.settlement.values import Block, SeenOutput
+from btcpay.spv.block import ProvenBlock
+from btcpay.spv.document import to_document
+from btcpay.wallet.account import script_of
+from storage.database import Database, Row
+from storage.queries import blocks, looked_for, merchants
+
+SCRIPTS_AT_ONCE = 1000
+KEY_BYTES = 8  # of a transaction's id, which with the index names a coin well enough to look again
+
+
+@dataclass
+class Facts:
+    """What a block says about one invoice's address; `proofs` are documents by txid."""
+
+    merchant_id: int
+    confirmed: list[SeenOutput] = field(default_factory=list)
+    spent: dict[tuple[str, int], int] = field(default_factory=dict)
+    replaced: dict[str, int] = field(default_factory=dict)
+    proofs: dict[str, str] = field(default_factory=dict)
+
+
+def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dict[str, Facts]:
+    """By invoice id, what this block pays, spends and replaces."""
+    found: dict[str, Facts] = {}
+    where = Block(height, block.hash, block.mined_at)
+    for row in blocks.of_scripts(db, [script.hex() for script in block.paid]):
+        facts = found.setdefault(row["id"], Facts(row["merchant_id"]))
+        _add_paid(facts, bytes.fromhex(row["script"]), where, block, network)
+    for coin in _spent_coins(db, block):
+        facts = found.setdefault(coin["invoice_id"], Facts(coin["merchant_id"]))
+        facts.spent[coin["txid"], coin["vout"]] = height
+    for row in _replaced(db, block):
+        facts = found.setdefault(row["invoice_id"], Facts(row["merchant_id"]))
+        facts.replaced[row["txid"]] = height
+    return found
+
+
+def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, network: str) -> None:
+    for position, vout, amount_sats in block.paid[script]:
+        txid = block.txid(position)
+        facts.confirmed.append(SeenOutput(txid, vout, amount_sats, where, position))
+        if _outpoint(txid, vout) in block.spent:
+            facts.spent[txid, vout] = where.height
+        if txid not in facts.proofs:
+            document = to_document(block.evidence(position), txid, script, network, 1)
+            facts.proofs[txid] = json.dumps(document)
+
+
+def _spent_coins(db: Database, block: ProvenBlock) -> list[Row]:
+    txids = {shown(outpoint[:32]) for outpoint in block.spent}
+    coins = blocks.coins_of(db, txids)
+    return [coin for coin in coins if _outpoint(coin["txid"], coin["vout"]) in block.spent]
+
+
+def _replaced(db: Database, block: ProvenBlock) -> list[Row]:
+    """What waited, and never comes: this block spends an input of it otherwise."""
+    return [
+        row
+        for row in db.rows(looked_for.INPUTS)
+        if any(_is_spent(one, block) for one in json.loads(row["inputs"]))
+        and unshown(row["txid"]) not in block.parts.txids
+    ]
+
+
+def _is_spent(outpoint: str, block: ProvenBlock) -> bool:
+    txid, _, vout = outpoint.partition(":")
+    return _outpoint(txid, int(vout)) in block.spent
+
+
+def _outpoint(txid: str, vout: int) -> bytes:
+    return unshown(txid) + u32(vout)
+
+
+def spends_of(block: ProvenBlock) -> bytes:
+    """What the block spends, in short: kept while an earlier block is not read."""
+    return b"".join(outpoint[:KEY_BYTES] + outpoint[32:] for outpoint in block.spent)
+
+
+def read_spends_again(db: Database, height: int, coins: Sequence[SeenOutput]) -> None:
+    """Has later blocks read again that were read before we knew of these coins, and spend one."""
+    keys = [unshown(coin.txid)[:KEY_BYTES] + u32(coin.vout) for coin in coins]
+    for row in db.rows(blocks.SPENDS, height=height) if keys else []:
+        if any(key in bytes(row["spends"]) for key in keys):
+            db.run(blocks.READ_AGAIN, height=row["height"])
+
+
+def fill_scripts(db: Database) -> None:
+    """Gives invoices of earlier versions the scripts of their addresses, by which blocks pay."""
+    types = {row["id"]: row["script_type"] for row in db.rows(merchants.ALL)}
+    while rows := db.rows(blocks.WITHOUT_SCRIPT, limit=SCRIPTS_AT_ONCE):
+        with db.write():
+            for row in rows:
+                script = script_of(row["deposit_address"], types[row["merchant_id"]])
+                db.run(blocks.PUT_SCRIPT, id=row["id"], script=script.hex())

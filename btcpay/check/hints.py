@@ -1,0 +1,119 @@
+"""Hints: which unread blocks concern us, as explorers say it. Followed first, and hardly believed.
+
+After a pause they bring forward what is waited for. With BTCPAY_BLOCKS=named nothing else is read:
+then an explorer can hide a payment or a spend, and never invent one.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+from btcpay.bitcoin.header import parse_header
+from btcpay.chain.follow import add_header
+from btcpay.errors import OutOfQuota, ProofFailed
+from btcpay.explorers.esplora import Esplora
+from btcpay.explorers.headers import ShownHeader
+from btcpay.explorers.pool import Explorers
+from btcpay.settings import Settings
+from btcpay.times import to_ms
+from storage.database import Database, Row
+from storage.queries import blocks, looked_for
+
+log = logging.getLogger(__name__)
+
+GAP = 12  # so many unread blocks are read in order: two hours of them
+LATELY = timedelta(hours=168)  # a finished invoice may still be paid
+ASK_AGAIN = timedelta(hours=6)  # while a gap is read, an address is asked once
+NAMED_AGAIN = timedelta(minutes=10)  # where nothing else tells of blocks
+PART_OF_LEFT = 3  # of the calls that are left, hints of one run take at most a third
+MOST_OLD_HEADERS = 4032  # a month of them: so far below the first header an old spend is followed
+
+
+class Hints:
+    """Asks explorers where addresses and coins are, and names the blocks that they answer."""
+
+    def __init__(
+        self, db: Database, settings: Settings, explorers: Explorers, now: datetime
+    ) -> None:
+        self._db, self._settings, self._explorers, self._now = db, settings, explorers, now
+        self._is_named = settings.blocks == "named"
+
+    def ask(self, unread: int, missed: Sequence[str]) -> None:
+        """Asks as far as the calls allow: within a gap, where nothing else is read, and once for
+        each coin that is older than our first header. Raises ExplorerError.
+
+        `missed`: invoices whose money is in a block now, or gone.
+        """
+        for invoice_id in missed if self._is_named else ():
+            self._ask_history(self._db.only(looked_for.ADDRESS, id=invoice_id))
+        allowance = self._explorers.allowance()
+        calls = allowance.left // PART_OF_LEFT
+        for question in self._questions(unread, min(calls, 200)):
+            if calls <= 0:
+                return
+            calls -= 1
+            try:
+                question()
+            except OutOfQuota:
+                return
+
+    def _questions(self, unread: int, limit: int) -> Iterator[Callable[[], None]]:
+        if self._is_named or unread > GAP:
+            again = NAMED_AGAIN if self._is_named else ASK_AGAIN
+            before = {
+                "asked_before": to_ms(self._now - again),
+                "finished_after": to_ms(self._now - LATELY),
+            }
+            for row in self._db.rows(blocks.HISTORIES, limit=limit, **before):
+                yield partial(self._ask_history, row)
+        if self._is_named:
+            asked_before = to_ms(self._now - NAMED_AGAIN)
+            coins = self._db.rows(blocks.COINS, limit=limit, asked_before=asked_before)
+        else:
+            first = self._db.only(blocks.FIRST)["height"]
+            coins = self._db.rows(blocks.OLD_COINS, limit=limit, first=first)
+        for coin in coins:
+            yield partial(self._ask_spend, coin)
+
+    def _ask_history(self, row: Row) -> None:
+        address = row["deposit_address"]
+        for height, hash in self._explorers.ask(lambda one: one.blocks_of(address)):
+            self._db.run(blocks.NAME, height=height, hash=hash)
+        self._db.run(blocks.HISTORY_ASKED, id=row["id"], at=to_ms(self._now))
+
+    def _ask_spend(self, coin: Row) -> None:
+        txid, vout = coin["txid"], coin["vout"]
+        found = self._explorers.ask(lambda one: one.outspend(txid, vout))
+        if found:
+            self._name_old(*found)
+        key = {"invoice_id": coin["invoice_id"], "txid": txid, "vout": vout}
+        self._db.run(blocks.ASKED, **key, at=to_ms(self._now))
+
+    def _name_old(self, height: int, hash: str) -> None:
+        """Names a block, also one below our first header: then headers down to it are added.
+
+        They need no proof but the hash that the header above them names.
+        """
+        first = self._db.only(blocks.FIRST)
+        if first["height"] - height > MOST_OLD_HEADERS:
+            log.warning("a coin is said to be spent in block %d, which is not read", height)
+            return
+        while height < first["height"]:
+            self._add_below(first)
+            first = self._db.only(blocks.FIRST)
+        self._db.run(blocks.NAME, height=height, hash=hash)
+
+    def _add_below(self, first: Row) -> None:
+        """The headers of a page below the first that we keep, which they are linked to."""
+
+        def page(one: Esplora) -> list[ShownHeader]:
+            shown = one.headers(first["height"])
+            if parse_header(shown[-1].raw).hash != first["hash"]:
+                raise ProofFailed(f"its chain has not our block {first['height']}")
+            return shown[:-1]
+
+        found = self._explorers.ask(page)
+        with self._db.write():
+            for shown in found:
+                add_header(self._db, shown.height, shown.raw, is_read=True)

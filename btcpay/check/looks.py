@@ -1,0 +1,128 @@
+"""Looks at the mempool for those who wait: asked several at once, applied one by one."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from btcpay.check.urgency import BEFORE_DEADLINE, CLOSED_LATELY, Watched
+from btcpay.errors import ExplorerError
+from btcpay.explorers.mempool import Mempool
+from btcpay.explorers.pool import Explorers
+from btcpay.settings import Settings
+from btcpay.settlement.values import SeenOutput
+from btcpay.times import from_ms, from_ms_or_none, to_ms
+from btcpay.wallet.account import script_of
+from storage.database import Database, Row
+from storage.queries import invoices, looked_for, merchants
+
+AHEAD_MS = 60_000  # so much may the clocks of two machines differ
+
+
+@dataclass(frozen=True)
+class Address:
+    """An invoice to be looked for: its address, and that address's scriptPubKey."""
+
+    invoice_id: str
+    address: str
+    script: bytes
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the mempool shows for an invoice; `asked_at` and `ahead` as a scan has them."""
+
+    invoice_id: str
+    mempool: Mempool
+    explorer: str
+    asked_at: datetime
+    ahead: timedelta
+
+    @property
+    def outputs(self) -> list[SeenOutput]:
+        """What waits."""
+        return [
+            SeenOutput(one.txid, one.vout, one.amount_sats, inputs=one.inputs)
+            for one in self.mempool.outputs
+        ]
+
+
+def address_of(db: Database, invoice_id: str) -> Address:
+    """What a look needs to know, so that it needs no database."""
+    row = db.only(invoices.WHOLE, id=invoice_id)
+    account = db.only(merchants.BY_ID, id=row["merchant_id"])
+    script = script_of(row["deposit_address"], account["script_type"])
+    return Address(invoice_id, row["deposit_address"], script)
+
+
+def watched_of(
+    db: Database, settings: Settings, now: datetime, ids: Sequence[str] | None = None
+) -> list[Watched]:
+    """Invoices that the mempool may be asked for; with `ids` these alone."""
+    vanished_after = to_ms(now - 2 * settings.network.gone_after) - 1
+    unsettled = defaultdict(list)
+    for output in db.rows(looked_for.UNSETTLED, vanished_after=vanished_after):
+        unsettled[output["invoice_id"]].append(output)
+    rows = {row["id"]: row for row in _rows(db, now, ids)}
+    return [_watched(row, unsettled[row["id"]], now) for row in rows.values()]
+
+
+def _rows(db: Database, now: datetime, ids: Sequence[str] | None) -> Iterable[Row]:
+    if ids is not None:
+        return [db.only(looked_for.ONE, id=invoice_id) for invoice_id in ids]
+    asked_after = to_ms(now - CLOSED_LATELY)
+    ends_before = to_ms(now + BEFORE_DEADLINE)
+    lately = {"asked_after": asked_after, "ends_before": ends_before}
+    return db.rows(looked_for.ASKED_OR_ENDING, **lately) + db.rows(looked_for.EXPECTING)
+
+
+def _watched(row: Row, outputs: Sequence[Row], now: datetime) -> Watched:
+    waiting = [one for one in outputs if one["vanished_at"] is None and one["block_height"] is None]
+    alive_sats = sum(one["amount_sats"] for one in outputs if one["vanished_at"] is None)
+    vanished = [one["vanished_at"] for one in outputs if one["vanished_at"] is not None]
+    return Watched(
+        id=row["id"],
+        status=row["status"],
+        since=from_ms(row["created_at"]),
+        checked_at=_past(row["checked_at"], now),
+        asked_at=_past(row["asked_at"], now),
+        asked_since=_past(row["asked_since"], now),
+        came_at=max((from_ms(one["first_seen_at"]) for one in waiting), default=None),
+        is_covered=alive_sats >= row["amount_sats"],
+        vanished_at=_past(max(vanished, default=None), now),
+        expires_at=from_ms_or_none(row["expires_at"]),
+        failures=row["failures"],
+        failed_at=_past(row["failed_at"], now),
+    )
+
+
+def _past(ms: int | None, now: datetime) -> datetime | None:
+    """The time, unless it is to come: then the clock was ahead when it was written."""
+    return None if ms is None or ms > to_ms(now) + AHEAD_MS else from_ms(ms)
+
+
+def gather(
+    db: Database,
+    explorers: Explorers,
+    addresses: Sequence[Address],
+    now: Callable[[], datetime],
+    in_flight: int,
+) -> Iterator[tuple[str, Look | ExplorerError]]:
+    """A look for each address, or why there is none; so many are asked at once."""
+
+    def look(one: Address) -> Look | ExplorerError:
+        try:
+            at, read_s = now(), time.monotonic()
+            mempool, host = explorers.waiting(one.address, one.script)
+            return Look(one.invoice_id, mempool, host, at, explorers.clock_skew.ahead(at, read_s))
+        except ExplorerError as error:
+            return error
+        finally:
+            db.close()  # the connection with which this thread's calls were counted
+
+    with ThreadPoolExecutor(in_flight) as pool:
+        yield from zip(
+            (one.invoice_id for one in addresses), pool.map(look, addresses), strict=True
+        )

@@ -1,0 +1,105 @@
+"""Reads blocks: each is fetched, proven, and applied in one transaction, once."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from btcpay.check.apply import apply
+from btcpay.check.facts import facts_of, read_spends_again, spends_of
+from btcpay.check.report import Report
+from btcpay.errors import OutOfQuota
+from btcpay.explorers.pool import Explorers
+from btcpay.price import Prices
+from btcpay.settings import Settings
+from btcpay.settlement.values import Scan
+from btcpay.spv.block import ProvenBlock, prove_block
+from btcpay.times import to_ms
+from storage.database import Database, Row
+from storage.queries import blocks
+
+log = logging.getLogger(__name__)
+
+# Afterwards the mempool is asked for whoever waits; the next run goes on.
+MOST_S = 40
+# Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
+KEPT_PART = 4
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What reading a block needs; `now` reads the wall clock."""
+
+    db: Database
+    settings: Settings
+    explorers: Explorers
+    prices: Prices
+    now: Callable[[], datetime]
+
+    def unread(self) -> int:
+        """How many blocks are to be read."""
+        counts = self.db.only(blocks.UNREAD)
+        return counts[self.settings.blocks]
+
+    def read_all(self, report: Report) -> None:
+        """Reads blocks while there are any, and time and calls for it. Raises ExplorerError.
+
+        Named ones first, then the oldest. `report.behind` has how many are left.
+        """
+        until_s = time.monotonic() + MOST_S
+        least = 0 if self.settings.blocks == "all" else 1
+        try:
+            while row := self.db.row(blocks.NEXT, least=least):
+                if time.monotonic() > until_s or not self._may_read(report):
+                    break
+                self._read(row, report)
+        except OutOfQuota:
+            log.warning("the hour's calls are spent before every block is read")
+        finally:
+            report.behind = self.unread()
+
+    def _may_read(self, report: Report) -> bool:
+        """The first block of a run always; then what leaves a part of the hour for others."""
+        allowance = self.explorers.allowance()
+        return report.blocks == 0 or allowance.left > allowance.per_hour // KEPT_PART
+
+    def _read(self, row: Row, report: Report) -> None:
+        hash = row["hash"]
+        block, host = self.explorers.ask_named(lambda one: prove_block(one.raw_block(hash), hash))
+        found = facts_of(self.db, self.settings.network.name, row["height"], block)
+        price_usd = self.prices.current_or_none() if found else None
+        now = self.now()
+        with self.db.write():
+            if not self._mark_read(row, block, now):
+                return
+            for invoice_id, facts in sorted(found.items(), key=lambda item: item[1].merchant_id):
+                scan = Scan(
+                    asked_at=now,
+                    tip_height=blocks.tip_height(self.db) or row["height"],
+                    confirmed=facts.confirmed,
+                    spent=facts.spent,
+                    replaced=facts.replaced,
+                    price_usd=price_usd,
+                    explorer=host,
+                )
+                change = apply(self.db, self.settings, invoice_id, scan, now, facts.proofs)
+                report.note(invoice_id, *change)
+                read_spends_again(self.db, row["height"], facts.confirmed)
+        report.blocks += 1
+
+    def _mark_read(self, row: Row, block: ProvenBlock, now: datetime) -> bool:
+        """Whether this run is the one that reads it."""
+        first = self.db.only(blocks.UNREAD)["first"]
+        is_early = self.settings.blocks == "all" and first is not None and first < row["height"]
+        spends = spends_of(block) if is_early else None
+        if self.db.run(blocks.READ, hash=row["hash"], at=to_ms(now), spends=spends) != 1:
+            return False
+        if first == row["height"]:
+            self._forget_spends()
+        return True
+
+    def _forget_spends(self) -> None:
+        first = self.db.only(blocks.UNREAD)["first"]
+        top = blocks.tip_height(self.db) or 0
+        self.db.run(blocks.FORGET_SPENDS, height=top + 1 if first is None else first)

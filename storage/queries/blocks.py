@@ -1,0 +1,208 @@
+"""The headers of the best chain: which blocks are read, and which of their scripts are ours."""
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from peewee import SQL, Case, Select, fn
+
+from storage.database import Database, Row, every, slot
+from storage.models import Block, Invoice, Output
+
+_HEADER = (Block.height, Block.hash, Block.header, Block.mined_at)
+
+TOP = Block.select(*_HEADER).order_by(Block.height.desc()).limit(1)
+FIRST = Block.select(*_HEADER).order_by(Block.height).limit(1)
+OF_HASH = Block.select(*_HEADER).where(Block.hash == slot("hash"))
+AT = Block.select(*_HEADER).where(Block.height == slot("height"))
+ABOVE = Block.select(*_HEADER).where(Block.height > slot("height")).order_by(Block.height)
+# The headers that follow a block's: so many of them, as a proof keeps them.
+FOLLOWING = ABOVE.limit(slot("limit"))
+
+ADD = Block.insert(every(Block))
+# A chain with more work goes on from this height.
+CUT = Block.delete().where(Block.height > slot("height"))
+
+NEVER = 0  # in place of the time at which a block was read: only somebody's word has it read
+_UNREAD = Block.read_at.is_null()
+# Those that somebody named first, then the oldest.
+NEXT = (
+    Block.select(*_HEADER)
+    .where(_UNREAD & (Block.named >= slot("least")))
+    .order_by(Block.named.desc(), Block.height)
+    .limit(1)
+)
+UNREAD = Block.select(
+    fn.COUNT(Block.height).alias("all"),
+    fn.COALESCE(fn.SUM(Block.named), 0).cast("BIGINT").alias("named"),
+    fn.MIN(Block.height).alias("first"),
+).where(_UNREAD)
+NAME = Block.update({Block.named: 1, Block.read_at: None}).where(
+    (_UNREAD | (Block.read_at == NEVER))
+    & (Block.height == slot("height"))
+    & (Block.hash == slot("hash"))
+)
+# Once: whoever comes second changes nothing.
+READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).where(
+    _UNREAD & (Block.hash == slot("hash"))
+)
+# What it spends was not known as ours when it was read.
+READ_AGAIN = Block.update({Block.read_at: None, Block.named: 1, Block.spends: None}).where(
+    Block.height == slot("height")
+)
+SPENDS = Block.select(Block.height, Block.spends).where(
+    Block.spends.is_null(False) & (Block.height > slot("height"))
+)
+# No block below is unread any more: what these spend was looked up when it was known.
+FORGET_SPENDS = Block.update({Block.spends: None}).where(
+    Block.spends.is_null(False) & (Block.height < slot("height"))
+)
+# Nothing was at stake: these are not read.
+SKIP = Block.update({Block.read_at: NEVER}).where(
+    _UNREAD & (Block.mined_at <= slot("mined_before"))
+)
+
+
+_HEIGHT = Block.select(fn.MAX(Block.height).alias("height"))
+
+
+def tip_height(db: Database) -> int | None:
+    """Height of the best block that we know; None before the first one."""
+    return db.only(_HEIGHT)["height"]
+
+
+def _given(db: Database, texts: Collection[str]) -> Any:
+    return list(texts) if db.is_server else json.dumps(list(texts))
+
+
+def _listed(column: Any, is_server: bool) -> Any:
+    """Whether a column is one of the texts that a statement is given in one slot."""
+    if is_server:
+        return column == fn.ANY(slot("texts"))
+    return column.in_(Select([fn.json_each(slot("texts"))], [SQL("value")]))
+
+
+_OURS = {
+    is_server: Invoice.select(Invoice.id, Invoice.merchant_id, Invoice.script).where(
+        _listed(Invoice.script, is_server)
+    )
+    for is_server in (False, True)
+}
+_COINS = {
+    is_server: Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.vout).where(
+        _listed(Output.txid, is_server)
+        & Output.block_height.is_null(False)
+        & Output.spent_height.is_null()
+    )
+    for is_server in (False, True)
+}
+
+
+def of_scripts(db: Database, scripts: Collection[str]) -> list[Row]:
+    """The invoices whose addresses have these scripts, in hex."""
+    return db.rows(_OURS[db.is_server], texts=_given(db, scripts))
+
+
+def coins_of(db: Database, txids: Collection[str]) -> list[Row]:
+    """Our unspent coins that came with these transactions."""
+    return db.rows(_COINS[db.is_server], texts=_given(db, txids))
+
+
+# What a reorganisation takes back, above the last block that both chains have.
+PAID_ABOVE = (
+    Output.select(Output)
+    .where(Output.block_height > slot("height"))
+    .order_by(Output.merchant_id, Output.invoice_id)
+)
+SPENT_ABOVE = (
+    Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.vout)
+    .where((Output.spent_height > slot("height")) & (Output.block_height <= slot("height")))
+    .order_by(Output.merchant_id, Output.invoice_id)
+)
+UNSPEND = Output.update({Output.spent_height: None}).where(
+    (Output.invoice_id == slot("invoice_id")) & (Output.spent_height > slot("height"))
+)
+UNREPLACE = Output.update({Output.replaced_height: None}).where(
+    Output.replaced_height > slot("height")
+)
+# It waits again, in no block. It still counts as seen no later than in that block: what came in
+# time did come in time.
+WAITS_AGAIN = Output.update(
+    {
+        Output.first_seen_at: Case(
+            None,
+            [(Output.block_time_at < Output.first_seen_at, Output.block_time_at)],
+            Output.first_seen_at,
+        ),
+        Output.payment_id: None,
+        Output.block_height: None,
+        Output.block_hash: None,
+        Output.block_time_at: None,
+        Output.spent_height: None,
+        Output.position: None,
+        Output.coinbase: 0,
+    }
+).where((Output.invoice_id == slot("invoice_id")) & (Output.block_height > slot("height")))
+
+# Coins whose block is below the first that we keep, and those that were never asked for: has an
+# explorer seen them spent? The longest unasked first.
+_COIN = Output.select(Output.invoice_id, Output.txid, Output.vout).where(
+    Output.block_height.is_null(False) & Output.spent_height.is_null()
+)
+OLD_COINS = _COIN.where((Output.block_height < slot("first")) & Output.asked_at.is_null()).limit(
+    slot("limit")
+)
+COINS = (
+    _COIN.where(fn.COALESCE(Output.asked_at, 0) < slot("asked_before"))
+    .order_by(fn.COALESCE(Output.asked_at, 0))
+    .limit(slot("limit"))
+)
+ASKED = Output.update({Output.asked_at: slot("at")}).where(
+    (Output.invoice_id == slot("invoice_id"))
+    & (Output.txid == slot("txid"))
+    & (Output.vout == slot("vout"))
+)
+
+# Whose histories name blocks: open or lately finished invoices, the longest unasked first.
+HISTORIES = (
+    Invoice.select(Invoice.id, Invoice.deposit_address)
+    .where(
+        (
+            (Invoice.status == "open")
+            | (
+                Invoice.status.in_(("paid", "expired", "canceled"))
+                & (Invoice.finished_at > slot("finished_after"))
+            )
+        )
+        & (fn.COALESCE(Invoice.history_at, 0) < slot("asked_before"))
+    )
+    .order_by(fn.COALESCE(Invoice.history_at, 0), Invoice.seq)
+    .limit(slot("limit"))
+)
+HISTORY_ASKED = Invoice.update({Invoice.history_at: slot("at")}).where(Invoice.id == slot("id"))
+
+# Whether anything is at stake: an invoice open or lately finished, money on its way, a coin.
+AT_STAKE = (
+    Invoice.select(Invoice.id)
+    .where(
+        (Invoice.status == "open")
+        | (
+            Invoice.status.in_(("paid", "expired", "canceled"))
+            & (Invoice.finished_at > slot("finished_after"))
+        )
+    )
+    .limit(1)
+)
+MONEY_AT_STAKE = (
+    Output.select(Output.txid)
+    .where(Output.vanished_at.is_null() & Output.spent_height.is_null())
+    .limit(1)
+)
+FIRST_INVOICE = Invoice.select(fn.MIN(Invoice.created_at).alias("at"))
+
+WITHOUT_SCRIPT = (
+    Invoice.select(Invoice.id, Invoice.merchant_id, Invoice.deposit_address)
+    .where(Invoice.script.is_null())
+    .limit(slot("limit"))
+)
+PUT_SCRIPT = Invoice.update({Invoice.script: slot("script")}).where(Invoice.id == slot("id"))

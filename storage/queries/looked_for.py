@@ -1,0 +1,76 @@
+"""Invoices that the mempool is asked for: a payer may look, the end is near, money is coming."""
+
+from storage.database import slot
+from storage.models import Invoice, Output
+
+COLUMNS = (
+    Invoice.id,
+    Invoice.status,
+    Invoice.amount_sats,
+    Invoice.created_at,
+    Invoice.checked_at,
+    Invoice.asked_at,
+    Invoice.asked_since,
+    Invoice.history_at,
+    Invoice.expires_at,
+    Invoice.failures,
+    Invoice.failed_at,
+)
+ASKED_OR_ENDING = Invoice.select(*COLUMNS).where(
+    (Invoice.status == "open")
+    & ((Invoice.asked_at > slot("asked_after")) | (Invoice.expires_at <= slot("ends_before")))
+)
+EXPECTING = Invoice.select(*COLUMNS).where(
+    Invoice.id.in_(
+        Output.select(Output.invoice_id).where(
+            Output.vanished_at.is_null() & Output.payment_id.is_null()
+        )
+    )
+)
+ONE = Invoice.select(*COLUMNS).where(Invoice.id == slot("id"))
+# Outputs that wait, or vanished so lately that an end must wait for them.
+UNSETTLED = Output.select(
+    Output.invoice_id,
+    Output.amount_sats,
+    Output.first_seen_at,
+    Output.block_height,
+    Output.vanished_at,
+).where(
+    Output.payment_id.is_null()
+    & (Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
+)
+LOOKED = Invoice.update(
+    {
+        Invoice.checked_at: slot("at"),
+        Invoice.failures: 0,
+        Invoice.failed_at: None,
+    }
+).where(Invoice.id == slot("id"))
+FAILED = Invoice.update(
+    {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")}
+).where(Invoice.id == slot("id"))
+# Outputs in a block that are no payment yet: a new tip may make them one.
+DEEPENING = (
+    Output.select(Output, Invoice.amount_usd_quote, Output.payment_id.alias("settled_invoice_id"))
+    .join(Invoice, on=(Invoice.id == Output.invoice_id))
+    .where(
+        Output.vanished_at.is_null()
+        & Output.payment_id.is_null()
+        & Output.block_height.is_null(False)
+    )
+)
+# What waits of one invoice.
+WAITING = Output.select(Output.txid, Output.vout).where(
+    (Output.invoice_id == slot("invoice_id"))
+    & Output.vanished_at.is_null()
+    & Output.payment_id.is_null()
+    & Output.block_height.is_null()
+)
+ADDRESS = Invoice.select(Invoice.id, Invoice.deposit_address).where(Invoice.id == slot("id"))
+# What waits in the mempool and what it spends.
+INPUTS = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.inputs).where(
+    Output.payment_id.is_null()
+    & Output.block_height.is_null()
+    & Output.replaced_height.is_null()
+    & Output.inputs.is_null(False)
+)
