@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from btcpay.explorers.last_compared import NOTHING_COMPARED, Compared, compared_of
 from builders import Shop
 from paths import PROJECT
 
