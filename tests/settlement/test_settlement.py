@@ -408,6 +408,12 @@ def test_the_least_sum_is_rounded_up_to_a_whole_satoshi(amount, percent, needed)
         pytest.param([coin()], {"confirmations": 3}, "3 confirmation", id="all came, too shallow"),
         pytest.param([coin(height=TIP)], {}, "100000 satoshis confirmed", id="paid"),
         pytest.param([coin(7)], AFTER, "expired: 7 of 100000 satoshis", id="expired"),
+        pytest.param(
+            [coin(height=TIP)],
+            AFTER | {"status": "expired"},
+            "expired: too little was seen when it ended; 100000 satoshis came after all",
+            id="expired, and what was seen in time is in a block after all",
+        ),
         pytest.param([], {"status": "canceled"}, "without invoice", id="canceled"),
         pytest.param([coin(vanished_at=at(9))], {}, "has vanished", id="what came has vanished"),
         pytest.param(
