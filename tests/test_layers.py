@@ -44,8 +44,7 @@ ROOMS: dict[str, set[str]] = {
     "checkout": GROUND
     | {"invoices", "schemas", "server", "settlement", "storage", "wallet", "web"},
     "exports": VALUES | {"storage"},
-    "doctor": GROUND
-    | {"bitcoin", "chain", "explorers", "settlement", "spv", "storage", "wallet"},
+    "doctor": GROUND | {"bitcoin", "chain", "explorers", "settlement", "spv", "storage", "wallet"},
     "backup": GROUND | {"explorers", "storage", "wallet"},
     "cli": GROUND
     | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
@@ -57,9 +56,7 @@ ROOMS: dict[str, set[str]] = {
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
-LAST_RESORTS = [
-    "btcpay/check/run.py"
-]  # the loop over invoices; Flask's handler needs no `except`
+LAST_RESORTS = ["btcpay/check/run.py"]  # the loop over invoices; Flask's handler needs no `except`
 
 
 def sources() -> list[Path]:
