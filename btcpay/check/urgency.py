@@ -147,7 +147,7 @@ def plan(
     at_once = [(one, due) for one, due in known if not _stays_open(one, due)]
     again = [(one, due) for one, due in known if _stays_open(one, due)]
     at_once.sort(key=lambda pair: pair[1].due_at)
-    again.sort(key=lambda pair: _page_order(*pair, now))
+    again.sort(key=lambda pair: _page_order(pair[0], pair[1], now))
     share = shares(allowance)
     taken = at_once[: share.at_once] + again[: share.again]
     left = at_once[share.at_once :] + again[share.again :]
