@@ -51,7 +51,7 @@ def date_of(clock: Callable[[], datetime], **headers: str) -> Callable[[], dict[
 def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, caplog):
     invoice = five_minutes_before_its_end(till)
     run = till.check(ahead_of(clock, minutes=6))
-    assert (run.scanned, run.failed, run.changed, run.complete) == (1, [], {}, False)
+    assert (run.looked, run.failed, run.changed, run.complete) == (1, [], {}, False)
     assert run.clock_ahead_s in (359, 360) and status(till, invoice) == "open"
     assert meta.get(till.shop.service.db, meta.Key.CHECKED_AT) is None
     (told,) = (record.message for record in caplog.records if record.levelname == "ERROR")
@@ -135,8 +135,8 @@ def test_a_clock_that_is_behind_expires_late(till, clock):
 
 def test_a_look_by_hand_expires_nothing_either(till, clock):
     invoice = five_minutes_before_its_end(till)
-    run = till.checker(clock=ahead_of(clock, minutes=6)).run([invoice["id"]])
-    assert (run.scanned, run.changed, run.complete) == (1, {}, False)
+    run = till.look_for(invoice, clock=ahead_of(clock, minutes=6))
+    assert (run.looked, run.changed, run.complete) == (1, {}, False)
 
 
 # When it makes an invoice
@@ -151,7 +151,7 @@ def test_what_is_seen_waiting_for_an_invoice_of_a_later_day_counts_when_it_is_mi
     clock.move(hours=-3)
     till.pay(invoice)
     if seen_waiting:
-        till.check()
+        till.look_for(invoice)
     till.mine()
     till.check()
     assert status(till, invoice) == ("paid" if seen_waiting else "open")
@@ -175,7 +175,7 @@ def test_an_explorer_that_does_not_answer_leaves_it_to_the_next(
     till.liar.instead = lambda _: dropped
     invoice = five_minutes_before_its_end(till)
     run = till.check(ahead_of(clock, minutes=6))
-    assert run.scanned == 1 and run.clock_ahead_s and status(till, invoice) == "open"
+    assert run.looked == 1 and run.clock_ahead_s and status(till, invoice) == "open"
 
 
 def test_an_answer_from_a_cache_is_as_old_as_it_says(lied_to: Callable[..., LiedTo], clock):
@@ -213,7 +213,7 @@ def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to: Callable[..., LiedTo]
 
     till.liar.instead = step
     run = till.check(machine)
-    assert (run.scanned, run.changed, run.complete) == (1, {}, False)
+    assert (run.looked, run.changed, run.complete) == (1, {}, False)
     assert run.clock_ahead_s and status(till, invoice) == "open"
 
 
