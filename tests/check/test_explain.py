@@ -158,6 +158,7 @@ def test_what_vanished_is_not_told_as_never_seen(till):
 
 def test_money_from_before_the_invoice_is_not_told_as_never_seen(till):
     invoice = till.shop.invoice()
+    till.check()
     till.pay(invoice, 1_000)
     till.mine()
     till.clock.move(hours=3)
