@@ -12,9 +12,9 @@ class Report:
     invoices it asked the mempool; `failed`: for which it could not; `unreached`: for which the
     hour's calls did not suffice although a payer waits; `put_off`: how many others wait for their
     turn. `changed`: invoices by their new status. `stuck`: why the chain is not believed to be
-    whole. `answered`: whether an explorer told the tip. `asked_at`: when the tip was last asked for,
-    by our clock. `clock_ahead_s`: how far that is ahead of the explorers', 0 up to CLOCK_OFF.
-    `calls` and `read_bytes`: what it cost.
+    whole. `answered`: whether an explorer told the tip; `asked_at`: when it was last asked for, by
+    our clock. `clock_ahead_s`: how far that is ahead of the explorers', 0 up to CLOCK_OFF. `calls`
+    and `read_bytes`: what it cost.
     """
 
     blocks: int = 0

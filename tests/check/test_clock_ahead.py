@@ -163,7 +163,9 @@ def test_what_is_seen_waiting_for_an_invoice_of_a_later_day_counts_when_it_is_mi
 # When the end comes between two questions of one run
 
 
-def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(lied_to: Callable[..., LiedTo], clock):
+def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(
+    lied_to: Callable[..., LiedTo], clock
+):
     """What was mined in between has left the mempool, and is in no block that we know."""
     till = lied_to()
     invoice = till.shop.invoice(expires_in_hours=1)
