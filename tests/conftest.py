@@ -28,12 +28,11 @@ ELSEWHERE = (
         "http_client",
         "layers",
         "money",
-        "plan",
         "pool",
         "price",
         "price_sources",
     ),
-    *("settings", "settlement", "settlement_merge", "settlement_properties", "verify"),
+    *("settings", "settlement", "settlement_merge", "settlement_properties", "urgency", "verify"),
     *(
         "attacks_postgres",
         "carry_over",
@@ -46,7 +45,7 @@ ELSEWHERE = (
     *("planted_backup", "restore_postgres", "server_away", "upgrades"),
     *("browser_keys", "browser_languages", "browser_looks", "browser_qr", "browser_sites"),
     "browser_trips",
-    *("budget_goals", "deploy", "going_live", "hostile_memory", "node_sandbox_agrees"),
+    *("deploy", "going_live", "hostile_memory", "node_sandbox_agrees"),
     *("readme", "trips"),
     *("sandbox_blocks", "sandbox_buttons", "sandbox_chain", "sandbox_esplora", "sandbox_page"),
 )
