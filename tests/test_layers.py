@@ -56,7 +56,7 @@ ROOMS: dict[str, set[str]] = {
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
-LAST_RESORTS = ["btcpay/check/run.py"]  # the loop over invoices; Flask's handler needs no `except`
+LAST_RESORTS = ["btcpay/check/apply.py"]  # the loops over invoices; Flask needs no `except`
 
 
 def sources() -> list[Path]:

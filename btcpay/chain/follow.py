@@ -59,6 +59,7 @@ class Follower:
             if top >= branch.tip_height:
                 break
             branch = self._explorers.ask(partial(self._branch, tip_height=branch.tip_height))
+        self._explorers.expect(self._top()["height"])
         return changed
 
     def compare(self, one: Esplora) -> str:
@@ -91,15 +92,18 @@ class Follower:
         """What this explorer's chain has that ours has not; None when that is nothing."""
         tip_hash, top = one.tip_hash(), self._top()
         if tip_hash == top["hash"]:
+            one.is_fresh = True
             return None
         behind = self._db.row(blocks.OF_HASH, hash=tip_hash)
         if behind:
             lag = top["height"] - behind["height"]
             if lag > MAX_BLOCKS_BEHIND:
                 raise FetchError(f"is {lag} blocks behind what was proven to us")
+            one.is_fresh = True
             return None
         raw = one.header(tip_hash)
         if check_header(self._network, raw).previous == top["hash"]:
+            one.is_fresh = True
             return self._checked(one, Branch(top["height"], [raw], top["height"] + 1))
         page = one.headers(None)
         return self._branch(one, page[-1].height, page)
@@ -125,6 +129,7 @@ class Follower:
             raise FetchError("shows more headers than there can be")
         if not self._is_heavier(fork, page):
             return None
+        one.is_fresh = True
         raws = [shown.raw for shown in page if shown.height > fork]
         return self._checked(one, Branch(fork, raws, tip_height))
 

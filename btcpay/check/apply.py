@@ -1,11 +1,14 @@
 """Writes what follows from news of an address: all of it in one transaction, or nothing."""
 
 import json
+import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from btcpay.check.report import Report
+from btcpay.errors import BeyondMoney
 from btcpay.ids import new_id
 from btcpay.invoices.attention import heed
 from btcpay.invoices.events import finish, record
@@ -24,6 +27,33 @@ from storage.queries.events import Kind
 RECEIPT_PRICE_AGE = timedelta(hours=1)
 
 Proofs = Mapping[str, str]
+log = logging.getLogger(__name__)
+
+
+def try_apply(
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    scan: Scan,
+    now: datetime,
+    report: Report,
+    proofs: Proofs | None = None,
+) -> bool:
+    """Applies a scan and reports what came of it; False when it could not be applied.
+
+    Whatever is wrong with one invoice, the next is somebody's money too.
+    """
+    try:
+        before, after = apply(db, settings, invoice_id, scan, now, proofs)
+    except BeyondMoney as error:
+        log.warning("invoice %s could not be looked for: %s", invoice_id, error)
+    except Exception:  # noqa: BLE001 - the edge of the loops over invoices
+        log.exception("invoice %s could not be settled", invoice_id)
+    else:
+        report.note(invoice_id, before, after)
+        return True
+    report.failed.append(invoice_id)
+    return False
 
 
 def apply(

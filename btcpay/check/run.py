@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.check.apply import apply
+from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.facts import fill_scripts
 from btcpay.check.looks import Look, address_of, gather, watched_of
 from btcpay.check.report import Report
 from btcpay.check.urgency import Plan, plan
 from btcpay.clock_skew import REMEDY
-from btcpay.errors import BeyondMoney, OutOfQuota
+from btcpay.errors import OutOfQuota
 from btcpay.explorers.pool import Explorers
 from btcpay.invoices.retention import erase_emails
 from btcpay.invoices.status import output_of, rules_for
@@ -85,7 +85,7 @@ class Checker:
         price_usd = self.prices.current_or_none() if ready else None
         for invoice_id in sorted(ready):
             scan = Scan(self.now(), tip_height, price_usd=price_usd)
-            self._settle(invoice_id, scan, report)
+            try_apply(self.db, self.settings, invoice_id, scan, self.now(), report)
 
     def _planned(self, ids: Sequence[str] | None) -> Plan:
         if ids is not None:
@@ -107,12 +107,9 @@ class Checker:
                 report.unreached.append(invoice_id)
             else:
                 log.warning("invoice %s could not be looked for: %s", invoice_id, look)
-                self._fail(invoice_id, report)
+                report.failed.append(invoice_id)
+                self.db.run(looked_for.FAILED, id=invoice_id, at=to_ms(self.now()))
         return looks
-
-    def _fail(self, invoice_id: str, report: Report) -> None:
-        report.failed.append(invoice_id)
-        self.db.run(looked_for.FAILED, id=invoice_id, at=to_ms(self.now()))
 
     def _misses(self, look: Look) -> bool:
         """Whether money that waited is not shown: is it in a block, or gone?"""
@@ -122,17 +119,22 @@ class Checker:
 
     def _apply(self, look: Look, report: Report) -> None:
         is_whole = not (report.behind or report.stuck or report.chain_failed)
+        # A block that came after the tip was asked for may have what the mempool has no more.
+        ends_at = min(look.asked_at, report.asked_at or look.asked_at) - look.ahead
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.outputs,
             misses=is_whole and look.mempool.is_whole,
-            ends_at=look.asked_at - look.ahead if is_whole and self._is_read(look) else None,
+            ends_at=ends_at if is_whole and look.mempool.is_whole and self._is_read(look) else None,
             explorer=look.explorer,
         )
         report.looked += 1
-        if self._settle(look.invoice_id, scan, report):
-            self.db.run(looked_for.LOOKED, id=look.invoice_id, at=to_ms(scan.asked_at - look.ahead))
+        id, now = look.invoice_id, self.now()
+        if try_apply(self.db, self.settings, id, scan, now, report):
+            self.db.run(looked_for.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
+        else:
+            self.db.run(looked_for.FAILED, id=id, at=to_ms(now))
 
     def _is_read(self, look: Look) -> bool:
         """Where only named blocks are read: whether its address was asked for since its end."""
@@ -140,20 +142,6 @@ class Checker:
             return True
         row = self.db.only(looked_for.ONE, id=look.invoice_id)
         return row["expires_at"] is not None and (row["history_at"] or 0) >= row["expires_at"]
-
-    def _settle(self, invoice_id: str, scan: Scan, report: Report) -> bool:
-        """Applies a scan; whatever is wrong with one invoice, the next is somebody's money too."""
-        try:
-            change = apply(self.db, self.settings, invoice_id, scan, self.now())
-        except BeyondMoney as error:
-            log.warning("invoice %s could not be looked for: %s", invoice_id, error)
-        except Exception:  # noqa: BLE001 - the edge of the loop over invoices
-            log.exception("invoice %s could not be settled", invoice_id)
-        else:
-            report.note(invoice_id, *change)
-            return True
-        self._fail(invoice_id, report)
-        return False
 
     # What the run says of itself.
 

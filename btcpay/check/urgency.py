@@ -16,7 +16,7 @@ ASKED_LATELY = timedelta(minutes=2)
 # less and less often. So a payment is seen within five minutes.
 FIRST_PAUSE, LONGEST_PAUSE, SLOWER = timedelta(minutes=1), timedelta(minutes=4), 15
 VIGIL, LONGEST_SLOW_PAUSE = timedelta(hours=1), timedelta(hours=1)
-# A closed page's invoice is looked for as long after it was closed as that is ago, for so long.
+# Once its page is closed an invoice is looked for once more, unless that is so long ago.
 CLOSED_LATELY = timedelta(hours=1)
 # A look just before the deadline sees in time what is in the mempool: runs come once a minute.
 BEFORE_DEADLINE = timedelta(seconds=90)

@@ -92,6 +92,13 @@ class Explorers:
 
         return self.ask(question)
 
+    def expect(self, height: int) -> None:
+        """From now on asks only explorers whose tip is at most two blocks below this height.
+
+        The mempool of one that is behind shows neither what came since nor what has left it.
+        """
+        self._least_height = height - MAX_BLOCKS_BEHIND
+
     def require_chain(self, known_height: int) -> None:
         """From now on asks only explorers that know a block near the tip of our network's chain.
 
@@ -108,7 +115,7 @@ class Explorers:
             return explorer, height
 
         found, height = self.ask(question)
-        self._least_height = height - MAX_BLOCKS_BEHIND
+        self.expect(height)
         for explorer in self._line:
             explorer.is_fresh = explorer is found
 

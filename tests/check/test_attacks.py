@@ -4,50 +4,30 @@ import json
 import signal
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from builders import Clock, Shop, TickerServer, clean_environ, until
 from databases import about_sqlite, raw
-from fake_esplora import FakeEsplora, Till, open_till, say, tx_of
+from fake_esplora import Liar, LiedTo, Till, open_till, say, tx_of
 from forge import forge
 from playground import children_of, is_alive, start_playground
 
 from btcpay import http_client
-from btcpay.check.report import Report
-from btcpay.check.run import Checker
 from btcpay.explorers.pool import Explorers
-from btcpay.networks import NETWORKS
 from btcpay.wallet.account import script_of
 from storage.queries import keys, links
 
-
-@pytest.fixture
-def first() -> Iterator[FakeEsplora]:
-    with FakeEsplora() as server:
-        yield server
-
-
-@pytest.fixture
-def second() -> Iterator[FakeEsplora]:
-    with FakeEsplora() as server:
-        yield server
+Lies = Callable[..., LiedTo]
 
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
     with open_till(tmp_path, ticker, clock) as opened:
         yield opened
-
-
-def check(shop: Shop, *servers: FakeEsplora) -> Report:
-    urls = [server.root for server in servers]
-    explorers = Explorers(NETWORKS["regtest"], urls, http_client.new_session())
-    service = shop.service
-    checker = Checker(service.db, service.settings, explorers, service.prices, shop.clock)
-    return checker.run()
 
 
 def script_for(invoice: dict) -> bytes:
@@ -67,6 +47,7 @@ def test_an_inactive_link_makes_no_invoice(shop: Shop) -> None:
 
 def test_money_from_before_the_invoice_does_not_pay_it(till: Till) -> None:
     invoice = till.shop.invoice()
+    till.check()
     till.pay(invoice)
     till.mine()
     with raw(till.settings.database_url) as connection:
@@ -78,59 +59,104 @@ def test_money_from_before_the_invoice_does_not_pay_it(till: Till) -> None:
     assert payment["amount_usd_at_receipt"] is None  # its block is more than an hour old
 
 
-def test_an_explorer_that_is_behind_does_not_expire_what_another_saw_paid(
-    shop: Shop, first: FakeEsplora, second: FakeEsplora
-) -> None:
-    invoice = shop.invoice(expires_in_hours=1)
-    first.tip, second.tip = 1000, 900
-    waiting = tx_of(1, script_for(invoice), invoice["amount_sats"])
-    first.histories = {invoice["deposit_address"]: [waiting]}
-    second.histories = {invoice["deposit_address"]: []}
-    check(shop, first, second)
-    shop.clock.move(hours=1)
-    first.instead = lambda path: say("down", 503) if "address" in path else None
-    run = check(shop, first, second)
-    assert (run.failed, status_of(shop, invoice)) == ([invoice["id"]], "open")
+def test_an_explorer_that_is_behind_does_not_expire_what_another_saw_paid(lied_to: Lies) -> None:
+    """The mempool of one that stands still shows nothing that has come since."""
+    till = lied_to()
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.mine(3)
+    till.pay(invoice)
+    till.look_for(invoice)
+    till.clock.move(hours=1)
+    till.liar.lies = {"/address/": lambda _: say("down", 503)}
+    with Liar(till.liar.honest) as behind:
+        old = till.sandbox.chain.ledger.height - 3
+        behind.lies = {"/blocks/tip/height": lambda _: str(old), "/address/": lambda _: []}
+        for _ in range(2):
+            session, roots = http_client.new_session(), [till.liar.root, behind.root]
+            explorers = Explorers(till.settings.network, roots, session, pause=lambda _: None)
+            assert till.checker(explorers=explorers).run().failed == [invoice["id"]]
+            till.clock.move(minutes=1)
+        assert behind.count("/address/") == 0
+    assert till.look(invoice)["status"] == "open" and till.kinds(invoice) == ["seen"]
 
 
+def test_an_explorer_two_blocks_behind_may_still_be_asked(lied_to: Lies) -> None:
+    till = lied_to()
+    invoice = till.shop.invoice()
+    till.mine(4)
+    till.check()
+    till.pay(invoice)
+    for blocks, looked in ((2, 1), (3, 0)):
+        hash = till.sandbox.chain.ledger.hashes[-1 - blocks]
+        till.liar.lies = {"/blocks/tip/hash": lambda _, hash=hash: hash}
+        assert till.look_for(invoice).looked == looked
+
+
+@pytest.mark.parametrize("network", ["regtest", "an hour's patience"])
 def test_one_look_that_misses_waiting_money_does_not_expire_the_invoice(
-    shop: Shop, first: FakeEsplora
+    lied_to: Lies, network: str
 ) -> None:
-    invoice = shop.invoice(expires_in_hours=1)
-    waiting = tx_of(1, script_for(invoice), invoice["amount_sats"])
-    first.histories = {invoice["deposit_address"]: [waiting]}
-    check(shop, first)
-    shop.clock.move(hours=1)
-    first.histories = {invoice["deposit_address"]: []}
-    check(shop, first)
-    assert status_of(shop, invoice) == "open"
-    first.histories = {invoice["deposit_address"]: [waiting]}
-    check(shop, first)
-    assert status_of(shop, invoice) == "open"  # it counts as in time, since we saw it in time
+    """On regtest a second one does, anywhere else only after an hour."""
+    till = lied_to()
+    if network != "regtest":
+        patient = replace(till.settings.network, gone_after=timedelta(hours=1))
+        till.shop.service = replace(
+            till.shop.service, settings=replace(till.settings, network=patient)
+        )
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.pay(invoice)
+    till.look_for(invoice)
+    till.clock.move(hours=1)
+    till.liar.lies = {"/txs/mempool": lambda _: []}
+    till.check()
+    assert till.look(invoice)["status"] == "open"
+    till.liar.lies = {}
+    till.look_for(invoice)
+    assert till.look(invoice)["status"] == "open"  # it counts as in time, since we saw it in time
+    till.liar.lies = {"/txs/mempool": lambda _: []}
+    till.look_for(invoice)
+    till.clock.move(minutes=59)
+    till.check()
+    assert till.look(invoice)["status"] == ("expired" if network == "regtest" else "open")
+    till.clock.move(minutes=1)
+    till.check()
+    assert till.look(invoice)["status"] == "expired"
 
 
-def test_the_amount_of_a_waiting_output_is_what_was_said_last(
-    shop: Shop, first: FakeEsplora
-) -> None:
-    invoice = shop.invoice()
-    address, script = invoice["deposit_address"], script_for(invoice)
-    first.histories = {address: [tx_of(1, script, invoice["amount_sats"])]}
-    check(shop, first)
-    first.histories = {address: [tx_of(1, script, 1)]}
-    check(shop, first)
-    assert shop.get("/balance").json["total_sats"] == 1
+def test_the_amount_of_a_waiting_output_is_what_was_said_last(lied_to: Lies) -> None:
+    till = lied_to()
+    invoice = till.shop.invoice()
+    for sats in (invoice["amount_sats"], 1):
+        waiting = tx_of(1, script_for(invoice), sats)
+        till.liar.lies = {"/txs/mempool": lambda _, waiting=waiting: [waiting]}
+        till.look_for(invoice)
+    assert till.balance() == (0, 1)
 
 
-def test_more_money_than_can_exist_is_not_believed(shop: Shop, first: FakeEsplora) -> None:
-    invoice = shop.invoice()
-    much = {"scriptpubkey": script_for(invoice).hex(), "value": 2_100_000_000_000_000}
-    first.histories = {invoice["deposit_address"]: [tx_of(1, "", 0, vout=[much] * 9)]}
-    assert check(shop, first).failed == [invoice["id"]]
-    first.histories = {
-        invoice["deposit_address"]: [tx_of(number, "", 0, vout=[much]) for number in (1, 2)]
-    }
-    assert check(shop, first).failed == [invoice["id"]]
-    assert shop.get("/balance").json["total_sats"] == 0
+def test_more_money_than_can_exist_is_not_believed(lied_to: Lies) -> None:
+    till = lied_to()
+    one, two = till.shop.invoice(), till.shop.invoice()
+    most = 2_100_000_000_000_000
+
+    def shown(*txs: dict) -> None:
+        till.liar.lies = {f"{one['deposit_address']}/txs/mempool": lambda _: list(txs)}
+
+    much = {"scriptpubkey": script_for(one).hex(), "value": most}
+    shown(tx_of(1, "", 0, vout=[much] * 9))
+    assert till.look_for(one).failed == [one["id"]]
+    shown(tx_of(1, "", 0, vout=[much]), tx_of(2, "", 0, vout=[much]))
+    assert till.look_for(one).failed == [one["id"]]
+    assert till.balance() == (0, 0)
+    # As much as there is, and then a satoshi of another invoice.
+    shown(tx_of(1, "", 0, vout=[much]))
+    assert till.look_for(one).failed == []
+    till.liar.lies |= {f"{two['deposit_address']}/txs/mempool": lambda _: [satoshi]}
+    satoshi = tx_of(3, script_for(two), 1)
+    assert till.look_for(two).failed == [two["id"]]
+    # What a block proves is never refused for that.
+    till.pay(two)
+    till.mine()
+    assert till.check().changed == {two["id"]: "paid"}
 
 
 def test_a_revoked_key_stays_revoked_when_the_clock_is_set_back(shop: Shop) -> None:
@@ -156,15 +182,13 @@ def test_a_title_cannot_command_the_terminal(shop: Shop) -> None:
 
 
 @about_sqlite
-def test_a_watching_check_survives_a_database_that_is_locked_for_long(
-    shop: Shop, first: FakeEsplora
-) -> None:
-    invoice = shop.invoice(expires_in_hours=0.0001)
-    first.histories = {invoice["deposit_address"]: []}
+def test_a_watching_check_survives_a_database_that_is_locked_for_long(till: Till) -> None:
+    invoice = till.shop.invoice(expires_in_hours=0.0001)
+    shop = till.shop
     path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
     lock = sqlite3.connect(path, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
-    environ = clean_environ(**shop.environ | {"BTCPAY_EXPLORERS": first.root})
+    environ = clean_environ(**shop.environ)
     watching = forge().start(environ, ["check", "--watch", "1"])
     try:
         assert any("database" in line for line in watching.stderr)

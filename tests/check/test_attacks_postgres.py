@@ -6,28 +6,27 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import postgres
 import psycopg
 import pytest
-from btcpay.check.claims import share
 from builders import Clock, Shop, TickerServer, pay, until
-from fake_esplora import Liar, Till, open_till, silent
+from fake_esplora import Liar, Terminal, Till, open_till, silent
 from peewee import OperationalError
+from sweeper import Sweeper
 
 from app import create_app
-from btcpay import http_client
 from btcpay.api import idempotency
-from btcpay.check.undo import undo
+from btcpay.check.read import Reader
+from btcpay.check.report import Report
+from btcpay.check.undo import undo_above
 from btcpay.errors import Conflict
-from btcpay.explorers.pool import Explorers
-from btcpay.explorers.quota import Quota
 from btcpay.invoices.retention import erase_emails
+from btcpay.server.service import new_prices
 from btcpay.times import to_ms
 from storage.database import Database, open_database
-from storage.queries import claims, invoices, keys, payments
+from storage.queries import blocks, keys, looked_for
 from storage.write_behind import Notes
 
 
@@ -95,16 +94,6 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
     assert order(shop.service.db, "three") == '{"id": "one"}' and made == ["one"]
 
 
-def test_a_claim_holds_where_the_clock_is_behind(till):
-    """Two machines' cron begin at the same second, and their clocks differ by some."""
-    ids = [till.shop.invoice(5)["id"] for _ in range(4)]
-    looks, db, clock = dict.fromkeys(ids, 0), till.shop.service.db, till.clock
-    with share(db, ids, looks, clock, 2) as mine:
-        assert next(mine) == ids[0]
-        with share(db, ids, looks, lambda: clock() - timedelta(seconds=2), 4) as theirs:
-            assert list(theirs) == ids[2:]
-
-
 def test_notes_go_on_after_all_connections_were_taken(shop, clock, monkeypatch):
     monkeypatch.setattr(shop.service.db.connection, "_wait_timeout", 0.1)
     notes, db, free, taken = Notes(shop.service.db), shop.service.db, threading.Event(), []
@@ -130,23 +119,6 @@ def test_notes_go_on_after_all_connections_were_taken(shop, clock, monkeypatch):
     notes.close()
 
 
-def test_giving_claims_back_waits_for_nobody(till, other):
-    """Who undoes a block holds several invoices, in an order of its own."""
-    one, two = (till.shop.invoice(5)["id"] for _ in range(2))
-    db, until_ms = till.shop.service.db, to_ms(till.clock()) + 60_000
-    assert claims.claim(db, [one, two], {one: 0, two: 0}, to_ms(till.clock()), until_ms) == [
-        one,
-        two,
-    ]
-    with ThreadPoolExecutor(1) as pool:
-        with db.write():
-            db.run(invoices.OUTDATE, id=two)
-            released = pool.submit(claims.release, other, [one, two], until_ms)
-            until(lambda: released.done() or waiting(till.shop), "the release to end or wait")
-            db.run(invoices.OUTDATE, id=one)
-        released.result(20)
-
-
 def test_erasing_addresses_holds_no_invoice_while_it_waits_for_another(till, other, clock):
     one, two = (till.shop.invoice(5, customer_email="ada@customer.example") for _ in range(2))
     for invoice in (one, two):
@@ -156,10 +128,10 @@ def test_erasing_addresses_holds_no_invoice_while_it_waits_for_another(till, oth
     db = till.shop.service.db
     with ThreadPoolExecutor(1) as pool:
         with db.write():
-            db.run(invoices.OUTDATE, id=two["id"])
+            db.run(looked_for.FAILED, id=two["id"], at=0)
             erased = pool.submit(erase_emails, other, 30, clock())
             until(lambda: erased.done() or waiting(till.shop), "the erasing to end or wait")
-            db.run(invoices.OUTDATE, id=one["id"])
+            db.run(looked_for.FAILED, id=one["id"], at=0)
         assert erased.result(20) == 2
 
 
@@ -175,7 +147,7 @@ def test_nothing_is_settled_while_a_block_is_undone(till, other, monkeypatch):
         settled: list[Future[str]] = []
 
         def rows(query, **values):
-            if query is payments.UNCOUNTED_IN_BLOCK:
+            if query is blocks.PAID_ABOVE:
                 elsewhere = replace(shop, service=replace(shop.service, db=other))
                 settled.append(pool.submit(pay, elsewhere, late))
                 until(lambda: settled[0].done() or waiting(shop), "the other to settle or wait")
@@ -183,7 +155,8 @@ def test_nothing_is_settled_while_a_block_is_undone(till, other, monkeypatch):
             return really(query, **values)
 
         monkeypatch.setattr(db, "rows", rows)
-        undo(db, 100, "0b" * 32, "test", till.clock())
+        with db.write():
+            undo_above(db, till.settings, 99, till.clock())
         settled[0].result(20)
     assert shop.get(f"/invoices/{late['id']}", key).json["status"] == "paid"
 
@@ -230,27 +203,62 @@ def test_threads_wait_together_for_a_server_that_does_not_answer():
         assert time.monotonic() - began_s < 5
 
 
-def test_a_runner_with_a_sick_explorer_does_not_keep_payers_from_another(till, other):
-    """It is always the first, and its explorer knows the tip and no address."""
-    waiting_for = [till.shop.invoice(5)["id"] for _ in range(12)]
+def test_of_two_runners_one_waits_for_the_next_minute_and_the_other_reads(till):
+    """The lock is the server's, and theirs are two machines."""
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    released = threading.Event()
     with Liar(till.settings.explorers[0]) as liar:
-        hanging = threading.Event()
-        liar.instead = lambda path: silent(hanging) if "/address/" in path else None
-        for _ in range(2):
-            till.shop.sql(f"UPDATE invoice SET asked_at = {to_ms(till.clock())}")  # noqa: S608
-            hanging.clear()
-            quota = Quota(other, 10_000, till.clock)
-            session = http_client.new_session(4)
-            explorers = Explorers(
-                till.settings.network, [liar.root], session, quota, pause=lambda _: None
-            )
-            with ThreadPoolExecutor(1) as pool:
-                liar.asked.clear()
-                sick = pool.submit(till.checker(other, explorers).run)
-                until(lambda: liar.count("/address/") == 4, "its claims")
-                till.check()
-                hanging.set()
-                assert set(sick.result(20).failed) <= set(waiting_for)
-            till.clock.move(minutes=1)
-    looks = till.shop.sql("SELECT looks FROM invoice").fetchall()
-    assert min(count for (count,) in looks) >= 1
+        liar.instead = lambda path: silent(released) if "/raw" in path else None
+        first = Terminal(till).start("check", BTCPAY_EXPLORERS=liar.root)
+        until(lambda: liar.count("/raw"), "the first to read")
+        assert "another" in "".join(Terminal(till).run("check"))
+        assert till.look(invoice)["status"] == "open"
+        first.kill()
+        released.set()
+    Terminal(till).run("check")
+    assert till.look(invoice)["status"] == "paid" and len(till.payments()) == 1
+
+
+@pytest.mark.parametrize("early", ["the payment", "the spend"])
+def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is_spent(
+    till, other, monkeypatch, early
+):
+    """Two of them, should the lock be lost with its connection: each has one of the blocks."""
+    sweeper = Sweeper(till)
+    invoice = sweeper.invoice()
+    till.look_for(invoice)
+    txid = till.pay(invoice)
+    till.mine()
+    sweeper.sweep(invoice, txid)
+    till.mine()
+    db, settings = till.shop.service.db, till.settings
+
+    def reader(db: Database) -> Reader:
+        return Reader(db, settings, till.explorers(db), new_prices(settings), till.clock)
+
+    monkeypatch.setattr(Reader, "read_all", lambda *_: None)
+    till.checker().run()
+    paying, spending = (
+        db.only(blocks.AT, height=till.sandbox.chain.ledger.height - below) for below in (1, 0)
+    )
+    first, second = (paying, spending) if early == "the payment" else (spending, paying)
+    really = db.rows
+
+    with ThreadPoolExecutor(1) as pool:
+        read: list[Future[bool]] = []
+
+        def rows(query, **values):
+            found = really(query, **values)
+            if query is looked_for.INPUTS and not read:
+                read.append(pool.submit(reader(other)._read, second, Report()))
+                until(lambda: read[0].done() or waiting(till.shop), "the other to read or wait")
+            return found
+
+        monkeypatch.setattr(db, "rows", rows)
+        assert reader(db)._read(first, Report())
+        assert read[0].result(20)
+    monkeypatch.undo()
+    till.check()
+    assert till.look(invoice)["status"] == "paid" and till.balance() == (0, 0)

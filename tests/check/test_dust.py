@@ -13,10 +13,9 @@ from builders import Shop
 from databases import ON_POSTGRES
 
 from btcpay.check.apply import apply
-from btcpay.check.undo import undo
-from btcpay.settlement.values import Block, Proof, Scan, SeenOutput
-from btcpay.spv.verify import Proven
-from storage.queries import balances, invoices
+from btcpay.check.undo import undo_above
+from btcpay.settlement.values import Block, Scan, SeenOutput
+from storage.queries import balances
 
 FEW, MANY = 100, 400
 MOST = 5  # times the work for four times as many; each with each would be sixteen
@@ -53,20 +52,20 @@ def steps(shop: Shop) -> Iterator[list[int]]:
 
 
 def look(shop: Shop, invoice: Any, keys: list[tuple[str, int]], block: Block | None) -> None:
-    """Applies one that shows these outputs, and proves them when they are in a block."""
-    seen = [SeenOutput(txid, vout, 330, block, None) for txid, vout in keys]
-    proofs: dict[str, Proof] = {}
-    if block:
-        amounts: dict[str, dict[int, int]] = {}
-        for txid, vout in keys:
-            amounts.setdefault(txid, {})[vout] = 330
-        proofs = {
-            txid: Proof(Proven(txid, block.hash, block.mined_at, paid, block.height, 1), "{}")
-            for txid, paid in amounts.items()
-        }
+    """Applies news of these outputs: the mempool shows them all, or a block has them."""
+    seen = [
+        SeenOutput(txid, vout, 330, block, 1 + place if block else None, inputs=("ff" * 32 + ":0",))
+        for place, (txid, vout) in enumerate(keys)
+    ]
     now, db = shop.clock(), shop.service.db
-    row = db.only(invoices.WHOLE, id=invoice["id"])
-    assert apply(db, shop.service.settings, row, Scan(now, 100, seen, None, proofs), now)
+    scan = Scan(now, 100, confirmed=seen) if block else Scan(now, 100, waiting=seen, misses=True)
+    proofs = {txid: "{}" for txid, _ in keys} if block else None
+    apply(db, shop.service.settings, invoice["id"], scan, now, proofs)
+
+
+def undone(shop: Shop) -> None:
+    with shop.service.db.write():
+        undo_above(shop.service.db, shop.service.settings, 99, shop.clock())
 
 
 def work(shop: Shop, keys: list[tuple[str, int]]) -> dict[str, list[int]]:
@@ -79,7 +78,7 @@ def work(shop: Shop, keys: list[tuple[str, int]]) -> dict[str, list[int]]:
         "seen again": lambda: look(shop, invoice, keys, None),
         "confirmed": lambda: look(shop, invoice, keys, block),
         "polled": lambda: shop.client.get(path),
-        "undone": lambda: undo(shop.service.db, 100, block.hash, "host", shop.clock()),
+        "undone": lambda: undone(shop),
     }.items():
         with steps(shop) as counted:
             act()

@@ -10,8 +10,8 @@ import pytest
 from builders import dump
 from fake_esplora import Json, LiedTo, Terminal, say
 
-from btcpay.bitcoin.wire import hash256
-from btcpay.check.undo import undo
+from btcpay.check.undo import undo_above
+from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.mischief import double_spends, replace
 from storage.database import open_database
 from storage.queries import payments
@@ -35,6 +35,13 @@ def reorganise(till: LiedTo, depth: int = 1, double_spend: bool = False) -> list
     """Other blocks in place of the last ones; their payments wait again, or have become void."""
     instead = double_spends(till.sandbox.wallet, depth) if double_spend else []
     return till.sandbox.chain.reorganise(depth, till.now, instead)
+
+
+def looks(till: LiedTo, invoice: Json, count: int = 2) -> None:
+    """What waits no more is gone when two looks have missed it."""
+    for _ in range(count):
+        till.clock.move(minutes=1)
+        till.look_for(invoice)
 
 
 def blocks_of(till: LiedTo, invoice: Json) -> list[tuple[int | None, str | None]]:
@@ -61,6 +68,7 @@ def test_a_payment_whose_block_is_lost_is_taken_back_and_waits_again(till, caplo
     assert (shown["status"], shown["tx_hash"], shown["paid_at"]) == ("open", None, None)
     assert till.payments() == [] and till.balance() == (0, amount_sats)
     assert blocks_of(till, invoice) == [(None, None)]
+    assert till.shop.sql("SELECT count(*) FROM proof").fetchone() == (0,)
     (event,) = (e for e in events_of(till, invoice) if e["kind"] == "reorganised")
     assert event["detail"]["txid"] == txid
     assert event["detail"]["block"] == {"height": height(till) - 1, "hash": lost}
@@ -100,8 +108,8 @@ def test_a_payment_that_was_spent_twice_leaves_an_invoice_without_deadline_open(
     invoice, _ = paid(till)
     reorganise(till, double_spend=True)
     for _ in range(3):
-        till.clock.move(days=10)
         assert till.check().changed == {}
+        till.clock.move(days=10)
     assert till.look(invoice)["status"] == "open"
     assert till.payments() == [] and till.balance() == (0, 0)
     again = till.pay(invoice)
@@ -134,6 +142,7 @@ def test_after_the_deadline_the_invoice_is_open_while_the_transaction_waits(till
     assert checks(till) == {}
     assert till.look(invoice)["status"] == "open"
     replace(till.sandbox.wallet, till.now, txid, away=True)
+    till.clock.move(hours=1)  # what waits is looked for ever less often
     assert checks(till) == {invoice["id"]: "expired"}
 
 
@@ -210,6 +219,7 @@ def test_one_transaction_that_paid_two_invoices_is_taken_back_from_both(till):
     till.check()
     reorganise(till, double_spend=True)
     till.check()
+    looks(till, one), looks(till, two)
     assert till.payments() == [] and till.balance() == (0, 0)
     assert till.look(one)["status"] == till.look(two)["status"] == "open"
 
@@ -224,6 +234,7 @@ def test_a_late_payment_is_taken_back_and_the_invoice_stays_expired(till):
     assert [p["invoice_id"] for p in till.payments()] == [None]
     reorganise(till, double_spend=True)
     till.check()
+    looks(till, invoice)
     assert till.look(invoice)["status"] == "expired"
     assert till.payments() == [] and till.balance() == (0, 0)
     assert "reorganised" in till.kinds(invoice)
@@ -240,6 +251,7 @@ def test_a_settlement_by_hand_does_not_survive_the_loss_of_its_payment(till):
     assert till.check().changed == {}
     reorganise(till, double_spend=True)
     till.check()
+    looks(till, invoice)
     shown = btcpay.json("invoice", "show", invoice["id"])["invoice"]
     assert shown["status"] == "open" and not shown.get("settled_reason")
     assert till.payments() == [] and till.balance() == (0, 0)
@@ -261,233 +273,108 @@ def test_only_the_payments_of_the_lost_blocks_are_undone(till):
     lost, _ = paid(till)
     reorganise(till, double_spend=True)
     till.check()
+    looks(till, lost)
     assert (till.look(kept)["status"], till.look(lost)["status"]) == ("paid", "open")
     assert till.balance() == (kept["amount_sats"],) * 2
 
 
-def test_a_payment_long_after_its_watch_is_undone_as_well(lied_to):
-    till = lied_to(BTCPAY_WATCH_AFTER_EXPIRY_H="0")
+@pytest.mark.parametrize("depth", [1, 6, 12])
+def test_a_payment_is_undone_however_deep_it_was_and_however_old_its_invoice(till, depth):
     invoice, _ = paid(till)
-    till.clock.move(hours=1)
-    assert till.watched() == []
-    reorganise(till, double_spend=True)
-    till.check()
-    assert till.look(invoice)["status"] == "open" and till.balance()[0] == 0
-    assert till.check().scanned == 1
-    assert till.balance() == (0, 0)
-
-
-# What undoes nothing
-
-
-def unworked(till: LiedTo, previous: str) -> tuple[str, str]:
-    """Hash and header of a block that nobody has worked for."""
-    block = till.sandbox.chain.ledger.tip
-    for nonce in range(1000):
-        rival = type(block)(
-            block.version, previous, "ab" * 32, block.time, block.bits, nonce, block.txs
-        )
-        if not rival.meets_target:
-            return rival.hash, rival.header.hex()
-    raise AssertionError("every nonce had work")
-
-
-def lies_about(till: LiedTo, name: str) -> dict[str, Callable[[Any], Any]]:
-    """What the only explorer says when the block with the payment is asked for."""
-    ledger = till.sandbox.chain.ledger
-    at = f"/block-height/{ledger.height}$"
-    hash, header = unworked(till, ledger.hashes[-2])
-    other = ledger.blocks[ledger.hashes[-2]]
-    easy = other.header[:72] + (0x2100FFFF).to_bytes(4, "little") + other.header[76:]
-    return {
-        "an error": {at: lambda _: say("oops", 500)},
-        "not found": {at: lambda _: say("Block not found", 404)},
-        "an empty answer": {at: lambda _: ""},
-        "an empty list": {at: lambda _: []},
-        "a random hash": {at: lambda _: "ab" * 32},
-        "a hash whose header is another block's": {
-            at: lambda _: "ab" * 32,
-            "/header": lambda _: other.header.hex(),
-        },
-        "a header without work": {at: lambda _: hash, "/header": lambda _: header},
-        "a header of too little difficulty": {
-            at: lambda _: header_hash(easy),
-            "/header": lambda _: easy.hex(),
-        },
-        "a header that is none": {at: lambda _: hash, "/header": lambda _: "00" * 79},
-        "a block of another height": {at: lambda _: other.hash},
-        "no tip": {"/blocks/tip": lambda _: say("oops", 500)},
-        "a tip of nothing": {"/blocks/tip": lambda _: ""},
-        "an address that nobody has paid": {"/address/": lambda _: []},
-    }[name]
-
-
-def header_hash(raw: bytes) -> str:
-    return hash256(raw)[::-1].hex()
-
-
-NOTHING_UNDONE = [
-    "an error",
-    "not found",
-    "an empty answer",
-    "an empty list",
-    "a random hash",
-    "a hash whose header is another block's",
-    "a header without work",
-    "a header of too little difficulty",
-    "a header that is none",
-    "a block of another height",
-    "no tip",
-    "a tip of nothing",
-    "an address that nobody has paid",
-]
-
-
-@pytest.mark.parametrize("name", NOTHING_UNDONE)
-def test_an_explorer_with_no_evidence_undoes_nothing(till, name):
-    invoice, _ = paid(till)
-    before = dump(till.shop)
-    till.liar.lies = lies_about(till, name)
-    for _ in range(3):
-        assert till.check().changed == {}
-    assert dump(till.shop) == before
-    till.liar.lies = {}
-    assert till.check().failed == []
-    assert till.look(invoice)["status"] == "paid"
-
-
-@pytest.mark.parametrize("name", [n for n in NOTHING_UNDONE if "block of" not in n])
-def test_the_second_explorer_is_asked_when_the_first_has_no_evidence(lied_to, name):
-    till = lied_to(honest_too=True)
-    invoice, _ = paid(till)
-    till.liar.lies = lies_about(till, name)
-    run = till.check()
-    assert (run.failed, run.changed) == ([], {})
-    assert till.look(invoice)["status"] == "paid"
-    reorganise(till, double_spend=True)
-    till.check()
-    assert till.look(invoice)["status"] == "open" and till.payments() == []
-
-
-def test_a_chain_that_is_lower_than_the_one_that_we_have_seen_undoes_nothing(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine(3)
-    till.check()
-    seen = height(till)
-    reorganise(till, depth=3, double_spend=True)
-    till.liar.lies = {"/blocks/tip/height": lambda _: str(seen - 1)}
-    for _ in range(3):
-        assert till.check().changed == {}
-        assert till.look(invoice)["status"] == "paid" and len(till.payments(invoice)) == 1
-    till.liar.lies = {"/blocks/tip/height": lambda _: str(seen)}
-    till.check()
-    assert till.look(invoice)["status"] == "open" and till.payments() == []
-
-
-def test_a_tip_that_is_not_there_does_not_end_the_following(till):
-    invoice, _ = paid(till)
-    till.liar.lies = {"/blocks/tip/height": lambda _: "90000000"}
-    till.check()
-    till.liar.lies = {}
-    till.check()
-    reorganise(till, double_spend=True)
-    for _ in range(3):
-        till.check()
-    assert till.look(invoice)["status"] == "open" and till.payments() == []
-
-
-# What it costs, and when it ends
-
-
-def test_one_call_is_made_for_each_block_and_none_for_a_payment(till):
-    for _ in range(2):
-        for _ in range(3):
-            till.pay(till.shop.invoice())
+    for _ in range(depth - 1):
         till.mine()
-    assert len(till.check().changed) == 6
-    till.mine(2)
-    till.liar.asked.clear()
     till.check()
-    tip = height(till)
-    assert [till.liar.count(f"/block-height/{at}$") for at in (tip - 3, tip - 2, tip)] == [1, 1, 1]
-    assert till.liar.count("/block-height/|/blocks/") == 3 + 1
-
-
-def test_while_the_tip_is_the_same_no_block_is_compared_again(till):
-    paid(till), till.mine(), till.check()
-    till.liar.asked.clear()
+    till.clock.move(days=10)
+    reorganise(till, depth, double_spend=True)
     till.check()
-    ours = [path for path in till.liar.asked if path.startswith("/block")]
-    assert ours == ["/blocks/tip/height", f"/block-height/{height(till)}"]
+    assert till.look(invoice)["status"] == "open" and till.payments() == []
+    assert till.balance()[0] == 0
 
 
-def test_another_tip_of_the_same_height_is_compared(till):
-    invoice, _ = paid(till)
-    till.check()
-    reorganise(till, double_spend=True)
-    till.liar.lies = {"/blocks/tip/height": lambda text: str(int(text) - 1)}
-    till.check()
-    assert till.look(invoice)["status"] == "open"
-
-
-def asked_for(till: LiedTo, block_height: int) -> int:
-    """How often a check asks for this block."""
-    till.liar.asked.clear()
-    till.check()
-    return till.liar.count(f"/block-height/{block_height}$")
-
-
-def test_a_block_is_compared_until_it_was_compared_at_depth_six(till):
-    paid(till)
-    at = height(till)
-    for _depth in (3, 5, 7):
-        till.mine(2)
-        assert [asked_for(till, at) for _ in range(2)] == [1, 0]
-    till.mine(2)
-    assert asked_for(till, at) == 0
-
-
-def test_a_block_on_top_of_the_compared_one_costs_three_calls(till):
-    paid(till), till.check()
-    till.mine()
-    till.liar.asked.clear()
-    till.check()
-    tip = height(till)
-    ours = [path for path in till.liar.asked if not path.startswith("/address/")]
-    assert ours == [
-        "/blocks/tip/height",
-        f"/block-height/{tip}",
-        f"/block/{till.sandbox.chain.ledger.tip.hash}/header",
-    ]
-
-
-@pytest.mark.parametrize(("depth", "status"), [(5, "open"), (6, "paid")])
-def test_a_block_that_was_compared_at_depth_five_may_still_be_lost(till, depth, status):
-    invoice, _ = paid(till)
-    till.mine(depth - 1)
-    till.check()
-    reorganise(till, depth=depth, double_spend=True)
-    till.check()
-    assert till.look(invoice)["status"] == status
-
-
-def test_a_block_that_is_deep_already_when_it_is_seen_first_is_followed_no_more(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine(6)
-    at = height(till) - 5
-    assert till.check().changed == {invoice["id"]: "paid"}
-    assert asked_for(till, at) <= 1 and asked_for(till, at) == 0
-
-
-def test_a_lost_block_that_was_compared_late_is_found_however_deep_it_is(till):
-    """The check did not run for a while: what it has not compared at depth six it compares."""
+def test_a_lost_block_is_found_after_a_pause(till):
     invoice, _ = paid(till)
     reorganise(till, double_spend=True)
     till.mine(20)
     till.check()
     assert till.look(invoice)["status"] == "open" and till.payments() == []
+
+
+def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more(till):
+    """Two branches in turn: each is taken over when it has more work, and left again."""
+    invoice, txid = paid(till)
+    chain = till.sandbox.chain
+    sent = chain.ledger.confirmed[txid].tx.raw
+    for _ in range(3):
+        chain.reorganise(1, till.now)
+        till.check()
+        assert till.payments() == []
+        if txid not in chain.mempool.entries:
+            chain.accept(sent, till.now)
+        till.mine()
+        assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.balance() == (invoice["amount_sats"],) * 2
+    assert till.kinds(invoice).count("reorganised") == 3
+
+
+def test_a_coinbase_whose_block_is_lost_is_gone(till):
+    invoice, chain = till.shop.invoice(), till.sandbox.chain
+    chain._reward_script, usual = script_of(invoice["deposit_address"]), chain._reward_script
+    till.mine()
+    chain._reward_script = usual
+    till.check()
+    assert till.balance()[1] > 0
+    reorganise(till)
+    till.check()
+    looks(till, invoice)
+    assert till.balance() == (0, 0)
+
+
+# What undoes nothing (headers and blocks that are lies have a file of their own)
+
+
+@pytest.mark.parametrize("path", ["/blocks/tip", "/address/", "/block", "."])
+@pytest.mark.parametrize("reply", ["error", "not found", "empty", "an empty list"])
+def test_an_explorer_with_no_evidence_undoes_nothing(till, path, reply):
+    invoice, _ = paid(till)
+    before = dump(till.shop)
+    answer = {
+        "error": say("oops", 500),
+        "not found": say("Block not found", 404),
+        "empty": say(""),
+        "an empty list": say([]),
+    }[reply]
+    till.liar.lies = {path: lambda _: answer}
+    for _ in range(2):
+        till.clock.move(minutes=11)
+        assert till.check().changed == {}
+    assert dump(till.shop) == before
+    till.liar.lies = {}
+    assert till.check().complete
+    assert till.look(invoice)["status"] == "paid"
+
+
+def test_the_second_explorer_is_asked_when_the_first_has_no_evidence(lied_to):
+    till = lied_to(honest_too=True)
+    invoice, _ = paid(till)
+    till.liar.lies = {"/block": lambda _: say("oops", 500)}
+    assert till.check().complete and till.look(invoice)["status"] == "paid"
+    reorganise(till, double_spend=True)
+    till.check()
+    assert till.look(invoice)["status"] == "open" and till.payments() == []
+
+
+def test_an_explorer_that_shows_an_older_tip_undoes_nothing(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine(3)
+    till.check()
+    old = till.sandbox.chain.ledger.hashes[-4]
+    till.liar.lies = {"/blocks/tip/hash": lambda _: old}
+    for _ in range(3):
+        assert till.check().chain_failed
+        assert till.look(invoice)["status"] == "paid" and len(till.payments(invoice)) == 1
+    till.liar.lies = {}
+    assert till.check().complete
 
 
 # Once, and whole
@@ -498,13 +385,13 @@ def test_checks_at_the_same_time_undo_once(till, count):
     invoices = [paid(till)[0] for _ in range(3)]
     reorganise(till, depth=3, double_spend=True)
     barrier = threading.Barrier(count)
-    till.liar.lies = {"/blocks/tip/height": lambda text: barrier.wait(10) and text or text}
+    till.liar.lies = {"/blocks/tip/hash": lambda text: barrier.wait(10) and text or text}
     failed = []
 
     def check() -> None:
         db = open_database(till.settings.database_url)
-        checker = till.checker(db)
-        failed.extend(checker.run([invoice["id"] for invoice in invoices]).failed)
+        run = till.checker(db).run()
+        failed.extend([run.failed, run.chain_failed])
         db.close()
 
     threads = [threading.Thread(target=check) for _ in range(count)]
@@ -512,8 +399,11 @@ def test_checks_at_the_same_time_undo_once(till, count):
         thread.start()
     for thread in threads:
         thread.join()
-    assert failed == []
+    assert failed == [[], False] * count
     assert [till.kinds(invoice).count("reorganised") for invoice in invoices] == [1, 1, 1]
+    till.liar.lies = {}
+    for invoice in invoices:
+        looks(till, invoice)
     assert till.payments() == [] and till.balance() == (0, 0)
     assert {till.look(invoice)["status"] for invoice in invoices} == {"open"}
 
@@ -530,7 +420,7 @@ def test_an_undoing_that_is_killed_between_two_statements_has_done_nothing(till)
     till.pay(one), till.pay_outputs((two, two["amount_sats"]))
     till.mine()
     till.check()
-    lost = till.sandbox.chain.ledger.tip.hash
+    below = height(till) - 1
     before, db = dump(till.shop), open_database(till.settings.database_url)
     execute, kills = db.connection.execute_sql, 0
 
@@ -547,7 +437,8 @@ def test_an_undoing_that_is_killed_between_two_statements_has_done_nothing(till)
     for number in range(1, 200):
         db.connection.execute_sql = kill_at(number)
         try:
-            undo(db, height(till), lost, "explorer", till.clock())
+            with db.write():
+                undo_above(db, till.settings, below, till.clock())
             break
         except Killed:
             kills += 1
@@ -559,21 +450,16 @@ def test_an_undoing_that_is_killed_between_two_statements_has_done_nothing(till)
     assert till.balance()[0] == 10_000
 
 
-def test_undoing_again_does_nothing(till):
+def test_undoing_again_does_nothing_and_neither_does_undoing_above_the_tip(till):
     paid(till)
-    lost, at = till.sandbox.chain.ledger.tip.hash, height(till)
-    db = till.shop.service.db
-    undo(db, at, lost, "explorer", till.clock())
-    before = dump(till.shop)
-    undo(db, at, lost, "explorer", till.clock())
+    db, top, before = till.shop.service.db, height(till), dump(till.shop)
+    undo_above(db, till.settings, top, till.clock())
     assert dump(till.shop) == before
-
-
-def test_another_block_of_the_same_height_is_not_touched(till):
-    paid(till)
-    before = dump(till.shop)
-    undo(till.shop.service.db, height(till), "ab" * 32, "explorer", till.clock())
-    assert dump(till.shop) == before
+    undo_above(db, till.settings, top - 1, till.clock())
+    after = dump(till.shop)
+    assert after != before
+    undo_above(db, till.settings, top - 1, till.clock())
+    assert dump(till.shop) == after
 
 
 @pytest.mark.parametrize("seen_waiting", [True, False], ids=["seen waiting", "seen in its block"])
@@ -586,7 +472,7 @@ def test_what_was_in_time_by_its_block_stays_in_time_when_the_block_is_lost(
     till.clock.move(minutes=59)
     till.pay(invoice)
     if seen_waiting:
-        till.check()
+        till.look_for(invoice)
     till.mine()
     till.clock.move(minutes=30)
     is_paid = confirmations == "1"
@@ -598,7 +484,7 @@ def test_what_was_in_time_by_its_block_stays_in_time_when_the_block_is_lost(
     assert till.check().changed == {invoice["id"]: "paid"}
 
 
-def test_proven_money_that_is_not_deep_enough_and_is_spent_twice_goes_away(lied_to):
+def test_money_that_is_not_deep_enough_and_is_spent_twice_goes_away(lied_to):
     till = lied_to(BTCPAY_CONFIRMATIONS="3")
     invoice = till.shop.invoice(expires_in_hours=1)
     till.pay(invoice)
@@ -607,23 +493,23 @@ def test_proven_money_that_is_not_deep_enough_and_is_spent_twice_goes_away(lied_
     assert till.balance() == (0, invoice["amount_sats"])
     reorganise(till, double_spend=True)
     till.check()
+    looks(till, invoice, 1)
     assert till.kinds(invoice)[-2:] == ["reorganised", "vanished"]
     assert till.balance() == (0, 0)
     till.clock.move(hours=2)
     assert till.check().changed == {invoice["id"]: "expired"}
 
 
-def test_proven_money_that_is_not_deep_enough_is_not_undone_without_evidence(lied_to):
-    till = lied_to(BTCPAY_CONFIRMATIONS="3")
+def test_what_had_vanished_by_a_block_that_is_lost_may_come_again(till):
     invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine(2)
-    till.check()
-    till.liar.lies = {"/address/": lambda _: []}
-    till.check()
-    till.liar.lies = {"/block-height/": lambda _: "ab" * 32}
-    till.check()
-    till.liar.lies = {}
-    assert till.balance() == (0, invoice["amount_sats"])
+    txid = till.pay(invoice)
+    till.look_for(invoice)
+    sent = till.sandbox.chain.mempool.entries[txid].tx.raw
+    replace(till.sandbox.wallet, till.now, txid, away=True)
     till.mine()
+    till.check()
+    assert till.kinds(invoice) == ["seen", "vanished"]
+    till.sandbox.chain.reorganise(1, till.now, [sent])
     assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.kinds(invoice)[:3] == ["seen", "vanished", "seen again"]
+    assert till.balance() == (invoice["amount_sats"],) * 2

@@ -31,16 +31,17 @@ Fault = Callable[[int, str, bytes], Reply | None]
 NOISE = frozenset(
     {
         "seq",
-        "looks",
         "asked_at",
         "asked_since",
+        "checked_at",
+        "failures",
+        "failed_at",
+        "history_at",
+        "named",
         "last_used_at",
-        "probed_at",
-        "tip_at",
         "explorer",
         "explorer_use",
         "tally",
-        "claimed_until",
     }
 )
 # When something was noticed: differs where the clock of the wall decides.
@@ -50,9 +51,9 @@ NOTICED = frozenset(
         "vanished_at",
         "happened_at",
         "finished_at",
-        "checked_at",
         "since_at",
-        "spent_at",
+        "read_at",
+        "compared_at",
     }
 )
 
@@ -124,7 +125,9 @@ class Scene:
         shop = replace(self.till.shop, service=replace(service, db=db, settings=settings))
         environ = shop.environ | {"BTCPAY_DATABASE_URL": url, "BTCPAY_EXPLORERS": root}
         try:
-            yield World(name, url, Till(shop, self.till.sandbox, self.till.clock), environ)
+            clock = Clock()
+            clock.at = self.till.clock.at
+            yield World(name, url, Till(shop, self.till.sandbox, clock), environ)
         finally:
             db.close()
             remove(url)
@@ -167,6 +170,7 @@ def in_full_and_in_parts(till: Till) -> None:
 def one_transaction_for_two(till: Till) -> None:
     """One transaction pays two invoices, one of them with two outputs."""
     one, two = till.shop.invoice(25), till.shop.invoice(40)
+    till.check()
     till.clock.move(hours=2)
     rest = one["amount_sats"] - 10_000
     till.pay_outputs((one, 10_000), (two, two["amount_sats"]), (one, rest))
@@ -180,7 +184,7 @@ def over_the_deadline(till: Till) -> None:
     )
     till.pay(waiting)
     in_time, taken_back = till.pay(confirmed), till.pay(replaced)
-    till.check()
+    till.look_for(waiting, confirmed, replaced)
     till.clock.move(hours=2)
     mischief.replace(till.sandbox.wallet, till.now, taken_back, away=True)
     till.sandbox.chain.mine(1, till.now, only=[in_time, till.pay(late)])
@@ -312,13 +316,14 @@ def assert_sound(url: str) -> None:
         assert stored == summed, f"the balance is {stored}, its outputs are {summed}"
     db.close()
     rows = state(url)
-    proven = {row["payment_id"] for row in rows["proof"]}
-    assert proven == {payment["id"] for payment in rows["payment"]}, f"proven are {proven}"
+    proven = {(row["invoice_id"], row["txid"]) for row in rows["proof"]}
+    mined = {(row["invoice_id"], row["txid"]) for row in rows["output"] if row["block_hash"]}
+    assert proven == mined, f"proven are {proven}"
     for payment in rows["payment"]:
         outputs = [row for row in rows["output"] if row["payment_id"] == payment["id"]]
         paid_sats = sum(row["amount_sats"] for row in outputs)
         assert payment["amount_sats"] == paid_sats, f"{payment} of {outputs}"
-        known = all(row["proven"] and row["txid"] == payment["tx_hash"] for row in outputs)
+        known = all(row["block_hash"] and row["txid"] == payment["tx_hash"] for row in outputs)
         assert known, f"{payment} of {outputs}"
     for invoice in rows["invoice"]:
         settling = [row for row in rows["payment"] if row["invoice_id"] == invoice["id"]]

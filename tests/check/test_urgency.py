@@ -1,0 +1,267 @@
+"""For whom the mempool is asked when, and how calls are shared: both sides of every threshold."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from btcpay.check.urgency import Watched, plan, shares, urgency
+from btcpay.explorers.allowance import UNLIMITED, Allowance
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)  # of patience with what has vanished; none on regtest
+PAGE, MONEY = "somebody is looking at its page", "money is on its way"
+NEAR, PASSED = "its deadline is near", "its deadline has passed"
+
+
+def ago(**delta: float) -> datetime:
+    return NOW - timedelta(**delta)
+
+
+def one(name: str = "a", **known: object) -> Watched:
+    """An open invoice of three days, looked at an hour ago, unless told otherwise."""
+    facts = {"status": "open", "since": ago(days=3), "checked_at": ago(hours=1)} | known
+    return Watched(name, **facts)  # type: ignore[arg-type]
+
+
+def page(
+    name: str = "page", opened: float = 5, looked: float | None = 2, **known: object
+) -> Watched:
+    """One whose page was opened and looked for so many minutes ago, and is open."""
+    checked_at = ago(hours=5) if looked is None else ago(minutes=looked)
+    facts = {"asked_since": ago(minutes=opened), "asked_at": NOW, "checked_at": checked_at} | known
+    return one(name, **facts)
+
+
+def passed(**known: object) -> Watched:
+    return one(**{"expires_at": ago(hours=1)} | known)
+
+
+SECOND = 1 / 60
+
+
+@pytest.mark.parametrize(
+    ("watched", "reason"),
+    [
+        pytest.param(one(), None, id="nobody waits for it"),
+        pytest.param(one(checked_at=None), None, id="it was never looked for, and nobody waits"),
+        pytest.param(page(opened=0, looked=None), PAGE, id="its page was opened this moment"),
+        pytest.param(page(opened=0, checked_at=None), PAGE, id="and it was never looked for"),
+        pytest.param(page(opened=1, looked=50 / 60), PAGE, id="looked for at once, 50 s ago"),
+        pytest.param(page(opened=1, looked=49 / 60), None, id="looked for at once, 49 s ago"),
+        pytest.param(page(opened=5, looked=2.42), PAGE, id="as long ago as it was open then"),
+        pytest.param(page(opened=5, looked=2.41), None, id="less, beyond what cron may err"),
+        pytest.param(page(opened=60, looked=4 - 1 / 6), PAGE, id="every four minutes then"),
+        pytest.param(page(opened=60, looked=4 - 1 / 6 - SECOND), None, id="a second too early"),
+        pytest.param(page(opened=160, looked=10), PAGE, id="after 2.5 hours every ten"),
+        pytest.param(page(opened=160, looked=9.7), None, id="and not sooner"),
+        pytest.param(page(opened=6_000, looked=60), PAGE, id="after days once an hour"),
+        pytest.param(page(opened=6_000, looked=59.8), None, id="and no more than that"),
+        pytest.param(
+            page(opened=30, looked=15, asked_at=ago(minutes=14.9)),
+            PAGE,
+            id="closed for as long as it was not looked for",
+        ),
+        pytest.param(
+            page(opened=30, looked=15, asked_at=ago(minutes=15.2)), None, id="closed for longer"
+        ),
+        pytest.param(
+            page(opened=300, looked=None, asked_at=ago(minutes=60)), PAGE, id="closed for an hour"
+        ),
+        pytest.param(
+            page(opened=300, looked=None, asked_at=ago(minutes=60 + SECOND)),
+            None,
+            id="closed for more than an hour",
+        ),
+        pytest.param(
+            page(looked=None, is_covered=True), None, id="the money is there, whoever looks"
+        ),
+        pytest.param(page(looked=None, status="expired"), None, id="the page of an expired one"),
+        pytest.param(page(looked=None, status="paid"), None, id="the receipt of a paid one"),
+        pytest.param(one(expires_at=ago(seconds=-91)), None, id="91 s before its deadline"),
+        pytest.param(one(expires_at=ago(seconds=-90)), NEAR, id="90 s before its deadline"),
+        pytest.param(
+            one(expires_at=ago(seconds=-60), checked_at=ago(seconds=30)),
+            None,
+            id="before its deadline, looked for since it was near",
+        ),
+        pytest.param(
+            one(expires_at=ago(seconds=-60), checked_at=ago(seconds=31)),
+            NEAR,
+            id="before its deadline, the last look a second too early",
+        ),
+        pytest.param(
+            one(expires_at=NOW, checked_at=ago(seconds=1)), PASSED, id="at its deadline, at once"
+        ),
+        pytest.param(passed(checked_at=None), PASSED, id="its deadline passed without a look"),
+        pytest.param(
+            passed(checked_at=ago(minutes=30)),
+            PASSED,
+            id="looked for since its deadline, open still: a block was missing, or it vanished",
+        ),
+        pytest.param(
+            passed(checked_at=ago(minutes=5), came_at=ago(hours=2), is_covered=True),
+            None,
+            id="looked for since its deadline, and money waits",
+        ),
+        pytest.param(
+            passed(checked_at=ago(minutes=59), vanished_at=ago(minutes=59, seconds=59)),
+            None,
+            id="what was in time vanished not quite an hour ago",
+        ),
+        pytest.param(
+            passed(checked_at=ago(minutes=59), vanished_at=ago(minutes=60)),
+            PASSED,
+            id="what was in time vanished an hour ago: it ends",
+        ),
+        pytest.param(passed(status="expired"), None, id="a finished one has no deadline"),
+        pytest.param(
+            one(came_at=ago(minutes=30), checked_at=ago(minutes=10 - 1 / 6)),
+            MONEY,
+            id="money waits, every ten minutes",
+        ),
+        pytest.param(
+            one(came_at=ago(minutes=30), checked_at=ago(minutes=9.8)),
+            None,
+            id="money waits, a second too early",
+        ),
+        pytest.param(
+            one(came_at=ago(hours=4), checked_at=ago(minutes=30)), MONEY, id="an eighth of its age"
+        ),
+        pytest.param(
+            one(came_at=ago(hours=4), checked_at=ago(minutes=29)), None, id="and not sooner"
+        ),
+        pytest.param(
+            one(came_at=ago(days=9), checked_at=ago(minutes=60)), MONEY, id="once an hour at least"
+        ),
+        pytest.param(
+            one(status="canceled", came_at=ago(hours=1)), MONEY, id="a canceled one's money too"
+        ),
+        pytest.param(
+            one(came_at=ago(minutes=5), checked_at=ago(minutes=6)),
+            MONEY,
+            id="money that waits again since the last look",
+        ),
+        pytest.param(
+            page(opened=5, looked=3, came_at=ago(minutes=3)), PAGE, id="a part, the rest may come"
+        ),
+        pytest.param(page(looked=None, failures=2, failed_at=NOW), PAGE, id="two looks failed"),
+        pytest.param(
+            page(looked=None, failures=3, failed_at=ago(seconds=59)), None, id="three: a minute"
+        ),
+        pytest.param(
+            page(looked=None, failures=3, failed_at=ago(seconds=60)), PAGE, id="which is over"
+        ),
+        pytest.param(
+            page(looked=None, failures=5, failed_at=ago(seconds=239)), None, id="five: four"
+        ),
+        pytest.param(passed(failures=99, failed_at=ago(minutes=59)), None, id="very many: an hour"),
+        pytest.param(passed(failures=99, failed_at=ago(hours=1)), PASSED, id="and no longer"),
+    ],
+)
+def test_whether_the_mempool_is_asked_now_and_why(watched: Watched, reason: str | None):
+    found = urgency(watched, HOUR, NOW)
+    assert (found and found.reason) == reason
+
+
+def test_without_patience_what_vanished_ends_with_the_next_look():
+    gone = passed(checked_at=ago(seconds=50), vanished_at=ago(seconds=50))
+    assert urgency(gone, timedelta(), NOW) and not urgency(gone, HOUR, NOW)
+
+
+def test_a_page_that_stays_open_is_looked_for_within_five_minutes_and_ever_less_often():
+    """Cron comes each minute; what it costs in a day is bounded."""
+    opened, looks = NOW, list[float]()
+    checked_at = None
+    for minute in range(24 * 60):
+        now = opened + timedelta(minutes=minute)
+        watched = one(checked_at=checked_at, asked_since=opened, asked_at=now)
+        if urgency(watched, HOUR, now):
+            looks.append(minute)
+            checked_at = now
+    assert looks[:7] == [0, 1, 2, 4, 8, 12, 16]
+    pauses = [b - a for a, b in zip(looks, looks[1:], strict=False)]
+    assert max(pauses[: len([at for at in looks if at <= 60])]) <= 5
+    assert pauses == sorted(pauses) and pauses[-1] == 60 and len(looks) < 70
+
+
+def test_a_page_that_is_closed_is_looked_for_once_more():
+    """What is paid after that is found in its block, or at the deadline."""
+    closed, looks, checked_at = NOW, list[int](), NOW
+    for minute in range(1, 24 * 60):
+        now = closed + timedelta(minutes=minute)
+        watched = one(checked_at=checked_at, asked_since=ago(minutes=3), asked_at=closed)
+        if urgency(watched, HOUR, now):
+            looks.append(minute)
+            checked_at = now
+    assert looks == [3]
+
+
+# How calls are shared
+
+
+def allowed(left: int, per_hour: int = 600, since_s: float | None = 60) -> Allowance:
+    return Allowance(per_hour=per_hour, left=left, since_s=since_s)
+
+
+@pytest.mark.parametrize(
+    ("allowance", "at_once", "again"),
+    [
+        pytest.param(allowed(600), 65, 4, id="a quarter of what is above the pages' half"),
+        pytest.param(allowed(600, since_s=None), 65, 4, id="the first run of all"),
+        pytest.param(allowed(600, since_s=130), 130, 8, id="after two minutes twice as much"),
+        pytest.param(allowed(600, since_s=3_600), 260, 260, id="after an hour everything"),
+        pytest.param(allowed(340), 2, 4, id="what pages have in the hour is theirs"),
+        pytest.param(allowed(85), 2, 3, id="and all that is left"),
+        pytest.param(allowed(81), 1, 0, id="one, when no more is left"),
+        pytest.param(allowed(80), 0, 0, id="none of what is kept for headers and blocks"),
+        pytest.param(allowed(0), 0, 0, id="none when nothing is left"),
+        pytest.param(allowed(40, per_hour=40), 3, 2, id="of a small budget a quarter is kept"),
+        pytest.param(allowed(10, per_hour=40), 0, 0, id="and that is kept"),
+    ],
+)
+def test_how_many_looks_a_run_may_make(allowance: Allowance, at_once: int, again: int):
+    assert shares(allowance) == (at_once, again)
+
+
+def planned(watched: list[Watched], left: int = 10**6) -> tuple[list[str], list[str], int]:
+    allowance = UNLIMITED if left == 10**6 else allowed(80 + left)
+    return tuple(plan(watched, HOUR, allowance, NOW))  # type: ignore[return-value]
+
+
+def test_only_who_waits_is_asked_for():
+    watched = [one(f"idle{number}") for number in range(500)] + [page(looked=None)]
+    assert planned(watched) == (["page"], [], 0)
+
+
+def test_what_is_due_at_once_comes_in_the_order_in_which_it_was_due():
+    watched = [one(f"end{n}", expires_at=ago(minutes=n)) for n in (1, 50, 3)]
+    watched += [page(f"page{n}", opened=n, looked=None) for n in (2, 4)]
+    assert planned(watched)[0] == ["end50", "page4", "end3", "page2", "end1"]
+    assert planned(watched, 2)[0] == ["end50", "page4"]
+
+
+def test_pages_that_stay_open_have_calls_of_their_own_however_many_deadlines_have_passed():
+    watched = [one(f"end{n}", expires_at=ago(minutes=n + 1)) for n in range(500)]
+    watched += [page(f"page{n}", opened=30, looked=10) for n in range(9)]
+    ids, _, _ = planned(watched, 520)
+    assert len(ids) == 65 + 4 and ids[65:] == ["page0", "page1", "page2", "page3"]
+
+
+def test_a_page_that_was_opened_lately_comes_before_hundreds_of_older_ones():
+    old = [page(f"old{n}", opened=180, looked=40) for n in range(300)]
+    new = [page("hour", opened=59, looked=6), page("minutes", opened=10, looked=5)]
+    ids, unreached, put_off = planned([*old, *new, page("new", opened=1, looked=None)], 520)
+    assert ids[:3] == ["new", "minutes", "hour"] and len(ids) == 1 + 4
+    assert len(unreached) == 298 and put_off == 0
+
+
+def test_who_waits_for_more_than_five_minutes_is_told_and_who_waits_for_less_is_put_off():
+    watched = [one("served", expires_at=ago(hours=2))]
+    watched += [page(f"p{n}", opened=n, looked=None) for n in (4.9, 5, 5.1)]
+    ids, unreached, put_off = planned(watched, 1)
+    assert (ids, unreached, put_off) == (["served"], ["p5.1"], 2)
+
+
+def test_without_a_call_left_nobody_is_asked_for_and_it_is_told():
+    watched = [page("page", opened=9, looked=None), one("end", expires_at=ago(minutes=1))]
+    assert planned(watched, 0) == ([], ["page"], 1)
