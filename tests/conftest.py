@@ -22,16 +22,21 @@ from paths import TESTS
 ELSEWHERE = (
     *(
         "addresses",
+        "difficulty",
         "documents",
         "dump",
         "hd",
+        "header",
         "http_client",
         "layers",
+        "merkle",
         "money",
         "plan",
         "pool",
         "price",
         "price_sources",
+        "prove_block",
+        "scan_block",
     ),
     *("settings", "settlement", "settlement_merge", "settlement_properties", "verify"),
     *(

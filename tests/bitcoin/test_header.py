@@ -1,0 +1,119 @@
+"""Headers: from fields to bytes and back, compact targets, work."""
+
+import pytest
+from blocks import real_headers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from btcpay.bitcoin.header import Header, bits_of, build_header, parse_header, target_of
+from btcpay.bitcoin.wire import Malformed
+
+GENESIS_ROOT = "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b"
+GENESIS_HASH = "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f"
+FIELDS = (1, "00" * 32, GENESIS_ROOT, 1231006505, 0x1D00FFFF, 2083236893)
+
+
+@pytest.fixture(scope="module")
+def chain() -> list[bytes]:
+    return real_headers()
+
+
+def number(raw: bytes, at: int) -> int:
+    return int.from_bytes(raw[at : at + 4], "little")
+
+
+def test_the_genesis_header_is_built_from_its_fields():
+    assert parse_header(build_header(*FIELDS)).hash == GENESIS_HASH
+
+
+def test_ten_thousand_real_headers_are_built_as_they_are(chain):
+    for raw in chain:
+        read = parse_header(raw)
+        fields = (read.previous, read.merkle_root, read.time, read.bits, number(raw, 76))
+        assert build_header(number(raw, 0), *fields) == raw
+
+
+@pytest.mark.parametrize(
+    ("version", "raw"),
+    [
+        pytest.param(0, "00000000", id="0"),
+        pytest.param(2**31 - 1, "ffffff7f", id="the greatest signed one"),
+        pytest.param(2**31, "00000080", id="an unsigned one that has the sign"),
+        pytest.param(2**32 - 1, "ffffffff", id="the greatest unsigned one"),
+        pytest.param(-1, "ffffffff", id="a signed one, as unsigned the greatest"),
+        pytest.param(-(2**31), "00000080", id="the least"),
+    ],
+)
+def test_a_version_is_signed_or_unsigned(version, raw):
+    assert build_header(version, *FIELDS[1:])[:4].hex() == raw
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        pytest.param(0, 2**32, id="a version of 33 bits"),
+        pytest.param(0, -(2**31) - 1, id="a version below the least signed one"),
+        pytest.param(1, "00" * 31, id="a hash of 31 bytes"),
+        pytest.param(1, "00" * 33, id="a hash of 33 bytes"),
+        pytest.param(1, "zz" * 32, id="a hash that is not hex"),
+        pytest.param(2, "00 " * 31 + "00", id="a hash with spaces"),
+        pytest.param(2, "", id="no Merkle root"),
+        pytest.param(3, -1, id="a time before 1970"),
+        pytest.param(3, 2**32, id="a time of 33 bits"),
+        pytest.param(4, -1, id="bits below 0"),
+        pytest.param(4, 2**32, id="bits of 33 bits"),
+        pytest.param(5, -1, id="a nonce below 0"),
+        pytest.param(5, 2**32, id="a nonce of 33 bits"),
+    ],
+)
+def test_what_does_not_fit_is_malformed(place, value):
+    fields = [*FIELDS[:place], value, *FIELDS[place + 1 :]]
+    with pytest.raises(Malformed):
+        build_header(*fields)
+
+
+@pytest.mark.parametrize(
+    ("bits", "target", "again"),
+    [
+        (0x00123456, 0, 0),
+        (0x01003456, 0, 0),
+        (0x01123456, 0x12, 0x01120000),
+        (0x02008000, 0x80, 0x02008000),
+        (0x02123456, 0x1234, 0x02123400),
+        (0x03123456, 0x123456, 0x03123456),
+        (0x04123456, 0x12345600, 0x04123456),
+        (0x05009234, 0x92340000, 0x05009234),
+        (0x20123456, 0x123456 << 232, 0x20123456),
+        (0xFF123456, 0, 0),
+    ],
+)
+def test_compact_targets_are_those_of_bitcoin_core(bits, target, again):
+    """src/test/arith_uint256_tests.cpp, bignum_SetCompact; one that overflows is 0 here."""
+    assert (target_of(bits), bits_of(target)) == (target, again)
+
+
+@given(st.integers(0, 2**256 - 1))
+def test_a_target_loses_only_what_its_compact_form_has_no_room_for(target):
+    rounded = target_of(bits_of(target))
+    assert rounded <= target < rounded + max(1, rounded >> 14)
+    assert bits_of(rounded) == bits_of(target)
+
+
+@pytest.mark.parametrize(
+    ("bits", "work"),
+    [
+        pytest.param(0x1D00FFFF, 0x100010001, id="the first block's"),
+        pytest.param(0x207FFFFF, 2, id="regtest's"),
+        pytest.param(0x01010000, 2**255, id="the smallest target"),
+        pytest.param(0x00000000, 0, id="no target"),
+        pytest.param(0x1D80FFFF, 0, id="a negative one"),
+        pytest.param(0xFF123456, 0, id="one that overflows"),
+    ],
+)
+def test_work_is_what_bitcoin_core_counts(bits, work):
+    assert Header("", "", "", 0, bits).work == work
+
+
+def test_the_first_ten_thousand_blocks_have_the_work_of_their_chain(chain):
+    """10,237 times that of the first: difficulty 1 until block 32,256."""
+    assert sum(parse_header(raw).work for raw in chain) == 10_237 * 0x100010001

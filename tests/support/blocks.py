@@ -1,0 +1,126 @@
+"""Blocks to prove: real ones of the main chain, small ones from nothing, the worst there are."""
+
+import gzip
+from collections.abc import Sequence
+from itertools import count
+
+from paths import VECTORS
+
+from btcpay.bitcoin.header import build_header, parse_header
+from btcpay.bitcoin.merkle import merkle_root
+from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, SEGWIT_MARKER, Outpoint, Tx, TxIn, TxOut
+from btcpay.bitcoin.wire import compact_size, hash256, prefixed, shown, u32, unshown
+
+REAL = {
+    "413567": "0000000000000000025aff8be8a55df8f89c77296db6198f272d6577325d4069",
+    "2021-09": "000000000000000000000c835b2adcaedc20fdf6ee440009c249452c726dafae",
+    "866342": "000000000000000000014ce9ba7c6760053c3c82ce6ab43d60afb101d3c8f1f1",
+}
+MINED_AT_S = 1_800_000_000
+BITS = 0x207FFFFF  # regtest: every second hash meets it
+P2WPKH = b"\x00\x14" + b"\xab" * 20
+WEIGHT = 4_000_000  # of a block, at most (BIP141)
+
+
+def real_block(name: str) -> bytes:
+    return gzip.decompress((VECTORS / "blocks" / f"{name}.raw.gz").read_bytes())
+
+
+def real_headers() -> list[bytes]:
+    """The main chain's first 10,237."""
+    raw = gzip.decompress((VECTORS / "blocks" / "headers-0-10236.bin.gz").read_bytes())
+    return [raw[at : at + 80] for at in range(0, len(raw), 80)]
+
+
+def header_over(txids: Sequence[bytes]) -> bytes:
+    """A header with regtest's work over transactions of these ids in internal order."""
+    root = shown(merkle_root(txids))
+    raws = (build_header(4, "11" * 32, root, MINED_AT_S, BITS, nonce) for nonce in count())
+    return next(raw for raw in raws if parse_header(raw).has_work)
+
+
+def hash_of(raw: bytes) -> str:
+    """The block's, by its header."""
+    return shown(hash256(raw[:80]))
+
+
+def block_of(txs: Sequence[Tx]) -> bytes:
+    return block_of_raw([tx.raw for tx in txs], [unshown(tx.txid) for tx in txs])
+
+
+def block_of_raw(raws: Sequence[bytes], txids: Sequence[bytes] | None = None) -> bytes:
+    """A block of serialised transactions; their ids are needed where one has a witness."""
+    ids = txids or [hash256(raw) for raw in raws]
+    return header_over(ids) + compact_size(len(raws)) + b"".join(raws)
+
+
+def coinbase(script: bytes = P2WPKH, script_sig: bytes = b"\x03\x01\x02\x03") -> Tx:
+    origin = TxIn(Outpoint(NO_TXID, NO_VOUT), script_sig, 0xFFFFFFFF, (bytes(32),))
+    return Tx(2, (origin,), (TxOut(50 * 10**8, script),), 0)
+
+
+def payment(number: int, *outputs: TxOut, witness: tuple[bytes, ...] = ()) -> Tx:
+    """One that spends an outpoint of its own."""
+    spent = TxIn(Outpoint(f"{number:064x}", number), b"", 0xFFFFFFFD, witness)
+    return Tx(2, (spent,), outputs or (TxOut(1_000 + number, P2WPKH),), 0)
+
+
+# The worst that consensus lets pass: one kind of part as often as it fits beside the coinbase.
+
+ROOM = WEIGHT - 4 * 81 - coinbase().weight - 400  # 400: the other parts of the transaction
+
+
+def empty_witness_items() -> bytes:
+    """One weight unit each: nearly four million."""
+    return _with_witness(b"\xfe" + u32(ROOM) + bytes(ROOM))
+
+
+def one_witness_item(size: int) -> bytes:
+    return _with_witness(b"\x01" + prefixed(b"\xff" * size))
+
+
+def _with_witness(witness: bytes) -> bytes:
+    tx = payment(1)
+    raw = tx.stripped[:4] + SEGWIT_MARKER + tx.stripped[4:-4] + witness + tx.stripped[-4:]
+    return block_of_raw([coinbase().raw, raw], [unshown(coinbase().txid), unshown(tx.txid)])
+
+
+def inputs() -> bytes:
+    """41 bytes each."""
+    spent = (Outpoint(f"{number:064x}", 0) for number in range(ROOM // 4 // 41))
+    some = tuple(TxIn(outpoint, b"", 0) for outpoint in spent)
+    return block_of([coinbase(), Tx(2, some, (TxOut(1, P2WPKH),), 0)])
+
+
+def empty_outputs() -> bytes:
+    """9 bytes each."""
+    return block_of([coinbase(), payment(1, *[TxOut(1, b"")] * (ROOM // 4 // 9))])
+
+
+def payments_to_one() -> bytes:
+    """31 bytes each."""
+    return block_of([coinbase(), payment(1, *[TxOut(1, P2WPKH)] * (ROOM // 4 // 31))])
+
+
+def payments_to_many() -> bytes:
+    """As many, each to a script of its own."""
+    scripts = (b"\x00\x14" + number.to_bytes(20, "big") for number in range(ROOM // 4 // 31))
+    return block_of([coinbase(), payment(1, *[TxOut(2**40, script) for script in scripts])])
+
+
+def transactions() -> bytes:
+    """60 bytes each: one input, one output, no scripts."""
+    some = (payment(number, TxOut(1, b"")) for number in range(ROOM // 4 // 60))
+    return block_of([coinbase(), *some])
+
+
+WORST = {
+    "four million empty witness items": empty_witness_items,
+    "one witness item of tens of kilobytes": lambda: one_witness_item(60_000),
+    "one witness item of nearly four megabytes": lambda: one_witness_item(ROOM - 10),
+    "as many inputs as fit": inputs,
+    "as many empty outputs as fit": empty_outputs,
+    "as many payments to one script as fit": payments_to_one,
+    "as many payments to other scripts as fit": payments_to_many,
+    "as many transactions as fit": transactions,
+}
