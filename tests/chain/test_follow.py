@@ -1,17 +1,16 @@
 """Following the best chain: by few calls, over gaps and kills, by work and not by height."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from builders import Clock
-from fake_esplora import Json, Liar, LiedTo, Till, say
+from asking import check_with, explorers
+from fake_esplora import Json, LiedTo, Till, say
 from rival import HARDER, Rival
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.tx import TxOut
 from btcpay.chain.follow import Branch, Follower
-from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
 from btcpay.explorers.pool import Explorers
 from btcpay.sandbox.node.block import BITS
@@ -78,24 +77,6 @@ def pay_with(till: Till, coin: Spendable, invoice: Json) -> None:
     till.sandbox.chain.accept(till.sandbox.wallet.build([coin], outputs, 2_000), till.now)
 
 
-@pytest.fixture
-def second(till: LiedTo) -> Iterator[Liar]:
-    """Another explorer, which a shop has beside the first."""
-    with Liar(till.liar.honest) as liar:
-        yield liar
-
-
-def check_with(till: Till, *roots: str, clock: Clock | None = None) -> Report:
-    """A run that asks these explorers, in this order."""
-    made = till.explorers()
-    network = till.settings.network
-    explorers = Explorers(network, roots, made._line[0]._session, made._quota, lambda _: None)
-    checker = till.checker(explorers=explorers, clock=clock)
-    run = checker.run()
-    checker.finish(run)
-    return run
-
-
 def test_a_new_tip_takes_its_hash_its_header_and_its_block(till):
     till.mine()
     till.liar.asked.clear()
@@ -128,12 +109,10 @@ def test_a_run_that_is_killed_anywhere_in_a_gap_is_continued(till, gap):
     till.mine(gap)
     kills = 0
     while True:
-        made = till.explorers()
-        session, network = made._line[0]._session, till.settings.network
-        explorers = Dying(network, till.settings.explorers, session, made._quota, lambda _: None)
-        explorers.left = 3
+        dying = explorers(till, kind=Dying)
+        dying.left = 3
         try:
-            report = till.checker(explorers=explorers).run()
+            report = till.checker(explorers=dying).run()
         except Killed:
             kills += 1
             hashes(till)
@@ -263,7 +242,8 @@ def test_an_explorer_that_stands_on_a_shorter_fork_is_behind_too(till):
     assert report.complete and is_whole(till)
 
 
-def test_of_two_explorers_on_different_forks_the_one_with_more_work_counts(till, second):
+def test_of_two_explorers_on_different_forks_the_one_with_more_work_counts(till, open_liar):
+    second = open_liar(till)
     left, right = Rival(till).add(3), Rival(till).add(4)
     till.liar.instead, second.instead = left, right
     check_with(till, till.liar.root, second.root)
@@ -277,8 +257,9 @@ def test_of_two_explorers_on_different_forks_the_one_with_more_work_counts(till,
     assert is_at(till, [block.hash for block in left.blocks])
 
 
-def test_a_false_height_of_one_explorer_does_not_keep_us_from_the_next(till, second):
+def test_a_false_height_of_one_explorer_does_not_keep_us_from_the_next(till, open_liar):
     """It shows ten blocks, says that there are millions, and cannot show them."""
+    second = open_liar(till)
     till.mine(25)
 
     def lie(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -307,12 +288,11 @@ def test_headers_with_holes_between_are_refused(till):
 def test_a_run_that_knows_an_older_chain_changes_nothing(till):
     """Another run has followed a reorganisation after this one was told of its branch."""
     db, network = till.shop.service.db, till.settings.network
-    one = till.explorers()
 
     def undo(height: int) -> None:
         undo_above(db, till.settings, height, till.clock())
 
-    follower = Follower(db, network, one, undo)
+    follower = Follower(db, network, explorers(till), undo)
     fork = till.sandbox.chain.ledger.height
     till.mine(2)
     till.check()

@@ -25,7 +25,7 @@ def worked(block: Block) -> Block:
 
 
 class Rival:
-    """Begins as the sandbox's chain up to a height. `hidden` paths are answered with 404."""
+    """Begins as the sandbox's chain up to a height, its tip unless told otherwise."""
 
     def __init__(self, till: Till, height: int | None = None) -> None:
         ledger = till.sandbox.chain.ledger
@@ -38,13 +38,15 @@ class Rival:
     def height(self) -> int:
         return len(self.blocks) - 1
 
-    def add(self, count: int = 1, txs: Sequence[Tx] = (), bits: int = BITS) -> "Rival":
-        """Blocks of its own, the first of them with `txs`."""
+    def add(
+        self, count: int = 1, txs: Sequence[Tx] = (), bits: int = BITS, at: int | None = None
+    ) -> "Rival":
+        """Blocks of its own, the first of them with `txs`; of the present unless told otherwise."""
         for number in range(count):
             inside = list(txs) if number == 0 else []
             contents = (build_coinbase(self.height + 1, 0, b"\x51", inside), *inside)
             root = shown(merkle_root([unshown(tx.txid) for tx in contents]))
-            time = max(self.till.now, self.blocks[-1].time + 1)
+            time = max(self.till.now if at is None else at, self.blocks[-1].time + 1)
             made = Block(VERSION, self.blocks[-1].hash, root, time, bits, 0, contents)
             self.blocks.append(worked(made))
         return self
