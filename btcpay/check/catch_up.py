@@ -73,7 +73,8 @@ class CatchUp:
         if not self._is_at_stake():
             self.db.run(blocks.SKIP, mined_before=to_ms(self.now() - IDLE_KEPT))
             return
-        Hints(self.db, self.settings, self.explorers, self.now()).ask(reader.unread(), missed)
+        hints = Hints(self.db, self.settings, self.explorers, self.now())
+        report.failed += hints.ask(reader.unread(), missed)
         reader.read_all(report)
 
     def _is_at_stake(self) -> bool:

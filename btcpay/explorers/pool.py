@@ -152,6 +152,11 @@ class Explorers:
             return [one for one in self._line if one is not known and one.is_usable]
 
     @property
+    def is_usable(self) -> bool:
+        """Whether any may still be asked in this run."""
+        return any(one.is_usable for one in self._line)
+
+    @property
     def is_alone(self) -> bool:
         """Whether there is no second one, neither now nor at any time."""
         return len(self._line) == 1
