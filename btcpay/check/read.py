@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.check.apply import apply
-from btcpay.check.facts import facts_of, read_spends_again, spends_of
+from btcpay.check.facts import Facts, facts_of, read_spends_again, spends_of
 from btcpay.check.report import Report
 from btcpay.errors import OutOfQuota
 from btcpay.explorers.pool import Explorers
@@ -17,7 +17,7 @@ from btcpay.settlement.values import Scan
 from btcpay.spv.block import ProvenBlock, prove_block
 from btcpay.times import to_ms
 from storage.database import Database, Row
-from storage.queries import blocks
+from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
 
@@ -67,13 +67,16 @@ class Reader:
     def _read(self, row: Row, report: Report) -> None:
         hash = row["hash"]
         block, host = self.explorers.ask_named(lambda one: prove_block(one.raw_block(hash), hash))
-        found = facts_of(self.db, self.settings.network.name, row["height"], block)
-        price_usd = self.prices.current_or_none() if found else None
+        # Looked into once before, for no network is asked in a transaction.
+        price_usd = self.prices.current_or_none() if self._facts(row, block) else None
         now = self.now()
         with self.db.write():
-            if not self._mark_read(row, block, now):
+            # Of blocks that are read at once, each knows what the one before it has found.
+            meta.lock(self.db)
+            first = self.db.only(blocks.UNREAD)["first"]
+            if not self._mark_read(row, block, first, now):
                 return
-            for invoice_id, facts in sorted(found.items(), key=lambda item: item[1].merchant_id):
+            for invoice_id, facts in self._facts(row, block):
                 scan = Scan(
                     asked_at=now,
                     tip_height=blocks.tip_height(self.db) or row["height"],
@@ -86,18 +89,20 @@ class Reader:
                 change = apply(self.db, self.settings, invoice_id, scan, now, facts.proofs)
                 report.note(invoice_id, *change)
                 read_spends_again(self.db, row["height"], facts.confirmed)
+            if first == row["height"]:
+                self._forget_spends()
         report.blocks += 1
 
-    def _mark_read(self, row: Row, block: ProvenBlock, now: datetime) -> bool:
-        """Whether this run is the one that reads it."""
-        first = self.db.only(blocks.UNREAD)["first"]
+    def _facts(self, row: Row, block: ProvenBlock) -> list[tuple[str, Facts]]:
+        """By invoice id, in the order in which merchants are locked."""
+        found = facts_of(self.db, self.settings.network.name, row["height"], block)
+        return sorted(found.items(), key=lambda item: item[1].merchant_id)
+
+    def _mark_read(self, row: Row, block: ProvenBlock, first: int | None, now: datetime) -> bool:
+        """Whether this run is the one that reads it; `first` of all is not read."""
         is_early = self.settings.blocks == "all" and first is not None and first < row["height"]
         spends = spends_of(block) if is_early else None
-        if self.db.run(blocks.READ, hash=row["hash"], at=to_ms(now), spends=spends) != 1:
-            return False
-        if first == row["height"]:
-            self._forget_spends()
-        return True
+        return self.db.run(blocks.READ, hash=row["hash"], at=to_ms(now), spends=spends) == 1
 
     def _forget_spends(self) -> None:
         first = self.db.only(blocks.UNREAD)["first"]
