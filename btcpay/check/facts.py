@@ -13,6 +13,7 @@ from storage.database import Database, Row
 from storage.queries import blocks, looked_for, merchants
 
 SCRIPTS_AT_ONCE = 1000
+NOT_KEPT = b"?"  # in place of what a block spends: whoever wants to know reads it again
 KEY_BYTES = 8  # of a transaction's id, which with the index names a coin well enough to look again
 
 
@@ -88,7 +89,8 @@ def read_spends_again(db: Database, height: int, coins: Sequence[SeenOutput]) ->
     """Has later blocks read again that were read before we knew of these coins, and spend one."""
     keys = [unshown(coin.txid)[:KEY_BYTES] + u32(coin.vout) for coin in coins]
     for row in db.rows(blocks.SPENDS, height=height) if keys else []:
-        if any(key in bytes(row["spends"]) for key in keys):
+        spends = bytes(row["spends"])
+        if spends == NOT_KEPT or any(key in spends for key in keys):
             db.run(blocks.READ_AGAIN, height=row["height"])
 
 

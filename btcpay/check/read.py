@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.check.apply import apply
-from btcpay.check.facts import Facts, facts_of, read_spends_again, spends_of
+from btcpay.check.facts import NOT_KEPT, Facts, facts_of, read_spends_again, spends_of
 from btcpay.check.report import Report
 from btcpay.errors import OutOfQuota
 from btcpay.explorers.pool import Explorers
@@ -88,7 +88,8 @@ class Reader:
                 )
                 change = apply(self.db, self.settings, invoice_id, scan, now, facts.proofs)
                 report.note(invoice_id, *change)
-                read_spends_again(self.db, row["height"], facts.confirmed)
+                if self.settings.blocks == "all":
+                    read_spends_again(self.db, row["height"], facts.confirmed)
             if first == row["height"]:
                 self._forget_spends()
         report.blocks += 1
@@ -100,8 +101,10 @@ class Reader:
 
     def _mark_read(self, row: Row, block: ProvenBlock, first: int | None, now: datetime) -> bool:
         """Whether this run is the one that reads it; `first` of all is not read."""
-        is_early = self.settings.blocks == "all" and first is not None and first < row["height"]
-        spends = spends_of(block) if is_early else None
+        is_all = self.settings.blocks == "all"
+        is_early = first is not None and first < row["height"]
+        # Named blocks are told of again by outspends: for these a mark will do.
+        spends = (spends_of(block) if is_all else NOT_KEPT) if is_early else None
         return self.db.run(blocks.READ, hash=row["hash"], at=to_ms(now), spends=spends) == 1
 
     def _forget_spends(self) -> None:

@@ -300,3 +300,22 @@ def test_whoever_turns_to_all_reads_the_blocks_that_were_left_out(till):
     assert later(till).blocks == 0
     report = check_with(till, till.liar.root, blocks="all")
     assert report.blocks >= 7 and till.shop.service.db.only(blocks.UNREAD)["all"] == 0
+
+
+def test_a_spend_is_found_by_whoever_turned_to_all_before_its_coin_was_known(till):
+    """The spend's block was read alone, as a named one."""
+    sweeper = Sweeper(till, keep_shop=True)
+    invoice, other = sweeper.invoice(), till.shop.invoice()
+    txid = till.pay(invoice)
+    till.mine()
+    sweeper.sweep(invoice, txid)
+    till.pay(other)
+    till.mine()
+    path = f"/address/{invoice['deposit_address']}/txs"
+    till.liar.instead = lambda asked: say("not now", 404) if asked == path else None
+    assert later(till).changed == {other["id"]: "paid"}
+    report = check_with(till, till.liar.root, blocks="all")
+    assert report.complete and report.changed == {invoice["id"]: "paid"}
+    assert total_of(till, sweeper) == 0
+    kept = till.shop.sql("SELECT COUNT(*) FROM block WHERE spends IS NOT NULL").fetchone()
+    assert tuple(kept) == (0,)
