@@ -43,8 +43,7 @@ bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratio
 
 bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how fast
 	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/budget.py
-	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/bots.py
-	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/sweep.py
+	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/block_cost.py
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes
 	for name in requirements requirements-build requirements-postgres requirements-dev requirements-lint; do \

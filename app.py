@@ -18,7 +18,7 @@ from btcpay.ids import is_id, new_id
 from btcpay.invoices import create
 from btcpay.money import usd_for_sats
 from btcpay.monitoring import health, metrics_server, request_log
-from btcpay.monitoring.collector import Figures
+from btcpay.monitoring.database_metrics import Figures
 from btcpay.server.service import open_service
 from btcpay.settings import Settings
 from btcpay.times import to_ms, utc_now
@@ -149,9 +149,8 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None)
     app.extensions["btcpay"] = service
-    app.extensions["metrics"] = functools.partial(
-        metrics_server.serve, [service.counters, Figures(service.db, service.limiter)]
-    )
+    figures = Figures(service.db, service.limiter, settings.blocks)
+    app.extensions["metrics"] = functools.partial(metrics_server.serve, [service.counters, figures])
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
     if settings.trusted_proxies:
@@ -168,7 +167,11 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     health.add(
         app,
         health.Needed(
-            service.db, service.limiter, timedelta(minutes=settings.check_max_age_min), service.now
+            service.db,
+            settings.blocks,
+            service.limiter,
+            timedelta(minutes=settings.check_max_age_min),
+            service.now,
         ),
     )
     admission.guard(app, service)

@@ -3,7 +3,9 @@
 An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1 to 21.
 """
 
+import hashlib
 import re
+from typing import Any
 
 from btcpay.errors import CommandError
 
@@ -90,3 +92,21 @@ def image_type(content: bytes) -> str:
         if signature.match(content):
             return media_type
     raise CommandError("the logo must be a PNG, JPEG or WebP image")
+
+
+def checked(
+    name: str | None = None, accent: str | None = None, logo: bytes | None = None
+) -> dict[str, Any]:
+    """What was given, as columns of the brand's row. Raises CommandError for what is unusable."""
+    columns: dict[str, Any] = {}
+    if name is not None:
+        columns["name"] = checked_name(name)
+    if accent is not None:
+        columns["accent"] = checked_accent(accent)
+    if logo is not None:
+        columns |= {
+            "logo": logo,
+            "logo_type": image_type(logo),
+            "logo_sha256": hashlib.sha256(logo).hexdigest(),
+        }
+    return columns

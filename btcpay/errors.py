@@ -86,8 +86,8 @@ class RateLimited(ApiError):
 
     code = "rate_limited"
 
-    def __init__(self, message: str, retry_after_s: int) -> None:
-        super().__init__(message)
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(f"too many requests; retry in {retry_after_s} s")
         self.retry_after_s = retry_after_s
 
 

@@ -26,6 +26,7 @@ _PLAIN = rb'[^"\\,:\[\]{}]'
 # It matches only where a run begins, so that no byte is read twice.
 _LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _PLAIN))
 Hear = Callable[[Mapping[str, str]], None]
+Count = Callable[[int], None]
 T = TypeVar("T")
 
 
@@ -115,7 +116,7 @@ def get(
     wanted: Wanted[T],
     hear: Hear = lambda _headers: None,
     turn: Turn | None = None,
-    count: Callable[[int], None] = lambda _size: None,
+    count: Count = lambda _size: None,
 ) -> T:
     """What `wanted` makes of the body of a 200 answer that is complete within `timeout_s`.
 
@@ -133,8 +134,7 @@ def get(
             with session.get(url, timeout=timeouts, stream=True, allow_redirects=False) as response:
                 hear(response.headers)
                 _require_plain(response)
-                for piece in _pieces(response, deadline_s, wanted.max_bytes):
-                    count(len(piece))
+                for piece in _pieces(response, deadline_s, wanted.max_bytes, count):
                     if turn and len(body) <= SMALL_BYTES < len(body) + len(piece):
                         held.enter_context(turn.taken(deadline_s))
                         turn = None
@@ -155,13 +155,16 @@ def _require_plain(response: requests.Response) -> None:
         raise FetchError("answered compressed")
 
 
-def _pieces(response: requests.Response, deadline_s: float, max_bytes: int) -> Iterator[bytes]:
+def _pieces(
+    response: requests.Response, deadline_s: float, max_bytes: int, count: Count
+) -> Iterator[bytes]:
     """The body as it comes, until its end or the deadline. Raises FetchError when it is too long.
 
     read1 returns what has come so far, so that size and time are checked after every packet.
     """
     size = 0
     while piece := response.raw.read1(_PIECE_BYTES, decode_content=False):
+        count(len(piece))
         size += len(piece)
         if size > max_bytes:
             raise FetchError(f"answered more than {max_bytes} bytes")

@@ -41,6 +41,9 @@ class Network:
     gone_after: timedelta = timedelta(hours=1)
 
 
+# p2pkh, p2sh, main_keys: every test network has the same.
+_OF_TESTS = (b"\x6f", b"\xc4", False)
+
 NETWORKS = {
     network.name: network
     for network in (
@@ -62,9 +65,7 @@ NETWORKS = {
         Network(
             "testnet",
             "tb",
-            b"\x6f",
-            b"\xc4",
-            False,
+            *_OF_TESTS,
             0x1D00FFFF,  # these are Bitcoin Core's powLimit (kernel/chainparams.cpp)
             "000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943",
             ("https://blockstream.info/testnet/api", "https://mempool.space/testnet/api"),
@@ -72,9 +73,7 @@ NETWORKS = {
         Network(
             "testnet4",
             "tb",
-            b"\x6f",
-            b"\xc4",
-            False,
+            *_OF_TESTS,
             0x1D00FFFF,
             "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043",
             ("https://mempool.space/testnet4/api",),
@@ -82,9 +81,7 @@ NETWORKS = {
         Network(
             "signet",
             "tb",
-            b"\x6f",
-            b"\xc4",
-            False,
+            *_OF_TESTS,
             0x1E0377AE,
             "00000008819873e925422c1ff0f99f7cc9bbb232af63a077a480a3633bee1ef6",
             ("https://mempool.space/signet/api",),
@@ -92,9 +89,7 @@ NETWORKS = {
         Network(
             "regtest",
             "bcrt",
-            b"\x6f",
-            b"\xc4",
-            False,
+            *_OF_TESTS,
             0x207FFFFF,
             "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206",
             (SANDBOX_URL,),

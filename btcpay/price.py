@@ -22,9 +22,7 @@ log = logging.getLogger(__name__)
 
 SOURCE_TIMEOUT_S = 3
 _TICKER = http_client.Wanted(http_client.parse_json, max_bytes=1_000_000)
-MAX_DEVIATION = Decimal(
-    "0.05"
-)  # from the median; a source that is further off is broken or manipulated
+MAX_DEVIATION = Decimal("0.05")  # from the median: a source further off is broken or a liar
 FRESH_S = 30  # how long a price is used without asking again
 RETRY_S = 2  # pause after a failure, so that not every request asks a dead source
 _EXACT = Context(prec=28)

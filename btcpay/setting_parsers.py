@@ -131,9 +131,8 @@ def confirmations(text: str) -> Confirmations:
             raise ValueError(accepts)
         steps.append((Decimal(match[2] or 0), int(match[1])))
     amounts = [from_usd for from_usd, _ in steps]
-    if not steps or amounts != sorted(set(amounts)):
-        raise ValueError(accepts)
-    if any(not 1 <= blocks <= 100 for _, blocks in steps):
+    is_ascending = bool(steps) and amounts == sorted(set(amounts))
+    if not is_ascending or any(not 1 <= blocks <= 100 for _, blocks in steps):
         raise ValueError(accepts)
     return Confirmations(tuple(steps))
 

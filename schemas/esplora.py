@@ -81,7 +81,7 @@ class Parts(NamedTuple):
     """What of a transaction concerns one script.
 
     `paid` has (vout, satoshis) of its outputs, `inputs` what the transaction spends: "txid:vout" of
-    each, none when it pays nothing to the script or has more than MAX_INPUTS.
+    each, none when there are more than MAX_INPUTS.
     """
 
     paid: tuple[tuple[int, int], ...]
@@ -97,8 +97,7 @@ def parts_of(tx: Any, script: str) -> Parts:
     vin, vout = (tx.get(name) if isinstance(tx, dict) else None for name in ("vin", "vout"))
     if not isinstance(vin, list) or not isinstance(vout, list):
         raise ValidationError("a transaction without inputs and outputs")
-    paid, inputs = _read_outputs(vout, script), _read_inputs(vin)
-    return Parts(paid, inputs if paid else ())
+    return Parts(_read_outputs(vout, script), _read_inputs(vin))
 
 
 def _read_outputs(vout: list[Any], script: str) -> tuple[tuple[int, int], ...]:

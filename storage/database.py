@@ -50,10 +50,16 @@ def every(model: type[Model]) -> dict[Field, Value]:
     return slots(*(field for field in model._meta.sorted_fields if field.name != "seq"))
 
 
+def needed(model: type[Model]) -> dict[Field, Value]:
+    """What an INSERT must give a row of this model: every column that may not be NULL."""
+    return slots(*(field for field in every(model) if not field.null))
+
+
 class Statement:
     """A query's SQL for one database; `arguments` puts the values into their slots."""
 
     def __init__(self, connection: Any, query: Query) -> None:
+        self.query = query  # kept, so that its id stays its own
         if isinstance(query, Select) and not connection.for_update:
             query = query.for_update(False)  # SQLite: the transaction has locked all there is
         self.sql, self.parameters = connection.get_sql_context().sql(query).query()
@@ -172,11 +178,7 @@ class Database:
 
     def _compile(self, query: Query) -> Statement:
         with _COMPILING:
-            statement = Statement(self.connection, query)
-            # Kept with its query, so that the id stays the query's own.
-            statement.query = query  # type: ignore[attr-defined]
-            self._statements[id(query)] = statement
-            return statement
+            return self._statements.setdefault(id(query), Statement(self.connection, query))
 
 
 def sqlite_path(url: str) -> Path | None:

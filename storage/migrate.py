@@ -14,13 +14,7 @@ from pathlib import Path
 from playhouse.migrations import Runner
 
 from btcpay.errors import DatabaseNotReady
-from storage.database import (
-    Database,
-    create_file,
-    open_database,
-    place_of,
-    sqlite_path,
-)
+from storage.database import Database, create_file, open_database, place_of, sqlite_path
 from storage.postgres import OLDEST
 from storage.queries import meta
 from storage.sqlite import refuse_folder

@@ -22,6 +22,7 @@ from paths import TESTS
 ELSEWHERE = (
     *(
         "addresses",
+        "answers",
         "difficulty",
         "documents",
         "dump",
@@ -51,7 +52,8 @@ ELSEWHERE = (
     *("planted_backup", "restore_postgres", "server_away", "upgrades"),
     *("browser_keys", "browser_languages", "browser_looks", "browser_qr", "browser_sites"),
     "browser_trips",
-    *("budget_goals", "deploy", "going_live", "hostile_memory", "node_sandbox_agrees"),
+    *("budget_goals", "deploy", "going_live", "hostile_answers", "hostile_memory"),
+    "node_sandbox_agrees",
     *("readme", "trips"),
     *("sandbox_blocks", "sandbox_buttons", "sandbox_chain", "sandbox_esplora", "sandbox_page"),
 )

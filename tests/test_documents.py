@@ -10,7 +10,7 @@ import pytest
 from paths import PROJECT
 
 from btcpay.cli.main import cli
-from btcpay.monitoring import collector, counters
+from btcpay.monitoring import database_metrics, process_metrics
 from btcpay.settings import Settings, read
 
 ROOTS = "(?:btcpay|storage|schemas|tests|docs)/"
@@ -51,10 +51,14 @@ def test_every_command_is_in_the_table():
 
 def test_every_metric_is_in_the_table():
     """In the code a counter has no `_total`: Prometheus's library adds it."""
-    sources = "".join(Path(str(module.__file__)).read_text() for module in (collector, counters))
+    sources = "".join(
+        Path(str(module.__file__)).read_text() for module in (database_metrics, process_metrics)
+    )
     named = re.findall(r"`btcpay_(\w+)", text("docs/monitoring.md"))
     assert [name for name in named if name.removesuffix("_total") not in sources] == []
-    made = set(re.findall(r'"btcpay_(\w+)"', sources)) - {counters.PRICED.removeprefix("btcpay_")}
+    made = set(re.findall(r'"btcpay_(\w+)"', sources)) - {
+        process_metrics.PRICED.removeprefix("btcpay_")
+    }
     assert made <= {name.removesuffix("_total") for name in named}
 
 

@@ -136,7 +136,7 @@ def test_what_would_be_read_differently_is_refused_with_its_line_and_without_its
 def test_a_name_with_a_letter_missing_is_named_by_every_command(file, tmp_path):
     file.write_text(file.read_text() + "\nBTCPAY_NETWRK=mainnet\nBTCPAY_IMAGE=x\n")
     said = run(f"--env-file {file} link list", tmp_path).errors
-    assert "BTCPAY_NETWRK is read by nothing: did you mean BTCPAY_NETWORK?" in said
+    assert "nothing reads BTCPAY_NETWRK: did you mean BTCPAY_NETWORK?" in said
     assert "IMAGE" not in said
 
 

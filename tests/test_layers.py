@@ -30,19 +30,21 @@ ROOMS: dict[str, set[str]] = {
     "schemas": PLAIN,
     "ground": GROUND | {"storage"},
     "spv": VALUES | {"bitcoin"},
-    "settlement": VALUES | {"spv"},
+    "settlement": VALUES,
     "explorers": GROUND | {"bitcoin", "schemas", "storage"},
     "wallet": GROUND | {"bitcoin", "explorers", "storage"},
     "invoices": GROUND | {"settlement", "wallet", "storage"},
-    "check": GROUND | {"explorers", "invoices", "settlement", "spv", "storage", "wallet"},
+    "chain": GROUND | {"bitcoin", "explorers", "spv", "storage"},
+    "check": GROUND
+    | {"bitcoin", "chain", "explorers", "invoices", "settlement", "spv", "storage", "wallet"},
     "web": PLAIN | {"storage"},
-    "monitoring": PLAIN | {"settlement", "storage", "web"},
+    "monitoring": PLAIN | {"chain", "settlement", "storage", "web"},
     "server": GROUND | {"monitoring", "schemas", "storage", "web"},
     "api": GROUND | {"schemas", "server", "storage", "web"},
     "checkout": GROUND
     | {"invoices", "schemas", "server", "settlement", "storage", "wallet", "web"},
     "exports": VALUES | {"storage"},
-    "doctor": GROUND | {"bitcoin", "explorers", "settlement", "storage", "wallet"},
+    "doctor": GROUND | {"bitcoin", "chain", "explorers", "settlement", "spv", "storage", "wallet"},
     "backup": GROUND | {"explorers", "storage", "wallet"},
     "cli": GROUND
     | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
@@ -54,9 +56,7 @@ ROOMS: dict[str, set[str]] = {
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
-LAST_RESORTS = [
-    "btcpay/check/crew.py"
-]  # the loop over addresses; Flask's handler needs no `except`
+LAST_RESORTS = ["btcpay/check/run.py"]  # the loop over invoices; Flask's handler needs no `except`
 
 
 def sources() -> list[Path]:

@@ -32,7 +32,7 @@ DEFAULTS = {
     "PRICE_SOURCES": (PriceSource("http://127.0.0.1:8001/price", "/usd"),),
     "PRICE_QUORUM": 1,
     "PRICE_MAX_AGE_S": 120,
-    "WATCH_AFTER_EXPIRY_H": 168,
+    "BLOCKS": "all",
     "EXPLORER_CALLS_PER_HOUR": 10_000_000,
     "CHECK_MAX_AGE_MIN": 15,
     "UNDERPAYMENT_TOLERANCE_PERCENT": 0,
@@ -77,7 +77,6 @@ def test_a_public_explorer_is_asked_600_times_an_hour_and_one_of_regtest_as_ofte
 
 WHOLE = {
     "PRICE_MAX_AGE_S": (1, 3600),
-    "WATCH_AFTER_EXPIRY_H": (0, 87600),
     "EXPLORER_CALLS_PER_HOUR": (1, 10_000_000),
     "CHECK_MAX_AGE_MIN": (1, 10_080),
     "TRUSTED_PROXIES": (0, 10),

@@ -5,12 +5,7 @@ from werkzeug.exceptions import HTTPException
 
 from btcpay.api.call import Call
 from btcpay.api.operation import Operation
-from btcpay.errors import (
-    ApiError,
-    Forbidden,
-    RateLimited,
-    Unauthorized,
-)
+from btcpay.errors import ApiError, Forbidden, Unauthorized
 from btcpay.keys import Caller, caller_of
 from btcpay.server.service import Service
 from btcpay.web import ignored_fields, rate_limits
@@ -47,15 +42,14 @@ def admit(service: Service) -> None:
     g.window = service.limiter.hit(
         rate_limits.WRITES if writes else rate_limits.READS, g.caller.key_id
     )
-    if not g.window.allowed:
-        raise _rate_limited(service, g.window)
+    g.window.require_allowed(service.now())
     # A path or method that is no operation has no scope: it is 404 or 405 with any key.
     if writes and not g.caller.may_write and request.routing_exception is None:
         raise Forbidden("this API key is read-only; the operation needs a write key")
 
 
 def _authenticate(service: Service) -> Caller:
-    """The caller by bearer key. An invalid key counts against its address, a missing one not."""
+    """The caller, by bearer key. An invalid key counts against its address; a missing one not."""
     scheme, _, secret = request.headers.get("Authorization", "").strip().partition(" ")
     secret = secret.strip()
     now = service.now()
@@ -66,8 +60,8 @@ def _authenticate(service: Service) -> Caller:
     presented = bool(scheme) and (scheme.lower() != "bearer" or bool(secret))
     ask = service.limiter.hit if presented else service.limiter.look
     g.window = ask(rate_limits.FAILED_AUTH, _visitor())
-    if presented and not g.window.allowed:
-        raise _rate_limited(service, g.window)
+    if presented:
+        g.window.require_allowed(now)
     raise Unauthorized(_why_not(scheme, presented))
 
 
@@ -76,12 +70,7 @@ def _why_not(scheme: str, presented: bool) -> str:
         return "send the API key as `Authorization: Bearer KEY`"
     if scheme.lower() == "bearer":
         return "the API key is not valid"
-    return "this is no API key as it is read: send it as `Authorization: Bearer KEY`"
-
-
-def _rate_limited(service: Service, window: Window) -> RateLimited:
-    wait_s = window.retry_after_s(service.now().timestamp())
-    return RateLimited(f"too many requests; retry in {wait_s} s", wait_s)
+    return "the API key cannot be read: send it as `Authorization: Bearer KEY`"
 
 
 def add_operation(app: Flask, service: Service, name: str, operation: Operation) -> None:
@@ -107,7 +96,7 @@ def guard(app: Flask, service: Service) -> None:
 
 
 def add_headers(service: Service, response: Response) -> Response:
-    """Tells on every answer its window and the ignored fields, and forbids to store it."""
+    """Names the window and the ignored fields on every answer, which nobody may store."""
     window: Window | None = g.get("window")
     if window is None and _is_api():  # there was a fault before any window was known
         window = service.limiter.look(rate_limits.FAILED_AUTH, _visitor())

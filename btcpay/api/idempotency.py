@@ -86,12 +86,7 @@ def once(
 
 def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | None:
     """Takes the key, or returns the answer that it has."""
-    claim = subject.where() | {
-        "body_sha256": subject.body_sha256,
-        "owner": owner,
-        "locked_at": to_ms(now),
-        "created_at": to_ms(now),
-    }
+    claim = vars(subject) | {"owner": owner, "locked_at": to_ms(now), "created_at": to_ms(now)}
     if db.run(idempotency.CLAIM, **claim) == 1:
         return None
     held = db.row(idempotency.FIND, **subject.where())

@@ -7,13 +7,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from btcpay.backup.counters import Agree, Clock, plan
+from btcpay.backup.address_counters import Agree, Clock, plan
 from btcpay.backup.write import DOCS, refuse_own
 from btcpay.errors import CommandError
 from btcpay.settings import Settings
 from btcpay.wallet.discovery import Move, apply_moves
 from storage import migrate
-from storage.backup import carrying, copies, crossing
+from storage.backup import replaced, sqlite_file, to_postgres
 from storage.database import Database, open_database
 from storage.queries import idempotency, meta
 
@@ -48,12 +48,12 @@ def restore(
     """
     _require(file)
     refuse_own(path, file)
-    with _to_itself(settings, path) as place_has, copies.new_file(path, "restoring") as new:
+    with _to_itself(settings, path) as place_has, sqlite_file.new_file(path, "restoring") as new:
         restored = _prepare(settings, file, new, skip, agree, clock, place_has)
-        with copies.alone(path) as place:
-            carrying.carry(place, new)
-            aside = carrying.set_aside(place, path, f"{clock():%Y%m%dT%H%M%SZ}")
-            copies.replace(place, new)
+        with sqlite_file.alone(path) as place:
+            replaced.keep_newer(place, new)
+            aside = replaced.set_aside(place, path, f"{clock():%Y%m%dT%H%M%SZ}")
+            sqlite_file.replace(place, new)
     return replace(restored, aside=aside)
 
 
@@ -65,13 +65,13 @@ def carry_over(
     What `restore` does to a copy beside the database is done to one beside the backup.
     """
     _require(file)
-    if not crossing.is_sqlite(file):
+    if not to_postgres.is_sqlite(file):
         raise CommandError(f"{file} is no backup of SQLite's: use pg_restore as {DOCS} says")
-    crossing.require_empty(db)
-    copies.discard_all(file, "carrying")  # of one that was killed
-    with copies.new_file(file, "carrying") as new:
+    to_postgres.require_empty(db)
+    sqlite_file.discard_all(file, "carrying")  # of one that was killed
+    with sqlite_file.new_file(file, "carrying") as new:
         restored = _prepare(settings, file, new, skip, agree, clock, InPlace())
-        crossing.carry_over(new, db)
+        to_postgres.carry_over(new, db)
     return restored
 
 
@@ -89,13 +89,13 @@ def _prepare(
     No counter falls behind that of the database in place.
     """
     network, url = settings.network.name, f"sqlite:///{new}"
-    copies.copy(file, new)
-    _refuse_strange(copies.inspect(new, file), file, network)
+    sqlite_file.copy(file, new)
+    _refuse_strange(sqlite_file.inspect(new, file), file, network)
     migrated = migrate.migrate(url, network)
     db = open_database(url)
     try:
         moves = plan(db, settings, skip, clock, place_has.counters)
-        agree(moves, carrying.names_beyond(place_has.names, new))
+        agree(moves, replaced.names_beyond(place_has.names, new))
         apply_moves(db, moves)
         with db.write():
             db.run(idempotency.FREE)
@@ -105,7 +105,7 @@ def _prepare(
     return Restored(migrated, moves)
 
 
-def _refuse_strange(contents: copies.Contents, file: Path, network: str) -> None:
+def _refuse_strange(contents: sqlite_file.Contents, file: Path, network: str) -> None:
     if contents.network not in (None, network):
         raise CommandError(f"{file} belongs to {contents.network}, BTCPAY_NETWORK says {network}")
     if contents.version > migrate.VERSION:
@@ -128,11 +128,11 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[InPlace]:
         if not free:
             raise CommandError(f"a check or another restore uses {path}: stop it first")
         for purpose in ("restoring", "aside"):  # of a restore that was killed
-            copies.discard_all(path, purpose)
+            sqlite_file.discard_all(path, purpose)
         if path.exists():
-            with copies.alone(path) as place:
-                found = carrying.network_in(place)
-                place_has = InPlace(carrying.counters_in(place), carrying.names_in(place))
+            with sqlite_file.alone(path) as place:
+                found = replaced.network_in(place)
+                place_has = InPlace(replaced.counters_in(place), replaced.names_in(place))
         if found not in (None, settings.network.name):
             raise CommandError(
                 f"{path} belongs to {found}, BTCPAY_NETWORK says {settings.network.name}"

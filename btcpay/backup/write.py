@@ -4,13 +4,13 @@ from pathlib import Path
 
 from btcpay.errors import CommandError
 from storage import migrate
-from storage.backup import copies
+from storage.backup import sqlite_file
 from storage.database import sqlite_path
 
 DOCS = "docs/backup.md"
 
 
-def write_backup(database_url: str, file: Path, overwrite: bool = False) -> copies.Contents:
+def write_backup(database_url: str, file: Path, overwrite: bool = False) -> sqlite_file.Contents:
     """Writes the backup to `file`, found whole; says what it is.
 
     Raises CommandError, and leaves what `file` was before.
@@ -24,10 +24,10 @@ def write_backup(database_url: str, file: Path, overwrite: bool = False) -> copi
         raise CommandError(f"there is no folder {file.parent}: make it first")
     if file.exists() and not overwrite:
         raise CommandError(f"{file} exists: name another file, or say --force")
-    with copies.new_file(file, "part") as part:
-        copies.copy(path, part)
-        contents = copies.inspect(part, path)
-        copies.publish(part, file)
+    with sqlite_file.new_file(file, "part") as part:
+        sqlite_file.copy(path, part)
+        contents = sqlite_file.inspect(part, path)
+        sqlite_file.publish(part, file)
     return contents
 
 

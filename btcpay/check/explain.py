@@ -8,7 +8,7 @@ from typing import Any
 
 from btcpay.check.looks import watched_of
 from btcpay.check.urgency import urgency
-from btcpay.invoices.status import rules_for, verdict_of
+from btcpay.invoices.status import checked_ms, rules_for, verdict_of
 from btcpay.money import btc_shown, usd_text
 from btcpay.settings import Settings
 from btcpay.settlement.attention import REASONS, WAYS_OUT
@@ -48,8 +48,9 @@ def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Li
         since = iso_ms(wanted["since_at"])
         yield "attention", f"{REASONS[wanted['reason']]}, since {since}"
         yield "", WAYS_OUT[wanted["reason"]]
-    yield "last look", iso_ms(row["checked_at"]) if row["checked_at"] else "never"
-    yield "next look", next_look_of(db, settings, row["id"], now)
+    checked = checked_ms(db, row)
+    yield "checked", iso_ms(checked) if checked else "never"
+    yield "mempool", next_look_of(db, settings, row["id"], now)
     yield "history", f"made {iso_ms(row['created_at'])}"
     for event in db.rows(events.OF_INVOICE, invoice_id=row["id"]):
         told = _told(event["kind"], event["detail"])

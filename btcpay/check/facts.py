@@ -56,8 +56,8 @@ def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, net
 
 
 def _spent_coins(db: Database, block: ProvenBlock) -> list[Row]:
-    txids = {shown(outpoint[:32]) for outpoint in block.spent}
-    coins = blocks.coins_of(db, txids)
+    txids = {outpoint[:32] for outpoint in block.spent}
+    coins = blocks.coins_of(db, [shown(txid) for txid in txids])
     return [coin for coin in coins if _outpoint(coin["txid"], coin["vout"]) in block.spent]
 
 

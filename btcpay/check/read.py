@@ -40,7 +40,7 @@ class Reader:
     def unread(self) -> int:
         """How many blocks are to be read."""
         counts = self.db.only(blocks.UNREAD)
-        return counts["all"] if self.settings.blocks == "all" else counts["named"]
+        return counts[self.settings.blocks]
 
     def read_all(self, report: Report) -> None:
         """Reads blocks while there are any, and time and calls for it. Raises ExplorerError.

@@ -3,7 +3,7 @@
 What a block confirms is found in the block, whoever waits. The mempool says sooner what comes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -15,7 +15,7 @@ ASKED_LATELY = timedelta(minutes=2)
 # After a page is opened, after 1, 2 and 4 minutes, then every four minutes for an hour; after that
 # less and less often. So a payment is seen within five minutes.
 FIRST_PAUSE, LONGEST_PAUSE, SLOWER = timedelta(minutes=1), timedelta(minutes=4), 15
-LONGEST_SLOW_PAUSE = timedelta(hours=1)
+VIGIL, LONGEST_SLOW_PAUSE = timedelta(hours=1), timedelta(hours=1)
 # A closed page's invoice is looked for as long after it was closed as that is ago, for so long.
 CLOSED_LATELY = timedelta(hours=1)
 # A look just before the deadline sees in time what is in the mempool: runs come once a minute.
@@ -30,9 +30,9 @@ PATIENCE = 3
 FIRST_REST, LONGEST_REST = timedelta(minutes=1), timedelta(hours=1)
 # A payer is told that a payment is seen within this time.
 SEEN_WITHIN = timedelta(minutes=5)
-# Of what is left of the hour's calls one run may ask a sixth, so that the next ones have some;
-# headers and blocks keep what they need for an hour, or a quarter of a small budget.
-PART_OF_LEFT, KEPT_CALLS, KEPT_PART = 6, 80, 4
+# See `shares`.
+KEPT_CALLS, KEPT_PART, AT_ONCE_PART, LEAST = 80, 4, 4, 2
+PAGE = "somebody is looking at its page"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def urgency(watched: Watched, gone_after: timedelta, now: datetime) -> Urgency |
     if watched.status == "open" and watched.asked_since and not watched.is_covered:
         due_at = _after(last, watched.asked_since, _page_pause(watched, now))
         if now + JITTER >= due_at and now - (watched.asked_at or now) <= CLOSED_LATELY:
-            return Urgency("somebody is looking at its page", due_at)
+            return Urgency(PAGE, due_at)
     return None
 
 
@@ -138,44 +138,51 @@ def plan(
 ) -> Plan:
     """Whom this run asks for, within its part of the calls.
 
-    Deadlines and money take turns with open pages. Among deadlines and money the longest wait comes
-    first. Among pages one that has been open for twice as long counts four times less, so that a
-    page which was opened after hundreds of others is served before them.
+    1. Deadlines, money, and pages that were just opened: the longest wait first.
+    2. Pages that stay open: so many in each minute of the hour. One that has been open for twice as
+       long counts four times less, and those that have been open for more than an hour come last.
+       So a page that was opened after hundreds of others is served before them.
     """
-    known = list(watched)
-    due = {one.id: found for one in known if (found := urgency(one, gone_after, now))}
-    pages, others = list[Watched](), list[Watched]()
-    for one in known:
-        if one.id in due:
-            is_page = due[one.id].reason.startswith("somebody")
-            (pages if is_page else others).append(one)
-    others.sort(key=lambda one: due[one.id].due_at)
-    pages.sort(key=lambda one: -_weight(one, due[one.id], now))
-    ordered = [one.id for one in _in_turns(others, pages)]
-    ids = ordered[: calls_for_looks(allowance)]
-    left = ordered[len(ids) :]
-    late = [id for id in left if now - due[id].due_at > SEEN_WITHIN]
-    return Plan(ids, late, len(left) - len(late))
+    known = [(one, found) for one in watched if (found := urgency(one, gone_after, now))]
+    at_once = [(one, due) for one, due in known if not _stays_open(one, due)]
+    again = [(one, due) for one, due in known if _stays_open(one, due)]
+    at_once.sort(key=lambda pair: pair[1].due_at)
+    again.sort(key=lambda pair: _page_order(pair[0], pair[1], now))
+    share = shares(allowance)
+    taken = at_once[: share.at_once] + again[: share.again]
+    left = at_once[share.at_once :] + again[share.again :]
+    late = [one.id for one, due in left if now - due.due_at > SEEN_WITHIN]
+    return Plan([one.id for one, _ in taken], late, len(left) - len(late))
 
 
-def _weight(one: Watched, due: Urgency, now: datetime) -> float:
-    open_s = max((now - (one.asked_since or one.since)).total_seconds(), 60.0)
+def _stays_open(one: Watched, due: Urgency) -> bool:
+    """Whether it is a page that was looked for since it was opened."""
+    return due.reason == PAGE and due.due_at != one.asked_since
+
+
+def _page_order(one: Watched, due: Urgency, now: datetime) -> tuple[bool, float]:
+    open_for = max(now - (one.asked_since or one.since), FIRST_PAUSE)
     waited_s = max((now - due.due_at).total_seconds(), 1.0)
-    return waited_s / open_s**2
+    return open_for > VIGIL, -waited_s / open_for.total_seconds() ** 2
 
 
-def _in_turns(first: Sequence[Watched], second: Sequence[Watched]) -> Iterable[Watched]:
-    both = min(len(first), len(second))
-    for one, other in zip(first, second, strict=False):
-        yield one
-        yield other
-    yield from first[both:]
-    yield from second[both:]
+class Shares(NamedTuple):
+    """How many looks a run may make: at once, and for pages that stay open."""
+
+    at_once: int
+    again: int
 
 
-def calls_for_looks(allowance: Allowance) -> int:
-    """How many looks this run may make; after a pause of minutes as many as the runs it missed."""
+def shares(allowance: Allowance) -> Shares:
+    """A run's part of the hour's calls.
+
+    Headers and blocks keep what they need for an hour, or a quarter of a small budget. Pages that
+    stay open have half of the rest, the same number each minute. What comes at once has a quarter
+    of what is left above that; after a pause of minutes more.
+    """
     kept = min(KEPT_CALLS, allowance.per_hour // KEPT_PART)
     left = max(0, allowance.left - kept)
-    runs = 1 if allowance.since_s is None else max(1, int(allowance.since_s) // 60)
-    return max(left * min(runs, PART_OF_LEFT) // PART_OF_LEFT, min(left, 2))
+    paced = (allowance.per_hour - kept) // 2
+    minutes = 1 if allowance.since_s is None else min(60, max(1, round(allowance.since_s / 60)))
+    at_once = max((left - paced) * min(minutes, AT_ONCE_PART) // AT_ONCE_PART, min(left, LEAST))
+    return Shares(at_once, min(left - at_once, max(paced * minutes // 60, LEAST)))

@@ -1,7 +1,8 @@
 """Pressing a payment link's button: the amount, the limits, then the invoice or the reason."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -102,7 +103,8 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
         return found
     item = link_invoices(service.settings.link_invoices_per_visitor)
     _refuse_full(service, service.limiter.look(item, visitor.address))
-    price_usd = _current_price_usd(service)
+    with _priced():
+        price_usd = create.live_price(service.prices, service.now())
     _refuse_full(service, service.limiter.hit(item, visitor.address))
     with service.db.write():
         _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
@@ -126,27 +128,21 @@ def _created(
         id=form_id,
     )
     network, now = service.settings.network, service.now()
-    try:
+    with _priced():  # a price may ask for more bitcoin than there can be
         return create.new_invoice(service.db, network, now, order, price_usd)["id"]
-    except PriceUnavailable:  # such a price would ask for more bitcoin than there can be
-        raise _no_price() from None
 
 
-def _current_price_usd(service: Service) -> Decimal:
+@contextmanager
+def _priced() -> Iterator[None]:
+    """Tells the visitor, in place of PriceUnavailable, that there is no price."""
     try:
-        return create.live_price(service.prices, service.now())
+        yield
     except PriceUnavailable:
-        raise _no_price() from None
-
-
-def _no_price() -> LinkRefused:
-    return LinkRefused(
-        503,
-        gettext(
+        told = gettext(
             "The exchange rate is not available right now, so nothing was created."
             " Please try again in a minute."
-        ),
-    )
+        )
+        raise LinkRefused(503, told) from None
 
 
 def _chosen_usd(link: Row, text: str) -> Decimal:

@@ -71,9 +71,7 @@ class Pages:
         """Counts a visit. Raises RateLimited."""
         service = self._service
         window = service.limiter.hit(VISITS, counted_as(request.remote_addr))
-        if not window.allowed:
-            wait_s = window.retry_after_s(service.now().timestamp())
-            raise RateLimited(f"too many requests; retry in {wait_s} s", wait_s)
+        window.require_allowed(service.now())
 
     def failed(self, error: Exception) -> Response:
         """What went wrong: JSON when the script asks, otherwise a page."""

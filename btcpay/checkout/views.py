@@ -15,7 +15,7 @@ from btcpay.checkout.link_order import LinkRefused, Visitor, from_elsewhere, lin
 from btcpay.checkout.render import Pages, accent_css, kept
 from btcpay.errors import NotFound
 from btcpay.ids import is_id
-from btcpay.invoices.status import rules_for, verdict_of
+from btcpay.invoices.status import checked_ms, rules_for, verdict_of
 from btcpay.server.service import Service
 from btcpay.wallet.account import least_sats_of
 from btcpay.web.body import read_body
@@ -117,6 +117,7 @@ class Checkout:
         row = service.db.row(invoices.WHOLE, id=id) if is_id("inv", id) else None
         if row is None:
             raise NotFound("there is no such invoice")
+        row["checked_at"] = checked_ms(service.db, row)
         now = service.now()
         service.notes.note(invoices.ASKED, row["id"], now)
         verdict = verdict_of(service.db, service.settings, row, now)

@@ -22,6 +22,3 @@ def backup(shell: Shell, file: Path, force: bool, quiet: bool, as_json: bool) ->
         answer_json(told)
     elif not quiet:
         click.echo(f"{file}: {told['bytes']} bytes, version {contents.version}, found whole")
-
-
-COMMANDS = (backup,)

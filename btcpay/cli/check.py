@@ -48,7 +48,7 @@ def check(
         find_invoice(shell.db, invoice_id)
         # A look by hand is always made; it counts, but nothing is refused.
         with _alone(shell, wait=True):
-            teller.end(new_checker(shell, sys.maxsize).run([invoice_id]))
+            teller.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
     new = _checkers(shell)
     if watch is None:
         teller.end(_run_alone(shell, new, quiet))
@@ -66,7 +66,10 @@ def check(
 
 
 def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker]:
-    """Makes a checker for each run: explorers in their first order, connections and price kept."""
+    """Makes a checker for each run: explorers in their first order, connections and price kept.
+
+    `per_hour` stands in place of the quota that is set.
+    """
     settings, prices = shell.settings, new_prices(shell.settings)
     per_hour = per_hour or settings.explorer_calls_per_hour
     in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
@@ -78,11 +81,6 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
         return Checker(shell.db, settings, explorers, prices, utc_now, in_flight)
 
     return new
-
-
-def new_checker(shell: Shell, per_hour: int | None = None) -> Checker:
-    """A checker for one run; `per_hour` in place of the quota that is set."""
-    return _checkers(shell, per_hour)()
 
 
 def _alone(shell: Shell, wait: bool = False) -> AbstractContextManager[bool]:
@@ -99,6 +97,3 @@ def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Report 
             return report
     tell_skipped(shell.db, shell.settings, quiet, utc_now())
     return None
-
-
-COMMANDS = (check,)

@@ -83,7 +83,8 @@ def _lines(report: Report) -> list[str]:
         f" calls and {report.read_bytes / 1e6:.1f} MB"
     ]
     if report.behind:
-        lines.append(f"{report.behind} blocks are still to be read")
+        blocks = "1 block is" if report.behind == 1 else f"{report.behind} blocks are"
+        lines.append(f"{blocks} still to be read")
     if report.failed:
         lines.append(f"{len(report.failed)} invoices could not be looked for")
     if report.unreached:

@@ -49,7 +49,7 @@ def _tell_defaults(settings: Settings) -> None:
     """Whoever meant another shop, or mistyped a name, learns it, however well the command ends."""
     for name, meant in strange_names(os.environ, A_LETTER).items():
         if meant:
-            say(f"{name} is read by nothing: did you mean {meant}?")
+            say(f"nothing reads {name}: did you mean {meant}?")
     names = [name for name in TELLING if not os.environ.get(name, "").strip()]
     if names:
         place = place_of(settings.database_url)

@@ -30,6 +30,3 @@ def doctor(shell: Shell, as_json: bool) -> None:
             line = f"{finding.name}: {finding.brief or finding.sentence}{remedy}"
             click.echo(f"{finding.colour:<6} {printable(line)}")
     sys.exit(any(finding.colour == RED for finding in findings))
-
-
-COMMANDS = (doctor,)

@@ -117,6 +117,3 @@ def _write_json(file: TextIO, records: Iterator[Row]) -> None:
         exact = {name: number(name, value) for name, value in record.items()}
         file.write((",\n" if position else "\n") + orjson.dumps(exact).decode())
     file.write("\n]\n")
-
-
-COMMANDS = (export,)

@@ -188,6 +188,3 @@ def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
     """Set aside why an invoice wants attention, until something new happens to it."""
     wanted = by_hand.dismiss(shell.db, shell.settings, invoice_id, reason, utc_now())
     say(f"dismissed {invoice_id}: {REASONS[wanted]}")
-
-
-COMMANDS = (invoice,)

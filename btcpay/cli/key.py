@@ -86,6 +86,3 @@ def key_rotate(shell: Shell, key_id: str, grace: int, as_json: bool) -> None:
     network, period = shell.settings.network, timedelta(hours=grace)
     _show_secret(keys.rotate(shell.db, network, key_id, period, utc_now()), as_json)
     say(f"the old key {key_id} works for {grace} more hours")
-
-
-COMMANDS = (key,)

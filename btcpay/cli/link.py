@@ -28,7 +28,7 @@ def link_list(shell: Shell, limit: int, as_json: bool) -> None:
 @with_shell
 def link_deactivate(shell: Shell, link_id: str) -> None:
     """Stop a link from making invoices; its page answers 410."""
-    links.deactivate(shell.db, link_id)
+    links.set_active(shell.db, link_id, False)
     say(f"{link_id} is inactive")
 
 
@@ -37,8 +37,5 @@ def link_deactivate(shell: Shell, link_id: str) -> None:
 @with_shell
 def link_activate(shell: Shell, link_id: str) -> None:
     """Let a link make invoices again."""
-    links.activate(shell.db, link_id)
+    links.set_active(shell.db, link_id, True)
     say(f"{link_id} is active")
-
-
-COMMANDS = (link,)

@@ -12,22 +12,20 @@ import click
 from peewee import PeeweeException
 
 from btcpay import __version__
-from btcpay.cli import (
-    backup,
-    check,
-    doctor,
-    export,
-    invoice,
-    key,
-    link,
-    merchant,
-    migrate,
-    restore,
-    sandbox,
-    serve,
-    verify_proof,
-    wallet,
-)
+from btcpay.cli.backup import backup
+from btcpay.cli.check import check
+from btcpay.cli.doctor import doctor
+from btcpay.cli.export import export
+from btcpay.cli.invoice import invoice
+from btcpay.cli.key import key
+from btcpay.cli.link import link
+from btcpay.cli.merchant import merchant
+from btcpay.cli.migrate import migrate
+from btcpay.cli.restore import restore
+from btcpay.cli.sandbox import sandbox
+from btcpay.cli.serve import serve
+from btcpay.cli.verify_proof import verify_proof
+from btcpay.cli.wallet import wallet
 from btcpay.env_file import VARIABLE
 from btcpay.errors import CommandError
 from storage.database import in_one_line
@@ -60,26 +58,11 @@ def cli(env_file: str | None) -> None:
         os.environ[VARIABLE] = env_file
 
 
-MODULES = (
-    migrate,
-    merchant,
-    key,
-    link,
-    invoice,
-    verify_proof,
-    check,
-    doctor,
-    export,
-    backup,
-    restore,
-    serve,
-    wallet,
-    sandbox,
-)
-
-for module in MODULES:
-    for command in module.COMMANDS:
-        cli.add_command(command)
+for command in (
+    *(backup, check, doctor, export, invoice, key, link, merchant, migrate, restore, sandbox),
+    *(serve, verify_proof, wallet),
+):
+    cli.add_command(command)
 
 
 def main() -> None:

@@ -1,10 +1,8 @@
 """`merchant`: who is paid, the account keys of their wallets, and how their pages look."""
 
-import hashlib
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,9 +12,15 @@ from btcpay.errors import CommandError
 from btcpay.times import utc_now
 from btcpay.wallet.account import SCRIPT_TYPES, are_seed_words, derive, parse_account
 from btcpay.wallet.gap_limit import gap_of_merchant
-from btcpay.wallet.merchants import add_merchant, find_merchant, refuse_taken, require_name
+from btcpay.wallet.merchants import (
+    add_merchant,
+    find_merchant,
+    refuse_taken,
+    require_name,
+    set_brand,
+)
 from storage.database import Database, Row
-from storage.queries import brands, merchants
+from storage.queries import merchants
 
 MOST_OF_A_LINE = 1000  # letters; an extended key has 111
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
@@ -24,7 +28,6 @@ EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = ("id", "name", "script_type", "next_index", "created_at")
 LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit", "wallet_gap_limit")
 BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
-NO_BRAND = dict.fromkeys(("name", "accent", "logo", "logo_type", "logo_sha256"))
 
 
 @click.group()
@@ -126,35 +129,19 @@ def _with_gap(db: Database, row: Row) -> Row:
 @as_json
 @with_shell
 def merchant_brand(
-    shell: Shell, merchant_name: str, clear: bool, as_json: bool, **given: Any
+    shell: Shell,
+    merchant_name: str,
+    name: str | None,
+    logo: Path | None,
+    accent: str | None,
+    clear: bool,
+    as_json: bool,
 ) -> None:
     """Show or set what a merchant's pages look like."""
-    wanted = _checked(**given)
-    merchant_id = find_merchant(shell.db, merchant_name)["id"]
-    with shell.db.write():
-        row = shell.db.row(brands.WHOLE, merchant_id=merchant_id)
-        row = (NO_BRAND if clear or row is None else row) | wanted | {"merchant_id": merchant_id}
-        if clear or wanted:
-            shell.db.run(brands.PUT, **row)
-    show([row | {"merchant": merchant_name}], BRAND_COLUMNS, as_json)
-
-
-def _checked(name: str | None, logo: Path | None, accent: str | None) -> Row:
-    """What was given, as it is stored. Raises CommandError for what cannot be shown."""
-    wanted: Row = {}
-    if name is not None:
-        wanted["name"] = branding.checked_name(name)
-    if accent is not None:
-        wanted["accent"] = branding.checked_accent(accent)
+    content = None
     if logo is not None:
         with logo.open("rb") as file:
             content = file.read(branding.MAX_LOGO_BYTES + 1)
-        wanted |= {
-            "logo": content,
-            "logo_type": branding.image_type(content),
-            "logo_sha256": hashlib.sha256(content).hexdigest(),
-        }
-    return wanted
-
-
-COMMANDS = (merchant,)
+    change = branding.checked(name, accent, content)
+    row = set_brand(shell.db, find_merchant(shell.db, merchant_name), change, clear)
+    show([row | {"merchant": merchant_name}], BRAND_COLUMNS, as_json)

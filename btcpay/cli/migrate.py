@@ -22,6 +22,3 @@ def migrate(shell: Shell, as_json: bool) -> None:
     if is_new:
         click.echo(f"made a new database for {network}, {place_of(url)}")
     click.echo(f"at version {VERSION}, applied: {', '.join(done) or 'nothing to do'}")
-
-
-COMMANDS = (migrate,)

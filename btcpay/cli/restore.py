@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from btcpay.backup.counters import Agree, move_counters
+from btcpay.backup.address_counters import Agree, move_counters
 from btcpay.backup.restore import Restored, carry_over
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS
@@ -98,7 +98,7 @@ def _agree(
 
 
 def _tell_lost(names: Sequence[str], yes: bool) -> None:
-    """A merchant that is gone afterwards needs an answer, and `--yes` is none that was thought of.
+    """A merchant who would be lost needs a considered answer, which `--yes` is not.
 
     Raises CommandError.
     """
@@ -106,7 +106,7 @@ def _tell_lost(names: Sequence[str], yes: bool) -> None:
         return
     told = f"{', '.join(names)} of the database in place {'is' if len(names) == 1 else 'are'} not"
     if yes:
-        raise CommandError(f"{told} in this backup: say so without --yes, which asks")
+        raise CommandError(f"{told} in this backup: run it without --yes, which asks")
     say(f"{told} in this backup, and will be gone.")
 
 
@@ -129,6 +129,3 @@ def _counters(moves: Sequence[Move]) -> Row:
             for move in moves
         ]
     }
-
-
-COMMANDS = (restore,)

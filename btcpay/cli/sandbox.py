@@ -188,6 +188,3 @@ is all well?  {command_line} doctor
 log           {log} (emptied at each start)
 begin anew    {afresh}, after Ctrl-C
 """
-
-
-COMMANDS = (sandbox,)

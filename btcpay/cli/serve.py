@@ -20,6 +20,3 @@ def serve(shell: Shell) -> None:
         filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")])
     )
     os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "-c", config, "wsgi:app"])
-
-
-COMMANDS = (serve,)

@@ -39,6 +39,3 @@ def verify_proof(file: BinaryIO, as_json: bool) -> None:
             for vout, amount_sats in proven.amounts_sats.items()
         ]
     show(rows, PROOF_COLUMNS, as_json)
-
-
-COMMANDS = (verify_proof,)

@@ -1,4 +1,4 @@
-"""What the chain says against us: a wrong clock, addresses that somebody else hands out."""
+"""What the chain tells of our own faults: a wrong clock, addresses that others hand out too."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -16,9 +16,9 @@ from storage.queries import merchants
 
 CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a while to come
 BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own
-EXPLORERS_FIRST = "mend the explorers first"
+EXPLORERS_FIRST = "repair the explorers first"
 AHEAD = 10  # addresses behind the counter that are asked about
-MOST_MERCHANTS = 20  # so that a run costs at most 200 calls, and two for each explorer
+MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
 
 
 def clock(patient: Patient, visits: Sequence[Visit]) -> Iterator[Finding]:

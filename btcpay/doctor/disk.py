@@ -8,7 +8,8 @@ from pathlib import Path
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from storage.database import sqlite_path
 
-# A restore needs room for two more copies; below the second SQLite soon cannot write its log.
+# Below the first a restore may lack room for two more copies. Below the second SQLite soon cannot
+# write its log.
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
 NOT_THE_OWNER = 0o077
 OWN_FOLDER = "move the database into a folder of its own, such as /var/lib/btcpay (mode 700)"
@@ -16,7 +17,7 @@ LISTED_OR_WRITTEN = 0o066  # a folder that others may only pass through shows th
 
 
 def modes(patient: Patient) -> Iterator[Finding]:
-    """Customers' addresses and keys' hashes are for the service's user alone."""
+    """Only the service's user may read customers' addresses and the hashes of keys."""
     path = sqlite_path(patient.settings.database_url)
     if path is None or not path.is_file():
         return
@@ -30,15 +31,17 @@ def modes(patient: Patient) -> Iterator[Finding]:
     if open_files:
         remedies.append(f"chmod 600 {' '.join(map(_quoted, open_files))}")
     if remedies:
-        yield Finding("file modes", RED, f"others may use {', '.join(told)}", "; ".join(remedies))
+        yield Finding(
+            "file modes", RED, f"other users may use {', '.join(told)}", "; ".join(remedies)
+        )
     else:
-        yield Finding("file modes", GREEN, "the database is its owner's alone")
+        yield Finding("file modes", GREEN, "only its owner may use the database")
 
 
 def is_its_own(path: Path) -> bool:
-    """Whether the folder may be closed to others: this user's, with nothing but the database in it.
+    """Whether the folder may be closed to others: it is ours, and holds the database alone.
 
-    Never the root, nor a folder right below it.
+    Never true of the root or of a folder right below it.
     """
     folder = path.parent.absolute()
     found = folder.stat()

@@ -1,4 +1,4 @@
-"""Every explorer: reachable, of the right network, at the tip, with the paths that prove."""
+"""Every explorer: does it answer, on the right network, at the tip, and can it prove?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from btcpay.times import from_unix_s
 # Two hours without a block happen once in 160,000 blocks (exp(-12)), which is every three years.
 TIP_AGE = timedelta(hours=2)
 OF_SANDBOX = "is `make run` still running?"
-REMEDY = "see what it is up to; name another one in BTCPAY_EXPLORERS"
+REMEDY = "see whether it works in a browser; else name another one in BTCPAY_EXPLORERS"
 
 
 @dataclass
 class Visit:
-    """What an explorer showed; `trouble` is what the visit ended with, "" when nothing was wrong.
+    """What an explorer showed; `trouble` says what is wrong with it, "" when nothing is.
 
-    `ahead` is its clock's time less ours, None when it did not tell the time.
+    `ahead` is its clock minus ours, None when it told no time.
     """
 
     url: str
@@ -46,9 +46,9 @@ class Visit:
 
 
 def visit_all(patient: Patient, quota: Quota | None, known_height: int) -> list[Visit]:
-    """Visits each explorer, with three calls at most, which count where there is a quota.
+    """Visits each explorer, with three calls at most; a `quota` counts them.
 
-    `known_height` is the highest that was proven to a check.
+    `known_height` is the highest block that a check has proven.
     """
     visits = [_visit(url, patient, quota) for url in patient.settings.explorers]
     best = max([known_height, *(visit.height or 0 for visit in visits if not visit.is_foreign)])
@@ -59,7 +59,7 @@ def visit_all(patient: Patient, quota: Quota | None, known_height: int) -> list[
 
 
 def findings(visits: Sequence[Visit]) -> Iterator[Finding]:
-    """One of several may be in trouble for a while; when all are, nothing is ever paid."""
+    """One of several in trouble is yellow. All of them are red: nothing would ever be paid."""
     all_bad = all(visit.trouble for visit in visits if not visit.is_spent)
     for visit in visits:
         name = f"explorer {visit.host}"
@@ -96,7 +96,7 @@ def _visit(url: str, patient: Patient, quota: Quota | None) -> Visit:
 
 
 def of_sandbox(error: Exception) -> tuple[str, str] | None:
-    """What ails regtest's own explorer, and what helps; None when it is neither ended nor down."""
+    """What is wrong with the sandbox's explorer, and what helps; None for any other fault."""
     if isinstance(error, http_client.Unreachable):
         return f"nothing answers at port {SANDBOX_PORT}", OF_SANDBOX
     if isinstance(error, http_client.BadStatus) and error.status == SERVICE_UNAVAILABLE:
@@ -105,7 +105,7 @@ def of_sandbox(error: Exception) -> tuple[str, str] | None:
 
 
 def _ask(visit: Visit, explorer: Esplora) -> None:
-    """Fills in the visit; what cannot be had raises, with `trouble` set where it says more."""
+    """Fills in the visit. Raises at the first fault; `trouble` is set where it says more."""
     explorer.require_network()
     tip = explorer.headers(None)[-1]
     header = parse_header(tip.raw)
@@ -121,10 +121,10 @@ def _ask(visit: Visit, explorer: Esplora) -> None:
 
 
 def judge_tip(visit: Visit, best: int, network: Network, now: datetime) -> None:
-    """Notes trouble when the tip is more than MAX_BLOCKS_BEHIND below `best`, or TIP_AGE old."""
+    """Notes trouble when the tip is MAX_BLOCKS_BEHIND below `best`, or older than TIP_AGE."""
     behind = best - (visit.height or 0)
     if behind > MAX_BLOCKS_BEHIND:
         visit.trouble = f"is {behind} blocks behind, at {visit.height}"
     elif network.name != "regtest" and visit.tip_at and now - visit.tip_at > TIP_AGE:
         minutes = (now - visit.tip_at) // timedelta(minutes=1)
-        visit.trouble = f"shows no block since {minutes} minutes, its last is {visit.height}"
+        visit.trouble = f"has shown no block for {minutes} minutes; its last is {visit.height}"

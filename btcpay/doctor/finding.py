@@ -1,4 +1,4 @@
-"""A finding: what was looked into, its colour, one line, and what helps."""
+"""A finding: what was examined, its colour, one line about it, and what helps."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ GREEN, YELLOW, RED = "green", "yellow", "red"
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked into, how it stands, and what helps where it is not green.
+    """What was examined, how it is, and what helps when it is not green.
 
-    `brief` is what a line says instead of a long sentence.
+    `brief` stands in the line when the sentence is too long for one.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Patient:
-    """What is examined: `now` reads the wall clock, `free_bytes` what a folder's disk has left."""
+    """The shop to examine; `now` reads the clock, `free_bytes` a folder's disk."""
 
     settings: Settings
     environ: Mapping[str, str]
@@ -37,7 +37,7 @@ class Patient:
 
 @dataclass(frozen=True)
 class Opened:
-    """A patient whose database is of this version."""
+    """A patient and its open database, which has this program's version."""
 
     patient: Patient
     db: Database

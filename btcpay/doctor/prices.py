@@ -14,7 +14,7 @@ from btcpay.networks import SANDBOX_URL
 from btcpay.price import MAX_DEVIATION, agree, median, read_price
 from btcpay.setting_parsers import PriceSource
 
-REMEDY = "name another one in BTCPAY_PRICE_SOURCES when it stays so"
+REMEDY = "if this lasts, name another one in BTCPAY_PRICE_SOURCES"
 
 
 def findings(patient: Patient) -> Iterator[Finding]:
@@ -39,7 +39,7 @@ def findings(patient: Patient) -> Iterator[Finding]:
         yield Finding(name, bad, told, REMEDY) if far else Finding(name, GREEN, told)
     if price_usd is None:
         told = f"no price: {_why_none(len(prices), len(answers), settings.price_quorum)}"
-        yield Finding("price", RED, told, "until then no invoice can be made: mend the sources")
+        yield Finding("price", RED, told, "no invoice can be made until enough sources agree")
     else:
         yield Finding("price", GREEN, f"{price_usd} USD for a bitcoin")
     if ahead := agreed_ahead(aheads, len(answers)):

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 from datetime import timedelta
 
+from btcpay.chain.progress import progress_of
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
 from btcpay.settlement.attention import REASONS
 from btcpay.times import iso
@@ -33,7 +34,7 @@ def totals(opened: Opened) -> Iterator[Finding]:
 
 
 def merchant_count(opened: Opened) -> Iterator[Finding]:
-    """A database without a merchant is mostly not the file that was meant."""
+    """A database without a merchant is mostly the wrong file."""
     count = len(opened.db.rows(merchants.ALL))
     remedy = "see that BTCPAY_DATABASE_URL names the right one; add one by `btcpay merchant add`"
     if count:
@@ -58,6 +59,27 @@ def last_check(opened: Opened) -> Iterator[Finding]:
         yield Finding("check", GREEN, told)
 
 
+def chain(opened: Opened) -> Iterator[Finding]:
+    """How far the chain is known and read: what is not read is not settled."""
+    settings, now = opened.patient.settings, opened.patient.now()
+    known = progress_of(opened.db, settings.blocks)
+    if known is None:
+        yield Finding("chain", GREEN, "no block is known: the first invoice begins it")
+        return
+    age, most = now - known.mined_at, settings.network.tip_max_age
+    told = f"at block {known.height} of {iso(known.mined_at)}"
+    if most is not None and age > most:
+        told += f", {age // timedelta(minutes=1)} minutes ago: nothing expires meanwhile"
+        yield Finding("chain", RED, told, "see what the explorers are up to")
+    elif known.behind:
+        blocks = "1 block is" if known.behind == 1 else f"{known.behind} blocks are"
+        told += f", {blocks} still to be read"
+        remedy = "let `btcpay check` run; BTCPAY_EXPLORER_CALLS_PER_HOUR says how fast it may read"
+        yield Finding("chain", YELLOW, told, remedy)
+    else:
+        yield Finding("chain", GREEN, f"{told}, every block is read")
+
+
 def attention(opened: Opened) -> Iterator[Finding]:
     """What the rules leave to a human."""
     counts = {row["reason"]: row["invoices"] for row in opened.db.rows(attentions.BY_REASON)}
@@ -76,7 +98,7 @@ def attention(opened: Opened) -> Iterator[Finding]:
 
 
 def gaps(opened: Opened) -> Iterator[Finding]:
-    """Warns in time: beyond its gap limit a wallet does not show the money that it has."""
+    """Warns early: a wallet does not show money beyond its gap limit."""
     for merchant in opened.db.rows(merchants.ALL):
         gap = gap_of_merchant(opened.db, merchant)
         paid = (

@@ -1,4 +1,4 @@
-"""The whole examination, in the order in which to mend."""
+"""The whole examination, in the order in which to repair."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ from storage.queries import blocks
 
 
 def free_bytes(folder: Path) -> int:
-    """What the folder's file system has left."""
+    """How much is free on the folder's file system."""
     return shutil.disk_usage(folder).free
 
 
@@ -27,12 +27,12 @@ def examine(
     now: Callable[[], datetime],
     free_bytes: Callable[[Path], int] = free_bytes,
 ) -> Iterator[Finding]:
-    """Every finding. Without a database of this version, all that can be said without one.
+    """Every finding. Without a database of this version, those that need none.
 
-    When it takes no writes, what can be read is told, and calls are not counted.
+    A database that takes no writes is still read; then calls are not counted.
 
-    Makes at most 3 calls to each explorer, and 10 for each of 20 merchants to all of them
-    together. They count in the hour's quota.
+    Makes at most 3 calls to each explorer, then 10 for each of 20 merchants. They count in the
+    hour's quota.
     """
     patient = Patient(settings, environ, now, free_bytes)
     found, db = database.look_into(settings)
@@ -45,6 +45,7 @@ def examine(
             records.merchant_count,
             records.totals,
             records.last_check,
+            records.chain,
             records.attention,
             records.gaps,
         ):
@@ -57,12 +58,12 @@ def examine(
 
 
 def _told(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """What is found until the database fails, and that it did: what follows is still told."""
+    """The findings; when the database fails, a last one says so, and the examination goes on."""
     try:
         yield from findings
     except PeeweeException as error:
-        sentence = f"could not be looked into further: {in_one_line(error)}"
-        yield Finding(name, RED, sentence, "mend the database first")
+        sentence = f"could not be examined further: {in_one_line(error)}"
+        yield Finding(name, RED, sentence, "repair the database first")
 
 
 def _outside(patient: Patient, db: Database | None) -> Iterator[Finding]:

@@ -1,9 +1,8 @@
 """Labels for wallets: what each address, transaction and output was for (BIP329)."""
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
-from btcpay.exports.payments import PAGE
+from btcpay.exports.payments import PAGE, grouped
 from storage.database import Database, Row
 from storage.queries import exports
 
@@ -16,33 +15,20 @@ def labels(db: Database, merchant: Row, page: int = PAGE) -> Iterator[Row]:
     A transaction that pays several invoices comes last, once, with all their labels. There is no
     `origin`: an account key does not tell the fingerprint of its wallet's master key.
     """
-    shared = _shared(db, merchant["id"])
+    of = {"merchant_id": merchant["id"]}
+    shared = grouped(db.rows(exports.SHARED_TRANSACTIONS, **of), "txid")
     at, seq = 0, 0
-    while rows := db.rows(exports.INVOICES, merchant_id=merchant["id"], at=at, seq=seq, limit=page):
-        paid = _paid(db, merchant["id"], rows)
+    while rows := db.rows(exports.INVOICES, **of, at=at, seq=seq, limit=page):
+        span = {"first_at": rows[0]["created_at"], "last_at": rows[-1]["created_at"]}
+        paid = grouped(db.rows(exports.OUTPUTS_OF_INVOICES, **of, **span), "invoice_id")
         for row in rows:
             yield from _of_invoice(row, paid[row["id"]], shared)
         at, seq = rows[-1]["created_at"], rows[-1]["seq"]
-    for txid, parts in shared.items():
-        yield _label("tx", txid, "; ".join(parts))
+    for txid, invoices in shared.items():
+        yield _label("tx", txid, "; ".join(map(_text_of, invoices)))
 
 
-def _shared(db: Database, merchant_id: int) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for row in db.rows(exports.SHARED_TRANSACTIONS, merchant_id=merchant_id):
-        found[row["txid"]].append(_text_of(row))
-    return dict(found)
-
-
-def _paid(db: Database, merchant_id: int, rows: list[Row]) -> dict[str, list[Row]]:
-    span = {"first_at": rows[0]["created_at"], "last_at": rows[-1]["created_at"]}
-    found: dict[str, list[Row]] = defaultdict(list)
-    for output in db.rows(exports.OUTPUTS_OF_INVOICES, merchant_id=merchant_id, **span):
-        found[output["invoice_id"]].append(output)
-    return found
-
-
-def _of_invoice(row: Row, outputs: list[Row], shared: dict[str, list[str]]) -> Iterator[Row]:
+def _of_invoice(row: Row, outputs: list[Row], shared: Container[str]) -> Iterator[Row]:
     text = _text_of(row)
     yield _label("addr", row["deposit_address"], text)
     for txid in dict.fromkeys(output["txid"] for output in outputs):

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from btcpay.money import SATS_PER_BTC, usd_for_sats
@@ -56,17 +56,20 @@ def received(
         exports.PAYMENTS, merchant_id=merchant["id"], at=at, seq=seq, before=before_ms, limit=page
     ):
         span = {"first_at": rows[0]["created_at"], "last_at": rows[-1]["created_at"]}
-        outputs = _outputs(db, merchant["id"], span)
+        outputs = grouped(
+            db.rows(exports.OUTPUTS_OF_PAGE, merchant_id=merchant["id"], **span), "payment_id"
+        )
         recorded = _recorded(db, merchant["id"], span)
         for row in rows:
             yield _record(merchant, row, outputs[row["id"]], recorded.get(row["id"]))
         at, seq = rows[-1]["created_at"], rows[-1]["seq"]
 
 
-def _outputs(db: Database, merchant_id: int, span: Row) -> dict[str, list[Row]]:
+def grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:
+    """The rows by what they have in this column, in their order; no rows for anything else."""
     found: dict[str, list[Row]] = defaultdict(list)
-    for output in db.rows(exports.OUTPUTS_OF_PAGE, merchant_id=merchant_id, **span):
-        found[output["payment_id"]].append(output)
+    for row in rows:
+        found[row[name]].append(row)
     return found
 
 

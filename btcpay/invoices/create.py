@@ -74,20 +74,20 @@ def new_invoice(
     account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
     index = account["next_index"] - 1
     address = derive(account["xpub"], account["script_type"], index, network)
-    return db.only(
-        invoices.ADD,
-        id=order.id or new_id("inv"),
-        merchant_id=order.merchant_id,
-        payment_link_id=order.payment_link_id,
-        status="open",
-        amount_sats=amount_sats,
-        amount_usd_quote=str(order.amount_usd),
-        price_usd=str(price_usd),
-        description=order.description,
-        customer_email=order.customer_email,
-        deposit_address=address,
-        address_index=index,
-        script=script_of(address, account["script_type"]).hex(),
-        expires_at=None if order.life is None else to_ms(now + order.life),
-        created_at=to_ms(now),
-    )
+    given = {
+        "id": order.id or new_id("inv"),
+        "merchant_id": order.merchant_id,
+        "payment_link_id": order.payment_link_id,
+        "status": "open",
+        "amount_sats": amount_sats,
+        "amount_usd_quote": str(order.amount_usd),
+        "price_usd": str(price_usd),
+        "description": order.description,
+        "customer_email": order.customer_email,
+        "deposit_address": address,
+        "script": script_of(address, account["script_type"]).hex(),
+        "address_index": index,
+        "expires_at": None if order.life is None else to_ms(now + order.life),
+        "created_at": to_ms(now),
+    }
+    return db.only(invoices.ADD, **invoices.BLANK | given)

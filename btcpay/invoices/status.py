@@ -10,7 +10,7 @@ from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, Verdict
 from btcpay.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
-from storage.queries import blocks, invoices, payments
+from storage.queries import blocks, invoices, meta, payments
 
 
 def find_invoice(db: Database, invoice_id: str) -> Row:
@@ -78,6 +78,13 @@ def known_outputs(db: Database, invoice_id: str, scan: Scan, rules: Rules) -> li
         for row in db.rows(payments.VANISHED, invoice_id=invoice_id, txid=txid):
             found[row["txid"], row["vout"]] = row
     return [output_of(row) for row in found.values()]
+
+
+def checked_ms(db: Database, row: Row) -> int | None:
+    """When the invoice was last known to be up to date: every block read, or the mempool asked."""
+    read_ms = int(meta.get(db, meta.Key.READ_AT) or 0)
+    known = [row["checked_at"], read_ms if read_ms >= row["created_at"] else None]
+    return max((ms for ms in known if ms is not None), default=None)
 
 
 def verdict_of(

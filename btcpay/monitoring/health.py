@@ -10,6 +10,7 @@ from typing import Any
 from flask import Flask, Response
 from peewee import PeeweeException
 
+from btcpay.chain.progress import progress_of
 from btcpay.times import iso
 from btcpay.web.rate_limits import Limiter
 from btcpay.web.routes import add_path, answer
@@ -27,8 +28,8 @@ LITTLE_BYTES = 64
 class Trial:
     """Whether the database takes writes, found out by writing.
 
-    While all is well it writes a little, once a minute. After a failed write it writes at each
-    question, as much as an order would, until that succeeds: a full disk may still take a little.
+    While all is well it writes a few bytes, once a minute. After a failure it writes as much as an
+    order does, each time it is asked, until that succeeds: a full disk may still take a few bytes.
     `monotonic_s` answers seconds of a clock that never steps.
     """
 
@@ -38,7 +39,7 @@ class Trial:
         self._again_s = monotonic_s()
 
     def passes(self) -> bool:
-        """Tries, if it is time to."""
+        """Whether the last write succeeded; writes again when it is time to."""
         now_s = self._monotonic_s()
         if not self._db.is_doubtful and now_s < self._again_s:
             return True
@@ -54,9 +55,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Needed:
-    """What a service cannot do without, and how old its last complete check may be."""
+    """What a service cannot do without, and how old its last complete check may be.
+
+    `blocks`: which are read, BTCPAY_BLOCKS.
+    """
 
     db: Database
+    blocks: str
     limiter: Limiter
     check_max_age: timedelta
     now: Callable[[], datetime]
@@ -72,12 +77,13 @@ def add(app: Flask, needed: Needed) -> None:
 def readiness(needed: Needed, trial: Trial) -> Response:
     """200, or 503 when the database or the check fails; each part with its `ok`.
 
-    The shop goes on without the shared store of the rate limits, so that part is only shown.
+    The store of the rate limits is only shown: the shop goes on without it.
     """
     try:
         found = migrate.version(needed.db)
         checked_at = meta.time(needed.db, meta.Key.CHECKED_AT)
-        parts = {"database": _database(found, trial), "check": _check(needed, checked_at)}
+        check = _check(needed, checked_at) | _chain(needed)
+        parts = {"database": _database(found, trial), "check": check}
     except PeeweeException:
         parts = {name: {"ok": False, "problem": "no answer"} for name in ("database", "check")}
     ready = all(part["ok"] for part in parts.values())
@@ -97,13 +103,25 @@ def _database(found: str | None, trial: Trial) -> Part:
 
 
 def _check(needed: Needed, at: datetime | None) -> Part:
-    """Of the last complete check; one that is ahead of the clock says nothing about the present."""
+    """How old the last complete check is; a time in the future is as bad as a late one."""
     if at is None:
         return {"ok": False, "checked_at": None, "problem": "no check has been complete yet"}
     if abs(needed.now() - at) <= needed.check_max_age:
         return {"ok": True, "checked_at": iso(at)}
     problem = f"not within the last {needed.check_max_age // timedelta(minutes=1)} minutes"
     return {"ok": False, "checked_at": iso(at), "problem": problem}
+
+
+def _chain(needed: Needed) -> Part:
+    """How far the chain is known, and how many blocks are still to be read."""
+    known = progress_of(needed.db, needed.blocks)
+    if known is None:
+        return {"height": None, "blocks_behind": 0, "tip_at": None}
+    return {
+        "height": known.height,
+        "blocks_behind": known.behind,
+        "tip_at": iso(known.mined_at),
+    }
 
 
 def _rate_limits(limiter: Limiter) -> Part:

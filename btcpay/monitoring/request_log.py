@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 from flask import Flask, Request, Response, g, request
 
-from btcpay.monitoring.counters import Counters
 from btcpay.monitoring.logs import REQUEST_ID
+from btcpay.monitoring.process_metrics import Counters
 from btcpay.times import iso
 
 log = logging.getLogger(__name__)

@@ -6,21 +6,16 @@ Flask's own development server closes every connection; a client that polls need
 import io
 import socketserver
 import sys
-from collections.abc import Callable, Iterable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
 from typing import Any
-from urllib.parse import unquote
 
 from flask import Flask
+from werkzeug.serving import WSGIRequestHandler
+from werkzeug.wrappers import Response
 
 HOST = "127.0.0.1"
 IDLE_S = 60  # an idle connection is closed, so that its thread ends
 MAX_BODY_BYTES = 100_000  # a form
-
-
-Headers = list[tuple[str, str]]
-Write = Callable[[bytes], object]
 
 
 class Server(socketserver.ThreadingTCPServer):
@@ -29,6 +24,7 @@ class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 128
+    ssl_context, multithread, multiprocess = None, True, False  # for werkzeug's handler
 
     def __init__(self, app: Flask, port: int):
         self.app = app
@@ -44,17 +40,16 @@ class Server(socketserver.ThreadingTCPServer):
             super().handle_error(request, client_address)
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(WSGIRequestHandler):
     """One connection: as many requests as the client sends on it."""
 
-    server: Server
+    server: Server  # type: ignore[assignment] # it has what the handler asks of werkzeug's own
     protocol_version = "HTTP/1.1"
-    server_version = "btcpay-sandbox"
     disable_nagle_algorithm = True
     wbufsize = -1  # buffered: head and body leave in one packet
     timeout = IDLE_S
 
-    def answer(self) -> None:
+    def run_wsgi(self) -> None:
         """Runs the application on a request whose body is known to its last byte."""
         length = self.headers.get("Content-Length", "0")
         if "Transfer-Encoding" in self.headers:
@@ -63,57 +58,18 @@ class Handler(BaseHTTPRequestHandler):
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
             self.send_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return
-        environ = self._environ(self.rfile.read(int(length)))
-        started: list[tuple[str, Headers]] = []
+        environ = self.make_environ() | {"wsgi.input": io.BytesIO(self.rfile.read(int(length)))}
+        self._send(Response.from_app(self.server.app, environ))
 
-        def start_response(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
-            started.append((status, headers))
-            return _no_write
-
-        parts = self.server.app(environ, start_response)
-        self._send(*started[-1], parts)
-
-    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = answer  # noqa: N815
-
-    def log_message(self, format: str, *args: Any) -> None:
+    def log(self, *_: Any) -> None:
         """Requests are not logged: a poll every second would drown everything else."""
 
-    def _environ(self, body: bytes) -> dict[str, Any]:
-        path, _, query = self.path.partition("?")
-        environ: dict[str, Any] = {
-            "REQUEST_METHOD": self.command,
-            "SCRIPT_NAME": "",
-            "PATH_INFO": unquote(path, "latin-1"),
-            "QUERY_STRING": query,
-            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-            "CONTENT_LENGTH": str(len(body)),
-            "SERVER_NAME": HOST,
-            "SERVER_PORT": str(self.server.port),
-            "SERVER_PROTOCOL": self.request_version,
-            "REMOTE_ADDR": self.client_address[0],
-            "wsgi.version": (1, 0),
-            "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(body),
-            "wsgi.errors": sys.stderr,
-            "wsgi.multithread": True,
-            "wsgi.multiprocess": False,
-            "wsgi.run_once": False,
-        }
-        named = ((name.upper().replace("-", "_"), value) for name, value in self.headers.items())
-        return environ | {f"HTTP_{name}": value for name, value in named}
-
-    def _send(self, status: str, headers: Headers, parts: Iterable[bytes]) -> None:
-        code, _, reason = status.partition(" ")
-        body = b"".join(parts)
-        self.send_response(int(code), reason)
-        for name, value in headers:
-            if name.lower() != "content-length":
-                self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
+    def _send(self, response: Response) -> None:
+        body = response.get_data()
+        response.headers["Content-Length"] = str(len(body))
+        self.send_response(response.status_code)
+        for name, value in response.headers:
+            self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
-
-
-def _no_write(_data: bytes) -> None:
-    raise NotImplementedError("Flask answers with an iterable")

@@ -1,5 +1,6 @@
 """The page: what the chain looks like, above the buttons."""
 
+import itertools
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -9,6 +10,7 @@ from flask import Blueprint, Response, jsonify, render_template
 
 from btcpay.bitcoin.tx import Tx
 from btcpay.sandbox.node.chain import Chain
+from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.node.lookup import find
 from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.state import Sandbox, current
@@ -49,38 +51,36 @@ def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> 
 
 def _facts(sandbox: Sandbox) -> dict[str, Any]:
     chain = sandbox.chain
+    newest_blocks = chain.ledger.hashes[-SHOWN_BLOCKS:][::-1]
     return {
         "height": chain.ledger.height,
         "switches": sandbox.switches,
         "balance_sats": sandbox.wallet.balance_sats,
         "wallet_address": sandbox.wallet.address,
-        "blocks": [_block_row(chain, height) for height in _last_heights(chain)],
+        "blocks": [_block_row(chain.ledger, each) for each in newest_blocks],
         "waiting": len(chain.mempool.entries),
         "payments": sandbox.wallet.payments(),
         "txs": [_tx_row(chain, sandbox.wallet.script, txid) for txid in _last_txids(chain)],
     }
 
 
-def _last_heights(chain: Chain) -> range:
-    return range(chain.ledger.height, max(-1, chain.ledger.height - SHOWN_BLOCKS), -1)
-
-
 def _last_txids(chain: Chain) -> list[str]:
     """The newest transactions that are no coinbase, waiting ones first."""
-    waiting = list(reversed(chain.mempool.entries))
     confirmed = reversed(chain.ledger.confirmed.values())
-    recent = (
-        [each.tx.txid for each in confirmed if each.position > 0]
-        if len(waiting) < SHOWN_TXS
-        else []
-    )
-    return (waiting + recent)[:SHOWN_TXS]
+    recent = (each.tx.txid for each in confirmed if each.position > 0)
+    newest = itertools.chain(reversed(chain.mempool.entries), recent)
+    return list(itertools.islice(newest, SHOWN_TXS))
 
 
-def _block_row(chain: Chain, height: int) -> dict[str, Any]:
-    block = chain.ledger.blocks[chain.ledger.hashes[height]]
+def _block_row(ledger: Ledger, block_hash: str) -> dict[str, Any]:
+    block = ledger.blocks[block_hash]
     time = datetime.fromtimestamp(block.time, UTC)
-    return {"height": height, "hash": block.hash, "time": time, "tx_count": len(block.txs)}
+    return {
+        "height": ledger.heights[block_hash],
+        "hash": block_hash,
+        "time": time,
+        "tx_count": len(block.txs),
+    }
 
 
 def _tx_row(chain: Chain, wallet_script: bytes, txid: str) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.monitoring.counters import Counters
 from btcpay.monitoring.metrics_setup import FOLDER
+from btcpay.monitoring.process_metrics import Counters
 from btcpay.price import Prices
 from btcpay.settings import Settings
 from btcpay.web.rate_limits import Limiter

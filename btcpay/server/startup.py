@@ -35,7 +35,7 @@ def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
 
 
 def check_before_start(settings: Settings, processes: int) -> None:
-    """Ends the process unless the store fits their number (2) and the database is ready (1)."""
+    """Ends the process: status 2 when the store is for fewer processes, 1 for the database."""
     if mistake := too_many(settings, processes):
         _exit(mistake, 2)
     try:
@@ -57,9 +57,9 @@ def too_many(settings: Settings, processes: int) -> str:
 
 
 def require_free(addresses: Iterable[Any]) -> None:
-    """Ends the process (1) when one of gunicorn's addresses stays taken, before it tries and logs.
+    """Ends the process (status 1) when one of gunicorn's addresses is taken, and stays so.
 
-    Who listened there a moment ago may be about to end.
+    It waits a while, since whoever listens there may be about to end. gunicorn would log each try.
     """
     for host, port in (address for address in addresses if isinstance(address, tuple)):
         until_s = time.monotonic() + FREED_WITHIN_S
@@ -71,7 +71,7 @@ def require_free(addresses: Iterable[Any]) -> None:
 
 
 def _is_taken(host: str, port: int) -> bool:
-    """Of what else an address may lack gunicorn tells."""
+    """Any other fault of an address is gunicorn's to report."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -10,7 +10,7 @@ from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import ThreadWorker
 
 from btcpay.monitoring.logs import to_json
-from btcpay.server.connections import WaitingWorker
+from btcpay.server.waiting_worker import WaitingWorker
 
 
 class JsonLogger(Logger):

@@ -66,11 +66,20 @@ def reason_for(
     if not verdict.receipts or not happened & {"payment", "expired"}:
         return None
     if invoice.status == "expired":
-        came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
-        in_time_sats = verdict.received_sats - verdict.unconfirmed_sats
-        return "paid_late" if came_sats > in_time_sats else "short"
+        return "paid_late" if _came_late(verdict) else "short"
     is_stuck = 0 < verdict.missing_sats < least_sats and not verdict.unconfirmed_sats
     return "dust_missing" if is_stuck else None
+
+
+def _came_late(verdict: Verdict) -> bool:
+    """Whether an expired invoice has more than a part that came in time.
+
+    Enough that came in time was not known when it ended: no mempool showed it then.
+    """
+    came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
+    in_time_sats = verdict.received_sats - verdict.unconfirmed_sats
+    is_enough = not verdict.missing_sats and not verdict.unconfirmed_sats
+    return came_sats > in_time_sats or is_enough
 
 
 def _since_last_word(history: Sequence[Happening]) -> Sequence[Happening]:

@@ -19,6 +19,9 @@ def reason_why(
         return f"paid: {confirmed_sats} satoshis confirmed, {needed_sats} were asked for"
     if status == "canceled":
         return "canceled: what still comes is a payment without invoice"
+    if status == "expired" and received_sats >= needed_sats:
+        told = "expired: too little was seen when it ended"
+        return f"{told}; {received_sats} satoshis came after all"
     if status == "expired":
         return f"expired: {received_sats} of {needed_sats} satoshis came in time"
     if not counting:

@@ -7,7 +7,11 @@ import re
 
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import Network
-from btcpay.wallet.account import Account, plain_key
+from btcpay.wallet.account import Account, parse_account, plain_key
+from storage.database import Row
+
+MOST_IN_RANGE = 1_000_000  # Bitcoin Core refuses a longer range
+MS_PER_S = 1000
 
 _INPUT = (
     "0123456789()[],'/*abcdefgh@:$%{}"
@@ -67,6 +71,24 @@ def receiving(account: Account, network: Network, fingerprint: str | None = None
     origin = "" if fingerprint is None else _origin(account, network, purpose, fingerprint)
     script = form.format(f"{origin}{plain_key(account.text, network)}/0/*")
     return f"{script}#{checksum(script)}"
+
+
+def import_request(
+    merchant: Row, network: Network, indexes: range, fingerprint: str | None = None
+) -> Row:
+    """One request of Bitcoin Core's importdescriptors: addresses to watch, none to hand out.
+
+    `timestamp` is when the merchant was added, in unix seconds: no address was paid before.
+    """
+    account = parse_account(merchant["xpub"], network, merchant["script_type"])
+    lowered = None if fingerprint is None else fingerprint.lower()
+    return {
+        "desc": receiving(account, network, lowered),
+        "active": False,
+        "range": [indexes[0], indexes[-1]],
+        "timestamp": merchant["created_at"] // MS_PER_S,
+        "internal": False,
+    }
 
 
 def _origin(account: Account, network: Network, purpose: int, fingerprint: str) -> str:

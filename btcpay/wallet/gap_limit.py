@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from storage.database import Database, Row
-from storage.queries import payments
+from storage.queries import merchants, payments
 
 # A merchant is warned when so much of the wallet's limit is used: with 20, five more may go unpaid.
 EARLY = Fraction(3, 4)
@@ -46,3 +46,9 @@ def gap_of_merchant(db: Database, merchant: Row) -> Gap:
     """A merchant's gap, by the payments that the service has seen, unconfirmed ones too."""
     rows = db.rows(payments.PAID_INDEXES, merchant_id=merchant["id"])
     return gap_of((row["address_index"] for row in rows), merchant["next_index"])
+
+
+def set_gap_limit(db: Database, merchant: Row, limit: int) -> Row:
+    """Notes which gap limit the merchant's wallet is said to have; returns the row as it is now."""
+    db.run(merchants.SAY_GAP, id=merchant["id"], wallet_gap_limit=limit)
+    return merchant | {"wallet_gap_limit": limit}

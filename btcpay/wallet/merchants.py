@@ -8,7 +8,7 @@ from btcpay.errors import AccountKeyRefused, CommandError
 from btcpay.times import to_ms
 from btcpay.wallet.account import Account
 from storage.database import Database, Row
-from storage.queries import balances, merchants
+from storage.queries import balances, brands, merchants
 
 
 def find_merchant(db: Database, name: str) -> Row:
@@ -56,4 +56,17 @@ def add_merchant(db: Database, name: str, account: Account, now: datetime) -> Ro
             db.run(balances.OPEN, merchant_id=row["id"])
     except IntegrityError:
         raise CommandError(f"there is a merchant {name!r}, or one with this key, already") from None
+    return row
+
+
+def set_brand(db: Database, merchant: Row, change: Row, clear: bool = False) -> Row:
+    """Changes a merchant's brand by what `branding.checked` made; returns the whole row.
+
+    `clear` forgets what was set before. With neither, nothing is written.
+    """
+    with db.write():
+        row = None if clear else db.row(brands.WHOLE, merchant_id=merchant["id"])
+        row = (row or brands.BLANK) | change | {"merchant_id": merchant["id"]}
+        if clear or change:
+            db.run(brands.PUT, **row)
     return row

@@ -35,7 +35,7 @@ class OwnWindows(MemoryStorage):
         with self._lock:
             now_s = self._unix_s()  # under the lock: else a hit in between is ahead of it
             windows = self._kinds.setdefault(kind, Windows())
-            _sweep(windows, now_s, expiry)
+            _drop_ended(windows, now_s, expiry)
             if key not in windows and len(windows) >= MOST and kind in self._kept:
                 return False
             hits_s = windows.get(key, array("d"))
@@ -63,7 +63,7 @@ def _kind(key: str) -> str:
     return key.partition("/")[0]
 
 
-def _sweep(windows: Windows, now_s: float, expiry_s: float) -> None:
+def _drop_ended(windows: Windows, now_s: float, expiry_s: float) -> None:
     """Drops windows that have ended: they are the first, since all of a kind are equally long."""
     while windows:
         hits_s = next(iter(windows.values()))

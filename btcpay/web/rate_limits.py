@@ -8,10 +8,12 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
 from limits.strategies import MovingWindowRateLimiter
 
+from btcpay.errors import RateLimited
 from btcpay.web.memory_windows import OwnWindows
 from btcpay.web.redis_windows import SharedWindows, StoreAway
 
@@ -46,6 +48,11 @@ class Window:
     def retry_after_s(self, now_s: float) -> int:
         """Whole seconds until one request fits again, at least 1."""
         return max(1, math.ceil(self.resets_s - now_s))
+
+    def require_allowed(self, now: datetime) -> None:
+        """Raises RateLimited when the request was one too many."""
+        if not self.allowed:
+            raise RateLimited(self.retry_after_s(now.timestamp()))
 
 
 class Limiter:

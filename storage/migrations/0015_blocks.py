@@ -1,7 +1,5 @@
 """Blocks instead of addresses: the chain's headers, and facts that each block proves."""
 
-import time
-
 HOUR_MS = 3_600_000
 # As long as a finished invoice's address was looked at until now, unless it was set otherwise.
 WATCHED_MS = 168 * HOUR_MS
@@ -31,7 +29,7 @@ STATEMENTS = (
     """INSERT INTO meta (name, value)
         SELECT 'begin_at', CAST(MIN(since) AS TEXT) FROM (
             SELECT COALESCE(checked_at, created_at) AS since FROM invoice
-                WHERE status = 'open' OR finished_at > {watched_since}
+                WHERE status = 'open' OR finished_at > {now} - {watched_ms}
             UNION ALL SELECT block_time_at FROM output
                 WHERE payment_id IS NULL AND block_time_at IS NOT NULL
             UNION ALL SELECT {now} FROM invoice
@@ -128,12 +126,13 @@ STATEMENTS = (
 def up(migrator, db):
     """Makes the tables, and takes along payments, proofs, coins and what waits."""
     sqlite = type(migrator).__name__ == "SqliteMigrator"
-    now_ms = time.time_ns() // 1_000_000
     words = {
         "bytes": "BLOB" if sqlite else "BYTEA",
+        "watched_ms": WATCHED_MS,
         "integer": " CHECK (typeof(amount_sats) = 'integer')" if sqlite else "",
-        "now": now_ms,
-        "watched_since": now_ms - WATCHED_MS,
+        "now": "CAST(strftime('%s', 'now') AS INTEGER) * 1000"
+        if sqlite
+        else "CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT)",
     }
     for statement in STATEMENTS:
         db.execute_sql(statement.format(**words))

@@ -2,18 +2,20 @@
 
 from peewee import EXCLUDED
 
-from storage.database import slot, slots
+from storage.database import every, slot
 from storage.models import Brand
 
 _LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256)
 _LOGO = (Brand.logo, Brand.logo_type)
-_COLUMNS = (Brand.name, Brand.accent, Brand.logo, Brand.logo_type, Brand.logo_sha256)
+_COLUMNS = (*_LOOKS, *_LOGO)
 
 OF_MERCHANT = Brand.select(*_LOOKS).where(Brand.merchant_id == slot("merchant_id"))
 WHOLE = Brand.select().where(Brand.merchant_id == slot("merchant_id"))
 LOGO = Brand.select(*_LOGO).where(Brand.logo_sha256 == slot("logo_sha256")).limit(1)
 
-PUT = Brand.insert(slots(Brand.merchant_id, *_COLUMNS)).on_conflict(
+# Nothing of it is set.
+BLANK = dict.fromkeys(column.name for column in _COLUMNS)
+PUT = Brand.insert(every(Brand)).on_conflict(
     conflict_target=[Brand.merchant_id],
     update={column: getattr(EXCLUDED, column.name) for column in _COLUMNS},
 )

@@ -7,24 +7,24 @@ from storage.models import Event
 
 
 class Kind(StrEnum):
-    """What can happen to an invoice; its detail, as JSON, has what is named here and more."""
+    """What can happen to an invoice; the detail, which is JSON, has at least what is named here."""
 
     SEEN = "seen"  # an output to its address was shown for the first time, waiting or in a block
     MOVED = "moved"  # it is in a block now
-    VANISHED = "vanished"  # it waited and is not shown any more: replaced or dropped
+    VANISHED = "vanished"  # it waited, and is shown no more: replaced or dropped
     SEEN_AGAIN = "seen again"  # it had vanished
-    SPENT = "spent"  # its coin has moved on, in the block of that height
-    UNSPENT = "unspent"  # it has not: that block left the chain
-    PAYMENT = "payment"  # what a transaction confirmed counts; the payment's id
-    REORGANISED = "reorganised"  # its block left the chain: the payment with that id is undone
-    PAID = "paid"  # the end of the invoice, for that reason; begins with BY_HAND: by a human
+    SPENT = "spent"  # its coin has moved, in the block of that height
+    UNSPENT = "unspent"  # its coin has not moved: that block left the chain
+    PAYMENT = "payment"  # its transaction is confirmed and counts; the payment's id
+    REORGANISED = "reorganised"  # its block left the chain; the payment of that id is undone
+    PAID = "paid"  # the invoice ended for that reason, which begins with BY_HAND for a human's
     EXPIRED = "expired"  # as above
     CANCELED = "canceled"  # as above
-    DISMISSED = "dismissed"  # a human has set aside what it wanted attention for, for that reason
+    DISMISSED = "dismissed"  # a human set its attention aside, for that reason
 
 
 ADD = Event.insert(every(Event))
-# What may want attention, or end that: not what was merely seen, which anybody can cause.
+# What may start or end attention. What was merely seen may not: anybody can cause it.
 _MERELY_SEEN = (Kind.SEEN, Kind.MOVED, Kind.VANISHED, Kind.SEEN_AGAIN, Kind.SPENT, Kind.UNSPENT)
 _OF_MONEY = [kind.value for kind in Kind if kind not in _MERELY_SEEN]
 OF_MONEY = (

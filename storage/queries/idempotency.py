@@ -1,6 +1,6 @@
 """Idempotency keys: an INSERT claims one, an UPDATE by its owner ends or returns the claim."""
 
-from storage.database import slot, slots
+from storage.database import needed, slot, slots
 from storage.models import IdempotencyKey as Key
 
 _THIS = (
@@ -10,28 +10,11 @@ _THIS = (
 )
 _MINE = _THIS & (Key.owner == slot("owner")) & Key.response.is_null()
 
-CLAIM = Key.insert(
-    slots(
-        Key.merchant_id,
-        Key.operation,
-        Key.idempotency_key,
-        Key.body_sha256,
-        Key.owner,
-        Key.locked_at,
-        Key.created_at,
-    )
-).on_conflict_ignore()
+CLAIM = Key.insert(needed(Key)).on_conflict_ignore()
 FIND = Key.select().where(_THIS)
 # Takes a key over from a holder that is gone; never from a living one, nor from one that seemed
 # gone and has answered since.
-TAKE_OVER = Key.update(
-    {
-        Key.body_sha256: slot("body_sha256"),
-        Key.owner: slot("owner"),
-        Key.locked_at: slot("locked_at"),
-        Key.created_at: slot("created_at"),
-    }
-).where(
+TAKE_OVER = Key.update(slots(Key.body_sha256, Key.owner, Key.locked_at, Key.created_at)).where(
     _THIS
     & (Key.owner == slot("old_owner"))
     & (Key.locked_at == slot("old_locked_at"))

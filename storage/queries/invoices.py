@@ -2,13 +2,13 @@
 
 from peewee import Case, fn
 
-from storage.database import slot, slots
+from storage.database import every, slot, slots
 from storage.models import Invoice, Output
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = Invoice.merchant_id == slot("merchant_id")
 
-# What the interface shows; `pay_url` is made from the id.
+# What clients see, and no more is read for them; schemas/resources.py says how it looks.
 PUBLIC = (
     Invoice.id,
     Invoice.status,
@@ -36,24 +36,9 @@ LIST_BY_STATUS = (
 # All columns, for the check, the pages and the command line.
 WHOLE = Invoice.select().where(Invoice.id == slot("id"))
 
-ADD = Invoice.insert(
-    slots(
-        Invoice.id,
-        Invoice.merchant_id,
-        Invoice.payment_link_id,
-        Invoice.status,
-        Invoice.amount_sats,
-        Invoice.amount_usd_quote,
-        Invoice.price_usd,
-        Invoice.description,
-        Invoice.customer_email,
-        Invoice.deposit_address,
-        Invoice.address_index,
-        Invoice.script,
-        Invoice.expires_at,
-        Invoice.created_at,
-    )
-).returning(*PUBLIC)
+# A new invoice, before it is said what it is for and before anything happens to it.
+BLANK = dict.fromkeys(field.name for field in Invoice._meta.sorted_fields) | {"failures": 0}
+ADD = Invoice.insert(every(Invoice)).returning(*PUBLIC)
 
 _UNTOUCHED = (Invoice.status == "open") & ~fn.EXISTS(
     Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
@@ -83,13 +68,13 @@ UNTOUCHED = Invoice.select(Invoice.id, Invoice.amount_usd_quote).where(
 
 # Leaves a state only from the state that was read.
 FINISH = Invoice.update(
-    {
-        Invoice.status: slot("status"),
-        Invoice.tx_hash: slot("tx_hash"),
-        Invoice.paid_at: slot("paid_at"),
-        Invoice.settled_reason: slot("settled_reason"),
-        Invoice.finished_at: slot("finished_at"),
-    }
+    slots(
+        Invoice.status,
+        Invoice.tx_hash,
+        Invoice.paid_at,
+        Invoice.settled_reason,
+        Invoice.finished_at,
+    )
 ).where((Invoice.id == slot("id")) & (Invoice.status == slot("from_status")))
 
 # The one way back: a paid invoice whose payment a reorganisation has undone.

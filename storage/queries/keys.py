@@ -2,7 +2,7 @@
 
 from peewee import fn
 
-from storage.database import slot, slots
+from storage.database import needed, slot
 from storage.models import ApiKey, Merchant
 
 # What a request needs to know of its key, in one statement.
@@ -10,17 +10,7 @@ BY_SECRET = ApiKey.select(
     ApiKey.id, ApiKey.merchant_id, ApiKey.scope, ApiKey.expires_at, ApiKey.revoked_at
 ).where(ApiKey.secret_sha256 == slot("secret_sha256"))
 
-ADD = ApiKey.insert(
-    slots(
-        ApiKey.id,
-        ApiKey.merchant_id,
-        ApiKey.name,
-        ApiKey.scope,
-        ApiKey.secret_sha256,
-        ApiKey.last_four,
-        ApiKey.created_at,
-    )
-)
+ADD = ApiKey.insert(needed(ApiKey))
 
 ALL = (
     ApiKey.select(

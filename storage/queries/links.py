@@ -1,6 +1,6 @@
 """Payment links."""
 
-from storage.database import every, slot
+from storage.database import every, slot, slots
 from storage.models import PaymentLink
 
 _NEWEST = (PaymentLink.created_at.desc(), PaymentLink.seq.desc())
@@ -21,6 +21,4 @@ ALL = PaymentLink.select().order_by(*_NEWEST).limit(slot("limit"))
 
 ADD = PaymentLink.insert(every(PaymentLink)).returning(*PaymentLink._meta.sorted_fields)
 
-SET_STATUS = PaymentLink.update({PaymentLink.status: slot("status")}).where(
-    PaymentLink.id == slot("id")
-)
+SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(PaymentLink.id == slot("id"))

@@ -27,10 +27,8 @@ TAKE_INDEX = (
 )
 
 # An address counter moves forward only, whoever else has moved it meanwhile.
-FORWARD = Merchant.update({Merchant.next_index: slot("next_index")}).where(
+FORWARD = Merchant.update(slots(Merchant.next_index)).where(
     (Merchant.id == slot("id")) & (Merchant.next_index < slot("next_index"))
 )
 
-SAY_GAP = Merchant.update({Merchant.wallet_gap_limit: slot("wallet_gap_limit")}).where(
-    Merchant.id == slot("id")
-)
+SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(Merchant.id == slot("id"))

@@ -15,8 +15,8 @@ from playhouse.migrations import Runner
 
 from btcpay.wallet.account import derive, parse_account
 from storage import migrate
-from storage.backup import copies
-from storage.backup.made import made_by_version
+from storage.backup import sqlite_file
+from storage.backup.expected_schema import objects_by_version
 from storage.database import open_database
 
 OF_0_1_0 = "c906096e55824070b4261ff9dc5ddb08fc620cc18f786e585c49054c21e3648a"
@@ -92,19 +92,19 @@ def test_nor_is_it_carried_over_to_a_server(name, till, tmp_path):
 def spied_on(path: Path) -> list[str]:
     """Every table, view, index and function that looking into the file has read or run."""
     touched: list[str] = []
-    opened = copies.read_only
+    opened = sqlite_file.read_only
 
     def watch(file: Path) -> sqlite3.Connection:
         db = opened(file)
         db.set_authorizer(lambda *seen: touched.append(str(seen)) or sqlite3.SQLITE_OK)
         return db
 
-    copies.read_only = watch  # type: ignore[assignment]
+    sqlite_file.read_only = watch  # type: ignore[assignment]
     try:
         with pytest.raises(Exception, match="do not make"):
-            copies.inspect(path, path)
+            sqlite_file.inspect(path, path)
     finally:
-        copies.read_only = opened
+        sqlite_file.read_only = opened
     return touched
 
 
@@ -123,12 +123,12 @@ def test_a_backup_of_every_version_is_what_the_migrations_made(version, tmp_path
     db = open_database(f"sqlite:///{file}")
     Runner(db.connection, str(migrate.MIGRATIONS)).up(version)
     db.close()
-    assert copies.inspect(file, file).version == version
+    assert sqlite_file.inspect(file, file).version == version
 
 
 def test_what_released_versions_made_is_still_what_is_expected():
     """Their backups lie on other machines: a new library must not call them strange."""
-    made = repr(made_by_version()["0009_claim"]).encode()
+    made = repr(objects_by_version()["0009_claim"]).encode()
     assert hashlib.sha256(made).hexdigest() == OF_0_1_0
 
 

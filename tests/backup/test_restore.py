@@ -22,7 +22,7 @@ from playhouse.migrations import Runner
 
 from app import create_app
 from btcpay import settings
-from btcpay.backup.counters import Agree
+from btcpay.backup.address_counters import Agree
 from btcpay.backup.restore import Restored, restore
 from btcpay.errors import CommandError
 from btcpay.wallet.account import derive
@@ -31,7 +31,9 @@ from storage import migrate
 from storage.database import open_database
 from storage.queries import merchants
 
-pytestmark = about_sqlite  # what a server has instead: test_restore_postgres.py, test_carry_over.py
+pytestmark = (
+    about_sqlite  # what a server has instead: test_restore_postgres.py, test_to_postgres.py
+)
 
 
 @pytest.fixture

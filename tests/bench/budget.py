@@ -1,153 +1,196 @@
-"""A month of open invoices, one explorer, cron every minute: what the budget of calls comes to.
+"""What a check asks of an explorer in an hour, and how soon it sees and settles what is paid.
 
-Real checks on a real database against a real HTTP server; only the time is simulated.
+Real checks every minute, on a real database, against a real chain over real HTTP; only the time is
+simulated. A block comes every ten minutes.
 """
 
+import sys
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from builders import Clock, Shop, TickerServer, open_shop
-from fake_esplora import FakeEsplora, Till
+from builders import Clock, TickerServer
+from fake_esplora import Till, open_till
 
-from btcpay.wallet.account import script_of
+from btcpay.ids import new_id
+from btcpay.invoices.create import Order, new_invoice
+from btcpay.times import to_ms
 from storage.queries import invoices
 
-DAYS, MINUTES_OF_ONE_PAYER, MINUTES_OF_A_BLOCK = 30, 20, 10
+MINUTES_OF_A_BLOCK, MINUTES_BETWEEN_PAYERS = 10, 6
+# After so many minutes a payer pays, one after the other; every third closes the page just then.
+PATIENCES = (2, 3, 5, 8, 13, 21, 34, 55)
+LAST_PAYS = 90  # minutes before the end nobody comes any more
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What came of so many minutes; gaps in minutes, calls counted at the explorer.
+class Case:
+    """`open`: invoices that nobody looks at; `viewers`: pages always open, for 20 minutes each.
 
-    `slowest_payment`: minutes from the block that made it deep enough until it was counted.
+    `bots`: pages held open from the first minute on. `payers`: whether somebody comes every six
+    minutes, looks, and pays. `unseen`: how many of the open ones are paid in every block without a
+    page. `calls`: the hour's budget. `before`: minutes until the first payer comes.
     """
 
-    calls_in_the_worst_hour: int
-    longest_gap_of_a_payer: int
-    longest_gap_of_the_others: int
-    looked_at_in_the_last_run: int
-    incomplete_runs: int
-    payments: int
-    slowest_payment: int
+    open: int
+    viewers: int = 0
+    bots: int = 0
+    payers: bool = False
+    unseen: int = 0
+    calls: int = 600
+    before: int = 0
+    minutes: int = 125
 
 
-def simulate(folder: Path, ticker: TickerServer, minutes: int, budget: int, **size: int) -> Figures:
-    """Runs a check in every minute; `size` may name invoices, payers and confirmations.
+@dataclass
+class Payer:
+    """One who opens a page, and pays; times in minutes, None while it has not been."""
 
-    Where confirmations are named, one payer pays in every block, and looks on for twenty minutes.
-    """
-    count, payers = size.get("invoices", 500), size.get("payers", 5)
-    clock = Clock()
-    clock.move(days=-DAYS)
-    with FakeEsplora() as esplora:
-        environ = {
-            "BTCPAY_EXPLORERS": esplora.root,
-            "BTCPAY_EXPLORER_CALLS_PER_HOUR": str(budget),
-            "BTCPAY_CONFIRMATIONS": str(size.get("confirmations", 1)),
-        }
-        with open_shop(folder, ticker.url, clock, **environ) as shop:
-            month = _open_invoices(shop, clock, count, esplora)
-            till = Till(shop, None, clock)
-            return _run(till, esplora, month, minutes, payers, size.get("confirmations", 0))
+    invoice: Any
+    came: int
+    pays: int
+    closes: bool
+    seen: int | None = None
 
 
-def _open_invoices(shop: Shop, clock: Clock, count: int, esplora: FakeEsplora) -> list[Any]:
-    """One after the other, evenly over thirty days."""
-    made = []
-    for _ in range(count):
-        clock.move(seconds=timedelta(days=DAYS).total_seconds() / count)
-        made.append(shop.invoice())
-        esplora.histories[made[-1]["deposit_address"]] = []
-    return made
+@dataclass
+class Outcome:
+    """Calls in the worst hour; minutes from a payment until it was seen, and from its block."""
+
+    calls: int = 0
+    incomplete_runs: int = 0
+    seen: list[int] = field(default_factory=list)
+    blocks_to_paid: list[int] = field(default_factory=list)
+
+    def text(self) -> str:
+        """One line."""
+        late = sum(minutes > 5 for minutes in self.seen)
+        return (
+            f"calls in the worst hour {self.calls:5}  incomplete runs {self.incomplete_runs:3}"
+            f"  seen after at most {max(self.seen, default=0)} min ({late} of {len(self.seen)}"
+            f" after more than five)  paid after its block: at most"
+            f" {max(self.blocks_to_paid, default=0)} min ({len(self.blocks_to_paid)})"
+        )
 
 
-def _run(
-    till: Till, esplora: FakeEsplora, month: list[Any], minutes: int, payers: int, depth: int
-) -> Figures:
-    calls, incomplete, looked_at = [], 0, 0
-    gaps = dict.fromkeys((invoice["id"] for invoice in month), 0)
-    worst_payer = worst_other = 0
-    ids = {invoice["deposit_address"]: invoice["id"] for invoice in month}
-    paid: dict[str, int] = {}
-    delays: list[int] = []
-    for minute in range(minutes):
-        till.clock.move(minutes=1)
-        if minute % MINUTES_OF_A_BLOCK == 0:
-            esplora.tip += 1
-            invoice = month[minute // MINUTES_OF_A_BLOCK * 7 % len(month)]
-            if depth and invoice["id"] not in paid:
-                paid[invoice["id"]] = minute
-                _pay(esplora, invoice)
-            else:
-                esplora.block_at(esplora.tip)
-        looking_on = [one for one, at in paid.items() if minute - at < MINUTES_OF_ONE_PAYER]
-        watching = (_payers(month, minute, payers) + looking_on)[-payers:]
-        for invoice_id in watching:
-            till.shop.service.db.run(invoices.ASKED, id=invoice_id, at=_ms(till))
-        esplora.asked.clear()
-        run = till.check()
-        seen = {ids[path.split("/")[2]] for path in esplora.asked if "/address/" in path}
-        gaps = {one: 0 if one in seen else gap + 1 for one, gap in gaps.items()}
-        worst_payer = max([worst_payer, *(gaps[one] for one in watching if one not in paid)])
-        worst_other = max([worst_other, *(gap for one, gap in gaps.items() if one not in paid)])
-        delays += [minute - paid[one] - (depth - 1) * MINUTES_OF_A_BLOCK for one in run.changed]
-        calls.append(len(esplora.asked))
-        incomplete += not run.complete
-        looked_at = run.scanned
-    due = minutes - (depth - 1) * MINUTES_OF_A_BLOCK
-    delays += [due - at for one, at in paid.items() if at < due and not _is_paid(till, one)]
-    worst = _worst_hour(calls), worst_payer, worst_other
-    return Figures(*worst, looked_at, incomplete, len(paid), max(delays, default=0))
+class Simulation:
+    """A shop, its chain, and all who look and pay."""
+
+    def __init__(self, till: Till, case: Case) -> None:
+        self.till, self.case = till, case
+        self.open = self._make(case.open)
+        self.bots = self._make(case.bots)
+        self.payers: list[Payer] = []
+        self.mined: dict[str, int] = {}
+        self.outcome = Outcome()
+
+    def _make(self, count: int) -> list[Any]:
+        service, shop = self.till.shop.service, self.till.shop
+        price = service.prices.current()
+        made = []
+        with service.db.write():
+            for _ in range(count):
+                order = Order(shop.merchant_id, price / 1000, None, id=new_id("inv"))
+                row = new_invoice(
+                    service.db, service.settings.network, self.till.clock(), order, price
+                )
+                made.append(row)
+        return made
+
+    def run(self) -> Outcome:
+        """Minute by minute."""
+        calls = []
+        for minute in range(self.case.minutes):
+            self.till.clock.move(minutes=1)
+            self._come(minute)
+            self._pay(minute)
+            if minute % MINUTES_OF_A_BLOCK == MINUTES_OF_A_BLOCK - 1:
+                self._mine(minute)
+            self._look(minute)
+            report = self.till.check()
+            calls.append(report.calls)
+            self.outcome.incomplete_runs += not report.complete
+            self._note(minute, report.changed)
+        sums = [0, *accumulate(calls[5:])]  # without the first minutes, which find the chain
+        ends = range(60, len(sums))
+        self.outcome.calls = max((sums[end] - sums[end - 60] for end in ends), default=sums[-1])
+        return self.outcome
+
+    def _come(self, minute: int) -> None:
+        is_time = minute % MINUTES_BETWEEN_PAYERS == 0 and minute >= self.case.before
+        if self.case.payers and is_time and minute < self.case.minutes - LAST_PAYS:
+            (row,) = self._make(1)
+            number = len(self.payers)
+            patience = PATIENCES[number % len(PATIENCES)]
+            self.payers.append(Payer(row, minute, minute + patience, number % 3 == 2))
+
+    def _pay(self, minute: int) -> None:
+        for payer in self.payers:
+            if payer.pays == minute:
+                self.till.pay(payer.invoice)
+
+    def _mine(self, minute: int) -> None:
+        for _ in range(min(self.case.unseen, len(self.open) - self.case.viewers)):
+            row = self.open.pop()
+            self.till.pay(row)
+            self.mined[row["id"]] = minute
+        self.till.mine()
+
+    def _look(self, minute: int) -> None:
+        looked = [bot["id"] for bot in self.bots]
+        for number in range(self.case.viewers):
+            turn = (minute + 4 * number) // 20
+            looked.append(self.open[(turn * 37 + number * 101) % len(self.open)]["id"])
+        for payer in self.payers:
+            if payer.seen is None and not (payer.closes and minute >= payer.pays):
+                looked.append(payer.invoice["id"])
+        with self.till.shop.service.db.write():
+            for id in looked:
+                self.till.shop.service.db.run(invoices.ASKED, id=id, at=to_ms(self.till.clock()))
+
+    def _note(self, minute: int, changed: dict[str, str]) -> None:
+        for payer in self.payers:
+            if payer.seen is None and minute >= payer.pays and self.till.kinds(payer.invoice):
+                payer.seen = minute
+                self.outcome.seen.append(minute - payer.pays)
+        self.outcome.blocks_to_paid += [
+            minute - at for id, at in self.mined.items() if changed.get(id) == "paid"
+        ]
 
 
-def _pay(esplora: FakeEsplora, invoice: Any) -> None:
-    """In full, in the block that is the tip now."""
-    address = invoice["deposit_address"]
-    script = script_of(address, "p2wpkh")
-    esplora.histories[address] = [esplora.mine(script, invoice["amount_sats"], esplora.tip)]
+CASES = (
+    *(Case(count, unseen=20) for count in (500, 5_000, 50_000)),
+    *(Case(count, viewers=5, unseen=20) for count in (500, 5_000, 50_000)),
+    Case(300, payers=True, minutes=300),
+    Case(300, payers=True, bots=200, minutes=300),
+    Case(300, payers=True, bots=200, before=60, minutes=360),
+)
 
 
-def _is_paid(till: Till, invoice_id: str) -> bool:
-    return till.shop.service.db.only(invoices.WHOLE, id=invoice_id)["status"] == "paid"
-
-
-def _payers(month: list[Any], minute: int, payers: int) -> list[str]:
-    """Each looks for a while, then somebody else at another invoice; at moments of their own."""
-    chosen = []
-    for number in range(payers):
-        turn = (minute + number * MINUTES_OF_ONE_PAYER // payers) // MINUTES_OF_ONE_PAYER
-        chosen.append(month[(turn * 37 + number * 101) % len(month)]["id"])
-    return chosen
-
-
-def _worst_hour(calls: list[int]) -> int:
-    sums = [0, *accumulate(calls)]
-    return max(sums[min(end, len(calls))] - sums[max(0, end - 60)] for end in range(1, len(sums)))
-
-
-def _ms(till: Till) -> int:
-    return int(till.clock().timestamp() * 1000)
+def simulate(case: Case) -> Outcome:
+    """Runs it in a folder of its own."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
+        ticker = stack.enter_context(TickerServer())
+        clock = Clock()
+        calls = str(case.calls)
+        till = stack.enter_context(
+            open_till(folder, ticker, clock, BTCPAY_EXPLORER_CALLS_PER_HOUR=calls)
+        )
+        till.mine(130)  # coins for those who pay
+        clock.move(hours=3)
+        return Simulation(till, case).run()
 
 
 def main() -> None:
     """Prints the figures of docs/budget.md."""
-    for minutes, budget, size in (
-        (24 * 60, 600, {}),
-        (12 * 60, 600, {"confirmations": 1}),
-        (12 * 60, 600, {"confirmations": 6, "payers": 3}),
-        (10, 100_000, {}),
-    ):
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
-            ticker = stack.enter_context(TickerServer())
-            print(f"budget {budget} an hour, {minutes} minutes, {size or 'nobody pays'}")
-            for name, value in vars(simulate(folder, ticker, minutes, budget, **size)).items():
-                print(f"  {name.replace('_', ' '):<32}{value:6}")
+    small = "--small" in sys.argv
+    for case in CASES:
+        if not small or case.open <= 500:
+            print(f"{case}\n  {simulate(case).text()}", flush=True)
 
 
 if __name__ == "__main__":

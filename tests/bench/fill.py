@@ -47,9 +47,9 @@ def fill(path: Path, invoices: int) -> str:
         )
         db.executemany(
             "INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote,"
-            " price_usd, description, customer_email, deposit_address, address_index, tx_hash,"
-            " expires_at, paid_at, finished_at, created_at)"
-            " VALUES (?, 1, ?, ?, ?, '60000.00', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " price_usd, description, customer_email, deposit_address, script, address_index,"
+            " tx_hash, expires_at, paid_at, finished_at, created_at)"
+            " VALUES (?, 1, ?, ?, ?, '60000.00', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             map(_invoice, range(invoices)),
         )
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -75,6 +75,7 @@ def _invoice(number: int) -> tuple[object, ...]:
         f"Order {number}: two pounds of tea",
         f"customer{number}@example.com",
         f"bcrt1q{number:038d}",
+        f"0014{number:040x}",
         number,
         hashlib.sha256(b"%d" % number).hexdigest() if status == "paid" else None,
         created_ms + 3_600_000,

@@ -12,6 +12,7 @@ from pathlib import Path
 import postgres
 import psycopg
 import pytest
+from btcpay.check.claims import share
 from builders import Clock, Shop, TickerServer, pay, until
 from fake_esplora import Liar, Till, open_till, silent
 from peewee import OperationalError
@@ -19,7 +20,6 @@ from peewee import OperationalError
 from app import create_app
 from btcpay import http_client
 from btcpay.api import idempotency
-from btcpay.check.claims import share
 from btcpay.check.undo import undo
 from btcpay.errors import Conflict
 from btcpay.explorers.pool import Explorers

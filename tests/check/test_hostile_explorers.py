@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 import pytest
+from btcpay.check.reorg import gives_up
+from btcpay.explorers.calls import PROVE_TIP
 from builders import Clock, TickerServer
 from fake_esplora import Json, LiedTo, Reply, Terminal, open_till, say
 from peewee import OperationalError
 
 from btcpay.check import run as check_module
-from btcpay.check.reorg import gives_up
-from btcpay.explorers.calls import PROVE_TIP
 from btcpay.networks import NETWORKS
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.mischief import double_spends

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from btcpay.explorers.history import MAX_PARTS
 from builders import clean_environ
 from fake_esplora import Json, LiedTo, Reply, say, tx_of
 from paths import PROJECT
 
 from btcpay.bitcoin.tx import parse_tx
-from btcpay.explorers.history import MAX_PARTS
 from btcpay.wallet.account import script_of
 
 Lies = Callable[..., LiedTo]

@@ -5,16 +5,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from builders import until
-from databases import about_sqlite
-from fake_esplora import LiedTo, Terminal, Till, say, silent
-
-from btcpay import http_client
 from btcpay.check.line import Line
 from btcpay.check.plan import next_scan
 from btcpay.check.room import Room
 from btcpay.check.scan import Scanner, scan_job
 from btcpay.check.watchlist import tip_of, watchlist_of
+from builders import until
+from databases import about_sqlite
+from fake_esplora import LiedTo, Terminal, Till, say, silent
+
+from btcpay import http_client
 from btcpay.explorers.pool import Explorers, History
 from btcpay.explorers.quota import Quota
 from storage.queries import invoices

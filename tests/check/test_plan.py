@@ -3,8 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-
 from btcpay.check.plan import plan
+from btcpay.explorers.calls import OVERHEAD
+
 from btcpay.check.urgency import (
     MONEY,
     NEAR,
@@ -19,7 +20,6 @@ from btcpay.check.urgency import (
     urgency,
 )
 from btcpay.explorers.allowance import UNLIMITED, Allowance
-from btcpay.explorers.calls import OVERHEAD
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TIP = Tip(1000, NOW - timedelta(minutes=7))

@@ -12,6 +12,7 @@ from payer import Page
 
 from btcpay import branding
 from btcpay.errors import CommandError
+from btcpay.wallet.merchants import find_merchant, set_brand
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + b"\x00" * 40
 JPEG = b"\xff\xd8\xff\xe0" + b"\x00" * 40
@@ -77,12 +78,15 @@ def test_wallets_show_the_name_as_the_recipient(shop, btcpay):
     assert "&label=Caf%C3%A9%20%26%20Co" in pages(shop)[0].uri
 
 
-def test_what_is_not_given_stays_and_clear_forgets(btcpay):
-    btcpay.run("merchant", "brand", "shop", "--name", "One", "--accent", GREEN)
-    (row,) = btcpay.json("merchant", "brand", "shop", "--name", "Two")
-    assert (row["name"], row["accent"]) == ("Two", GREEN)
-    (row,) = btcpay.json("merchant", "brand", "shop", "--clear", "--accent", GREEN)
-    assert (row["name"], row["accent"]) == (None, GREEN)
+def test_what_is_not_given_stays_and_clear_forgets(shop, btcpay):
+    db = shop.service.db
+    merchant = find_merchant(db, "shop")
+    set_brand(db, merchant, branding.checked(name="One", accent=GREEN))
+    row = set_brand(db, merchant, branding.checked(name="Two", logo=PNG))
+    assert (row["name"], row["accent"], row["logo_type"]) == ("Two", GREEN, "image/png")
+    assert set_brand(db, merchant, {}) == row
+    row = set_brand(db, merchant, branding.checked(accent=GREEN), clear=True)
+    assert (row["name"], row["accent"], row["logo"]) == (None, GREEN, None)
     (row,) = btcpay.json("merchant", "brand", "shop", "--clear")
     assert set(row.values()) == {"shop", None}
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from builders import Clock, TickerServer, until
-from databases import about_sqlite
 from fake_esplora import FakeEsplora, Terminal, Till, open_till
 
 
@@ -27,28 +26,27 @@ def test_check_settles_what_is_paid_and_says_so(till, btcpay):
     txid = till.pay(invoice)
     till.mine()
     output, _ = btcpay.run("check")
-    assert "looked at 1 addresses" in output and f"{invoice['id']} is paid" in output
+    assert "blocks and looked for 0 invoices" in output and f"{invoice['id']} is paid" in output
     assert till.look(invoice)["tx_hash"] == txid
     again = btcpay.json("check")
-    assert (again["looked_at"], again["failed"], again["changed"]) == (1, [], {})
-    assert again["calls"] >= 2
+    assert (again["blocks_read"], again["failed"], again["changed"]) == (0, [], {})
+    assert (again["calls"], again["blocks_behind"], again["bytes"]) == (1, 0, 64)
+    till.mine()
+    assert btcpay.json("check")["blocks_read"] == 1
 
 
-def test_check_of_one_invoice_looks_at_that_one_alone(till, btcpay):
+def test_check_of_one_invoice_looks_for_that_one_alone(till, btcpay):
     one, two = till.shop.invoice(), till.shop.invoice()
     till.pay(one), till.pay(two)
-    till.mine()
-    assert btcpay.json("check", "--invoice", one["id"])["changed"] == {one["id"]: "paid"}
-    assert till.look(two)["status"] == "open"
+    assert btcpay.json("check", "--invoice", one["id"])["looked_at"] == 1
+    assert (till.kinds(one), till.kinds(two)) == (["seen"], [])
 
 
-def test_check_of_one_invoice_looks_beyond_the_watch_too(till, btcpay):
-    till.clock.move(days=-30)
+def test_check_of_one_invoice_looks_always(till, btcpay):
     invoice = till.shop.invoice()
     btcpay.run("invoice", "cancel", invoice["id"])
-    never = {"BTCPAY_WATCH_AFTER_EXPIRY_H": "0"}
-    assert "looked at 0" in btcpay.run("check", **never)[0]
-    assert "looked at 1" in btcpay.run("check", "--invoice", invoice["id"], **never)[0]
+    assert btcpay.json("check")["looked_at"] == 0
+    assert btcpay.json("check", "--invoice", invoice["id"])["looked_at"] == 1
 
 
 @pytest.mark.parametrize(
@@ -78,13 +76,16 @@ def test_check_without_an_explorer_fails_and_changes_nothing(till, btcpay):
     invoice = till.shop.invoice()
     till.sandbox.switches.explorer_up = False
     summary = btcpay.json("check", status=1)
-    assert (summary["failed"], summary["changed"]) == ([invoice["id"]], {})
-    assert "could not be asked" in btcpay.run("check", status=1)[0]
+    assert (summary["chain_failed"], summary["changed"]) == (True, {})
+    summary = btcpay.json("check", "--invoice", invoice["id"], status=1)
+    assert summary["failed"] == [invoice["id"]]
+    assert "could be asked" in btcpay.run("check", status=1)[0]
 
 
-@about_sqlite
 def test_a_second_check_beside_a_first_does_nothing_and_says_so(till, btcpay):
     go_on = threading.Event()
+    till.shop.invoice()
+    till.check()
 
     def wait_for_the_second(_path: str) -> None:
         go_on.wait(60)
@@ -100,11 +101,12 @@ def test_a_second_check_beside_a_first_does_nothing_and_says_so(till, btcpay):
         assert len(esplora.asked) == 1
         go_on.set()
         output, errors = first.communicate(timeout=60)
-        assert (first.returncode, json.loads(output)["looked_at"]) == (0, 0), errors
+        assert (first.returncode, json.loads(output)["chain_failed"]) == (1, True), errors
 
 
 def test_after_a_check_that_was_killed_the_next_one_runs(till, btcpay):
     released = threading.Event()
+    till.shop.invoice()
     with FakeEsplora() as esplora:
         esplora.instead = lambda _: released.wait(60) and None
         first = btcpay.start("check", BTCPAY_EXPLORERS=esplora.root)
@@ -112,7 +114,7 @@ def test_after_a_check_that_was_killed_the_next_one_runs(till, btcpay):
         first.kill()
         first.communicate()
         released.set()
-    assert "looked at 0" in btcpay.run("check")[0]
+    assert "looked for 0" in btcpay.run("check")[0]
 
 
 def test_checks_started_together_make_one_payment(till, btcpay):

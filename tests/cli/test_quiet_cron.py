@@ -80,6 +80,7 @@ def test_what_happens_in_a_week_is_no_mail(cron, ticker):
 
 def test_an_explorer_that_fails_beside_one_that_answers_is_no_mail(cron):
     cron.till.shop.invoice()
+    assert cron.mail() == ""
     with FakeEsplora() as sick:
         sick.instead = lambda _path: say("oops", 500)
         cron.write(BTCPAY_EXPLORERS=f"{sick.root} {cron.till.settings.explorers[0]}")

@@ -8,6 +8,7 @@ from email.utils import formatdate
 from pathlib import Path
 
 import pytest
+import requests
 from builders import Clock, TickerServer
 from databases import ON_POSTGRES, about_sqlite, empty_database
 from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, open_till, say
@@ -83,11 +84,11 @@ def test_the_calls_are_bounded_and_counted_in_the_quota(
 ):
     till = lied_to()
     found(till)
-    assert len(till.liar.asked) == 7 + 1 + 10
-    assert till.shop.sql("SELECT sum(calls) FROM explorer_use").fetchone() == (18,)
-    spent = colours(till, BTCPAY_EXPLORER_CALLS_PER_HOUR="18")
+    assert len(till.liar.asked) == 3 + 1 + 10
+    assert till.shop.sql("SELECT sum(calls) FROM explorer_use").fetchone() == (14,)
+    spent = colours(till, BTCPAY_EXPLORER_CALLS_PER_HOUR="14")
     assert spent["explorer 127.0.0.1"] == "yellow"  # its hour is over, it is not ill
-    assert len(till.liar.asked) == 18
+    assert len(till.liar.asked) == 14
 
 
 # Database and disk
@@ -348,8 +349,8 @@ def test_all_explorers_down_are_red(till):
     assert everything["addresses"] == "yellow"
 
 
-@pytest.mark.parametrize("path", ["/hex", "/merkle-proof", "/header", "/txid/0"])
-def test_an_explorer_without_a_path_that_proves_is_red(
+@pytest.mark.parametrize("path", ["/raw", "/blocks"])
+def test_an_explorer_that_does_not_show_blocks_is_red(
     path, lied_to: Callable[..., LiedTo], clock: Clock
 ):
     till = lied_to()
@@ -359,11 +360,11 @@ def test_an_explorer_without_a_path_that_proves_is_red(
     assert finding.colour == "red" and "404" in finding.sentence
 
 
-def test_a_false_proof_is_none(lied_to: Callable[..., LiedTo]):
+def test_an_explorer_with_a_false_block_is_red(lied_to: Callable[..., LiedTo]):
     till = lied_to()
     till.mine()
-    till.liar.lies["/merkle-proof$"] = lambda told: told | {"merkle": ["00" * 32]}
-    assert "cannot prove" in found(till)["explorer 127.0.0.1"].sentence
+    till.liar.lies["/raw$"] = lambda _: b"\x00" * 300
+    assert "cannot show its last block" in found(till)["explorer 127.0.0.1"].sentence
 
 
 @pytest.mark.parametrize(
@@ -382,27 +383,45 @@ def test_of_the_sandbox_it_says_how_it_is_started_again(error, told):
 
 
 def test_without_an_explorer_the_clock_is_not_to_blame(till):
-    assert found(till, BTCPAY_EXPLORERS=NOBODY)["clock"].remedy == "mend the explorers first"
+    assert found(till, BTCPAY_EXPLORERS=NOBODY)["clock"].remedy == "repair the explorers first"
 
 
 def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to: Callable[..., LiedTo]):
     till = lied_to(honest_too=True)
     till.mine(5)
     height = till.sandbox.chain.ledger.height
-    till.liar.lies["/blocks/tip/height"] = lambda _: str(height - 3)
+    behind = {"by": 3}
+
+    def newest(_: object) -> object:
+        return requests.get(f"{till.liar.honest}/blocks/{height - behind['by']}", timeout=10).json()
+
+    till.liar.lies["/blocks$"] = newest
     roots = f"{till.liar.root.replace('127.0.0.1', 'localhost')} {till.settings.explorers[1]}"
     everything = found(till, BTCPAY_EXPLORERS=roots)
     assert everything["explorer localhost"].colour == "yellow"
     assert "3 blocks behind" in everything["explorer localhost"].sentence
-    till.liar.lies["/blocks/tip/height"] = lambda _: str(height - 2)
+    behind["by"] = 2
     assert colours(till, BTCPAY_EXPLORERS=roots)["explorer localhost"] == "green"
 
 
 def test_a_tip_below_what_the_last_check_saw_is_red(till):
+    till.shop.invoice()
     till.check()
-    till.shop.sql("UPDATE meta SET value = CAST(value AS INTEGER) + 3 WHERE name = 'high_height'")
+    till.shop.sql(
+        "UPDATE block SET height = height + 3 WHERE height = (SELECT MAX(height) FROM block)"
+    )
     assert "3 blocks behind" in found(till)["explorer 127.0.0.1"].sentence
     assert colours(till)["explorer 127.0.0.1"] == "red"
+
+
+def test_how_far_the_chain_is_read(till):
+    assert "no block is known" in found(till)["chain"].sentence
+    till.shop.invoice()
+    till.check()
+    assert "every block is read" in found(till)["chain"].sentence
+    till.shop.sql("UPDATE block SET read_at = NULL WHERE height = (SELECT MAX(height) FROM block)")
+    finding = found(till)["chain"]
+    assert finding.colour == "yellow" and "1 block is still to be read" in finding.sentence
 
 
 @pytest.mark.parametrize(

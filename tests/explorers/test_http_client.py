@@ -1,5 +1,6 @@
 """One GET: complete within its time and size, or an error that says why and betrays no secret."""
 
+import contextlib
 import gzip
 import threading
 import time
@@ -51,6 +52,17 @@ def get(server: FakeEsplora, path: str = "/x", timeout_s: float = 5, max_bytes: 
 def test_an_answer_of_exactly_the_limit_is_read(server):
     server.instead = lambda _: say(b"a" * 100)
     assert get(server) == b"a" * 100
+
+
+def test_what_comes_is_counted_as_it_comes(server):
+    server.instead = lambda _: say(b"a" * 70_000)
+    pieces: list[int] = []
+    for limit in (70_000, 100):
+        wanted = http_client.Wanted(len, limit)
+        with contextlib.suppress(http_client.FetchError):
+            session = http_client.new_session()
+            assert http_client.get(session, server.root, 5, wanted, count=pieces.append) == 70_000
+    assert 70_000 < sum(pieces) <= 140_000
 
 
 def test_an_answer_of_one_byte_more_is_refused(server):

@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from builders import Clock, Shop, TickerServer, open_shop, until
-from fake_esplora import FakeEsplora, Terminal, Till, dropped, say
+from builders import Clock, Shop, until
+from fake_esplora import FakeEsplora, dropped, say
 
 from btcpay import http_client
 from btcpay.errors import ExplorerError, OutOfQuota
 from btcpay.explorers import endpoint
 from btcpay.explorers.allowance import Allowance
+from btcpay.explorers.esplora import Esplora
 from btcpay.explorers.pool import Explorers
 from btcpay.explorers.quota import CALLS_AT_ONCE, Quota, QuotaSpent, name_of
 from btcpay.networks import NETWORKS
 from storage.database import open_database
-from storage.queries import explorers as queries
+from storage.models import ExplorerUse
 from storage.queries import invoices
 
 REGTEST = NETWORKS["regtest"]
@@ -71,17 +72,22 @@ def test_what_was_counted_and_not_made_is_given_back(make):
     assert left(make()) == 97
 
 
-def test_of_what_was_counted_in_several_minutes_the_last_ones_calls_are_given_back(make, clock):
+def test_what_was_counted_in_an_earlier_minute_is_given_back_to_it(make, clock):
     clock.at = clock.at.replace(second=59)
     quota = make()
-    with quota.set_aside(NAME, CALLS_AT_ONCE):
-        clock.move(seconds=2)
-        other = threading.Thread(target=quota.take, args=(NAME,))
-        other.start()
-        other.join()
-    spend(make(), 30)
+    quota.take(NAME)
+    clock.move(seconds=2)
     quota.give_back()
-    assert left(make()) == 100 - 30 - CALLS_AT_ONCE
+    assert left(make()) == 100 - 1
+
+
+def test_a_run_counts_further_calls_when_those_that_it_counted_are_made(make, clock):
+    quota = make()
+    for _ in range(CALLS_AT_ONCE + 1):
+        quota.take(NAME)
+    assert left(make()) == 100 - 2 * CALLS_AT_ONCE
+    quota.give_back()
+    assert left(make()) == 100 - CALLS_AT_ONCE - 1
 
 
 def test_a_process_that_dies_has_spent_what_it_had_counted(make):
@@ -128,23 +134,28 @@ def test_only_host_port_and_path_of_a_root_are_kept(shop, clock):
     assert name_of("https://user:hunter2@explorer:3000/api?token=x#y") == NAME
 
 
-def test_the_rhythm_of_runs_is_the_shorter_of_the_last_two_gaps(make, clock):
+def test_a_run_knows_when_the_one_before_was(make, clock):
     clock.at = clock.at.replace(second=0)
-    first = make().allowance([NAME])
-    assert (first.since_s, first.rhythm_s) == (None, None)
+    assert make().allowance([NAME]) == Allowance(100, 100, since_s=None)
     spend(make(), 1)
     clock.move(minutes=1)
-    spend(make(), 1)
+    spend(make(), 1, "other/api")
     clock.move(hours=5)
-    allowance = make().allowance([NAME])
-    assert (allowance.since_s, allowance.rhythm_s) == (5 * 3600, 60)
+    assert make().allowance([NAME]) == Allowance(100, 100, since_s=5 * 3600)
+
+
+def test_a_minute_of_a_clock_that_was_ahead_was_no_run(make, clock):
+    clock.move(days=400)
+    spend(make(), 1)
+    clock.move(days=-400)
+    assert make().allowance([NAME]).since_s is None
 
 
 def test_old_minutes_are_forgotten(shop, make, clock):
     spend(make(), 1)
     clock.move(days=2)
     spend(make(), 1)
-    assert len(shop.service.db.rows(queries.MINUTES, now=2**62)) == 1
+    assert len(shop.service.db.rows(ExplorerUse.select())) == 1
 
 
 # What an explorer does when it is refused, fails, or has nothing left
@@ -158,7 +169,7 @@ def client(quota: Quota | None, *servers: FakeEsplora, paused: list[float] | Non
 def test_when_the_quota_of_one_is_spent_the_next_is_asked(make, esplora, second):
     spend(make(), 100, name_of(esplora.root))
     second.tip = 7
-    assert client(make(), esplora, second).tip() == 7
+    assert client(make(), esplora, second).ask(Esplora.tip_height) == 7
     assert esplora.asked == []
 
 
@@ -166,7 +177,7 @@ def test_when_all_quotas_are_spent_nobody_is_asked(make, esplora, second):
     for server in (esplora, second):
         spend(make(), 100, name_of(server.root))
     with pytest.raises(OutOfQuota):
-        client(make(), esplora, second).tip()
+        client(make(), esplora, second).ask(Esplora.tip_height)
     assert esplora.asked == second.asked == []
 
 
@@ -174,7 +185,7 @@ def test_a_question_that_meets_the_end_of_the_quota_is_not_answered_in_part(make
     esplora.histories["a"] = []
     spend(make(), 99, name_of(esplora.root))
     with pytest.raises(OutOfQuota):
-        client(make(), esplora)._ask(lambda explorer: (explorer.tip(), explorer.tip()))
+        client(make(), esplora).ask(lambda one: (one.tip_height(), one.tip_hash()))
     assert len(esplora.asked) == 1
 
 
@@ -183,7 +194,7 @@ def test_who_says_too_many_is_asked_no_more_in_this_run(make, esplora, second, s
     esplora.instead = lambda _: say("slow down", status)
     explorers = client(make(), esplora, second)
     for _ in range(3):
-        assert explorers.tip() == second.tip
+        assert explorers.ask(Esplora.tip_height) == second.tip
     assert len(esplora.asked) == 1
 
 
@@ -192,7 +203,7 @@ def refusals(make: Any, esplora: FakeEsplora, clock: Clock, minutes: list[float]
     for pause in minutes:
         clock.move(minutes=pause)
         with pytest.raises(ExplorerError):
-            client(make(10_000), esplora).tip()
+            client(make(10_000), esplora).ask(Esplora.tip_height)
     return len(esplora.asked)
 
 
@@ -227,7 +238,7 @@ def test_a_run_without_a_refusal_forgets_those_before_it(make, esplora, clock):
     clock.move(minutes=2)
     esplora.instead = lambda _: None
     explorers = client(make(), esplora)
-    assert explorers.tip() == esplora.tip
+    assert explorers.ask(Esplora.tip_height) == esplora.tip
     explorers.close()
     assert make().refusals(name_of(esplora.root)) == 0
 
@@ -244,12 +255,12 @@ def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora
     explorers = Explorers(REGTEST, [esplora.root], http_client.new_session(), None, wait)
     for _ in range(3):
         with pytest.raises(ExplorerError):
-            explorers.tip()
+            explorers.ask(Esplora.tip_height)
     # A quarter of a second, doubled each time, each half to one and a half of it; then given up.
     assert len(esplora.asked) == endpoint.PATIENCE == 6
     assert [0.5 <= s / (0.25 * 2**n) <= 1.5 for n, s in enumerate(paused)] == [True] * 5
     with pytest.raises(ExplorerError, match="failed 6 times in a row"):
-        explorers.tip()
+        explorers.ask(Esplora.tip_height)
     assert len(esplora.asked) == 6
 
 
@@ -271,7 +282,7 @@ def test_a_rate_limiter_that_lets_the_first_calls_through_is_left_alone_longer_t
         before = len(esplora.asked)
         for _ in range(2):
             with contextlib.suppress(ExplorerError):
-                explorers.tip()
+                explorers.ask(Esplora.tip_height)
         explorers.close()
         runs += len(esplora.asked) > before
     assert 5 <= runs <= 10
@@ -286,86 +297,22 @@ def test_calls_that_fail_together_count_as_one_failure(esplora):
     for thread in threads:
         thread.join()
     esplora.instead = lambda _: None
-    assert explorers.tip() == esplora.tip
+    assert explorers.ask(Esplora.tip_height) == esplora.tip
 
 
 def _swallow(explorers: Explorers) -> None:
     with pytest.raises(ExplorerError):
-        explorers.tip()
+        explorers.ask(Esplora.tip_height)
 
 
 def test_the_next_explorer_is_asked_before_anybody_waits(esplora, second):
     esplora.instead = lambda _: dropped
     paused: list[float] = []
-    assert client(None, esplora, second, paused=paused).tip() == second.tip
+    assert client(None, esplora, second, paused=paused).ask(Esplora.tip_height) == second.tip
     assert paused == [] and len(esplora.asked) == 1
 
 
-# The check within its quota
-
-
-@pytest.fixture
-def till(tmp_path: Any, ticker: TickerServer, clock: Clock, esplora: FakeEsplora) -> Iterator[Till]:
-    ticker.reset()
-    environ = {"BTCPAY_EXPLORERS": esplora.root, "BTCPAY_EXPLORER_CALLS_PER_HOUR": "20"}
-    with open_shop(tmp_path, ticker.url, clock, **environ) as shop:
-        yield Till(shop, None, clock)
-
-
-def open_invoices(till: Till, esplora: FakeEsplora, count: int) -> list[dict[str, Any]]:
-    till.clock.move(minutes=-1)
-    made = [till.shop.invoice() for _ in range(count)]
-    for invoice in made:
-        esplora.histories[invoice["deposit_address"]] = []
-    till.clock.move(minutes=1)
-    return made
-
-
-def ask_for(till: Till, *asked: dict[str, Any]) -> None:
-    at = int(till.clock().timestamp() * 1000)
-    for invoice in asked:
-        till.shop.service.db.run(invoices.ASKED, id=invoice["id"], at=at)
-
-
-def test_a_run_looks_first_at_what_somebody_looks_at_and_says_what_it_puts_off(till, esplora):
-    made = open_invoices(till, esplora, 30)
-    ask_for(till, made[20])
-    run = till.check()
-    assert f"/address/{made[20]['deposit_address']}/txs" in esplora.asked
-    assert run.scanned <= 5
-    assert run.complete and run.put_off == 30 - run.scanned > 0
-    assert run.calls == len(esplora.asked) <= 20
-
-
-def test_a_run_that_cannot_reach_a_payer_says_so_with_its_exit_status(till, esplora):
-    made = open_invoices(till, esplora, 30)
-    till.clock.move(minutes=-6)
-    ask_for(till, *made)
-    till.clock.move(minutes=6)
-    run = till.check()
-    assert not run.complete and run.failed == []
-    assert run.scanned + len(run.unreached) == 30
-    report = Terminal(till).json("check", status=1)
-    assert len(report["unreached"]) > 0 and report["calls"] + run.calls <= 20
-
-
-def test_in_a_rolling_hour_no_more_calls_are_made_than_the_quota_has(till, esplora):
-    open_invoices(till, esplora, 30)
-    counts = []
-    for _ in range(150):
-        till.clock.move(minutes=1)
-        before = len(esplora.asked)
-        till.check()
-        counts.append(len(esplora.asked) - before)
-    assert max(sum(counts[start : start + 60]) for start in range(90)) <= 20
-    assert sum(counts) >= 30
-
-
-def test_a_look_by_hand_is_made_without_a_quota_and_counts(till, esplora):
-    (invoice,) = open_invoices(till, esplora, 1)
-    spend(till.explorers()._quota, 20, name_of(esplora.root))
-    assert Terminal(till).json("check", status=0)["looked_at"] == 0
-    assert Terminal(till).json("check", "--invoice", invoice["id"])["looked_at"] == 1
+# Who looks
 
 
 def test_asked_for_is_noted_when_a_page_or_its_status_is_read(shop, clock):
@@ -384,31 +331,3 @@ def _until_noted(shop: Shop, invoice_id: str, at: Any) -> None:
         lambda: shop.service.db.only(invoices.WHOLE, id=invoice_id)["asked_at"] == wanted,
         "the note that somebody looks",
     )
-
-
-def test_a_step_of_the_clock_back_makes_nobody_wait(till, esplora):
-    (invoice,) = open_invoices(till, esplora, 1)
-    till.clock.move(days=300)
-    till.check()
-    till.clock.move(days=-300, minutes=2)
-    ask_for(till, invoice)
-    before = len(esplora.asked)
-    assert till.check().scanned == 1 and len(esplora.asked) > before
-
-
-class Hopeful(Explorers):
-    """Believes that its quota is whole; another process has spent it meanwhile."""
-
-    def allowance(self) -> Allowance:
-        return Allowance(20, 20)
-
-
-def test_what_was_planned_when_the_quota_ends_before_the_tip_is_unreached(till, esplora):
-    (invoice,) = open_invoices(till, esplora, 1)
-    ask_for(till, invoice)
-    spend(till.explorers()._quota, 20, name_of(esplora.root))
-    quota = Quota(till.shop.service.db, 20, till.clock)
-    run = till.checker(
-        explorers=Hopeful(REGTEST, [esplora.root], http_client.new_session(), quota)
-    ).run()
-    assert (run.unreached, run.failed, run.complete) == ([invoice["id"]], [], False)

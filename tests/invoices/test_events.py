@@ -8,7 +8,6 @@ import pytest
 from builders import Shop
 from paths import PROJECT
 
-from btcpay.explorers.last_compared import NOTHING_COMPARED, Compared, compared_of
 from btcpay.invoices.events import record
 from storage.queries import events, meta
 from storage.queries.events import Kind
@@ -66,19 +65,3 @@ def test_no_other_kind_and_no_other_key_is_written(shop: Shop) -> None:
         meta.put(db, "secret", "1")  # type: ignore[arg-type]
     assert db.rows(events.OF_INVOICE, invoice_id=invoice["id"]) == []
     assert "secret" not in meta.all(db)
-
-
-@pytest.mark.parametrize(
-    ("text", "compared"),
-    [
-        pytest.param("7 aa", Compared(7, "aa", frozenset()), id="no block of ours"),
-        pytest.param("7 aa bb cc", Compared(7, "aa", frozenset({"bb", "cc"})), id="two blocks"),
-    ],
-)
-def test_what_was_compared_is_read_as_it_was_written(text, compared):
-    assert compared_of(text) == compared and compared.text() == text
-
-
-@pytest.mark.parametrize("text", [None, ""])
-def test_where_nothing_is_stored_nothing_was_compared(text):
-    assert compared_of(text) == NOTHING_COMPARED

@@ -39,7 +39,13 @@ def test_a_shop_with_a_fresh_check_is_ready(checked: Shop) -> None:
     assert response.json == {
         "ok": True,
         "database": {"ok": True, "version": migrate.VERSION},
-        "check": {"ok": True, "checked_at": iso(checked.clock())},
+        "check": {
+            "ok": True,
+            "checked_at": iso(checked.clock()),
+            "height": None,
+            "blocks_behind": 0,
+            "tip_at": None,
+        },
         "rate_limits": {"ok": True},
     }
 

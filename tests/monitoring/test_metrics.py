@@ -23,7 +23,7 @@ from samples import Samples, figures
 from btcpay import settings
 from btcpay.errors import SettingsError
 from btcpay.monitoring import metrics_setup
-from btcpay.monitoring.counters import Slot
+from btcpay.monitoring.process_metrics import WorkerNumber
 from storage.queries import tallies
 
 
@@ -161,15 +161,15 @@ def test_without_metrics_the_shop_serves(shop: Shop, tmp_path: Path, bind: str) 
     assert len(told) == (1 if bind else 0)
 
 
-def test_a_slot_is_the_lowest_that_is_free(tmp_path: Path) -> None:
-    assert [Slot(tmp_path)() for _ in range(3)] == [0, 1, 2]
-    slot = Slot(tmp_path)
-    assert slot() == slot() == 3
+def test_a_workers_number_is_the_lowest_that_is_free(tmp_path: Path) -> None:
+    assert [WorkerNumber(tmp_path)() for _ in range(3)] == [0, 1, 2]
+    number = WorkerNumber(tmp_path)
+    assert number() == number() == 3
     child = os.fork()
     if child == 0:
-        os._exit(slot())
+        os._exit(number())
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
-    assert Slot(tmp_path)() == 4
+    assert WorkerNumber(tmp_path)() == 4
 
 
 # the settings

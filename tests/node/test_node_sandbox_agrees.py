@@ -603,7 +603,7 @@ def connect_checked(ledger: Ledger, node: BitcoinNode, block_hash: str) -> None:
         assert block.time > ledger.median_time_past(ledger.tip.hash)
         for tx in txs:
             assert parse_tx(tx.raw) == tx
-            fees_sats += judge(ledger, Mempool(), tx, block.time).entry.fee_sats
+            fees_sats += judge(ledger, Mempool(), tx).entry.fee_sats
         paid_sats = sum(output.value_sats for output in coinbase.outputs)
         assert paid_sats <= subsidy_sats(height) + fees_sats
         assert coinbase.inputs[0].script_sig.startswith(push_height(height))

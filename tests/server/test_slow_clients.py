@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from builders import Clock, Live, Shop, TickerServer, open_shop
 
-from btcpay.server.connections import WHOLE_S
+from btcpay.server.waiting_worker import WHOLE_S
 
 CLIENTS = 20  # the service has eight threads
 POST = b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

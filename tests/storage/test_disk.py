@@ -18,9 +18,9 @@ from types import SimpleNamespace
 import pytest
 import requests
 from builders import Live, Shop, open_shop, until
-from calm import counts, refuse_calmly, still_reads
 from databases import about_sqlite, copy_of
 from fake_esplora import Terminal
+from no_writes import counts, refuses_orders, still_reads
 from playground import children_of
 
 from btcpay.times import to_ms
@@ -91,7 +91,7 @@ def test_a_full_disk_refuses_orders_calmly_and_takes_them_again_without_a_restar
         assert readyz(live).status_code == 200
         before = counts(shop)
         disk.fill(live)
-        refuse_calmly(live, shop, link)
+        refuses_orders(live, shop, link)
         not_ready = readyz(live)
         assert not_ready.status_code == 503, not_ready.text
         assert not_ready.json()["database"]["problem"] == "it takes no writes"
@@ -157,7 +157,7 @@ def test_a_read_only_database_is_shown_and_refuses_orders_calmly(tmp_path, ticke
         invoice, link = shop.invoice(25), shop.link(title="Tip jar")
         before = counts(shop)
         with read_only(folder), Live(shop, tmp_path, AS_ANYBODY) as live:
-            refuse_calmly(live, shop, link)
+            refuses_orders(live, shop, link)
             still_reads(live, shop, invoice)
             assert "attempt to write a readonly database" in live.log()
         assert counts(shop) == before

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 import requests
 from builders import Clock, Live, Shop, TickerServer, open_shop, until
-from calm import counts, refuse_calmly, still_reads
 from fake_esplora import Terminal, Till, open_till
+from no_writes import counts, refuses_orders, still_reads
 from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -84,7 +84,7 @@ def test_orders_are_refused_calmly_while_it_is_away_and_taken_again_without_a_re
     with Live(shop, tmp_path) as live:
         assert live.ask("GET", "/balance", shop.read_key).ok
         with away(mode):
-            refuse_calmly(live, shop, link)
+            refuses_orders(live, shop, link)
             assert live.ask("GET", f"/invoices/{invoice['id']}", shop.read_key).status_code == 500
             assert requests.get(f"{live.url}/pay/{invoice['id']}", timeout=20).status_code == 500
         assert counts(shop) == before
@@ -100,7 +100,7 @@ def test_a_read_only_server_is_read_and_refuses_orders_calmly(url, shop, tmp_pat
     before = counts(shop)
     with Live(shop, tmp_path) as live:
         with read_only(url):
-            refuse_calmly(live, shop, link)
+            refuses_orders(live, shop, link)
             still_reads(live, shop, invoice)
             assert "in a read-only transaction" in live.log()
         assert counts(shop) == before

@@ -3,7 +3,7 @@
 from builders import Shop
 from prometheus_client.registry import CollectorRegistry
 
-from btcpay.monitoring.collector import Figures
+from btcpay.monitoring.database_metrics import Figures
 
 Samples = dict[str, float]
 
@@ -11,7 +11,7 @@ Samples = dict[str, float]
 def figures(shop: Shop) -> Samples:
     """What the database says."""
     registry = CollectorRegistry()
-    registry.register(Figures(shop.service.db, shop.service.limiter))
+    registry.register(Figures(shop.service.db, shop.service.limiter, "all"))
     registry.register(shop.service.counters)
     found: Samples = {}
     for family in registry.collect():

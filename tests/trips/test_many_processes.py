@@ -15,12 +15,12 @@ from time import sleep
 import postgres
 import pytest
 import requests
+from btcpay.check.claims import scan_what_others_left, share
 from builders import Clock, Live, TickerServer, until
 from databases import raw, tables
 from fake_esplora import Json, Liar, Reply, Terminal, Till, open_till, silent
 
 from btcpay.api.idempotency import HOLD
-from btcpay.check.claims import scan_what_others_left, share
 from btcpay.check.report import Report
 from btcpay.times import utc_now
 from storage.queries import meta

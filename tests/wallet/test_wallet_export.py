@@ -13,8 +13,9 @@ from paths import VECTORS
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import NETWORKS
 from btcpay.wallet.account import derive, parse_account
-from btcpay.wallet.descriptor import checksum, receiving
-from btcpay.wallet.gap_limit import gap_of
+from btcpay.wallet.descriptor import checksum, import_request, receiving
+from btcpay.wallet.gap_limit import gap_of, set_gap_limit
+from btcpay.wallet.merchants import find_merchant
 
 MAINNET = NETWORKS["mainnet"]
 VECTORS = json.loads((VECTORS / "bip_vectors.json").read_text(encoding="utf-8"))
@@ -146,6 +147,17 @@ def test_the_descriptors_key_leads_to_the_same_addresses(till):
     assert len(Terminal(till).json("wallet", "export", "shop", "--count", "5", "--addresses")) == 5
 
 
+def test_the_request_has_the_range_the_age_and_the_origin_that_were_asked_for():
+    merchant = {"xpub": BIP84_ZPUB, "script_type": "p2wpkh", "created_at": 1_700_000_000_999}
+    assert import_request(merchant, MAINNET, range(7), "73C5DA0A") == {
+        "desc": BIP84_DESCRIPTOR,
+        "active": False,
+        "range": [0, 6],
+        "timestamp": 1_700_000_000,
+        "internal": False,
+    }
+
+
 def test_an_unknown_merchant_has_no_wallet(till):
     assert "no merchant" in Terminal(till).run("wallet", "export", "nobody", status=1)[1]
 
@@ -153,6 +165,7 @@ def test_an_unknown_merchant_has_no_wallet(till):
 def test_the_list_of_merchants_shows_the_gap(till):
     invoices = [till.shop.invoice() for _ in range(4)]
     till.pay(invoices[1])
+    till.mine()
     till.check()
     (row,) = Terminal(till).json("merchant", "list")
     assert (row["next_index"], row["highest_paid"], row["gap_limit"]) == (4, 1, 3)
@@ -165,6 +178,14 @@ def test_what_a_wallet_is_said_to_have_is_kept_and_asked_for(till):
     assert terminal.json("wallet", "gap", "shop", "120") == {"needed": 1, "said": 120}
     assert terminal.json("merchant", "list")[0]["wallet_gap_limit"] == 120
     assert "is said to be 120" in terminal.run("wallet", "gap", "shop")[0]
+
+
+def test_a_gap_limit_is_stored_for_that_merchant_alone(till):
+    db = till.shop.service.db
+    till.shop.add_merchant("other")
+    changed = set_gap_limit(db, find_merchant(db, "shop"), 60)
+    assert changed == find_merchant(db, "shop") and changed["wallet_gap_limit"] == 60
+    assert find_merchant(db, "other")["wallet_gap_limit"] == 20
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "1000001", "many"])

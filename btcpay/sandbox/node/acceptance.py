@@ -13,14 +13,14 @@ MAX_REPLACED_TXS = 100  # BIP125 rule 5
 INCREMENTAL_SATS_PER_VB = 1  # BIP125 rule 4
 
 
-class Verdict(NamedTuple):
+class Acceptance(NamedTuple):
     """An accepted transaction and the waiting ones that it replaces."""
 
     entry: Entry
     replaced: set[str]
 
 
-def judge(ledger: Ledger, mempool: Mempool, tx: Tx, now: int, trusted: bool = False) -> Verdict:
+def judge(ledger: Ledger, mempool: Mempool, tx: Tx, trusted: bool = False) -> Acceptance:
     """What accepting `tx` would do; changes nothing. Raises Rejected.
 
     Signatures are not checked: `bit` makes them, and transactions come from the payer's wallet
@@ -39,13 +39,13 @@ def judge(ledger: Ledger, mempool: Mempool, tx: Tx, now: int, trusted: bool = Fa
     rules.check_fee(tx, fee_sats)
     replaced = _replaced(mempool, tx, fee_sats)
     _check_chain_length(mempool, tx, replaced)
-    return Verdict(Entry(tx, tuple(coin.output for coin in coins), fee_sats, now), replaced)
+    return Acceptance(Entry(tx, tuple(coin.output for coin in coins), fee_sats), replaced)
 
 
-def apply(mempool: Mempool, verdict: Verdict) -> None:
-    """Carries a verdict out."""
-    mempool.remove(verdict.replaced)
-    mempool.add(verdict.entry)
+def apply(mempool: Mempool, accepted: Acceptance) -> None:
+    """Takes it into the mempool, in place of what it replaces."""
+    mempool.remove(accepted.replaced)
+    mempool.add(accepted.entry)
 
 
 def _coin(ledger: Ledger, mempool: Mempool, outpoint: Outpoint) -> Coin:

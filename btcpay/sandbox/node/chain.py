@@ -38,9 +38,9 @@ class Chain:
         tx = parse_tx(raw)
         with self.lock:
             if tx.txid not in self.mempool.entries:
-                verdict = judge(self.ledger, self.mempool, tx, now)
+                accepted = judge(self.ledger, self.mempool, tx)
                 self._journal.append({"tx": tx.raw.hex(), "at": now})
-                apply(self.mempool, verdict)
+                apply(self.mempool, accepted)
         return tx.txid
 
     def mine(self, count: int, now: int, only: Collection[str] | None = None) -> list[str]:
@@ -68,7 +68,7 @@ class Chain:
             blocks = self._rival_branch(fork_height, depth + 1, now, instead)
             raw_blocks = [block.raw.hex() for block in blocks]
             self._journal.append({"fork_height": fork_height, "blocks": raw_blocks, "at": now})
-            self._switch(fork_height, blocks, now)
+            self._switch(fork_height, blocks)
             return [block.hash for block in blocks]
 
     def _mine_one(self, now: int, only: Collection[str] | None) -> Block:
@@ -89,7 +89,7 @@ class Chain:
         while ledger.height > fork_height:
             ledger.disconnect()
         for raw in instead:
-            apply(mempool, judge(ledger, mempool, parse_tx(raw), now))
+            apply(mempool, judge(ledger, mempool, parse_tx(raw)))
         for _ in range(count):
             block = _next_block(ledger, mempool, self._reward_script, now, None)
             ledger.connect(block)
@@ -97,7 +97,7 @@ class Chain:
             blocks.append(block)
         return blocks
 
-    def _switch(self, fork_height: int, blocks: Sequence[Block], now: int) -> None:
+    def _switch(self, fork_height: int, blocks: Sequence[Block]) -> None:
         """Puts `blocks` in place of all above `fork_height`; what is still possible waits again."""
         lost: list[Block] = []
         while self.ledger.height > fork_height:
@@ -107,24 +107,24 @@ class Chain:
             self.ledger.connect(block)
         self.mempool = Mempool()
         for tx in [*(tx for block in lost for tx in block.txs[1:]), *waiting]:
-            self._readmit(tx, now)
+            self._readmit(tx)
 
-    def _readmit(self, tx: Tx, now: int) -> None:
+    def _readmit(self, tx: Tx) -> None:
         try:
-            verdict = judge(self.ledger, self.mempool, tx, now, trusted=True)
+            accepted = judge(self.ledger, self.mempool, tx, trusted=True)
         except Rejected:  # its coins went another way on the new branch
             return
-        apply(self.mempool, verdict)
+        apply(self.mempool, accepted)
 
     def _replay(self, event: dict[str, Any]) -> None:
         if "tx" in event:
             tx = parse_tx(bytes.fromhex(event["tx"]))
-            apply(self.mempool, judge(self.ledger, self.mempool, tx, event["at"], trusted=True))
+            apply(self.mempool, judge(self.ledger, self.mempool, tx, trusted=True))
         elif "block" in event:
             self._connect(parse_block(bytes.fromhex(event["block"])))
         else:
             blocks = [parse_block(bytes.fromhex(raw)) for raw in event["blocks"]]
-            self._switch(event["fork_height"], blocks, event["at"])
+            self._switch(event["fork_height"], blocks)
 
 
 def _next_block(

@@ -1,5 +1,6 @@
 """What the best branch has confirmed: its blocks, unspent coins and the history of every script."""
 
+from copy import copy as shallow_copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -73,16 +74,9 @@ class Ledger:
 
     def copy(self) -> "Ledger":
         """An independent copy, to try a branch on."""
+        own = {name: shallow_copy(value) for name, value in vars(self).items()}
         history = {script: list(txids) for script, txids in self.history.items()}
-        return Ledger(
-            list(self.hashes),
-            dict(self.blocks),
-            dict(self.heights),
-            dict(self.coins),
-            dict(self.confirmed),
-            dict(self.spenders),
-            history,
-        )
+        return Ledger(**own | {"history": history})
 
     def _confirm(self, tx: Tx, position: int) -> None:
         inputs = () if tx.is_coinbase else tx.inputs
@@ -91,9 +85,8 @@ class Ledger:
         for index, txin in enumerate(inputs):
             self.spenders[txin.outpoint] = (tx.txid, index)
         for vout, output in enumerate(tx.outputs):
-            if self.height > 0 and output.script[:1] != bytes(
-                [OP_RETURN]
-            ):  # genesis is unspendable
+            is_spendable = output.script[:1] != bytes([OP_RETURN])
+            if self.height > 0 and is_spendable:  # nobody can spend what genesis paid
                 self.coins[Outpoint(tx.txid, vout)] = Coin(output, self.height, tx.is_coinbase)
         for script in touched(tx, [coin.output for coin in spent]):
             self.history.setdefault(script, []).append(tx.txid)

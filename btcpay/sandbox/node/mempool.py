@@ -10,12 +10,11 @@ from btcpay.sandbox.node.ledger import touched
 
 
 class Entry(NamedTuple):
-    """A waiting transaction, the outputs it spends, and when it came (unix seconds)."""
+    """A waiting transaction, the outputs it spends, and its fee."""
 
     tx: Tx
     prevouts: tuple[TxOut, ...]
     fee_sats: int
-    added_at: int
 
 
 @dataclass

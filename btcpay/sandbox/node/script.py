@@ -68,11 +68,8 @@ def _segwit_address(version: int, program: bytes) -> str:
     data = [version, *convertbits(program, 8, 5)]
     const = BECH32M_CONST if version else BECH32_CONST
     check = bech32_polymod(bech32_hrp_expand(HRP) + data + [0] * 6) ^ const
-    return (
-        HRP
-        + "1"
-        + "".join(CHARSET[d] for d in data + [check >> 5 * (5 - i) & 31 for i in range(6)])
-    )
+    data += [check >> 5 * (5 - i) & 31 for i in range(6)]
+    return f"{HRP}1{''.join(CHARSET[d] for d in data)}"
 
 
 def script_of(address: str) -> bytes:

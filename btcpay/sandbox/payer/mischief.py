@@ -57,7 +57,7 @@ def _waiting_payment(wallet: Wallet, txid: str | None) -> Entry:
 
 def _confirmed_entry(wallet: Wallet, tx: Tx) -> Entry:
     spent = wallet.chain.ledger.confirmed[tx.txid].spent
-    return Entry(tx, tuple(coin.output for coin in spent), 0, 0)
+    return Entry(tx, tuple(coin.output for coin in spent), 0)
 
 
 def _take_back(wallet: Wallet, entry: Entry) -> bytes:

@@ -1,4 +1,4 @@
-"""What the database in place knows, its older backup does not, and a restore must not lose."""
+"""The database that a restore replaces: what it knows, newer than the backup, is not lost."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from btcpay.errors import CommandError
-from storage.backup.copies import MOVE_AWAY, network_of, new_file, publish, read_only
+from storage.backup.sqlite_file import MOVE_AWAY, network_of, new_file, publish, read_only
 
 
 def network_in(place: sqlite3.Connection) -> str | None:
@@ -40,7 +40,7 @@ def names_beyond(named: Mapping[str, str], new: Path) -> list[str]:
     return sorted(name for account, name in named.items() if account not in kept)
 
 
-def carry(place: sqlite3.Connection, new: Path) -> None:
+def keep_newer(place: sqlite3.Connection, new: Path) -> None:
     """Writes into the file `new` the counters that stand further and the keys revoked since.
 
     An address that the database in place gave out is never given out again, and a leaked key does

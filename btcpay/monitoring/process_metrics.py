@@ -18,7 +18,7 @@ BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 PRICED = "btcpay_price_timestamp_seconds"
 
 
-class Slot:
+class WorkerNumber:
     """A call returns the lowest number that no other live process of this folder has.
 
     A new worker goes on with the files of one that died: totals stay, files do not pile up. The
@@ -55,7 +55,7 @@ class Counters(Collector):
         self._folder, self._unix_s = folder, unix_s
         if folder:
             # How the library is told to use other names than process ids.
-            values.ValueClass = values.MultiProcessValue(Slot(Path(folder)))
+            values.ValueClass = values.MultiProcessValue(WorkerNumber(Path(folder)))
         self._own = own = CollectorRegistry()
         self._requests = Counter(
             "btcpay_requests", "Answers.", ["operation", "status"], registry=own

@@ -6,7 +6,7 @@ from gunicorn import http
 from gunicorn.http.unreader import IterUnreader
 from gunicorn.workers.gthread import TConn
 
-from btcpay.server.arriving import Arriving
+from btcpay.server.request_framing import Arriving
 
 
 class Arrived(IterUnreader):

@@ -15,40 +15,40 @@ from playhouse.migrations import Runner
 from storage.migrate import MIGRATIONS, VERSIONS
 
 # An object as SQLite keeps it: type, name, table, and the statement that made it.
-Made = tuple[str, str, str, str | None]
+SchemaObject = tuple[str, str, str, str | None]
 _ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 
 
-def made_in(db: sqlite3.Connection) -> list[Made]:
+def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
     """Every object of a database, sorted. Reading this runs nothing of it."""
     db.execute("PRAGMA trusted_schema = OFF")
     return sorted(db.execute(_ALL).fetchall(), key=repr)
 
 
 @cache
-def made_by_version() -> dict[str, list[Made]]:
+def objects_by_version() -> dict[str, list[SchemaObject]]:
     """What a database of each version has, from empty ones that are migrated here."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         db = SqliteDatabase(str(Path(folder, "new.db")))
         for version in VERSIONS:
             Runner(db, str(MIGRATIONS)).up(version)
-            found[version] = made_in(db.connection())
+            found[version] = objects_in(db.connection())
         db.close()
     return found
 
 
-def planted(found: list[Made]) -> list[str]:
+def planted(found: list[SchemaObject]) -> list[str]:
     """What the migrations did not make, in words; nothing when all objects are of one version.
 
     Compares with the nearest version, and also says what of that is missing.
     """
     strange = min(
-        ([*(set(found) ^ set(made)), *_doubled(found)] for made in made_by_version().values()),
+        ([*(set(found) ^ set(made)), *_doubled(found)] for made in objects_by_version().values()),
         key=len,
     )
     return sorted({f"{kind} {name}" for kind, name, _, _ in strange})
 
 
-def _doubled(found: list[Made]) -> list[Made]:
+def _doubled(found: list[SchemaObject]) -> list[SchemaObject]:
     return [made for made in set(found) if found.count(made) > 1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from btcpay.server.arriving import BEYOND_BYTES, MOST_HEAD_BYTES, MOST_LINE_BYTES, Arriving
+from btcpay.server.request_framing import BEYOND_BYTES, MOST_HEAD_BYTES, MOST_LINE_BYTES, Arriving
 
 MOST = 100  # bytes of a body
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from btcpay.errors import CommandError
-from storage.backup.made import made_in, planted
+from storage.backup.expected_schema import objects_in, planted
 from storage.database import create_file
 from storage.queries.meta import Key
 
@@ -84,7 +84,7 @@ def inspect(path: Path, name: Path) -> Contents:
     """
     try:
         with closing(read_only(path)) as db:
-            found = made_in(db)
+            found = objects_in(db)
             if not {row[1] for row in found} >= _OURS:
                 raise CommandError(f"{name} is no database of btcpay")
             if strange := planted(found):

@@ -6,6 +6,7 @@ from peewee import PeeweeException
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from btcpay.chain.progress import progress_of
 from btcpay.settlement.attention import REASONS
 from btcpay.web.rate_limits import Limiter
 from storage.database import Database
@@ -15,8 +16,8 @@ from storage.queries import attentions, meta, tallies
 class Figures(Collector):
     """What a scrape reads from a service's database and store: indexed rows, no whole table."""
 
-    def __init__(self, db: Database, limiter: Limiter) -> None:
-        self._db, self._limiter = db, limiter
+    def __init__(self, db: Database, limiter: Limiter, blocks: str) -> None:
+        self._db, self._limiter, self._blocks = db, limiter, blocks
 
     def collect(self) -> Iterator[Metric]:
         """The metrics; when the database does not answer, only that."""
@@ -24,8 +25,8 @@ class Figures(Collector):
             known = list(self._known())
         except PeeweeException:
             known = []
-        yield _gauge("btcpay_database_up", "Whether the database answers.", bool(known))
-        yield _gauge(
+        yield GaugeMetricFamily("btcpay_database_up", "Whether the database answers.", bool(known))
+        yield GaugeMetricFamily(
             "btcpay_rate_limit_store_up",
             "Whether all requests are counted together.",
             self._limiter.is_complete(),
@@ -35,15 +36,23 @@ class Figures(Collector):
     def _known(self) -> Iterator[Metric]:
         db = self._db
         count = db.only(tallies.OPEN_INVOICES, status="open")["invoices"]
-        yield _gauge("btcpay_open_invoices", "Invoices that wait for money.", count)
+        yield GaugeMetricFamily("btcpay_open_invoices", "Invoices that wait for money.", count)
         yield _wanting({row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)})
         settled = db.only(tallies.SETTLED)["sats"]
-        yield _gauge(
+        yield GaugeMetricFamily(
             "btcpay_settled_satoshis", "All payments; less after a reorganisation.", int(settled)
         )
         if checked_at := meta.time(db, meta.Key.CHECKED_AT):
             told = "Unix time of the last complete check."
-            yield _gauge("btcpay_last_check_timestamp_seconds", told, checked_at.timestamp())
+            yield GaugeMetricFamily(
+                "btcpay_last_check_timestamp_seconds", told, checked_at.timestamp()
+            )
+        if known := progress_of(db, self._blocks):
+            yield GaugeMetricFamily(
+                "btcpay_chain_height", "Height of the best block known.", known.height
+            )
+            told = "Blocks that are still to be read."
+            yield GaugeMetricFamily("btcpay_blocks_behind", told, known.behind)
         yield from _tallied(
             {(row["name"], row["label"]): row["total"] for row in db.rows(tallies.ALL)}
         )
@@ -57,6 +66,8 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
     yield runs
     took_s = totals.get(("check_ms", ""), 0) / 1000
     yield CounterMetricFamily("btcpay_check_seconds", "Time that the checks took.", took_s)
+    read = totals.get(("blocks", ""), 0)
+    yield CounterMetricFamily("btcpay_blocks_read", "Blocks that the checks read.", read)
     for name, told in (
         ("explorer_calls", "Calls to explorers."),
         ("explorer_failures", "Questions that an explorer did not answer as it should."),
@@ -75,7 +86,3 @@ def _wanting(counts: dict[str, int]) -> Metric:
     for reason in REASONS:
         family.add_metric([reason], counts.get(reason, 0))
     return family
-
-
-def _gauge(name: str, told: str, value: int | float) -> Metric:
-    return GaugeMetricFamily(name, told, value)

@@ -7,7 +7,7 @@ from pathlib import Path
 from peewee import __exception_wrapper__ as as_peewee_errors  # type: ignore[attr-defined]
 
 from btcpay.errors import CommandError
-from storage.backup.copies import read_only
+from storage.backup.sqlite_file import read_only
 from storage.database import Database
 
 SQLITE_MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3

@@ -1,4 +1,4 @@
-"""How the running service answers while its database takes no orders."""
+"""How the running service answers while its database takes no writes."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def counts(shop: Shop) -> tuple[int, int, int]:
     return len(db.rows(INVOICES)), len(db.rows(KEYS)), index
 
 
-def refuse_calmly(live: Live, shop: Shop, link: dict[str, Any]) -> None:
+def refuses_orders(live: Live, shop: Shop, link: dict[str, Any]) -> None:
     """Orders fail in the API's envelope and on a page, and tell nothing of what is within."""
     answers = []
     for number in range(3):

@@ -17,8 +17,8 @@ from typing import Any
 from gunicorn.http.errors import LimitRequestHeaders
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-from btcpay.server.arriving import Arriving
-from btcpay.server.exchange import Answer, Arrived, Connection
+from btcpay.server.client_connection import Answer, Arrived, Connection
+from btcpay.server.request_framing import Arriving
 
 WHOLE_S = 10  # for a whole request: an order is smaller than a kilobyte
 SEND_S = 30  # for a whole answer: a page has 20 kB

@@ -26,7 +26,7 @@ from scenes import over_the_deadline
 
 from btcpay.wallet.account import derive
 from storage import migrate
-from storage.backup import crossing
+from storage.backup import to_postgres
 from storage.database import open_database
 from storage.queries import merchants
 
@@ -246,7 +246,7 @@ def test_a_merchant_that_is_added_meanwhile_is_not_lost(till, target, tmp_path):
     with on(target, till) as again:
         again.shop.add_merchant("meanwhile")
         with pytest.raises(Exception, match="'meanwhile' already"):
-            crossing.carry_over(file, again.shop.service.db)
+            to_postgres.carry_over(file, again.shop.service.db)
         assert [row["name"] for row in again.shop.service.db.rows(merchants.ALL)] == ["meanwhile"]
 
 
@@ -316,7 +316,7 @@ def test_the_rows_go_by_without_being_held(till, target, tmp_path):
     )
     with open_db(target) as db:
         tracemalloc.start()
-        crossing.carry_over(file, db)
+        to_postgres.carry_over(file, db)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 2_000_000
