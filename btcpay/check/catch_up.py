@@ -49,7 +49,7 @@ class CatchUp:
             asked_at = self.now()
             follower = self._follower()
             follower.follow()
-            report.answered, report.asked_at = True, asked_at
+            report.answered, report.tip_asked_at = True, asked_at
             report.stuck = self._why_stuck(follower)
             self._read(report, missed)
         except ExplorerError as error:
@@ -73,7 +73,8 @@ class CatchUp:
         if not self._is_at_stake():
             self.db.run(blocks.SKIP, mined_before=to_ms(self.now() - IDLE_KEPT))
             return
-        Hints(self.db, self.settings, self.explorers, self.now()).ask(reader.unread(), missed)
+        hints = Hints(self.db, self.settings, self.explorers, self.now())
+        report.failed += hints.ask(reader.unread(), missed)
         reader.read_all(report)
 
     def _is_at_stake(self) -> bool:

@@ -13,6 +13,7 @@ from storage.database import Database, Row
 from storage.queries import blocks, looked_for, merchants
 
 SCRIPTS_AT_ONCE = 1000
+NOT_KEPT = b"?"  # in place of what a block spends: whoever wants to know reads it again
 KEY_BYTES = 8  # of a transaction's id, which with the index names a coin well enough to look again
 
 
@@ -98,7 +99,8 @@ def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
     keys = [unshown(coin.txid)[:KEY_BYTES] + u32(coin.vout) for coin in coins]
     heights = {coin.block.height for coin in coins if coin.block}
     for row in db.rows(blocks.SPENDS, height=max(heights)) if heights else []:
-        if any(key in bytes(row["spends"]) for key in keys):
+        spends = bytes(row["spends"])
+        if spends == NOT_KEPT or any(key in spends for key in keys):
             db.run(blocks.READ_AGAIN, height=row["height"])
 
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from btcpay.bitcoin.header import parse_header
-from btcpay.chain.follow import add_header
+from btcpay.chain.kept import add_header
 from btcpay.errors import ExplorerError, OutOfQuota, ProofFailed
 from btcpay.explorers.esplora import Esplora
 from btcpay.explorers.headers import ShownHeader
@@ -18,9 +18,10 @@ from btcpay.explorers.pool import Explorers
 from btcpay.settings import Settings
 from btcpay.times import to_ms
 from storage.database import Database, Row
-from storage.queries import blocks, looked_for
+from storage.queries import blocks, looked_for, meta
 
 log = logging.getLogger(__name__)
+Question = tuple[str, Callable[[], None]]  # of an invoice
 
 GAP = 12  # so many unread blocks are read in order: two hours of them
 LATELY = timedelta(hours=168)  # a finished invoice may still be paid
@@ -40,32 +41,32 @@ class Hints:
         self._db, self._settings, self._explorers, self._now = db, settings, explorers, now
         self._is_named = settings.blocks == "named"
 
-    def ask(self, unread: int, missed: Sequence[str]) -> None:
+    def ask(self, unread: int, missed: Sequence[str]) -> list[str]:
         """Asks as far as the calls allow: within a gap, where nothing else is read, and once for
-        each coin that is older than our first header. A question that fails keeps no block from
-        being read.
+        each coin that is older than our first header.
 
-        `missed`: invoices whose money is in a block now, or gone.
+        `missed`: invoices whose money is in a block now, or gone. Returns the invoices of which
+        nothing is known because nobody could be asked; none where every block is read anyway.
         """
-        allowance, failures = self._explorers.allowance(), 0
-        calls = allowance.left // PART_OF_LEFT
-        for question in self._questions(unread, min(calls, 200), missed):
-            if calls <= 0 or failures >= MOST_FAILURES:
-                return
-            calls -= 1
+        failed: list[str] = []
+        left = self._explorers.allowance().left // PART_OF_LEFT
+        for invoice_id, question in self._questions(unread, missed, min(left, 200)):
+            if left <= 0 or not self._explorers.is_usable:
+                break
+            left -= 1
             try:
                 question()
             except OutOfQuota:
-                return
-            except ExplorerError as error:
-                failures += 1
-                log.warning("which blocks concern us could not be asked: %s", error)
+                break
+            except ExplorerError as error:  # the next is somebody's money too
+                log.warning("where invoice %s was paid could not be asked: %s", invoice_id, error)
+                failed.append(invoice_id)
+        return failed if self._is_named else []
 
-    def _questions(
-        self, unread: int, limit: int, missed: Sequence[str]
-    ) -> Iterator[Callable[[], None]]:
+    def _questions(self, unread: int, missed: Sequence[str], limit: int) -> Iterator[Question]:
         for invoice_id in missed if self._is_named else ():
-            yield partial(self._ask_history, self._db.only(looked_for.ADDRESS, id=invoice_id))
+            row = self._db.only(looked_for.ADDRESS, id=invoice_id)
+            yield invoice_id, partial(self._ask_history, row)
         if self._is_named or unread > GAP:
             again = NAMED_AGAIN if self._is_named else ASK_AGAIN
             before = {
@@ -73,7 +74,7 @@ class Hints:
                 "finished_after": to_ms(self._now - LATELY),
             }
             for row in self._db.rows(blocks.HISTORIES, limit=limit, **before):
-                yield partial(self._ask_history, row)
+                yield row["id"], partial(self._ask_history, row)
         if self._is_named:
             asked_before = to_ms(self._now - NAMED_AGAIN)
             coins = self._db.rows(blocks.COINS, limit=limit, asked_before=asked_before)
@@ -81,19 +82,30 @@ class Hints:
             first = self._db.only(blocks.FIRST)["height"]
             coins = self._db.rows(blocks.OLD_COINS, limit=limit, first=first)
         for coin in coins:
-            yield partial(self._ask_spend, coin)
+            yield coin["invoice_id"], partial(self._ask_spend, coin)
 
     def _ask_history(self, row: Row) -> None:
-        address = row["deposit_address"]
-        for height, hash in self._explorers.ask(lambda one: one.blocks_of(address)):
+        """It counts as asked when nothing is left open, or nothing depends on it."""
+        address, asked = row["deposit_address"], {"id": row["id"], "at": to_ms(self._now)}
+        if not self._is_named:
+            self._db.run(blocks.HISTORY_ASKED, **asked)
+        named = self._explorers.ask(lambda one: one.blocks_of(address))
+        for height, hash in named:
             self._db.run(blocks.NAME, height=height, hash=hash)
-        self._db.run(blocks.HISTORY_ASKED, id=row["id"], at=to_ms(self._now))
+        if self._is_named and not any(self._is_to_come(*block) for block in named):
+            self._db.run(blocks.HISTORY_ASKED, **asked)
+
+    def _is_to_come(self, height: int, hash: str) -> bool:
+        """Whether a block may be on the chain before long, whose header we do not have yet."""
+        first = self._db.only(blocks.FIRST)["height"]
+        return height > first and self._db.row(blocks.OF_HASH, hash=hash) is None
 
     def _ask_spend(self, coin: Row) -> None:
         txid, vout = coin["txid"], coin["vout"]
         found = self._explorers.ask(lambda one: one.outspend(txid, vout))
         if found:
             self._name_old(*found)
+            self._read_again(coin, *found)
         key = {"invoice_id": coin["invoice_id"], "txid": txid, "vout": vout}
         self._db.run(blocks.ASKED, **key, at=to_ms(self._now))
 
@@ -111,6 +123,13 @@ class Hints:
             first = self._db.only(blocks.FIRST)
         self._db.run(blocks.NAME, height=height, hash=hash)
 
+    def _read_again(self, coin: Row, height: int, hash: str) -> None:
+        """Has a block read again that was read before we knew of a coin that it may spend."""
+        paid = self._db.row(blocks.READ_AT, height=coin["block_height"])
+        if paid and paid["read_at"] and height > coin["block_height"]:
+            known_at = paid["read_at"]
+            self._db.run(blocks.READ_TOO_EARLY, height=height, hash=hash, known_at=known_at)
+
     def _add_below(self, first: Row) -> None:
         """The headers of a page below the first that we keep, which they are linked to."""
 
@@ -118,9 +137,14 @@ class Hints:
             shown = one.headers(first["height"])
             if parse_header(shown[-1].raw).hash != first["hash"]:
                 raise ProofFailed(f"its chain has not our block {first['height']}")
+            if len(shown) < 2:
+                raise ProofFailed(f"shows nothing below block {first['height']}")
             return shown[:-1]
 
         found = self._explorers.ask(page)
         with self._db.write():
+            meta.lock(self._db)
+            if self._db.only(blocks.FIRST)["hash"] != first["hash"]:
+                return  # another run was here
             for shown in found:
                 add_header(self._db, shown.height, shown.raw, is_read=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.check.apply import try_apply
-from btcpay.check.facts import facts_of, pays_us, read_spends_again, spends_of
+from btcpay.check.facts import NOT_KEPT, facts_of, pays_us, read_spends_again, spends_of
 from btcpay.check.report import Report
 from btcpay.errors import ExplorerError, OutOfQuota
 from btcpay.explorers.pool import Explorers
@@ -88,9 +88,10 @@ class Reader:
         price_usd = self.prices.current_or_none() if pays_us(self.db, block) else None
         now = self.now()
         with self.db.write():
-            # One runner after the other: one block may spend what another pays.
+            # Of blocks that are read at once, each knows what the one before it has found.
             meta.lock(self.db)
-            if not self._mark_read(row, block, now):
+            first = self.db.only(blocks.UNREAD)["first"]
+            if not self._mark_read(row, block, first, now):
                 return True
             found = facts_of(self.db, self.settings.network.name, row["height"], block)
             failed = []
@@ -104,21 +105,25 @@ class Reader:
                     price_usd=price_usd,
                     explorer=host,
                 )
-                if try_apply(self.db, self.settings, invoice_id, scan, now, report, facts.proofs):
-                    read_spends_again(self.db, scan.confirmed)
-                else:
+                if not try_apply(
+                    self.db, self.settings, invoice_id, scan, now, report, facts.proofs
+                ):
                     failed.append(invoice_id)
+                elif self.settings.blocks == "all":
+                    read_spends_again(self.db, scan.confirmed)
             if failed:
                 self.db.run(blocks.READ_AGAIN, height=row["height"])
-            self._forget_spends()
+            if first == row["height"]:
+                self._forget_spends()
         report.blocks += 1
         return not failed
 
-    def _mark_read(self, row: Row, block: ProvenBlock, now: datetime) -> bool:
-        """Whether this run is the one that reads it."""
-        first = self.db.only(blocks.UNREAD)["first"]
-        is_early = self.settings.blocks == "all" and first is not None and first < row["height"]
-        spends = spends_of(block) if is_early else None
+    def _mark_read(self, row: Row, block: ProvenBlock, first: int | None, now: datetime) -> bool:
+        """Whether this run is the one that reads it; `first` of all is not read."""
+        is_all = self.settings.blocks == "all"
+        is_early = first is not None and first < row["height"]
+        # Named blocks are told of again by outspends: for these a mark will do.
+        spends = (spends_of(block) if is_all else NOT_KEPT) if is_early else None
         return self.db.run(blocks.READ, hash=row["hash"], at=to_ms(now), spends=spends) == 1
 
     def _forget_spends(self) -> None:

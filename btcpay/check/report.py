@@ -12,9 +12,9 @@ class Report:
     invoices it asked the mempool; `failed`: for which it could not; `unreached`: for which the
     hour's calls did not suffice although a payer waits; `put_off`: how many others wait for their
     turn. `changed`: invoices by their new status. `stuck`: why the chain is not believed to be
-    whole. `answered`: whether an explorer told the tip; `asked_at`: when it was last asked for, by
-    our clock. `clock_ahead_s`: how far that is ahead of the explorers', 0 up to CLOCK_OFF. `calls`
-    and `read_bytes`: what it cost.
+    whole. `answered`: whether an explorer told the tip; `tip_asked_at`: when it was last asked for,
+    by our clock. `clock_ahead_s`: how far that is ahead of the explorers', 0 up to CLOCK_OFF.
+    `calls` and `read_bytes`: what it cost.
     """
 
     blocks: int = 0
@@ -27,7 +27,7 @@ class Report:
     stuck: str = ""
     chain_failed: bool = False
     answered: bool = False
-    asked_at: datetime | None = None
+    tip_asked_at: datetime | None = None
     clock_ahead_s: int = 0
     calls: int = 0
     read_bytes: int = 0
@@ -39,7 +39,12 @@ class Report:
             self.changed[invoice_id] = after
 
     @property
+    def is_caught_up(self) -> bool:
+        """Whether every block up to a tip that can be believed is read."""
+        return not (self.behind or self.stuck or self.chain_failed)
+
+    @property
     def complete(self) -> bool:
         """Whether every block up to the tip is read and everybody was looked for."""
-        missed = self.failed or self.unreached or self.behind or self.stuck or self.chain_failed
-        return not missed and not self.clock_ahead_s
+        missed = self.failed or self.unreached or self.clock_ahead_s
+        return self.is_caught_up and not missed

@@ -21,7 +21,7 @@ from btcpay.price import Prices
 from btcpay.settings import Settings
 from btcpay.settlement.decide import is_deep
 from btcpay.settlement.values import Scan
-from btcpay.times import to_ms
+from btcpay.times import from_ms, to_ms
 from storage.database import Database
 from storage.queries import blocks, idempotency, looked_for, meta, tallies
 from storage.queries.meta import Key
@@ -118,15 +118,13 @@ class Checker:
         return any((row["txid"], row["vout"]) not in shown for row in waiting)
 
     def _apply(self, look: Look, report: Report) -> None:
-        is_whole = not (report.behind or report.stuck or report.chain_failed)
-        # A block that came after the tip was asked for may have what the mempool has no more.
-        ends_at = min(look.asked_at, report.asked_at or look.asked_at) - look.ahead
+        is_whole = look.mempool.is_whole and report.is_caught_up
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.outputs,
-            misses=is_whole and look.mempool.is_whole,
-            ends_at=ends_at if is_whole and look.mempool.is_whole and self._is_read(look) else None,
+            misses=is_whole and self._is_named_since(look.asked_at, look),
+            ends_at=self._ends_at(look, report) if is_whole else None,
             explorer=look.explorer,
         )
         report.looked += 1
@@ -136,12 +134,20 @@ class Checker:
         else:
             self.db.run(looked_for.FAILED, id=id, at=to_ms(now))
 
-    def _is_read(self, look: Look) -> bool:
-        """Where only named blocks are read: whether its address was asked for since its end."""
+    def _ends_at(self, look: Look, report: Report) -> datetime | None:
+        """Deadlines up to then may have passed: the tip was asked since, and so was the mempool."""
+        expires_at = self.db.only(looked_for.ONE, id=look.invoice_id)["expires_at"]
+        if expires_at is None or report.tip_asked_at is None:
+            return None
+        if not self._is_named_since(from_ms(expires_at), look):
+            return None
+        return min(look.asked_at, report.tip_asked_at) - look.ahead
+
+    def _is_named_since(self, at: datetime, look: Look) -> bool:
+        """Where only named blocks are read: whether its address's were asked for since then."""
         if self.settings.blocks == "all":
             return True
-        row = self.db.only(looked_for.ONE, id=look.invoice_id)
-        return row["expires_at"] is not None and (row["history_at"] or 0) >= row["expires_at"]
+        return (self.db.only(looked_for.ONE, id=look.invoice_id)["history_at"] or 0) >= to_ms(at)
 
     # What the run says of itself.
 

@@ -13,6 +13,7 @@ from btcpay.bitcoin.merkle import branch_in, has_twins, merkle_rows
 from btcpay.bitcoin.outline import outline
 from btcpay.bitcoin.wire import Malformed, hash256, shown
 from btcpay.errors import ProofFailed
+from btcpay.money import MAX_MONEY_SATS
 from btcpay.spv.verify import NODE_BYTES, Branch, Evidence
 from btcpay.times import from_unix_s
 
@@ -67,6 +68,7 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
     3. The first is a coinbase, and no other is. It is not as long as a Merkle node: then these may
        be the nodes of a row in between (CVE-2017-12842). That one suffices: nodes that begin with
        a coinbase cannot be made, and were the transactions a row, the first would be a node too.
+    4. No output pays more than there is: on a test network anybody may make such a block.
     """
     if shown(hash256(raw[:HEADER_BYTES])) != hash:
         raise ProofFailed("the block has another header")
@@ -86,4 +88,6 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
         raise ProofFailed("the coinbase is as long as a Merkle node")
     if NO_OUTPOINT in parts.spent:
         raise ProofFailed("the block has a second coinbase")
+    if any(sats > MAX_MONEY_SATS for paid in parts.paid.values() for _, _, sats in paid):
+        raise ProofFailed("the block pays more than there is")
     return ProvenBlock(hash, from_unix_s(header.time), parts, rows)

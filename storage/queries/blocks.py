@@ -49,6 +49,13 @@ READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).w
 READ_AGAIN = Block.update({Block.read_at: None, Block.named: 1, Block.spends: None}).where(
     Block.height == slot("height")
 )
+READ_AT = Block.select(Block.read_at).where(Block.height == slot("height"))
+READ_TOO_EARLY = Block.update({Block.read_at: None, Block.named: 1}).where(
+    (Block.height == slot("height"))
+    & (Block.hash == slot("hash"))
+    & (Block.read_at > NEVER)
+    & (Block.read_at <= slot("known_at"))
+)
 SPENDS = Block.select(Block.height, Block.spends).where(
     Block.spends.is_null(False) & (Block.height > slot("height"))
 )
@@ -151,7 +158,7 @@ WAITS_AGAIN = Output.update(
 
 # Coins whose block is below the first that we keep, and those that were never asked for: has an
 # explorer seen them spent? The longest unasked first.
-_COIN = Output.select(Output.invoice_id, Output.txid, Output.vout).where(
+_COIN = Output.select(Output.invoice_id, Output.txid, Output.vout, Output.block_height).where(
     Output.block_height.is_null(False) & Output.spent_height.is_null()
 )
 OLD_COINS = _COIN.where((Output.block_height < slot("first")) & Output.asked_at.is_null()).limit(

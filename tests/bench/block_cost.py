@@ -15,7 +15,7 @@ from fill import fill
 
 from btcpay import settings
 from btcpay.bitcoin.block import scan_block
-from btcpay.chain.follow import add_header
+from btcpay.chain.kept import add_header
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.explorers.allowance import UNLIMITED

@@ -1,0 +1,396 @@
+"""Blocks are read in any order, each once, by several runs, within time and calls."""
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from asking import explorers
+from builders import dump
+from fake_esplora import Json, LiedTo, Till, say
+from rival import Rival
+from sweeper import Sweeper
+
+from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
+from btcpay.check import read
+from btcpay.check.read import Reader
+from btcpay.check.report import Report
+from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.mischief import double_spends
+from storage.database import open_database
+from storage.queries import balances, blocks
+
+Lies = Callable[..., LiedTo]
+
+
+@pytest.fixture
+def till(lied_to: Lies) -> LiedTo:
+    opened = lied_to()
+    opened.shop.invoice()
+    assert opened.check().complete
+    return opened
+
+
+def raws(till: LiedTo) -> list[int]:
+    """Heights of the blocks that were asked for whole, in order."""
+    heights = till.sandbox.chain.ledger.heights
+    return [heights[path.split("/")[2]] for path in till.liar.asked if path.endswith("/raw")]
+
+
+def unread(till: Till) -> int:
+    return till.shop.service.db.only(blocks.UNREAD)["all"]
+
+
+def is_summed(till: Till) -> bool:
+    """Whether the balance that is kept is the sum of the outputs."""
+    db, merchant_id = till.shop.service.db, till.shop.merchant_id
+    kept = db.only(balances.OF_MERCHANT, merchant_id=merchant_id)
+    return kept == db.only(balances.RECOMPUTED, merchant_id=merchant_id)
+
+
+# Hints.
+
+
+@pytest.mark.parametrize(("gap", "asks"), [(12, False), (13, True)])
+def test_histories_are_asked_when_more_than_two_hours_of_blocks_are_unread(till, gap, asks):
+    till.mine(gap)
+    till.liar.asked.clear()
+    assert till.check().complete
+    assert till.liar.count("^/address/.*/txs$") == int(asks)
+
+
+def test_in_a_gap_the_block_of_a_payment_is_read_first(till):
+    invoice = till.shop.invoice()
+    till.mine(20)
+    till.pay(invoice)
+    till.mine(10)
+    paid_in = till.sandbox.chain.ledger.height - 9
+    till.liar.asked.clear()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    first = paid_in - 20
+    assert raws(till)[0] == paid_in
+    assert raws(till)[1:] == [*range(first, paid_in), *range(paid_in + 1, first + 30)]
+
+
+def test_each_address_is_asked_once_in_six_hours(till, monkeypatch):
+    monkeypatch.setattr(read, "MOST_S", -1)
+    till.mine(20)
+    till.liar.asked.clear()
+    for _ in range(4):
+        assert not till.check().complete
+    assert till.liar.count("/txs$") == 1
+    till.clock.move(hours=6, seconds=1)
+    till.check()
+    assert till.liar.count("/txs$") == 2
+
+
+@pytest.mark.parametrize("answer", [(400, "too many"), (200, '"no"'), (500, "")])
+def test_an_address_whose_history_cannot_be_had_holds_nothing_up(till, answer, caplog):
+    status, body = answer
+    invoice, dusty = till.shop.invoice(), till.shop.invoice()
+    path = f"/address/{dusty['deposit_address']}/txs"
+    till.liar.instead = lambda asked: say(body, status) if asked == path else None
+    till.mine(20)
+    till.pay(invoice)
+    till.pay(dusty)
+    till.mine()
+    report = till.check()
+    assert report.complete and report.changed == {invoice["id"]: "paid", dusty["id"]: "paid"}
+    assert f"where invoice {dusty['id']} was paid could not be asked" in caplog.text
+
+
+def test_false_hints_cost_an_order_and_nothing_else(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine(30)
+    ledger = till.sandbox.chain.ledger
+    status = {"confirmed": True, "block_time": till.now}
+
+    def lie(shown: Any) -> list[Json]:
+        heights = (ledger.height, ledger.height + 9, 3, ledger.height - 1)
+        hashes = (ledger.tip.hash, "ab" * 32, ledger.hashes[3], "cd" * 32)
+        return [
+            {"txid": "ef" * 32, "status": status | {"block_height": height, "block_hash": hash}}
+            for height, hash in zip(heights, hashes, strict=True)
+        ]
+
+    till.liar.lies = {"^/address/.*/txs$": lie}
+    till.liar.asked.clear()
+    report = till.check()
+    assert report.complete and report.blocks == 30 and report.changed == {invoice["id"]: "paid"}
+    assert raws(till) == [ledger.height, *range(ledger.height - 29, ledger.height)]
+
+
+# A spend may be read before what it spends.
+
+
+def swept_in_gap(
+    till: LiedTo, sweeper: Sweeper, before: int, between: int, after: int
+) -> tuple[Json, int]:
+    """An invoice paid and its coin moved, so many blocks apart; and the height of the payment."""
+    invoice = sweeper.invoice()
+    till.mine(before)
+    txid = till.pay(invoice)
+    till.mine()
+    paid_in = till.sandbox.chain.ledger.height
+    till.mine(between) if between else None
+    sweeper.sweep(invoice, txid)
+    till.mine(1 + after)
+    return invoice, paid_in
+
+
+@pytest.mark.parametrize("between", [0, 1, 9])
+def test_a_spend_is_found_whose_block_was_read_before_the_coin_was_known(till, between):
+    invoice, paid_in = swept_in_gap(till, Sweeper(till), 10, between, 3)
+    spent_in = paid_in + 1 + between
+    till.liar.lies = {
+        f"^/address/{invoice['deposit_address']}/txs$": lambda shown: shown[:1]  # the spend alone
+    }
+    till.liar.asked.clear()
+    report = till.check()
+    assert report.complete and report.changed[invoice["id"]] == "paid"
+    assert raws(till)[0] == spent_in and raws(till).count(spent_in) == 2
+    assert till.balance() == (0, 0)
+    kept = till.shop.sql("SELECT COUNT(*) FROM block WHERE spends IS NOT NULL").fetchone()
+    assert tuple(kept) == (0,)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_order_leads_to_the_same(till, seed):
+    """Blocks are named at random, a few in each run."""
+    sweeper = Sweeper(till, keep_shop=True)
+    _, paid_in = swept_in_gap(till, sweeper, 3, 4, 3)
+    other = till.shop.invoice()
+    till.pay(other, 10_000)
+    till.mine()
+    till.pay(other, other["amount_sats"] - 10_000)
+    till.mine()
+    db = till.shop.service.db
+    follow_only(till)
+    heights = list(range(paid_in - 2, till.sandbox.chain.ledger.height + 1))
+    random.Random(seed).shuffle(heights)
+    hashes = till.sandbox.chain.ledger.hashes
+    for height in heights:
+        db.run(blocks.NAME, height=height, hash=hashes[height])
+        row = db.only(blocks.NEXT, least=0, limit=1)
+        reader_of(till)._read(row, Report())
+    assert till.check().complete and unread(till) == 0
+    assert till.balance() == (other["amount_sats"],) * 2 and is_summed(till)
+    assert till.look(other)["status"] == "paid" and total_of(till, sweeper) == 0
+
+
+def total_of(till: Till, sweeper: Sweeper) -> int:
+    db = till.shop.service.db
+    return db.only(balances.OF_MERCHANT, merchant_id=sweeper.merchant_id)["total_sats"]
+
+
+def follow_only(till: LiedTo) -> None:
+    """Takes over the headers; no block can be had."""
+    till.liar.instead = lambda path: say("later", 404) if path.endswith("/raw") else None
+    assert not till.check().complete
+    till.liar.instead = lambda _: None
+
+
+@dataclass
+class AskedBetween:
+    """A price that something happens before: after a block was looked into, before it is kept."""
+
+    happens: Callable[[], Any]
+
+    def current_or_none(self) -> Decimal:
+        happens, self.happens = self.happens, lambda: None
+        happens()
+        return Decimal(60_000)
+
+
+def reader_of(till: Till, happens: Callable[[], Any] = lambda: None) -> Reader:
+    prices: Any = AskedBetween(happens)
+    db = till.shop.service.db
+    return Reader(db, till.settings, explorers(till), prices, till.clock)
+
+
+def test_a_spend_is_found_whose_coin_another_run_learned_of_meanwhile(till):
+    """It is looked into before the other run has kept the payment, and kept afterwards."""
+    sweeper, db = Sweeper(till, keep_shop=True), till.shop.service.db
+    invoice, other = sweeper.invoice(), till.shop.invoice()
+    txid = till.pay(invoice)
+    till.mine()
+    sweeper.sweep(invoice, txid)
+    till.pay(other)  # so that a price is asked for
+    till.mine()
+    follow_only(till)
+    top = till.sandbox.chain.ledger.height
+    paying, spending = (db.only(blocks.AT, height=height) for height in (top - 1, top))
+    reader = reader_of(till, lambda: reader_of(till)._read(paying, Report()))
+    reader._read(spending, Report())
+    assert till.check().complete and unread(till) == 0
+    assert total_of(till, sweeper) == 0
+
+
+def test_a_block_that_leaves_the_chain_while_it_is_read_is_not_kept(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    follow_only(till)
+    row = till.shop.service.db.only(blocks.TOP)
+
+    def reorganise() -> None:
+        chain = till.sandbox.chain
+        chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
+        till.check()
+
+    report = Report()
+    reader_of(till, reorganise)._read(row, report)
+    assert report.blocks == 0 and report.changed == {} and till.payments() == []
+    assert till.look(invoice)["status"] == "open" and till.balance() == (0, 0)
+
+
+def test_a_block_that_another_run_has_read_meanwhile_is_read_once(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    follow_only(till)
+    row = till.shop.service.db.only(blocks.TOP)
+    first = Report()
+    report = Report()
+    reader_of(till, lambda: reader_of(till)._read(row, first))._read(row, report)
+    assert (first.blocks, report.blocks) == (1, 0)
+    assert len(till.payments()) == 1 and is_summed(till)
+
+
+def test_two_runs_at_once_read_each_block_once_and_settle_once(till):
+    sweeper = Sweeper(till, keep_shop=True)
+    invoices = [till.shop.invoice() for _ in range(6)]
+    swept = sweeper.invoice()
+    moved = till.pay(swept)
+    for invoice in invoices:
+        till.pay(invoice)
+        till.mine(2)
+    sweeper.sweep(swept, moved)
+    till.mine(4)
+    databases = [open_database(till.settings.database_url) for _ in range(2)]
+    reports: list[Report] = []
+
+    def run(db: Any) -> None:
+        with db.connected():
+            reports.append(till.checker(db, till.explorers(db)).run())
+        db.close()
+
+    threads = [threading.Thread(target=run, args=(db,)) for db in databases]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert len(reports) == 2 and sum(report.blocks for report in reports) == 16
+    assert till.check().complete and unread(till) == 0
+    assert len(till.payments()) == 6 and is_summed(till)
+    for invoice in invoices:
+        assert till.kinds(invoice).count("payment") == 1 == till.kinds(invoice).count("paid")
+    assert total_of(till, sweeper) == 0
+
+
+# A run ends by time, and by calls.
+
+
+def test_a_run_that_ends_by_time_goes_on_in_the_next(till, monkeypatch):
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.clock.move(minutes=10)
+    till.mine(20)
+    till.pay(invoice)
+    till.mine()
+    till.clock.move(hours=1)
+    ends_at = iter([0, 1, 2, 3, 100, *range(200, 10_000)])
+
+    class Time:
+        monotonic = staticmethod(lambda: next(ends_at))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(read, "time", Time)
+        report = till.check()
+    assert report.behind == 21 - report.blocks and 0 < report.blocks < 5 and not report.complete
+    till.liar.asked.clear()
+    assert till.check().blocks == 21 - report.blocks
+    assert till.look(invoice)["status"] == "paid"
+
+
+def test_nothing_expires_while_blocks_are_unread(till, monkeypatch):
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.clock.move(hours=2)
+    till.mine(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(read, "MOST_S", -1)
+        report = till.check()
+    assert report.behind == 3 and report.looked == 1 and report.changed == {}
+    assert till.check().changed == {invoice["id"]: "expired"}
+
+
+def test_the_hours_calls_end_a_run_and_the_next_hour_goes_on(lied_to: Lies):
+    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="60")
+    invoice = till.shop.invoice()
+    assert till.check().complete
+    till.clock.move(hours=2)
+    till.pay(invoice)
+    till.mine(100)
+    read_in = []
+    while unread(till) or len(read_in) < 2:
+        till.liar.asked.clear()
+        report = till.check()
+        assert len(till.liar.asked) <= 60
+        read_in.append(report.blocks)
+        till.clock.move(hours=1, minutes=2)
+        assert len(read_in) < 12
+    assert sum(read_in) == 100 and till.check().complete
+    assert till.look(invoice)["status"] == "paid"
+
+
+def test_with_the_smallest_budget_each_run_reads_a_block(lied_to: Lies):
+    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="24")
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    behind = [till.check().behind]
+    while behind[-1]:
+        till.clock.move(minutes=20)
+        report = till.check()
+        behind.append(report.behind)
+        assert len(behind) < 30
+    assert till.look(invoice)["status"] == "paid"
+
+
+# When a deadline has passed.
+
+
+def test_what_is_mined_while_a_run_reads_is_not_expired(till):
+    """The deadline passes after the tip was asked: a block that came since may have the payment."""
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.clock.move(minutes=59)
+    till.mine()
+
+    def later(path: str) -> None:
+        if path.endswith("/raw") and till.clock() < deadline:
+            till.pay(invoice)
+            till.mine()
+            till.clock.move(minutes=2)
+
+    deadline = till.clock() + timedelta(minutes=1)
+    till.liar.instead = later
+    report = till.check()
+    assert report.changed == {}
+    assert till.check().changed == {invoice["id"]: "paid"}
+
+
+# What no block of Bitcoin has.
+
+
+@pytest.mark.parametrize("sats", [2_100_000_000_000_001, 2**63, 2**64 - 1])
+def test_a_block_that_pays_more_than_there_is_is_refused_and_told(till, sats, caplog):
+    invoice = till.shop.invoice()
+    before = dump(till.shop)["output"]
+    origin = TxIn(Outpoint("ff" * 32, 0), b"", 0xFFFFFFFF)
+    tx = Tx(2, (origin,), (TxOut(sats, script_of(invoice["deposit_address"])),), 0)
+    till.liar.instead = Rival(till).add(1, [tx])
+    report = till.check()
+    assert report.chain_failed and dump(till.shop)["output"] == before
+    assert "pays more than there is" in caplog.text
