@@ -78,10 +78,13 @@ def scene(request, tmp_path, ticker, clock, caplog) -> Iterator[Scene]:
 def check_until_settled(world: World) -> Rows:
     """Clean checks: the second looks again for what waits, and the third ends what it misses.
 
-    They take half an hour, so that a block's payments still have a price.
+    They take half an hour, so that a block's payments still have a price. Payers look at their
+    pages: what an empty answer has taken away is not looked for otherwise until it is in a block.
     """
     for minutes in (14, 14, 1):
         world.till.clock.move(minutes=minutes)
+        rows = state(world.url)["invoice"]
+        world.till.open_page(*(row for row in rows if row["status"] == "open"))
         run = world.till.check()
         assert run.complete, run.failed
     return state(world.url, NOISE | NOTICED)

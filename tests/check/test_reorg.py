@@ -212,6 +212,25 @@ def test_what_came_beyond_the_amount_pays_when_the_payment_is_lost(till):
     assert till.look(invoice)["tx_hash"] == second
 
 
+def test_what_was_beyond_the_amount_since_its_block_was_read_late_pays_when_the_other_is_lost(till):
+    invoice = till.shop.invoice()
+    till.check()
+    first = till.pay(invoice)
+    till.mine()
+    late = till.sandbox.chain.ledger.tip.hash
+    second = till.pay(invoice)
+    till.mine()
+    till.liar.lies = {f"/block/{late}/raw": lambda _: say("busy", 503)}
+    till.check()
+    till.liar.lies = {}
+    till.check()
+    assert [p["tx_hash"] for p in till.payments(invoice)] == [second]
+    reorganise(till, double_spend=True)
+    till.check()
+    assert till.look(invoice)["status"] == "paid" and till.look(invoice)["tx_hash"] == first
+    assert [(p["tx_hash"], p["invoice_id"]) for p in till.payments()] == [(first, invoice["id"])]
+
+
 def test_one_transaction_that_paid_two_invoices_is_taken_back_from_both(till):
     one, two = till.shop.invoice(25), till.shop.invoice(40)
     till.pay_outputs((one, one["amount_sats"]), (two, two["amount_sats"]))

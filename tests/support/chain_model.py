@@ -1,17 +1,19 @@
-"""What the chain itself says, block by block, and what a look at it could have taught the service.
+"""What blocks and mempool could have taught the service, kept beside it: the oracle of its books.
 
-Nothing here asks the service or its settlement. The rules are those of docs/settlement.md.
+Nothing here asks the service or its settlement, but which blocks it has read. The rules are those
+of docs/settlement.md.
 """
 
-import itertools
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from databases import tables
 from fake_esplora import Json
 
 from btcpay.bitcoin.tx import Tx
+from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.script import script_of
 from btcpay.times import from_ms
@@ -23,136 +25,153 @@ CONFIRMATIONS = {25: 1, 200: 3}
 TOLERANCE_PERCENT = 1
 
 
-@dataclass(frozen=True)
-class Sight:
-    """An output as an explorer shows it; without a block it waits."""
+class Waiting(NamedTuple):
+    """An output as a mempool shows it, and what its transaction spends."""
 
     sats: int
-    height: int | None = None
-    block: str | None = None
-    mined_at: datetime | None = None
-    spent: bool = False
+    inputs: frozenset[Outpoint]
 
 
-View = dict[Outpoint, Sight]
+View = dict[Outpoint, Waiting]
 
 
-def view_of(chain: Chain, address: str) -> View:
-    """Every output to the address, on the best branch or waiting for it."""
-    script, ledger, view = script_of(address), chain.ledger, View()
-    branch = [ledger.blocks[hash] for hash in ledger.hashes]
-    spent = {tuple(i.outpoint) for block in branch for tx in block.txs for i in tx.inputs}
-
-    def add(tx: Tx, height: int | None, block: str | None, mined_at: datetime | None) -> None:
-        for vout, output in enumerate(tx.outputs):
-            if output.script == script:
-                at = (tx.txid, vout)
-                view[at] = Sight(output.value_sats, height, block, mined_at, at in spent)
-
-    for height, block in enumerate(branch):
-        for tx in block.txs:
-            add(tx, height, block.hash, datetime.fromtimestamp(block.time, UTC))
-    for entry in chain.mempool.entries.values():
-        add(entry.tx, None, None, None)
-    return view
+def inputs_of(tx: Tx) -> frozenset[Outpoint]:
+    return frozenset((spent.outpoint.txid, spent.outpoint.vout) for spent in tx.inputs)
 
 
-def deep(view: View, tip: int, confirmations: int) -> View:
-    """What has at least so many confirmations."""
+def paid_by(tx: Tx, script: bytes) -> dict[Outpoint, int]:
+    """What it pays to this script, in satoshis."""
+    outputs = enumerate(tx.outputs)
+    return {(tx.txid, vout): o.value_sats for vout, o in outputs if o.script == script}
+
+
+def waiting_of(chain: Chain, address: str) -> View:
+    """What waits for a block and pays the address."""
+    script = script_of(address)
     return {
-        at: sight
-        for at, sight in view.items()
-        if sight.height is not None and tip - sight.height + 1 >= confirmations
+        at: Waiting(sats, inputs_of(entry.tx))
+        for entry in chain.mempool.entries.values()
+        for at, sats in paid_by(entry.tx, script).items()
     }
-
-
-def as_waiting(view: View) -> View:
-    """What an explorer shows that has not heard of any block."""
-    return {at: Sight(sight.sats) for at, sight in view.items()}
 
 
 @dataclass
 class Memory:
-    """What looks have taught of one output.
+    """What is known of one output; `payment` is what the service says: the id it counts under."""
 
-    `proven` and `payment` are what the service says; `payment` is the id that it counts under.
-    """
-
+    sats: int
     first_seen_at: datetime
-    sight: Sight
-    alive: bool = True
-    proven: bool = False
+    inputs: frozenset[Outpoint] = frozenset()
+    height: int | None = None
+    block: str | None = None
+    mined_at: datetime | None = None
+    spent: bool = False
+    vanished_at: datetime | None = None
+    replaced_by: str | None = None
     payment: str | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self.vanished_at is None
 
     def in_time(self, deadline: datetime | None) -> bool:
         """Seen by us before the deadline, or in a block whose time is before it."""
         if deadline is None or self.first_seen_at < deadline:
             return True
-        return self.sight.mined_at is not None and self.sight.mined_at < deadline
+        return self.mined_at is not None and self.mined_at < deadline
 
     def leave_block(self) -> None:
-        """Its block was lost: what was proven to be in time by it stays in time."""
-        if self.proven and self.sight.mined_at:
-            self.first_seen_at = min(self.first_seen_at, self.sight.mined_at)
-        self.payment, self.proven = None, False
-        self.sight = Sight(self.sight.sats)
+        """Its block was lost: what was in time by it stays in time."""
+        assert self.mined_at
+        self.first_seen_at = min(self.first_seen_at, self.mined_at)
+        self.height = self.block = self.mined_at = self.payment = None
+        self.inputs, self.spent = frozenset(), False
 
 
+@dataclass
 class Book:
     """What is remembered of one address."""
 
-    def __init__(self) -> None:
-        self.memories: dict[Outpoint, Memory] = {}
+    script: bytes
+    memories: dict[Outpoint, Memory] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
 
-    def look(self, view: View, now: datetime) -> bool:
-        """Takes a complete answer in; whether it misses money that waited."""
-        misses = False
-        for at, memory in self.memories.items():
-            sight = view.get(at)
-            memory.first_seen_at = min(memory.first_seen_at, now)  # a clock may be set back
-            if sight and memory.payment:  # stands, as only evidence undoes it
-                memory.sight = replace(memory.sight, spent=sight.spent)
-            elif sight and memory.proven and sight.block is None:
-                pass  # what is proven to be in a block is not said away
-            elif sight:
-                if sight.block != memory.sight.block:
-                    memory.leave_block()
-                memory.sight, memory.alive = sight, True
-            elif memory.alive and not memory.proven:
-                memory.alive, misses = False, True
-                memory.sight = Sight(memory.sight.sats)
-        for at in view.keys() - self.memories.keys():
-            self.memories[at] = Memory(now, view[at])
-        return misses
-
-    def undo(self, payment: str) -> None:
-        """The block of this payment was lost."""
+    def follow(self, chain: Iterable[tuple[int, Block]], now: datetime) -> None:
+        """The blocks that are read and on the chain, by height: what is lost, and what is new."""
+        blocks = list(chain)
+        self.read &= {block.hash for _, block in blocks}
         for memory in self.memories.values():
-            if memory.payment == payment:
+            if memory.block and memory.block not in self.read:
                 memory.leave_block()
+            if memory.replaced_by and memory.replaced_by not in self.read:
+                memory.replaced_by = None
+        for height, block in blocks:
+            if block.hash not in self.read:
+                self.read.add(block.hash)
+                self._take(height, block, now)
+        spent = {at for _, block in blocks for tx in block.txs for at in inputs_of(tx)}
+        for at, memory in self.memories.items():
+            memory.spent = memory.block is not None and at in spent
+
+    def _take(self, height: int, block: Block, now: datetime) -> None:
+        mined_at = datetime.fromtimestamp(block.time, UTC)
+        for tx in block.txs:
+            for at, sats in paid_by(tx, self.script).items():
+                memory = self.memories.setdefault(at, Memory(sats, now))
+                memory.sats, memory.inputs = sats, frozenset()
+                memory.height, memory.block, memory.mined_at = height, block.hash, mined_at
+                memory.vanished_at = memory.replaced_by = None
+        spent = {at for tx in block.txs for at in inputs_of(tx)}
+        for memory in self.memories.values():
+            if memory.block is None and memory.replaced_by is None and memory.inputs & spent:
+                memory.replaced_by = block.hash
+                memory.vanished_at = memory.vanished_at or now
+
+    def look(self, shown: View, now: datetime, misses: bool) -> None:
+        """What a mempool shows; `misses`: whether what it does not show is gone."""
+        for at, waiting in shown.items():
+            memory = self.memories.setdefault(at, Memory(waiting.sats, now))
+            if memory.block is None and memory.replaced_by is None:
+                memory.sats, memory.inputs = waiting
+                memory.vanished_at = None
+        for at, memory in self.memories.items():
+            if misses and at not in shown and memory.block is None and memory.alive:
+                memory.vanished_at = now
 
     def counted_sats(self, deadline: datetime | None) -> int:
         """What came in time and is a payment."""
-        return sum(
-            m.sight.sats for m in self.memories.values() if m.payment and m.in_time(deadline)
-        )
+        return sum(m.sats for m in self.memories.values() if m.payment and m.in_time(deadline))
 
     def alive_sats(self, deadline: datetime | None) -> int:
-        """What came in time and is money still: waiting, confirmed, or proven once."""
-        return sum(m.sight.sats for m in self.memories.values() if m.alive and m.in_time(deadline))
+        """What came in time and is money still, waiting or in a block."""
+        return sum(m.sats for m in self.memories.values() if m.alive and m.in_time(deadline))
 
-    def verdict(self, invoice: Json, misses: bool, now: datetime) -> str:
-        """Where a look at `now` leaves an open invoice."""
+    def verdict(self, invoice: Json, may_end: bool, now: datetime) -> str:
+        """Where news at `now` leave an open invoice; `may_end`: all was asked after its end."""
         deadline, needed = deadline_of(invoice), needed_sats(invoice)
         if self.counted_sats(deadline) >= needed:
             return "paid"
-        over = deadline is not None and now >= deadline
-        return "expired" if over and not misses and self.alive_sats(deadline) < needed else "open"
+        over = may_end and deadline is not None and now >= deadline
+        held = any(
+            m.vanished_at and m.vanished_at >= now and not m.replaced_by and m.in_time(deadline)
+            for m in self.memories.values()
+        )
+        return "expired" if over and not held and self.alive_sats(deadline) < needed else "open"
 
-    def unspent_sats(self) -> int:
-        """What an honest look adds to the total of the balance."""
-        alive = (memory for memory in self.memories.values() if memory.alive)
-        return sum(memory.sight.sats for memory in alive if not memory.sight.spent)
+    def deep(self, tip: int, confirmations: int) -> set[Outpoint]:
+        """What has at least so many confirmations."""
+        return {
+            at
+            for at, m in self.memories.items()
+            if m.height is not None and tip - m.height + 1 >= confirmations
+        }
+
+    def unspent_sats(self, counted: bool) -> int:
+        """What it adds to the balance: to its total, or to what is confirmed."""
+        memories = self.memories.values()
+        return sum(
+            m.sats for m in memories if m.alive and not m.spent and (m.payment or not counted)
+        )
 
 
 class Rows:
@@ -163,10 +182,16 @@ class Rows:
         self.invoices = {row["id"]: row for row in found["invoice"]}
         self.payments = {row["id"]: row for row in found["payment"]}
         self.outputs = found["output"]
-        self.proofs = [row["payment_id"] for row in found["proof"]]
+        self.proofs = {(row["invoice_id"], row["txid"]) for row in found["proof"]}
+        self.chain = sorted(found["block"], key=lambda row: row["height"])
 
-    def blocks_of(self, payment_id: str) -> set[str]:
-        return {row["block_hash"] for row in self.outputs if row["payment_id"] == payment_id}
+    @property
+    def tip(self) -> int:
+        return self.chain[-1]["height"] if self.chain else 0
+
+    def read(self, blocks: Mapping[str, Block]) -> list[tuple[int, Block]]:
+        """The blocks of the chain that were read, by height."""
+        return [(row["height"], blocks[row["hash"]]) for row in self.chain if row["read_at"]]
 
 
 def deadline_of(invoice: Json) -> datetime | None:
@@ -180,13 +205,3 @@ def needed_sats(invoice: Json) -> int:
 
 def confirmations_of(invoice: Json) -> int:
     return CONFIRMATIONS[int(invoice["amount_usd_quote"])]
-
-
-def completing(settled: View, needed: int) -> set[str]:
-    """The transactions of the block in which the sum is reached, in the chain's order."""
-    ordered = sorted(settled.items(), key=lambda item: item[1].height or 0)
-    sums = itertools.accumulate(sight.sats for _, sight in ordered)
-    height = next(
-        s.height for (_, s), sum_sats in zip(ordered, sums, strict=True) if sum_sats >= needed
-    )
-    return {txid for (txid, _), sight in ordered if sight.height == height}
