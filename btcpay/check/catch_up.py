@@ -49,7 +49,7 @@ class CatchUp:
             asked_at = self.now()
             follower = self._follower()
             follower.follow()
-            report.answered = True
+            report.answered, report.asked_at = True, asked_at
             report.stuck = self._why_stuck(follower)
             self._read(report, missed)
         except ExplorerError as error:

@@ -27,11 +27,16 @@ class Facts:
     proofs: dict[str, str] = field(default_factory=dict)
 
 
+def pays_us(db: Database, block: ProvenBlock) -> bool:
+    """Whether the block pays any address that we ever issued."""
+    return bool(_paid(db, block))
+
+
 def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dict[str, Facts]:
     """By invoice id, what this block pays, spends and replaces."""
     found: dict[str, Facts] = {}
     where = Block(height, block.hash, block.mined_at)
-    for row in blocks.of_scripts(db, [script.hex() for script in block.paid]):
+    for row in _paid(db, block):
         facts = found.setdefault(row["id"], Facts(row["merchant_id"]))
         _add_paid(facts, bytes.fromhex(row["script"]), where, block, network)
     for coin in _spent_coins(db, block):
@@ -41,6 +46,10 @@ def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dic
         facts = found.setdefault(row["invoice_id"], Facts(row["merchant_id"]))
         facts.replaced[row["txid"]] = height
     return found
+
+
+def _paid(db: Database, block: ProvenBlock) -> list[Row]:
+    return blocks.of_scripts(db, [script.hex() for script in block.paid])
 
 
 def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, network: str) -> None:
@@ -84,10 +93,11 @@ def spends_of(block: ProvenBlock) -> bytes:
     return b"".join(outpoint[:KEY_BYTES] + outpoint[32:] for outpoint in block.spent)
 
 
-def read_spends_again(db: Database, height: int, coins: Sequence[SeenOutput]) -> None:
+def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
     """Has later blocks read again that were read before we knew of these coins, and spend one."""
     keys = [unshown(coin.txid)[:KEY_BYTES] + u32(coin.vout) for coin in coins]
-    for row in db.rows(blocks.SPENDS, height=height) if keys else []:
+    heights = {coin.block.height for coin in coins if coin.block}
+    for row in db.rows(blocks.SPENDS, height=max(heights)) if heights else []:
         if any(key in bytes(row["spends"]) for key in keys):
             db.run(blocks.READ_AGAIN, height=row["height"])
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.chain.follow import add_header
-from btcpay.errors import OutOfQuota, ProofFailed
+from btcpay.errors import ExplorerError, OutOfQuota, ProofFailed
 from btcpay.explorers.esplora import Esplora
 from btcpay.explorers.headers import ShownHeader
 from btcpay.explorers.pool import Explorers
@@ -26,6 +26,7 @@ GAP = 12  # so many unread blocks are read in order: two hours of them
 LATELY = timedelta(hours=168)  # a finished invoice may still be paid
 ASK_AGAIN = timedelta(hours=6)  # while a gap is read, an address is asked once
 NAMED_AGAIN = timedelta(minutes=10)  # where nothing else tells of blocks
+MOST_FAILURES = 20  # in one run
 PART_OF_LEFT = 3  # of the calls that are left, hints of one run take at most a third
 MOST_OLD_HEADERS = 4032  # a month of them: so far below the first header an old spend is followed
 
@@ -41,24 +42,30 @@ class Hints:
 
     def ask(self, unread: int, missed: Sequence[str]) -> None:
         """Asks as far as the calls allow: within a gap, where nothing else is read, and once for
-        each coin that is older than our first header. Raises ExplorerError.
+        each coin that is older than our first header. A question that fails keeps no block from
+        being read.
 
         `missed`: invoices whose money is in a block now, or gone.
         """
-        for invoice_id in missed if self._is_named else ():
-            self._ask_history(self._db.only(looked_for.ADDRESS, id=invoice_id))
-        allowance = self._explorers.allowance()
+        allowance, failures = self._explorers.allowance(), 0
         calls = allowance.left // PART_OF_LEFT
-        for question in self._questions(unread, min(calls, 200)):
-            if calls <= 0:
+        for question in self._questions(unread, min(calls, 200), missed):
+            if calls <= 0 or failures >= MOST_FAILURES:
                 return
             calls -= 1
             try:
                 question()
             except OutOfQuota:
                 return
+            except ExplorerError as error:
+                failures += 1
+                log.warning("which blocks concern us could not be asked: %s", error)
 
-    def _questions(self, unread: int, limit: int) -> Iterator[Callable[[], None]]:
+    def _questions(
+        self, unread: int, limit: int, missed: Sequence[str]
+    ) -> Iterator[Callable[[], None]]:
+        for invoice_id in missed if self._is_named else ():
+            yield partial(self._ask_history, self._db.only(looked_for.ADDRESS, id=invoice_id))
         if self._is_named or unread > GAP:
             again = NAMED_AGAIN if self._is_named else ASK_AGAIN
             before = {

@@ -2,14 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.check.apply import apply
-from btcpay.check.facts import facts_of, read_spends_again, spends_of
+from btcpay.check.apply import Proofs, apply
+from btcpay.check.facts import facts_of, pays_us, read_spends_again, spends_of
 from btcpay.check.report import Report
-from btcpay.errors import OutOfQuota
+from btcpay.errors import ExplorerError, OutOfQuota
 from btcpay.explorers.pool import Explorers
 from btcpay.price import Prices
 from btcpay.settings import Settings
@@ -17,7 +17,7 @@ from btcpay.settlement.values import Scan
 from btcpay.spv.block import ProvenBlock, prove_block
 from btcpay.times import to_ms
 from storage.database import Database, Row
-from storage.queries import blocks
+from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 MOST_S = 40
 # Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
 KEPT_PART = 4
+MOST_PASSED = 3  # blocks that could not be read: then it is not the blocks
 
 
 @dataclass(frozen=True)
@@ -45,34 +46,54 @@ class Reader:
     def read_all(self, report: Report) -> None:
         """Reads blocks while there are any, and time and calls for it. Raises ExplorerError.
 
-        Named ones first, then the oldest. `report.behind` has how many are left.
+        Named ones first, then the oldest. A block that cannot be read keeps no other from it.
+        `report.behind` has how many are left.
         """
         until_s = time.monotonic() + MOST_S
-        least = 0 if self.settings.blocks == "all" else 1
+        passed: dict[str, ExplorerError | None] = {}
         try:
-            while row := self.db.row(blocks.NEXT, least=least):
+            while row := self._next(passed):
                 if time.monotonic() > until_s or not self._may_read(report):
                     break
-                self._read(row, report)
-        except OutOfQuota:
-            log.warning("the hour's calls are spent before every block is read")
+                try:
+                    if not self._read(row, report):
+                        passed[row["hash"]] = None
+                except OutOfQuota:
+                    log.warning("the hour's calls are spent before every block is read")
+                    break
+                except ExplorerError as error:
+                    passed[row["hash"]] = error
         finally:
             report.behind = self.unread()
+        if errors := [error for error in passed.values() if error]:
+            raise errors[0]
+
+    def _next(self, passed: Collection[str]) -> Row | None:
+        """The block to be read next, but for those that this run has passed over."""
+        if len(passed) >= MOST_PASSED:
+            return None
+        least = 0 if self.settings.blocks == "all" else 1
+        rows = self.db.rows(blocks.NEXT, least=least, limit=len(passed) + 1)
+        return next((row for row in rows if row["hash"] not in passed), None)
 
     def _may_read(self, report: Report) -> bool:
         """The first block of a run always; then what leaves a part of the hour for others."""
         allowance = self.explorers.allowance()
         return report.blocks == 0 or allowance.left > allowance.per_hour // KEPT_PART
 
-    def _read(self, row: Row, report: Report) -> None:
+    def _read(self, row: Row, report: Report) -> bool:
+        """Whether nothing of it has to be read again."""
         hash = row["hash"]
         block, host = self.explorers.ask_named(lambda one: prove_block(one.raw_block(hash), hash))
-        found = facts_of(self.db, self.settings.network.name, row["height"], block)
-        price_usd = self.prices.current_or_none() if found else None
+        price_usd = self.prices.current_or_none() if pays_us(self.db, block) else None
         now = self.now()
         with self.db.write():
+            # One runner after the other: one block may spend what another pays.
+            meta.lock(self.db)
             if not self._mark_read(row, block, now):
-                return
+                return True
+            found = facts_of(self.db, self.settings.network.name, row["height"], block)
+            failed = []
             for invoice_id, facts in sorted(found.items(), key=lambda item: item[1].merchant_id):
                 scan = Scan(
                     asked_at=now,
@@ -83,21 +104,33 @@ class Reader:
                     price_usd=price_usd,
                     explorer=host,
                 )
-                change = apply(self.db, self.settings, invoice_id, scan, now, facts.proofs)
-                report.note(invoice_id, *change)
-                read_spends_again(self.db, row["height"], facts.confirmed)
+                if not self._apply(invoice_id, scan, facts.proofs, report):
+                    failed.append(invoice_id)
+            if failed:
+                report.failed += failed
+                self.db.run(blocks.READ_AGAIN, height=row["height"])
+            self._forget_spends()
         report.blocks += 1
+        return not failed
+
+    def _apply(self, invoice_id: str, scan: Scan, proofs: Proofs, report: Report) -> bool:
+        """Whatever is wrong with one invoice, the next is somebody's money too."""
+        try:
+            with self.db.write():
+                change = apply(self.db, self.settings, invoice_id, scan, scan.asked_at, proofs)
+                read_spends_again(self.db, scan.confirmed)
+        except Exception:  # noqa: BLE001 - the edge of the loop over invoices
+            log.exception("invoice %s could not be settled", invoice_id)
+            return False
+        report.note(invoice_id, *change)
+        return True
 
     def _mark_read(self, row: Row, block: ProvenBlock, now: datetime) -> bool:
         """Whether this run is the one that reads it."""
         first = self.db.only(blocks.UNREAD)["first"]
         is_early = self.settings.blocks == "all" and first is not None and first < row["height"]
         spends = spends_of(block) if is_early else None
-        if self.db.run(blocks.READ, hash=row["hash"], at=to_ms(now), spends=spends) != 1:
-            return False
-        if first == row["height"]:
-            self._forget_spends()
-        return True
+        return self.db.run(blocks.READ, hash=row["hash"], at=to_ms(now), spends=spends) == 1
 
     def _forget_spends(self) -> None:
         first = self.db.only(blocks.UNREAD)["first"]

@@ -1,6 +1,7 @@
 """What a run of the check did, as its report and its exit status tell it."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 
 @dataclass
@@ -11,8 +12,9 @@ class Report:
     invoices it asked the mempool; `failed`: for which it could not; `unreached`: for which the
     hour's calls did not suffice although a payer waits; `put_off`: how many others wait for their
     turn. `changed`: invoices by their new status. `stuck`: why the chain is not believed to be
-    whole. `answered`: whether an explorer told the tip. `clock_ahead_s`: how far our clock is ahead
-    of the explorers', 0 up to CLOCK_OFF. `calls` and `read_bytes`: what it cost.
+    whole. `answered`: whether an explorer told the tip; `asked_at`: when it was last asked for, by
+    our clock. `clock_ahead_s`: how far that is ahead of the explorers', 0 up to CLOCK_OFF. `calls`
+    and `read_bytes`: what it cost.
     """
 
     blocks: int = 0
@@ -25,6 +27,7 @@ class Report:
     stuck: str = ""
     chain_failed: bool = False
     answered: bool = False
+    asked_at: datetime | None = None
     clock_ahead_s: int = 0
     calls: int = 0
     read_bytes: int = 0

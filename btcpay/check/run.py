@@ -122,12 +122,14 @@ class Checker:
 
     def _apply(self, look: Look, report: Report) -> None:
         is_whole = not (report.behind or report.stuck or report.chain_failed)
+        # A block that came after the tip was asked for may have what the mempool has no more.
+        ends_at = min(look.asked_at, report.asked_at or look.asked_at) - look.ahead
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.outputs,
             misses=is_whole and look.mempool.is_whole,
-            ends_at=look.asked_at - look.ahead if is_whole and self._is_read(look) else None,
+            ends_at=ends_at if is_whole and self._is_read(look) else None,
             explorer=look.explorer,
         )
         report.looked += 1

@@ -30,7 +30,7 @@ NEXT = (
     Block.select(*_HEADER)
     .where(_UNREAD & (Block.named >= slot("least")))
     .order_by(Block.named.desc(), Block.height)
-    .limit(1)
+    .limit(slot("limit"))
 )
 UNREAD = Block.select(
     fn.COUNT(Block.height).alias("all"),

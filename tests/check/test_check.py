@@ -33,6 +33,7 @@ def test_an_invoice_paid_in_full_is_paid_when_its_block_comes(till):
     invoice = till.shop.invoice()
     till.clock.move(minutes=5)
     txid = till.pay(invoice)
+    till.open_page(invoice)
     assert till.check().changed == {}
     assert till.look(invoice)["status"] == "open" and till.payments() == []
     till.clock.move(minutes=5)
@@ -99,6 +100,16 @@ def test_paid_twice_is_paid_once_and_the_second_is_a_payment_without_invoice(til
     }
 
 
+def test_a_block_pays_although_nobody_has_looked_at_the_page_or_asked_for_the_address(till):
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice)
+    till.mine()
+    run = till.check()
+    assert (run.changed, run.looked) == ({invoice["id"]: "paid"}, 0)
+    assert till.look(invoice)["tx_hash"] == txid
+    assert till.kinds(invoice) == ["seen", "payment", "paid"]
+
+
 def test_an_invoice_expires_at_the_first_look_after_its_deadline_not_before(till):
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(minutes=59, seconds=59)
@@ -124,7 +135,7 @@ def test_money_seen_in_time_may_confirm_after_the_deadline(till):
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(minutes=59)
     till.pay(invoice)
-    till.check()
+    till.check()  # a minute before its end it is looked for, whoever looks at its page
     till.clock.move(hours=5)
     assert till.check().changed == {}
     till.mine()
@@ -199,11 +210,17 @@ def open_deep(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Ti
         yield opened
 
 
+def seen_waiting(till: Till, invoice: dict) -> str:
+    """The transaction that pays it, which the check has seen in the mempool."""
+    txid = till.pay(invoice)
+    till.look_for(invoice)
+    assert till.balance() == (0, invoice["amount_sats"])
+    return txid
+
+
 def test_a_replacement_that_pays_the_same_pays_once(till):
     invoice = till.shop.invoice()
-    first = till.pay(invoice)
-    till.check()
-    second = replace(till.sandbox.wallet, till.now, first)
+    second = replace(till.sandbox.wallet, till.now, seen_waiting(till, invoice))
     till.mine()
     till.check()
     assert till.look(invoice)["tx_hash"] == second
@@ -212,18 +229,41 @@ def test_a_replacement_that_pays_the_same_pays_once(till):
     assert "vanished" in till.kinds(invoice)
 
 
-def test_a_payment_replaced_away_is_forgotten_as_money_and_kept_as_history(till):
+def test_a_block_that_spends_its_inputs_otherwise_ends_what_waits_without_a_look(till):
     invoice = till.shop.invoice(expires_in_hours=1)
-    txid = till.pay(invoice)
-    till.check()
-    assert till.balance() == (0, invoice["amount_sats"])
-    replace(till.sandbox.wallet, till.now, txid, away=True)
+    replace(till.sandbox.wallet, till.now, seen_waiting(till, invoice), away=True)
     till.mine()
-    till.check()
+    assert till.check().looked == 0
     assert till.balance() == (0, 0) and till.payments() == []
     assert till.kinds(invoice) == ["seen", "vanished"]
     till.clock.move(hours=1)
     assert till.check().changed == {invoice["id"]: "expired"}
+
+
+def test_what_one_look_misses_may_come_again_and_what_two_miss_is_gone(till):
+    invoice = till.shop.invoice(expires_in_hours=1)
+    txid = seen_waiting(till, invoice)
+    till.clock.move(hours=1)
+    till.sandbox.chain.mempool.remove({txid})
+    assert till.check().changed == {} and till.kinds(invoice) == ["seen", "vanished"]
+    assert till.balance() == (0, 0)
+    till.clock.move(minutes=1)
+    assert till.check().changed == {invoice["id"]: "expired"}
+
+
+def test_what_vanished_and_is_shown_again_counts_as_first_seen_when_it_was(till):
+    invoice = till.shop.invoice(expires_in_hours=1)
+    txid = seen_waiting(till, invoice)
+    sent = till.sandbox.chain.mempool.entries[txid].tx.raw
+    till.sandbox.chain.mempool.remove({txid})
+    till.clock.move(minutes=2)
+    till.look_for(invoice)
+    till.clock.move(hours=1)
+    till.sandbox.chain.accept(sent, till.now)
+    assert till.check().changed == {}
+    assert till.kinds(invoice) == ["seen", "vanished", "seen again"]
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
 
 
 @pytest.mark.parametrize(
@@ -256,58 +296,49 @@ def test_no_price_is_asked_for_while_nothing_has_confirmed(till, ticker):
     invoice = till.shop.invoice()
     till.pay(invoice)
     asked = ticker.asked
-    till.check()
+    assert till.look_for(invoice).looked == 1
     assert ticker.asked == asked
     till.mine()
     till.check()
     assert ticker.asked == asked + 1
 
 
-@pytest.mark.parametrize(
-    ("age", "watched"),
-    [
-        pytest.param(
-            {"hours": 167, "minutes": 59, "seconds": 59}, True, id="until a second before"
-        ),
-        pytest.param({"hours": 168}, False, id="not from the hour itself"),
-    ],
-)
-def test_a_finished_invoice_is_watched_for_a_week(till, age, watched):
-    invoice = till.shop.invoice()
-    cancel(till, invoice)
-    till.clock.move(**age)
-    till.pay(invoice)
+@pytest.mark.parametrize("days", [8, 4_000], ids=["a week after its end", "years after"])
+def test_every_address_ever_issued_is_watched_for_ever(till, days):
+    """For as long as blocks are read: while an invoice is open, or a coin lies there."""
+    canceled, _open = till.shop.invoice(), till.shop.invoice()
+    cancel(till, canceled)
+    till.check()
+    till.clock.move(days=days)
+    till.pay(canceled)
     till.mine()
-    assert (till.watched() == [invoice["id"]]) is watched
     till.check()
-    assert len(till.payments()) == int(watched)
+    assert [p["amount_sats"] for p in till.payments()] == [canceled["amount_sats"]]
 
 
-def test_an_open_invoice_without_a_deadline_is_watched_for_ever(till):
+def test_money_that_waits_has_every_block_read_until_it_is_in_one(till):
     invoice = till.shop.invoice()
-    till.clock.move(days=4000)
-    assert till.watched() == [invoice["id"]]
-
-
-def test_money_on_its_way_is_watched_beyond_the_week(till):
-    invoice = till.shop.invoice()
-    cancel(till, invoice)
     till.pay(invoice)
-    till.check()
+    till.look_for(invoice)
+    cancel(till, invoice)
     till.clock.move(days=30)
     till.mine()
-    assert till.watched() == [invoice["id"]]
     till.check()
     assert len(till.payments()) == 1
-    assert till.watched() == []
 
 
-def test_the_longest_unseen_address_comes_first(till):
-    old, middle, new = (till.shop.invoice() for _ in range(3))
-    till.checker().run([old["id"]])
-    till.clock.move(seconds=1)
-    till.checker().run([middle["id"]])
-    assert till.watched() == [new["id"], old["id"], middle["id"]]
+def test_with_nothing_open_and_no_coin_no_block_is_read(till):
+    invoice = till.shop.invoice()
+    cancel(till, invoice)
+    till.check()
+    till.clock.move(hours=168)
+    till.mine(3)
+    till.clock.move(hours=2)
+    assert till.check().blocks == 0
+    later = till.shop.invoice()
+    till.pay(later)
+    till.mine()
+    assert till.check().changed == {later["id"]: "paid"}
 
 
 def test_with_a_tolerance_a_little_less_pays(tmp_path, ticker, clock):

@@ -1,21 +1,21 @@
 """The check when something else goes wrong: explorers, other checks, coins that have moved."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from builders import Clock, TickerServer, dump, open_shop
+from builders import Clock, TickerServer, dump
 from databases import ON_POSTGRES
-from fake_esplora import FakeEsplora, Reply, Till, dropped, open_till, say, truncated, tx_of
+from fake_esplora import Json, LiedTo, Reply, Till, dropped, open_till, say, truncated, tx_of
 from sweeper import Sweeper
 
-from btcpay import http_client
-from btcpay.explorers.pool import Explorers, History
-from btcpay.networks import NETWORKS
+from btcpay.check.catch_up import CatchUp
+from btcpay.check.hints import GAP
+from btcpay.check.report import Report
 from btcpay.wallet.account import script_of
 from storage.database import open_database
+from storage.queries import blocks
 
 
 @pytest.fixture
@@ -24,26 +24,14 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
         yield opened
 
 
-@pytest.fixture
-def esplora() -> Iterator[FakeEsplora]:
-    with FakeEsplora() as server:
-        yield server
-
-
-@pytest.fixture
-def faked(tmp_path, ticker, clock, esplora) -> Iterator[Till]:
-    """A shop before the scriptable explorer, which knows every address of it as empty."""
-    ticker.reset()
-    with open_shop(tmp_path, ticker.url, clock, BTCPAY_EXPLORERS=esplora.root) as shop:
-        yield Till(shop, None, clock)
-
-
-def script_for(invoice: dict[str, Any]) -> bytes:
-    return script_of(invoice["deposit_address"], "p2wpkh")
+def waiting(till: Till, invoice: Json, number: int = 1, **fields: object) -> Json:
+    """A transaction to the invoice that an explorer says is waiting, and nobody made."""
+    script = script_of(invoice["deposit_address"], "p2wpkh")
+    return tx_of(number, script, invoice["amount_sats"], **fields)
 
 
 def test_the_same_check_again_and_again_changes_nothing(till):
-    paid, part, late, waiting, canceled = (
+    paid, part, late, seen, canceled = (
         till.shop.invoice(**fields) for fields in ({}, {}, {"expires_in_hours": 1}, {}, {})
     )
     till.pay(paid), till.pay(part, 1_000)
@@ -51,7 +39,8 @@ def test_the_same_check_again_and_again_changes_nothing(till):
     till.clock.move(hours=2)
     till.pay(late), till.pay(paid), till.pay(canceled)
     till.mine()
-    till.pay(waiting)
+    till.pay(seen)
+    till.open_page(seen)
     till.check()
     before = dump(till.shop)
     assert len(before["payment"]) == 5 and len(before["output"]) == 6
@@ -61,32 +50,23 @@ def test_the_same_check_again_and_again_changes_nothing(till):
     assert dump(till.shop) == before
 
 
-class Meeting(Explorers):
-    """Answers only when another check has its answer too, so that both decide on the same facts."""
-
-    def __init__(self, root: str, barrier: threading.Barrier) -> None:
-        super().__init__(NETWORKS["regtest"], [root], http_client.new_session())
-        self._barrier = barrier
-
-    def history(self, address: str, script: bytes) -> History:
-        history = super().history(address, script)
-        self._barrier.wait(10)
-        return history
-
-
 @pytest.mark.parametrize("checks", [2, 4])
-def test_checks_that_see_the_same_money_at_the_same_time_make_one_payment(till, checks):
+def test_checks_that_read_the_same_block_at_the_same_time_make_one_payment(
+    lied_to: Callable[..., LiedTo], checks
+):
+    """A lock keeps runs apart; should it be lost, each block is applied once all the same."""
+    till = lied_to()
+    till.shop.invoice(), till.check()
     invoices = [till.shop.invoice() for _ in range(5)]
     for invoice in invoices:
         till.pay(invoice)
     till.mine()
-    ids, barrier = till.watched(), threading.Barrier(checks)
-    runs = []
+    barrier, runs = threading.Barrier(checks), []
+    till.liar.lies = {"/header$": lambda text: barrier.wait(10) and text or text}
 
     def check() -> None:
         db = open_database(till.settings.database_url)
-        explorers = Meeting(till.settings.explorers[0], barrier)
-        runs.append(till.checker(db, explorers, in_flight=1).run(ids))
+        runs.append(till.checker(db).run())
         db.close()
 
     threads = [threading.Thread(target=check) for _ in range(checks)]
@@ -94,22 +74,24 @@ def test_checks_that_see_the_same_money_at_the_same_time_make_one_payment(till, 
         thread.start()
     for thread in threads:
         thread.join()
-    assert [(run.scanned, run.failed) for run in runs] == [(5, [])] * checks
+    assert [(run.failed, run.behind) for run in runs] == [([], 0)] * checks
+    assert sum(run.blocks for run in runs) == 1
     changed = [invoice_id for run in runs for invoice_id in run.changed]
     assert sorted(changed) == sorted(invoice["id"] for invoice in invoices)
     assert sorted(p["invoice_id"] for p in till.payments()) == sorted(changed)
     assert till.kinds(invoices[0]) == ["seen", "payment", "paid"]
 
 
-def test_while_the_explorer_is_down_nothing_expires_and_every_address_is_reported(till):
+def test_while_the_explorer_is_down_nothing_expires_and_the_run_says_so(till):
     ending, paid = till.shop.invoice(expires_in_hours=1), till.shop.invoice()
+    till.check()
     till.clock.move(hours=2)
     till.pay(paid)
     till.mine()
     till.sandbox.switches.explorer_up = False
     run = till.check()
-    assert sorted(run.failed) == sorted([ending["id"], paid["id"]])
-    assert (run.scanned, run.changed, run.complete) == (0, {}, False)
+    assert (run.chain_failed, run.looked, run.changed, run.complete) == (True, 0, {}, False)
+    assert till.look_for(ending).failed == [ending["id"]]
     assert till.look(ending)["status"] == till.look(paid)["status"] == "open"
     till.sandbox.switches.explorer_up = True
     assert till.check().changed == {ending["id"]: "expired", paid["id"]: "paid"}
@@ -127,151 +109,160 @@ def test_while_the_explorer_is_down_nothing_expires_and_every_address_is_reporte
         pytest.param(dropped, id="a closed connection"),
     ],
 )
-def test_garbage_for_one_address_does_not_stop_the_run(faked, esplora, reply: Reply):
-    bad, good, ending = faked.shop.invoice(), faked.shop.invoice(), None
-    ending = faked.shop.invoice(expires_in_hours=1)
-    faked.clock.move(hours=2)
-    address = bad["deposit_address"]
-    esplora.instead = lambda path: reply if address in path else None
-    esplora.histories = {
-        good["deposit_address"]: [esplora.mine(script_for(good), good["amount_sats"])],
-        ending["deposit_address"]: [],
-    }
-    run = faked.check()
-    assert (run.failed, run.scanned) == ([bad["id"]], 2)
+def test_garbage_for_one_address_does_not_stop_the_run(lied_to, reply: Reply):
+    till = lied_to()
+    bad, ending = (till.shop.invoice(expires_in_hours=1) for _ in range(2))
+    good = till.shop.invoice()
+    till.clock.move(hours=2)
+    till.pay(good)
+    till.mine()
+    till.liar.instead = lambda path: reply if bad["deposit_address"] in path else None
+    run = till.check()
+    assert (run.failed, run.looked) == ([bad["id"]], 1)
     assert run.changed == {good["id"]: "paid", ending["id"]: "expired"}
-    assert faked.look(bad)["status"] == "open"
+    assert till.look(bad)["status"] == "open"
 
 
-def test_an_answer_that_cannot_be_stored_does_not_stop_the_run(faked, esplora):
-    one, two = faked.shop.invoice(), faked.shop.invoice()
+def test_what_cannot_be_stored_for_one_invoice_does_not_keep_others_from_their_payment(till):
+    """Its block is read again until it can: another's payment was made at once, and once."""
+    one, two, later = (till.shop.invoice() for _ in range(3))
     when = f"WHEN (NEW.invoice_id = '{one['id']}')"
     if ON_POSTGRES:
         body = "BEGIN RAISE 'no room'; END"
-        faked.shop.sql(f"CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
+        till.shop.sql(f"CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
         then = f"FOR EACH ROW {when} EXECUTE FUNCTION fail()"
     else:
         then = f"{when} BEGIN SELECT RAISE(ABORT, 'no room'); END"
-    faked.shop.sql(f"CREATE TRIGGER broken BEFORE INSERT ON output {then}")
-    esplora.histories = {
-        one["deposit_address"]: [esplora.mine(script_for(one), one["amount_sats"])],
-        two["deposit_address"]: [esplora.mine(script_for(two), two["amount_sats"], 999)],
-    }
-    run = faked.check()
-    assert (run.failed, run.changed) == ([one["id"]], {two["id"]: "paid"})
-    assert faked.look(one)["status"] == "open" and len(faked.payments()) == 1
+    till.shop.sql(f"CREATE TRIGGER broken BEFORE INSERT ON output {then}")
+    till.pay(one), till.pay(two)
+    till.mine()
+    till.pay(later)
+    till.mine()
+    run = till.check()
+    assert run.failed == [one["id"]] and not run.complete
+    assert run.changed == {two["id"]: "paid", later["id"]: "paid"}
+    assert till.look(one)["status"] == "open" and len(till.payments()) == 2
+    till.shop.sql("DROP TRIGGER broken" + (" ON output" if ON_POSTGRES else ""))
+    run = till.check()
+    assert (run.complete, run.changed) == (True, {one["id"]: "paid"})
+    assert len(till.payments()) == 3 and till.kinds(two) == ["seen", "payment", "paid"]
 
 
-def test_an_output_once_shown_at_a_wrong_address_is_found_at_the_right_one(faked, esplora):
-    wrong, right = faked.shop.invoice(), faked.shop.invoice()
-    tx = esplora.mine(script_for(right), right["amount_sats"])
-    lie = tx | {"vout": [{"scriptpubkey": script_for(wrong).hex(), "value": 5}]}
-    lie |= {"status": {"confirmed": False}}
-    esplora.histories = {wrong["deposit_address"]: [lie], right["deposit_address"]: []}
-    faked.check()
-    esplora.histories = {wrong["deposit_address"]: [], right["deposit_address"]: [tx]}
-    run = faked.check()
-    assert (run.failed, run.changed) == ([], {right["id"]: "paid"})
-    assert faked.balance() == (right["amount_sats"], right["amount_sats"])
+def test_a_block_that_no_explorer_sends_keeps_no_other_from_being_read(lied_to):
+    till = lied_to()
+    lost, paid, ending = (till.shop.invoice(expires_in_hours=1) for _ in range(3))
+    till.check()
+    till.pay(lost)
+    till.mine()
+    hash = till.sandbox.chain.ledger.tip.hash
+    till.pay(paid)
+    till.mine()
+    till.liar.lies = {f"/block/{hash}/raw": lambda _: say("busy", 503)}
+    till.clock.move(hours=2)
+    run = till.check()
+    assert (run.changed, run.behind, run.chain_failed) == ({paid["id"]: "paid"}, 1, True)
+    assert till.look(ending)["status"] == till.look(lost)["status"] == "open"
+    till.liar.lies = {}
+    assert till.check().changed == {lost["id"]: "paid", ending["id"]: "expired"}
 
 
-def test_an_empty_answer_does_not_undo_a_payment(faked, esplora):
-    invoice = faked.shop.invoice(expires_in_hours=1)
-    tx = esplora.mine(script_for(invoice), invoice["amount_sats"])
-    esplora.histories = {invoice["deposit_address"]: [tx]}
-    faked.check()
-    esplora.histories = {invoice["deposit_address"]: []}
-    faked.clock.move(hours=2)
-    assert faked.check().changed == {}
-    assert faked.look(invoice)["status"] == "paid" and len(faked.payments(invoice)) == 1
+def test_a_coin_in_such_a_block_that_a_later_one_spends_is_spent_when_it_is_read(lied_to):
+    till = lied_to()
+    sweeper = Sweeper(till)
+    invoice = sweeper.invoice()
+    till.check()
+    txid = till.pay(invoice)
+    till.mine()
+    hash = till.sandbox.chain.ledger.tip.hash
+    sweeper.sweep(invoice, txid)
+    till.mine()
+    till.liar.lies = {f"/block/{hash}/raw": lambda _: say("busy", 503)}
+    till.check()
+    till.liar.lies = {}
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.balance() == (0, 0) and till.check().complete
+    assert till.shop.service.db.rows(blocks.SPENDS, height=0) == []
 
 
-def test_money_that_was_confirmed_and_is_not_shown_is_neither_counted_nor_forgotten(
-    tmp_path, ticker, clock, esplora
-):
-    two = {"BTCPAY_EXPLORERS": esplora.root, "BTCPAY_CONFIRMATIONS": "2"}
-    ticker.reset()
-    with open_shop(tmp_path, ticker.url, clock, **two) as shop:
-        till = Till(shop, None, clock)
-        invoice = shop.invoice(expires_in_hours=1)
-        tx = esplora.mine(script_for(invoice), invoice["amount_sats"])
-        esplora.histories = {invoice["deposit_address"]: [tx]}
-        till.check()
-        esplora.histories, esplora.tip = {invoice["deposit_address"]: []}, 1001
-        clock.move(hours=2)
+@pytest.mark.parametrize("which", ["all", "named"])
+def test_an_address_whose_history_nobody_tells_keeps_no_block_from_being_read(lied_to, which):
+    till = lied_to(BTCPAY_BLOCKS=which)
+    bad, good = till.shop.invoice(), till.shop.invoice()
+    till.check()
+    till.pay(good)
+    till.mine(GAP + 1)
+    till.liar.lies = {f"/address/{bad['deposit_address']}": lambda _: say("too many", 500)}
+    till.clock.move(minutes=11)
+    run = till.check()
+    assert (run.changed, run.chain_failed) == ({good["id"]: "paid"}, False)
+
+
+def test_an_output_once_shown_at_a_wrong_address_is_found_at_the_right_one(lied_to):
+    till = lied_to()
+    wrong, right = till.shop.invoice(), till.shop.invoice()
+    txid = till.pay(right)
+    lie = waiting(till, wrong, txid=txid)
+    till.liar.lies = {f"/address/{wrong['deposit_address']}": lambda _: [lie]}
+    till.look_for(wrong)
+    till.liar.lies = {}
+    till.mine()
+    till.look_for(wrong)
+    assert till.look(right)["status"] == "paid"
+    assert till.balance() == (right["amount_sats"], right["amount_sats"])
+
+
+def test_an_empty_answer_does_not_undo_a_payment(lied_to):
+    till = lied_to()
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    till.liar.lies = {"/address/": lambda _: []}
+    till.clock.move(hours=2)
+    assert till.look_for(invoice).changed == {}
+    assert till.look(invoice)["status"] == "paid" and len(till.payments(invoice)) == 1
+
+
+def test_money_in_a_block_that_no_mempool_shows_is_neither_counted_yet_nor_forgotten(lied_to):
+    till = lied_to(BTCPAY_CONFIRMATIONS="2")
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    till.clock.move(hours=2)
+    till.liar.lies = {"/address/": lambda _: []}
+    for _ in range(2):
         assert till.check().changed == {}
-        assert till.look(invoice)["status"] == "open" and till.payments() == []
-        esplora.histories = {invoice["deposit_address"]: [tx]}
-        assert till.check().changed == {invoice["id"]: "paid"}
+        till.clock.move(minutes=1)
+    assert till.look(invoice)["status"] == "open" and till.payments() == []
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
 
 
-def test_the_page_does_not_say_paid_before_the_invoice_is(tmp_path, ticker, clock, esplora):
-    two = {"BTCPAY_EXPLORERS": esplora.root, "BTCPAY_CONFIRMATIONS": "2"}
-    ticker.reset()
-    with open_shop(tmp_path, ticker.url, clock, **two) as shop:
-        till = Till(shop, None, clock)
-        invoice = shop.invoice()
-        tx = esplora.mine(script_for(invoice), invoice["amount_sats"])
-        esplora.histories = {invoice["deposit_address"]: [tx]}
-        till.check()
-        # The chain grows, and the address itself cannot be asked: who knows what became of it?
-        esplora.tip, esplora.histories = 1001, {}
-        assert till.check().failed == [invoice["id"]]
-        assert till.look(invoice)["status"] == "open" and till.payments() == []
-        assert shop.client.get(f"/pay/{invoice['id']}/status").json["status"] == "open"
-        assert "Paid" not in shop.client.get(f"/pay/{invoice['id']}").text
+def test_the_page_does_not_say_paid_before_the_invoice_is(lied_to):
+    """A killed run knows a higher tip and has settled nothing yet."""
+    till = lied_to(BTCPAY_CONFIRMATIONS="2")
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    till.mine()
+    checker = till.checker()
+    parts = checker.db, checker.settings, checker.explorers, checker.prices, checker.now
+    CatchUp(*parts).follow(Report())
+    assert blocks.tip_height(checker.db) == till.sandbox.chain.ledger.height
+    assert till.look(invoice)["status"] == "open" and till.payments() == []
+    assert till.shop.client.get(f"/pay/{invoice['id']}/status").json["status"] == "open"
+    assert "Paid" not in till.shop.client.get(f"/pay/{invoice['id']}").text
 
 
 def test_a_reorganisation_before_the_payment_counts_just_waits_again(till):
     invoice = till.shop.invoice()
     till.pay(invoice)
-    till.check()
+    till.look_for(invoice)
     till.mine()
     till.sandbox.chain.reorganise(1, till.now)
     assert till.check().changed == {}
     assert till.balance() == (0, invoice["amount_sats"])
     till.mine()
     assert till.check().changed == {invoice["id"]: "paid"}
-
-
-def test_an_invoice_whose_coin_was_swept_before_the_first_look_is_paid(till):
-    sweeper = Sweeper(till)
-    invoice = sweeper.invoice()
-    txid = till.pay(invoice)
-    till.mine()
-    sweeper.sweep(invoice, txid)
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
-    assert [p["amount_sats"] for p in till.payments(invoice)] == [invoice["amount_sats"]]
-    assert till.balance() == (0, 0)
-
-
-def test_a_swept_coin_leaves_the_balance_when_its_spending_confirms(till):
-    sweeper = Sweeper(till)
-    invoice = sweeper.invoice()
-    txid = till.pay(invoice)
-    till.check()
-    assert till.balance() == (0, invoice["amount_sats"])
-    till.mine()
-    till.check()
-    assert till.balance() == (invoice["amount_sats"],) * 2
-    sweeper.sweep(invoice, txid)
-    till.check()
-    assert till.balance() == (invoice["amount_sats"],) * 2
-    till.mine()
-    till.check()
-    assert till.balance() == (0, 0)
-    assert till.look(invoice)["status"] == "paid" and "spent" in till.kinds(invoice)
-
-
-def test_a_sweep_that_a_reorganisation_undoes_is_in_the_balance_again(till):
-    sweeper = Sweeper(till)
-    invoice = sweeper.invoice()
-    txid = till.pay(invoice)
-    till.mine()
-    sweeper.sweep(invoice, txid)
-    till.mine()
-    till.check()
-    till.sandbox.chain.reorganise(1, till.now)
-    till.check()
-    assert till.balance() == (invoice["amount_sats"],) * 2

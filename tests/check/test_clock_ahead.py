@@ -51,7 +51,7 @@ def date_of(clock: Callable[[], datetime], **headers: str) -> Callable[[], dict[
 def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, caplog):
     invoice = five_minutes_before_its_end(till)
     run = till.check(ahead_of(clock, minutes=6))
-    assert (run.scanned, run.failed, run.changed, run.complete) == (1, [], {}, False)
+    assert (run.looked, run.failed, run.changed, run.complete) == (1, [], {}, False)
     assert run.clock_ahead_s in (359, 360) and status(till, invoice) == "open"
     assert meta.get(till.shop.service.db, meta.Key.CHECKED_AT) is None
     (told,) = (record.message for record in caplog.records if record.levelname == "ERROR")
@@ -65,8 +65,9 @@ def test_what_it_has_seen_is_in_time_when_it_is_set_right_before_the_end(till, c
     invoice = five_minutes_before_its_end(till)
     till.pay(invoice)
     till.check(ahead_of(clock, minutes=6))
+    clock.move(minutes=4)  # a minute before its end it is looked for
     till.check()
-    clock.move(minutes=6)
+    clock.move(minutes=2)
     till.check()
     assert status(till, invoice) == "open"
     till.mine()
@@ -135,8 +136,8 @@ def test_a_clock_that_is_behind_expires_late(till, clock):
 
 def test_a_look_by_hand_expires_nothing_either(till, clock):
     invoice = five_minutes_before_its_end(till)
-    run = till.checker(clock=ahead_of(clock, minutes=6)).run([invoice["id"]])
-    assert (run.scanned, run.changed, run.complete) == (1, {}, False)
+    run = till.look_for(invoice, clock=ahead_of(clock, minutes=6))
+    assert (run.looked, run.changed, run.complete) == (1, {}, False)
 
 
 # When it makes an invoice
@@ -146,16 +147,41 @@ def test_a_look_by_hand_expires_nothing_either(till, clock):
 def test_what_is_seen_waiting_for_an_invoice_of_a_later_day_counts_when_it_is_mined(
     till, clock, seen_waiting
 ):
+    till.shop.invoice(), till.check()
     clock.move(hours=3)
     invoice = till.shop.invoice()
     clock.move(hours=-3)
     till.pay(invoice)
     if seen_waiting:
-        till.check()
+        till.look_for(invoice)
     till.mine()
     till.check()
     assert status(till, invoice) == ("paid" if seen_waiting else "open")
     assert till.balance()[0] == invoice["amount_sats"]
+
+
+# When the end comes between two questions of one run
+
+
+def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(
+    lied_to: Callable[..., LiedTo], clock
+):
+    """What was mined in between has left the mempool, and is in no block that we know."""
+    till = lied_to()
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.check()
+    clock.move(minutes=59, seconds=55)
+    till.pay(invoice)
+
+    def mine_behind(text: str) -> str:
+        till.liar.lies = {}
+        till.mine()
+        clock.move(seconds=10)
+        return text
+
+    till.liar.lies = {"/blocks/tip/": mine_behind}
+    assert till.check().changed == {}
+    assert till.check().changed == {invoice["id"]: "paid"}
 
 
 # Who tells the time
@@ -172,10 +198,11 @@ def test_an_explorer_that_does_not_answer_leaves_it_to_the_next(
     lied_to: Callable[..., LiedTo], clock
 ):
     till = lied_to(honest_too=True)
+    till.shop.invoice(), till.check()
     till.liar.instead = lambda _: dropped
     invoice = five_minutes_before_its_end(till)
     run = till.check(ahead_of(clock, minutes=6))
-    assert run.scanned == 1 and run.clock_ahead_s and status(till, invoice) == "open"
+    assert run.looked == 1 and run.clock_ahead_s and status(till, invoice) == "open"
 
 
 def test_an_answer_from_a_cache_is_as_old_as_it_says(lied_to: Callable[..., LiedTo], clock):
@@ -202,6 +229,7 @@ def test_an_explorer_that_is_late_by_itself_postpones_the_end(
 def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to: Callable[..., LiedTo], clock):
     till = lied_to()
     invoice = five_minutes_before_its_end(till)
+    till.check()
     till.liar.headers = date_of(ahead_of(clock))
     machine = ahead_of(clock)
 
@@ -213,7 +241,7 @@ def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to: Callable[..., LiedTo]
 
     till.liar.instead = step
     run = till.check(machine)
-    assert (run.scanned, run.changed, run.complete) == (1, {}, False)
+    assert (run.looked, run.changed, run.complete) == (1, {}, False)
     assert run.clock_ahead_s and status(till, invoice) == "open"
 
 

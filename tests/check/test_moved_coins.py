@@ -1,4 +1,4 @@
-"""Coins that the merchant's wallet has moved: found with one probe, and only then asked for all."""
+"""Coins that the merchant's wallet has moved: blocks prove it, and nobody's word does."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,19 +6,16 @@ from typing import Any
 
 import pytest
 from builders import Clock, TickerServer
-from fake_esplora import Json, LiedTo, open_lied_to
+from fake_esplora import Json, LiedTo, open_lied_to, say
 from sweeper import Sweeper
 
-from storage.queries import balances
-
-ACCOUNT = "m/49'/1'/0'"
-NOBODY = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
+from btcpay.sandbox.payer.mischief import double_spends
+from storage.queries import balances, meta
 
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[LiedTo]:
-    """A shop that watches for a day after an invoice is finished."""
-    with open_lied_to(tmp_path, ticker, clock, BTCPAY_WATCH_AFTER_EXPIRY_H="24") as opened:
+    with open_lied_to(tmp_path, ticker, clock) as opened:
         yield opened
 
 
@@ -27,14 +24,12 @@ def sweeper(till: LiedTo) -> Sweeper:
     return Sweeper(till)
 
 
-def paid_long_ago(till: LiedTo, sweeper: Sweeper, count: int) -> dict[str, Json]:
-    """Invoices that were paid, and whose watch has ended, by the paying transaction."""
+def paid(till: LiedTo, sweeper: Sweeper, count: int = 1) -> dict[str, Json]:
+    """Invoices that were paid, by the paying transaction."""
     invoices = [sweeper.invoice() for _ in range(count)]
     made = {till.pay(invoice): invoice for invoice in invoices}
     till.mine()
     assert len(till.check().changed) == count
-    till.clock.move(hours=25)
-    till.check()
     till.liar.asked.clear()
     return made
 
@@ -46,198 +41,184 @@ def sweep(till: LiedTo, sweeper: Sweeper, made: dict[str, Json]) -> None:
     till.mine()
 
 
-def asked(till: LiedTo, made: dict[str, Json]) -> list[bool]:
-    """Whether each address was asked for since the last time."""
-    found = [till.liar.count(invoice["deposit_address"]) > 0 for invoice in made.values()]
-    till.liar.asked.clear()
-    return found
-
-
 def balances_agree(till: LiedTo, sweeper: Sweeper) -> bool:
     at: dict[str, Any] = {"merchant_id": sweeper.merchant_id}
     db = till.shop.service.db
     return db.only(balances.OF_MERCHANT, **at) == db.only(balances.RECOMPUTED, **at)
 
 
-def test_one_funded_address_an_hour_is_asked_the_longest_unseen_first(till, sweeper):
-    made = paid_long_ago(till, sweeper, 3)
-    seen = []
-    for _ in range(4):
-        till.clock.move(hours=1, seconds=1)
-        till.check()
-        seen.append(asked(till, made).index(True))
-    assert sorted(seen[:3]) == [0, 1, 2] and seen[3] == seen[0]
-
-
-@pytest.mark.parametrize(("minutes", "probed"), [(59, False), (61, True)])
-def test_the_next_probe_comes_after_an_hour(till, sweeper, minutes, probed):
-    made = paid_long_ago(till, sweeper, 2)
-    till.clock.move(minutes=minutes)
+def test_a_coin_leaves_the_balance_when_its_spending_confirms(till, sweeper):
+    made = paid(till, sweeper)
+    (invoice,) = made.values()
+    sweeper.sweep(invoice, *made)
     till.check()
-    assert any(asked(till, made)) is probed
-
-
-def test_when_no_coin_has_moved_the_others_are_not_asked(till, sweeper):
-    made = paid_long_ago(till, sweeper, 4)
-    till.clock.move(hours=2)
-    till.check()
-    assert asked(till, made).count(True) == 1
-    till.check()
-    assert asked(till, made).count(True) == 0
-
-
-def test_when_the_probed_coin_has_moved_all_others_are_asked_once(till, sweeper):
-    made = paid_long_ago(till, sweeper, 4)
-    left = next(iter(made.values()))
-    before_sats = till.balance()[0]
-    sweep(till, sweeper, dict(list(made.items())[1:]))
-    for _ in range(3):  # the first probe may be the one coin that stayed
-        till.clock.move(hours=1, seconds=1)
-        till.check()
-        till.clock.move(minutes=1)
-        till.check()
-    assert till.balance() == (left["amount_sats"],) * 2
-    assert before_sats > left["amount_sats"] and balances_agree(till, sweeper)
-    till.liar.asked.clear()
-    till.clock.move(minutes=1)
-    till.check()
-    assert asked(till, made) == [False] * 4
-
-
-def test_a_coin_that_moves_while_its_address_is_watched_has_the_others_asked_too(till, sweeper):
-    made = paid_long_ago(till, sweeper, 3)
-    fresh = sweeper.invoice()
-    txid = till.pay(fresh)
+    assert till.balance() == (invoice["amount_sats"],) * 2
     till.mine()
     till.check()
-    sweep(till, sweeper, made | {txid: fresh})
-    till.clock.move(minutes=1)
+    assert till.balance() == (0, 0) and balances_agree(till, sweeper)
+    assert till.look(invoice)["status"] == "paid" and till.kinds(invoice)[-1] == "spent"
+
+
+@pytest.mark.parametrize("days", [0, 400])
+def test_all_coins_that_move_are_found_by_the_next_run_for_no_call_of_their_own(
+    till, sweeper, days
+):
+    made = paid(till, sweeper, 5)
+    (_, left), *moved = made.items()
+    till.clock.move(days=days)
+    sweep(till, sweeper, dict(moved))
     till.check()
-    till.clock.move(minutes=1)
-    till.check()
+    assert till.balance() == (left["amount_sats"],) * 2 and balances_agree(till, sweeper)
+    assert till.liar.count("/address/|/outspend/") == 0
+
+
+@pytest.mark.parametrize("blocks", [1, 2], ids=["in the same block", "in the next block"])
+def test_an_invoice_whose_coin_was_moved_before_the_first_look_is_paid(till, sweeper, blocks):
+    invoice = sweeper.invoice()
+    txid = till.pay(invoice)
+    if blocks == 2:
+        till.mine()
+    sweeper.sweep(invoice, txid)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert [p["amount_sats"] for p in till.payments(invoice)] == [invoice["amount_sats"]]
     assert till.balance() == (0, 0) and balances_agree(till, sweeper)
 
 
-def test_of_coins_that_have_all_moved_one_an_hour_is_still_asked_for(till, sweeper):
-    made = paid_long_ago(till, sweeper, 2)
+def test_a_move_that_a_reorganisation_undoes_is_in_the_balance_again(till, sweeper):
+    made = paid(till, sweeper)
+    before = till.balance()
     sweep(till, sweeper, made)
-    for _ in range(2):
-        till.clock.move(hours=1, seconds=1)
-        till.check()
-        till.check()
+    till.check()
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    assert till.balance() == before and balances_agree(till, sweeper)
+    assert till.kinds(*made.values())[-2:] == ["spent", "unspent"]
+    till.mine()
+    till.check()
     assert till.balance() == (0, 0)
-    till.liar.asked.clear()
-    for _ in range(2):
-        till.clock.move(hours=1, seconds=1)
-        till.check()
-        till.check()
-        assert asked(till, made).count(True) == 1
+
+
+def test_a_payment_and_its_move_that_a_reorganisation_takes_back_are_both_gone(till, sweeper):
+    made = paid(till, sweeper)
+    (invoice,) = made.values()
+    sweep(till, sweeper, made)
+    till.check()
+    till.sandbox.chain.reorganise(2, till.now, double_spends(till.sandbox.wallet, 2))
+    till.check()
+    assert till.look(invoice)["status"] == "open" and till.payments() == []
+    till.look_for(invoice)
+    assert till.balance() == (0, 0) and balances_agree(till, sweeper)
+
+
+def test_another_merchants_coins_are_left_alone(till, sweeper):
+    shop = till.shop
+    key = shop.issue("write", shop.merchant_id)
+    other = shop.post("/invoices", {"amount_usd": 25}, key).json
+    till.pay(other)
+    made = paid_beside(till, sweeper)
+    sweep(till, sweeper, made)
+    till.check()
+    sums = till.shop.service.db.only(balances.OF_MERCHANT, merchant_id=shop.merchant_id)
+    assert sums["confirmed_sats"] == other["amount_sats"] and till.balance() == (0, 0)
+
+
+def paid_beside(till: LiedTo, sweeper: Sweeper) -> dict[str, Json]:
+    invoice = sweeper.invoice()
+    made = {till.pay(invoice): invoice}
+    till.mine()
+    till.check()
+    return made
 
 
 # Who says that a coin has moved, and it has not
 
 
-def say_spent(till: LiedTo, made: dict[str, Json], blocks_above: int = 1) -> None:
-    """The explorer shows each coin as spent, so many blocks above its own."""
-
-    def lie(txs: list[Json]) -> list[Json]:
-        (paid,) = [tx for tx in txs if tx["txid"] in made]
-        (vout,) = [n for n, o in enumerate(paid["vout"]) if o["value"] in amounts]
-        status = paid["status"] | {"block_height": paid["status"]["block_height"] + blocks_above}
-        spending = {"txid": paid["txid"], "vout": vout, "is_coinbase": False}
-        return [*txs, {"txid": "ab" * 32, "vin": [spending], "vout": [], "status": status}]
-
-    amounts = {invoice["amount_sats"] for invoice in made.values()}
-    addresses = "|".join(invoice["deposit_address"] for invoice in made.values())
-    till.liar.lies = {f"({addresses})/txs$": lie, f"({addresses})/txs/": lambda _: []}
-
-
-@pytest.mark.parametrize("count", [1, 4])
-def test_a_false_spend_is_taken_back_when_an_explorer_shows_the_coin_again(till, sweeper, count):
-    made = paid_long_ago(till, sweeper, count)
-    before = till.balance()
-    till.mine()
-    say_spent(till, made)
-    for _ in range(3):
-        till.clock.move(hours=1, seconds=1)
-        till.check(), till.check()
-    assert till.balance() == (0, 0)
-    till.liar.lies = {}
-    till.clock.move(hours=1, seconds=1)
-    till.check()
-    till.clock.move(minutes=1)
-    till.check()
-    assert till.balance() == before and balances_agree(till, sweeper)
-    assert all(till.kinds(invoice)[-2:] == ["spent", "unspent"] for invoice in made.values())
-    till.liar.asked.clear()
-    till.clock.move(minutes=1)
-    till.check()
-    assert not any(asked(till, made))
+@pytest.mark.parametrize("which", ["all", "named"])
+def test_no_word_of_an_explorer_takes_a_coin_out_of_the_balance(tmp_path, ticker, clock, which):
+    with open_lied_to(tmp_path, ticker, clock, BTCPAY_BLOCKS=which) as till:
+        made = paid(till, Sweeper(till))
+        (txid,) = made
+        before, ledger = till.balance(), till.sandbox.chain.ledger
+        till.mine(2)
+        spent = {"block_height": ledger.height - 1, "block_hash": ledger.hashes[-2]}
+        status = spent | {"confirmed": True, "block_time": till.now}
+        spending = {"txid": txid, "vout": 0, "is_coinbase": False}
+        invented = {"txid": "ab" * 32, "vin": [spending], "vout": [], "status": status}
+        till.liar.lies = {
+            "/outspend/": lambda _: {"spent": True, "txid": "ab" * 32, "vin": 0, "status": status},
+            "/address/": lambda txs: [*txs, invented],
+        }
+        for _ in range(3):
+            till.clock.move(minutes=11)
+            till.look_for(*made.values())
+            till.check()
+        assert till.balance() == before
 
 
-def test_a_false_spend_among_many_true_ones_is_taken_back_first(till, sweeper):
-    moved = paid_long_ago(till, sweeper, 6)
-    sweep(till, sweeper, moved)
-    for _ in range(8):
-        till.clock.move(hours=1, seconds=1)
-        till.check(), till.check()
-    stays = paid_long_ago(till, sweeper, 1)
-    till.mine()
-    say_spent(till, stays)
-    till.clock.move(hours=1, seconds=1)
-    till.check()
-    assert till.balance() == (0, 0)
-    till.liar.lies = {}
-    till.clock.move(hours=1, seconds=1)
-    till.check()
-    assert till.balance()[0] == next(iter(stays.values()))["amount_sats"]
-
-
-@pytest.mark.parametrize(
-    ("blocks_above", "left"),
-    [
-        pytest.param(-1, True, id="before the coin came"),
-        pytest.param(0, False, id="in the coin's own block"),
-        pytest.param(2, False, id="in the tip"),
-        pytest.param(3, True, id="above the tip"),
-    ],
-)
-def test_a_spend_is_only_believed_between_the_coins_block_and_the_tip(
-    till, sweeper, blocks_above, left
+def test_where_only_named_blocks_are_read_a_hidden_move_is_found_when_it_is_named(
+    tmp_path, ticker, clock
 ):
-    made = paid_long_ago(till, sweeper, 1)
-    before = till.balance()
-    till.mine(2)
-    say_spent(till, made, blocks_above)
-    till.clock.move(hours=1, seconds=1)
-    run = till.check()
-    assert till.balance() == (before if left else (0, 0))
-    assert bool(run.failed) is (blocks_above < 0)
+    with open_lied_to(tmp_path, ticker, clock, BTCPAY_BLOCKS="named") as till:
+        sweeper = Sweeper(till)
+        made = paid(till, sweeper)
+        before = till.balance()
+        sweep(till, sweeper, made)
+        till.liar.lies = {"/outspend/": lambda _: {"spent": False}, "/address/": lambda _: []}
+        till.clock.move(minutes=11)
+        till.check()
+        assert till.balance() == before
+        till.liar.lies = {}
+        till.clock.move(minutes=11)
+        till.check()
+        assert till.balance() == (0, 0) and balances_agree(till, sweeper)
 
 
-def test_a_known_spend_above_an_older_tip_is_no_false_one(till, sweeper):
-    made = paid_long_ago(till, sweeper, 1)
-    sweep(till, sweeper, made)
-    till.clock.move(hours=1, seconds=1)
+# Coins from before the first block that is kept, as a shop has them that was upgraded
+
+
+def forget_blocks(till: LiedTo) -> None:
+    """The chain is followed from its tip on, as if it had not been followed before."""
+    till.shop.sql("DELETE FROM block")
+    till.clock.move(hours=2)
+    till.mine(12)
+    till.clock.move(hours=2)
+    meta.put_time(till.shop.service.db, meta.Key.BEGIN_AT, till.clock())
+
+
+def test_a_coin_that_had_moved_before_is_asked_for_once_and_proven_by_the_older_block(
+    till, sweeper
+):
+    made = paid(till, sweeper, 2)
+    (moved, _), (_, kept) = made.items()
+    sweep(till, sweeper, {moved: made[moved]})
+    forget_blocks(till)
     till.check()
-    assert till.balance() == (0, 0)
-    till.liar.lies = {"/blocks/tip/height": lambda text: str(int(text) - 1)}
-    till.clock.move(hours=1, seconds=1)
-    till.check()
-    assert asked(till, made) == [True] and till.balance() == (0, 0)
-
-
-def test_another_merchants_coins_are_left_alone(till, sweeper):
-    made = paid_long_ago(till, sweeper, 2)
-    shop = till.shop
-    other = shop.post("/invoices", {"amount_usd": 25}, shop.issue("write", shop.merchant_id)).json
-    till.pay(other)
+    assert till.balance() == (kept["amount_sats"],) * 2 and balances_agree(till, sweeper)
+    assert till.liar.count("/outspend/") == 2
     till.mine()
     till.check()
-    till.clock.move(hours=25)
-    till.check(), till.check()
-    sweep(till, sweeper, made)
-    till.clock.move(minutes=30)
-    till.liar.asked.clear()
+    assert till.liar.count("/outspend/") == 2
+
+
+def test_such_a_coin_that_moves_later_is_found_by_its_block(till, sweeper):
+    made = paid(till, sweeper)
+    forget_blocks(till)
     till.check()
-    assert asked(till, {"": other}) == [False]
+    till.liar.lies = {"/outspend/": lambda _: say("no", 500)}
+    sweep(till, sweeper, made)
+    till.check()
+    assert till.balance() == (0, 0)
+
+
+def test_while_nobody_can_be_asked_for_an_old_coin_it_is_kept_and_asked_for_again(till, sweeper):
+    made = paid(till, sweeper)
+    before = till.balance()
+    sweep(till, sweeper, made)
+    forget_blocks(till)
+    till.liar.lies = {"/outspend/": lambda _: say("no", 500)}
+    assert till.check().behind == 0
+    assert till.balance() == before
+    till.liar.lies = {}
+    till.check()
+    assert till.balance() == (0, 0)

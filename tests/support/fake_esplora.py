@@ -44,8 +44,10 @@ from btcpay.sandbox.server import create_app
 from btcpay.sandbox.state import Sandbox, attach, open_sandbox
 from btcpay.server.service import new_prices
 from btcpay.settings import Settings
+from btcpay.times import to_ms
 from storage.database import Database
 from storage.queries import events
+from storage.queries import invoices as pages
 
 Json = dict[str, Any]
 Reply = Callable[[BaseHTTPRequestHandler], None]
@@ -419,6 +421,15 @@ class Till:
         run = checker.run()
         checker.finish(run)
         return run
+
+    def look_for(self, *invoices: Json, clock: Clock | None = None) -> Report:
+        """A run that asks the mempool for these alone, due or not: `btcpay check --invoice`."""
+        return self.checker(clock=clock).run([invoice["id"] for invoice in invoices])
+
+    def open_page(self, *invoices: Json) -> None:
+        """Somebody looks at their pages: what such a page has the service note, at once."""
+        for invoice in invoices:
+            self.shop.service.db.run(pages.ASKED, id=invoice["id"], at=to_ms(self.clock()))
 
     def look(self, invoice: Json) -> Json:
         """The invoice as the interface shows it."""
