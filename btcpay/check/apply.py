@@ -151,7 +151,7 @@ def _extend_proof(db: Database, key: dict[str, str], height: int, confirmations:
         following = db.rows(blocks.FOLLOWING, height=height, limit=confirmations - 1)
         document = json.loads(db.only(payments.PROOF, **key)["document"])
         whole = extended(document, [bytes(row["header"]) for row in following])
-        db.run(payments.ADD_PROOF, **key, document=json.dumps(whole))
+        db.run(payments.EXTEND_PROOF, **key, document=json.dumps(whole))
 
 
 def _usd_text(receipt: Receipt, price_usd: Decimal | None, now: datetime) -> str | None:

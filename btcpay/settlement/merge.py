@@ -2,20 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from btcpay.settlement.values import Output, Scan, SeenOutput
 
 
-def merge(known: Sequence[Output], scan: Scan) -> list[Output]:
-    """What we know of the address after this scan.
+def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
+    """What we know of the address after this scan, `now` being when it is written down.
 
     1. What a block proves stands: it is in that block, whatever anybody says. Only a chain with
        more work takes it back.
-    2. What is seen for the first time was first seen now; nothing was seen later than that, so that
-       a clock which was ahead makes nothing late once it is set right.
+    2. What is seen for the first time was first seen when the scan was made.
     3. What waits and is not shown has vanished, when the list was whole and every block is read.
        It is there again when it is shown again.
-    4. A transaction whose inputs a block has spent otherwise never comes.
+    4. A transaction whose inputs a block has spent otherwise never comes, whatever a mempool shows,
+       until it is in a block itself, or the block with the spend is undone.
+    5. Nothing was seen, and nothing has vanished, after now: a clock that was ahead makes nothing
+       late, and holds nothing, once it is set right.
     """
     before = {output.outpoint: output for output in known}
     for seen in scan.waiting or ():
@@ -37,16 +40,15 @@ def merge(known: Sequence[Output], scan: Scan) -> list[Output]:
     for outpoint, height in scan.spent.items():
         if outpoint in before:
             before[outpoint] = replace(before[outpoint], spent_height=height)
-    return [
-        replace(output, first_seen_at=min(output.first_seen_at, scan.asked_at))
-        for output in before.values()
-    ]
+    return [_not_after(output, now) for output in before.values()]
 
 
 def _waiting(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
     if old is None:
         new = Output(seen.txid, seen.vout, seen.amount_sats, scan.asked_at, seen_waiting=True)
         return replace(new, inputs=seen.inputs)
+    # The block that has it may have been read while the mempool was asked.
+    old = replace(old, first_seen_at=min(old.first_seen_at, scan.asked_at))
     if old.block or old.replaced_height is not None:
         return old
     return replace(old, amount_sats=seen.amount_sats, inputs=seen.inputs, vanished_at=None)
@@ -63,3 +65,8 @@ def _confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
         vanished_at=None,
         replaced_height=None,
     )
+
+
+def _not_after(output: Output, now: datetime) -> Output:
+    vanished_at = output.vanished_at and min(output.vanished_at, now)
+    return replace(output, first_seen_at=min(output.first_seen_at, now), vanished_at=vanished_at)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.settlement.decide import came_in_time, decide
+from btcpay.settlement.decide import came_in_time, decide, required_sats
 from btcpay.settlement.merge import merge
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Scan, Verdict
 
@@ -55,11 +55,11 @@ def settle(
     """All that follows from news of an invoice's address.
 
     1. What was known is merged with what is new.
-    2. What was seen in time and has vanished lately does not let the invoice expire.
+    2. What was seen in time and has vanished lately keeps the invoice open, where it would be
+       enough if it came again.
     """
-    outputs = merge(known, scan)
-    is_held = any(_may_come_again(output, invoice, scan, rules) for output in outputs)
-    ends_at = None if is_held else scan.ends_at
+    outputs = merge(known, scan, now)
+    ends_at = None if _is_held(invoice, outputs, scan, rules) else scan.ends_at
     verdict = decide(invoice, outputs, scan.tip_height, ends_at, rules, now)
     settles = {output.txid: output.settles for output in known if output.credited}
     return Outcome(
@@ -70,18 +70,25 @@ def settle(
     )
 
 
-def _may_come_again(output: Output, invoice: Invoice, scan: Scan, rules: Rules) -> bool:
+def _is_held(invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rules) -> bool:
+    """Whether what came in time is enough, with what has vanished and may come again."""
+    sum_sats = sum(
+        output.amount_sats
+        for output in outputs
+        if came_in_time(output, invoice)
+        and (not output.vanished_at or _may_come_again(output, output.vanished_at, scan, rules))
+    )
+    return sum_sats >= required_sats(invoice.amount_sats, rules.tolerance_percent)
+
+
+def _may_come_again(output: Output, vanished_at: datetime, scan: Scan, rules: Rules) -> bool:
     """Whether one look, or looks in too short a time, are all that says that it is gone.
 
     An explorer may have dropped from its mempool what others keep, and miners mine.
     """
-    if output.vanished_at is None or output.replaced_height is not None:
+    if output.replaced_height is not None:
         return False
-    if not came_in_time(output, invoice):
-        return False
-    return scan.asked_at <= output.vanished_at or (
-        scan.asked_at - output.vanished_at < rules.gone_after
-    )
+    return scan.asked_at <= vanished_at or scan.asked_at - vanished_at < rules.gone_after
 
 
 def stored_verdict(

@@ -41,12 +41,11 @@ class Scan:
     """What is news of an invoice's address, and when we learned it, by our clock.
 
     `confirmed`: what a block pays to it. `spent`: the blocks in which its coins were spent.
-    `replaced`: the
-    blocks that spend the inputs of waiting transactions otherwise, by txid. `waiting`: what the
-    mempool shows; None when it was not asked. `misses`: whether what it does not show is gone: the
-    list is whole, and every block is read. `ends_at`: deadlines up to then may have passed; None
-    while a block up to the tip is not read, or the mempool was not asked. `explorer`: the host that
-    was asked.
+    `replaced`: by txid, the blocks that spend the inputs of waiting transactions otherwise.
+    `waiting`: what the mempool shows; None when it was not asked. `misses`: whether what it does
+    not show is gone: the list is whole, and every block is read. `ends_at`: deadlines up to then
+    may have passed; None while a block up to the tip is not read, or the mempool was not asked.
+    `explorer`: the host that was asked.
     """
 
     asked_at: datetime
@@ -65,8 +64,8 @@ class Scan:
 class Rules:
     """What the merchant asks: blocks of depth, and percent of the amount that may be missing.
 
-    `gone_after`: what was seen in time and has vanished keeps an invoice open for so long, and at
-    least until another look at the mempool.
+    `gone_after`: what was seen in time, is enough and has vanished keeps an invoice open for so
+    long, and at least until another look at the mempool.
     """
 
     confirmations: int

@@ -1,7 +1,5 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
-from peewee import EXCLUDED
-
 from storage.database import every, slot, slots
 from storage.models import Invoice, Output, Payment, Proof
 
@@ -88,8 +86,10 @@ CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
     & Output.block_height.is_null(False)
 )
 
-ADD_PROOF = Proof.insert(every(Proof)).on_conflict(
-    conflict_target=[Proof.invoice_id, Proof.txid], update={Proof.document: EXCLUDED.document}
+# A block that is read again has only its own header to show: a longer proof stays.
+ADD_PROOF = Proof.insert(every(Proof)).on_conflict_ignore()
+EXTEND_PROOF = Proof.update({Proof.document: slot("document")}).where(
+    (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
 )
 PROOF = Proof.select(Proof.document).where(
     (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))

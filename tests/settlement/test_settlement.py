@@ -1,7 +1,7 @@
 """`decide`: facts about an address in, what follows out. Every row is a sentence.
 
 Times are minutes after the invoice's creation; it asks 100,000 satoshis, ends at minute 60 and is
-judged at minute 30, or at 90 after a look at 90.
+judged at minute 30, or at 90 when everything up to 90 is known.
 """
 
 from dataclasses import replace
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from btcpay.settlement.decide import decide, required_sats
+from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Verdict
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -33,7 +34,7 @@ def coin(
     seen: float = 5,
     **facts: Any,
 ) -> Output:
-    """An output; confirmed when it has a height."""
+    """An output; in a block when it has a height."""
     block = None if height is None else Block(height, f"block{height}", at(mined))
     vout = facts.pop("vout", 0)
     return Output(tx, vout, sats, first_seen_at=at(seen), block=block, **facts)
@@ -48,7 +49,7 @@ def judge(
     outputs: list[Output],
     status: str = "open",
     now: float = 30,
-    looked: float | None = 30,
+    ends: float | None = 30,
     deadline: float | None = DEADLINE,
     confirmations: int = 1,
     tolerance: str = "0",
@@ -58,9 +59,9 @@ def judge(
     invoice = Invoice("inv", status, amount, CREATED, None if deadline is None else at(deadline))
     if status == "paid":
         invoice = replace(invoice, tx_hash="aa", paid_at=at(10))
-    looked_at = None if looked is None else at(looked)
+    ends_at = None if ends is None else at(ends)
     rules = Rules(confirmations, Decimal(tolerance))
-    return decide(invoice, outputs, tip, looked_at, rules, at(now))
+    return decide(invoice, outputs, tip, ends_at, rules, at(now))
 
 
 def shown(verdict: Verdict) -> dict[str, Any]:
@@ -77,8 +78,7 @@ def shown(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-AFTER: dict[str, Any] = {"now": 90, "looked": 90}
-DOUBTED: dict[str, Any] = {"height": 999, "doubted": True}
+AFTER: dict[str, Any] = {"now": 90, "ends": 90}
 PAID = {"status": "paid", "tx": "aa", "missing": 0, "unconfirmed": 0}
 OPEN = {"status": "open", "tx": None, "paid": None}
 EXPIRED = {"status": "expired", "tx": None, "paid": None}
@@ -162,6 +162,11 @@ CASES = [
         PAID | {"tx": "bb", "receipts": [("aa", 40_000, True), ("bb", 60_000, True)]},
     ),
     row(
+        "two transactions in one block: their places in it decide, whatever their ids",
+        [coin(60_000, "aa", TIP, position=7), coin(40_000, "bb", TIP, position=3)],
+        PAID | {"tx": "aa", "receipts": [("bb", 40_000, True), ("aa", 60_000, True)]},
+    ),
+    row(
         "the chain's order decides, not the order of arrival",
         [coin(60_000, "aa", 1000, seen=1), coin(40_000, "bb", 998), coin(1_000, "cc", 999)],
         PAID
@@ -188,11 +193,11 @@ CASES = [
     ),
     row(
         "vanished after the deadline: expires",
-        [coin(vanished=True)],
+        [coin(vanished_at=at(20))],
         EXPIRED | {"received": 0, "receipts": []},
         **AFTER,
     ),
-    row("vanished before the deadline: open, nothing came", [coin(vanished=True)], OPEN),
+    row("vanished before the deadline: open, nothing came", [coin(vanished_at=at(20))], OPEN),
     row(
         "seen only after the deadline, in a block before it: paid",
         [coin(seen=90, height=TIP, mined=59)],
@@ -226,16 +231,16 @@ CASES = [
         PAID,
         **AFTER,
     ),
-    row("a look at the deadline exactly expires", [], EXPIRED, now=90, looked=60),
-    row("a look a moment before the deadline does not expire", [], OPEN, now=90, looked=59.999),
-    row("never looked at, long after the deadline: open", [], OPEN, now=90, looked=NEVER),
-    row("without a deadline nothing expires", [], OPEN, now=9e6, looked=9e6, deadline=None),
+    row("all is known up to the deadline exactly: expires", [], EXPIRED, now=90, ends=60),
+    row("up to a moment before the deadline: open", [], OPEN, now=90, ends=59.999),
+    row("no end may have come, long after the deadline: open", [], OPEN, now=90, ends=NEVER),
+    row("without a deadline nothing expires", [], OPEN, now=9e6, ends=9e6, deadline=None),
     row(
         "without a deadline nothing is late",
         [coin(seen=9e5, height=TIP, mined=9e5)],
         PAID | {"paid": 9e5},
         now=9e6,
-        looked=9e6,
+        ends=9e6,
         deadline=None,
     ),
     row(
@@ -250,7 +255,7 @@ CASES = [
         EXPIRED | {"receipts": [("aa", ASKED, False)]},
         status="expired",
         now=95,
-        looked=95,
+        ends=95,
     ),
     row(
         "beyond what is paid money is a payment without invoice",
@@ -281,21 +286,21 @@ CASES = [
         confirmations=6,
     ),
     row(
-        "a tip one older than the block is depth zero",
+        "a tip one below the block is depth zero",
         [coin(height=TIP + 1)],
         OPEN | {"depth": 0, "receipts": []},
     ),
     row(
-        "a tip far older than the block is still depth zero",
+        "a tip far below the block is still depth zero",
         [coin(height=TIP + 500)],
         OPEN | {"depth": 0, "receipts": [], "unconfirmed": ASKED},
     ),
     row(
         "a coinbase 99 deep is immature",
-        [coin(height=902, coinbase=True)],
+        [coin(height=902, position=0)],
         OPEN | {"depth": 99, "receipts": []},
     ),
-    row("a coinbase 100 deep pays", [coin(height=901, coinbase=True)], PAID | {"depth": 100}),
+    row("a coinbase 100 deep pays", [coin(height=901, position=0)], PAID | {"depth": 100}),
     row(
         "a block before the creation pays at the creation",
         [coin(height=TIP, mined=-10)],
@@ -323,27 +328,46 @@ CASES = [
         PAID | {"receipts": [("aa", ASKED, True)]},
     ),
     row(
-        "a doubted output neither pays nor lets the invoice expire",
-        [coin(**DOUBTED)],
-        OPEN | {"receipts": [], "received": ASKED, "unconfirmed": ASKED},
+        "in a block in time and not deep enough: neither pays nor expires",
+        [coin(height=TIP)],
+        OPEN | {"receipts": [], "received": ASKED, "unconfirmed": ASKED, "depth": 1},
+        confirmations=2,
         **AFTER,
     ),
     row(
-        "settled by hand for less than asked: survives every look",
+        "an immature coinbase in time: neither pays nor expires",
+        [coin(height=902, position=0)],
+        OPEN | {"depth": 99, "unconfirmed": ASKED},
+        **AFTER,
+    ),
+    row(
+        "a coinbase needs what its invoice asks where that is more than 100",
+        [coin(height=800, position=0)],
+        OPEN | {"depth": 201},
+        confirmations=202,
+    ),
+    row(
+        "settled by hand for less than asked: survives every check",
         [payment(10)],
         PAID | {"received": 10, "receipts": [("aa", 10, True)]},
         status="paid",
         **AFTER,
     ),
     row(
-        "settled by hand for money that came late: survives every look",
+        "settled by hand for money that came late: survives every check",
         [payment(seen=70, mined=71)],
         PAID | {"received": ASKED, "receipts": [("aa", ASKED, True)]},
         status="paid",
         **AFTER,
     ),
     row(
-        "a payment stays one when its block is above the tip of a lagging explorer",
+        "a block that has spent the inputs otherwise: no money, and the invoice expires",
+        [coin(vanished_at=at(20), replaced_height=TIP)],
+        EXPIRED | {"received": 0, "receipts": []},
+        **AFTER,
+    ),
+    row(
+        "a payment stays one when its block is above the tip that was told",
         [payment()],
         PAID | {"receipts": [("aa", ASKED, True)], "depth": 0},
         status="paid",
@@ -385,7 +409,38 @@ def test_the_least_sum_is_rounded_up_to_a_whole_satoshi(amount, percent, needed)
         pytest.param([coin(height=TIP)], {}, "100000 satoshis confirmed", id="paid"),
         pytest.param([coin(7)], AFTER, "expired: 7 of 100000 satoshis", id="expired"),
         pytest.param([], {"status": "canceled"}, "without invoice", id="canceled"),
+        pytest.param([coin(vanished_at=at(9))], {}, "has vanished", id="what came has vanished"),
+        pytest.param(
+            [coin(seen=61, height=TIP, mined=62)],
+            {"now": 90},
+            "before the invoice was made, or after its end",
+            id="what came was late",
+        ),
     ],
 )
 def test_the_reason_is_a_sentence_with_the_numbers(outputs, given, words):
     assert words in judge(outputs, **given).reason
+
+
+@pytest.mark.parametrize(
+    ("outputs", "received", "unconfirmed", "receipts"),
+    [
+        pytest.param([], 0, 0, 0, id="nothing came"),
+        pytest.param([coin()], ASKED, ASKED, 0, id="what waits is on its way"),
+        pytest.param(
+            [coin(height=1)], ASKED, ASKED, 0, id="what is deep, and no payment was made of it yet"
+        ),
+        pytest.param(
+            [payment(40_000, settles=False)], 40_000, 0, 1, id="of what a payment was made counts"
+        ),
+        pytest.param(
+            [coin(vanished_at=at(9), seen=5)], 0, 0, 0, id="what has vanished is no money"
+        ),
+    ],
+)
+def test_what_is_stored_ends_nothing_and_pays_nothing(outputs, received, unconfirmed, receipts):
+    invoice = Invoice("inv", "open", ASKED, CREATED, at(DEADLINE))
+    verdict = stored_verdict(invoice, outputs, TIP, Rules(1, Decimal(0)), at(9e6))
+    assert verdict.status == "open"
+    assert (verdict.received_sats, verdict.unconfirmed_sats) == (received, unconfirmed)
+    assert len(verdict.receipts) == receipts

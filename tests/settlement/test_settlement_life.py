@@ -1,9 +1,9 @@
-"""The life of an invoice, pure: what each scan shows in, what has become of the invoice out.
+"""The life of an invoice, pure: what each check finds in, what has become of the invoice out.
 
-Each row begins with its name in the list that the project was asked to cover; the same rows as
-trips on a node's chain are in test_node_trips.py and test_node_life.py. Times are minutes after the
-creation; 100,000 satoshis are asked and the invoice ends at minute 60. What follows from a scan is
-the program's own `settle`; what the database keeps from one scan to the next, Life keeps.
+The same rows as trips on a node's chain are in test_node_trips.py and test_node_life.py. Times are
+minutes after the creation; 100,000 satoshis are asked, the invoice ends at minute 60, and what has
+vanished holds it for an hour. What follows from a scan is the program's own `settle`; what the
+database keeps from one scan to the next, Life keeps.
 """
 
 from collections import Counter
@@ -14,11 +14,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from btcpay.settlement.proofs import Unproven, to_prove
-
 from btcpay.settlement.settle import Outcome, settle, stored_verdict
-from btcpay.settlement.values import Block, Invoice, Output, Proof, Rules, Scan, SeenOutput
-from btcpay.spv.verify import Proven
+from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, SeenOutput
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 TIP = 1000
@@ -38,7 +35,6 @@ class Life:
     amount_sats: int = ASKED
     invoice: Invoice = field(init=False)
     known: list[Output] = field(default_factory=list)
-    scanned_at: datetime | None = None
 
     def __post_init__(self) -> None:
         self.invoice = Invoice("inv", "open", self.amount_sats, CREATED, at(60))
@@ -46,6 +42,10 @@ class Life:
     def play(self, steps: list["Step"]) -> list[str]:
         """The status after each step."""
         return [step(self) for step in steps]
+
+    def settle(self, scan: Scan) -> str:
+        self.keep(settle(self.invoice, self.known, scan, self.rules, scan.asked_at))
+        return self.invoice.status
 
     def keep(self, outcome: Outcome) -> None:
         """What the database keeps of it."""
@@ -82,38 +82,56 @@ def tx(
     mined: float | None = None,
     height: int = TIP,
     vout: int = 0,
-    spent_height: int | None = None,
+    position: int = 1,
 ) -> SeenOutput:
-    """An output as the explorer shows it: waiting, or in a block of minute `mined`."""
-    block = None if mined is None else Block(height, f"block{height} of {mined}", at(mined))
-    return SeenOutput(txid, vout, sats, block, spent_height)
+    """An output that waits, or is in a block of minute `mined`."""
+    if mined is None:
+        return SeenOutput(txid, vout, sats)
+    mined_in = Block(height, f"block{height} of {mined}", at(mined))
+    return SeenOutput(txid, vout, sats, mined_in, position)
 
 
-def scan(minute: float, *shown: SeenOutput, tip: int = TIP) -> Step:
-    """A complete scan of the address, in which all that must be proven is."""
+def scan(minute: float, *there: SeenOutput, tip: int = TIP) -> Step:
+    """A whole check: every block is read, those that were read before too, then the mempool."""
+    mined = [one for one in there if one.block]
+    waiting = [one for one in there if not one.block]
 
     def step(life: Life) -> str:
-        wanted = to_prove(life.known, shown, tip, life.rules, at(minute))
-        seen = Scan(at(minute), tip, shown, None, {one.txid: proof(one) for one in wanted})
-        outcome = settle(life.invoice, life.known, seen, life.rules, at(minute))
-        life.keep(outcome)
-        life.scanned_at = at(minute)
-        return life.invoice.status
+        if mined:
+            life.settle(Scan(at(minute), tip, confirmed=mined))
+        return look(minute, *waiting, tip=tip)(life)
 
     return step
 
 
-def proof(of: Unproven) -> Proof:
-    amounts, block = of.amounts_sats, of.block
-    return Proof(Proven(of.txid, block.hash, block.mined_at, amounts, block.height, 1), "{}")
+def look(
+    minute: float,
+    *waiting: SeenOutput,
+    tip: int = TIP,
+    misses: bool = True,
+    ends: float | None = None,
+    is_read: bool = True,
+) -> Step:
+    """The mempool alone. `ends`: by the explorers' clock; `is_read`: every block up to the tip."""
+    ends_at = at(minute if ends is None else ends) if is_read else None
+
+    def step(life: Life) -> str:
+        seen = Scan(at(minute), tip, waiting=waiting, misses=misses and is_read, ends_at=ends_at)
+        return life.settle(seen)
+
+    return step
+
+
+def block(minute: float, *paid: SeenOutput, **facts: Any) -> Step:
+    """A block is read: what it pays, and in `spent` and `replaced` what it spends."""
+    return lambda life: life.settle(Scan(at(minute), TIP, confirmed=paid, **facts))
 
 
 def unasked(minute: float) -> Step:
     """No explorer answers, or no check runs: what pages say from what is stored."""
 
     def step(life: Life) -> str:
-        stored = (life.invoice, life.known, TIP, life.scanned_at, life.rules, at(minute))
-        return stored_verdict(*stored).status
+        return stored_verdict(life.invoice, life.known, TIP, life.rules, at(minute)).status
 
     return step
 
@@ -124,9 +142,7 @@ def lost(*txids: str) -> Step:
     def step(life: Life) -> str:
         reopened = any(output.settles and output.txid in txids for output in life.known)
         life.known = [
-            replace(o, block=None, proven=False, credited=False, settles=False)
-            if o.txid in txids
-            else replace(o, settles=o.settles and not reopened)
+            _waiting_again(o) if o.txid in txids else replace(o, settles=o.settles and not reopened)
             for o in life.known
         ]
         if reopened:
@@ -136,13 +152,27 @@ def lost(*txids: str) -> Step:
     return step
 
 
+def _waiting_again(output: Output) -> Output:
+    assert output.block
+    first_seen_at = min(output.first_seen_at, output.block.mined_at)
+    gone = replace(output, block=None, position=None, spent_height=None, credited=False)
+    return replace(gone, first_seen_at=first_seen_at, settles=False)
+
+
+def undone(life: Life) -> str:
+    """The block that had spent its inputs otherwise left the best chain."""
+    life.known = [replace(output, replaced_height=None) for output in life.known]
+    return life.invoice.status
+
+
 def cancel(life: Life) -> str:
     life.invoice = replace(life.invoice, status="canceled")
     return life.invoice.status
 
 
 def row(sentence: str, steps: list[Step], statuses: str, *payments: Any, **rules: Any) -> Any:
-    asked = Rules(rules.get("confirmations", 1), Decimal(rules.get("tolerance", 0)))
+    gone_after = timedelta(minutes=rules.get("gone_after", 60))
+    asked = Rules(rules.get("confirmations", 1), Decimal(rules.get("tolerance", 0)), gone_after)
     return pytest.param(steps, asked, statuses.split(), list(payments), id=sentence)
 
 
@@ -271,14 +301,14 @@ ROWS = [
         ALONE,
     ),
     row(
-        "late: expired already, and an explorer that was behind shows a block before the deadline",
+        "late: expired already, and a block before the deadline comes after all",
         [scan(60), scan(61, tx(mined=59.9))],
         "expired expired",
         ALONE,
     ),
     row(
-        "later than the watch: whoever looks finds a payment without invoice",
-        [scan(60), scan(60 + WEEK + 1, tx(mined=60 + WEEK))],
+        "a week later: its block is a payment without invoice",
+        [scan(60), block(60 + WEEK + 1, tx(mined=60 + WEEK))],
         "expired expired",
         ALONE,
     ),
@@ -313,20 +343,113 @@ ROWS = [
         ("bb", ASKED, True),
     ),
     row(
-        "replaced by fee after the deadline: the replacement is late",
-        [scan(5, tx()), scan(61, tx("bb")), scan(62, tx("bb")), scan(90, tx("bb", mined=80))],
-        "open open expired expired",
+        "replaced by fee after the deadline: the replacement is late, and its block is the end",
+        [
+            scan(5, tx()),
+            scan(61, tx("bb")),
+            scan(62, tx("bb")),
+            block(90, tx("bb", mined=80), replaced={"aa": TIP}),
+            look(91),
+        ],
+        "open open open open expired",
         ("bb", ASKED, False),
     ),
     row(
-        "replaced away: no money any more, and the next look after the deadline expires",
-        [scan(5, tx()), scan(10), scan(59.9), scan(60)],
+        "vanished in time: no money any more, and held until an hour after that",
+        [scan(5, tx()), scan(30), scan(60), scan(89.9), scan(90)],
+        "open open open open expired",
+    ),
+    row(
+        "vanished long before the deadline: the first look after it expires",
+        [scan(-30, tx()), scan(-20), scan(60)],
+        "open open expired",
+    ),
+    row(
+        "vanished after the deadline: not the look that misses it expires, but one an hour later",
+        [scan(5, tx()), scan(90), scan(91), scan(149.9), scan(150)],
+        "open open open open expired",
+    ),
+    row(
+        "vanished, where nothing is waited for: not the look that misses it expires, but the next",
+        [scan(5, tx()), scan(90), scan(90.1)],
+        "open open expired",
+        gone_after=0,
+    ),
+    row(
+        "vanished, and seen late again: in time as before, and paid by its block",
+        [scan(5, tx()), scan(90), scan(149), scan(151, tx()), scan(200, tx(mined=190))],
+        "open open open open paid",
+        PAID,
+    ),
+    row(
+        "vanished, seen again and vanished: the hour begins again",
+        [scan(5, tx()), scan(90), scan(149, tx()), scan(150), scan(209), scan(210)],
+        "open open open open open expired",
+    ),
+    row(
+        "vanished, but too little to be enough: it holds nothing",
+        [scan(5, tx(sats=ASKED - 1)), scan(59), scan(60)],
+        "open open expired",
+    ),
+    row(
+        "vanished, and enough with what is confirmed: held",
+        [
+            scan(15, tx(sats=40_000, mined=10), tx("bb", 60_000)),
+            scan(50),
+            scan(109),
+            scan(110),
+        ],
+        "open open open expired",
+        ("aa", 40_000, False),
+    ),
+    row(
+        "vanished, but seen after the deadline: it holds nothing",
+        [look(61, tx(), ends=59), scan(62)],
+        "open expired",
+    ),
+    row(
+        "not shown by a list that is cut off: it still waits",
+        [scan(5, tx()), look(90, misses=False), look(300, misses=False)],
+        "open open open",
+    ),
+    row(
+        "not shown while a block is not read: it may be there, and is",
+        [scan(5, tx()), look(90, is_read=False), block(91, tx(mined=80))],
+        "open open paid",
+        PAID,
+    ),
+    row(
+        "a block spends its inputs otherwise: no hour is waited",
+        [scan(5, tx()), block(30, replaced={"aa": TIP}), scan(60)],
+        "open open expired",
+    ),
+    row(
+        "a block spends the inputs of what has vanished otherwise: the next look expires",
+        [scan(5, tx()), scan(90), block(95, replaced={"aa": TIP}), scan(96)],
         "open open open expired",
     ),
     row(
-        "replaced away after the deadline: not the look that misses it expires, but the next",
-        [scan(5, tx()), scan(90), scan(91)],
-        "open open expired",
+        "replaced by a block, and a mempool still shows it: history",
+        [scan(5, tx()), block(30, replaced={"aa": TIP}), scan(40, tx()), scan(60, tx())],
+        "open open open expired",
+    ),
+    row(
+        "replaced by a block that is undone: it waits again when it is shown, and is paid",
+        [
+            scan(5, tx()),
+            block(30, replaced={"aa": TIP}),
+            undone,
+            scan(90, tx()),
+            scan(120, tx(mined=110)),
+        ],
+        "open open open open paid",
+        PAID,
+    ),
+    row(
+        "replaced by a block that is undone, and in a block: paid",
+        [scan(5, tx()), block(30, replaced={"aa": TIP}), undone, block(40, tx(mined=35))],
+        "open open open paid",
+        PAID,
     ),
     row(
         "dropped from the mempool and back in a block: paid, as it was seen in time",
@@ -335,10 +458,21 @@ ROWS = [
         PAID,
     ),
     row(
-        "swept by the merchant before the check: paid",
-        [scan(90, tx(mined=10, height=990, spent_height=995))],
+        "paid and moved on in one block, before the check: paid",
+        [block(90, tx(mined=10), spent={("aa", 0): TIP})],
         "paid",
         PAID,
+    ),
+    row(
+        "moved on in a later block, and then the rest: paid by both",
+        [
+            block(15, tx(sats=40_000, mined=10, height=990)),
+            block(20, spent={("aa", 0): 991}),
+            block(25, tx("bb", 60_000, 22)),
+        ],
+        "open open paid",
+        ("aa", 40_000, True),
+        ("bb", 60_000, True),
     ),
     row(
         "reorganised and back in another block: open while it waits, then paid once more",
@@ -365,13 +499,30 @@ ROWS = [
     ),
     row(
         "reorganised and double spent: open, and expires after the deadline",
-        [scan(15, tx(mined=10)), lost("aa"), scan(20), scan(59.9), scan(60)],
+        [scan(15, tx(mined=10)), lost("aa"), scan(20), scan(60), scan(80)],
         "paid open open open expired",
     ),
     row(
-        "reorganised and double spent after the deadline: the second look without it expires",
-        [scan(15, tx(mined=10)), lost("aa"), scan(90), scan(91)],
-        "paid open open expired",
+        "reorganised and double spent after the deadline: expires an hour after it was missed",
+        [scan(15, tx(mined=10)), lost("aa"), scan(90), scan(149), scan(150)],
+        "paid open open open expired",
+    ),
+    row(
+        "reorganised, seen waiting, and double spent by a block: expires at once",
+        [
+            scan(15, tx(mined=10)),
+            lost("aa"),
+            scan(90, tx()),
+            block(95, replaced={"aa": TIP}),
+            scan(96),
+        ],
+        "paid open open open expired",
+    ),
+    row(
+        "reorganised, first seen in a block before the deadline: in time for the block after it",
+        [scan(90, tx(mined=59)), lost("aa"), scan(95, tx()), scan(200, tx(mined=190))],
+        "paid open open paid",
+        PAID,
     ),
     row(
         "reorganised and double spent: the part that stays is a payment without invoice",
@@ -384,46 +535,80 @@ ROWS = [
         ("aa", 40_000, False),
     ),
     row(
-        "explorer down at the deadline: nothing expires blind, and the first look after does",
+        "explorers down at the deadline: nothing expires blind, and the first look after does",
         [scan(59.9), unasked(60), unasked(WEEK), scan(WEEK + 1)],
         "open open open expired",
     ),
     row(
-        "explorer down at the deadline: what was mined before it pays when it is up again",
+        "explorers down at the deadline: what was mined before it pays when they are up again",
         [scan(30), unasked(60), unasked(WEEK), scan(WEEK + 1, tx(mined=59.9))],
         "open open open paid",
         PAID,
     ),
     row(
-        "explorer empty for a known payment: it stays paid",
-        [scan(15, tx(mined=10)), scan(20), scan(90)],
+        "a block is not read after the deadline: nothing expires",
+        [look(60, is_read=False), look(WEEK, is_read=False), scan(WEEK + 1)],
+        "open open expired",
+    ),
+    row(
+        "a block is read after the deadline, and the mempool was not asked: nothing expires",
+        [block(90, tx("bb", 1, 80)), block(WEEK, tx("cc", 1, 100)), scan(WEEK + 1)],
+        "open open expired",
+        ("bb", 1, False),
+        ("cc", 1, False),
+    ),
+    row(
+        "the mempool does not show a payment in a block: it stays paid",
+        [scan(15, tx(mined=10)), look(20), look(90)],
         "paid paid paid",
         PAID,
     ),
     row(
-        "explorer empty for a known part: it stays a payment, and the rest pays",
-        [scan(15, tx(sats=40_000, mined=10)), scan(20), scan(30, tx("bb", 60_000, 25))],
+        "the mempool does not show a part in a block: it stays a payment, and the rest pays",
+        [scan(15, tx(sats=40_000, mined=10)), look(20), block(30, tx("bb", 60_000, 25))],
         "open open paid",
         ("aa", 40_000, True),
         ("bb", 60_000, True),
     ),
     row(
-        "explorer empty for what is proven and not deep: neither expires nor pays, until shown",
-        [
-            scan(15, tx(mined=10)),
-            scan(90, tip=TIP + 1),
-            scan(91, tip=TIP + 1),
-            scan(92, tx(mined=10), tip=TIP + 1),
-        ],
+        "the mempool shows what is in a block as waiting: neither expires nor waits",
+        [scan(15, tx(mined=10)), look(90, tx()), look(91, tip=TIP + 1)],
+        "open open paid",
+        PAID,
+        confirmations=2,
+    ),
+    row(
+        "in a block and not deep: neither expires nor pays, until it is deep",
+        [scan(15, tx(mined=10)), look(90), look(91), look(92, tip=TIP + 1)],
         "open open open paid",
         PAID,
         confirmations=2,
     ),
     row(
-        "explorer empty for what waits: once does not expire, and shown again it is in time",
-        [scan(5, tx()), scan(90), scan(91, tx()), scan(99, tx(mined=95))],
+        "a coinbase: 99 deep is on its way, also across the deadline, and 100 deep pays",
+        [
+            scan(15, tx(mined=10, position=0)),
+            look(90, tip=TIP + 98),
+            look(91, tip=TIP + 99),
+        ],
+        "open open paid",
+        PAID,
+    ),
+    row(
+        "our clock was ahead when it was seen: set right, it was seen in time",
+        [look(90, tx(), ends=29), scan(30, tx()), scan(61, tx()), scan(80, tx(mined=70))],
         "open open open paid",
         PAID,
+    ),
+    row(
+        "our clock was ahead when it vanished: set right, the hour begins then",
+        [scan(5, tx()), look(WEEK, ends=10), scan(20), scan(79.9), scan(80)],
+        "open open open open expired",
+    ),
+    row(
+        "our clock is ahead of the explorers' at the end: expires by theirs",
+        [look(61, ends=59.9), look(61.1, ends=60)],
+        "open expired",
     ),
     row(
         "service down from before the payment until after the deadline: paid",

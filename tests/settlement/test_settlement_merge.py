@@ -1,157 +1,173 @@
-"""`merge`: what we know after a look at an address, and what an empty answer must not undo."""
+"""`merge`: what we know after news of an address: a block's word stands, a mempool's never does."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from typing import Any
 
 import pytest
 
-from btcpay.settlement.decide import decide
 from btcpay.settlement.merge import merge
-from btcpay.settlement.values import Block, Invoice, Output, Rules, SeenOutput
+from btcpay.settlement.settle import Change
+from btcpay.settlement.values import Block, Output, Scan, SeenOutput
 
 TIP = 1010
 FIRST = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 NOW = FIRST + timedelta(minutes=5)
-LATER = NOW + timedelta(minutes=5)
 BLOCK = Block(1000, "block1000", FIRST)
-RIVAL = Block(1000, "rival1000", FIRST)
+COINS_OF_AA = {("aa", 0): 1005}
 
-SHOWN_WAITING = SeenOutput("aa", 0, 7, block=None, spent_height=None)
-SHOWN = replace(SHOWN_WAITING, block=BLOCK)
-SHOWN_SPENT = replace(SHOWN, spent_height=1005)
-SHOWN_MOVED = replace(SHOWN, block=RIVAL)
-WAITING = Output("aa", 0, 7, first_seen_at=FIRST, seen_waiting=True)
-CONFIRMED = replace(WAITING, block=BLOCK)
+SHOWN = SeenOutput("aa", 0, 7, inputs=("ff:1",))
+PROVEN = SeenOutput("aa", 0, 7, BLOCK, 3)
+WAITING = Output("aa", 0, 7, first_seen_at=FIRST, seen_waiting=True, inputs=("ff:1",))
+CONFIRMED = replace(WAITING, inputs=(), block=BLOCK, position=3)
 IN_ITS_BLOCK = replace(CONFIRMED, seen_waiting=False)
-VANISHED = replace(WAITING, vanished=True)
-PROVEN = replace(CONFIRMED, proven=True)
-DOUBTED = replace(PROVEN, doubted=True)
+SPENT = replace(CONFIRMED, spent_height=1005)
+VANISHED = replace(WAITING, vanished_at=FIRST)
+GONE_NOW = replace(WAITING, vanished_at=NOW)
+REPLACED = replace(VANISHED, replaced_height=1000)
 CREDITED = replace(CONFIRMED, credited=True, settles=True)
+# As a reorganisation leaves them: in no block any more.
+WAITS_AGAIN = replace(WAITING, inputs=())
+NEVER_SEEN_WAITING = replace(WAITS_AGAIN, seen_waiting=False)
+
+
+def mempool(*shown: SeenOutput, misses: bool = True) -> Scan:
+    """A look at the mempool; `misses`: its list is whole, and every block is read."""
+    return Scan(NOW, TIP, waiting=shown, misses=misses)
+
+
+def block(*paid: SeenOutput, **facts: Any) -> Scan:
+    return Scan(NOW, TIP, confirmed=paid, **facts)
+
+
+def row(sentence: str, known: list[Output], scan: Scan, *expected: Output) -> Any:
+    return pytest.param(known, scan, list(expected), id=sentence)
 
 
 @pytest.mark.parametrize(
-    ("known", "seen", "expected"),
+    ("known", "scan", "expected"),
     [
-        pytest.param([], [], [], id="nothing known, nothing shown"),
-        pytest.param(
-            [],
-            [SHOWN_WAITING],
-            [replace(WAITING, first_seen_at=NOW)],
-            id="new and waiting: first seen now",
-        ),
-        pytest.param(
-            [],
-            [SHOWN_SPENT],
-            [replace(IN_ITS_BLOCK, first_seen_at=NOW, spent_height=1005)],
-            id="new, confirmed and spent already: known with all of it",
-        ),
-        pytest.param([WAITING], [SHOWN_WAITING], [WAITING], id="still waiting: nothing changes"),
-        pytest.param(
-            [WAITING], [SHOWN], [CONFIRMED], id="confirmed: in its block, first seen as before"
-        ),
-        pytest.param([WAITING], [], [VANISHED], id="waited and is not shown any more: vanished"),
-        pytest.param([VANISHED], [], [VANISHED], id="vanished stays vanished"),
-        pytest.param([VANISHED], [SHOWN_WAITING], [WAITING], id="back again in the mempool"),
-        pytest.param([VANISHED], [SHOWN], [CONFIRMED], id="vanished, and then in a block"),
-        pytest.param([PROVEN], [], [DOUBTED], id="proven and not shown: doubted, block kept"),
-        pytest.param([CONFIRMED], [], [VANISHED], id="only said to be confirmed, not shown: gone"),
-        pytest.param([PROVEN], [SHOWN], [PROVEN], id="proven and shown again: still proven"),
-        pytest.param(
-            [replace(PROVEN, coinbase=True, position=0)],
-            [SHOWN],
-            [replace(PROVEN, coinbase=True, position=0)],
-            id="proven to be a coinbase: still one",
-        ),
-        pytest.param(
-            [replace(PROVEN, coinbase=True, position=0)],
-            [SHOWN_MOVED],
-            [replace(CONFIRMED, block=RIVAL)],
-            id="proven to be a coinbase, and now in another block: to be proven there",
-        ),
-        pytest.param(
-            [PROVEN],
-            [SHOWN_MOVED],
-            [replace(CONFIRMED, block=RIVAL)],
-            id="proven and now in another block: to be proven there",
-        ),
-        pytest.param(
-            [CONFIRMED],
-            [SHOWN_WAITING],
-            [WAITING],
-            id="no payment yet and waiting again: the block is gone",
-        ),
-        pytest.param(
-            [CONFIRMED],
-            [SHOWN_MOVED],
-            [replace(CONFIRMED, block=RIVAL)],
-            id="no payment yet and in another block: there now",
-        ),
-        pytest.param(
-            [CONFIRMED],
-            [SHOWN_SPENT],
-            [replace(CONFIRMED, spent_height=1005)],
-            id="spent: known with the block of its spending",
-        ),
-        pytest.param(
-            [IN_ITS_BLOCK],
-            [SHOWN_WAITING],
-            [replace(IN_ITS_BLOCK, block=None)],
-            id="seen first in a block, and then waiting: still not seen before its block",
-        ),
-        pytest.param([DOUBTED], [SHOWN], [PROVEN], id="doubted and shown again: trusted again"),
-        pytest.param([CREDITED], [], [CREDITED], id="an empty answer leaves a payment as it is"),
-        pytest.param(
-            [CREDITED],
-            [SHOWN_WAITING],
-            [CREDITED],
-            id="an answer that shows a payment waiting does not undo it",
-        ),
-        pytest.param(
-            [CREDITED],
-            [SHOWN_SPENT],
-            [replace(CREDITED, spent_height=1005)],
-            id="a payment's coin is spent",
-        ),
-        pytest.param(
-            [WAITING],
-            [replace(SHOWN_WAITING, vout=1)],
-            [VANISHED, replace(WAITING, vout=1, first_seen_at=NOW)],
-            id="another output of the same transaction is another output",
-        ),
-        pytest.param(
-            [WAITING, replace(WAITING, txid="bb")],
-            [SHOWN],
-            [CONFIRMED, replace(VANISHED, txid="bb")],
-            id="one of two confirms, the other was replaced by it",
-        ),
+        row("nothing known, nothing shown", [], mempool()),
+        row("new and waiting: first seen now", [], mempool(SHOWN),
+            replace(WAITING, first_seen_at=NOW)),
+        row("new and in a block: first seen now, not waiting", [], block(PROVEN),
+            replace(IN_ITS_BLOCK, first_seen_at=NOW)),
+        row("paid and spent in one block: known with both", [], block(PROVEN, spent=COINS_OF_AA),
+            replace(IN_ITS_BLOCK, first_seen_at=NOW, spent_height=1005)),
+        row("still waiting: nothing changes", [WAITING], mempool(SHOWN), WAITING),
+        row("waited and is in a block: there, and first seen as before", [WAITING], block(PROVEN),
+            CONFIRMED),
+        row("another output of the same transaction is another output", [WAITING],
+            mempool(replace(SHOWN, vout=1)),
+            GONE_NOW, replace(WAITING, vout=1, first_seen_at=NOW)),
+        # What is not shown.
+        row("waited and is not shown: vanished", [WAITING], mempool(), GONE_NOW),
+        row("not shown while a block is not read: it may be there", [WAITING],
+            mempool(misses=False), WAITING),
+        row("the mempool was not asked: nothing vanishes", [WAITING], Scan(NOW, TIP, misses=True),
+            WAITING),
+        row("a block that does not have it says nothing of it", [WAITING],
+            block(replace(PROVEN, txid="bb")),
+            WAITING, replace(IN_ITS_BLOCK, txid="bb", first_seen_at=NOW)),
+        row("vanished stays so, since when it vanished", [VANISHED], mempool(), VANISHED),
+        row("in a block and not shown: stands", [CONFIRMED], mempool(), CONFIRMED),
+        row("a payment and not shown: stands", [CREDITED], mempool(), CREDITED),
+        # What comes again.
+        row("vanished and shown: seen again", [VANISHED], mempool(SHOWN), WAITING),
+        row("vanished and shown by a list that is not whole: seen again", [VANISHED],
+            mempool(SHOWN, misses=False), WAITING),
+        row("vanished, and then in a block", [VANISHED], block(PROVEN), CONFIRMED),
+        # Whatever the mempool says.
+        row("in a block and shown as waiting: stays there", [CONFIRMED], mempool(SHOWN), CONFIRMED),
+        row("in a block and shown with another amount: as it was proven", [CONFIRMED],
+            mempool(replace(SHOWN, amount_sats=8)), CONFIRMED),
+        row("a payment that is shown as waiting: stays one", [CREDITED], mempool(SHOWN), CREDITED),
+        row("moved on, and shown as waiting: stays so", [SPENT], mempool(SHOWN), SPENT),
+        row("shown with another amount than in the block: the block's", [replace(WAITING,
+            amount_sats=8)], block(PROVEN), CONFIRMED),
+        row("shown with other inputs than before: the newest word", [WAITING],
+            mempool(replace(SHOWN, inputs=("ee:0",))), replace(WAITING, inputs=("ee:0",))),
+        # Replaced.
+        row("a block spends its inputs otherwise: gone", [WAITING], block(replaced={"aa": 1000}),
+            replace(GONE_NOW, replaced_height=1000)),
+        row("vanished, and a block spends its inputs otherwise: gone since it vanished", [VANISHED],
+            block(replaced={"aa": 1000}), REPLACED),
+        row("replaced, and a mempool still shows it: history", [REPLACED], mempool(SHOWN),
+            REPLACED),
+        row("replaced, and in a block after all: there", [REPLACED], block(PROVEN), CONFIRMED),
+        row("said to be replaced by the block that has it: there", [WAITING],
+            block(PROVEN, replaced={"aa": 1000}), CONFIRMED),
+        row("in a block already: not replaced", [CONFIRMED], block(replaced={"aa": 1001}),
+            CONFIRMED),
+        row("the block that replaced it is undone, and it is shown: seen again",
+            [replace(REPLACED, replaced_height=None)], mempool(SHOWN), WAITING),
+        # After a reorganisation.
+        row("waits again, and is shown: with what it spends", [WAITS_AGAIN], mempool(SHOWN),
+            WAITING),
+        row("seen first in a block, and then waiting: still not seen before its block",
+            [NEVER_SEEN_WAITING], mempool(SHOWN), replace(NEVER_SEEN_WAITING, inputs=("ff:1",))),
+        row("waits again, and is in another block: there", [WAITS_AGAIN],
+            block(replace(PROVEN, block=Block(1001, "other", NOW), position=0)),
+            replace(CONFIRMED, block=Block(1001, "other", NOW), position=0)),
+        # Spends.
+        row("its coin is spent", [CREDITED], block(spent=COINS_OF_AA),
+            replace(CREDITED, spent_height=1005)),
+        row("a coin of another transaction is spent", [CREDITED], block(spent={("bb", 0): 1005}),
+            CREDITED),
+        row("another coin of the transaction is spent", [CREDITED], block(spent={("aa", 1): 1005}),
+            CREDITED),
+        row("one of two confirms, the other is replaced by it",
+            [WAITING, replace(WAITING, txid="bb")], block(PROVEN, replaced={"bb": 1000}),
+            CONFIRMED, replace(GONE_NOW, txid="bb", replaced_height=1000)),
     ],
-)
-def test_merge(known, seen, expected):
-    assert merge(known, seen, TIP, NOW) == expected
+)  # fmt: skip
+def test_merge(known, scan, expected):
+    assert merge(known, scan, NOW) == expected
+    assert merge(expected, scan, NOW) == expected
 
 
-@pytest.mark.parametrize("known", [WAITING, PROVEN, DOUBTED, CREDITED, VANISHED])
-@pytest.mark.parametrize("seen", [[], [SHOWN_WAITING], [SHOWN]])
-def test_nothing_was_seen_later_than_now(known, seen):
+@pytest.mark.parametrize("known", [WAITING, CONFIRMED, CREDITED, VANISHED, REPLACED])
+@pytest.mark.parametrize("scan", [mempool(), mempool(SHOWN), block(PROVEN)])
+def test_nothing_was_seen_and_nothing_vanished_later_than_now(known, scan):
     earlier = FIRST - timedelta(hours=1)
-    (after,) = merge([known], seen, TIP, earlier)
+    (after,) = merge([known], replace(scan, asked_at=earlier), earlier)
     assert after.first_seen_at == earlier
+    assert after.vanished_at in (None, earlier)
 
 
-def test_an_empty_answer_between_two_full_ones_leaves_no_trace():
-    after = merge(merge([PROVEN], [], TIP, NOW), [SHOWN], TIP, LATER)
-    assert after == [PROVEN]
+def test_what_a_block_brought_while_the_mempool_was_asked_was_not_seen_before_that():
+    """A look is applied after the blocks that were read meanwhile: it is older than they."""
+    asked_at = NOW - timedelta(seconds=30)
+    known = [replace(IN_ITS_BLOCK, first_seen_at=NOW)]
+    assert merge(known, replace(mempool(), asked_at=asked_at), NOW) == known
+
+
+def test_what_the_mempool_showed_before_its_block_was_read_was_seen_then():
+    asked_at = NOW - timedelta(seconds=30)
+    known = [replace(IN_ITS_BLOCK, first_seen_at=NOW)]
+    after = merge(known, replace(mempool(SHOWN), asked_at=asked_at), NOW)
+    assert after == [replace(IN_ITS_BLOCK, first_seen_at=asked_at)]
 
 
 def test_the_known_is_not_changed_in_place():
     known = [WAITING]
-    merge(known, [SHOWN], TIP, NOW)
+    merge(known, block(PROVEN), NOW)
     assert known == [WAITING]
 
 
-def test_money_that_was_confirmed_is_missed_after_an_empty_answer_but_the_invoice_lives():
-    invoice = Invoice("inv", "open", 7, FIRST, NOW)
-    doubted = merge([PROVEN], [], TIP, LATER)
-    verdict = decide(invoice, doubted, 1000, LATER, Rules(1, Decimal(0)), LATER)
-    assert (verdict.status, verdict.receipts, verdict.received_sats) == ("open", (), 7)
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        pytest.param(None, WAITING, "seen", id="waits"),
+        pytest.param(None, CONFIRMED, "seen", id="in a block when it was first seen"),
+        pytest.param(WAITING, CONFIRMED, "moved", id="from the mempool into a block"),
+        pytest.param(WAITING, GONE_NOW, "vanished", id="vanished"),
+        pytest.param(VANISHED, WAITING, "seen again", id="waits again"),
+        pytest.param(VANISHED, CONFIRMED, "seen again", id="vanished, and in a block"),
+        pytest.param(VANISHED, REPLACED, None, id="told when it vanished"),
+        pytest.param(CREDITED, replace(CREDITED, spent_height=1005), "spent", id="moved on"),
+        pytest.param(WAITING, replace(WAITING, inputs=()), None, id="what it spends is not told"),
+    ],
+)
+def test_the_history_tells_what_has_changed(before, after, kind):
+    assert Change(before, after).kind == kind

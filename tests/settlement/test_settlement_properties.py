@@ -1,5 +1,6 @@
 """What holds for all facts: the order of arrival does not matter, and no satoshi counts twice."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -7,37 +8,45 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btcpay.settlement.decide import decide, required_sats
-from btcpay.settlement.values import Block, Invoice, Output, Rules
+from btcpay.settlement.decide import decide, is_deep, required_sats
+from btcpay.settlement.merge import merge
+from btcpay.settlement.settle import settle
+from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, SeenOutput
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 TIP = 1000
 DEADLINE = CREATED + timedelta(minutes=60)
 STATUSES = ("open", "paid", "expired", "canceled")
+NOW = CREATED + timedelta(minutes=95)
+
+
+def at(minute: float) -> datetime:
+    return CREATED + timedelta(minutes=minute)
 
 
 def block_at(height: int) -> Block:
     """One block for a height; ten minutes apart, the tip an hour and a half after creation."""
-    return Block(height, f"block{height}", CREATED + timedelta(minutes=90 - 10 * (TIP - height)))
+    return Block(height, f"block{height}", at(90 - 10 * (TIP - height)))
 
 
 @st.composite
 def facts(draw: st.DrawFn) -> list[Output]:
     """Outputs of up to five transactions; those of one transaction share their fate."""
     outputs: list[Output] = []
-    for txid in draw(st.lists(st.sampled_from("abcde"), unique=True, max_size=5)):
+    for position, txid in enumerate(draw(st.lists(st.sampled_from("abcde"), unique=True))):
         height = draw(st.none() | st.integers(TIP - 9, TIP + 1))
-        seen = CREATED + timedelta(minutes=draw(st.integers(0, 95)))
         credited = height is not None and height <= TIP and draw(st.booleans())
+        vanished = height is None and draw(st.booleans())
         whole = Output(
             txid=txid,
             vout=0,
             amount_sats=1,
-            first_seen_at=seen,
+            first_seen_at=at(draw(st.integers(0, 95))),
             block=None if height is None else block_at(height),
-            spent_height=draw(st.none() | st.just(TIP)),
-            vanished=height is None and draw(st.booleans()),
-            doubted=height is not None and not credited and draw(st.booleans()),
+            position=None if height is None else position,
+            spent_height=draw(st.none() | st.just(TIP)) if height else None,
+            vanished_at=at(draw(st.integers(0, 95))) if vanished else None,
+            replaced_height=draw(st.none() | st.just(TIP)) if vanished else None,
             credited=credited,
             settles=credited and draw(st.booleans()),
         )
@@ -60,49 +69,56 @@ rules = st.builds(
     confirmations=st.integers(1, 6),
     tolerance_percent=st.sampled_from([Decimal(0), Decimal("0.5"), Decimal(5)]),
 )
-looks = st.none() | st.integers(0, 95).map(lambda minute: CREATED + timedelta(minutes=minute))
-NOW = CREATED + timedelta(minutes=95)
+ends = st.none() | st.integers(0, 95).map(at)
 
 
-@given(invoices, facts(), rules, looks, st.randoms(use_true_random=False))
-def test_the_order_in_which_parts_are_told_does_not_matter(invoice, outputs, asked, looked, random):
+# Of what is decided about facts.
+
+
+@given(invoices, facts(), rules, ends, st.randoms(use_true_random=False))
+def test_the_order_in_which_parts_are_told_does_not_matter(invoice, outputs, asked, end, random):
     shuffled = list(outputs)
     random.shuffle(shuffled)
-    told = decide(invoice, outputs, TIP, looked, asked, NOW)
-    assert decide(invoice, shuffled, TIP, looked, asked, NOW) == told
+    told = decide(invoice, outputs, TIP, end, asked, NOW)
+    assert decide(invoice, shuffled, TIP, end, asked, NOW) == told
 
 
-@given(invoices, facts(), rules, looks)
+@given(invoices, facts(), rules, ends)
 def test_receipts_sum_to_the_deep_living_outputs_and_no_satoshi_counts_twice(
-    invoice, outputs, asked, looked
+    invoice, outputs, asked, end
 ):
-    receipts = decide(invoice, outputs, TIP, looked, asked, NOW).receipts
+    receipts = decide(invoice, outputs, TIP, end, asked, NOW).receipts
     deep_sats = sum(
         output.amount_sats
         for output in outputs
-        if output.credited
-        or (
-            output.block
-            and not output.doubted
-            and TIP - output.block.height + 1 >= asked.confirmations
-        )
+        if output.credited or (output.block and is_deep(output, TIP, asked))
     )
     assert sum(receipt.amount_sats for receipt in receipts) == deep_sats
     assert len({receipt.txid for receipt in receipts}) == len(receipts)
 
 
-@given(invoices, facts(), rules, looks)
-def test_receipts_carry_the_invoice_only_when_it_is_paid(invoice, outputs, asked, looked):
-    verdict = decide(invoice, outputs, TIP, looked, asked, NOW)
+@given(invoices, facts(), rules, ends)
+def test_what_is_received_misses_and_waits_adds_up(invoice, outputs, asked, end):
+    verdict = decide(invoice, outputs, TIP, end, asked, NOW)
+    alive_sats = sum(output.amount_sats for output in outputs if not output.vanished)
+    assert 0 <= verdict.unconfirmed_sats <= verdict.received_sats <= alive_sats
+    needed = required_sats(invoice.amount_sats, asked.tolerance_percent)
+    enough = verdict.status == "paid" or verdict.received_sats >= needed
+    assert verdict.missing_sats == (0 if enough else invoice.amount_sats - verdict.received_sats)
+
+
+@given(invoices, facts(), rules, ends)
+def test_receipts_carry_the_invoice_only_when_it_is_paid(invoice, outputs, asked, end):
+    verdict = decide(invoice, outputs, TIP, end, asked, NOW)
     assert verdict.status == "paid" or not any(receipt.settles for receipt in verdict.receipts)
 
 
-@given(invoices, facts(), rules, looks)
+@given(invoices, facts(), rules, ends)
 def test_an_open_invoice_is_paid_exactly_when_enough_came_in_time_and_deep(
-    invoice, outputs, asked, looked
+    invoice, outputs, asked, end
 ):
     invoice = replace(invoice, status="open")
-    verdict = decide(invoice, outputs, TIP, looked, asked, NOW)
+    verdict = decide(invoice, outputs, TIP, end, asked, NOW)
     needed = required_sats(invoice.amount_sats, asked.tolerance_percent)
     settled_sats = sum(r.amount_sats for r in verdict.receipts if r.settles)
     assert (verdict.status == "paid") == (
@@ -115,21 +131,166 @@ def test_an_open_invoice_is_paid_exactly_when_enough_came_in_time_and_deep(
         assert settled_sats >= needed > settled_sats - last.amount_sats
 
 
-@given(invoices, facts(), rules, looks)
-def test_only_an_open_invoice_changes_its_status(invoice, outputs, asked, looked):
-    verdict = decide(invoice, outputs, TIP, looked, asked, NOW)
+@given(invoices, facts(), rules, ends)
+def test_only_an_open_invoice_changes_its_status(invoice, outputs, asked, end):
+    verdict = decide(invoice, outputs, TIP, end, asked, NOW)
     assert invoice.status == "open" or verdict.status == invoice.status
 
 
 @given(invoices, facts(), rules)
-def test_without_a_look_after_the_deadline_nothing_expires(invoice, outputs, asked):
+def test_until_all_is_known_up_to_the_deadline_nothing_expires(invoice, outputs, asked):
     invoice = replace(invoice, status="open", expires_at=DEADLINE)
     before = DEADLINE - timedelta(milliseconds=1)
-    for looked in (None, before):
-        assert decide(invoice, outputs, TIP, looked, asked, NOW).status != "expired"
+    for end in (None, before):
+        assert decide(invoice, outputs, TIP, end, asked, NOW).status != "expired"
 
 
-@given(invoices, facts(), rules, looks)
-def test_a_receipt_is_neither_before_the_creation_nor_after_now(invoice, outputs, asked, looked):
-    for receipt in decide(invoice, outputs, TIP, looked, asked, NOW).receipts:
+@given(invoices, facts(), rules, ends)
+def test_a_receipt_is_neither_before_the_creation_nor_after_now(invoice, outputs, asked, end):
+    for receipt in decide(invoice, outputs, TIP, end, asked, NOW).receipts:
         assert invoice.created_at <= receipt.received_at <= NOW
+
+
+# Of news that comes, in whatever order.
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> list[Scan]:
+    """What three blocks say of up to four transactions: payments, spends, replacements."""
+    news: dict[int, Scan] = {}
+    for height in (998, 999, 1000):
+        news[height] = Scan(block_at(height).mined_at, TIP, spent={}, replaced={})
+    for position, txid in enumerate(draw(st.lists(st.sampled_from("abcd"), unique=True))):
+        height = draw(st.integers(998, 1000))
+        if draw(st.booleans()):
+            news[height].replaced[txid] = height  # type: ignore[index]
+            continue
+        for vout in range(draw(st.integers(1, 2))):
+            sats = draw(st.integers(1, 1_000))
+            paid = SeenOutput(txid, vout, sats, block_at(height), position)
+            confirmed = [*news[height].confirmed, paid]
+            news[height] = replace(news[height], confirmed=confirmed)
+            spent_height = draw(st.none() | st.integers(height, 1000))
+            if spent_height:
+                news[spent_height].spent[txid, vout] = spent_height  # type: ignore[index]
+    return list(news.values())
+
+
+@st.composite
+def looks(draw: st.DrawFn) -> Scan:
+    """What a mempool shows, whatever the blocks say: also of what is not there, or has other sums.
+
+    It sees nothing in time but at once, and nothing expires by it.
+    """
+    shown = [
+        SeenOutput(txid, draw(st.integers(0, 1)), draw(st.integers(1, 1_000)))
+        for txid in draw(st.lists(st.sampled_from("abcde"), unique=True))
+    ]
+    asked_at = at(draw(st.integers(1, 59)))
+    return Scan(asked_at, TIP, waiting=shown, misses=draw(st.booleans()))
+
+
+def in_blocks(outputs: Sequence[Output]) -> dict[tuple[str, int], tuple[object, ...]]:
+    """What blocks have proven."""
+    return {
+        one.outpoint: (one.amount_sats, one.block, one.position, one.spent_height)
+        for one in outputs
+        if one.block
+    }
+
+
+def merged(known: Sequence[Output], scans: Sequence[Scan]) -> list[Output]:
+    outputs = list(known)
+    for scan in scans:
+        outputs = merge(outputs, scan, NOW)
+    return outputs
+
+
+def spends_after_payments(scans: Sequence[Scan]) -> list[Scan]:
+    """As blocks are read: one that spends a coin is read again once the coin is known."""
+    return [*scans, *(Scan(NOW, TIP, spent=scan.spent) for scan in scans)]
+
+
+@given(chains(), st.lists(looks(), max_size=4), st.randoms(use_true_random=False))
+def test_in_whatever_order_blocks_and_looks_come_the_same_is_proven(chain, seen, random):
+    mixed = [*chain, *seen]
+    random.shuffle(mixed)
+    assert in_blocks(merged([], spends_after_payments(mixed))) == in_blocks(merged([], chain))
+
+
+@given(facts(), looks())
+def test_a_look_changes_nothing_that_a_block_has_proven(known, seen):
+    assert in_blocks(merge(known, seen, NOW)) == in_blocks(known)
+
+
+@given(facts(), chains(), st.lists(looks(), max_size=3))
+def test_the_same_news_twice_is_no_news(known, chain, seen):
+    for scan in [*chain, *seen]:
+        once = merge(known, scan, NOW)
+        assert merge(once, scan, NOW) == once
+        known = once
+
+
+@given(facts(), st.one_of(looks(), chains().map(lambda scans: scans[0])))
+def test_nothing_that_was_known_is_forgotten_and_nothing_is_seen_later(known, scan):
+    after = {one.outpoint: one for one in merge(known, scan, NOW)}
+    for before in known:
+        assert after[before.outpoint].first_seen_at <= before.first_seen_at
+    assert len(after) == len({one.outpoint for one in known} | _told(scan))
+
+
+def _told(scan: Scan) -> set[tuple[str, int]]:
+    return {one.outpoint for one in (*scan.confirmed, *(scan.waiting or ()))}
+
+
+@given(invoices, rules, chains(), st.lists(looks(), max_size=4), st.randoms(use_true_random=False))
+def test_in_whatever_order_they_come_the_same_is_paid(invoice, asked, chain, seen, random):
+    """Which of two payments that are enough each completes the sum, the first one read says."""
+    invoice = replace(invoice, status="open")
+    mixed = [*chain, *seen]
+    random.shuffle(mixed)
+    one = paid_after(invoice, asked, [*chain, *seen])
+    assert paid_after(invoice, asked, mixed) == one
+
+
+def paid_after(
+    invoice: Invoice, asked: Rules, scans: Sequence[Scan]
+) -> tuple[str, list[tuple[str, int]]]:
+    """The status, and every payment that was made, when all of it was settled one by one."""
+    known: list[Output] = []
+    payments: list[tuple[str, int]] = []
+    for scan in scans:
+        outcome = settle(invoice, known, scan, asked, NOW)
+        changed = {change.after.outpoint: change.after for change in outcome.changes}
+        made = {receipt.txid for receipt in outcome.payments}
+        settling = {r.txid for r in outcome.payments if r.settles} | set(outcome.settling)
+        payments += [(receipt.txid, receipt.amount_sats) for receipt in outcome.payments]
+        known = [
+            replace(
+                output,
+                credited=output.credited or output.txid in made,
+                settles=output.settles or output.txid in settling,
+            )
+            for output in ({one.outpoint: one for one in known} | changed).values()
+        ]
+        verdict = outcome.verdict
+        invoice = replace(invoice, status=verdict.status, tx_hash=verdict.tx_hash)
+    assert len(payments) == len(set(payments))
+    return invoice.status, sorted(payments)
+
+
+@given(invoices, facts(), looks(), rules)
+def test_what_vanished_lately_and_would_be_enough_lets_nothing_expire(invoice, known, seen, asked):
+    invoice = replace(invoice, status="open", expires_at=DEADLINE)
+    scan = replace(seen, asked_at=NOW, misses=True, ends_at=NOW)
+    outcome = settle(invoice, known, scan, asked, NOW)
+    needed = required_sats(invoice.amount_sats, asked.tolerance_percent)
+    lately = NOW - asked.gone_after
+    within_reach = sum(
+        output.amount_sats
+        for output in merge(known, scan, NOW)
+        if (output.first_seen_at < DEADLINE or (output.block and output.block.mined_at < DEADLINE))
+        and not (output.vanished_at and output.vanished_at <= lately)
+        and output.replaced_height is None
+    )
+    assert (outcome.verdict.status == "expired") == (within_reach < needed)
