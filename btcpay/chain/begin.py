@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from btcpay.chain.follow import add_header
 from btcpay.chain.headers import check_header
+from btcpay.chain.kept import add_header
 from btcpay.errors import ExplorerError
 from btcpay.explorers.esplora import Esplora
 from btcpay.explorers.headers import ShownHeader
@@ -41,13 +41,15 @@ def begin(db: Database, network: Network, explorers: Explorers) -> bool:
 
 
 def _agreed(network: Network, explorers: Explorers, at: datetime) -> ShownHeader:
-    explorers.ask(Esplora.require_network)
-    shown = explorers.ask(lambda one: last_before(network, one, at))
+    def question(one: Esplora) -> tuple[Esplora, ShownHeader]:
+        one.require_network()
+        return one, last_before(network, one, at)
+
+    teller, shown = explorers.ask(question)
     hash = check_header(network, shown.raw).hash
-    others = explorers.others()
-    if not others:
+    if explorers.is_alone:
         return shown
-    for one in others:
+    for one in explorers.others(teller):  # one that rests or is given up agrees to nothing
         try:
             if one.block_hash(shown.height) == hash:
                 return shown

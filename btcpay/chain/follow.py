@@ -7,13 +7,13 @@ from functools import partial
 
 from btcpay.bitcoin.header import Header, parse_header
 from btcpay.chain.headers import check_header, check_headers, work_of
+from btcpay.chain.kept import add_header, header_of
 from btcpay.errors import ProofFailed
 from btcpay.explorers.esplora import Esplora, brief
 from btcpay.explorers.headers import ShownHeader
 from btcpay.explorers.pool import FAILURES, MAX_BLOCKS_BEHIND, Explorers
 from btcpay.http_client import FetchError
 from btcpay.networks import Network
-from btcpay.times import from_unix_s, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, meta
 
@@ -23,20 +23,21 @@ PAGES_AT_MOST = 2016  # of ten headers and more: whoever shows more is leading u
 
 # Undoes what was in the blocks above this height; called in the transaction that leaves them.
 Undo = Callable[[int], None]
+# Whoever is asked: one explorer, or all in turn.
+Ask = Callable[[Callable[[Esplora], "Branch | None"]], "Branch | None"]
 
 
 @dataclass(frozen=True)
 class Branch:
-    """Headers that follow the block at `fork_height`, oldest first, and the tip that was told."""
+    """Headers that follow the block at `fork_height`, oldest first, and the tip that was told.
+
+    `told_by` it was, and nobody else need have such a tip.
+    """
 
     fork_height: int
     headers: Sequence[bytes]
     tip_height: int
-
-
-def header_of(row: Row) -> Header:
-    """The header that a row of the chain holds."""
-    return parse_header(bytes(row["header"]))
+    told_by: Esplora | None = None
 
 
 class Follower:
@@ -51,20 +52,28 @@ class Follower:
         There must be a first header. Returns whether the chain has changed. Raises ExplorerError;
         what was taken over by then stays.
         """
-        branch = self._explorers.ask(self._news)
-        changed = False
+        return self._take_over(self._explorers.ask)
+
+    def _take_over(self, ask: Ask) -> bool:
+        branch, changed = ask(self._news), False
         while branch:
             changed = self._adopt(branch) or changed
-            top = self._top()["height"]
-            if top >= branch.tip_height:
+            if self._top()["height"] >= branch.tip_height:
                 break
-            branch = self._explorers.ask(partial(self._branch, tip_height=branch.tip_height))
+            branch = ask(partial(self._more, before=branch))
         return changed
+
+    def _more(self, one: Esplora, before: Branch) -> Branch | None:
+        """What comes after a branch that was taken over; another explorer is asked from its tip."""
+        if one is before.told_by:
+            return self._branch(one, before.tip_height)
+        return self._news(one)
 
     def compare(self, one: Esplora) -> str:
         """Why another explorer's tip says that ours may not be the best; empty when it does not.
 
-        A chain of it that has more work than ours is taken over, and it is asked first from now on.
+        A chain of it that has more work than ours is taken over up to its tip, and it is asked
+        first from now on.
         """
         try:
             ahead = one.tip_height() - self._top()["height"]
@@ -76,12 +85,11 @@ class Follower:
         if ahead <= MAX_BLOCKS_BEHIND:
             return ""
         try:
-            branch = self._news(one)
+            if self._take_over(lambda question: question(one)):
+                self._explorers.prefer(one)
         except FAILURES as error:
             one.failed(error)
             return f"{one.host} shows {ahead} blocks more, which cannot be read: {brief(error)}"
-        if branch and self._adopt(branch):
-            self._explorers.prefer(one)
         return ""
 
     def _top(self) -> Row:
@@ -94,15 +102,26 @@ class Follower:
             return None
         behind = self._db.row(blocks.OF_HASH, hash=tip_hash)
         if behind:
-            lag = top["height"] - behind["height"]
-            if lag > MAX_BLOCKS_BEHIND:
-                raise FetchError(f"is {lag} blocks behind what was proven to us")
+            self._refuse_lag(behind["height"])
             return None
         raw = one.header(tip_hash)
         if check_header(self._network, raw).previous == top["hash"]:
-            return self._checked(one, Branch(top["height"], [raw], top["height"] + 1))
-        page = one.headers(None)
+            return self._checked(one, Branch(top["height"], [raw], top["height"] + 1, one))
+        page = self._page(one, None)
         return self._branch(one, page[-1].height, page)
+
+    def _page(self, one: Esplora, height: int | None) -> list[ShownHeader]:
+        """Each with its work, so that nobody leads us on for nothing."""
+        page = one.headers(height)
+        for shown in page:
+            check_header(self._network, shown.raw)
+        return page
+
+    def _refuse_lag(self, height: int) -> None:
+        """Raises FetchError for an explorer whose tip, at this height, is too far below ours."""
+        lag = self._top()["height"] - height
+        if lag > MAX_BLOCKS_BEHIND:
+            raise FetchError(f"is {lag} blocks behind what was proven to us")
 
     def _branch(
         self, one: Esplora, tip_height: int, newest: Sequence[ShownHeader] = ()
@@ -111,22 +130,23 @@ class Follower:
         top = self._top()["height"]
         page = list(newest)
         if not page or page[0].height > top + 1:
-            page = one.headers(min(top + 10, tip_height))
+            page = self._page(one, min(top + 10, tip_height))
         for _ in range(PAGES_AT_MOST):
             fork = self._fork(page)
             if fork is None:
-                page = one.headers(page[0].height - 1) + page
+                page = self._page(one, page[0].height - 1) + page
             elif page[-1].height < tip_height and not self._is_heavier(fork, page):
-                page = page + one.headers(min(page[-1].height + 10, tip_height))
-                page = _in_order(page)
+                above = self._page(one, min(page[-1].height + 10, tip_height))
+                page = _in_order(page + above)
             else:
                 break
         else:
             raise FetchError("shows more headers than there can be")
         if not self._is_heavier(fork, page):
+            self._refuse_lag(page[-1].height)
             return None
         raws = [shown.raw for shown in page if shown.height > fork]
-        return self._checked(one, Branch(fork, raws, tip_height))
+        return self._checked(one, Branch(fork, raws, tip_height, one))
 
     def _fork(self, page: Sequence[ShownHeader]) -> int | None:
         """Height of the highest block of ours that one of these follows."""
@@ -161,8 +181,11 @@ class Follower:
         """Takes it over in one transaction, with all that follows; False when we moved on."""
         with self._db.write():
             meta.lock(self._db)
+            fork = self._db.row(blocks.AT, height=branch.fork_height)
             ours = self._db.rows(blocks.ABOVE, height=branch.fork_height)
             headers = [parse_header(raw) for raw in branch.headers]
+            if not fork or fork["hash"] != headers[0].previous:
+                return False
             if work_of(headers) <= work_of([header_of(row) for row in ours]):
                 return False
             if ours:
@@ -176,21 +199,6 @@ class Follower:
             for height, raw in enumerate(branch.headers, branch.fork_height + 1):
                 add_header(self._db, height, raw)
         return True
-
-
-def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> None:
-    """Adds a header to the chain. `is_read`: its block is only read when somebody names it."""
-    header = parse_header(raw)
-    db.run(
-        blocks.ADD,
-        height=height,
-        hash=header.hash,
-        header=raw,
-        mined_at=to_ms(from_unix_s(header.time)),
-        read_at=blocks.NEVER if is_read else None,
-        named=0,
-        spends=None,
-    )
 
 
 def _in_order(page: Sequence[ShownHeader]) -> list[ShownHeader]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from btcpay.bitcoin.header import parse_header
-from btcpay.chain.follow import add_header
+from btcpay.chain.kept import add_header
 from btcpay.errors import ExplorerError, OutOfQuota, ProofFailed
 from btcpay.explorers.esplora import Esplora
 from btcpay.explorers.headers import ShownHeader

@@ -145,10 +145,16 @@ class Explorers:
 
     # Who is asked.
 
-    def others(self) -> list[Esplora]:
-        """Those that may be asked but the first in line."""
+    def others(self, known: Esplora | None = None) -> list[Esplora]:
+        """Those that may be asked but this one, or but the first in line."""
         with self._lock:
-            return [one for one in self._line[1:] if one.is_usable]
+            known = known or self._line[0]
+            return [one for one in self._line if one is not known and one.is_usable]
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no second one, neither now nor at any time."""
+        return len(self._line) == 1
 
     def prefer(self, one: Esplora) -> None:
         """From now on asks this one first."""

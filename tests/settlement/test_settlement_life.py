@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+
 from btcpay.settlement.settle import Outcome, settle, stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, SeenOutput
 

@@ -13,7 +13,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -394,14 +394,15 @@ class Till:
         explorers: Explorers | None = None,
         in_flight: int = 4,
         clock: Clock | None = None,
+        **changes: Any,
     ) -> Checker:
         """What one `btcpay check` uses: its own connections and its own knowledge of the price.
 
-        On a machine with a clock of its own, if one is named.
+        On a machine with a clock of its own, if one is named; `changes` are of the settings.
         """
         return Checker(
             db or self.shop.service.db,
-            self.settings,
+            replace(self.settings, **changes),
             explorers or self.explorers(db),
             new_prices(self.settings),
             clock or self.clock,

@@ -1,0 +1,14 @@
+"""What the tests of the chain share: another explorer beside the first."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from fake_esplora import Liar, LiedTo
+
+
+@pytest.fixture
+def open_liar() -> Iterator[Callable[[LiedTo], Liar]]:
+    """Opens more explorers beside a till's first; each says what the honest one says."""
+    with ExitStack() as stack:
+        yield lambda till: stack.enter_context(Liar(till.liar.honest))

@@ -1,0 +1,256 @@
+"""The first header that a shop keeps: whose it is, who must agree, and what it costs to find."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from asking import check_with, explorers
+from fake_esplora import Liar, LiedTo, Till, say
+from rival import Rival
+
+from btcpay.chain.begin import begin
+from btcpay.errors import ExplorerError
+from btcpay.invoices.events import finish
+from btcpay.times import from_unix_s
+from storage.queries import blocks, invoices, meta
+from storage.queries.meta import Key
+
+Lies = Callable[..., LiedTo]
+OpenLiar = Callable[[LiedTo], Liar]
+
+
+@pytest.fixture
+def till(lied_to: Lies) -> LiedTo:
+    return lied_to()
+
+
+def first_of(till: Till) -> int | None:
+    """Height of the first header that the shop keeps."""
+    row = till.shop.service.db.row(blocks.FIRST)
+    return row["height"] if row else None
+
+
+def long_chain(till: LiedTo, count: int, apart_s: int = 600) -> Rival:
+    """So many blocks up to the present."""
+    rival = Rival(till, 0)
+    for left in range(count, 0, -1):
+        rival.add(at=till.now - (left - 1) * apart_s)
+    return rival
+
+
+def last_before(rival: Rival, at: int) -> int:
+    return max(height for height, block in enumerate(rival.blocks) if block.time <= at)
+
+
+def test_nothing_is_asked_and_nothing_kept_without_an_invoice(till):
+    assert till.check().complete and till.liar.asked == []
+    assert first_of(till) is None
+
+
+def test_it_is_the_last_block_two_hours_before_the_first_invoice(till):
+    till.shop.invoice()
+    till.clock.move(hours=3)
+    till.shop.invoice()
+    till.mine()
+    assert till.check().complete
+    ledger = till.sandbox.chain.ledger
+    first, after = (ledger.blocks[ledger.hashes[first_of(till) + n]] for n in (0, 1))
+    since = till.now - 5 * 3600
+    assert first.time <= since < after.time and since - first.time < 600
+
+
+def test_a_payment_that_was_mined_before_cron_first_ran_is_found(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine(30)
+    till.clock.move(hours=9)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+
+
+def test_a_chain_that_is_younger_begins_at_its_first_block(till):
+    genesis_at = from_unix_s(
+        till.sandbox.chain.ledger.blocks[till.settings.network.genesis_hash].time
+    )
+    meta.put_time(till.shop.service.db, Key.BEGIN_AT, genesis_at)
+    assert till.check().complete and first_of(till) == 0
+
+
+def test_a_chain_of_one_block_is_one_too(till):
+    till.liar.instead = Rival(till, 0)
+    till.shop.invoice()
+    assert till.check().complete and first_of(till) == 0
+
+
+@pytest.mark.parametrize("back", [0, 60, 600, 3 * 3600, 20 * 3600])
+def test_a_shop_that_upgrades_begins_two_hours_before_the_time_that_it_noted(till, back):
+    db = till.shop.service.db
+    meta.put_time(db, Key.BEGIN_AT, till.clock() - timedelta(seconds=back))
+    assert till.check().complete
+    rival = Rival(till)
+    assert first_of(till) == last_before(rival, till.now - back - 7200)
+
+
+@pytest.mark.parametrize("count", [1, 5, 9, 10, 11, 21, 100, 3000])
+@pytest.mark.parametrize("part", [0.0, 0.01, 0.5, 0.99, 1.0])
+def test_it_is_found_among_thousands_by_few_calls(till, count, part):
+    rival = long_chain(till, count)
+    since = till.now - int(part * count * 600)
+    meta.put_time(till.shop.service.db, Key.BEGIN_AT, from_unix_s(since + 7200))
+    till.liar.instead = rival
+    assert begin(till.shop.service.db, till.settings.network, explorers(till))
+    assert first_of(till) == last_before(rival, since)
+    # Back in steps that double, then halves, pages of ten.
+    assert till.liar.count("^/blocks") <= 2 * max(1, count // 10).bit_length() + 2
+
+
+def test_times_that_go_back_and_forth_end_at_a_block_that_is_old_enough(till):
+    rival = Rival(till, 0)
+    for number in range(200, 0, -1):
+        rival.add(at=till.now - number * 600 + (number % 3) * 1500)
+    meta.put_time(till.shop.service.db, Key.BEGIN_AT, till.clock() - timedelta(hours=10))
+    till.liar.instead = rival
+    assert till.check().complete
+    assert rival.blocks[first_of(till)].time <= till.now - 12 * 3600
+
+
+# Two must agree.
+
+
+def refused(till: LiedTo, *roots: str) -> None:
+    report = check_with(till, *roots)
+    assert report.chain_failed and not report.complete
+    assert first_of(till) is None and report.blocks == 0
+
+
+def test_two_explorers_must_agree_on_it(till, open_liar, caplog):
+    second = open_liar(till)
+    till.shop.invoice()
+    till.liar.instead = Rival(till, 150).add(60, at=till.now - 50_000)
+    refused(till, till.liar.root, second.root)
+    assert "no second explorer has block" in caplog.text
+    till.liar.instead = lambda _: None
+    assert check_with(till, till.liar.root, second.root).complete
+
+
+def test_two_of_three_will_do(till, open_liar):
+    second, third = open_liar(till), open_liar(till)
+    till.shop.invoice()
+    second.instead = Rival(till, 150).add(60, at=till.now - 50_000)
+    assert check_with(till, till.liar.root, second.root, third.root).complete
+
+
+@pytest.mark.parametrize("status", [404, 429, 500])
+@pytest.mark.parametrize("which", ["the first", "the second"])
+def test_one_that_does_not_answer_leaves_nobody_who_agrees(till, open_liar, status, which):
+    """Nor does one that answers agree with itself."""
+    second = open_liar(till)
+    till.shop.invoice()
+    mute = till.liar if which == "the first" else second
+    mute.instead = lambda _: say("no", status)
+    refused(till, till.liar.root, second.root)
+    mute.instead = lambda _: None
+    till.clock.move(hours=2)
+    assert check_with(till, till.liar.root, second.root).complete
+
+
+def test_one_that_rests_leaves_nobody_who_agrees(till, open_liar):
+    second = open_liar(till)
+    till.shop.invoice()
+    both = explorers(till, till.liar.root, second.root)
+    both._quota.refused(second.root.removeprefix("http://"), 3600)
+    refused(till, till.liar.root, second.root)
+    till.clock.move(hours=2)
+    assert check_with(till, till.liar.root, second.root).complete
+
+
+def test_an_explorer_of_another_network_is_not_asked_where_to_begin(till, open_liar, caplog):
+    second = open_liar(till)
+    till.shop.invoice()
+    till.liar.lies = {"^/block-height/0$": lambda _: "00" * 32}
+    refused(till, till.liar.root)
+    assert "shows another network than regtest" in caplog.text
+    till.liar.asked.clear()
+    till.liar.lies["^/blocks$"] = lambda _: say("not to be asked", 500)
+    refused(till, till.liar.root, till.liar.root)
+    assert check_with(till, second.root, till.liar.honest).complete
+
+
+def test_only_one_of_two_runs_at_once_keeps_it(till):
+    """The other has begun meanwhile: what it keeps stands."""
+    till.shop.invoice()
+    db, network = till.shop.service.db, till.settings.network
+    till.liar.lies = {"^/blocks$": lambda shown: [once(), shown][1]}
+    begun: list[bool] = []
+
+    def once() -> None:
+        if not begun:
+            begun.append(True)
+            begin(db, network, explorers(till, till.liar.honest))
+
+    assert begin(db, network, explorers(till)) and begun
+    assert len(db.rows(blocks.ABOVE, height=-1)) == 1
+
+
+def test_who_cannot_be_asked_is_told_and_nothing_begins(till):
+    till.shop.invoice()
+    till.liar.instead = lambda _: say("no", 503)
+    with pytest.raises(ExplorerError):
+        begin(till.shop.service.db, till.settings.network, explorers(till))
+    assert first_of(till) is None
+
+
+# A shop with nothing at stake.
+
+
+def idle(till: LiedTo) -> None:
+    """Its only invoice was canceled long ago, and nothing was ever paid."""
+    invoice = till.shop.invoice()
+    assert till.check().complete
+    row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+    finish(till.shop.service.db, row, till.clock(), status="canceled", reason="test")
+
+
+def test_an_idle_shop_follows_the_headers_and_reads_nothing(till):
+    idle(till)
+    till.clock.move(days=8)
+    till.mine(30)
+    till.liar.asked.clear()
+    report = till.check()
+    assert report.complete and report.blocks == 0 and till.liar.count("/raw") == 0
+    assert till.shop.service.db.only(blocks.TOP)["hash"] == till.sandbox.chain.ledger.tip.hash
+
+
+def test_an_idle_shop_goes_on_at_the_tip_when_an_invoice_comes(till):
+    idle(till)
+    till.clock.move(days=8)
+    till.mine(30)
+    till.check()
+    till.clock.move(hours=3)
+    till.mine(2)
+    till.check()
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    till.clock.move(hours=1)
+    report = till.check()
+    assert report.changed == {invoice["id"]: "paid"} and report.complete
+    assert report.blocks == 3  # the invoice's, and two that are not two hours older
+
+
+@pytest.mark.parametrize(("days", "reads"), [(6.9, True), (7.1, False)])
+def test_a_shop_is_idle_a_week_after_its_last_invoice_ended(till, days, reads):
+    idle(till)
+    till.clock.move(days=days)
+    till.mine()
+    assert (till.check().blocks == 1) == reads
+
+
+def test_a_shop_with_a_coin_is_never_idle(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    till.clock.move(days=100)
+    till.mine()
+    assert till.check().blocks == 1

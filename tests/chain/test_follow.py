@@ -1,0 +1,314 @@
+"""Following the best chain: by few calls, over gaps and kills, by work and not by height."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asking import check_with, explorers
+from fake_esplora import Json, LiedTo, Till, say
+from rival import HARDER, Rival
+
+from btcpay.bitcoin.header import parse_header
+from btcpay.bitcoin.tx import TxOut
+from btcpay.chain.follow import Branch, Follower
+from btcpay.check.undo import undo_above
+from btcpay.explorers.pool import Explorers
+from btcpay.sandbox.node.block import BITS
+from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.coins import Spendable
+from btcpay.sandbox.payer.mischief import double_spends
+from storage.queries import blocks
+
+Lies = Callable[..., LiedTo]
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Dying(Explorers):
+    """Is asked so many questions, and then the process ends."""
+
+    left = 0
+
+    def ask_named(self, question: Callable[..., Any]) -> Any:
+        if not self.left:
+            raise Killed
+        self.left -= 1
+        return super().ask_named(question)
+
+
+@pytest.fixture
+def till(lied_to: Lies) -> LiedTo:
+    return begun(lied_to())
+
+
+def begun(till: LiedTo) -> LiedTo:
+    """A shop that has read everything up to the tip, and waits for a payment."""
+    till.shop.invoice()
+    assert till.check().complete
+    return till
+
+
+def hashes(till: Till) -> dict[int, str]:
+    """The chain as the shop keeps it; each header is linked to the one below."""
+    rows = till.shop.service.db.rows(blocks.ABOVE, height=-1)
+    for below, row in zip(rows, rows[1:], strict=False):
+        assert parse_header(bytes(row["header"])).previous == below["hash"]
+        assert row["height"] == below["height"] + 1
+    return {row["height"]: row["hash"] for row in rows}
+
+
+def is_at(till: Till, best: list[str]) -> bool:
+    """Whether the shop keeps this chain to its tip, from its first header on."""
+    ours = hashes(till)
+    return ours == {height: best[height] for height in range(min(ours), len(best))}
+
+
+def is_whole(till: Till) -> bool:
+    """Whether the shop keeps the sandbox's chain, and has read every block of it."""
+    unread = till.shop.service.db.only(blocks.UNREAD)["all"]
+    return unread == 0 and is_at(till, till.sandbox.chain.ledger.hashes)
+
+
+def pay_with(till: Till, coin: Spendable, invoice: Json) -> None:
+    """Pays it with this coin alone, so that no other payment depends on it."""
+    outputs = [TxOut(invoice["amount_sats"], script_of(invoice["deposit_address"]))]
+    till.sandbox.chain.accept(till.sandbox.wallet.build([coin], outputs, 2_000), till.now)
+
+
+def test_a_new_tip_takes_its_hash_its_header_and_its_block(till):
+    till.mine()
+    till.liar.asked.clear()
+    report = till.check()
+    tip = till.sandbox.chain.ledger.tip.hash
+    asked = ["/blocks/tip/hash", f"/block/{tip}/header", f"/block/{tip}/raw"]
+    assert till.liar.asked == asked and report.calls == 3 and report.blocks == 1
+    assert is_whole(till)
+
+
+def test_nothing_new_takes_one_call(till):
+    till.liar.asked.clear()
+    assert till.check().complete and till.liar.asked == ["/blocks/tip/hash"]
+
+
+@pytest.mark.parametrize("gap", [2, 9, 10, 11, 12, 25, 200])
+def test_a_gap_is_followed_page_by_page(till, gap):
+    till.mine(gap)
+    till.liar.asked.clear()
+    report = till.check()
+    assert report.complete and report.blocks == gap and is_whole(till)
+    pages = till.liar.count("^/blocks")
+    assert pages <= gap / 10 + 4
+
+
+@pytest.mark.parametrize("gap", [11, 25, 60])
+def test_a_run_that_is_killed_anywhere_in_a_gap_is_continued(till, gap):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine(gap)
+    kills = 0
+    while True:
+        dying = explorers(till, kind=Dying)
+        dying.left = 3
+        try:
+            report = till.checker(explorers=dying).run()
+        except Killed:
+            kills += 1
+            hashes(till)
+        else:
+            break
+    assert report.complete and kills > gap / 10
+    assert is_whole(till) and till.look(invoice)["status"] == "paid"
+    assert len(till.payments()) == 1
+
+
+@pytest.mark.parametrize("depth", [*range(1, 13), 25])
+def test_a_reorganisation_of_any_depth_is_followed_and_a_double_spend_undone(lied_to, depth):
+    till = lied_to()
+    paid, kept = till.shop.invoice(), till.shop.invoice()
+    till.clock.move(hours=1)
+    till.mine(30)
+    till.check()
+    first, second = till.sandbox.wallet.coins()[:2]
+    pay_with(till, first, paid)
+    pay_with(till, second, kept)
+    till.mine(depth)
+    assert till.check().changed == {paid["id"]: "paid", kept["id"]: "paid"}
+    taken_back = double_spends(till.sandbox.wallet, depth)[:1]
+    till.sandbox.chain.reorganise(depth, till.now, taken_back)
+    assert till.check().complete and is_whole(till)
+    assert {till.look(one)["status"] for one in (paid, kept)} == {"open"}
+    till.mine()
+    assert till.check().changed == {kept["id"]: "paid"}
+    assert is_whole(till) and till.look(paid)["status"] == "open"
+    assert till.balance() == (kept["amount_sats"],) * 2
+
+
+@pytest.mark.parametrize(("depth", "more"), [(1, 15), (5, 20), (12, 30), (25, 30)])
+def test_a_fork_within_a_gap_is_followed(till, depth, more):
+    till.clock.move(hours=5)
+    till.mine(30)
+    till.check()
+    till.sandbox.chain.reorganise(depth, till.now)
+    till.mine(more)
+    assert till.check().complete and is_whole(till)
+
+
+def test_a_chain_with_more_blocks_but_less_work_is_not_taken(till):
+    hard = Rival(till).add(2, bits=HARDER)  # the work of sixteen
+    till.liar.instead = hard
+    till.check()
+    ours = hashes(till)
+    easy = Rival(till).add(15)
+    till.liar.instead = easy
+    till.check()
+    assert hashes(till) == ours and ours[hard.height] == hard.blocks[-1].hash
+    easy.add(2)  # seventeen
+    assert till.check().complete
+    assert hashes(till)[easy.height] == easy.blocks[-1].hash
+
+
+def test_a_chain_of_fewer_blocks_and_more_work_is_taken(till):
+    fork = Rival(till)
+    till.mine(7)
+    till.check()
+    till.liar.instead = fork.add(1, bits=HARDER)
+    report = till.check()
+    assert report.complete and is_at(till, [block.hash for block in fork.blocks])
+    till.liar.instead = lambda _: None
+    till.mine(2)  # nine against the work of eight
+    assert till.check().complete and is_whole(till)
+
+
+@pytest.mark.parametrize("length", [1, 3, 12])
+def test_a_chain_of_equal_work_is_not_taken(till, length):
+    fork = Rival(till).add(length)
+    till.mine(length)
+    till.check()
+    ours = hashes(till)
+    till.liar.instead = fork
+    report = till.check()
+    assert hashes(till) == ours and report.complete
+    fork.add()
+    till.check()
+    assert is_at(till, [block.hash for block in fork.blocks])
+
+
+def test_a_fork_below_our_first_header_is_refused_and_told(till, caplog):
+    first = min(hashes(till))
+    ours = hashes(till)
+    till.liar.instead = Rival(till, first - 1).add(60)
+    report = till.check()
+    assert not report.complete and report.chain_failed and hashes(till) == ours
+    assert f"has not our block {first}, the first that we keep" in caplog.text
+    till.liar.instead = Rival(till, first).add(60)
+    assert till.check().complete
+
+
+@pytest.mark.parametrize("behind", [1, 2, 3])
+def test_an_explorer_that_is_behind_takes_nothing_away(till, behind, caplog):
+    old = Rival(till)
+    till.mine(behind)
+    till.check()
+    ours = hashes(till)
+    till.liar.instead = old
+    report = till.check()
+    assert hashes(till) == ours
+    assert report.complete == (behind <= 2)
+    if behind == 3:
+        assert "is 3 blocks behind what was proven to us" in caplog.text
+
+
+def test_the_next_is_asked_when_an_explorer_is_too_far_behind(till):
+    old = Rival(till)
+    till.mine(3)
+    till.check()
+    till.liar.instead = old
+    till.mine()
+    report = check_with(till, till.liar.root, till.liar.honest)
+    assert report.complete and is_whole(till)
+
+
+def test_an_explorer_that_stands_on_a_shorter_fork_is_behind_too(till):
+    """Its newest block is none of ours, and nobody has built on it for long."""
+    fork = Rival(till).add(1)
+    till.mine(6)
+    assert till.check().complete
+    till.liar.instead = fork
+    till.mine()
+    assert not till.check().complete
+    report = check_with(till, till.liar.root, till.liar.honest)
+    assert report.complete and is_whole(till)
+
+
+def test_of_two_explorers_on_different_forks_the_one_with_more_work_counts(till, open_liar):
+    second = open_liar(till)
+    left, right = Rival(till).add(3), Rival(till).add(4)
+    till.liar.instead, second.instead = left, right
+    check_with(till, till.liar.root, second.root)
+    assert is_at(till, [block.hash for block in left.blocks])
+    check_with(till, second.root, till.liar.root)
+    assert is_at(till, [block.hash for block in right.blocks])
+    check_with(till, till.liar.root, second.root)
+    assert is_at(till, [block.hash for block in right.blocks])
+    left.add(2)
+    check_with(till, till.liar.root, second.root)
+    assert is_at(till, [block.hash for block in left.blocks])
+
+
+def test_a_false_height_of_one_explorer_does_not_keep_us_from_the_next(till, open_liar):
+    """It shows ten blocks, says that there are millions, and cannot show them."""
+    second = open_liar(till)
+    till.mine(25)
+
+    def lie(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [block | {"height": 90_000_000 - number} for number, block in enumerate(shown)]
+
+    till.liar.lies = {"^/blocks$": lie}
+    till.liar.instead = lambda path: say("no", 404) if "/blocks/90" in path else None
+    report = check_with(till, till.liar.root, second.root)
+    assert report.complete and is_whole(till)
+
+
+def test_headers_with_holes_between_are_refused(till):
+    till.mine(40)
+    ledger = till.sandbox.chain.ledger
+
+    def lie(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return shown[:-1] if shown[0]["height"] > ledger.height - 20 else shown
+
+    till.liar.lies = {"^/blocks/": lie}
+    till.check()
+    hashes(till)
+    till.liar.lies = {}
+    assert till.check().complete and is_whole(till)
+
+
+def test_a_run_that_knows_an_older_chain_changes_nothing(till):
+    """Another run has followed a reorganisation after this one was told of its branch."""
+    db, network = till.shop.service.db, till.settings.network
+
+    def undo(height: int) -> None:
+        undo_above(db, till.settings, height, till.clock())
+
+    follower = Follower(db, network, explorers(till), undo)
+    fork = till.sandbox.chain.ledger.height
+    till.mine(2)
+    till.check()
+    late = Rival(till).add(3)
+    told = Branch(late.height - 3, [block.header for block in late.blocks[-3:]], late.height)
+    till.sandbox.chain.reorganise(2, till.now)
+    till.check()
+    ours = hashes(till)
+    assert not follower._adopt(told)
+    assert hashes(till) == ours and is_whole(till) and told.fork_height == fork + 2
+
+
+def test_an_explorer_that_leads_nowhere_costs_little(till):
+    """Endless headers that are not ours, of no work at all: whoever shows them is left."""
+    fork = Rival(till, 1).add(400, bits=BITS)
+    till.liar.instead = fork
+    till.liar.asked.clear()
+    assert not till.check().complete
+    assert till.liar.count("^/blocks") <= 30

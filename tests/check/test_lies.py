@@ -1,0 +1,355 @@
+"""Lies about blocks: nothing wrong is stored, the second explorer is asked, the run says what was.
+
+Each with and without an honest explorer behind the liar. What is proven is in tests/spv; here it is
+that nothing which is not proven comes into the database.
+"""
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from builders import dump
+from fake_esplora import LiedTo, Reply, dropped, say, silent, truncated
+from rival import Rival
+
+from btcpay.bitcoin.block import scan_block
+from btcpay.bitcoin.header import bits_of, target_of
+from btcpay.bitcoin.tx import Tx
+from btcpay.bitcoin.wire import compact_size
+from btcpay.explorers import esplora
+from btcpay.sandbox.node.block import BITS, Block
+from storage.queries import blocks
+
+Lies = Callable[..., LiedTo]
+
+
+def paid_twice(till: LiedTo) -> tuple[dict, Block]:
+    """An invoice paid in a block of three transactions, whose header alone is known by now."""
+    invoice, other = till.shop.invoice(), till.shop.invoice()
+    assert till.check().complete
+    till.pay(invoice)
+    till.pay(other)
+    till.mine()
+    till.liar.instead = about_raw(say("not now", 404))
+    if len(till.settings.explorers) == 1:
+        assert not till.check().complete
+    return invoice, till.sandbox.chain.ledger.tip
+
+
+def about_raw(reply: Reply) -> Callable[[str], Reply | None]:
+    return lambda path: reply if path.endswith("/raw") else None
+
+
+def raw_of(block: Block, txs: Sequence[Tx]) -> bytes:
+    return block.header + compact_size(len(txs)) + b"".join(tx.raw for tx in txs)
+
+
+def another(till: LiedTo, block: Block) -> bytes:
+    """As high, on the same block, with work of its own."""
+    return Rival(till, till.sandbox.chain.ledger.height - 1).add(1, block.txs[1:]).blocks[-1].raw
+
+
+def left_out(till: LiedTo, block: Block) -> bytes:
+    return raw_of(block, block.txs[:-1])
+
+
+def first_left_out(till: LiedTo, block: Block) -> bytes:
+    return raw_of(block, block.txs[1:])
+
+
+def swapped(till: LiedTo, block: Block) -> bytes:
+    coinbase, one, two = block.txs
+    return raw_of(block, [coinbase, two, one])
+
+
+def added(till: LiedTo, block: Block) -> bytes:
+    return raw_of(block, [*block.txs, block.txs[1]])
+
+
+def doubled(till: LiedTo, block: Block) -> bytes:
+    return raw_of(block, [*block.txs, block.txs[-1]])
+
+
+def cut(till: LiedTo, block: Block) -> bytes:
+    return block.raw[: len(block.raw) // 2]
+
+
+def without_a_byte(till: LiedTo, block: Block) -> bytes:
+    return block.raw[:-1]
+
+
+def with_a_byte(till: LiedTo, block: Block) -> bytes:
+    return block.raw + b"\0"
+
+
+def header_alone(till: LiedTo, block: Block) -> bytes:
+    return block.header
+
+
+def nothing(till: LiedTo, block: Block) -> bytes:
+    return b""
+
+
+def four_megabytes(till: LiedTo, block: Block) -> bytes:
+    return block.raw + bytes(4_000_000 - len(block.raw))
+
+
+def a_byte_more(till: LiedTo, block: Block) -> bytes:
+    return block.raw + bytes(4_000_001 - len(block.raw))
+
+
+def in_hex(till: LiedTo, block: Block) -> bytes:
+    return block.raw.hex().encode()
+
+
+LIES: dict[Callable[[LiedTo, Block], bytes], str] = {
+    another: "the block has another header",
+    left_out: "do not lead to the header's root",
+    first_left_out: "do not lead to the header's root",
+    swapped: "do not lead to the header's root",
+    added: "do not lead to the header's root",
+    doubled: "the block's last transactions were doubled",
+    cut: "does not decode",
+    without_a_byte: "does not decode",
+    with_a_byte: "does not decode",
+    header_alone: "does not decode",
+    nothing: "the block has another header",
+    four_megabytes: "does not decode",
+    a_byte_more: "answered more than 4000000 bytes",
+    in_hex: "the block has another header",
+}
+NO_ANSWERS: dict[str, tuple[Callable[[bytes], Reply], str]] = {
+    "not found": (lambda raw: say(raw, 404), "answered HTTP 404"),
+    "down": (lambda raw: say(raw, 503), "answered HTTP 503"),
+    "elsewhere": (lambda raw: say(raw, 302, Location="/"), "answered HTTP 302"),
+    "compressed": (lambda raw: say(raw, 200, **{"Content-Encoding": "gzip"}), "compressed"),
+    "broken off": (lambda raw: truncated(raw), "could not be asked"),
+    "hung up": (lambda raw: dropped, "could not be asked"),
+}
+
+
+def nothing_is_stored(till: LiedTo, reply: Reply, caplog: pytest.LogCaptureFixture) -> str:
+    """What the run says."""
+    before = dump(till.shop)
+    till.liar.instead = about_raw(reply)
+    caplog.clear()
+    report = till.check()
+    assert not report.complete and report.chain_failed and report.behind == 1
+    assert report.blocks == 0 and report.changed == {} and dump(till.shop) == before
+    return caplog.text
+
+
+def the_second_is_asked(till: LiedTo, invoice: dict, caplog: pytest.LogCaptureFixture) -> str:
+    """What the run says."""
+    caplog.clear()
+    report = till.check()
+    assert report.complete and report.blocks == 1 and report.changed[invoice["id"]] == "paid"
+    assert {payment["tx_hash"] for payment in till.payments()} == set(txids(till))
+    return caplog.text
+
+
+def txids(till: LiedTo) -> list[str]:
+    return [tx.txid for tx in till.sandbox.chain.ledger.tip.txs[1:]]
+
+
+def the_truth_heals(till: LiedTo, invoice: dict) -> None:
+    till.liar.instead = lambda _: None
+    assert till.check().changed[invoice["id"]] == "paid"
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+def test_a_block_that_is_not_the_one_is_not_stored(lied_to: Lies, lie, caplog):
+    till = lied_to()
+    invoice, block = paid_twice(till)
+    said = nothing_is_stored(till, say(lie(till, block)), caplog)
+    assert LIES[lie] in said and "could not follow the chain" in said
+    the_truth_heals(till, invoice)
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+def test_the_second_explorer_has_the_block(lied_to: Lies, lie, caplog):
+    till = lied_to(honest_too=True)
+    invoice, block = paid_twice(till)
+    till.liar.instead = about_raw(say(lie(till, block)))
+    assert LIES[lie] in the_second_is_asked(till, invoice, caplog)
+
+
+@pytest.mark.parametrize("kind", NO_ANSWERS)
+def test_no_answer_is_not_nothing_there(lied_to: Lies, kind, caplog):
+    till = lied_to()
+    reply, why = NO_ANSWERS[kind]
+    invoice, block = paid_twice(till)
+    assert why in nothing_is_stored(till, reply(block.raw), caplog)
+    the_truth_heals(till, invoice)
+
+
+@pytest.mark.parametrize("kind", NO_ANSWERS)
+def test_the_second_explorer_answers(lied_to: Lies, kind, caplog):
+    till = lied_to(honest_too=True)
+    reply, why = NO_ANSWERS[kind]
+    invoice, block = paid_twice(till)
+    till.liar.instead = about_raw(reply(block.raw))
+    assert why in the_second_is_asked(till, invoice, caplog)
+
+
+@pytest.fixture
+def mute(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reply]:
+    """Never answers; a block is waited for half a second."""
+    monkeypatch.setattr(esplora, "RAW_BLOCK_TIMEOUT_S", 0.5)
+    released = threading.Event()
+    yield silent(released)
+    released.set()
+
+
+def test_a_block_that_never_comes_is_not_waited_for_for_ever(lied_to: Lies, mute, caplog):
+    till = lied_to()
+    invoice, _ = paid_twice(till)
+    assert "took longer than 0.5 s" in nothing_is_stored(till, mute, caplog)
+    the_truth_heals(till, invoice)
+
+
+def test_the_second_explorer_is_asked_when_the_first_never_answers(lied_to: Lies, mute, caplog):
+    till = lied_to(honest_too=True)
+    invoice, _ = paid_twice(till)
+    till.liar.instead = about_raw(mute)
+    assert "took longer than 0.5 s" in the_second_is_asked(till, invoice, caplog)
+
+
+# Single bits.
+
+
+def witness_bytes(raw: bytes) -> set[int]:
+    """Where witnesses are, which no id commits to; with marker and flag, that announce them."""
+    parts = scan_block(raw)
+    found: set[int] = set()
+    for start, end, witness in zip(parts.starts, parts.starts[1:], parts.witnesses, strict=False):
+        found |= {*range(witness, end - 4), start + 4, start + 5} if witness else set()
+    return found
+
+
+def flipped(raw: bytes, bit: int) -> bytes:
+    return raw[: bit // 8] + bytes([raw[bit // 8] ^ 1 << bit % 8]) + raw[bit // 8 + 1 :]
+
+
+def test_no_flipped_bit_comes_into_the_database(lied_to: Lies):
+    till = lied_to()
+    invoice, block = paid_twice(till)
+    before = dump(till.shop)
+    bits = 8 * len(block.raw)
+    bare = [bit for bit in range(bits) if bit // 8 not in witness_bytes(block.raw)]
+    sample = random.Random(12).sample(bare, 150)
+    for bit in [0, 8 * 80, bits - 1, *sample]:
+        till.liar.instead = about_raw(say(flipped(block.raw, bit)))
+        report = till.check()
+        assert report.chain_failed and report.blocks == 0, bit
+        assert dump(till.shop) == before, bit
+    the_truth_heals(till, invoice)
+
+
+def test_a_flipped_bit_turns_to_the_second_explorer(lied_to: Lies, caplog):
+    till = lied_to(honest_too=True)
+    invoice, block = paid_twice(till)
+    till.liar.instead = about_raw(say(flipped(block.raw, 8 * 40)))
+    assert "the block has another header" in the_second_is_asked(till, invoice, caplog)
+
+
+def test_witnesses_may_be_anything_and_change_nothing(lied_to: Lies):
+    """They are not proven, and nothing that is stored depends on one."""
+    till = lied_to()
+    invoice, block = paid_twice(till)
+    changed = bytearray(block.raw)
+    signatures = [tx.inputs[0].witness[0] for tx in block.txs[1:]]
+    for signature in signatures:
+        at = block.raw.index(signature)
+        changed[at : at + len(signature)] = bytes(len(signature))
+    till.liar.instead = about_raw(say(bytes(changed)))
+    assert till.check().changed[invoice["id"]] == "paid"
+    documents = [row["document"] for row in proofs(till)]
+    assert len(documents) == 2
+    for signature in signatures:
+        assert signature.hex() in block.raw.hex()
+        assert all(signature.hex() not in document for document in documents)
+
+
+def proofs(till: LiedTo) -> list[dict]:
+    columns = "document", "txid"
+    return [
+        dict(zip(columns, row, strict=True))
+        for row in till.shop.sql("SELECT document, txid FROM proof").fetchall()
+    ]
+
+
+# Headers of a new tip.
+
+
+def no_work(rival: Rival) -> Block:
+    block = rival.add().blocks[-1]
+    return next(
+        other
+        for nonce in range(1000)
+        if int((other := with_fields(block, nonce=nonce)).hash, 16) > target_of(BITS)
+    )
+
+
+def too_easy(rival: Rival) -> Block:
+    return with_fields(rival.add().blocks[-1], bits=bits_of(target_of(BITS) + (1 << 240)))
+
+
+def no_target(rival: Rival) -> Block:
+    return with_fields(rival.add().blocks[-1], bits=0x20800001)
+
+
+def with_fields(block: Block, **fields: int) -> Block:
+    return Block(**{name: getattr(block, name) for name in block.__dataclass_fields__} | fields)
+
+
+HEADER_LIES = {
+    no_work: "has not the work that it claims",
+    too_easy: "claims too little difficulty",
+    no_target: "has not the work that it claims",
+}
+
+
+@pytest.mark.parametrize("lie", HEADER_LIES, ids=lambda lie: lie.__name__)
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("honest_too", [False, True], ids=["alone", "an honest second"])
+def test_a_header_that_may_not_follow_is_not_kept(lied_to: Lies, lie, count, honest_too, caplog):
+    till = lied_to(honest_too=honest_too)
+    invoice = till.shop.invoice()
+    assert till.check().complete
+    till.pay(invoice)
+    rival = Rival(till)
+    till.mine()
+    made = lie(rival)
+    rival.blocks[-1] = made
+    rival.add(count - 1) if count > 1 else None
+    till.liar.instead = rival
+    report = till.check()
+    assert HEADER_LIES[lie] in caplog.text
+    top = till.shop.service.db.only(blocks.TOP)
+    if honest_too:
+        assert report.complete and report.changed == {invoice["id"]: "paid"}
+        assert top["hash"] == till.sandbox.chain.ledger.tip.hash
+    else:
+        assert report.chain_failed and top["height"] == till.sandbox.chain.ledger.height - 1
+
+
+def test_another_header_for_the_tips_hash_is_not_believed(lied_to: Lies, caplog):
+    till = lied_to()
+    till.shop.invoice()
+    assert till.check().complete
+    other = Rival(till).add().blocks[-1].header.hex()
+    till.mine()
+    till.liar.lies = {"/header$": lambda _: other}
+    assert not till.check().complete and "answered another block's header" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["", "00" * 79, "zz" * 80, "00" * 81])
+def test_what_is_no_header_is_not_believed(lied_to: Lies, text, caplog):
+    till = lied_to()
+    till.shop.invoice()
+    assert till.check().complete
+    till.mine()
+    till.liar.lies = {"/header$": lambda _: text}
+    assert not till.check().complete and "answered no header" in caplog.text

@@ -1,0 +1,27 @@
+"""Runs of the check that ask other explorers than a till's settings name."""
+
+from typing import Any
+
+from builders import Clock
+from fake_esplora import Till
+
+from btcpay import http_client
+from btcpay.check.report import Report
+from btcpay.explorers.pool import Explorers
+from btcpay.explorers.quota import Quota
+
+
+def explorers(till: Till, *roots: str, kind: type[Explorers] = Explorers) -> Explorers:
+    """These, in this order, within the quota of the settings."""
+    settings = till.settings
+    quota = Quota(till.shop.service.db, settings.explorer_calls_per_hour, till.clock)
+    session = http_client.new_session(4)
+    return kind(settings.network, roots or settings.explorers, session, quota, lambda _: None)
+
+
+def check_with(till: Till, *roots: str, clock: Clock | None = None, **changes: Any) -> Report:
+    """A whole run that asks these explorers; `changes` are fields of the settings."""
+    checker = till.checker(explorers=explorers(till, *roots), clock=clock, **changes)
+    run = checker.run()
+    checker.finish(run)
+    return run

@@ -1,0 +1,81 @@
+"""Another chain than the sandbox's: the same blocks up to a fork, then its own, as hard as told.
+
+As an explorer's `instead` it answers what is asked of headers and blocks; the rest is passed on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fake_esplora import Reply, Till, block_view, say
+
+from btcpay.bitcoin.header import bits_of, target_of
+from btcpay.bitcoin.merkle import merkle_root
+from btcpay.bitcoin.tx import Tx
+from btcpay.bitcoin.wire import shown, unshown
+from btcpay.sandbox.node.block import BITS, VERSION, Block, build_coinbase
+
+HARDER = bits_of(target_of(BITS) // 8)  # a block of this target has the work of eight
+
+
+def worked(block: Block) -> Block:
+    """The block with a nonce that meets its own target."""
+    while int(block.hash, 16) > target_of(block.bits):
+        block = replace(block, nonce=block.nonce + 1)
+    return block
+
+
+class Rival:
+    """Begins as the sandbox's chain up to a height, its tip unless told otherwise."""
+
+    def __init__(self, till: Till, height: int | None = None) -> None:
+        ledger = till.sandbox.chain.ledger
+        height = ledger.height if height is None else height
+        self.till = till
+        self.blocks = [ledger.blocks[hash] for hash in ledger.hashes[: height + 1]]
+        self.asked: list[str] = []
+
+    @property
+    def height(self) -> int:
+        return len(self.blocks) - 1
+
+    def add(
+        self, count: int = 1, txs: Sequence[Tx] = (), bits: int = BITS, at: int | None = None
+    ) -> "Rival":
+        """Blocks of its own, the first of them with `txs`; of the present unless told otherwise."""
+        for number in range(count):
+            inside = list(txs) if number == 0 else []
+            contents = (build_coinbase(self.height + 1, 0, b"\x51", inside), *inside)
+            root = shown(merkle_root([unshown(tx.txid) for tx in contents]))
+            time = max(self.till.now if at is None else at, self.blocks[-1].time + 1)
+            made = Block(VERSION, self.blocks[-1].hash, root, time, bits, 0, contents)
+            self.blocks.append(worked(made))
+        return self
+
+    def __call__(self, path: str) -> Reply | None:
+        """The answer of an explorer that has this chain; None for what it does not know."""
+        self.asked.append(path)
+        if path == "/blocks/tip/height":
+            return say(str(self.height))
+        if path == "/blocks/tip/hash":
+            return say(self.blocks[-1].hash)
+        _, kind, *rest = path.split("/")
+        if kind == "blocks":
+            return self._page(int(rest[0]) if rest else self.height)
+        if kind == "block-height":
+            height = int(rest[0])
+            return self._or_404(self.blocks[height].hash if height <= self.height else None)
+        if kind == "block":
+            found = [block for block in self.blocks if block.hash == rest[0]]
+            raw = rest[1] == "raw"
+            return self._or_404((found[0].raw if raw else found[0].header.hex()) if found else None)
+        return None
+
+    def _page(self, height: int) -> Reply:
+        if height > self.height:
+            return say("Block not found", 404)
+        heights = range(height, max(-1, height - 10), -1)
+        return say([block_view(self.blocks[each], each) for each in heights])
+
+    @staticmethod
+    def _or_404(answer: bytes | str | None) -> Reply:
+        return say("Block not found", 404) if answer is None else say(answer)
