@@ -94,6 +94,9 @@ class Hints:
         found = self._explorers.ask(lambda one: one.outspend(txid, vout))
         if found:
             self._name_old(*found)
+            height, hash = found
+            coin_height = coin["block_height"]
+            self._db.run(blocks.SPENDS_KNOWN_NOW, height=height, hash=hash, coin_height=coin_height)
         key = {"invoice_id": coin["invoice_id"], "txid": txid, "vout": vout}
         self._db.run(blocks.ASKED, **key, at=to_ms(self._now))
 

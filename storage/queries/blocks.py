@@ -50,6 +50,19 @@ READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).w
 READ_AGAIN = Block.update({Block.read_at: None, Block.named: 1, Block.spends: None}).where(
     Block.height == slot("height")
 )
+_COIN_BLOCK = Block.alias()
+# It spends a coin whose block was read later, so that it was not known as ours. Read after that
+# one it has nothing new to say, whoever names it.
+SPENDS_KNOWN_NOW = Block.update({Block.read_at: None, Block.named: 1, Block.spends: None}).where(
+    (Block.height == slot("height"))
+    & (Block.hash == slot("hash"))
+    & (
+        Block.read_at
+        <= _COIN_BLOCK.select(_COIN_BLOCK.read_at).where(
+            _COIN_BLOCK.height == slot("coin_height")
+        )
+    )
+)
 SPENDS = Block.select(Block.height, Block.spends).where(
     Block.spends.is_null(False) & (Block.height > slot("height"))
 )
@@ -146,7 +159,7 @@ WAITS_AGAIN = Output.update(
 
 # Coins whose block is below the first that we keep, and those that were never asked for: has an
 # explorer seen them spent? The longest unasked first.
-_COIN = Output.select(Output.invoice_id, Output.txid, Output.vout).where(
+_COIN = Output.select(Output.invoice_id, Output.txid, Output.vout, Output.block_height).where(
     Output.block_height.is_null(False) & Output.spent_height.is_null()
 )
 OLD_COINS = _COIN.where((Output.block_height < slot("first")) & Output.asked_at.is_null()).limit(
