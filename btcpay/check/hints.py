@@ -105,7 +105,9 @@ class Hints:
         found = self._explorers.ask(lambda one: one.outspend(txid, vout))
         if found:
             self._name_old(*found)
-            self._read_again(coin, *found)
+            height, hash = found
+            coin_height = coin["block_height"]
+            self._db.run(blocks.SPENDS_KNOWN_NOW, height=height, hash=hash, coin_height=coin_height)
         key = {"invoice_id": coin["invoice_id"], "txid": txid, "vout": vout}
         self._db.run(blocks.ASKED, **key, at=to_ms(self._now))
 
@@ -122,13 +124,6 @@ class Hints:
             self._add_below(first)
             first = self._db.only(blocks.FIRST)
         self._db.run(blocks.NAME, height=height, hash=hash)
-
-    def _read_again(self, coin: Row, height: int, hash: str) -> None:
-        """Has a block read again that was read before we knew of a coin that it may spend."""
-        paid = self._db.row(blocks.READ_AT, height=coin["block_height"])
-        if paid and paid["read_at"] and height > coin["block_height"]:
-            known_at = paid["read_at"]
-            self._db.run(blocks.READ_TOO_EARLY, height=height, hash=hash, known_at=known_at)
 
     def _add_below(self, first: Row) -> None:
         """The headers of a page below the first that we keep, which they are linked to."""

@@ -49,12 +49,17 @@ READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).w
 READ_AGAIN = Block.update({Block.read_at: None, Block.named: 1, Block.spends: None}).where(
     Block.height == slot("height")
 )
-READ_AT = Block.select(Block.read_at).where(Block.height == slot("height"))
-READ_TOO_EARLY = Block.update({Block.read_at: None, Block.named: 1}).where(
+_COIN_BLOCK = Block.alias()
+# It spends a coin whose block was read later, so that it was not known as ours. Read after that
+# one it has nothing new to say, whoever names it.
+SPENDS_KNOWN_NOW = Block.update({Block.read_at: None, Block.named: 1, Block.spends: None}).where(
     (Block.height == slot("height"))
+    & (Block.height > slot("coin_height"))
     & (Block.hash == slot("hash"))
-    & (Block.read_at > NEVER)
-    & (Block.read_at <= slot("known_at"))
+    & (
+        Block.read_at
+        <= _COIN_BLOCK.select(_COIN_BLOCK.read_at).where(_COIN_BLOCK.height == slot("coin_height"))
+    )
 )
 SPENDS = Block.select(Block.height, Block.spends).where(
     Block.spends.is_null(False) & (Block.height > slot("height"))

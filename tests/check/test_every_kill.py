@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import peewee
-import psycopg
 import pytest
 from builders import Clock
+from dying import die_before
 from fake_esplora import Till
 from forge import Ended, Forge, command_line, fork_for_each_order
 from scenes import (
@@ -41,7 +40,6 @@ from app import create_app
 from btcpay import settings
 
 CREATED = 2  # the first digit of 201
-WRITING = ("INSERT", "UPDATE", "DELETE")
 PROCESSES = 2  # that die at the same time, each in a world of its own
 
 # The processes that die
@@ -50,56 +48,10 @@ PROCESSES = 2  # that die at the same time, each in a world of its own
 def live(order: dict[str, Any]) -> None:
     """Does what is ordered, until it is killed."""
     signal.alarm(60)  # one that hangs fails the test and does not hold it up
-    _die_before(order["moment"])
+    die_before(order["moment"])
     if order["words"][0] == "POST":
         sys.exit(_post(*order["words"][1:]))
     command_line(order)
-
-
-def _die_before(moment: int | None) -> None:
-    """Kills this process before its so manieth commit, on whichever connection.
-
-    A statement that writes outside a transaction is one. A death before any other leaves what one
-    before the next of these leaves.
-    """
-    moments = itertools.count(1)
-
-    def die(sql: str) -> None:
-        if next(moments) == moment:
-            os.write(2, f"killed before {sql}\n".encode())
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    class Trace:
-        """What one connection is told."""
-
-        def __init__(self) -> None:
-            self._is_in_transaction = False
-
-        def __call__(self, sql: str) -> None:
-            word = sql.split(maxsplit=1)[0].rstrip(";")
-            if word == "COMMIT" or (word in WRITING and not self._is_in_transaction):
-                die(sql)
-            if word in ("BEGIN", "COMMIT", "ROLLBACK"):
-                self._is_in_transaction = word == "BEGIN"
-
-    def connect(*args: Any, **kwargs: Any) -> Any:
-        connection = opened(*args, **kwargs)
-        connection.set_trace_callback(Trace())
-        return connection
-
-    class Cursor(psycopg.Cursor):
-        def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
-            self.connection.trace(query)
-            return super().execute(query, *args, **kwargs)
-
-    class Connection(psycopg.Connection):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self.trace = Trace()
-            self.cursor_factory = Cursor
-
-    opened, peewee.sqlite3.connect = peewee.sqlite3.connect, connect
-    peewee.psycopg.connect = Connection.connect
 
 
 def _post(path: str, key: str, at: str, body: str) -> int:

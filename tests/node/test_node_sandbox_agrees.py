@@ -567,6 +567,7 @@ def test_both_explorers_answer_the_same(pair: Pair, esplora: NodeEsplora) -> Non
         *(f"/tx/{each}{rest}" for each in (*confirmed[:2], waiting, coinbase) for rest in TX_PATHS),
         *(f"/tx/{UNKNOWN}{rest}" for rest in TX_PATHS),
         *(f"/address/{address}{rest}" for rest in ADDRESS_PATHS),
+        *(f"/address/{address}/txs/chain/{txid}" for txid in (confirmed[-1], confirmed[1])),
         *(f"/address/{wallet.address}/txs", "/address/nonsense/txs"),
     ]
     differing = [path for path in paths if get(pair.root, path) != get(esplora.root, path)]

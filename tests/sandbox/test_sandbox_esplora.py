@@ -158,6 +158,8 @@ def test_the_newest_of_a_history_is_shown_first(client, sandbox):
     waiting = [paid(sandbox) for _ in range(55)][::-1]
     first = [tx["txid"] for tx in client.get(f"/address/{ADDRESS}/txs").json]
     assert first == waiting[:50] + confirmed[:25]
+    second = client.get(f"/address/{ADDRESS}/txs/chain/{confirmed[24]}").json
+    assert [tx["txid"] for tx in second] == confirmed[25:50]
     mempool = client.get(f"/address/{ADDRESS}/txs/mempool").json
     assert [tx["txid"] for tx in mempool] == waiting[:50]
 

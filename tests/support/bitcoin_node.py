@@ -4,6 +4,7 @@ Unlike the sandbox it shares no line with the program. Where bcoin does otherwis
 node/launch.js or the method concerned says what is done about it.
 """
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -262,7 +263,14 @@ class BitcoinNode:
         return self.wallet.build([], coins)
 
     def drop(self, txid: str) -> None:
-        """Forgets a waiting transaction and what spends it, as a full mempool does."""
+        """Forgets a waiting transaction and what spends it, as a full mempool does.
+
+        The last first: bcoin stumbles over what descends from another in two ways.
+        """
+        for each in self.mempool():
+            if each != txid and any(i.outpoint.txid == txid for i in self.transaction(each).inputs):
+                with contextlib.suppress(NodeError):  # it went with another
+                    self.drop(each)
         if not self.rpc("droptransaction", txid):
             raise NodeError(f"{txid} is not in the mempool")
 
@@ -317,18 +325,25 @@ class BitcoinNode:
 
         1. `instead`, raw transactions, are confirmed in the first new block.
         2. What was confirmed waits again, as with Bitcoin Core, where it still can: bcoin keeps it
-           only while its mempool is not empty.
+           only while its mempool is not empty, and then counts twice what spends it there. So the
+           mempool is emptied before and filled again.
         3. But not `drop`, the txids that no node remembers.
         """
         with self.lock:
             height = self.rpc("getblockcount")
             hashes = [self.rpc("getblockhash", h) for h in range(height - depth, height + 1)]
             lost = [tx for each in hashes[1:] for tx in self.block(each).txs[1:]]
-            branch = [self._mine_by_hand(hashes[0], instead)]
-            while len(branch) <= depth:
-                branch.append(self._mine_by_hand(branch[-1], ()))
-            assert self.rpc("getbestblockhash") == branch[-1]
-            self._wait_again(lost, drop)
+            waiting = self._empty_mempool()
+            try:
+                branch = [self._mine_by_hand(hashes[0], instead)]
+                while len(branch) <= depth:
+                    branch.append(self._mine_by_hand(branch[-1], ()))
+                assert self.rpc("getbestblockhash") == branch[-1]
+                waiting = [*lost, *waiting]
+            finally:
+                for tx in waiting:
+                    if tx.txid not in drop:
+                        self.rpc("trytransaction", tx.raw.hex())
             return branch
 
     def submit(self, block: Block) -> None:
@@ -346,10 +361,19 @@ class BitcoinNode:
         self.submit(block)
         return block.hash
 
-    def _wait_again(self, lost: Iterable[Tx], drop: Collection[str]) -> None:
-        waiting = set(self.mempool())
-        for tx in lost:
-            if tx.txid not in waiting:
-                self.rpc("trytransaction", tx.raw.hex())
-        for txid in set(drop) & set(self.mempool()):
-            self.rpc("droptransaction", txid)
+    def _empty_mempool(self) -> list[Tx]:
+        """What waited, each after what it spends."""
+        waiting = {txid: self.transaction(txid) for txid in self.mempool()}
+        ordered: dict[str, Tx] = {}
+
+        def put(tx: Tx) -> None:
+            for spent in tx.inputs:
+                if spent.outpoint.txid in waiting.keys() - ordered.keys():
+                    put(waiting[spent.outpoint.txid])
+            ordered[tx.txid] = tx
+
+        for tx in waiting.values():
+            put(tx)
+        for txid in reversed(ordered):
+            self.drop(txid)
+        return list(ordered.values())

@@ -295,6 +295,13 @@ def _address_txs(esplora: NodeEsplora, address: str) -> Json:
     return waiting[:MAX_MEMPOOL_TXS] + confirmed[:CHAIN_TXS_PER_PAGE]
 
 
+def _address_chain(esplora: NodeEsplora, address: str, last_seen: str) -> Json:
+    _, confirmed = esplora.history(address)
+    txids = [tx["txid"] for tx in confirmed]
+    start = txids.index(last_seen) + 1 if last_seen in txids else 0
+    return confirmed[start : start + CHAIN_TXS_PER_PAGE]
+
+
 def _address_mempool(esplora: NodeEsplora, address: str) -> Json:
     return esplora.history(address)[0][:MAX_MEMPOOL_TXS]
 
@@ -316,6 +323,7 @@ VIEWS: dict[str, Callable[..., Answer]] = {
     "/block/:hash/raw": _block_raw,
     "/tx/:txid/outspend/:vout": _outspend,
     "/address/:address/txs": _address_txs,
+    "/address/:address/txs/chain/:txid": _address_chain,
     "/address/:address/txs/mempool": _address_mempool,
 }
 TIPS = (_tip_height, _tip_hash, _newest_blocks)

@@ -51,10 +51,10 @@ class NodeTill(Till):
         outputs = enumerate(self.node.transaction(txid).outputs)
         coins = [Coin(Outpoint(txid, n), out, 0) for n, out in outputs if out.script == script]
         total_sats = sum(coin.output.value_sats for coin in coins)
-        tx = sign(self._key_of(invoice), coins, [TxOut(total_sats - 500, script_of(NOBODY))])
+        tx = sign(self.key_of(invoice), coins, [TxOut(total_sats - 500, script_of(NOBODY))])
         return self.node.send(tx.raw)
 
-    def _key_of(self, invoice: Json) -> PrivateKeyTestnet:
+    def key_of(self, invoice: Json) -> PrivateKeyTestnet:
         account = self.merchant.at(ACCOUNT).xpub()
         for index in range(WALLET_LOOKS_AHEAD):
             if derive(account, "p2wpkh", index, REGTEST) == invoice["deposit_address"]:
@@ -72,14 +72,17 @@ def open_chain() -> Iterator[Chain]:
 
 @contextlib.contextmanager
 def open_node_till(
-    folder: Path, ticker: TickerServer, chain: Chain, **environ: str
+    folder: Path, ticker: TickerServer, chain: Chain, seed: bytes = b"", **environ: str
 ) -> Iterator[NodeTill]:
-    """A new shop on the chain, a minute after the one before; leaves nothing in the mempool."""
+    """A new shop on the chain, a minute after the one before; leaves nothing in the mempool.
+
+    Two with the same `seed` have one wallet, and so the same addresses.
+    """
     node, esplora, clock = chain
     ticker.reset()
     esplora.clear()
     clock.move(minutes=1)
-    wallet = HdWallet.from_seed(str(folder).encode())
+    wallet = HdWallet.from_seed(seed or str(folder).encode())
     environ = {"BTCPAY_EXPLORERS": esplora.root} | OWN_EXPLORER | environ
     with open_shop(folder, ticker.url, clock, **environ) as shop:
         account = parse_account(wallet.at(ACCOUNT).xpub(), REGTEST)

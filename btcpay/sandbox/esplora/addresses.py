@@ -20,6 +20,14 @@ def txs(address: str) -> Response:
     return _page(waiting + confirmed_of(chain, script)[:CHAIN_TXS_PER_PAGE])
 
 
+def txs_chain(address: str, last_seen: str) -> Response:
+    """The 25 confirmed ones that follow a transaction of an earlier page."""
+    confirmed = confirmed_of(current().chain, _script(address))
+    txids = [found.tx.txid for found in confirmed]
+    start = txids.index(last_seen) + 1 if last_seen in txids else 0
+    return _page(confirmed[start : start + CHAIN_TXS_PER_PAGE])
+
+
 def txs_mempool(address: str) -> Response:
     return _page(waiting_of(current().chain, _script(address))[:MAX_MEMPOOL_TXS])
 
@@ -37,5 +45,6 @@ def _script(address: str) -> bytes:
 
 ROUTES = (
     ("/address/<address>/txs", txs),
+    ("/address/<address>/txs/chain/<last_seen>", txs_chain),
     ("/address/<address>/txs/mempool", txs_mempool),
 )

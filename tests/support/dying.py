@@ -1,0 +1,57 @@
+"""How a process dies at a moment of its choice: by SIGKILL, just before one of its commits."""
+
+import itertools
+import os
+import signal
+from typing import Any
+
+import peewee
+import psycopg
+
+WRITING = ("INSERT", "UPDATE", "DELETE")
+
+
+def die_before(moment: int | None) -> None:
+    """Kills this process before its so manieth commit, on whichever connection.
+
+    A statement that writes outside a transaction is one. A death before any other leaves what one
+    before the next of these leaves.
+    """
+    moments = itertools.count(1)
+
+    def die(sql: str) -> None:
+        if next(moments) == moment:
+            os.write(2, f"killed before {sql}\n".encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    class Trace:
+        """What one connection is told."""
+
+        def __init__(self) -> None:
+            self._is_in_transaction = False
+
+        def __call__(self, sql: str) -> None:
+            word = sql.split(maxsplit=1)[0].rstrip(";")
+            if word == "COMMIT" or (word in WRITING and not self._is_in_transaction):
+                die(sql)
+            if word in ("BEGIN", "COMMIT", "ROLLBACK"):
+                self._is_in_transaction = word == "BEGIN"
+
+    def connect(*args: Any, **kwargs: Any) -> Any:
+        connection = opened(*args, **kwargs)
+        connection.set_trace_callback(Trace())
+        return connection
+
+    class Cursor(psycopg.Cursor):
+        def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+            self.connection.trace(query)
+            return super().execute(query, *args, **kwargs)
+
+    class Connection(psycopg.Connection):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.trace = Trace()
+            self.cursor_factory = Cursor
+
+    opened, peewee.sqlite3.connect = peewee.sqlite3.connect, connect
+    peewee.psycopg.connect = Connection.connect
