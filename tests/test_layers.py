@@ -55,7 +55,8 @@ ROOMS: dict[str, set[str]] = {
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
 LAST_RESORTS = [
-    "btcpay/check/crew.py"
+    "btcpay/check/read.py",
+    "btcpay/check/run.py",
 ]  # the loop over addresses; Flask's handler needs no `except`
 
 

@@ -10,7 +10,6 @@ from fake_esplora import Json, Terminal, Till, open_till
 from btcpay.check.explain import explanation
 from storage.queries import invoices
 
-
 NOBODY_WAITS = "with the next block, when somebody opens its page, and at its deadline"
 
 
