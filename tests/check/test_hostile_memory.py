@@ -185,11 +185,12 @@ def test_a_lie_fills_no_memory_and_keeps_no_payment_from_being_settled(till, tmp
 )
 def test_what_is_invented_to_wait_fills_no_memory_and_pays_nothing(till, tmp_path, txs, outputs):
     till.liar.instead = invented(txs, outputs)
-    for number in range(2):
+    runs = 2 if outputs == MAX_PARTS - 100 else 1
+    for number in range(runs):
         name = f"{txs} of {outputs} outputs, run {number + 1}"
         assert settled(till, tmp_path, name, 2)
     till.liar.instead = lambda _: None
     run, _ = check(till, tmp_path)
     assert run["failed"] == []
     paid = [payment["invoice_id"] for payment in till.payments()]
-    assert len(set(paid)) == len(paid) == 4
+    assert len(set(paid)) == len(paid) == 2 * runs

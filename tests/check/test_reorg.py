@@ -352,16 +352,11 @@ def test_a_coinbase_whose_block_is_lost_is_gone(till):
 
 
 @pytest.mark.parametrize("path", ["/blocks/tip", "/address/", "/block", "."])
-@pytest.mark.parametrize("reply", ["error", "not found", "empty", "an empty list"])
+@pytest.mark.parametrize("reply", ["error", "an empty list"])
 def test_an_explorer_with_no_evidence_undoes_nothing(till, path, reply):
     invoice, _ = paid(till)
     before = dump(till.shop)
-    answer = {
-        "error": say("oops", 500),
-        "not found": say("Block not found", 404),
-        "empty": say(""),
-        "an empty list": say([]),
-    }[reply]
+    answer = say("oops", 500) if reply == "error" else say([])
     till.liar.lies = {path: lambda _: answer}
     for _ in range(2):
         till.clock.move(minutes=11)

@@ -135,9 +135,8 @@ def test_several_outputs_of_a_payment_stand_in_one_line(shop, clock):
     (kept,) = db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
     names = ("txid", "invoice_id", "merchant_id", "first_seen_at", "amount_sats", "coinbase")
     names += ("vanished_at", "block_height", "block_hash", "block_time_at", "spent_height")
-    twin = {name: kept[name] for name in (*names, "proven", "position", "seen_waiting")} | {
-        "vout": 3
-    }
+    names += ("inputs", "replaced_height", "position", "seen_waiting")
+    twin = {name: kept[name] for name in names} | {"vout": 3}
     db.run(payments.ADD_OUTPUT, **twin)
     found = {"payment_id": kept["payment_id"], "txid": txid, "invoice_id": invoice["id"]}
     db.run(payments.CREDIT_OUTPUTS, **found)
@@ -223,16 +222,15 @@ def test_labels_are_bip329_with_the_description_or_the_id(shop, btcpay):
 def test_a_transaction_that_pays_two_invoices_has_one_label(shop, clock):
     made = [shop.invoice(10, description=text) for text in ("tea", "coffee")]
     db, txid = shop.service.db, pay(shop, made[0])
-    seen = SeenOutput(txid, 1, 1_000, Block(100, "0b" * 32, clock()), None)
+    seen = SeenOutput(txid, 1, 1_000, Block(100, "0b" * 32, clock()))
     row = {"merchant_id": shop.merchant_id, "invoice_id": made[1]["id"], "txid": txid}
-    empty = dict.fromkeys(("vanished_at", "spent_height", "position"))
+    empty = dict.fromkeys(("vanished_at", "spent_height", "position", "inputs", "replaced_height"))
     empty |= {"block_height": 100, "block_hash": "0b" * 32, "block_time_at": to_ms(clock())}
     db.run(
         payments.ADD_OUTPUT,
         vout=seen.vout,
         amount_sats=seen.amount_sats,
         coinbase=0,
-        proven=0,
         seen_waiting=0,
         first_seen_at=to_ms(clock()),
         **row,
@@ -269,7 +267,7 @@ def fill(shop: Shop, count: int) -> None:
         )
         connection.execute_sql(
             f"""{numbers} INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats,
-            coinbase, first_seen_at, block_height, block_hash, block_time_at, proven, payment_id)
+            coinbase, first_seen_at, block_height, block_hash, block_time_at, seen_waiting, payment_id)
             SELECT {txid}, 0, 'inv_' || i, {mark}, 1000, 0, i, i, {txid}, i, 1, 'pay_' || i
             FROM n""",  # noqa: S608
             values,

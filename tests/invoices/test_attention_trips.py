@@ -148,7 +148,7 @@ def test_what_has_waited_longest_is_listed_first_and_the_limit_holds(till, btcpa
 def test_every_invoice_is_listed_with_its_description_and_what_came(till, btcpay):
     invoice = till.shop.invoice(description="tea")
     till.pay(invoice, 1_000)
-    till.check()  # still waiting
+    till.look_for(invoice)  # still waiting
     (row,) = btcpay.json("invoice", "list")
     assert (row["description"], row["received_sats"]) == ("tea", 1_000)
     (row,) = btcpay.json("invoice", "list", "--status", "open")
@@ -240,10 +240,10 @@ def test_the_rest_that_vanishes_leaves_less_missing_than_can_be_sent(till):
     till.pay(invoice, invoice["amount_sats"] - 100)
     till.mine()
     rest = till.pay(invoice, 294)
-    till.check()
+    till.look_for(invoice)
     assert reason_of(till, invoice) is None
     till.sandbox.chain.mempool.remove({rest})
-    till.check()
+    till.look_for(invoice)
     assert reason_of(till, invoice) == "dust_missing"
 
 

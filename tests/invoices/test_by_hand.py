@@ -22,7 +22,7 @@ def paid_in_part(till: Till, mined: int = 1) -> Json:
     till.pay(invoice, 1_000)
     if mined:
         till.mine(mined)
-    till.check()
+    till.check(), till.look_for(invoice)
     return invoice
 
 

@@ -1,7 +1,8 @@
 """A database of every earlier version, with rows in it, comes to this one with all it has."""
 
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,10 @@ ROWS = {
     "0012_begun": (),
     "0013_asked_since": ("UPDATE invoice SET asked_at = 17, asked_since = 16 WHERE id = 'inv_1'",),
     "0014_wallet_gap": ("UPDATE merchant SET wallet_gap_limit = 200 WHERE id = 1",),
+    "0015_blocks": (
+        "INSERT INTO block (height, hash, header, mined_at) VALUES (100, 'i', 'raw', 18)",
+        "UPDATE invoice SET script = '0014', history_at = 19 WHERE id = 'inv_1'",
+    ),
 }
 
 
@@ -90,16 +95,33 @@ def bring_to(url: str, version: str) -> dict[str, Any]:
     """Makes the database of an earlier version, with that version's rows; all of them."""
     if path := sqlite_path(url):
         create_file(path)
+    _run_up(url, min(version, OLD))
+    with raw(url) as connection:
+        for earlier in VERSIONS[: VERSIONS.index(version) + 1]:
+            if earlier > OLD:
+                break
+            for statement in ROWS[earlier]:
+                connection.execute(statement)
+    for later in VERSIONS[VERSIONS.index(OLD) + 1 : VERSIONS.index(version) + 1]:
+        _run_up(url, later)
+        with raw(url) as connection:
+            for statement in ROWS[later]:
+                connection.execute(statement)
+    with raw(url) as connection:
+        return tables(connection)
+
+
+def _run_up(url: str, version: str) -> None:
     db = open_database(url)
     with db.connected():
         Runner(db.connection, str(migrate.MIGRATIONS)).up(version)
     db.close()
-    with raw(url) as connection:
-        for earlier in VERSIONS[: VERSIONS.index(version) + 1]:
-            for statement in ROWS[earlier]:
-                connection.execute(statement)
-    with raw(url) as connection:
-        return tables(connection)
+
+
+# The last version whose columns all rows of earlier ones fit.
+OLD = "0014_wallet_gap"
+# What block following keeps in another way.
+OTHERWISE = {"tip_height", "begin_at"}
 
 
 def test_every_version_has_its_rows_here():
@@ -113,15 +135,62 @@ def test_a_database_of_every_version_is_brought_up_to_date_with_its_rows_intact(
     with raw(url) as connection:
         after = tables(connection)
     for table in before.keys() - {"schema_migration"}:
-        known = before[table][0].keys() if before[table] else ()
-        kept = [{column: row[column] for column in known} for row in after[table]]
+        known = before[table][0].keys() & after[table][0].keys() if before[table] else set()
         # A server gives rows that were changed another place.
-        assert sorted(kept, key=repr) == sorted(before[table], key=repr), table
+        assert _rows(after[table], known) == _rows(before[table], known), table
     db = migrate.open_ready(url, "regtest")
     sums = [tuple(db.only(balances.OF_MERCHANT, merchant_id=n).values()) for n in (1, 2)]
     assert sums == [(5, 16), (0, 0)]
     assert meta.get(db, meta.Key.NETWORK) == "regtest"
     db.close()
+
+
+def _rows(rows: list[dict[str, Any]], known: Set[str]) -> list[str]:
+    kept = [row for row in rows if row.get("name") not in OTHERWISE]
+    return sorted(repr([row[column] for column in sorted(known)]) for row in kept)
+
+
+def test_an_upgrade_to_blocks_takes_along_what_was_paid_and_lets_the_rest_be_read_again(url):
+    """A payment keeps its block and proof; what waited for depth is found by its block."""
+    bring_to(url, OLD)
+    with raw(url) as connection:
+        connection.execute(
+            "INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats, coinbase,"
+            " first_seen_at, block_height, block_hash, block_time_at, proven, position)"
+            " VALUES ('tx_d', 0, 'inv_1', 1, 13, 1, 10, 98, 'g', 9, 1, 0)"
+        )
+        connection.execute("UPDATE invoice SET checked_at = 14 WHERE id = 'inv_1'")
+    migrate.migrate(url, "regtest")
+    with raw(url) as connection:
+        found = tables(connection)
+    outputs = {row["txid"]: row for row in found["output"]}
+    assert (outputs["tx_a"]["block_height"], outputs["tx_b"]["spent_height"]) == (99, 101)
+    waiting = outputs["tx_d"]
+    assert (waiting["block_height"], waiting["position"], waiting["coinbase"]) == (None, None, 0)
+    assert found["proof"] == [{"invoice_id": "inv_2", "txid": "tx_a", "document": "{}"}]
+    facts = {row["name"]: row["value"] for row in found["meta"]}
+    assert facts["begin_at"] == "9" and "tip_height" not in facts
+    (shop, _) = sorted(found["balance"], key=lambda row: row["merchant_id"])
+    assert (shop["confirmed_sats"], shop["total_sats"]) == (5, 5 + 11 + 13)
+
+
+@pytest.mark.parametrize(("finished_at", "begins"), [(None, 14), (15, None)])
+def test_blocks_are_read_from_the_oldest_look_at_an_address_that_was_watched(
+    url, finished_at, begins
+):
+    """A finished invoice was watched for a week; without any, reading begins at the upgrade."""
+    bring_to(url, OLD)
+    with raw(url) as connection:
+        connection.execute("UPDATE invoice SET checked_at = 14 WHERE id = 'inv_1'")
+        if finished_at:
+            connection.execute(
+                "UPDATE invoice SET status = 'canceled', finished_at = 15 WHERE id = 'inv_1'"
+            )
+    migrate.migrate(url, "regtest")
+    with raw(url) as connection:
+        facts = {row["name"]: row["value"] for row in tables(connection)["meta"]}
+    since_ms = int(facts["begin_at"])
+    assert since_ms == begins if begins else abs(since_ms - time.time() * 1000) < 60_000
 
 
 ENDED = """INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote, price_usd,
