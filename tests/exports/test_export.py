@@ -267,7 +267,8 @@ def fill(shop: Shop, count: int) -> None:
         )
         connection.execute_sql(
             f"""{numbers} INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats,
-            coinbase, first_seen_at, block_height, block_hash, block_time_at, seen_waiting, payment_id)
+            coinbase, first_seen_at, block_height, block_hash, block_time_at, seen_waiting,
+            payment_id)
             SELECT {txid}, 0, 'inv_' || i, {mark}, 1000, 0, i, i, {txid}, i, 1, 'pay_' || i
             FROM n""",  # noqa: S608
             values,
