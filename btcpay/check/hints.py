@@ -27,7 +27,6 @@ GAP = 12  # so many unread blocks are read in order: two hours of them
 LATELY = timedelta(hours=168)  # a finished invoice may still be paid
 ASK_AGAIN = timedelta(hours=6)  # while a gap is read, an address is asked once
 NAMED_AGAIN = timedelta(minutes=10)  # where nothing else tells of blocks
-MOST_FAILURES = 20  # in one run
 PART_OF_LEFT = 3  # of the calls that are left, hints of one run take at most a third
 MOST_OLD_HEADERS = 4032  # a month of them: so far below the first header an old spend is followed
 

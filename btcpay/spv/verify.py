@@ -98,29 +98,6 @@ def prove(
     )
 
 
-def prove_block(coinbase: Branch, header: bytes, hash: str, height: int, max_bits: int) -> None:
-    """Checks that a block of this hash and height exists, with its work. Raises ProofFailed."""
-    try:
-        first, parsed = outline(coinbase.raw_tx), parse_header(header)
-    except Malformed as error:
-        raise ProofFailed(f"the evidence does not decode: {error}") from error
-    _require(parsed.hash == hash, "the header has another hash")
-    _check_work([parsed], target_of(max_bits), 1)
-    _check_coinbase(first, coinbase, parsed)
-    shown_height = coinbase_height(first.first_script_sig)
-    _require(shown_height == height, "the block is of another height")
-
-
-def prove_next(header: bytes, hash: str, previous: str, max_bits: int) -> bool:
-    """Whether this header has this hash, its work, and names `previous` as the block before it."""
-    try:
-        parsed = parse_header(header)
-        _check_work([parsed], target_of(max_bits), 1)
-    except (Malformed, ProofFailed):
-        return False
-    return parsed.hash == hash and parsed.previous == previous
-
-
 def _check_coinbase(coinbase: Outline, branch: Branch, header: Header) -> None:
     _require(coinbase.is_coinbase, "the block's first transaction is no coinbase")
     _require(branch.position == 0, "the coinbase is not the first transaction")

@@ -185,9 +185,45 @@ def simulate(case: Case) -> Outcome:
         return Simulation(till, case).run()
 
 
+def catch_up(days: int = 7, open_invoices: int = 20) -> str:
+    """A check that was away: minutes and calls until what was paid is settled, and all is read."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
+        ticker = stack.enter_context(TickerServer())
+        clock = Clock()
+        till = stack.enter_context(
+            open_till(folder, ticker, clock, BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
+        )
+        till.mine(130)
+        clock.move(hours=3)
+        simulation = Simulation(till, Case(open_invoices))
+        till.check()
+        for number in range(days * 144):
+            clock.move(minutes=MINUTES_OF_A_BLOCK)
+            if number == days * 72:
+                for row in simulation.open:
+                    till.pay(row)
+            till.mine()
+        calls = minutes = settled = paid_after = 0
+        while True:
+            clock.move(minutes=1)
+            minutes += 1
+            report = till.check()
+            calls += report.calls
+            settled += len(report.changed)
+            if settled == open_invoices and not paid_after:
+                paid_after = minutes
+            if report.complete:
+                return (
+                    f"after {days} days away: {open_invoices} payments settled in the run of minute"
+                    f" {paid_after}, all read in minute {minutes}, {calls} calls"
+                )
+
+
 def main() -> None:
     """Prints the figures of docs/budget.md."""
     small = "--small" in sys.argv
+    print(catch_up(), flush=True)
     for case in CASES:
         if not small or case.open <= 500:
             print(f"{case}\n  {simulate(case).text()}", flush=True)
