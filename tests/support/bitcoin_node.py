@@ -268,8 +268,8 @@ class BitcoinNode:
         The last first: bcoin stumbles over what descends from another in two ways.
         """
         for each in self.mempool():
-            if each != txid and any(i.outpoint.txid == txid for i in self.transaction(each).inputs):
-                with contextlib.suppress(NodeError):  # it went with another
+            with contextlib.suppress(NodeError):  # it went with another
+                if any(spent.outpoint.txid == txid for spent in self.transaction(each).inputs):
                     self.drop(each)
         if not self.rpc("droptransaction", txid):
             raise NodeError(f"{txid} is not in the mempool")

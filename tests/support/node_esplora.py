@@ -254,16 +254,11 @@ def _block_raw(esplora: NodeEsplora, block_hash: str) -> bytes:
 def _outspend(esplora: NodeEsplora, txid: str, vout: str) -> Json:
     """Also answers for an output that does not exist: it is not spent."""
     try:
-        outspends = _outspends(esplora, txid)
+        esplora.height_of(txid)
     except NotThere:
-        outspends = []
-    return outspends[int(vout)] if int(vout) < len(outspends) else {"spent": False}
-
-
-def _outspends(esplora: NodeEsplora, txid: str) -> Json:
-    esplora.height_of(txid)
-    vouts = range(len(esplora.tx(txid).outputs))
-    return [esplora.spender(Outpoint(txid, vout)) for vout in vouts]
+        return {"spent": False}
+    is_there = int(vout) < len(esplora.tx(txid).outputs)
+    return esplora.spender(Outpoint(txid, int(vout))) if is_there else {"spent": False}
 
 
 def _input_json(spending: Any, spent: TxOut | None) -> Json:
