@@ -8,6 +8,7 @@ from btcpay.errors import ExplorerError
 from btcpay.explorers.esplora import Esplora
 from btcpay.explorers.headers import ShownHeader
 from btcpay.explorers.pool import FAILURES, Explorers
+from btcpay.http_client import FetchError
 from btcpay.networks import Network
 from btcpay.times import from_ms, from_unix_s
 from storage.database import Database
@@ -17,6 +18,9 @@ from storage.queries.meta import Key
 # How far a block's time may be off. A payment may be mined before cron first runs.
 BEFORE = timedelta(hours=2)
 PAGE = 10
+# So many headers below it are kept too: after a quiet time on a test network the first one may be
+# the tip itself, and a reorganisation is followed from a block that both chains have.
+BELOW = 12
 
 
 def begin(db: Database, network: Network, explorers: Explorers) -> bool:
@@ -32,31 +36,45 @@ def begin(db: Database, network: Network, explorers: Explorers) -> bool:
         if first_ms is None:
             return False
         since = from_ms(first_ms)
-    shown = _agreed(network, explorers, since - BEFORE)
+    kept = _agreed(network, explorers, since - BEFORE)
     with db.write():
         meta.lock(db)
         if db.row(blocks.TOP) is None:
-            add_header(db, shown.height, shown.raw, is_read=True)
+            for shown in kept:
+                add_header(db, shown.height, shown.raw, is_read=True)
     return True
 
 
-def _agreed(network: Network, explorers: Explorers, at: datetime) -> ShownHeader:
-    def question(one: Esplora) -> tuple[Esplora, ShownHeader]:
-        one.require_network()
-        return one, last_before(network, one, at)
+def _agreed(network: Network, explorers: Explorers, at: datetime) -> list[ShownHeader]:
+    """The first header, and those below it, which it commits to; ascending."""
 
-    teller, shown = explorers.ask(question)
+    def question(one: Esplora) -> tuple[Esplora, list[ShownHeader]]:
+        one.require_network()
+        return one, _with_those_below(one, last_before(network, one, at))
+
+    teller, kept = explorers.ask(question)
+    shown = kept[-1]
     hash = check_header(network, shown.raw).hash
     if explorers.is_alone:
-        return shown
+        return kept
     for one in explorers.others(teller):  # one that rests or is given up agrees to nothing
         try:
             if one.block_hash(shown.height) == hash:
-                return shown
+                return kept
         except FAILURES as error:
             one.failed(error)
     told = f"no second explorer has block {shown.height} {hash}, with which reading would begin"
     raise ExplorerError(told)
+
+
+def _with_those_below(one: Esplora, first: ShownHeader) -> list[ShownHeader]:
+    kept = [first]
+    while kept[0].height > max(0, first.height - BELOW):
+        page = one.headers(kept[0].height)
+        if page[-1] != kept[0] or len(page) < 2:
+            raise FetchError("shows no header below one that it has shown")
+        kept = page[:-1] + kept
+    return kept
 
 
 def last_before(network: Network, one: Esplora, at: datetime) -> ShownHeader:

@@ -25,9 +25,11 @@ def till(lied_to: Lies) -> LiedTo:
 
 
 def first_of(till: Till) -> int | None:
-    """Height of the first header that the shop keeps."""
-    row = till.shop.service.db.row(blocks.FIRST)
-    return row["height"] if row else None
+    """Height of the block after which the shop reads."""
+    (height,) = till.shop.sql(
+        f"SELECT MAX(height) FROM block WHERE read_at = {blocks.NEVER}"  # noqa: S608
+    ).fetchone()
+    return height
 
 
 def long_chain(till: LiedTo, count: int, apart_s: int = 600) -> Rival:
@@ -73,6 +75,7 @@ def test_a_chain_that_is_younger_begins_at_its_first_block(till):
         till.sandbox.chain.ledger.blocks[till.settings.network.genesis_hash].time
     )
     meta.put_time(till.shop.service.db, Key.BEGIN_AT, genesis_at)
+    till.shop.invoice()
     assert till.check().complete and first_of(till) == 0
 
 
@@ -86,6 +89,7 @@ def test_a_chain_of_one_block_is_one_too(till):
 def test_a_shop_that_upgrades_begins_two_hours_before_the_time_that_it_noted(till, back):
     db = till.shop.service.db
     meta.put_time(db, Key.BEGIN_AT, till.clock() - timedelta(seconds=back))
+    till.shop.invoice()
     assert till.check().complete
     rival = Rival(till)
     assert first_of(till) == last_before(rival, till.now - back - 7200)
@@ -100,8 +104,8 @@ def test_it_is_found_among_thousands_by_few_calls(till, count, part):
     till.liar.instead = rival
     assert begin(till.shop.service.db, till.settings.network, explorers(till))
     assert first_of(till) == last_before(rival, since)
-    # Back in steps that double, then halves, pages of ten.
-    assert till.liar.count("^/blocks") <= 2 * max(1, count // 10).bit_length() + 2
+    # Back in steps that double, then halves, pages of ten; and two pages below it.
+    assert till.liar.count("^/blocks") <= 2 * max(1, count // 10).bit_length() + 2 + 2
 
 
 def test_times_that_go_back_and_forth_end_at_a_block_that_is_old_enough(till):
@@ -110,6 +114,7 @@ def test_times_that_go_back_and_forth_end_at_a_block_that_is_old_enough(till):
         rival.add(at=till.now - number * 600 + (number % 3) * 1500)
     meta.put_time(till.shop.service.db, Key.BEGIN_AT, till.clock() - timedelta(hours=10))
     till.liar.instead = rival
+    till.shop.invoice()
     assert till.check().complete
     assert rival.blocks[first_of(till)].time <= till.now - 12 * 3600
 
@@ -189,7 +194,7 @@ def test_only_one_of_two_runs_at_once_keeps_it(till):
             begin(db, network, explorers(till, till.liar.honest))
 
     assert begin(db, network, explorers(till)) and begun
-    assert len(db.rows(blocks.ABOVE, height=-1)) == 1
+    assert len(db.rows(blocks.ABOVE, height=-1)) == 1 + 18  # two pages below it
 
 
 def test_who_cannot_be_asked_is_told_and_nothing_begins(till):
@@ -254,3 +259,15 @@ def test_a_shop_with_a_coin_is_never_idle(till):
     till.clock.move(days=100)
     till.mine()
     assert till.check().blocks == 1
+
+
+@pytest.mark.parametrize("depth", [1, 6, 12])
+def test_where_no_block_came_for_long_a_reorganisation_is_followed_all_the_same(till, depth):
+    """The first block that is kept is the tip; what leaves is below it."""
+    till.clock.move(hours=9)
+    invoice = till.shop.invoice()
+    assert till.check().complete
+    till.sandbox.chain.reorganise(depth, till.now)
+    till.pay(invoice)
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
