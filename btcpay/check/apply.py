@@ -10,9 +10,9 @@ from typing import Any
 from btcpay.check.report import Report
 from btcpay.errors import BeyondMoney
 from btcpay.ids import new_id
-from btcpay.invoices.attention import heed
 from btcpay.invoices.events import finish, record
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
+from btcpay.invoices.update_attention import heed
 from btcpay.money import usd_for_sats
 from btcpay.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle

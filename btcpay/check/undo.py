@@ -4,8 +4,8 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-from btcpay.invoices.attention import heed
 from btcpay.invoices.events import record
+from btcpay.invoices.update_attention import heed
 from btcpay.settings import Settings
 from storage.database import Database, Row
 from storage.queries import balances, blocks, invoices, payments

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from btcpay.errors import CommandError
-from btcpay.invoices.attention import heed
 from btcpay.invoices.events import BY_HAND, finish, record
 from btcpay.invoices.status import find_invoice, verdict_of
+from btcpay.invoices.update_attention import heed
 from btcpay.settings import Settings
 from storage.database import Database, Row
 from storage.queries import attentions, balances, payments

@@ -11,7 +11,7 @@ from findings import found
 from samples import figures
 
 from btcpay.check.explain import explanation
-from btcpay.invoices.attention import heed
+from btcpay.invoices.update_attention import heed
 from btcpay.sandbox.payer.mischief import double_spends
 from btcpay.settlement.attention import WAYS_OUT
 from storage.queries import attentions, invoices
