@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from btcpay.check.looks import watched_of
-from btcpay.check.urgency import urgency
+from btcpay.check.urgency import pace_of, urgency
 from btcpay.invoices.status import checked_ms, rules_for, verdict_of
 from btcpay.money import btc_shown, usd_text
 from btcpay.settings import Settings
@@ -24,7 +24,8 @@ Lines = Iterator[tuple[str, str]]
 def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
     """When the mempool is asked next for an invoice, and what else will tell of a payment."""
     (watched,) = watched_of(db, settings, now, [invoice_id])
-    if found := urgency(watched, settings.network.gone_after, now):
+    pace = pace_of(settings.network.gone_after, settings.explorer_calls_per_hour)
+    if found := urgency(watched, pace, now):
         return f"the next check: {found.reason}"
     if watched.status == "open" and watched.expires_at and watched.expires_at > now:
         return "with the next block, when somebody opens its page, and at its deadline"

@@ -22,6 +22,8 @@ CLOSED_LATELY = timedelta(hours=1)
 BEFORE_DEADLINE = timedelta(seconds=90)
 # At least so long between two looks, however urgent: cron's minute, less what a run may be early.
 AGAIN = timedelta(seconds=50)
+# An explorer that allows so much is one's own: open pages and money are looked for in every run.
+OWN_PER_HOUR = 10_000
 # Money that waits can only be replaced, joined or dropped; what waits for hours does so for days.
 MONEY_PART, MONEY_FIRST, MONEY_LAST = 8, timedelta(minutes=10), timedelta(hours=1)
 JITTER = timedelta(seconds=10)  # cron is not exact
@@ -65,7 +67,19 @@ class Urgency(NamedTuple):
     due_at: datetime
 
 
-def urgency(watched: Watched, gone_after: timedelta, now: datetime) -> Urgency | None:
+class Pace(NamedTuple):
+    """`gone_after` as the network has it; `is_own`: calls need not be saved."""
+
+    gone_after: timedelta
+    is_own: bool = False
+
+
+def pace_of(gone_after: timedelta, per_hour: int) -> Pace:
+    """How often to look, by the hour's budget."""
+    return Pace(gone_after, per_hour >= OWN_PER_HOUR)
+
+
+def urgency(watched: Watched, pace: Pace, now: datetime) -> Urgency | None:
     """Why the mempool is to be asked for this invoice now; None when it need not."""
     if _is_resting(watched, now):
         return None
@@ -73,21 +87,24 @@ def urgency(watched: Watched, gone_after: timedelta, now: datetime) -> Urgency |
     if watched.status == "open" and watched.expires_at:
         near_at = watched.expires_at - BEFORE_DEADLINE
         if now >= watched.expires_at:
-            again_at = watched.vanished_at and watched.vanished_at + gone_after
+            again_at = watched.vanished_at and watched.vanished_at + pace.gone_after
             is_first = last is None or last < watched.expires_at
             if is_first or (not watched.came_at and (again_at is None or now >= again_at)):
                 due_at = watched.expires_at if is_first else again_at or watched.expires_at
                 return Urgency("its deadline has passed", due_at)
         elif near_at <= now < watched.expires_at and (last is None or last < near_at):
             return Urgency("its deadline is near", near_at)
-    if last and now - last < AGAIN:
+    if last and now - last < AGAIN and not pace.is_own:
         return None
     if watched.came_at:
-        due_at = _after(last, watched.came_at, _money_pause(watched, now))
+        pause = timedelta() if pace.is_own else _money_pause(watched, now)
+        due_at = _after(last, watched.came_at, pause)
         if now + JITTER >= due_at:
             return Urgency("money is on its way", due_at)
     if watched.status == "open" and watched.asked_since and not watched.is_covered:
-        due_at = _after(last, watched.asked_since, _page_pause(watched, now))
+        is_open = watched.asked_at is not None and now - watched.asked_at <= ASKED_LATELY
+        pause = timedelta() if pace.is_own and is_open else _page_pause(watched, now)
+        due_at = _after(last, watched.asked_since, pause)
         if now + JITTER >= due_at and now - (watched.asked_at or now) <= CLOSED_LATELY:
             return Urgency(PAGE, due_at)
     return None
@@ -143,7 +160,8 @@ def plan(
        long counts four times less, and those that have been open for more than an hour come last.
        So a page that was opened after hundreds of others is served before them.
     """
-    known = [(one, found) for one in watched if (found := urgency(one, gone_after, now))]
+    pace = pace_of(gone_after, allowance.per_hour)
+    known = [(one, found) for one in watched if (found := urgency(one, pace, now))]
     at_once = [(one, due) for one, due in known if not _stays_open(one, due)]
     again = [(one, due) for one, due in known if _stays_open(one, due)]
     at_once.sort(key=lambda pair: pair[1].due_at)

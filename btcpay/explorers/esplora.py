@@ -21,9 +21,9 @@ from schemas.esplora import Outspend
 
 _HASH = "[0-9a-f]{64}"
 _OUTSPEND = Outspend()
-# A page with fewer confirmed transactions is an address's last. Nobody pays an invoice in more than
-# 250 parts; whoever sends as many to somebody else's address makes us ask no more.
-CONFIRMED_PER_PAGE, MOST_PAGES = 25, 10
+# Servers differ in how many transactions a page has: one without news is an address's last. Nobody
+# pays an invoice in 250 parts; whoever sends as many to somebody's address makes us ask no more.
+MOST_PAGES = 11
 # BIP141: a block weighs four million at most, and no byte of it less than one.
 RAW_BLOCK = http_client.Wanted(bytes, max_bytes=4_000_000)
 RAW_BLOCK_TIMEOUT_S = 60  # electrs may need seconds to put it together, and a slow line to send it
@@ -108,15 +108,16 @@ class Esplora(Endpoint):
 
     def blocks_of(self, address: str) -> set[tuple[int, str]]:
         """Height and hash of blocks in which the address is; of the newest ones when many are."""
-        blocks: set[tuple[int, str]] = set()
+        blocks, seen = set[tuple[int, str]](), set[str]()
         path = f"/address/{address}/txs"
         for _ in range(MOST_PAGES):
             txs = self.read(path, transactions_page())
-            confirmed = [(tx["txid"], block) for tx in txs if (block := _block(tx["status"]))]
-            blocks.update(block for _, block in confirmed)
-            if len(confirmed) < CONFIRMED_PER_PAGE:
+            confirmed = {tx["txid"]: block for tx in txs if (block := _block(tx["status"]))}
+            if confirmed.keys() <= seen:
                 break
-            path = f"/address/{address}/txs/chain/{confirmed[-1][0]}"
+            seen |= confirmed.keys()
+            blocks.update(confirmed.values())
+            path = f"/address/{address}/txs/chain/{list(confirmed)[-1]}"
         return blocks
 
     def is_used(self, address: str) -> bool:

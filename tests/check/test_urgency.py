@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from btcpay.check.urgency import Watched, plan, shares, urgency
+from btcpay.check.urgency import OWN_PER_HOUR, Pace, Watched, pace_of, plan, shares, urgency
 from btcpay.explorers.allowance import UNLIMITED, Allowance
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -159,13 +159,13 @@ SECOND = 1 / 60
     ],
 )
 def test_whether_the_mempool_is_asked_now_and_why(watched: Watched, reason: str | None):
-    found = urgency(watched, HOUR, NOW)
+    found = urgency(watched, Pace(HOUR), NOW)
     assert (found and found.reason) == reason
 
 
 def test_without_patience_what_vanished_ends_with_the_next_look():
     gone = passed(checked_at=ago(seconds=50), vanished_at=ago(seconds=50))
-    assert urgency(gone, timedelta(), NOW) and not urgency(gone, HOUR, NOW)
+    assert urgency(gone, Pace(timedelta()), NOW) and not urgency(gone, Pace(HOUR), NOW)
 
 
 def test_a_page_that_stays_open_is_looked_for_within_five_minutes_and_ever_less_often():
@@ -175,7 +175,7 @@ def test_a_page_that_stays_open_is_looked_for_within_five_minutes_and_ever_less_
     for minute in range(24 * 60):
         now = opened + timedelta(minutes=minute)
         watched = one(checked_at=checked_at, asked_since=opened, asked_at=now)
-        if urgency(watched, HOUR, now):
+        if urgency(watched, Pace(HOUR), now):
             looks.append(minute)
             checked_at = now
     assert looks[:7] == [0, 1, 2, 4, 8, 12, 16]
@@ -190,10 +190,25 @@ def test_a_page_that_is_closed_is_looked_for_once_more():
     for minute in range(1, 24 * 60):
         now = closed + timedelta(minutes=minute)
         watched = one(checked_at=checked_at, asked_since=ago(minutes=3), asked_at=closed)
-        if urgency(watched, HOUR, now):
+        if urgency(watched, Pace(HOUR), now):
             looks.append(minute)
             checked_at = now
     assert looks == [3]
+
+
+@pytest.mark.parametrize(
+    ("watched", "reason"),
+    [
+        pytest.param(page(opened=30, looked=SECOND), PAGE, id="an open page"),
+        pytest.param(page(looked=SECOND, asked_at=ago(minutes=3)), None, id="a closed one"),
+        pytest.param(one(checked_at=NOW, came_at=ago(minutes=1)), MONEY, id="money on its way"),
+        pytest.param(one(checked_at=NOW), None, id="nobody waits for it"),
+    ],
+)
+def test_with_an_explorer_of_ones_own_who_waits_is_looked_for_in_every_run(watched, reason):
+    assert not urgency(watched, pace_of(HOUR, OWN_PER_HOUR - 1), NOW)
+    found = urgency(watched, pace_of(HOUR, OWN_PER_HOUR), NOW)
+    assert (found and found.reason) == reason
 
 
 # How calls are shared

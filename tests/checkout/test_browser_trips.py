@@ -16,6 +16,8 @@ def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open
     assert tab.text("state") == "Waiting for your payment" and tab.text("announce") == ""
     tab.ask("window.stayed = true")
     txid, check = counter.till.pay(invoice), Terminal(counter.till)
+    asked = "SELECT asked_at FROM invoice WHERE asked_at IS NOT NULL"
+    until(lambda: counter.shop.sql(asked).fetchone(), "the open page to be noted")
     check.run("check")
     tab.until_state("seen")
     assert tab.text("announce").startswith("Payment seen. It is complete")
@@ -59,7 +61,7 @@ def test_a_payer_of_whom_67_satoshis_are_missing_sends_the_least_and_is_done(ope
     address, whole = invoice["deposit_address"], invoice["amount_sats"]
     check = Terminal(counter.till)
     counter.till.pay(invoice, whole - 67)
-    check.run("check")
+    check.run("check", "--invoice", invoice["id"])
     tab.until_state("partial")
     assert tab.qr().text == f"bitcoin:{address}?amount=0.00000294"
     assert tab.text("amount-btc") == "0.00000294" and "0.00000067 BTC" in tab.text("dust")

@@ -681,15 +681,19 @@ def test_what_pays_others_is_not_kept_whatever_it_spends(server, explorer):
 # Histories and coins
 
 
-@pytest.mark.parametrize(
-    ("paging", "heights"),
-    [(blockstream, set(range(976, 1001))), (mempool_space, {1000, 999, 998, 997, 996, 995, 994})],
-)
-def test_the_blocks_of_an_address_are_those_of_its_first_page(server, explorer, paging, heights):
+@pytest.mark.parametrize(("paging", "calls"), [(blockstream, 4), (mempool_space, 8)])
+def test_the_blocks_of_an_address_are_those_of_its_whole_history(server, explorer, paging, calls):
     confirmed = [tx_of(1000 - at, SCRIPT, height=at) for at in range(1000, 940, -1)]
     server.paging, server.histories[ADDRESS] = paging, [*waiting_txs(3), *confirmed]
-    assert explorer.blocks_of(ADDRESS) == {(at, f"{at:064x}") for at in heights}
-    assert server.asked == [f"/address/{ADDRESS}/txs"]
+    assert explorer.blocks_of(ADDRESS) == {(at, f"{at:064x}") for at in range(941, 1001)}
+    assert len(server.asked) == calls
+
+
+def test_an_address_that_somebody_floods_is_asked_for_no_further_than_eleven_pages(
+    server, explorer
+):
+    server.histories[ADDRESS] = [tx_of(1000 - at, SCRIPT, height=at) for at in range(999, 0, -1)]
+    assert len(explorer.blocks_of(ADDRESS)) == 11 * 25 and len(server.asked) == 11
 
 
 def test_several_transactions_of_a_block_name_it_once(server, explorer):

@@ -31,9 +31,11 @@ from btcpay.check.apply import apply
 from btcpay.networks import NETWORKS, Network
 from btcpay.server.service import Service
 from btcpay.settlement.values import Block, Scan, SeenOutput
+from btcpay.times import to_ms
 from btcpay.wallet.account import parse_account
 from btcpay.wallet.merchants import add_merchant
 from storage import migrate
+from storage.queries import looked_for
 
 REGTEST = NETWORKS["regtest"]
 
@@ -212,16 +214,18 @@ def pay(
 ) -> str:
     """The check sees one output to the invoice's address, in full unless said otherwise.
 
-    Mined at `mined_at`, or now, in the best block. Returns the transaction's id.
+    A deadline that has passed ends the invoice. Mined at `mined_at`, or now, in the best block.
+    Returns the transaction's id.
     """
     db, now = shop.service.db, shop.clock()
     txid = keys.sha256_of(keys.random_base62(32))
     block = Block(100, "0b" * 32, mined_at or now) if confirmed else None
     amount_sats = invoice["amount_sats"] if amount_sats is None else amount_sats
     seen = SeenOutput(txid, 0, amount_sats, block, position=1 if block else None)
-    scan = Scan(now, 100, price_usd=Decimal("60000.00"))
+    scan = Scan(now, 100, ends_at=now, price_usd=Decimal("60000.00"))
     scan = replace(scan, confirmed=[seen]) if block else replace(scan, waiting=[seen])
     apply(db, shop.service.settings, invoice["id"], scan, now, {txid: "{}"} if block else None)
+    db.run(looked_for.LOOKED, id=invoice["id"], at=to_ms(now))
     return txid
 
 

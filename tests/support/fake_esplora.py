@@ -215,6 +215,10 @@ class FakeEsplora:
             history = self.histories[key]
             if rest[1:] == ["txs"]:
                 return say(self.paging(history))
+            if rest[1:3] == ["txs", "chain"]:
+                confirmed = [tx for tx in history if tx["status"]["confirmed"]]
+                txids = [tx["txid"] for tx in confirmed]
+                return say(self.paging(confirmed[txids.index(rest[3]) + 1 :]))
             if rest[1:] == ["txs", "mempool"]:
                 return say([tx for tx in history if not tx["status"]["confirmed"]][:50])
         return say("endpoint does not exist", 404)

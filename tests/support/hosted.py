@@ -75,7 +75,7 @@ class Counter(Hosted):
     def pay(self, invoice: Json, sats: int | None = None) -> str:
         """The check sees a payment that waits for its block; the transaction's id."""
         txid = self.till.pay(invoice, sats)
-        self.till.check()
+        self.till.look_for(invoice)
         return txid
 
     def mine(self) -> None:
