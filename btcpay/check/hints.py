@@ -18,7 +18,7 @@ from btcpay.explorers.pool import Explorers
 from btcpay.settings import Settings
 from btcpay.times import to_ms
 from storage.database import Database, Row
-from storage.queries import blocks, looked_for, meta
+from storage.queries import blocks, hints, looked_for, meta
 
 log = logging.getLogger(__name__)
 Question = tuple[str, Callable[[], None]]  # of an invoice
@@ -72,14 +72,14 @@ class Hints:
                 "asked_before": to_ms(self._now - again),
                 "finished_after": to_ms(self._now - LATELY),
             }
-            for row in self._db.rows(blocks.HISTORIES, limit=limit, **before):
+            for row in self._db.rows(hints.HISTORIES, limit=limit, **before):
                 yield row["id"], partial(self._ask_history, row)
         if self._is_named:
             asked_before = to_ms(self._now - NAMED_AGAIN)
-            coins = self._db.rows(blocks.COINS, limit=limit, asked_before=asked_before)
+            coins = self._db.rows(hints.COINS, limit=limit, asked_before=asked_before)
         else:
             first = self._db.only(blocks.FIRST)["height"]
-            coins = self._db.rows(blocks.OLD_COINS, limit=limit, first=first)
+            coins = self._db.rows(hints.OLD_COINS, limit=limit, first=first)
         for coin in coins:
             yield coin["invoice_id"], partial(self._ask_spend, coin)
 
@@ -87,12 +87,12 @@ class Hints:
         """It counts as asked when nothing is left open, or nothing depends on it."""
         address, asked = row["deposit_address"], {"id": row["id"], "at": to_ms(self._now)}
         if not self._is_named:
-            self._db.run(blocks.HISTORY_ASKED, **asked)
+            self._db.run(hints.HISTORY_ASKED, **asked)
         named = self._explorers.ask(lambda one: one.blocks_of(address))
         for height, hash in named:
             self._db.run(blocks.NAME, height=height, hash=hash)
         if self._is_named and not any(self._is_to_come(*block) for block in named):
-            self._db.run(blocks.HISTORY_ASKED, **asked)
+            self._db.run(hints.HISTORY_ASKED, **asked)
 
     def _is_to_come(self, height: int, hash: str) -> bool:
         """Whether a block may be on the chain before long, whose header we do not have yet."""
@@ -108,7 +108,7 @@ class Hints:
             coin_height = coin["block_height"]
             self._db.run(blocks.SPENDS_KNOWN_NOW, height=height, hash=hash, coin_height=coin_height)
         key = {"invoice_id": coin["invoice_id"], "txid": txid, "vout": vout}
-        self._db.run(blocks.ASKED, **key, at=to_ms(self._now))
+        self._db.run(hints.ASKED, **key, at=to_ms(self._now))
 
     def _name_old(self, height: int, hash: str) -> None:
         """Names a block, also one below our first header: then headers down to it are added.

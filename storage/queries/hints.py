@@ -1,0 +1,43 @@
+"""Whom explorers are asked for, so that they name blocks: coins, and histories of addresses."""
+
+from peewee import fn
+
+from storage.database import slot
+from storage.models import Invoice, Output
+
+# Coins whose block is below the first that we keep, and those that were never asked for: has an
+# explorer seen them spent? The longest unasked first.
+_COIN = Output.select(Output.invoice_id, Output.txid, Output.vout, Output.block_height).where(
+    Output.block_height.is_null(False) & Output.spent_height.is_null()
+)
+OLD_COINS = _COIN.where((Output.block_height < slot("first")) & Output.asked_at.is_null()).limit(
+    slot("limit")
+)
+COINS = (
+    _COIN.where(fn.COALESCE(Output.asked_at, 0) < slot("asked_before"))
+    .order_by(fn.COALESCE(Output.asked_at, 0))
+    .limit(slot("limit"))
+)
+ASKED = Output.update({Output.asked_at: slot("at")}).where(
+    (Output.invoice_id == slot("invoice_id"))
+    & (Output.txid == slot("txid"))
+    & (Output.vout == slot("vout"))
+)
+
+# Whose histories name blocks: open or lately finished invoices, the longest unasked first.
+HISTORIES = (
+    Invoice.select(Invoice.id, Invoice.deposit_address)
+    .where(
+        (
+            (Invoice.status == "open")
+            | (
+                Invoice.status.in_(("paid", "expired", "canceled"))
+                & (Invoice.finished_at > slot("finished_after"))
+            )
+        )
+        & (fn.COALESCE(Invoice.history_at, 0) < slot("asked_before"))
+    )
+    .order_by(fn.COALESCE(Invoice.history_at, 0), Invoice.seq)
+    .limit(slot("limit"))
+)
+HISTORY_ASKED = Invoice.update({Invoice.history_at: slot("at")}).where(Invoice.id == slot("id"))
