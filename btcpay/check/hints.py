@@ -78,8 +78,7 @@ class Hints:
             asked_before = to_ms(self._now - NAMED_AGAIN)
             coins = self._db.rows(hints.COINS, limit=limit, asked_before=asked_before)
         else:
-            first = self._db.only(blocks.FIRST)["height"]
-            coins = self._db.rows(hints.OLD_COINS, limit=limit, first=first)
+            coins = self._db.rows(hints.OLD_COINS, limit=limit)
         for coin in coins:
             yield coin["invoice_id"], partial(self._ask_spend, coin)
 

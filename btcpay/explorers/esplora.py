@@ -112,12 +112,12 @@ class Esplora(Endpoint):
         path = f"/address/{address}/txs"
         for _ in range(MOST_PAGES):
             txs = self.read(path, transactions_page())
-            confirmed = {tx["txid"]: block for tx in txs if (block := _block(tx["status"]))}
-            if confirmed.keys() <= seen:
+            confirmed = [(tx["txid"], block) for tx in txs if (block := _block(tx["status"]))]
+            blocks.update(block for _, block in confirmed)
+            if seen.issuperset(txid for txid, _ in confirmed):
                 break
-            seen |= confirmed.keys()
-            blocks.update(confirmed.values())
-            path = f"/address/{address}/txs/chain/{list(confirmed)[-1]}"
+            seen.update(txid for txid, _ in confirmed)
+            path = f"/address/{address}/txs/chain/{confirmed[-1][0]}"
         return blocks
 
     def is_used(self, address: str) -> bool:

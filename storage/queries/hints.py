@@ -5,14 +5,12 @@ from peewee import fn
 from storage.database import slot
 from storage.models import Invoice, Output
 
-# Coins whose block is below the first that we keep, and those that were never asked for: has an
-# explorer seen them spent? The longest unasked first.
+# Coins that were there before blocks were followed, and were not asked for since: has an explorer
+# seen them spent? And all coins, the longest unasked first.
 _COIN = Output.select(Output.invoice_id, Output.txid, Output.vout, Output.block_height).where(
     Output.block_height.is_null(False) & Output.spent_height.is_null()
 )
-OLD_COINS = _COIN.where((Output.block_height < slot("first")) & Output.asked_at.is_null()).limit(
-    slot("limit")
-)
+OLD_COINS = _COIN.where(Output.asked_at.is_null()).limit(slot("limit"))
 COINS = (
     _COIN.where(fn.COALESCE(Output.asked_at, 0) < slot("asked_before"))
     .order_by(fn.COALESCE(Output.asked_at, 0))

@@ -65,6 +65,7 @@ _SEEN = (
     Output.position,
     Output.spent_height,
 )
+# What is found by following blocks is not asked for: `asked_at` is null of older coins alone.
 ADD_OUTPUT = Output.insert(
     slots(
         Output.txid,
@@ -73,6 +74,7 @@ ADD_OUTPUT = Output.insert(
         Output.merchant_id,
         *_SEEN,
     )
+    | {Output.asked_at: 0}
 )
 UPDATE_OUTPUT = Output.update(slots(*_SEEN)).where(
     (Output.invoice_id == slot("invoice_id"))

@@ -192,6 +192,7 @@ def old_coin(till: LiedTo) -> Json:
     till.clock.move(hours=30)
     till.mine(12)
     till.shop.sql("DELETE FROM block")
+    till.shop.sql("UPDATE output SET asked_at = NULL")
     meta.put_time(till.shop.service.db, Key.BEGIN_AT, till.clock() - timedelta(hours=1))
     return invoice
 

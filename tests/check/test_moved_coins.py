@@ -180,6 +180,7 @@ def test_where_only_named_blocks_are_read_a_hidden_move_is_found_when_it_is_name
 def forget_blocks(till: LiedTo) -> None:
     """The chain is followed from its tip on, as if it had not been followed before."""
     till.shop.sql("DELETE FROM block")
+    till.shop.sql("UPDATE output SET asked_at = NULL")
     till.clock.move(hours=2)
     till.mine(12)
     till.clock.move(hours=2)
