@@ -10,7 +10,6 @@ from datetime import datetime
 from btcpay.bitcoin.block import NO_OUTPOINT, BlockParts, scan_block
 from btcpay.bitcoin.header import HEADER_BYTES, parse_header
 from btcpay.bitcoin.merkle import branch_in, has_twins, merkle_rows
-from btcpay.bitcoin.outline import outline
 from btcpay.bitcoin.wire import Malformed, hash256, shown
 from btcpay.errors import ProofFailed
 from btcpay.money import MAX_MONEY_SATS
@@ -74,7 +73,6 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
         raise ProofFailed("the block has another header")
     try:
         header, parts = parse_header(raw[:HEADER_BYTES]), scan_block(raw)
-        first = outline(parts.stripped(0))
     except Malformed as error:
         raise ProofFailed(f"the block does not decode: {error}") from error
     rows = merkle_rows(parts.txids)
@@ -82,9 +80,10 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
         raise ProofFailed("the block's transactions do not lead to the header's root")
     if has_twins(rows):
         raise ProofFailed("the block's last transactions were doubled")
-    if not first.is_coinbase:
+    first = parts.stripped(0)
+    if first[4:41] != b"\x01" + NO_OUTPOINT:  # behind the version: one input, which spends nothing
         raise ProofFailed("the block's first transaction is no coinbase")
-    if len(first.stripped) == NODE_BYTES:
+    if len(first) == NODE_BYTES:
         raise ProofFailed("the coinbase is as long as a Merkle node")
     if NO_OUTPOINT in parts.spent:
         raise ProofFailed("the block has a second coinbase")

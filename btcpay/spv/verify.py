@@ -10,8 +10,7 @@ from datetime import datetime
 
 from btcpay.bitcoin.header import Header, parse_header, target_of
 from btcpay.bitcoin.merkle import root_above
-from btcpay.bitcoin.outline import Outline, outline
-from btcpay.bitcoin.tx import coinbase_height
+from btcpay.bitcoin.tx import Tx, coinbase_height, parse_tx
 from btcpay.bitcoin.wire import Malformed, shown, unshown
 from btcpay.errors import ProofFailed
 from btcpay.times import from_unix_s
@@ -71,8 +70,8 @@ def prove(
        claims, and claims no easier target than `max_target_bits` (compact).
     """
     try:
-        payment = outline(evidence.payment.raw_tx, script)
-        coinbase = outline(evidence.coinbase.raw_tx)
+        payment = parse_tx(evidence.payment.raw_tx)
+        coinbase = parse_tx(evidence.coinbase.raw_tx)
         headers = [parse_header(raw) for raw in evidence.headers]
     except Malformed as error:
         raise ProofFailed(f"the evidence does not decode: {error}") from error
@@ -85,26 +84,30 @@ def prove(
         "the branch is not as long as the coinbase's",
     )
     _check_work(headers, target_of(max_target_bits), confirmations)
-    paid = any(payment.amounts_sats.values())
-    _require(paid, "the transaction does not pay the invoice's address")
+    amounts_sats = {
+        vout: output.value_sats
+        for vout, output in enumerate(payment.outputs)
+        if output.script == script
+    }
+    _require(any(amounts_sats.values()), "the transaction does not pay the invoice's address")
     mined_at = from_unix_s(headers[0].time)
     return Proven(
         txid,
         headers[0].hash,
         mined_at,
-        payment.amounts_sats,
-        coinbase_height(coinbase.first_script_sig),
+        amounts_sats,
+        coinbase_height(coinbase.inputs[0].script_sig),
         evidence.payment.position,
     )
 
 
-def _check_coinbase(coinbase: Outline, branch: Branch, header: Header) -> None:
+def _check_coinbase(coinbase: Tx, branch: Branch, header: Header) -> None:
     _require(coinbase.is_coinbase, "the block's first transaction is no coinbase")
     _require(branch.position == 0, "the coinbase is not the first transaction")
     _check_branch(coinbase, branch, header, "the coinbase")
 
 
-def _check_branch(tx: Outline, branch: Branch, header: Header, name: str) -> None:
+def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
     _require(len(tx.stripped) != NODE_BYTES, f"{name} is as long as a Merkle node")
     _require(len(branch.merkle) <= MAX_BRANCH, f"the branch of {name} is too long")
     _require(

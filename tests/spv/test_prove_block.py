@@ -292,9 +292,3 @@ def test_bytes_of_any_kind_are_refused_and_never_an_error_of_another_kind(raw):
     for block in (raw, header_over([bytes(32)]) + raw, block_of_raw([raw])):
         with pytest.raises(ProofFailed):
             prove_block(block, hash_of(block))
-
-
-def test_a_coinbase_of_more_outputs_than_any_block_has_room_for_is_refused():
-    start = coinbase().stripped[:50]
-    raw = start + compact_size(111_112) + TxOut(0, b"").raw * 111_112 + bytes(4)
-    refused(block_of_raw([raw]), "no block has room for it")
