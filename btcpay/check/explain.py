@@ -1,8 +1,8 @@
-"""An invoice explained: what is asked for, seen and missing, why, and when the next scan is."""
+"""An invoice explained: what is asked for, seen and missing, why, and when the next look is."""
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,9 @@ from storage.queries import attentions, events, payments
 
 Lines = Iterator[tuple[str, str]]
 
+AHEAD_MIN = 60  # for so long it is worked out when the mempool is asked next
+ANYWAY = "; a block tells in any case"
+
 
 def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
     """When the mempool is asked next for an invoice, and what else will tell of a payment."""
@@ -27,9 +30,15 @@ def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetim
     pace = pace_of(settings.network.gone_after, settings.explorer_calls_per_hour)
     if found := urgency(watched, pace, now):
         return f"the next check: {found.reason}"
-    if watched.status == "open" and watched.expires_at and watched.expires_at > now:
-        return "with the next block, when somebody opens its page, and at its deadline"
-    return "with the next block, and when somebody opens its page"
+    for minutes in range(1, AHEAD_MIN):
+        if found := urgency(watched, pace, now + timedelta(minutes=minutes)):
+            return f"in {minutes} minute{'s'[: minutes > 1]}: {found.reason}"
+    if watched.status != "open":
+        return f"no more, unless money comes{ANYWAY}"
+    deadline = watched.expires_at is not None and watched.expires_at > now
+    if watched.is_covered:
+        return f"{'at its deadline' if deadline else 'not until more money comes'}{ANYWAY}"
+    return f"when somebody opens its page{', and at its deadline' if deadline else ''}{ANYWAY}"
 
 
 def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Lines:

@@ -10,7 +10,8 @@ from fake_esplora import Json, Terminal, Till, open_till
 from btcpay.check.explain import explanation
 from storage.queries import invoices
 
-NOBODY_WAITS = "with the next block, when somebody opens its page, and at its deadline"
+NOBODY_WAITS = "when somebody opens its page, and at its deadline; a block tells in any case"
+NO_MORE = "no more, unless money comes; a block tells in any case"
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def told(till: Till, invoice: Json) -> dict[str, list[str]]:
 
 
 def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
-    invoice = till.shop.invoice(description="tea", expires_in_hours=1)
+    invoice = till.shop.invoice(description="tea", expires_in_hours=2)
     said = told(till, invoice)
     assert said["invoice"] == [f"{invoice['id']}, open"]
     assert said["asked for"] == [
@@ -83,7 +84,7 @@ def test_money_that_waits_for_depth_is_not_looked_for(till):
     till.check()
     said = told(till, invoice)
     assert said["seen"][0].endswith("1 of 3 confirmations")
-    assert said["mempool"][0].startswith("with the next block")
+    assert said["mempool"] == ["not until more money comes; a block tells in any case"]
 
 
 def test_a_vanished_payment_is_said_to_be_gone(till):
@@ -172,13 +173,51 @@ def test_a_look_that_is_due_says_why(till):
     assert told(till, invoice)["mempool"] == ["the next check: somebody is looking at its page"]
 
 
-def test_after_its_end_only_a_block_or_a_page_tells_more(till):
+def test_without_a_deadline_a_page_or_a_block_tells(till):
+    said = told(till, till.shop.invoice())
+    assert said["mempool"] == ["when somebody opens its page; a block tells in any case"]
+
+
+@pytest.mark.parametrize("is_paid", [False, True], ids=["expired", "paid"])
+def test_after_its_end_only_a_block_tells_more(till, is_paid):
+    """Nobody is asked for an open page of a finished invoice."""
     invoice = till.shop.invoice(expires_in_hours=1)
+    if is_paid:
+        till.pay(invoice)
+        till.mine()
     till.clock.move(hours=2)
     till.check()
-    assert told(till, invoice)["mempool"] == [
-        "with the next block, and when somebody opens its page"
-    ]
+    till.open_page(invoice)
+    assert told(till, invoice)["mempool"] == [NO_MORE]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "then"),
+    [
+        (0, "in 1 minute: somebody is looking at its page"),
+        (1, "the next check: somebody is looking at its page"),
+    ],
+)
+def test_a_look_that_is_not_due_yet_says_when_it_is(
+    tmp_path, ticker, clock, minutes: int, then: str
+):
+    """An explorer of others is asked less often, and a page that is open is not forgotten."""
+    budget = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "600"}
+    with open_till(tmp_path, ticker, clock, **budget) as till:
+        invoice = till.shop.invoice()
+        till.open_page(invoice)
+        till.look_for(invoice)
+        till.clock.move(minutes=minutes)
+        assert told(till, invoice)["mempool"] == [then]
+
+
+def test_money_on_its_way_says_when_it_is_looked_for_again(tmp_path, ticker, clock):
+    budget = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "600"}
+    with open_till(tmp_path, ticker, clock, **budget) as till:
+        invoice = till.shop.invoice()
+        till.pay(invoice)
+        till.look_for(invoice)
+        assert told(till, invoice)["mempool"] == ["in 10 minutes: money is on its way"]
 
 
 def test_a_reorganised_payment_tells_its_block_and_that_the_invoice_is_open_again(till):
