@@ -78,10 +78,15 @@ class Hints:
             asked_before = to_ms(self._now - NAMED_AGAIN)
             coins = self._db.rows(blocks.COINS, limit=limit, asked_before=asked_before)
         else:
-            first = self._db.only(blocks.FIRST)["height"]
-            coins = self._db.rows(blocks.OLD_COINS, limit=limit, first=first)
+            last = self._last_passed_over()
+            coins = self._db.rows(blocks.OLD_COINS, limit=limit, last=last)
         for coin in coins:
             yield coin["invoice_id"], partial(self._ask_spend, coin)
+
+    def _last_passed_over(self) -> int:
+        """The highest block that was not read: below our first header none was, and then some."""
+        below = self._db.only(blocks.FIRST)["height"] - 1
+        return max(below, self._db.only(blocks.LAST_NEVER)["height"] or 0)
 
     def _ask_history(self, row: Row) -> None:
         """It counts as asked when nothing is left open, or nothing depends on it."""

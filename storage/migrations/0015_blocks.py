@@ -18,6 +18,7 @@ STATEMENTS = (
         spends {bytes}
     )""",
     "CREATE INDEX block_unread ON block (named, height) WHERE read_at IS NULL",
+    "CREATE INDEX block_never ON block (height) WHERE read_at = 0",
     "CREATE INDEX block_spends ON block (height) WHERE spends IS NOT NULL",
     # The script that an address stands for, in hex, as blocks have it; a check fills what is null.
     # `history_at` is when an explorer was last asked in which blocks the address is.

@@ -161,12 +161,16 @@ WAITS_AGAIN = Output.update(
     }
 ).where((Output.invoice_id == slot("invoice_id")) & (Output.block_height > slot("height")))
 
-# Coins whose block is below the first that we keep, and those that were never asked for: has an
-# explorer seen them spent? The longest unasked first.
+# The highest block that was passed over. What it spends is not known unless somebody names it.
+LAST_NEVER = Block.select(fn.MAX(Block.height).alias("height")).where(
+    Block.read_at == SQL(str(NEVER))  # as the index has it
+)
+# Coins that a block may have spent which was passed over, and those that were never asked for: has
+# an explorer seen them spent? The longest unasked first.
 _COIN = Output.select(Output.invoice_id, Output.txid, Output.vout, Output.block_height).where(
     Output.block_height.is_null(False) & Output.spent_height.is_null()
 )
-OLD_COINS = _COIN.where((Output.block_height < slot("first")) & Output.asked_at.is_null()).limit(
+OLD_COINS = _COIN.where((Output.block_height <= slot("last")) & Output.asked_at.is_null()).limit(
     slot("limit")
 )
 COINS = (
