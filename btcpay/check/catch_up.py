@@ -1,6 +1,7 @@
 """Brings what we know of the chain up to its tip: headers, hints, blocks; says what is wrong."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -70,16 +71,19 @@ class CatchUp:
 
     def _read(self, report: Report, missed: Sequence[str]) -> None:
         reader = Reader(self.db, self.settings, self.explorers, self.prices, self.now)
-        if not self._is_at_stake():
-            self.db.run(blocks.SKIP, mined_before=to_ms(self.now() - IDLE_KEPT))
+        # What is passed over is not read later: a clock that is ahead must not make it old.
+        now = self.now()
+        now -= self.explorers.clock_skew.ahead(now, time.monotonic())
+        if not self._is_at_stake(now):
+            self.db.run(blocks.SKIP, mined_before=to_ms(now - IDLE_KEPT))
             return
         hints = Hints(self.db, self.settings, self.explorers, self.now())
         report.failed += hints.ask(reader.unread(), missed)
         reader.read_all(report)
 
-    def _is_at_stake(self) -> bool:
+    def _is_at_stake(self, now: datetime) -> bool:
         """Whether any money may come or go; otherwise nothing is read."""
-        finished_after = to_ms(self.now() - LATELY)
+        finished_after = to_ms(now - LATELY)
         return bool(
             self.db.row(blocks.AT_STAKE, finished_after=finished_after)
             or self.db.row(blocks.MONEY_AT_STAKE)

@@ -1,6 +1,7 @@
 """What a block says about our addresses: payments to them, spends of their coins."""
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,8 @@ from btcpay.spv.document import to_document
 from btcpay.wallet.account import script_of
 from storage.database import Database, Row
 from storage.queries import blocks, looked_for, merchants
+
+log = logging.getLogger(__name__)
 
 SCRIPTS_AT_ONCE = 1000
 NOT_KEPT = b"?"  # in place of what a block spends: whoever wants to know reads it again
@@ -75,9 +78,16 @@ def _replaced(db: Database, block: ProvenBlock) -> list[Row]:
     return [
         row
         for row in db.rows(looked_for.INPUTS)
-        if any(_is_spent(one, block) for one in json.loads(row["inputs"]))
-        and unshown(row["txid"]) not in block.parts.txids
+        if _spends_what_is_spent(row, block) and unshown(row["txid"]) not in block.parts.txids
     ]
+
+
+def _spends_what_is_spent(row: Row, block: ProvenBlock) -> bool:
+    try:
+        return any(_is_spent(one, block) for one in json.loads(row["inputs"]))
+    except Exception:  # noqa: BLE001 - a spoiled row must not keep the block from all others
+        log.exception("what %s to invoice %s spends is spoiled", row["txid"], row["invoice_id"])
+        return False
 
 
 def _is_spent(outpoint: str, block: ProvenBlock) -> bool:
@@ -104,11 +114,22 @@ def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
             db.run(blocks.READ_AGAIN, height=row["height"])
 
 
-def fill_scripts(db: Database) -> None:
-    """Gives invoices of earlier versions the scripts of their addresses, by which blocks pay."""
+def fill_scripts(db: Database) -> list[str]:
+    """Gives invoices of earlier versions the scripts of their addresses, by which blocks pay.
+
+    Returns those whose address has none.
+    """
     types = {row["id"]: row["script_type"] for row in db.rows(merchants.ALL)}
-    while rows := db.rows(blocks.WITHOUT_SCRIPT, limit=SCRIPTS_AT_ONCE):
+    failed, after = [], 0
+    while rows := db.rows(blocks.WITHOUT_SCRIPT, after=after, limit=SCRIPTS_AT_ONCE):
         with db.write():
             for row in rows:
-                script = script_of(row["deposit_address"], types[row["merchant_id"]])
-                db.run(blocks.PUT_SCRIPT, id=row["id"], script=script.hex())
+                try:
+                    script = script_of(row["deposit_address"], types[row["merchant_id"]])
+                except Exception:  # noqa: BLE001 - the next is somebody's money too
+                    log.exception("the address of invoice %s is spoiled", row["id"])
+                    failed.append(row["id"])
+                else:
+                    db.run(blocks.PUT_SCRIPT, id=row["id"], script=script.hex())
+        after = rows[-1]["seq"]
+    return failed

@@ -52,7 +52,7 @@ class Hints:
         for invoice_id, question in self._questions(unread, missed, min(left, 200)):
             if left <= 0 or not self._explorers.is_usable:
                 break
-            left -= 1
+            made = self._explorers.calls
             try:
                 question()
             except OutOfQuota:
@@ -60,6 +60,7 @@ class Hints:
             except ExplorerError as error:  # the next is somebody's money too
                 log.warning("where invoice %s was paid could not be asked: %s", invoice_id, error)
                 failed.append(invoice_id)
+            left -= max(1, self._explorers.calls - made)  # a history has pages
         return failed if self._is_named else []
 
     def _questions(self, unread: int, missed: Sequence[str], limit: int) -> Iterator[Question]:

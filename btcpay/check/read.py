@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 MOST_S = 40
 # Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
 KEPT_PART = 4
-MOST_PASSED = 3  # blocks that could not be read: then it is not the blocks
+MOST_PASSED = 3  # blocks that nobody could show: then it is not the blocks
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class Reader:
         if errors := [error for error in passed.values() if error]:
             raise errors[0]
 
-    def _next(self, passed: Collection[str]) -> Row | None:
+    def _next(self, passed: Mapping[str, ExplorerError | None]) -> Row | None:
         """The block to be read next, but for those that this run has passed over."""
-        if len(passed) >= MOST_PASSED:
+        if sum(error is not None for error in passed.values()) >= MOST_PASSED:
             return None
         least = 0 if self.settings.blocks == "all" else 1
         rows = self.db.rows(blocks.NEXT, least=least, limit=len(passed) + 1)

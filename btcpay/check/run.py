@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.facts import fill_scripts
-from btcpay.check.looks import Look, address_of, gather, watched_of
+from btcpay.check.looks import Address, Look, address_of, gather, watched_of
 from btcpay.check.report import Report
 from btcpay.check.urgency import Plan, plan
 from btcpay.clock_skew import REMEDY
@@ -22,7 +22,7 @@ from btcpay.settings import Settings
 from btcpay.settlement.decide import is_deep
 from btcpay.settlement.values import Scan
 from btcpay.times import from_ms, to_ms
-from storage.database import Database
+from storage.database import Database, Row
 from storage.queries import blocks, idempotency, looked_for, meta, tallies
 from storage.queries.meta import Key
 
@@ -47,7 +47,7 @@ class Checker:
         """
         report, began_ns = Report(), time.monotonic_ns()
         try:
-            fill_scripts(self.db)
+            report.failed += fill_scripts(self.db)
             self._run(ids, report)
         finally:
             self.explorers.close()
@@ -80,12 +80,20 @@ class Checker:
         ready = {
             row["invoice_id"]
             for row in self.db.rows(looked_for.DEEPENING)
-            if is_deep(output_of(row), tip_height, rules_for(self.settings, row))
+            if self._is_ready(row, tip_height, report)
         }
         price_usd = self.prices.current_or_none() if ready else None
         for invoice_id in sorted(ready):
             scan = Scan(self.now(), tip_height, price_usd=price_usd)
             try_apply(self.db, self.settings, invoice_id, scan, self.now(), report)
+
+    def _is_ready(self, row: Row, tip_height: int, report: Report) -> bool:
+        try:
+            return is_deep(output_of(row), tip_height, rules_for(self.settings, row))
+        except Exception:  # noqa: BLE001 - the next is somebody's money too
+            log.exception("what came to invoice %s is spoiled", row["invoice_id"])
+            report.failed.append(row["invoice_id"])
+            return False
 
     def _planned(self, ids: Sequence[str] | None) -> Plan:
         if ids is not None:
@@ -96,7 +104,7 @@ class Checker:
 
     def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
         """What the mempool shows for these invoices; failures are noted."""
-        addresses = [address_of(self.db, invoice_id) for invoice_id in ids]
+        addresses = [found for one in ids if (found := self._address(one, report))]
         looks = []
         for invoice_id, look in gather(
             self.db, self.explorers, addresses, self.now, self.in_flight
@@ -110,6 +118,16 @@ class Checker:
                 report.failed.append(invoice_id)
                 self.db.run(looked_for.FAILED, id=invoice_id, at=to_ms(self.now()))
         return looks
+
+    def _address(self, invoice_id: str, report: Report) -> Address | None:
+        """None, and noted, when it is spoiled."""
+        try:
+            return address_of(self.db, invoice_id)
+        except Exception:  # noqa: BLE001 - the next is somebody's money too
+            log.exception("the address of invoice %s is spoiled", invoice_id)
+            report.failed.append(invoice_id)
+            self.db.run(looked_for.FAILED, id=invoice_id, at=to_ms(self.now()))
+            return None
 
     def _misses(self, look: Look) -> bool:
         """Whether money that waited is not shown: is it in a block, or gone?"""

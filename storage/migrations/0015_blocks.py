@@ -25,11 +25,14 @@ STATEMENTS = (
     "ALTER TABLE invoice ADD COLUMN history_at BIGINT",
     "CREATE UNIQUE INDEX invoice_script ON invoice (script) WHERE script IS NOT NULL",
     "CREATE INDEX invoice_without_script ON invoice (seq) WHERE script IS NULL",
-    # What is in a block and no payment yet is found again when its block is read.
+    # What is in a block and no payment yet is found again when its block is read; what waited for
+    # one was watched however long ago its invoice had ended.
     """INSERT INTO meta (name, value)
         SELECT 'begin_at', CAST(MIN(since) AS TEXT) FROM (
             SELECT COALESCE(checked_at, created_at) AS since FROM invoice
-                WHERE status = 'open' OR finished_at > {now} - {watched_ms}
+                WHERE status = 'open' OR finished_at > {now} - {watched_ms} OR id IN (
+                    SELECT invoice_id FROM output
+                    WHERE payment_id IS NULL AND vanished_at IS NULL)
             UNION ALL SELECT block_time_at FROM output
                 WHERE payment_id IS NULL AND block_time_at IS NOT NULL
             UNION ALL SELECT {now} FROM invoice

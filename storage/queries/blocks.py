@@ -181,8 +181,9 @@ MONEY_AT_STAKE = (
 FIRST_INVOICE = Invoice.select(fn.MIN(Invoice.created_at).alias("at"))
 
 WITHOUT_SCRIPT = (
-    Invoice.select(Invoice.id, Invoice.merchant_id, Invoice.deposit_address)
-    .where(Invoice.script.is_null())
+    Invoice.select(Invoice.seq, Invoice.id, Invoice.merchant_id, Invoice.deposit_address)
+    .where(Invoice.script.is_null() & (Invoice.seq > slot("after")))
+    .order_by(Invoice.seq)
     .limit(slot("limit"))
 )
 PUT_SCRIPT = Invoice.update({Invoice.script: slot("script")}).where(Invoice.id == slot("id"))

@@ -1,6 +1,7 @@
 """BTCPAY_BLOCKS=named: only blocks that histories and outspends name, with the same facts."""
 
 from collections.abc import Callable
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -319,3 +320,20 @@ def test_a_spend_is_found_by_whoever_turned_to_all_before_its_coin_was_known(til
     assert total_of(till, sweeper) == 0
     kept = till.shop.sql("SELECT COUNT(*) FROM block WHERE spends IS NOT NULL").fetchone()
     assert tuple(kept) == (0,)
+
+
+def test_hints_take_a_third_of_the_calls_that_are_left_however_long_histories_are(lied_to: Lies):
+    till = lied_to(BTCPAY_BLOCKS="named", BTCPAY_EXPLORER_CALLS_PER_HOUR="90")
+    for _ in range(30):
+        till.shop.invoice()
+    assert till.check().complete
+    status = {"confirmed": True, "block_time": till.now, "block_height": 3, "block_hash": "ab" * 32}
+
+    def flood(_: object) -> list[dict]:
+        return [{"txid": token_hex(32), "status": status}]
+
+    till.liar.lies = {"^/address/.*/txs": flood}
+    till.clock.move(hours=2)
+    till.liar.asked.clear()
+    till.check()
+    assert 0 < till.liar.count("^/address/") <= 90 // 3 + 11

@@ -45,6 +45,21 @@ def date_of(clock: Callable[[], datetime], **headers: str) -> Callable[[], dict[
     return lambda: {"Date": format_datetime(clock(), usegmt=True)} | headers
 
 
+# Blocks
+
+
+def test_a_clock_that_is_days_ahead_passes_over_no_block(till, clock):
+    """With nothing open and nothing lately finished, old blocks are not read, nor ever after."""
+    invoice = till.shop.invoice(expires_in_hours=1)
+    clock.move(hours=2)
+    assert till.check().changed == {invoice["id"]: "expired"}
+    till.pay(invoice)
+    till.mine()
+    till.check(ahead_of(clock, days=9))
+    till.check()
+    assert [payment["amount_sats"] for payment in till.payments()] == [invoice["amount_sats"]]
+
+
 # Deadlines
 
 

@@ -177,12 +177,15 @@ def test_where_only_named_blocks_are_read_a_hidden_move_is_found_when_it_is_name
 # Coins from before the first block that is kept, as a shop has them that was upgraded
 
 
-def forget_blocks(till: LiedTo) -> None:
-    """The chain is followed from its tip on, as if it had not been followed before."""
+def forget_blocks(till: LiedTo, count: int = 12) -> None:
+    """The chain is followed from its tip on, as if it had not been followed before.
+
+    So many blocks later: the twelve headers below the first one are kept too.
+    """
     till.shop.sql("DELETE FROM block")
     till.shop.sql("UPDATE output SET asked_at = NULL")
     till.clock.move(hours=2)
-    till.mine(12)
+    till.mine(count)
     till.clock.move(hours=2)
     meta.put_time(till.shop.service.db, meta.Key.BEGIN_AT, till.clock())
 
@@ -200,6 +203,31 @@ def test_a_coin_that_had_moved_before_is_asked_for_once_and_proven_by_the_older_
     till.mine()
     till.check()
     assert till.liar.count("/outspend/") == 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 11, 12, 13])
+def test_such_a_coin_is_asked_for_though_the_header_of_its_block_is_kept(till, sweeper, count):
+    """The headers below the first one are kept, and their blocks are not read."""
+    made = paid(till, sweeper)
+    sweep(till, sweeper, made)
+    forget_blocks(till, count)
+    till.check()
+    assert till.balance() == (0, 0) and balances_agree(till, sweeper)
+    assert till.liar.count("/outspend/") == 1
+
+
+def test_such_a_coin_is_asked_for_again_when_another_had_older_headers_kept(till, sweeper):
+    made = paid(till, sweeper, 2)
+    _, second = made
+    for txid in made:
+        sweep(till, sweeper, {txid: made[txid]})
+    forget_blocks(till, 20)
+    till.liar.lies = {f"/{second}/outspend/": lambda _: say("no", 500)}
+    till.check()
+    assert till.balance() == (made[second]["amount_sats"],) * 2
+    till.liar.lies = {}
+    till.check()
+    assert till.balance() == (0, 0) and balances_agree(till, sweeper)
 
 
 def test_such_a_coin_that_moves_later_is_found_by_its_block(till, sweeper):

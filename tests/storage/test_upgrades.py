@@ -174,13 +174,19 @@ def test_an_upgrade_to_blocks_takes_along_what_was_paid_and_lets_the_rest_be_rea
     assert (shop["confirmed_sats"], shop["total_sats"]) == (5, 5 + 11 + 13)
 
 
-@pytest.mark.parametrize(("finished_at", "begins"), [(None, 14), (15, None)])
+@pytest.mark.parametrize(
+    ("finished_at", "waits", "begins"), [(None, True, 14), (15, True, 14), (15, False, None)]
+)
 def test_blocks_are_read_from_the_oldest_look_at_an_address_that_was_watched(
-    url, finished_at, begins
+    url, finished_at, waits, begins
 ):
-    """A finished invoice was watched for a week; without any, reading begins at the upgrade."""
+    """A finished invoice was watched for a week, or while money waited; otherwise reading begins
+    at the upgrade.
+    """
     bring_to(url, OLD)
     with raw(url) as connection:
+        if not waits:
+            connection.execute("UPDATE output SET vanished_at = 13 WHERE txid = 'tx_c'")
         connection.execute("UPDATE invoice SET checked_at = 14 WHERE id = 'inv_1'")
         if finished_at:
             connection.execute(

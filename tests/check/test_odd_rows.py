@@ -1,0 +1,65 @@
+"""One invoice whose rows are spoiled: the others are somebody's money too."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import Json, Till, open_till
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+def spoil(till: Till, invoice: Json, what: str) -> None:
+    till.shop.sql(f"UPDATE invoice SET {what} WHERE id = '{invoice['id']}'")  # noqa: S608
+
+
+def test_blocks_that_pay_a_spoiled_invoice_keep_no_other_from_being_read(till):
+    odd, sound = till.shop.invoice(), till.shop.invoice()
+    assert till.check().complete
+    spoil(till, odd, "amount_usd_quote = 'much'")
+    for _ in range(4):
+        till.pay(odd, 1_000)
+        till.mine()
+    till.pay(sound)
+    till.mine()
+    assert till.check().changed == {sound["id"]: "paid"}
+
+
+def test_a_part_that_waits_for_depth_at_a_spoiled_invoice_stops_no_run(till):
+    odd, sound = till.shop.invoice(), till.shop.invoice(amount_usd=5000)
+    till.pay(odd, 1_000)
+    till.mine()
+    till.check()
+    till.shop.sql("UPDATE output SET payment_id = NULL")
+    spoil(till, odd, "amount_usd_quote = 'much'")
+    till.pay(sound)
+    till.mine(6)
+    report = till.check()
+    assert report.changed == {sound["id"]: "paid"} and odd["id"] in report.failed
+
+
+def test_what_waits_with_spoiled_inputs_stops_no_run(till):
+    odd, sound = till.shop.invoice(), till.shop.invoice()
+    till.pay(odd, 1_000)
+    till.look_for(odd)
+    till.shop.sql("UPDATE output SET inputs = 'one'")
+    till.pay(sound)
+    till.mine()
+    till.check()
+    assert till.look(sound)["status"] == "paid"
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["known", "of an earlier version"])
+def test_a_spoiled_address_stops_no_run(till, script):
+    odd, sound = till.shop.invoice(), till.shop.invoice()
+    spoil(till, odd, "deposit_address = 'one'" + ("" if script else ", script = NULL"))
+    till.open_page(odd, sound)
+    till.pay(sound)
+    till.mine()
+    report = till.check()
+    assert report.changed == {sound["id"]: "paid"} and odd["id"] in report.failed
