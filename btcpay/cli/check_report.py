@@ -79,8 +79,8 @@ def _holding(handler: logging.Handler) -> MemoryHandler:
 
 def _lines(report: Report) -> list[str]:
     lines = [
-        f"read {report.blocks} blocks and looked for {report.looked} invoices, with {report.calls}"
-        f" calls and {report.read_bytes / 1e6:.1f} MB"
+        f"blocks read: {report.blocks}, invoices that the mempool was asked for: {report.looked},"
+        f" calls: {report.calls}, MB: {report.read_bytes / 1e6:.1f}"
     ]
     if report.behind:
         blocks = "1 block is" if report.behind == 1 else f"{report.behind} blocks are"
