@@ -43,15 +43,16 @@ class CatchUp:
 
         `missed`: invoices whose money the mempool does not show any more.
         """
-        report.stuck = ""
+        told, report.stuck = report.stuck, ""
         try:
             if not begin(self.db, self.settings.network, self.explorers):
                 return False
             asked_at = self.now()
             follower = self._follower()
-            follower.follow()
+            has_changed = follower.follow()
             report.answered, report.tip_asked_at = True, asked_at
-            report.stuck = self._why_stuck(follower)
+            # Whoever showed more before in this run may not be asked any more.
+            report.stuck = self._why_stuck(follower) or ("" if has_changed else told)
             self._read(report, missed)
         except ExplorerError as error:
             log.error("the check could not follow the chain: %s", error)
@@ -98,10 +99,12 @@ class CatchUp:
         compared_at = meta.time(self.db, Key.COMPARED_AT)
         is_time = compared_at is None or not compared_at <= now < compared_at + COMPARE_EVERY
         if self._tip_age() > QUIET and is_time:
-            for one in self.explorers.others():
+            others = self.explorers.others()
+            for one in others:
                 if differs := follower.compare(one):
                     return differs
-            meta.put_time(self.db, Key.COMPARED_AT, now)
+            if others:
+                meta.put_time(self.db, Key.COMPARED_AT, now)
         most, age = self.settings.network.tip_max_age, self._tip_age()
         if most is not None and age > most:
             return f"no block has come for {age // timedelta(minutes=1)} minutes"

@@ -10,7 +10,7 @@ from builders import REGTEST
 from fake_esplora import Liar, LiedTo, say
 from rival import HARDER, Rival
 
-from storage.queries import blocks
+from storage.queries import blocks, meta
 
 Lies = Callable[..., LiedTo]
 OpenLiar = Callable[[LiedTo], Liar]
@@ -119,6 +119,25 @@ def test_blocks_that_cannot_be_shown_are_told_and_nothing_expires(till, open_lia
     second.instead = lambda _: None
     assert check_with(till, till.liar.root, second.root).complete
     assert till.look(invoice)["status"] == "expired"
+
+
+def test_what_was_told_of_more_blocks_holds_for_the_whole_run_and_the_next(till, open_liar):
+    """The chain is followed twice in a run where money is missed; then the other had enough."""
+    second = open_liar(till)
+    invoice, seen = till.shop.invoice(expires_in_hours=1), till.shop.invoice()
+    till.pay(seen, 1_000)
+    assert till.look_for(seen).looked == 1
+    till.clock.move(minutes=61)
+    till.liar.lies = {"/txs/mempool": lambda _: []}
+    more = Rival(till).add(9)
+    tip = say(str(more.height))
+    second.instead = lambda path: tip if path == "/blocks/tip/height" else say("slowly", 429)
+    till.open_page(seen)
+    report = check_with(till, till.liar.root, second.root)
+    assert "shows 9 blocks more" in report.stuck and not report.is_caught_up
+    assert till.look(invoice)["status"] == "open"
+    compared = meta.get(till.shop.service.db, meta.Key.COMPARED_AT)
+    assert compared is None
 
 
 def test_another_that_is_behind_only_warns(till, open_liar, caplog):
