@@ -135,3 +135,7 @@ class OutOfQuota(ExplorerError):
 
 class BeyondMoney(ExplorerError):
     """A merchant's total would be more than can exist; what was written of it is undone."""
+
+
+# What reading a row raises that somebody or a disk has spoiled: never a database that is away.
+SPOILED = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)

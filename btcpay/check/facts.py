@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from btcpay.bitcoin.wire import shown, u32, unshown
+from btcpay.errors import SPOILED
 from btcpay.settlement.values import Block, SeenOutput
 from btcpay.spv.block import ProvenBlock
 from btcpay.spv.document import to_document
@@ -85,7 +86,7 @@ def _replaced(db: Database, block: ProvenBlock) -> list[Row]:
 def _spends_what_is_spent(row: Row, block: ProvenBlock) -> bool:
     try:
         return any(_is_spent(one, block) for one in json.loads(row["inputs"]))
-    except Exception:  # noqa: BLE001 - a spoiled row must not keep the block from all others
+    except SPOILED:  # a spoiled row must not keep the block from all others
         log.exception("what %s to invoice %s spends is spoiled", row["txid"], row["invoice_id"])
         return False
 
@@ -126,7 +127,7 @@ def fill_scripts(db: Database) -> list[str]:
             for row in rows:
                 try:
                     script = script_of(row["deposit_address"], types[row["merchant_id"]])
-                except Exception:  # noqa: BLE001 - the next is somebody's money too
+                except SPOILED:  # the next is somebody's money too
                     log.exception("the address of invoice %s is spoiled", row["id"])
                     failed.append(row["id"])
                 else:

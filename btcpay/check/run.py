@@ -13,7 +13,7 @@ from btcpay.check.looks import Address, Look, address_of, gather, watched_of
 from btcpay.check.report import Report
 from btcpay.check.urgency import Plan, plan
 from btcpay.clock_skew import REMEDY
-from btcpay.errors import OutOfQuota
+from btcpay.errors import SPOILED, OutOfQuota
 from btcpay.explorers.pool import Explorers
 from btcpay.invoices.retention import erase_emails
 from btcpay.invoices.status import output_of, rules_for
@@ -90,7 +90,7 @@ class Checker:
     def _is_ready(self, row: Row, tip_height: int, report: Report) -> bool:
         try:
             return is_deep(output_of(row), tip_height, rules_for(self.settings, row))
-        except Exception:  # noqa: BLE001 - the next is somebody's money too
+        except SPOILED:  # the next is somebody's money too
             log.exception("what came to invoice %s is spoiled", row["invoice_id"])
             report.failed.append(row["invoice_id"])
             return False
@@ -123,7 +123,7 @@ class Checker:
         """None, and noted, when it is spoiled."""
         try:
             return address_of(self.db, invoice_id)
-        except Exception:  # noqa: BLE001 - the next is somebody's money too
+        except SPOILED:  # the next is somebody's money too
             log.exception("the address of invoice %s is spoiled", invoice_id)
             report.failed.append(invoice_id)
             self.db.run(looked_for.FAILED, id=invoice_id, at=to_ms(self.now()))
