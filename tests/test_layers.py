@@ -56,12 +56,7 @@ ROOMS: dict[str, set[str]] = {
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
-# The loops over invoices: a spoiled row of one keeps no other from being paid. Flask needs none.
-LAST_RESORTS = [
-    "btcpay/check/apply.py",
-    *["btcpay/check/facts.py"] * 2,
-    *["btcpay/check/run.py"] * 2,
-]
+LAST_RESORTS = ["btcpay/check/apply.py"]  # the loops over invoices; Flask needs no `except`
 
 
 def sources() -> list[Path]:
