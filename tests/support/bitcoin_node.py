@@ -5,6 +5,7 @@ node/launch.js or the method concerned says what is done about it.
 """
 
 import contextlib
+import fcntl
 import json
 import shutil
 import subprocess
@@ -70,8 +71,14 @@ def why_not_installed() -> str:
     if not (shutil.which("node") and shutil.which("npm")):
         return "needs node and npm (Debian: nodejs, npm)"
     lock, stamp = FOLDER / "package-lock.json", FOLDER / "node_modules" / ".installed"
-    if stamp.exists() and stamp.read_bytes() == lock.read_bytes():
-        return ""
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # of tests that start at once the first one installs
+        if stamp.exists() and stamp.read_bytes() == lock.read_bytes():
+            return ""
+        return _install(lock, stamp)
+
+
+def _install(lock: Path, stamp: Path) -> str:
     try:
         done = subprocess.run(
             ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"],
