@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
