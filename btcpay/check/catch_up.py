@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 from btcpay.chain.begin import begin
 from btcpay.chain.follow import Follower
-from btcpay.check.hints import LATELY, Hints
+from btcpay.chain.progress import is_at_stake
+from btcpay.check.hints import Hints
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
@@ -75,20 +76,12 @@ class CatchUp:
         # What is passed over is not read later: a clock that is ahead must not make it old.
         now = self.now()
         now -= self.explorers.clock_skew.ahead(now, time.monotonic())
-        if not self._is_at_stake(now):
+        if not is_at_stake(self.db, now):
             self.db.run(blocks.SKIP, mined_before=to_ms(now - IDLE_KEPT))
             return
         hints = Hints(self.db, self.settings, self.explorers, self.now())
         report.failed += hints.ask(reader.unread(), missed)
         reader.read_all(report)
-
-    def _is_at_stake(self, now: datetime) -> bool:
-        """Whether any money may come or go; otherwise nothing is read."""
-        finished_after = to_ms(now - LATELY)
-        return bool(
-            self.db.row(blocks.AT_STAKE, finished_after=finished_after)
-            or self.db.row(blocks.MONEY_AT_STAKE)
-        )
 
     def _why_stuck(self, follower: Follower) -> str:
         """Why the chain that we know may not be the whole, in a sentence; empty when it seems so.

@@ -11,6 +11,7 @@ from functools import partial
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.chain.kept import add_header
+from btcpay.chain.progress import LATELY
 from btcpay.errors import ExplorerError, OutOfQuota, ProofFailed
 from btcpay.explorers.esplora import Esplora
 from btcpay.explorers.headers import ShownHeader
@@ -24,7 +25,6 @@ log = logging.getLogger(__name__)
 Question = tuple[str, Callable[[], None]]  # of an invoice
 
 GAP = 12  # so many unread blocks are read in order: two hours of them
-LATELY = timedelta(hours=168)  # a finished invoice may still be paid
 ASK_AGAIN = timedelta(hours=6)  # while a gap is read, an address is asked once
 NAMED_AGAIN = timedelta(minutes=10)  # where nothing else tells of blocks
 PART_OF_LEFT = 3  # of the calls that are left, hints of one run take at most a third

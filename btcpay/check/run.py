@@ -115,8 +115,7 @@ class Checker:
                 report.unreached.append(invoice_id)
             else:
                 log.warning("invoice %s could not be looked for: %s", invoice_id, look)
-                report.failed.append(invoice_id)
-                self.db.run(looked_for.FAILED, id=invoice_id, at=to_ms(self.now()))
+                self._fail(invoice_id, report)
         return looks
 
     def _address(self, invoice_id: str, report: Report) -> Address | None:
@@ -125,9 +124,12 @@ class Checker:
             return address_of(self.db, invoice_id)
         except SPOILED:  # the next is somebody's money too
             log.exception("the address of invoice %s is spoiled", invoice_id)
-            report.failed.append(invoice_id)
-            self.db.run(looked_for.FAILED, id=invoice_id, at=to_ms(self.now()))
+            self._fail(invoice_id, report)
             return None
+
+    def _fail(self, invoice_id: str, report: Report) -> None:
+        report.failed.append(invoice_id)
+        self.db.run(looked_for.FAILED, id=invoice_id, at=to_ms(self.now()))
 
     def _misses(self, look: Look) -> bool:
         """Whether money that waited is not shown: is it in a block, or gone?"""

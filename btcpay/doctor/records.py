@@ -62,7 +62,7 @@ def last_check(opened: Opened) -> Iterator[Finding]:
 def chain(opened: Opened) -> Iterator[Finding]:
     """How far the chain is known and read: what is not read is not settled."""
     settings, now = opened.patient.settings, opened.patient.now()
-    known = progress_of(opened.db, settings.blocks)
+    known = progress_of(opened.db, settings.blocks, now)
     if known is None:
         yield Finding("chain", GREEN, "no block is known: the first invoice begins it")
         return

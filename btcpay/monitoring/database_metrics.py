@@ -1,6 +1,7 @@
 """Metrics from the database: read at each scrape, whichever process counted them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 
 from peewee import PeeweeException
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -16,8 +17,10 @@ from storage.queries import attentions, meta, tallies
 class Figures(Collector):
     """What a scrape reads from a service's database and store: indexed rows, no whole table."""
 
-    def __init__(self, db: Database, limiter: Limiter, blocks: str) -> None:
-        self._db, self._limiter, self._blocks = db, limiter, blocks
+    def __init__(
+        self, db: Database, limiter: Limiter, blocks: str, now: Callable[[], datetime]
+    ) -> None:
+        self._db, self._limiter, self._blocks, self._now = db, limiter, blocks, now
 
     def collect(self) -> Iterator[Metric]:
         """The metrics; when the database does not answer, only that."""
@@ -47,7 +50,7 @@ class Figures(Collector):
             yield GaugeMetricFamily(
                 "btcpay_last_check_timestamp_seconds", told, checked_at.timestamp()
             )
-        if known := progress_of(db, self._blocks):
+        if known := progress_of(db, self._blocks, self._now()):
             yield GaugeMetricFamily(
                 "btcpay_chain_height", "Height of the best block known.", known.height
             )

@@ -114,7 +114,7 @@ def _check(needed: Needed, at: datetime | None) -> Part:
 
 def _chain(needed: Needed) -> Part:
     """How far the chain is known, and how many blocks are still to be read."""
-    known = progress_of(needed.db, needed.blocks)
+    known = progress_of(needed.db, needed.blocks, needed.now())
     if known is None:
         return {"height": None, "blocks_behind": 0, "tip_at": None}
     return {

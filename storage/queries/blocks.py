@@ -7,6 +7,7 @@ from peewee import JOIN, SQL, Case, Join, Select, fn
 
 from storage.database import Database, Row, every, slot
 from storage.models import Block, Invoice, Output
+from storage.queries.invoices import MAY_BE_PAID
 
 _HEADER = (Block.height, Block.hash, Block.header, Block.mined_at)
 
@@ -162,17 +163,7 @@ WAITS_AGAIN = Output.update(
 ).where((Output.invoice_id == slot("invoice_id")) & (Output.block_height > slot("height")))
 
 # Whether anything is at stake: an invoice open or lately finished, money on its way, a coin.
-AT_STAKE = (
-    Invoice.select(Invoice.id)
-    .where(
-        (Invoice.status == "open")
-        | (
-            Invoice.status.in_(("paid", "expired", "canceled"))
-            & (Invoice.finished_at > slot("finished_after"))
-        )
-    )
-    .limit(1)
-)
+AT_STAKE = Invoice.select(Invoice.id).where(MAY_BE_PAID).limit(1)
 MONEY_AT_STAKE = (
     Output.select(Output.txid)
     .where(Output.vanished_at.is_null() & Output.spent_height.is_null())

@@ -4,6 +4,7 @@ from peewee import fn
 
 from storage.database import slot
 from storage.models import Invoice, Output
+from storage.queries.invoices import MAY_BE_PAID
 
 # Coins that were there before blocks were followed, and were not asked for since: has an explorer
 # seen them spent? And all coins, the longest unasked first.
@@ -25,16 +26,7 @@ ASKED = Output.update({Output.asked_at: slot("at")}).where(
 # Whose histories name blocks: open or lately finished invoices, the longest unasked first.
 HISTORIES = (
     Invoice.select(Invoice.id, Invoice.deposit_address)
-    .where(
-        (
-            (Invoice.status == "open")
-            | (
-                Invoice.status.in_(("paid", "expired", "canceled"))
-                & (Invoice.finished_at > slot("finished_after"))
-            )
-        )
-        & (fn.COALESCE(Invoice.history_at, 0) < slot("asked_before"))
-    )
+    .where(MAY_BE_PAID & (fn.COALESCE(Invoice.history_at, 0) < slot("asked_before")))
     .order_by(fn.COALESCE(Invoice.history_at, 0), Invoice.seq)
     .limit(slot("limit"))
 )

@@ -33,6 +33,13 @@ LIST_BY_STATUS = (
     .limit(slot("limit"))
 )
 
+# Open, or finished so lately that it may still be paid. The statuses are named so that the index on
+# both columns serves.
+MAY_BE_PAID = (Invoice.status == "open") | (
+    Invoice.status.in_(("paid", "expired", "canceled"))
+    & (Invoice.finished_at > slot("finished_after"))
+)
+
 # All columns, for the check, the pages and the command line.
 WHOLE = Invoice.select().where(Invoice.id == slot("id"))
 

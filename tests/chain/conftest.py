@@ -8,6 +8,15 @@ from fake_esplora import Liar, LiedTo
 
 
 @pytest.fixture
+def till(lied_to: Callable[..., LiedTo]) -> LiedTo:
+    """A shop with an invoice, which has read every block."""
+    opened = lied_to()
+    opened.shop.invoice()
+    assert opened.check().complete
+    return opened
+
+
+@pytest.fixture
 def open_liar() -> Iterator[Callable[[LiedTo], Liar]]:
     """Opens more explorers beside a till's first; each says what the honest one says."""
     with ExitStack() as stack:

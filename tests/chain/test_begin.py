@@ -9,6 +9,7 @@ from fake_esplora import Liar, LiedTo, Till, say
 from rival import Rival
 
 from btcpay.chain.begin import begin
+from btcpay.chain.progress import progress_of
 from btcpay.errors import ExplorerError
 from btcpay.invoices.events import finish
 from btcpay.times import from_unix_s
@@ -224,6 +225,21 @@ def test_an_idle_shop_follows_the_headers_and_reads_nothing(till):
     report = till.check()
     assert report.complete and report.blocks == 0 and till.liar.count("/raw") == 0
     assert till.shop.service.db.only(blocks.TOP)["hash"] == till.sandbox.chain.ledger.tip.hash
+
+
+def test_an_idle_shop_is_not_said_to_be_behind(till):
+    """The last two hours' blocks wait unread for an invoice that may be made."""
+    idle(till)
+    till.clock.move(days=8)
+    till.mine(30)
+    till.check()
+    db = till.shop.service.db
+    assert db.only(blocks.UNREAD)["all"] > 0
+    assert progress_of(db, "all", till.clock()).behind == 0
+    invoice = till.shop.invoice()
+    assert progress_of(db, "all", till.clock()).behind > 0
+    till.check()
+    assert progress_of(db, "all", till.clock()).behind == 0 and till.look(invoice)
 
 
 def test_an_idle_shop_goes_on_at_the_tip_when_an_invoice_comes(till):

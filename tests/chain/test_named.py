@@ -5,14 +5,14 @@ from secrets import token_hex
 from typing import Any
 
 import pytest
-from asking import check_with
+from asking import check_with, raws
 from builders import dump
 from fake_esplora import Json, LiedTo, Till, say
 from sweeper import Sweeper
 
 from btcpay.check.report import Report
 from btcpay.sandbox.payer.mischief import double_spends, replace
-from storage.queries import balances, blocks, payments
+from storage.queries import blocks, payments
 
 Lies = Callable[..., LiedTo]
 
@@ -25,12 +25,6 @@ def till(lied_to: Lies) -> LiedTo:
     return opened
 
 
-def raws(till: LiedTo) -> list[int]:
-    """Heights of the blocks that were asked for whole, in order."""
-    heights = till.sandbox.chain.ledger.heights
-    return [heights[path.split("/")[2]] for path in till.liar.asked if path.endswith("/raw")]
-
-
 def later(till: LiedTo, minutes: int = 11) -> Report:
     """A run after every history and coin may be asked for again."""
     till.clock.move(minutes=minutes)
@@ -41,11 +35,6 @@ def facts(till: Till) -> dict[str, Any]:
     """What was found on the chain."""
     found = dump(till.shop)
     return {name: found[name] for name in ("output", "payment", "proof", "balance", "event")}
-
-
-def total_of(till: Till, sweeper: Sweeper) -> int:
-    db = till.shop.service.db
-    return db.only(balances.OF_MERCHANT, merchant_id=sweeper.merchant_id)["total_sats"]
 
 
 def test_only_blocks_that_an_address_is_in_are_read(till):
@@ -83,7 +72,7 @@ def test_the_facts_are_those_of_every_block(till):
     till.mine(2)
     later(till), later(till)
     named = facts(till)
-    assert total_of(till, sweeper) == 0
+    assert sweeper.total_sats == 0
     assert till.balance() == (twice["amount_sats"] + 17_000,) * 2
     till.shop.sql("UPDATE block SET read_at = NULL, named = 0 WHERE height > 189")
     report = check_with(till, till.liar.root, blocks="all")
@@ -198,7 +187,7 @@ def test_a_spend_is_found_where_an_outspend_names_it(till):
         "UPDATE invoice SET finished_at = 0 WHERE status = 'paid'"
     )  # no history is asked any more
     till.liar.asked.clear()
-    assert later(till).complete and total_of(till, sweeper) == 0
+    assert later(till).complete and sweeper.total_sats == 0
     assert till.liar.count(f"^/tx/{txid}/outspend/0$") == 1 and len(raws(till)) == 1
     till.mine(2)
     till.liar.asked.clear()
@@ -210,11 +199,11 @@ def test_a_spend_that_waits_is_none(till):
     sweeper, invoice, txid = swept(till)
     sweeper.sweep(invoice, txid)
     assert later(till).complete
-    assert total_of(till, sweeper) == invoice["amount_sats"]
+    assert sweeper.total_sats == invoice["amount_sats"]
 
 
-def test_a_spend_in_a_block_that_was_read_before_its_coin_was_known_is_found(till):
-    """The block was read for another invoice; the coin's own history came late."""
+def spent_before_it_is_known(till: LiedTo) -> tuple[Sweeper, Json]:
+    """The block that spends was read for another invoice; the coin's own history fails."""
     sweeper = Sweeper(till, keep_shop=True)
     invoice, other = sweeper.invoice(), till.shop.invoice()
     txid = till.pay(invoice)
@@ -225,10 +214,16 @@ def test_a_spend_in_a_block_that_was_read_before_its_coin_was_known_is_found(til
     path = f"/address/{invoice['deposit_address']}/txs"
     till.liar.instead = lambda asked: say("not now", 404) if asked == path else None
     assert later(till).changed == {other["id"]: "paid"}
+    return sweeper, invoice
+
+
+def test_a_spend_in_a_block_that_was_read_before_its_coin_was_known_is_found(till):
+    """The block was read for another invoice; the coin's own history came late."""
+    sweeper, invoice = spent_before_it_is_known(till)
     till.liar.instead = lambda _: None
     assert later(till).changed == {invoice["id"]: "paid"}
     later(till)
-    assert total_of(till, sweeper) == 0
+    assert sweeper.total_sats == 0
     till.liar.asked.clear()
     later(till), later(till)
     assert raws(till) == []
@@ -305,19 +300,10 @@ def test_whoever_turns_to_all_reads_the_blocks_that_were_left_out(till):
 
 def test_a_spend_is_found_by_whoever_turned_to_all_before_its_coin_was_known(till):
     """The spend's block was read alone, as a named one."""
-    sweeper = Sweeper(till, keep_shop=True)
-    invoice, other = sweeper.invoice(), till.shop.invoice()
-    txid = till.pay(invoice)
-    till.mine()
-    sweeper.sweep(invoice, txid)
-    till.pay(other)
-    till.mine()
-    path = f"/address/{invoice['deposit_address']}/txs"
-    till.liar.instead = lambda asked: say("not now", 404) if asked == path else None
-    assert later(till).changed == {other["id"]: "paid"}
+    sweeper, invoice = spent_before_it_is_known(till)
     report = check_with(till, till.liar.root, blocks="all")
     assert report.complete and report.changed == {invoice["id"]: "paid"}
-    assert total_of(till, sweeper) == 0
+    assert sweeper.total_sats == 0
     kept = till.shop.sql("SELECT COUNT(*) FROM block WHERE spends IS NOT NULL").fetchone()
     assert tuple(kept) == (0,)
 

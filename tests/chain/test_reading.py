@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from asking import explorers
+from asking import explorers, raws
 from builders import dump
 from fake_esplora import Json, LiedTo, Till, say
 from rival import Rival
@@ -25,20 +25,6 @@ from storage.database import open_database
 from storage.queries import balances, blocks
 
 Lies = Callable[..., LiedTo]
-
-
-@pytest.fixture
-def till(lied_to: Lies) -> LiedTo:
-    opened = lied_to()
-    opened.shop.invoice()
-    assert opened.check().complete
-    return opened
-
-
-def raws(till: LiedTo) -> list[int]:
-    """Heights of the blocks that were asked for whole, in order."""
-    heights = till.sandbox.chain.ledger.heights
-    return [heights[path.split("/")[2]] for path in till.liar.asked if path.endswith("/raw")]
 
 
 def unread(till: Till) -> int:
@@ -181,12 +167,7 @@ def test_any_order_leads_to_the_same(till, seed):
         reader_of(till)._read(row, Report())
     assert till.check().complete and unread(till) == 0
     assert till.balance() == (other["amount_sats"],) * 2 and is_summed(till)
-    assert till.look(other)["status"] == "paid" and total_of(till, sweeper) == 0
-
-
-def total_of(till: Till, sweeper: Sweeper) -> int:
-    db = till.shop.service.db
-    return db.only(balances.OF_MERCHANT, merchant_id=sweeper.merchant_id)["total_sats"]
+    assert till.look(other)["status"] == "paid" and sweeper.total_sats == 0
 
 
 def follow_only(till: LiedTo) -> None:
@@ -229,7 +210,7 @@ def test_a_spend_is_found_whose_coin_another_run_learned_of_meanwhile(till):
     reader = reader_of(till, lambda: reader_of(till)._read(paying, Report()))
     reader._read(spending, Report())
     assert till.check().complete and unread(till) == 0
-    assert total_of(till, sweeper) == 0
+    assert sweeper.total_sats == 0
 
 
 def test_a_block_that_leaves_the_chain_while_it_is_read_is_not_kept(till):
@@ -289,7 +270,7 @@ def test_two_runs_at_once_read_each_block_once_and_settle_once(till):
     assert len(till.payments()) == 6 and is_summed(till)
     for invoice in invoices:
         assert till.kinds(invoice).count("payment") == 1 == till.kinds(invoice).count("paid")
-    assert total_of(till, sweeper) == 0
+    assert sweeper.total_sats == 0
 
 
 # A run ends by time, and by calls.

@@ -18,14 +18,6 @@ OpenLiar = Callable[[LiedTo], Liar]
 IMPATIENT = replace(REGTEST, tip_max_age=timedelta(hours=2))
 
 
-@pytest.fixture
-def till(lied_to: Lies) -> LiedTo:
-    opened = lied_to()
-    opened.shop.invoice()
-    assert opened.check().complete
-    return opened
-
-
 @pytest.mark.parametrize(("minutes", "is_stuck"), [(119, False), (120, False), (121, True)])
 def test_a_tip_older_than_two_hours_is_an_error_and_nothing_expires(
     till, caplog, minutes, is_stuck

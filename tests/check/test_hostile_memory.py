@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from builders import clean_environ
-from fake_esplora import Json, LiedTo, Reply, say, tx_of
+from fake_esplora import Json, LiedTo, Reply, endless_head, filled, say, tx_of
 from paths import PROJECT
 
 from btcpay.explorers.mempool import MAX_PARTS
@@ -62,12 +62,6 @@ def streaming(start: bytes, piece: bytes, times: int | None, chunked: bool = Fal
                 sent += 1
 
     return reply
-
-
-def filled(piece: bytes, megabytes: float, start: bytes = b"[", end: bytes = b"]") -> Reply:
-    """A JSON value of so many megabytes, made of pieces with commas between them."""
-    body = start + b",".join([piece] * int(megabytes * 1e6 / (len(piece) + 1))) + end
-    return say(body)
 
 
 def invented(txs: int, outputs: int) -> Callable[[str], Reply | None]:
@@ -127,15 +121,6 @@ LIES: dict[str, tuple[str, Any]] = {
 
 def differing_keys() -> Reply:
     return say("[{" + ",".join(f'"{n:x}":0' for n in range(1_500_000)) + "}]")
-
-
-def endless_head(handler: BaseHTTPRequestHandler) -> None:
-    handler.close_connection = True
-    with contextlib.suppress(OSError):
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
-        for number in range(95):
-            handler.wfile.write(b"X-%d: %s\r\n" % (number, b"a" * 65_000))
-        handler.wfile.write(b"Content-Length: 2\r\n\r\n[]")
 
 
 LIES["a head without end"] = (ADDRESS, endless_head)

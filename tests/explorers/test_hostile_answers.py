@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders import clean_environ
-from fake_esplora import FakeEsplora, Json, Reply, say, tx_of
+from fake_esplora import FakeEsplora, Json, Reply, endless_head, filled, say, tx_of
 from paths import PROJECT
 
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
@@ -76,20 +76,6 @@ def streaming(start: bytes, piece: bytes, chunked: bool = False) -> Reply:
                 handler.wfile.write(frame)
 
     return reply
-
-
-def filled(piece: bytes, megabytes: float, start: bytes = b"[", end: bytes = b"]") -> Reply:
-    """A JSON value of so many megabytes, made of pieces with commas between them."""
-    return say(start + b",".join([piece] * int(megabytes * 1e6 / (len(piece) + 1))) + end)
-
-
-def endless_head(handler: BaseHTTPRequestHandler) -> None:
-    handler.close_connection = True
-    with contextlib.suppress(OSError):
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
-        for number in range(95):
-            handler.wfile.write(b"X-%d: %s\r\n" % (number, b"a" * 65_000))
-        handler.wfile.write(b"Content-Length: 2\r\n\r\n[]")
 
 
 def announced(size: int, sent: bytes) -> Reply:

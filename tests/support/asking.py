@@ -1,9 +1,9 @@
-"""Runs of the check that ask other explorers than a till's settings name."""
+"""Whom a check asks: other explorers than a till's settings name, and what they were asked."""
 
 from typing import Any
 
 from builders import Clock
-from fake_esplora import Till
+from fake_esplora import LiedTo, Till
 
 from btcpay import http_client
 from btcpay.check.report import Report
@@ -25,3 +25,9 @@ def check_with(till: Till, *roots: str, clock: Clock | None = None, **changes: A
     run = checker.run()
     checker.finish(run)
     return run
+
+
+def raws(till: LiedTo) -> list[int]:
+    """Heights of the blocks that were asked for whole, in order."""
+    heights = till.sandbox.chain.ledger.heights
+    return [heights[path.split("/")[2]] for path in till.liar.asked if path.endswith("/raw")]

@@ -122,6 +122,21 @@ def dripping(start: bytes, drop: bytes, released: threading.Event) -> Reply:
     return reply
 
 
+def filled(piece: bytes, megabytes: float, start: bytes = b"[", end: bytes = b"]") -> Reply:
+    """A JSON value of so many megabytes, made of pieces with commas between them."""
+    return say(start + b",".join([piece] * int(megabytes * 1e6 / (len(piece) + 1))) + end)
+
+
+def endless_head(handler: BaseHTTPRequestHandler) -> None:
+    """Six megabytes of headers before an empty list."""
+    handler.close_connection = True
+    with contextlib.suppress(OSError):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        for number in range(95):
+            handler.wfile.write(b"X-%d: %s\r\n" % (number, b"a" * 65_000))
+        handler.wfile.write(b"Content-Length: 2\r\n\r\n[]")
+
+
 def blockstream(history: list[Json]) -> list[Json]:
     """The first page as electrs shows it: up to 50 waiting and 25 confirmed ones."""
     waiting = [tx for tx in history if not tx["status"]["confirmed"]]

@@ -11,7 +11,7 @@ Samples = dict[str, float]
 def figures(shop: Shop) -> Samples:
     """What the database says."""
     registry = CollectorRegistry()
-    registry.register(Figures(shop.service.db, shop.service.limiter, "all"))
+    registry.register(Figures(shop.service.db, shop.service.limiter, "all", shop.clock))
     registry.register(shop.service.counters)
     found: Samples = {}
     for family in registry.collect():

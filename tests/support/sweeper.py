@@ -9,6 +9,7 @@ from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.payer.coins import Spendable, sign
 from btcpay.wallet.account import parse_account
 from btcpay.wallet.merchants import add_merchant
+from storage.queries import balances
 
 
 class Sweeper:
@@ -30,6 +31,12 @@ class Sweeper:
         made = self._till.shop.post("/invoices", {"amount_usd": 25}, self.key).json
         self._indices[made["id"]] = len(self._indices)
         return made
+
+    @property
+    def total_sats(self) -> int:
+        """What the shop says that this merchant has, waiting money too."""
+        db = self._till.shop.service.db
+        return db.only(balances.OF_MERCHANT, merchant_id=self.merchant_id)["total_sats"]
 
     def sweep(self, invoice: Json, txid: str) -> None:
         """Moves the first output of `txid`, which paid this invoice in full; waits to be mined."""
