@@ -1,4 +1,4 @@
-"""Proof of payment: an explorer's evidence, checked against Bitcoin's own commitments. Pure.
+"""Proof of payment: evidence checked against Bitcoin's own commitments. Pure.
 
 What it proves: a transaction of this id pays our script these amounts, is in the block of this
 header, and that much work was done on it. What it cannot prove: that no other chain has more.
@@ -23,7 +23,7 @@ NODE_BYTES = 64  # CVE-2017-12842: a transaction of this size can pose as an inn
 class Branch:
     """A raw transaction, its position in the block, and its siblings as shown, leaves first.
 
-    Without witness, as it is gathered now; a proof that was kept earlier may have one.
+    Without witness, as it is made now; a proof that was kept earlier may have one.
     """
 
     raw_tx: bytes
@@ -33,7 +33,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an explorer shows for one transaction; nothing of it is believed.
+    """What is shown for one transaction; nothing of it is believed.
 
     `headers`: the block's, and those that follow it, 80 bytes each.
     """
