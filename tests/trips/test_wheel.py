@@ -102,7 +102,7 @@ def test_every_link_of_the_page_is_whole(built):
 
 def test_what_is_installed_fits_together(installed):
     assert "All installed packages are compatible" in done(
-        [UV, "pip", "check", "--python", installed]
+        [UV, "pip", "check", "--python", installed / "python"]
     )
 
 
