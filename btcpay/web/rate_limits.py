@@ -28,7 +28,10 @@ def missing_driver(store: str) -> str:
     """What a store needs that is not installed; empty when it can be used."""
     if store == "memory://" or find_spec("redis"):
         return ""
-    return "BTCPAY_RATE_LIMIT_STORE needs a driver: pip install 'blocktill[redis]'"
+    return (
+        "BTCPAY_RATE_LIMIT_STORE needs a driver for Redis: pip install 'blocktill[redis]', in a"
+        " checkout pip install --require-hashes -r requirements-redis.txt"
+    )
 
 
 class Limiter:
