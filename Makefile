@@ -34,8 +34,9 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-catalogs: $(VENV)/.installed  ## compiles the pages' translations
+catalogs: $(VENV)/.installed-dev  ## compiles the pages' translations, and how languages write numbers
 	$(BIN)/pybabel --quiet compile --directory btcpay/checkout/translations
+	PYTHONPATH=.:tests/support $(BIN)/python tests/support/cldr.py
 
 screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/checkout/test_browser_looks.py

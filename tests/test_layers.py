@@ -56,6 +56,8 @@ ROOMS: dict[str, set[str]] = {
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
+IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
+LATE = ["btcpay/web/rate_limits.py"]  # a store's driver, of which most shops have no use
 LAST_RESORTS = ["btcpay/check/apply.py"]  # the loops over invoices; Flask needs no `except`
 
 
@@ -287,10 +289,10 @@ def test_no_import_stands_inside_a_function():
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             for node in ast.walk(function)
             if isinstance(node, ast.Import | ast.ImportFrom)
-            or (isinstance(node, ast.Call) and called(node) in ("__import__", "import_module"))
+            or (isinstance(node, ast.Call) and called(node) in IMPORTING)
         ]
 
-    assert offences(inner) == []
+    assert [found.partition(":")[0] for found in offences(inner)] == LATE
 
 
 def called(node: ast.Call) -> str:

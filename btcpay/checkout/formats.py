@@ -1,21 +1,30 @@
 """Numbers and times as a language writes them, except amounts in BTC.
 
-Those have a point in every language, since they are copied into wallets.
+Those have a point in every language, since they are copied into wallets. How a language writes is
+Unicode's CLDR, of which `make catalogs` keeps what stands here in translations/formats.json.
 """
 
-from datetime import UTC, timedelta
+import json
 from decimal import Decimal
-
-from babel.dates import format_datetime, format_timedelta
-from babel.numbers import format_decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from btcpay.money import CENT
 from btcpay.times import from_ms
 
+TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
+
+
+@cache
+def _of(language: str) -> dict[str, Any]:
+    found = json.loads(TABLE.read_text(encoding="utf-8"))[language]
+    return found | {"signs": str.maketrans({",": found["group"], ".": found["decimal"]})}
+
 
 def whole(number: int, language: str) -> str:
     """A whole number with the language's groups: `41,667`."""
-    return format_decimal(number, "#,##0", language)
+    return f"{number:,}".translate(_of(language)["signs"])
 
 
 def usd(amount_usd: Decimal, language: str) -> str:
@@ -26,19 +35,24 @@ def usd(amount_usd: Decimal, language: str) -> str:
 
 
 def cents(amount_usd: Decimal, language: str) -> str:
-    """The number alone, to the nearest cent: `19,90` in German."""
-    return format_decimal(amount_usd, "#,##0.00", language)
+    """The number alone, to the nearest cent, half to even: `19,90` in German."""
+    return f"{amount_usd:,.2f}".translate(_of(language)["signs"])
 
 
 def moment(at_ms: int, language: str) -> str:
     """A stored time to the second, in UTC and saying so."""
-    return f"{format_datetime(from_ms(at_ms), 'medium', UTC, language)} UTC"
+    at, table = from_ms(at_ms), _of(language)
+    month, half = table["months"][at.month - 1], table["halves"][at.hour // 12]
+    return f"{table['moment'].format(at=at, month=month, hour=at.hour % 12 or 12, half=half)} UTC"
 
 
 def ago(elapsed_ms: int, language: str) -> str:
     """How long ago something was, at least a second: `12 seconds ago`."""
-    elapsed = timedelta(seconds=max(1, elapsed_ms // 1000))
-    return format_timedelta(-elapsed, add_direction=True, threshold=1, locale=language)
+    elapsed_s = max(1, elapsed_ms // 1000)
+    units = _of(language)["ago"]  # the longest first, the last a second
+    unit_s, one, more = next(unit for unit in units if elapsed_s >= unit[0])
+    number = round(elapsed_s / unit_s)
+    return (one if number == 1 else more).format(number)
 
 
 def groups(text: str, size: int = 4) -> list[str]:

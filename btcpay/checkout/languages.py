@@ -3,11 +3,12 @@
 The choice is carried on in the query of the next page; no cookie remembers it.
 """
 
+from functools import cache
+from gettext import NullTranslations, translation
 from pathlib import Path
 
-from flask import request
+from flask import g, request
 from flask.sansio.app import App
-from flask_babel import Babel, get_locale
 
 LANGUAGES = {
     "en": "English",
@@ -24,18 +25,25 @@ CATALOGS = Path(__file__).resolve().parent / "translations"
 def install(app: App) -> None:
     """Gives the templates `_` and `ngettext`, from the catalogs beside this module."""
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    Babel(
-        app,
-        default_locale=DEFAULT,
-        default_translation_directories=str(CATALOGS),
-        locale_selector=_asked,
+    app.jinja_env.add_extension("jinja2.ext.i18n")
+    app.jinja_env.install_gettext_callables(  # type: ignore[attr-defined] # the extension's
+        lambda text: _catalog(current()).gettext(text),
+        lambda one, more, number: _catalog(current()).ngettext(one, more, number),
+        newstyle=True,
     )
+
+
+def gettext(text: str, **values: str) -> str:
+    """The text in the language of this request, with its values."""
+    return _catalog(current()).gettext(text) % values
 
 
 def current() -> str:
     """The language of this request: one of LANGUAGES."""
-    locale = get_locale()
-    return locale.language if locale else DEFAULT
+    if "language" not in g:
+        accepted = request.accept_languages.best_match(LANGUAGES, DEFAULT)
+        g.language = _picked() or accepted or DEFAULT
+    return g.language
 
 
 def carried() -> str:
@@ -48,5 +56,6 @@ def _picked() -> str | None:
     return asked if asked in LANGUAGES else None
 
 
-def _asked() -> str:
-    return _picked() or request.accept_languages.best_match(LANGUAGES, DEFAULT) or DEFAULT
+@cache
+def _catalog(language: str) -> NullTranslations:
+    return translation("messages", CATALOGS, [language], fallback=language == DEFAULT)

@@ -8,10 +8,9 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from flask_babel import gettext
-
 from btcpay.checkout import formats, languages
 from btcpay.checkout.amounts import parse_usd
+from btcpay.checkout.languages import gettext
 from btcpay.errors import PriceUnavailable
 from btcpay.invoices import create
 from btcpay.server.service import Service

@@ -13,6 +13,7 @@ from peewee import PeeweeException
 from btcpay import env_file
 from btcpay.errors import DatabaseNotReady, SettingsError
 from btcpay.settings import Settings, read
+from btcpay.web.rate_limits import missing_driver
 from storage.database import in_one_line
 from storage.migrate import open_ready
 
@@ -35,8 +36,9 @@ def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
 
 
 def check_before_start(settings: Settings, processes: int) -> None:
-    """Ends the process: status 2 when the store is for fewer processes, 1 for the database."""
-    if mistake := too_many(settings, processes):
+    """Ends the process: status 2 when the limits' store cannot serve, 1 for the database."""
+    mistake = too_many(settings, processes) or missing_driver(settings.rate_limit_store)
+    if mistake:
         _exit(mistake, 2)
     try:
         open_ready(settings.database_url, settings.network.name).close()

@@ -1,58 +1,37 @@
-"""Rolling windows: what a key and an address may ask in 60 seconds (specification, section 8).
+"""Rolling windows: what a key and an address may ask in 60 seconds (specification, section 8)."""
 
-The moving window of the `limits` library is exact: it keeps the time of every request.
-"""
-
-import contextlib
-import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
+from importlib.util import find_spec
+from pkgutil import resolve_name
 
-from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
-from limits.strategies import MovingWindowRateLimiter
+from btcpay.web.memory_windows import MemoryWindows
+from btcpay.web.window import Bucket, Window
 
-from btcpay.errors import RateLimited
-from btcpay.web.memory_windows import OwnWindows
-from btcpay.web.redis_windows import SharedWindows, StoreAway
-
-READS = RateLimitItemPerMinute(120, namespace="read")
-WRITES = RateLimitItemPerMinute(30, namespace="write")
-FAILED_AUTH = RateLimitItemPerMinute(20, namespace="auth")
+READS = Bucket("read", 120, period_s=60)
+WRITES = Bucket("write", 30, period_s=60)
+FAILED_AUTH = Bucket("auth", 20, period_s=60)
 # Ten a second: twenty people behind one address, whose pages ask every two seconds.
-VISITS = RateLimitItemPerMinute(600, namespace="visit")
+VISITS = Bucket("visit", 600, period_s=60)
 # It is better to refuse a stranger's wrong key than to let somebody try again too soon.
-KEPT = {FAILED_AUTH.namespace}
+KEPT = {FAILED_AUTH}
+# By its name, since its driver takes 200 ms and 6 MB that one process can do without.
+_SHARED = "btcpay.web.redis_windows"
 
 
-def link_invoices(per_hour: int) -> RateLimitItem:
+def link_invoices(per_hour: int) -> Bucket:
     """How many invoices one visitor may make through payment links."""
-    return RateLimitItemPerHour(per_hour, namespace="link")
+    return Bucket("link", per_hour, period_s=3600)
 
 
-@dataclass(frozen=True)
-class Window:
-    """A window after a request; at `resets_s` (unix time) its oldest request leaves it."""
-
-    limit: int
-    remaining: int
-    resets_s: float
-    allowed: bool
-
-    @property
-    def reset_s(self) -> int:
-        """`resets_s` in whole seconds, rounded up: then one request fits again."""
-        return math.ceil(self.resets_s)
-
-    def retry_after_s(self, now_s: float) -> int:
-        """Whole seconds until one request fits again, at least 1."""
-        return max(1, math.ceil(self.resets_s - now_s))
-
-    def require_allowed(self, now: datetime) -> None:
-        """Raises RateLimited when the request was one too many."""
-        if not self.allowed:
-            raise RateLimited(self.retry_after_s(now.timestamp()))
+def missing_driver(store: str) -> str:
+    """What a store needs that is not installed; empty when it can be used."""
+    if store == "memory://" or find_spec("redis"):
+        return ""
+    return (
+        "BTCPAY_RATE_LIMIT_STORE needs a driver for Redis: pip install 'blocktill[redis]', in a"
+        " checkout pip install --require-hashes -r requirements-redis.txt"
+    )
 
 
 class Limiter:
@@ -69,34 +48,23 @@ class Limiter:
         unix_s: Callable[[], float],
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._own = MovingWindowRateLimiter(OwnWindows(unix_s, KEPT))
-        self._shared = None if store == "memory://" else SharedWindows(store, monotonic_s)
+        self._own = MemoryWindows(unix_s, KEPT)
+        self._shared = None
+        if store != "memory://":
+            self._shared = resolve_name(f"{_SHARED}:SharedWindows")(store, monotonic_s)
 
-    def hit(self, item: RateLimitItem, identifier: str) -> Window:
+    def hit(self, bucket: Bucket, key: str) -> Window:
         """Counts one request, unless the window is full: then it is not `allowed`."""
-        return self._ask(lambda windows: _hit(windows, item, identifier))
+        return self._ask(bucket, key, True)
 
-    def look(self, item: RateLimitItem, identifier: str) -> Window:
+    def look(self, bucket: Bucket, key: str) -> Window:
         """The window as it is; counts nothing."""
-        return self._ask(lambda windows: _look(windows, item, identifier))
+        return self._ask(bucket, key, False)
 
     def is_complete(self) -> bool:
         """Whether all requests are counted together; not while a shared store is away."""
         return self._shared is None or self._shared.is_reachable()
 
-    def _ask(self, question: Callable[[MovingWindowRateLimiter], Window]) -> Window:
-        if self._shared:
-            with contextlib.suppress(StoreAway):
-                return self._shared.ask(question)
-        return question(self._own)
-
-
-def _hit(windows: MovingWindowRateLimiter, item: RateLimitItem, identifier: str) -> Window:
-    allowed = windows.hit(item, identifier)
-    reset_s, remaining = windows.get_window_stats(item, identifier)
-    return Window(item.amount, max(0, remaining) if allowed else 0, reset_s, allowed)
-
-
-def _look(windows: MovingWindowRateLimiter, item: RateLimitItem, identifier: str) -> Window:
-    reset_s, remaining = windows.get_window_stats(item, identifier)
-    return Window(item.amount, max(0, remaining), reset_s, remaining > 0)
+    def _ask(self, bucket: Bucket, key: str, counts: bool) -> Window:
+        shared = self._shared and self._shared.ask(bucket, key, counts)
+        return shared or self._own.ask(bucket, key, counts)

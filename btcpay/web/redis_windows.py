@@ -1,13 +1,16 @@
-"""Rolling windows that several processes share, in Redis or Valkey; left alone while it is away."""
+"""Rolling windows that several processes share, in Redis or Valkey; left alone while it is away.
+
+The only module that needs the extra `redis`, and it is loaded only when a setting asks for it.
+"""
 
 import logging
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from limits.errors import StorageError
-from limits.storage import storage_from_string
-from limits.strategies import MovingWindowRateLimiter
+from redis import Redis, RedisError
+
+from btcpay.web.window import Bucket, Window
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -16,52 +19,76 @@ ANSWER_TIMEOUT_S = 0.25  # a counter on the same network answers in a millisecon
 PAUSE_S = 5  # while the store hangs, one request in this time waits for a time-out
 TOLD_EVERY_S = 60
 
-
-class StoreAway(Exception):
-    """The store was not asked, or did not answer."""
+# The times of a window's requests, the oldest first, in microseconds of the store's own clock: one
+# for all processes. Redis runs a script alone, so that no other request comes in between.
+_ASK = """
+local limit, period, counts = tonumber(ARGV[1]), ARGV[2] * 1000000, ARGV[3] == '1'
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+local oldest = tonumber(redis.call('LINDEX', KEYS[1], 0))
+while oldest and (oldest < now - period or oldest > now) do
+  redis.call('LPOP', KEYS[1])
+  oldest = tonumber(redis.call('LINDEX', KEYS[1], 0))
+end
+local hits = redis.call('LLEN', KEYS[1])
+local fits = hits < limit
+if fits and counts then
+  hits = redis.call('RPUSH', KEYS[1], string.format('%.0f', now))
+  redis.call('EXPIRE', KEYS[1], ARGV[2] + 1)
+end
+return {fits and 1 or 0, hits, oldest or now}
+"""
 
 
 class SharedWindows:
-    """Asks a store of the `limits` library, and pauses after each failure. Thread safe.
+    """Asks a Redis 5 or newer, and pauses after each failure. Thread safe.
 
     `store` is a redis:// URL; `monotonic_s` answers seconds of a clock that never steps.
     """
 
     def __init__(self, store: str, monotonic_s: Callable[[], float]) -> None:
         # No retries: the library would wait between two.
-        storage = storage_from_string(
+        self._redis = Redis.from_url(
             store,
-            wrap_exceptions=True,
-            retry=None,  # type: ignore[arg-type] # handed on to redis
+            retry=None,
             socket_timeout=ANSWER_TIMEOUT_S,
             socket_connect_timeout=ANSWER_TIMEOUT_S,
         )
-        self._windows = MovingWindowRateLimiter(storage)
+        self._script = self._redis.register_script(_ASK)
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._away = False
         self._not_before_s = self._tell_after_s = monotonic_s()
 
-    def ask(self, question: Callable[[MovingWindowRateLimiter], T]) -> T:
-        """What `question` makes of the windows. Raises StoreAway, at once during a pause."""
-        if self._away and not self._may_try():
-            raise StoreAway
-        try:
-            answer = question(self._windows)
-        except StorageError as error:
-            self._lost(error)
-            raise StoreAway from error
-        if self._away:
-            self._found()
-        return answer
+    def ask(self, bucket: Bucket, key: str, counts: bool) -> Window | None:
+        """The window of this key; a request that `counts` is in it, unless the window is full.
+
+        None while the store is away, at once during a pause.
+        """
+        name, limit, period_s = bucket
+        asked = [f"btcpay:{name}:{key}"], [limit, period_s, int(counts)]
+        answer = self._try(lambda: self._script(*asked))
+        if answer is None:
+            return None
+        fits, hits, oldest_us = answer
+        left = max(0, limit - hits)  # the store may know more, of when the limit was higher
+        return Window(limit, left, oldest_us / 1_000_000 + period_s, bool(fits))
 
     def is_reachable(self) -> bool:
         """Whether the store answers; False during a pause. Waits no longer than `ask`."""
+        return self._try(self._redis.ping) is not None
+
+    def _try(self, question: Callable[[], T]) -> T | None:
+        if self._away and not self._may_try():
+            return None
         try:
-            self.ask(lambda windows: windows.storage.get("readyz"))
-        except StoreAway:
-            return False
-        return True
+            answer = question()
+        except RedisError as error:
+            self._lost(error)
+            return None
+        if self._away:
+            self._found()
+        return answer
 
     def _may_try(self) -> bool:
         """Whether this thread may ask again: one thread may, once in a pause."""
@@ -82,7 +109,7 @@ class SharedWindows:
         # Only the kind of error: its text, like the URL, may hold a password.
         log.error(
             "BTCPAY_RATE_LIMIT_STORE cannot be asked (%s): each process counts requests by itself",
-            type(error.__cause__).__name__,
+            type(error).__name__,
         )
 
     def _found(self) -> None:

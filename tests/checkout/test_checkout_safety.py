@@ -85,7 +85,7 @@ def test_every_page_is_usable_by_those_who_listen(shop: Shop) -> None:
 
 def test_visitors_have_a_window_of_their_own(shop: Shop, monkeypatch) -> None:
     path = f"/pay/{shop.invoice()['id']}"
-    for _ in range(rate_limits.VISITS.amount - 1):
+    for _ in range(rate_limits.VISITS.limit - 1):
         shop.service.limiter.hit(rate_limits.VISITS, "127.0.0.1")
     assert shop.client.get(path).status_code == 200
     page, status = shop.client.get(path), shop.client.get(f"{path}/status")
@@ -102,7 +102,7 @@ def test_visitors_have_a_window_of_their_own(shop: Shop, monkeypatch) -> None:
 
 
 def test_the_window_is_wide_enough_for_many_pages_that_poll() -> None:
-    assert rate_limits.VISITS.amount >= 20 * 60 / 2  # twenty pages, one question every two seconds
+    assert rate_limits.VISITS.limit >= 20 * 60 / 2  # twenty pages, one question every two seconds
 
 
 def test_visits_take_nothing_from_the_apis_windows(shop: Shop) -> None:

@@ -5,10 +5,10 @@ import tracemalloc
 
 import pytest
 from builders import Shop
-from limits import RateLimitItem
 
 from btcpay.web import memory_windows
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, WRITES, Limiter, link_invoices
+from btcpay.web.window import Bucket
 
 MOST = memory_windows.MOST
 ME = "203.0.113.7"
@@ -34,37 +34,33 @@ def limiter(seconds: Seconds) -> Limiter:
     return Limiter("memory://", seconds)
 
 
-def crowd(limiter: Limiter, item: RateLimitItem, number: int = MOST) -> None:
+def crowd(limiter: Limiter, bucket: Bucket, number: int = MOST) -> None:
     """So many addresses, each with a request."""
     for other in range(number):
-        limiter.hit(item, f"other {other}")
+        limiter.hit(bucket, f"other {other}")
 
 
-@pytest.mark.parametrize(
-    "item", [VISITS, FAILED_AUTH, link_invoices(10)], ids=lambda i: i.namespace
-)
+@pytest.mark.parametrize("bucket", [VISITS, FAILED_AUTH, link_invoices(10)], ids=lambda b: b.name)
 def test_however_many_addresses_come_the_memory_is_bounded(
-    limiter: Limiter, item: RateLimitItem
+    limiter: Limiter, bucket: Bucket
 ) -> None:
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    crowd(limiter, item, 2 * MOST)
+    crowd(limiter, bucket, 2 * MOST)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert after - before < 400 * MOST
 
 
-@pytest.mark.parametrize(
-    "item", [VISITS, FAILED_AUTH, link_invoices(10)], ids=lambda i: i.namespace
-)
+@pytest.mark.parametrize("bucket", [VISITS, FAILED_AUTH, link_invoices(10)], ids=lambda b: b.name)
 def test_a_window_that_has_ended_is_forgotten_by_the_next_request(
-    limiter: Limiter, seconds: Seconds, item: RateLimitItem
+    limiter: Limiter, seconds: Seconds, bucket: Bucket
 ) -> None:
     tracemalloc.start()
-    crowd(limiter, item, 1000)
+    crowd(limiter, bucket, 1000)
     full, _ = tracemalloc.get_traced_memory()
-    seconds.at += item.get_expiry() + 1
-    limiter.hit(item, ME)
+    seconds.at += bucket.period_s + 1
+    limiter.hit(bucket, ME)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert after < full / 4
@@ -94,13 +90,13 @@ def test_at_the_bound_a_new_address_with_a_wrong_key_is_refused_and_told_when_to
     assert limiter.hit(FAILED_AUTH, "the last one that fits").remaining == 18
 
 
-@pytest.mark.parametrize("item", [VISITS, link_invoices(10)], ids=lambda i: i.namespace)
+@pytest.mark.parametrize("bucket", [VISITS, link_invoices(10)], ids=lambda b: b.name)
 def test_no_payer_is_refused_because_others_filled_the_memory(
-    limiter: Limiter, item: RateLimitItem
+    limiter: Limiter, bucket: Bucket
 ) -> None:
-    crowd(limiter, item)
-    assert limiter.hit(item, ME).remaining == item.amount - 1
-    assert limiter.hit(item, ME).remaining == item.amount - 2
+    crowd(limiter, bucket)
+    assert limiter.hit(bucket, ME).remaining == bucket.limit - 1
+    assert limiter.hit(bucket, ME).remaining == bucket.limit - 2
 
 
 def test_who_was_counted_last_is_forgotten_last(limiter: Limiter) -> None:
@@ -150,7 +146,7 @@ class Overtaken(Seconds):
 def test_two_requests_at_once_are_counted_however_their_threads_overtake_each_other() -> None:
     clock = Overtaken()
     limiter = Limiter("memory://", clock)
-    for _ in range(FAILED_AUTH.amount - 2):
+    for _ in range(FAILED_AUTH.limit - 2):
         limiter.hit(FAILED_AUTH, ME)
     clock.limiter = limiter
     limiter.hit(FAILED_AUTH, ME)

@@ -3,6 +3,8 @@
 import logging
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +13,15 @@ from pathlib import Path
 import pytest
 from builders import Live, Shop, clean_environ, until
 from forge import forge
+from paths import PROJECT
+from redis import Redis
 from redis_server import RedisServer, needs_redis
 
 from btcpay import settings
 from btcpay.errors import SettingsError
-from btcpay.web.rate_limits import READS, WRITES, Limiter
+from btcpay.web.rate_limits import READS, WRITES, Limiter, link_invoices
 from btcpay.web.redis_windows import ANSWER_TIMEOUT_S, PAUSE_S, TOLD_EVERY_S
+from btcpay.web.window import Bucket
 
 NOBODY = "sk_test_" + "0" * 43
 
@@ -77,6 +82,34 @@ def test_a_window_in_redis_resets_when_its_oldest_request_leaves_it(limiter: Lim
     second = limiter.hit(WRITES, "key")
     assert first.resets_s == second.resets_s
     assert before_s + 59.99 < first.resets_s <= time.time() + 60  # Lua keeps 14 digits
+
+
+@needs_redis
+def test_a_request_fits_again_when_the_oldest_has_left_and_not_before(limiter: Limiter) -> None:
+    brief = Bucket("brief", 2, period_s=1)
+    windows = [limiter.hit(brief, "key")]
+    time.sleep(0.3)
+    windows += [limiter.hit(brief, "key"), limiter.hit(brief, "key")]
+    assert [window.allowed for window in windows] == [True, True, False]
+    until(lambda: windows.append(limiter.hit(brief, "key")) or windows[-1].allowed, "its end")
+    assert time.time() >= windows[0].resets_s == windows[-2].resets_s
+    assert windows[-1].remaining == 0 and windows[-1].resets_s > windows[0].resets_s + 0.29
+
+
+@needs_redis
+def test_a_limit_that_was_lowered_leaves_nothing(limiter: Limiter) -> None:
+    for _ in range(5):
+        limiter.hit(link_invoices(5), "key")
+    assert limiter.look(link_invoices(3), "key")[:2] == (3, 0)
+    assert limiter.hit(link_invoices(3), "key")[:2] == (3, 0)
+
+
+@needs_redis
+def test_a_window_that_has_ended_leaves_redis(redis: RedisServer, limiter: Limiter) -> None:
+    limiter.hit(Bucket("brief", 2, period_s=1), "key")
+    with Redis.from_url(redis.url) as store:
+        assert store.keys() == [b"btcpay:brief:key"]
+        until(lambda: not store.keys(), "its end")
 
 
 @needs_redis
@@ -257,3 +290,45 @@ def test_several_workers_with_windows_in_memory_refuse_to_start(
     ended = forge().run(environ, words, program=program)
     assert ended.status == 2
     assert "BTCPAY_RATE_LIMIT_STORE" in ended.errors and "redis://" in ended.errors
+
+
+# the driver
+
+
+def without_driver(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Runs the code as where the extra was never installed."""
+    return subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.modules['redis'] = None; {code}"],
+        env=clean_environ(**environ),
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+SERVE = (
+    "import runpy; sys.argv = ['gunicorn', '-c', 'gunicorn.conf.py', 'wsgi:app'];"
+    " runpy.run_module('gunicorn', run_name='__main__')"
+)
+
+
+def test_a_driver_that_is_missing_is_named_before_anything_starts(shop: Shop) -> None:
+    asked = {"BTCPAY_RATE_LIMIT_STORE": "redis://127.0.0.1:9/0", "BTCPAY_BIND": "127.0.0.1:0"}
+    ended = without_driver(SERVE, **(shop.environ | asked))
+    assert ended.returncode == 2
+    _, *told = ended.stderr.splitlines()  # the first is gunicorn's own
+    assert len(told) == 1 and "blocktill[redis]" in told[0]
+
+
+def test_one_process_needs_no_driver_and_does_not_load_it(shop: Shop) -> None:
+    create = (
+        "import os, app; from btcpay import settings; app.create_app(settings.read(os.environ))"
+    )
+    ended = without_driver(create, **shop.environ)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    loaded = f"import sys; {create}; sys.exit('redis' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", loaded], env=clean_environ(**shop.environ), cwd=PROJECT, timeout=60
+    )
+    assert done.returncode == 0

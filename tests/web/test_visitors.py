@@ -34,14 +34,14 @@ def test_failed_keys_of_one_ipv6_network_share_a_window(shop: Shop) -> None:
         return shop.get("/balance", "sk_test_wrong", environ_overrides=place).status_code
 
     tries = [
-        fail(f"2001:db8:0:1::{number:x}") for number in range(rate_limits.FAILED_AUTH.amount + 1)
+        fail(f"2001:db8:0:1::{number:x}") for number in range(rate_limits.FAILED_AUTH.limit + 1)
     ]
-    assert tries == [401] * rate_limits.FAILED_AUTH.amount + [429]
+    assert tries == [401] * rate_limits.FAILED_AUTH.limit + [429]
     assert fail("2001:db8:0:2::1") == 401
 
 
 def test_pages_of_one_ipv6_network_share_a_window(shop: Shop) -> None:
-    for _ in range(rate_limits.VISITS.amount):
+    for _ in range(rate_limits.VISITS.limit):
         shop.service.limiter.hit(rate_limits.VISITS, "2001:db8:0:1::/64")
 
     def visit(address: str) -> int:
