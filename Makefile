@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-postgres check format catalogs screenshots bench bench-check lock clean
+.PHONY: run install test test-postgres check format catalogs screenshots bench bench-check lock release clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -54,6 +54,9 @@ lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for 
 	for name in postgres redis socks dev; do \
 	  $(LOCK) -c requirements.txt requirements-$$name.in -o requirements-$$name.txt || exit 1; \
 	done
+
+release: $(VENV)/.installed-dev  ## wheel and sdist of the commit into dist/, checked; prints what to upload
+	@$(BIN)/python .ci/release.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -13,12 +13,15 @@ NO_SOURCES = (".*_cache", ".git", ".hypothesis", ".venv", "__pycache__", "build"
 BUILD = [sys.executable, "-m", "build", "--no-isolation"]
 
 
+def copy_sources(folder: Path) -> Path:
+    """The tree as it stands, without what is made of it."""
+    ignored = shutil.ignore_patterns(*NO_SOURCES, "*.egg-info", "node_modules")
+    return shutil.copytree(PROJECT, folder, ignore=ignored)
+
+
 def build(folder: Path) -> tuple[Path, Path]:
     """The sdist, and the wheel that is made from it."""
-    source = folder / "source"
-    ignored = shutil.ignore_patterns(*NO_SOURCES, "*.egg-info", "node_modules")
-    shutil.copytree(PROJECT, source, ignore=ignored)
-    done([*BUILD, "--outdir", folder, source])
+    done([*BUILD, "--outdir", folder, copy_sources(folder / "source")])
     (sdist,) = folder.glob("*.tar.gz")
     (wheel,) = folder.glob("*.whl")
     return sdist, wheel
