@@ -1,4 +1,4 @@
-"""Script, style, icon: read and compressed once; browsers keep them for ever, by a hash in their address.
+"""Script, style, icon: read and compressed once; browsers keep them by a hash in their address.
 
 Nothing stands inline, so the style is a second file. A first visit takes one round trip for the
 page (under 14 kB, what a server may send at once) and one for the style; later pages need one.
