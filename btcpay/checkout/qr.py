@@ -4,6 +4,7 @@ They hold 106 bytes; a payment URI has 97 at most, with the longest address and 
 is the same for all codes of a version is worked out once.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import chain, product
@@ -41,7 +42,7 @@ SIZES = (
 class Drawing(NamedTuple):
     """Of a version: its free modules, the mask as their bits, and what picks each module.
 
-    `pick` takes them row by row from the text of the free ones in their order, followed by `01/`.
+    `pick` takes them row by row from the text of the free ones in their order, followed by "01\\n".
     """
 
     free: int
@@ -55,20 +56,16 @@ def qr_svg(text: str) -> str:
     Attributes only, no style: the pages' policy allows none inline.
     """
     rows = modules(text)
-    inner = rows.index("/")
-    side, drawn = inner + 2 * QUIET, RUNS | {"/": f"m-{inner} 1"}
-    runs = rows.replace("10", "1 0").replace("01", "0 1").replace("/", " / ").split()
+    side = len(rows) + 2 * QUIET
+    lines = ("".join(map(RUNS.__getitem__, re.findall("1+|0+", row))) for row in rows)
     return (
         f'<svg viewBox="0 0 {side} {side}"><path fill="#fff" d="M0 0h{side}v{side}h-{side}z"/>'
-        f'<path stroke="#000" d="M{QUIET} {QUIET}.5{"".join(map(drawn.__getitem__, runs))}"/></svg>'
+        f'<path stroke="#000" d="M{QUIET} {QUIET}.5{f"m-{len(rows)} 1".join(lines)}"/></svg>'
     )
 
 
-def modules(text: str) -> str:
-    """The rows of the code, each with a slash at its end; `1` is black.
-
-    Raises ValueError when the text is too long.
-    """
+def modules(text: str) -> list[str]:
+    """The rows of the code, `1` for black. Raises ValueError when the text is too long."""
     data = text.encode()
     size = next((size for size in SIZES if len(data) + 2 <= size.blocks * size.data), None)
     if size is None:
@@ -76,7 +73,7 @@ def modules(text: str) -> str:
     free, mask, pick = _drawing(size.version)
     words = _codewords(data, size)
     bits = int.from_bytes(words) << free - 8 * len(words)
-    return "".join(pick(f"{bits ^ mask:0{free}b}01/"))
+    return "".join(pick(f"{bits ^ mask:0{free}b}01\n")).split()
 
 
 def _codewords(data: bytes, size: Size) -> bytes:

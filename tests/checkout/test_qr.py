@@ -11,18 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from btcpay.checkout import qr
 from btcpay.checkout.bip21 import payment_uri
-from btcpay.checkout.qr import QUIET, SIZES, qr_svg
+from btcpay.checkout.qr import QUIET, SIZES, modules, qr_svg
 
 FULL = {size.version: size.blocks * size.data - 2 for size in SIZES}  # bytes of text
 LONGEST = FULL[6]
-SCALE = 4  # of the pictures
-
-
-def modules(text: str) -> list[str]:
-    """The code's rows."""
-    return qr.modules(text).removesuffix("/").split("/")
+SCALE = 4
 
 
 def read(rows: list[str]) -> zxingcpp.Barcode:
