@@ -1,5 +1,6 @@
 """Payment URIs (BIP21) and their QR codes."""
 
+from functools import lru_cache
 from urllib.parse import quote
 
 import segno
@@ -10,6 +11,7 @@ MESSAGE_CHARACTERS = 140  # a wallet shows a line of it
 # Trying all eight masks takes 5 ms of every page. By ISO 18004's penalties this one was the best,
 # or within 5 % of the best, for the addresses and amounts sampled. Every mask can be read.
 MASK = 2
+KEPT_CODES = 1024  # 4 kB each; a code takes longer than all the rest of its page
 
 
 def payment_uri(
@@ -27,6 +29,7 @@ def payment_uri(
     return uri
 
 
+@lru_cache(KEPT_CODES)
 def qr_svg(text: str) -> str:
     """The text as inline SVG: error correction M or better, quiet zone of four modules, white.
 
