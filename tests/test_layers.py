@@ -279,6 +279,11 @@ def test_what_is_pure_asks_nobody_and_reads_no_clock_or_database(name):
     assert [m for m in found if any(within(m, part) for part in outside)] == []
 
 
+# The command line reads a command's module when it is used: the others' imports would be most of
+# what a check takes.
+READ_WHEN_USED = "btcpay/cli/main.py"
+
+
 def test_no_import_stands_inside_a_function():
     def inner(path: Path) -> list[int]:
         return [
@@ -290,7 +295,7 @@ def test_no_import_stands_inside_a_function():
             or (isinstance(node, ast.Call) and called(node) in ("__import__", "import_module"))
         ]
 
-    assert offences(inner) == []
+    assert [line.partition(":")[0] for line in offences(inner)] == [READ_WHEN_USED]
 
 
 def called(node: ast.Call) -> str:
