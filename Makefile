@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 JOBS ?= $(shell expr $$(nproc) + 1)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-postgres check format catalogs screenshots bench bench-check bench-growth lock clean
+.PHONY: run install test test-postgres check format catalogs screenshots bench bench-check bench-growth bench-peers lock clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -47,6 +47,9 @@ bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how 
 
 bench-growth: $(VENV)/.installed-dev  ## every command with a thousand invoices and a million; ON=--postgresql
 	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/growth.py $(ON)
+
+bench-peers: $(VENV)/.installed-dev  ## beside two public services, whose checkouts are in PEERS
+	$(BIN)/python tests/bench/peers.py $(PEERS)
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes
 	for name in requirements requirements-build requirements-postgres requirements-dev requirements-lint; do \

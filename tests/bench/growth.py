@@ -50,7 +50,7 @@ COMMANDS = (
 )
 # These read or print all there is.
 WHOLE = (
-    "wallet export bench --addresses",
+    "wallet export bench --addresses --count {count}",
     "export payments",
     "export labels",
     "backup {folder}/copy --force --quiet",
@@ -159,7 +159,7 @@ def costs(folder: Path, stored: int, on_server: bool, explorer: str) -> dict[str
     found = {}
     for words in (*COMMANDS, *WHOLE):
         if not (on_server and words.startswith("backup")):  # a server's own programs do that
-            found[words] = least(words.format(folder=folder), environ)
+            found[words] = least(words.format(folder=folder, count=stored // 20), environ)
     return found | dict(ask_all(environ))
 
 
@@ -169,7 +169,7 @@ def show(name: str, small: Cost, large: Cost) -> bool:
     is_larger = large.peak_mib > small.peak_mib + NOISE_MIB
     grows = ", ".join(["time"] * is_slower + ["memory"] * is_larger)
     print(
-        f"{name.replace(' {folder}/copy --force --quiet', ''):44}"
+        f"{name.partition(' {')[0]:44}"
         f"{small.cpu_ms:9.1f}{large.cpu_ms:10.1f}{large.cpu_ms / small.cpu_ms:8.1f}"
         f"{small.peak_mib:9.0f}{large.peak_mib:7.0f}  {grows}",
         flush=True,

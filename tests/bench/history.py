@@ -1,5 +1,6 @@
 """What a filled database has beside invoices: payments, coins, events, links, attention."""
 
+import importlib
 import sqlite3
 
 # Nobody pays an invoice that has no deadline and is never paid: such stay open for ever.
@@ -37,5 +38,6 @@ STATEMENTS = (
 
 def add_history(connection: sqlite3.Connection) -> None:
     """Makes it of the invoices that there are; the caller commits."""
-    for statement in STATEMENTS:
+    gaps = importlib.import_module("storage.migrations.0016_growth").GAPS
+    for statement in (*STATEMENTS, gaps):
         connection.execute(statement)
