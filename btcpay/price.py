@@ -3,6 +3,7 @@
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from btcpay import http_client
 from btcpay.clock_skew import EPOCH, agreed_ahead, has_our_clock, told_time
 from btcpay.errors import PriceUnavailable
 from btcpay.setting_parsers import PriceSource
+from btcpay.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +28,8 @@ MAX_DEVIATION = Decimal("0.05")  # from the median: a source further off is brok
 FRESH_S = 30  # how long a price is used without asking again
 RETRY_S = 2  # pause after a failure, so that not every request asks a dead source
 _EXACT = Context(prec=28)
+# The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 @dataclass(frozen=True)
@@ -205,3 +209,14 @@ class Prices:
             log.error("no price: %d of %d sources answered", len(prices), len(self._sources))
         else:
             self._good = self._last
+
+
+def new_prices(settings: Settings, told: Callable[[bool], None] = lambda good: None) -> Prices:
+    """The price as these settings say, on a clock that never steps and runs while we sleep."""
+    return Prices(
+        settings.price_sources,
+        settings.price_quorum,
+        settings.price_max_age_s,
+        lambda: time.clock_gettime(_STEADY),
+        told,
+    )

@@ -20,7 +20,7 @@ from btcpay.settlement.values import Output, Receipt, Scan, Verdict
 from btcpay.spv.document import extended
 from btcpay.times import to_ms
 from storage.database import Database, Row
-from storage.queries import balances, blocks, invoices, payments
+from storage.queries import balances, blocks, gaps, invoices, payments
 from storage.queries.events import Kind
 
 # Found later than this, a receipt would get the price of another hour; none is better than that.
@@ -85,6 +85,8 @@ def apply(
                 _add_payment(db, row, receipt, scan, rules.confirmations, now)
             for txid in outcome.settling:
                 db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=txid)
+        if outcome.changes:
+            gaps.note(db, row)
         _end(db, settings, row, outcome, scan, now)
         return row["status"], outcome.verdict.status
 

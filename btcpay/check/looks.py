@@ -63,7 +63,7 @@ def watched_of(
     """Invoices that the mempool may be asked for; with `ids` these alone."""
     vanished_after = to_ms(now - 2 * settings.network.gone_after) - 1
     unsettled = defaultdict(list)
-    for output in db.rows(looked_for.UNSETTLED, vanished_after=vanished_after):
+    for output in _unsettled(db, vanished_after, ids):
         unsettled[output["invoice_id"]].append(output)
     rows = {row["id"]: row for row in _rows(db, now, ids)}
     return [_watched(row, unsettled[row["id"]], now) for row in rows.values()]
@@ -72,10 +72,18 @@ def watched_of(
 def _rows(db: Database, now: datetime, ids: Sequence[str] | None) -> Iterable[Row]:
     if ids is not None:
         return [db.only(looked_for.ONE, id=invoice_id) for invoice_id in ids]
-    asked_after = to_ms(now - CLOSED_LATELY)
-    ends_before = to_ms(now + BEFORE_DEADLINE)
-    lately = {"asked_after": asked_after, "ends_before": ends_before}
-    return db.rows(looked_for.ASKED_OR_ENDING, **lately) + db.rows(looked_for.EXPECTING)
+    return [
+        *db.rows(looked_for.ASKED, after=to_ms(now - CLOSED_LATELY)),
+        *db.rows(looked_for.ENDING, before=to_ms(now + BEFORE_DEADLINE)),
+        *db.rows(looked_for.EXPECTING),
+    ]
+
+
+def _unsettled(db: Database, vanished_after: int, ids: Sequence[str] | None) -> Iterable[Row]:
+    since = {"vanished_after": vanished_after}
+    if ids is not None:
+        return [row for one in ids for row in db.rows(looked_for.UNSETTLED_OF, id=one, **since)]
+    return db.rows(looked_for.NO_PAYMENT_YET) + db.rows(looked_for.VANISHED_LATELY, **since)
 
 
 def _watched(row: Row, outputs: Sequence[Row], now: datetime) -> Watched:

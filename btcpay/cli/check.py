@@ -17,7 +17,7 @@ from btcpay.cli.check_report import Teller, tell_skipped
 from btcpay.cli.context import Shell, as_json, with_shell
 from btcpay.explorers.open import open_explorers, open_quota
 from btcpay.invoices.status import find_invoice
-from btcpay.server.service import new_prices
+from btcpay.price import new_prices
 from btcpay.times import utc_now
 from storage import migrate
 from storage.database import in_one_line

@@ -96,6 +96,16 @@ def answer_json(value: Any) -> None:
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 
+def answer_lines(texts: Iterable[str], as_json: bool) -> None:
+    """Answers with a text a line, or with a JSON array; each as it comes, of a million too."""
+    between = "[\n  "
+    for text in texts:
+        click.echo(between + orjson.dumps(text).decode() if as_json else text, nl=not as_json)
+        between = ",\n  "
+    if as_json:
+        click.echo("\n]")
+
+
 def _timed(name: str, value: Any) -> Any:
     """Stored times as ISO 8601; everything else as it is."""
     return iso_ms(value) if name.endswith("_at") and isinstance(value, int) else value

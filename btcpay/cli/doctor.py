@@ -14,14 +14,15 @@ COLUMNS = ("name", "colour", "sentence", "remedy")
 
 
 @click.command()
+@click.option("--integrity", is_flag=True, help="Read the whole database too: pages and totals.")
 @as_json
 @with_shell
-def doctor(shell: Shell, as_json: bool) -> None:
+def doctor(shell: Shell, integrity: bool, as_json: bool) -> None:
     """Look into the service's health: one line for each finding, with what helps.
 
     Exit status 1 when anything is red.
     """
-    findings = list(examine(shell.settings, os.environ, utc_now))
+    findings = list(examine(shell.settings, os.environ, utc_now, integrity=integrity))
     if as_json:
         answer_json([{name: vars(finding)[name] for name in COLUMNS} for finding in findings])
     else:

@@ -89,8 +89,7 @@ def invoice_list(
     if attention:
         _show_wanting(shell.db.rows(listings.WANTING, limit=limit), as_json)
         return
-    query = listings.ALL_BY_STATUS if status else listings.ALL
-    show(shell.db.rows(query, status=status, limit=limit), LIST_COLUMNS, as_json)
+    show(listings.newest_invoices(shell.db, status, limit), LIST_COLUMNS, as_json)
 
 
 def _show_wanting(rows: list[Row], as_json: bool) -> None:

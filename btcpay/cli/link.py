@@ -4,7 +4,7 @@ import click
 
 from btcpay.cli.context import Shell, as_json, say, show, with_shell
 from btcpay.invoices import links
-from storage.queries import links as stored_links
+from storage.queries import listings
 
 LINK_COLUMNS = ("id", "status", "title", "amount_mode", "amount_usd", "created_at")
 
@@ -20,7 +20,7 @@ def link() -> None:
 @with_shell
 def link_list(shell: Shell, limit: int, as_json: bool) -> None:
     """The newest payment links of all merchants."""
-    show(shell.db.rows(stored_links.ALL, limit=limit), LINK_COLUMNS, as_json)
+    show(listings.newest_links(shell.db, limit), LINK_COLUMNS, as_json)
 
 
 @link.command("deactivate")

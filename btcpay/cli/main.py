@@ -6,33 +6,39 @@ Exit status 0: done; 1: failed or refused; 2: wrong use, or mistakes in the sett
 import logging
 import os
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 from peewee import PeeweeException
 
-from btcpay.cli.backup import backup
-from btcpay.cli.check import check
-from btcpay.cli.doctor import doctor
-from btcpay.cli.export import export
-from btcpay.cli.invoice import invoice
-from btcpay.cli.key import key
-from btcpay.cli.link import link
-from btcpay.cli.merchant import merchant
-from btcpay.cli.migrate import migrate
-from btcpay.cli.restore import restore
-from btcpay.cli.sandbox import sandbox
-from btcpay.cli.serve import serve
-from btcpay.cli.verify_proof import verify_proof
 from btcpay.cli.version import version_option
-from btcpay.cli.wallet import wallet
 from btcpay.env_file import VARIABLE
 from btcpay.errors import CommandError
 from storage.database import in_one_line
 
+# Each stands in the module of its name, which is read when the command is used: a check every
+# minute should not import the sandbox, nor ask a small board for the time that this takes.
+COMMANDS = (
+    *("backup", "check", "doctor", "export", "invoice", "key", "link", "merchant", "migrate"),
+    *("restore", "sandbox", "serve", "verify-proof", "wallet"),
+)
+
 
 class Commands(click.Group):
     """The commands; an option of theirs that stands behind one of them is shown its place."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, for the help."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command, out of its module; None when there is none of that name."""
+        if name not in COMMANDS:
+            return None
+        module = name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"btcpay.cli.{module}"), module)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
@@ -56,13 +62,6 @@ def cli(env_file: str | None) -> None:
     """On-chain Bitcoin payments for small merchants."""
     if env_file is not None:
         os.environ[VARIABLE] = env_file
-
-
-for command in (
-    *(backup, check, doctor, export, invoice, key, link, merchant, migrate, restore, sandbox),
-    *(serve, verify_proof, wallet),
-):
-    cli.add_command(command)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 import click
 import orjson
 
-from btcpay.cli.context import Shell, answer_json, as_json, with_shell
+from btcpay.cli.context import Shell, answer_json, answer_lines, as_json, with_shell
 from btcpay.wallet.account import derive
 from btcpay.wallet.descriptor import MOST_IN_RANGE, import_request
 from btcpay.wallet.gap_limit import MARGIN, gap_of_merchant, set_gap_limit
@@ -42,8 +42,9 @@ def wallet_export(
     row, network = find_merchant(shell.db, merchant), shell.settings.network
     indexes = range(count) if count else range(row["next_index"] + MARGIN + 1)
     if addresses:
-        listed = [derive(row["xpub"], row["script_type"], index, network) for index in indexes]
-        answer_json(listed) if as_json else click.echo("\n".join(listed))
+        answer_lines(
+            (derive(row["xpub"], row["script_type"], index, network) for index in indexes), as_json
+        )
         return
     request = import_request(row, network, indexes[-MOST_IN_RANGE:], fingerprint)
     # One line, so that the shell hands it over as one word; --json for whoever reads it.

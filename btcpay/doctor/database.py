@@ -14,8 +14,10 @@ OF_FILE = "look at its disk, its owner and its file mode; restore a backup when 
 OF_SERVER = "see that the server runs and lets this user in and write; look at BTCPAY_DATABASE_URL"
 
 
-def look_into(settings: Settings) -> tuple[Finding, Database | None]:
+def look_into(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:
     """The finding, and the database when it can be read; a missing one is not made.
+
+    `is_whole`: every page of a file is read, which takes seconds when it is large.
 
     Red, but with a database: it can be read and takes no writes.
     """
@@ -25,6 +27,9 @@ def look_into(settings: Settings) -> tuple[Finding, Database | None]:
         migrate.refuse_missing(settings.database_url)
         db = open_database(settings.database_url)
         with db.connected():
+            migrate.refuse_unfit(db)
+            if is_whole and not db.is_server:
+                _require_whole(db)
             finding = _version(db, settings)
     except DatabaseNotReady as error:
         sentence, _, remedy = str(error).partition(": ")
@@ -48,9 +53,6 @@ def _require_whole(db: Database) -> None:
 
 
 def _version(db: Database, settings: Settings) -> Finding:
-    migrate.refuse_unfit(db)
-    if not db.is_server:
-        _require_whole(db)
     found, wanted, network = migrate.version(db), migrate.VERSION, settings.network.name
     if found is None:
         return Finding(NAME, RED, "it is empty, or of another program", migrate.REMEDY)

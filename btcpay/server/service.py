@@ -1,23 +1,19 @@
 """What a running service holds: settings, database, price, windows, notes, counters, clock."""
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.monitoring.metrics_setup import FOLDER
 from btcpay.monitoring.process_metrics import Counters
-from btcpay.price import Prices
+from btcpay.price import Prices, new_prices
 from btcpay.settings import Settings
 from btcpay.web.rate_limits import Limiter
 from schemas.resources import Resources
 from storage.database import Database
 from storage.migrate import open_ready
 from storage.write_behind import Notes
-
-# The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
-_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 @dataclass(frozen=True)
@@ -36,17 +32,6 @@ class Service:
     def close(self) -> None:
         """Ends the threads, when no request is under way any more."""
         self.notes.close()
-
-
-def new_prices(settings: Settings, told: Callable[[bool], None] = lambda good: None) -> Prices:
-    """The price as these settings say, on a clock that never steps and runs while we sleep."""
-    return Prices(
-        settings.price_sources,
-        settings.price_quorum,
-        settings.price_max_age_s,
-        lambda: time.clock_gettime(_STEADY),
-        told,
-    )
 
 
 def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:

@@ -10,9 +10,9 @@ from btcpay.errors import ExplorerError
 from btcpay.explorers.pool import Explorers
 from btcpay.networks import Network
 from btcpay.wallet.account import derive, parse_account
-from btcpay.wallet.gap_limit import gap_of
+from btcpay.wallet.gap_limit import gap_of_merchant
 from storage.database import Database, Row
-from storage.queries import blocks, merchants, payments
+from storage.queries import blocks, merchants
 
 # Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
 # invoices in a row are more common than one would think: a crawler presses a link's button.
@@ -76,8 +76,7 @@ def plan_moves(
 def _move(db: Database, row: Row, network: Network, used: list[int], after: int) -> Move:
     parse_account(row["xpub"], network, row["script_type"])  # refuses what is no account key
     first = tuple(derive(row["xpub"], row["script_type"], n, network) for n in range(SHOWN))
-    known = db.rows(payments.PAID_INDEXES, merchant_id=row["id"])
-    gap = gap_of([*(found["address_index"] for found in known), *used], after)
+    gap = gap_of_merchant(db, row, used, after)
     return Move(row["id"], row["name"], row["next_index"], tuple(used), after, gap.limit, first)
 
 

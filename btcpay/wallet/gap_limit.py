@@ -5,12 +5,13 @@ that nobody pays push the next address beyond that: then the money is there, but
 not show it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from storage.database import Database, Row
-from storage.queries import merchants, payments
+from storage.queries import gaps, merchants
 
 # A merchant is warned when so much of the wallet's limit is used: with 20, five more may go unpaid.
 EARLY = Fraction(3, 4)
@@ -34,18 +35,29 @@ class Gap:
         return self.limit <= wallet_gap_limit * EARLY
 
 
-def gap_of(paid: Iterable[int], next_index: int) -> Gap:
-    """The gap of an account; `paid` are the indexes of its paid addresses, in any order."""
-    known: Sequence[int] = sorted(set(paid))
-    steps = [-1, *known, max(next_index, known[-1] + 1 if known else 0)]
-    limit = max(after - before for before, after in zip(steps, steps[1:], strict=False))
-    return Gap(next_index, known[-1] if known else None, limit)
+def gap_of(paid: Sequence[int], next_index: int, widest: int = 0) -> Gap:
+    """The gap of an account; `paid` are the indexes of its paid addresses, ascending.
+
+    The first of them may stand for all below it, between which the widest step is `widest`.
+    """
+    last = paid[-1] if paid else -1
+    steps = [*([] if widest else [-1]), *paid, max(next_index, last + 1)]
+    limit = max(after - before for before, after in pairwise(steps))
+    return Gap(next_index, paid[-1] if paid else None, max(limit, widest))
 
 
-def gap_of_merchant(db: Database, merchant: Row) -> Gap:
-    """A merchant's gap, by the payments that the service has seen, unconfirmed ones too."""
-    rows = db.rows(payments.PAID_INDEXES, merchant_id=merchant["id"])
-    return gap_of((row["address_index"] for row in rows), merchant["next_index"])
+def gap_of_merchant(
+    db: Database, merchant: Row, used: Sequence[int] = (), next_index: int | None = None
+) -> Gap:
+    """A merchant's gap, by the payments that the service has seen, unconfirmed ones too.
+
+    `used`: addresses behind the counter that are known to be paid as well, ascending. `next_index`
+    stands in place of the counter.
+    """
+    last = gaps.last_paid(db, merchant["id"])
+    paid = [*([] if last is None else [last]), *used]
+    after = merchant["next_index"] if next_index is None else next_index
+    return gap_of(paid, after, gaps.widest(db, merchant["id"]))
 
 
 def set_gap_limit(db: Database, merchant: Row, limit: int) -> Row:

@@ -92,3 +92,4 @@ class Invoice(Model):
     asked_since = BigIntegerField(null=True)
     script = TextField(null=True)
     history_at = BigIntegerField(null=True)
+    gap_before = BigIntegerField(null=True)

@@ -6,7 +6,7 @@ from typing import Any
 from peewee import JOIN, SQL, Case, Join, Select, fn
 
 from storage.database import Database, Row, every, slot
-from storage.models import Block, Invoice, Output
+from storage.models import Balance, Block, Invoice, Output
 from storage.queries.invoices import MAY_BE_PAID
 
 _HEADER = (Block.height, Block.hash, Block.header, Block.mined_at)
@@ -164,11 +164,7 @@ WAITS_AGAIN = Output.update(
 
 # Whether anything is at stake: an invoice open or lately finished, money on its way, a coin.
 AT_STAKE = Invoice.select(Invoice.id).where(MAY_BE_PAID).limit(1)
-MONEY_AT_STAKE = (
-    Output.select(Output.txid)
-    .where(Output.vanished_at.is_null() & Output.spent_height.is_null())
-    .limit(1)
-)
+MONEY_AT_STAKE = Balance.select(Balance.merchant_id).where(Balance.total_sats > 0).limit(1)
 FIRST_INVOICE = Invoice.select(fn.MIN(Invoice.created_at).alias("at"))
 
 WITHOUT_SCRIPT = (

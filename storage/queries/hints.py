@@ -11,10 +11,10 @@ from storage.queries.invoices import MAY_BE_PAID
 _COIN = Output.select(Output.invoice_id, Output.txid, Output.vout, Output.block_height).where(
     Output.block_height.is_null(False) & Output.spent_height.is_null()
 )
-OLD_COINS = _COIN.where(Output.asked_at.is_null()).limit(slot("limit"))
+OLD_COINS = _COIN.where(Output.asked_at < 0).limit(slot("limit"))
 COINS = (
-    _COIN.where(fn.COALESCE(Output.asked_at, 0) < slot("asked_before"))
-    .order_by(fn.COALESCE(Output.asked_at, 0))
+    _COIN.where(Output.asked_at < slot("asked_before"))
+    .order_by(Output.asked_at)
     .limit(slot("limit"))
 )
 ASKED = Output.update({Output.asked_at: slot("at")}).where(

@@ -17,7 +17,6 @@ LIST = (
     .order_by(*_NEWEST)
     .limit(slot("limit"))
 )
-ALL = PaymentLink.select().order_by(*_NEWEST).limit(slot("limit"))
 
 ADD = PaymentLink.insert(every(PaymentLink)).returning(*PaymentLink._meta.sorted_fields)
 

@@ -1,11 +1,14 @@
-"""Invoices as the command line lists them: of all merchants, with what came."""
+"""Invoices and links as the command line lists them: of all merchants, with what came."""
 
+from heapq import nlargest
+from operator import itemgetter
 from typing import Any
 
-from peewee import Case, fn
+from peewee import Case, Select, fn
 
-from storage.database import slot
+from storage.database import Database, Row, slot
 from storage.models import Attention, Invoice, Merchant, Output
+from storage.queries import links, merchants
 
 # Confirmed or waiting, in time or not: for people, not for settlement.
 _CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
@@ -25,21 +28,42 @@ _LISTED = Invoice.select(
 ).join(Merchant, on=(Merchant.id == Invoice.merchant_id))
 
 
-def _newest(of: Any) -> tuple[Any, Any]:
-    return of.created_at.desc(), of.seq.desc()
-
-
-# Chosen first, so that sums are made only for the invoices that are listed.
-_Any = Invoice.alias()
-_CHOSEN = _Any.select(_Any.seq).order_by(*_newest(_Any)).limit(slot("limit"))
-ALL = _LISTED.where(Invoice.seq.in_(_CHOSEN)).order_by(*_newest(Invoice))
-ALL_BY_STATUS = _LISTED.where(
-    Invoice.seq.in_(_CHOSEN.where(_Any.status == slot("status")))
-).order_by(*_newest(Invoice))
-# What has waited longest first.
+# Chosen first, so that sums are made only for the invoices that are listed. What has waited
+# longest first.
+_Any = Attention.alias()
+_CHOSEN = _Any.select(_Any.invoice_id).order_by(_Any.since_at, _Any.invoice_id).limit(slot("limit"))
 WANTING = (
     _LISTED.select_extend(Attention.reason, Attention.since_at)
     .join(Attention, on=(Attention.invoice_id == Invoice.id))
+    .where(Attention.invoice_id.in_(_CHOSEN))
     .order_by(Attention.since_at, Attention.invoice_id)
+)
+
+_ONE = _LISTED.where(Invoice.seq == slot("seq"))
+_OF_MERCHANT = (
+    Invoice.select(Invoice.seq, Invoice.created_at)
+    .where(Invoice.merchant_id == slot("merchant_id"))
+    .order_by(Invoice.created_at.desc(), Invoice.seq.desc())
     .limit(slot("limit"))
 )
+_OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(Invoice.status == slot("status"))
+
+
+def newest_invoices(db: Database, status: str | None, limit: int) -> list[Row]:
+    """The newest of all merchants, or of those of one status."""
+    query = _OF_MERCHANT_BY_STATUS if status else _OF_MERCHANT
+    return [db.only(_ONE, seq=row["seq"]) for row in _newest(db, query, limit, status=status)]
+
+
+def newest_links(db: Database, limit: int) -> list[Row]:
+    """The newest payment links of all merchants."""
+    return _newest(db, links.LIST, limit)
+
+
+def _newest(db: Database, of_merchant: Select, limit: int, **values: Any) -> list[Row]:
+    """Each merchant's by its index, of which the newest are taken: so none need be sorted."""
+    found: list[Row] = []
+    for merchant in db.rows(merchants.ALL):
+        found += db.rows(of_merchant, merchant_id=merchant["id"], limit=limit, **values)
+        found = nlargest(limit, found, key=itemgetter("created_at", "seq"))
+    return found

@@ -16,10 +16,10 @@ COLUMNS = (
     Invoice.failures,
     Invoice.failed_at,
 )
-ASKED_OR_ENDING = Invoice.select(*COLUMNS).where(
-    (Invoice.status == "open")
-    & ((Invoice.asked_at > slot("asked_after")) | (Invoice.expires_at <= slot("ends_before")))
-)
+# Each by an index of its own that holds only such as are open.
+_OPEN = Invoice.finished_at.is_null()
+ASKED = Invoice.select(*COLUMNS).where(_OPEN & (Invoice.asked_at > slot("after")))
+ENDING = Invoice.select(*COLUMNS).where(_OPEN & (Invoice.expires_at <= slot("before")))
 EXPECTING = Invoice.select(*COLUMNS).where(
     Invoice.id.in_(
         Output.select(Output.invoice_id).where(
@@ -28,15 +28,19 @@ EXPECTING = Invoice.select(*COLUMNS).where(
     )
 )
 ONE = Invoice.select(*COLUMNS).where(Invoice.id == slot("id"))
-# Outputs that wait, or vanished so lately that an end must wait for them.
-UNSETTLED = Output.select(
+_UNSETTLED = Output.select(
     Output.invoice_id,
     Output.amount_sats,
     Output.first_seen_at,
     Output.block_height,
     Output.vanished_at,
-).where(
-    Output.payment_id.is_null()
+).where(Output.payment_id.is_null())
+# Outputs that are no payment yet, and those that vanished so lately that an end must wait for them.
+NO_PAYMENT_YET = _UNSETTLED.where(Output.vanished_at.is_null())
+VANISHED_LATELY = _UNSETTLED.where(Output.vanished_at > slot("vanished_after"))
+# Both, of one invoice.
+UNSETTLED_OF = _UNSETTLED.where(
+    (Output.invoice_id == slot("id"))
     & (Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
 )
 LOOKED = Invoice.update(

@@ -1,7 +1,7 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
 from storage.database import every, slot, slots
-from storage.models import Invoice, Output, Payment, Proof
+from storage.models import Output, Payment, Proof
 
 _NEWEST = (Payment.created_at.desc(), Payment.seq.desc())
 _OWN = Payment.merchant_id == slot("merchant_id")
@@ -65,7 +65,7 @@ _SEEN = (
     Output.position,
     Output.spent_height,
 )
-# What is found by following blocks is not asked for: `asked_at` is null of older coins alone.
+# What is found by following blocks is not asked for: `asked_at` is -1 of older coins alone.
 ADD_OUTPUT = Output.insert(
     slots(
         Output.txid,
@@ -107,14 +107,6 @@ PROOFS_OF_ADDRESS = (
     )
     .where(Proof.invoice_id == slot("invoice_id"))
     .order_by(Payment.created_at, Payment.seq)
-)
-
-# The places of a merchant's addresses to which anything has come.
-PAID_INDEXES = (
-    Invoice.select(Invoice.address_index)
-    .join(Output, on=(Output.invoice_id == Invoice.id))
-    .where((Invoice.merchant_id == slot("merchant_id")) & Output.vanished_at.is_null())
-    .distinct()
 )
 
 # Takes a payment back.

@@ -145,7 +145,7 @@ def test_all_that_a_shop_has_is_there_and_answers_as_before(till, target, tmp_pa
         assert shown == proof
         replay = again.shop.post("/invoices", ORDER, headers=KEY)
         assert replay.json == first.json and replay.headers["Idempotent-Replayed"] == "true"
-        findings = Terminal(again).json("doctor")
+        findings = Terminal(again).json("doctor", "--integrity")
         assert {f["name"]: f["colour"] for f in findings}["totals of shop"] == "green"
         again.mine(), again.check()  # what waited for its block is paid there
         assert again.look(first.json)["status"] == "open"

@@ -19,7 +19,7 @@ from btcpay.chain.kept import add_header
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.explorers.allowance import UNLIMITED
-from btcpay.server.service import new_prices
+from btcpay.price import new_prices
 from btcpay.spv.block import prove_block
 from btcpay.times import utc_now
 from storage.database import Database, open_database

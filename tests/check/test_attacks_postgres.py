@@ -23,7 +23,7 @@ from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
 from btcpay.errors import Conflict
 from btcpay.invoices.retention import erase_emails
-from btcpay.server.service import new_prices
+from btcpay.price import new_prices
 from btcpay.times import to_ms
 from storage.database import Database, open_database
 from storage.queries import blocks, keys, looked_for

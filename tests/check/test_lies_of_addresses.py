@@ -192,7 +192,7 @@ def old_coin(till: LiedTo) -> Json:
     till.clock.move(hours=30)
     till.mine(12)
     till.shop.sql("DELETE FROM block")
-    till.shop.sql("UPDATE output SET asked_at = NULL")
+    till.shop.sql("UPDATE output SET asked_at = -1")
     meta.put_time(till.shop.service.db, Key.BEGIN_AT, till.clock() - timedelta(hours=1))
     return invoice
 
@@ -215,7 +215,7 @@ def test_a_page_with_no_header_below_ours_is_refused_and_asked_for_no_more(lied_
     invoice = old_coin(till)
     till.check()
     first = till.shop.sql("SELECT MIN(height) FROM block").fetchone()[0]
-    till.shop.sql("UPDATE output SET asked_at = NULL")
+    till.shop.sql("UPDATE output SET asked_at = -1")
     hash = till.sandbox.chain.ledger.hashes[first - 15]
     till.liar.lies = {
         "/outspend/": lambda _: spent_in(first - 15, hash),

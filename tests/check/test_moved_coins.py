@@ -183,7 +183,7 @@ def forget_blocks(till: LiedTo, count: int = 12) -> None:
     So many blocks later: the twelve headers below the first one are kept too.
     """
     till.shop.sql("DELETE FROM block")
-    till.shop.sql("UPDATE output SET asked_at = NULL")
+    till.shop.sql("UPDATE output SET asked_at = -1")
     till.clock.move(hours=2)
     till.mine(count)
     till.clock.move(hours=2)

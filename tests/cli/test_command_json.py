@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from builders import Clock, TickerServer, new_xpub
+from commands import commands
 from databases import ON_POSTGRES
 from fake_esplora import Terminal, Till, open_till
 
@@ -15,14 +15,6 @@ from btcpay.cli.main import cli
 
 Words = list[str]
 IN_PLACE = ["restore", "--in-place", "--yes"]
-
-
-def commands(group: click.Group, *path: str) -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from commands(command, *path, name)
-        else:
-            yield " ".join([*path, name]), command
 
 
 ANSWERING = {

@@ -30,8 +30,8 @@ from btcpay import settings
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
 from btcpay.check.run import Checker
 from btcpay.explorers.open import open_explorers
+from btcpay.price import new_prices
 from btcpay.sandbox.node.script import script_of
-from btcpay.server.service import new_prices
 from btcpay.spv.document import check_document
 from storage.database import open_database
 

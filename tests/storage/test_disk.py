@@ -118,7 +118,7 @@ def readyz(live: Live) -> requests.Response:
     return requests.get(f"{live.url}/readyz", timeout=20)
 
 
-@pytest.mark.parametrize("words", [("doctor",), ("doctor", "--json")], ids=" ".join)
+@pytest.mark.parametrize("words", [("doctor",), ("doctor", "--integrity", "--json")], ids=" ".join)
 def test_the_doctor_on_a_full_disk_tells_all_that_it_can_find_out(tmp_path, ticker, clock, words):
     ticker.reset()
     with small_filesystem(tmp_path) as disk, open_shop(disk.folder, ticker.url, clock) as shop:

@@ -76,6 +76,7 @@ ROWS = {
         "INSERT INTO block (height, hash, header, mined_at) VALUES (100, 'i', 'raw', 18)",
         "UPDATE invoice SET script = '0014', history_at = 19 WHERE id = 'inv_1'",
     ),
+    "0016_growth": (),
 }
 
 
@@ -122,6 +123,8 @@ def _run_up(url: str, version: str) -> None:
 OLD = "0014_wallet_gap"
 # What block following keeps in another way.
 OTHERWISE = {"tip_height", "begin_at"}
+# Null, of a coin that nobody was asked for, is -1 now.
+NEVER_ASKED = "0016_growth"
 
 
 def test_every_version_has_its_rows_here():
@@ -134,6 +137,8 @@ def test_a_database_of_every_version_is_brought_up_to_date_with_its_rows_intact(
     assert migrate.migrate(url, "regtest") == VERSIONS[VERSIONS.index(version) + 1 :]
     with raw(url) as connection:
         after = tables(connection)
+    if version < NEVER_ASKED and "asked_at" in before["output"][0]:
+        before["output"] = [row | {"asked_at": -1} for row in before["output"]]
     for table in before.keys() - {"schema_migration"}:
         known = before[table][0].keys() & after[table][0].keys() if before[table] else set()
         # A server gives rows that were changed another place.

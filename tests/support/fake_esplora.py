@@ -30,6 +30,7 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.explorers.pool import Explorers
 from btcpay.explorers.quota import Quota
+from btcpay.price import new_prices
 from btcpay.sandbox.keepalive import Handler, Server
 from btcpay.sandbox.node.block import (
     GENESIS_RAW,
@@ -42,7 +43,6 @@ from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import choose
 from btcpay.sandbox.server import create_app
 from btcpay.sandbox.state import Sandbox, attach, open_sandbox
-from btcpay.server.service import new_prices
 from btcpay.settings import Settings
 from btcpay.times import to_ms
 from storage.database import Database

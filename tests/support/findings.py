@@ -10,7 +10,7 @@ PLENTY = 10**12
 
 
 def found(till: Till, free_bytes: int = PLENTY, **environ: str) -> dict[str, Finding]:
-    """The findings by name, with other settings where they are named."""
+    """All findings by name, with other settings where they are named."""
     environ = till.shop.environ | environ
-    examined = examine(settings.read(environ), environ, till.clock, lambda _: free_bytes)
+    examined = examine(settings.read(environ), environ, till.clock, lambda _: free_bytes, True)
     return {finding.name: finding for finding in examined}

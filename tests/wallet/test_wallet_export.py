@@ -101,7 +101,7 @@ def test_a_fingerprint_that_is_none_is_refused(fingerprint):
         pytest.param([], 0, 1, None, id="nothing given out: the first address must be seen"),
         pytest.param([], 20, 21, None, id="twenty that nobody pays, the next is the twenty-first"),
         pytest.param([0, 1, 2], 3, 1, 2, id="all paid"),
-        pytest.param([2, 0], 13, 11, 2, id="ten in a row that nobody paid"),
+        pytest.param([0, 2], 13, 11, 2, id="ten in a row that nobody paid"),
         pytest.param([0, 30, 31], 32, 30, 31, id="a hole in the middle counts too"),
         pytest.param([50], 51, 51, 50, id="and one before the first payment"),
         pytest.param([7], 3, 8, 7, id="paid ahead of the counter"),
@@ -112,7 +112,7 @@ def test_a_wallet_must_look_as_far_as_the_longest_run_that_nobody_paid(
 ):
     gap = gap_of(paid, next_index)
     assert (gap.limit, gap.highest_paid) == (limit, highest)
-    seen = list(itertools.accumulate([-1, *sorted(paid)], max))
+    seen = list(itertools.accumulate([-1, *paid], max))
     assert all(after - before <= limit for before, after in itertools.pairwise(seen))
 
 

@@ -1,0 +1,131 @@
+"""What stays fast as the shop grows: no query reads a table that grows with its history."""
+
+import importlib
+import pkgutil
+import random
+import re
+
+import pytest
+from builders import Shop
+from databases import ON_POSTGRES, plan
+from peewee import Delete, Query, Select, Update
+from playhouse.migrations import Runner
+
+from btcpay.ids import new_id
+from btcpay.wallet.gap_limit import gap_of, gap_of_merchant
+from storage import migrate, queries
+from storage.database import Database, Statement, create_file, open_database
+from storage.models import Output
+from storage.queries import gaps, invoices, merchants, payments
+
+GROWING = "invoice|output|payment|event|payment_link|proof|idempotency_key|api_key|attention|block"
+# A whole table, or a whole index of it, is read by these, and may be.
+WHOLE = {
+    "keys.ALL": "prints every key",
+    "attentions.BY_REASON": "counts what wants a human, by an index that has nothing else",
+    "blocks.FIRST": "ends at the first row of its index",
+    "blocks.TOP": "likewise",
+    "listings.WANTING": "ends at the last row that is shown, in the order of its index",
+    "idempotency.FREE": "is run by a restore, once",
+    "exports.SHARED_TRANSACTIONS": "an export reads all of a merchant's outputs",
+}
+# Never run by themselves: others are made of them.
+PARTS = {
+    *("balances._SUMS", "hints._COIN", "listings._CAME_SATS", "listings._CHOSEN"),
+    *("listings._LISTED", "looked_for._UNSETTLED"),
+}
+# Indexes that hold little, however long the history is.
+SMALL = ("block_unread", "block_spends", "invoice_without_script", "invoice_email")
+
+
+def constants() -> dict[str, Query]:
+    """Every query that is a module's constant; of two that are for either database this one's."""
+    found = {}
+    for module in pkgutil.iter_modules(queries.__path__):
+        names = vars(importlib.import_module(f"storage.queries.{module.name}"))
+        for name, value in names.items():
+            query = value.get(ON_POSTGRES) if isinstance(value, dict) else value
+            if isinstance(query, Select | Update | Delete):
+                found[f"{module.name}.{name}"] = query
+    return {name: query for name, query in found.items() if name not in PARTS}
+
+
+def scans(db: Database, query: Query) -> list[str]:
+    """The lines of its plan that read all of a table that grows, or an index on all of it."""
+    told = plan(db, query)
+    if db.is_server:
+        return re.findall(rf"Seq Scan on (?:{GROWING})\b.*", told)
+    sql = Statement(db.connection, query).sql
+    aliases = re.findall(rf'"({GROWING})"(?: AS "(t\d+)")?', sql)
+    growing = {name for pair in aliases for name in pair}
+    lines = re.findall(r"SCAN (\w+)(.*)", told)
+    return [table + how for table, how in lines if table in growing and not how.endswith(SMALL)]
+
+
+@pytest.mark.parametrize("name", sorted(constants().keys() - WHOLE.keys()))
+def test_no_query_reads_all_of_a_table_that_grows(shop, name):
+    assert scans(shop.service.db, constants()[name]) == []
+
+
+@pytest.mark.parametrize("name", sorted(WHOLE))
+def test_what_may_read_a_whole_table_does(shop, name):
+    """So that the list above has no row that is not needed."""
+    assert ON_POSTGRES or scans(shop.service.db, constants()[name])
+
+
+def came(db: Database, invoice: dict, vanished: bool) -> None:
+    """What a check does to outputs: one comes, or the one that waits vanishes."""
+    with db.write():
+        if vanished:
+            db.run(Output.update({Output.vanished_at: 1}).where(Output.invoice_id == invoice["id"]))
+        else:
+            columns = dict.fromkeys(field.name for field in Output._meta.sorted_fields)
+            columns |= {"txid": new_id("inv"), "vout": 0, "invoice_id": invoice["id"]}
+            columns |= {"merchant_id": invoice["merchant_id"], "amount_sats": 1, "coinbase": 0}
+            columns |= {"first_seen_at": 1, "seen_waiting": 1, "spent_height": None}
+            db.run(payments.ADD_OUTPUT, **columns)
+        gaps.note(db, db.only(invoices.WHOLE, id=invoice["id"]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gap_that_is_kept_is_the_one_between_all_paid_addresses(shop: Shop, seed):
+    db, chance, paid = shop.service.db, random.Random(seed), set[int]()
+    made = [db.only(invoices.WHOLE, id=shop.invoice()["id"]) for _ in range(20)]
+    merchant = db.only(merchants.BY_ID, id=shop.merchant_id)
+    for _ in range(60):
+        invoice = chance.choice(made)
+        is_paid = invoice["address_index"] in paid
+        came(db, invoice, vanished=is_paid)
+        paid ^= {invoice["address_index"]}
+        assert gap_of_merchant(db, merchant) == gap_of(sorted(paid), merchant["next_index"])
+
+
+def test_a_database_of_before_gets_the_gaps_of_its_payments(tmp_path):
+    """Of two merchants, one with a hole and one without a payment; what vanished is none."""
+    url = f"sqlite:///{tmp_path}/old.db"
+    create_file(tmp_path / "old.db")
+    db = open_database(url)
+    Runner(db.connection, str(migrate.MIGRATIONS)).up("0015_blocks")
+    run = db.connection.execute_sql
+    run(
+        "INSERT INTO merchant (name, script_type, xpub, account_key, next_index, created_at)"
+        " VALUES ('shop', 'p2pkh', 'x', 'k', 9, 1), ('poor', 'p2pkh', 'y', 'l', 3, 1)"
+    )
+    for index, outputs in ((2, [None]), (3, [None, 5]), (5, [5]), (8, [None, None])):
+        run(
+            "INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote,"
+            " price_usd, deposit_address, address_index, created_at)"
+            " VALUES (?1, 1, 'open', 5, '1', '1', ?1, ?1, 1)",
+            (index,),
+        )
+        for vout, vanished_at in enumerate(outputs):
+            run(
+                "INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats, coinbase,"
+                " first_seen_at, seen_waiting, vanished_at) VALUES ('tx', ?, ?, 1, 5, 0, 1, 1, ?)",
+                (vout, str(index), vanished_at),
+            )
+    db.close()
+    migrate.migrate(url, "regtest")
+    kept = [gap_of_merchant(db, merchant) for merchant in db.rows(merchants.ALL)]
+    assert kept == [gap_of([2, 3, 8], 9), gap_of([], 3)]
+    db.close()
