@@ -21,13 +21,14 @@ from btcpay.cli.key import key
 from btcpay.cli.link import link
 from btcpay.cli.merchant import merchant
 from btcpay.cli.migrate import migrate
+from btcpay.cli.payment import payment
 from btcpay.cli.restore import restore
 from btcpay.cli.sandbox import sandbox
 from btcpay.cli.serve import serve
 from btcpay.cli.verify_proof import verify_proof
 from btcpay.cli.wallet import wallet
 from btcpay.env_file import VARIABLE
-from btcpay.errors import CommandError
+from btcpay.errors import CommandError, PriceUnavailable
 from storage.database import in_one_line
 
 
@@ -59,8 +60,8 @@ def cli(env_file: str | None) -> None:
 
 
 for command in (
-    *(backup, check, doctor, export, invoice, key, link, merchant, migrate, restore, sandbox),
-    *(serve, verify_proof, wallet),
+    *(backup, check, doctor, export, invoice, key, link, merchant, migrate, payment, restore),
+    *(sandbox, serve, verify_proof, wallet),
 ):
     cli.add_command(command)
 
@@ -73,7 +74,7 @@ def main() -> None:
     logging.getLogger("peewee").setLevel(logging.WARNING)
     try:
         cli()
-    except CommandError as error:
+    except (CommandError, PriceUnavailable) as error:
         click.echo(f"btcpay: {error}", err=True)
         sys.exit(1)
     except PeeweeException as error:

@@ -1,11 +1,11 @@
-"""Invoices as the command line lists them: of all merchants, with what came."""
+"""Invoices and payments as the command line lists them: of all merchants, with what came."""
 
 from typing import Any
 
 from peewee import Case, fn
 
 from storage.database import slot
-from storage.models import Attention, Invoice, Merchant, Output
+from storage.models import Attention, Invoice, Merchant, Output, Payment
 
 # Confirmed or waiting, in time or not: for people, not for settlement.
 _CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
@@ -43,3 +43,12 @@ WANTING = (
     .order_by(Attention.since_at, Attention.invoice_id)
     .limit(slot("limit"))
 )
+
+_PAYMENTS = (
+    Payment.select(Payment, Merchant.name.alias("merchant"))
+    .join(Merchant, on=(Merchant.id == Payment.merchant_id))
+    .order_by(*_newest(Payment))
+    .limit(slot("limit"))
+)
+PAYMENTS_OF_MERCHANT = _PAYMENTS.where(Payment.merchant_id == slot("merchant_id"))
+PAYMENTS_OF_INVOICE = _PAYMENTS.where(Payment.address_invoice_id == slot("invoice_id"))
