@@ -76,6 +76,9 @@ ROWS = {
         "INSERT INTO block (height, hash, header, mined_at) VALUES (100, 'i', 'raw', 18)",
         "UPDATE invoice SET script = '0014', history_at = 19 WHERE id = 'inv_1'",
     ),
+    "0017_return": (
+        "UPDATE brand SET return_paid = 'https://shop.example/' WHERE merchant_id = 1",
+    ),
 }
 
 
