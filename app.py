@@ -26,6 +26,7 @@ from btcpay.times import utc_now
 from btcpay.web.routes import add_path, answer
 from schemas import requests as accepts
 from schemas import resources as shows
+from storage.database import sqlite_path
 from storage.queries import balances, invoices, links, payments
 
 
@@ -134,7 +135,10 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None)
     app.extensions["btcpay"] = service
-    figures = Figures(service.db, service.limiter, settings.blocks, service.now)
+    file = sqlite_path(settings.database_url)
+    figures = Figures(
+        service.db, service.limiter, settings.blocks, service.now, file and file.parent
+    )
     app.extensions["metrics"] = functools.partial(metrics_server.serve, [service.counters, figures])
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False

@@ -38,7 +38,7 @@ ROOMS: dict[str, set[str]] = {
     "check": GROUND
     | {"bitcoin", "chain", "explorers", "invoices", "settlement", "spv", "storage", "wallet"},
     "web": PLAIN | {"storage"},
-    "monitoring": PLAIN | {"chain", "settlement", "storage", "web"},
+    "monitoring": PLAIN | {"chain", "settlement", "storage", "wallet", "web"},
     "server": GROUND | {"monitoring", "schemas", "storage", "web"},
     "api": GROUND | {"schemas", "server", "storage", "web"},
     "checkout": GROUND
