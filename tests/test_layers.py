@@ -48,7 +48,7 @@ ROOMS: dict[str, set[str]] = {
     "backup": GROUND | {"explorers", "storage", "wallet"},
     "cli": GROUND
     | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
-    | {"server", "settlement", "spv", "storage", "wallet"},
+    | {"monitoring", "server", "settlement", "spv", "storage", "wallet"},
     "sandbox": {"bitcoin"},
     "app": GROUND
     | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},

@@ -6,7 +6,7 @@ Exit status 0: done; 1: failed or refused; 2: wrong use, or mistakes in the sett
 import logging
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from peewee import PeeweeException
@@ -14,6 +14,7 @@ from peewee import PeeweeException
 from btcpay import __version__
 from btcpay.cli.backup import backup
 from btcpay.cli.check import check
+from btcpay.cli.context import say
 from btcpay.cli.doctor import doctor
 from btcpay.cli.export import export
 from btcpay.cli.invoice import invoice
@@ -29,6 +30,7 @@ from btcpay.cli.verify_proof import verify_proof
 from btcpay.cli.wallet import wallet
 from btcpay.env_file import VARIABLE
 from btcpay.errors import CommandError, PriceUnavailable
+from btcpay.monitoring.logs import to_json
 from storage.database import in_one_line
 
 
@@ -53,8 +55,11 @@ class Commands(click.Group):
     metavar="FILE",
     help="Settings, a NAME=value a line; what the environment sets stands before them.",
 )
-def cli(env_file: str | None) -> None:
+@click.option("--log-json", is_flag=True, help="What is told on standard error as JSON lines.")
+def cli(env_file: str | None, log_json: bool) -> None:
     """On-chain Bitcoin payments for small merchants."""
+    if log_json:
+        to_json(logging.root)
     if env_file is not None:
         os.environ[VARIABLE] = env_file
 
@@ -74,12 +79,12 @@ def main() -> None:
     logging.getLogger("peewee").setLevel(logging.WARNING)
     try:
         cli()
-    except (CommandError, PriceUnavailable) as error:
-        click.echo(f"btcpay: {error}", err=True)
-        sys.exit(1)
     except PeeweeException as error:
-        click.echo(f"btcpay: the database cannot be used: {in_one_line(error)}", err=True)
-        sys.exit(1)
-    except OSError as error:
-        click.echo(f"btcpay: {error}", err=True)
-        sys.exit(1)
+        _fail(f"the database cannot be used: {in_one_line(error)}")
+    except (CommandError, PriceUnavailable, OSError) as error:
+        _fail(str(error))
+
+
+def _fail(told: str) -> NoReturn:
+    say(f"btcpay: {told}", logging.ERROR)
+    sys.exit(1)
