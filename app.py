@@ -14,17 +14,19 @@ from btcpay.api.call import Call
 from btcpay.api.operation import Operation
 from btcpay.checkout import views
 from btcpay.errors import NotFound
-from btcpay.ids import is_id, new_id
+from btcpay.ids import is_id
 from btcpay.invoices import create
+from btcpay.invoices.links import new_link
 from btcpay.money import usd_for_sats
 from btcpay.monitoring import health, metrics_server, request_log
 from btcpay.monitoring.database_metrics import Figures
 from btcpay.server.service import open_service
 from btcpay.settings import Settings
-from btcpay.times import to_ms, utc_now
+from btcpay.times import utc_now
 from btcpay.web.routes import add_path, answer
 from schemas import requests as accepts
 from schemas import resources as shows
+from storage.database import sqlite_path
 from storage.queries import balances, invoices, links, payments
 
 
@@ -38,9 +40,8 @@ def get_balance(call: Call) -> Response:
 
 def create_invoice(call: Call) -> Response:
     """Converts dollars to satoshis at the live price, with a deposit address of its own."""
-    wanted, service = call.body(accepts.NEW_INVOICE), call.service
-    life = create.life_of(wanted.pop("expires_in_hours", None))
-    order = create.Order(call.merchant_id, life=life, **wanted)
+    service = call.service
+    order = create.order_of(call.merchant_id, call.body(accepts.NEW_INVOICE))
 
     def make(price_usd: Decimal) -> dict[str, Any]:
         network, now = service.settings.network, service.now()
@@ -67,28 +68,13 @@ def get_invoice(call: Call, id: str) -> Response:
 
 def create_payment_link(call: Call) -> Response:
     """A reusable checkout page; its invoices are made when somebody pays."""
-    wanted = call.body(accepts.NEW_PAYMENT_LINK, empty=b"{}")
+    wanted, service = call.body(accepts.NEW_PAYMENT_LINK, empty=b"{}"), call.service
     return call.once(
         prepare=lambda: None,
         make=lambda _: call.resources.payment_link.dump(
-            call.only(
-                links.ADD,
-                id=new_id("lnk"),
-                status="active",
-                title=wanted.get("title"),
-                description=wanted.get("description"),
-                amount_mode=accepts.mode_of(wanted),
-                amount_usd=_text(wanted.get("amount_usd")),
-                min_amount_usd=_text(wanted.get("min_amount_usd")),
-                max_amount_usd=_text(wanted.get("max_amount_usd")),
-                created_at=to_ms(call.service.now()),
-            )
+            new_link(service.db, service.now(), call.merchant_id, wanted)
         ),
     )
-
-
-def _text(amount_usd: Decimal | None) -> str | None:
-    return None if amount_usd is None else str(amount_usd)
 
 
 def list_payment_links(call: Call) -> Response:
@@ -149,7 +135,10 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None)
     app.extensions["btcpay"] = service
-    figures = Figures(service.db, service.limiter, settings.blocks, service.now)
+    file = sqlite_path(settings.database_url)
+    figures = Figures(
+        service.db, service.limiter, settings.blocks, service.now, file and file.parent
+    )
     app.extensions["metrics"] = functools.partial(metrics_server.serve, [service.counters, figures])
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False

@@ -1,4 +1,4 @@
-"""What a merchant may put on the pages: a name, a logo, an accent colour. Pure checks.
+"""What a merchant may put on the pages: name, logo, accent colour, a way back. Pure checks.
 
 An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1 to 21.
 """
@@ -6,6 +6,7 @@ An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1
 import hashlib
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from btcpay.errors import CommandError
 
@@ -16,6 +17,8 @@ BUTTON_TEXTS = ("#ffffff", "#000000")
 
 MAX_NAME_CHARACTERS = 60
 MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
+MAX_URL_CHARACTERS = 2000  # what every browser takes
+INVOICE = "{invoice}"  # in an address, the place of the invoice's id
 # No SVG: it can carry scripts.
 _SIGNATURES = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n.{4}IHDR", re.DOTALL),
@@ -92,6 +95,29 @@ def image_type(content: bytes) -> str:
         if signature.match(content):
             return media_type
     raise CommandError("the logo must be a PNG, JPEG or WebP image")
+
+
+def checked_url(text: str) -> str:
+    """An address to lead back to. Raises CommandError for anything but a plain web address."""
+    url = text.strip()
+    if not re.fullmatch(rf"https?://[!-~]{{1,{MAX_URL_CHARACTERS}}}", url):
+        raise CommandError(
+            f"{text!a} must be an address of at most {MAX_URL_CHARACTERS} characters that begins"
+            " with https:// or http://, other letters than ASCII percent-encoded"
+        )
+    if set(url.replace(INVOICE, "")) & set('{}<>"\\^`|'):
+        raise CommandError(f"{url}: {INVOICE} is the only thing in braces, other signs are encoded")
+    if not _has_plain_host(url):
+        raise CommandError(f"{url} must name a host, without user, password or {INVOICE} in it")
+    return url
+
+
+def _has_plain_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and not set(parts.netloc) & set("@{") and parts.port != 0
+    except ValueError:  # a port that is no number, brackets without an address
+        return False
 
 
 def checked(

@@ -9,6 +9,7 @@ from marshmallow import (
     Schema,
     ValidationError,
     fields,
+    post_load,
     pre_load,
     validate,
     validates_schema,
@@ -93,7 +94,7 @@ class NewPaymentLink(Body):
     @validates_schema
     def fits_mode(self, data: Mapping[str, Any], **_: Any) -> None:
         """The fields that go with the mode, and the order of the bounds."""
-        mode = mode_of(data)
+        mode = _mode_of(data)
         if mode == "fixed" and "amount_usd" not in data:
             raise ValidationError("is required when amount_mode is fixed", "amount_usd")
         unfit = ("min_amount_usd", "max_amount_usd") if mode == "fixed" else ("amount_usd",)
@@ -107,8 +108,13 @@ class NewPaymentLink(Body):
         if low is not None and high is not None and low > high:
             raise ValidationError("must not exceed max_amount_usd", "min_amount_usd")
 
+    @post_load
+    def with_mode(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """The mode stands in what is loaded, also when the amounts alone say it."""
+        return data | {"amount_mode": _mode_of(data)}
 
-def mode_of(link: Mapping[str, Any]) -> str:
+
+def _mode_of(link: Mapping[str, Any]) -> str:
     """The amount mode asked for; without one, a price makes the link fixed."""
     return link.get("amount_mode") or ("fixed" if "amount_usd" in link else "flexible")
 

@@ -38,7 +38,7 @@ ROOMS: dict[str, set[str]] = {
     "check": GROUND
     | {"bitcoin", "chain", "explorers", "invoices", "settlement", "spv", "storage", "wallet"},
     "web": PLAIN | {"storage"},
-    "monitoring": PLAIN | {"chain", "settlement", "storage", "web"},
+    "monitoring": PLAIN | {"chain", "settlement", "storage", "wallet", "web"},
     "server": GROUND | {"monitoring", "schemas", "storage", "web"},
     "api": GROUND | {"schemas", "server", "storage", "web"},
     "checkout": GROUND
@@ -48,7 +48,7 @@ ROOMS: dict[str, set[str]] = {
     "backup": GROUND | {"explorers", "storage", "wallet"},
     "cli": GROUND
     | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
-    | {"server", "settlement", "spv", "storage", "wallet"},
+    | {"monitoring", "server", "settlement", "spv", "storage", "wallet"},
     "sandbox": {"bitcoin"},
     "app": GROUND
     | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},

@@ -8,7 +8,7 @@ from btcpay.invoices.events import record
 from btcpay.invoices.update_attention import heed
 from btcpay.settings import Settings
 from storage.database import Database, Row
-from storage.queries import balances, blocks, invoices, payments
+from storage.queries import balances, blocks, invoices, payments, tallies
 from storage.queries.events import Kind
 
 log = logging.getLogger(__name__)
@@ -21,6 +21,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     settled. What came waits again, in no block. Never refused for what a coin that comes back adds.
     """
     balances.lock_all(db)
+    db.run(tallies.ADD, name="reorganisations", label="", total=1)
     db.run(blocks.UNREPLACE, height=height)
     paid = _by_invoice(db.rows(blocks.PAID_ABOVE, height=height))
     spent = _by_invoice(db.rows(blocks.SPENT_ABOVE, height=height))
@@ -68,6 +69,7 @@ def _block(output: Row) -> Row:
 def _undo_payment(db: Database, payment: Row, block: Row, now: datetime) -> None:
     invoice_id = payment["address_invoice_id"]
     db.run(payments.DELETE, payment_id=payment["id"])
+    db.run(tallies.ADD, name="payments_undone", label="", total=1)
     reopened = payment["invoice_id"] is not None and db.run(invoices.REOPEN, id=invoice_id)
     if reopened:
         db.run(payments.UNSETTLE, invoice_id=invoice_id)

@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from btcpay.branding import INVOICE
 from btcpay.checkout import bip21
 from btcpay.settlement.values import Verdict
 from btcpay.times import iso, iso_ms, to_ms
@@ -14,6 +15,11 @@ from storage.database import Row
 # By then a check that runs every minute has missed many runs.
 LONG_AGO_MS = 10 * 60_000
 COUNTDOWN_MS = 5 * 60_000
+# Where a page leads back to. While money is on its way nowhere: the shop must neither give thanks
+# for it yet nor ask for it again.
+RETURNS = {"paid": "return_paid"} | dict.fromkeys(
+    ("waiting", "overdue", "expired", "canceled"), "return_unpaid"
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class InvoicePage:
 
     `due_sats` is what to pay now, never less than can be sent, `owed_sats` what is missing; `uri`
     and `qr` (SVG) ask for exactly `due_sats` and are None unless `state` is waiting or partial.
-    `beyond_sats` came and settles nothing: too late, too much.
+    `beyond_sats` came and settles nothing: too late, too much. `return_url` leads to the shop.
     """
 
     id: str
@@ -95,6 +101,7 @@ class InvoicePage:
     left_ms: int | None
     checked_at: int | None
     checked_ms: int | None
+    return_url: str | None
     uri: str | None
     qr: str | None
     long_ago_ms: ClassVar[int] = LONG_AGO_MS
@@ -122,8 +129,8 @@ class InvoicePage:
         return self.checked_ms is not None and self.checked_ms > LONG_AGO_MS
 
 
-def page_of(standing: Standing, label: str | None) -> InvoicePage:
-    """The page's values; `label` is the name that wallets show as the recipient."""
+def page_of(standing: Standing, brand: Mapping[str, Any]) -> InvoicePage:
+    """The page's values; the brand's name is what wallets show as the recipient."""
     row, verdict = standing.row, standing.verdict
     owed_sats = verdict.missing_sats or row["amount_sats"]
     payable = standing.state in ("waiting", "partial")
@@ -149,8 +156,15 @@ def page_of(standing: Standing, label: str | None) -> InvoicePage:
         left_ms=standing.left_ms,
         checked_at=checked_at,
         checked_ms=None if checked_at is None else to_ms(standing.now) - checked_at,
-        **_request(row, due_sats, label) if payable else {"uri": None, "qr": None},
+        return_url=_return_url(standing, brand),
+        **_request(row, due_sats, brand["name"]) if payable else {"uri": None, "qr": None},
     )
+
+
+def _return_url(standing: Standing, brand: Mapping[str, Any]) -> str | None:
+    column = RETURNS.get(standing.state)
+    url = brand[column] if column else None
+    return url and url.replace(INVOICE, standing.row["id"])
 
 
 def _request(row: Mapping[str, Any], due_sats: int, label: str | None) -> dict[str, str]:

@@ -36,9 +36,9 @@ class Pages:
         )
 
     def brand(self, merchant_id: int) -> Row:
-        """Name, accent and logo of a merchant, each None when it was not set."""
+        """Name, accent, logo and ways back of a merchant, each None when it was not set."""
         found = self._service.db.row(brands.OF_MERCHANT, merchant_id=merchant_id)
-        return found or {"name": None, "accent": None, "logo_sha256": None}
+        return found or brands.BLANK
 
     def page(
         self, template: str, status: int = 200, brand: Row | None = None, **values: Any

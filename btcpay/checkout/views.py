@@ -60,7 +60,7 @@ class Checkout:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
         found = self._verdict_of(id)
         brand = self.pages.brand(found.row["merchant_id"])
-        return self.pages.page("invoice.html", brand=brand, page=page_of(found, brand["name"]))
+        return self.pages.page("invoice.html", brand=brand, page=page_of(found, brand))
 
     def show_status(self, id: str) -> Response:
         """What the page polls: an allow-list of fields."""

@@ -11,10 +11,13 @@ import click
 from btcpay.check.report import Report
 from btcpay.cli.context import Shell, answer_json, say
 from btcpay.clock_skew import REMEDY
+from btcpay.monitoring.logs import is_json
 from btcpay.settings import Settings
 from btcpay.times import iso
 from storage.database import Database, place_of
 from storage.queries import merchants, meta
+
+log = logging.getLogger(__name__)
 
 MOST_HELD = 1000  # log lines; a run with more of them is told as it comes
 
@@ -45,6 +48,9 @@ class Teller:
             return
         if self._as_json:
             answer_json(self._summary(report))
+        elif report and is_json(logging.root):
+            level = logging.INFO if well else logging.ERROR
+            log.log(level, "check", extra={"fields": self._summary(report)})
         elif report:
             click.echo("\n".join(_lines(report)))
 
@@ -74,7 +80,9 @@ class Teller:
 
 
 def _holding(handler: logging.Handler) -> MemoryHandler:
-    return MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
+    held = MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
+    held.setFormatter(handler.formatter)  # it formats nothing, and tells how lines are written
+    return held
 
 
 def _lines(report: Report) -> list[str]:
@@ -107,6 +115,7 @@ def tell_skipped(db: Database, settings: Settings, quiet: bool, now: datetime) -
     """Another check is at it: no news, unless none has been complete for too long."""
     at = meta.time(db, meta.Key.CHECKED_AT) or now
     if now - at > timedelta(minutes=settings.check_max_age_min):
-        say(f"another check is running, and none has been complete since {iso(at)}: look at it")
+        told = f"another check is running, and none has been complete since {iso(at)}: look at it"
+        say(told, logging.ERROR)
     elif not quiet:
         say("another check is running; this one does nothing")

@@ -1,5 +1,6 @@
 """What every command shares: settings first, then the database, answers as text or JSON."""
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 import click
 import orjson
 
+from btcpay.monitoring.logs import is_json
 from btcpay.server.startup import read_or_exit
 from btcpay.settings import Settings, strange_names
 from btcpay.times import iso_ms
@@ -17,6 +19,7 @@ from storage.migrate import open_ready
 
 TELLING = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # whose defaults are mostly not meant
 A_LETTER = 0.9  # so alike are two names when a letter is wrong
+log = logging.getLogger(__name__)
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 
 
@@ -67,9 +70,12 @@ def _require_text(values: Iterable[Any]) -> None:
             raise click.UsageError(f"{value!a} is no UTF-8") from None
 
 
-def say(text: str) -> None:
-    """Talk: to standard error."""
-    click.echo(text, err=True)
+def say(text: str, level: int = logging.INFO) -> None:
+    """Talk: to standard error; with --log-json a line of the log, of that level."""
+    if is_json(logging.root):
+        log.log(level, text)
+    else:
+        click.echo(text, err=True)
 
 
 def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:

@@ -1,17 +1,22 @@
-"""`invoice`: what was asked for, where it stands and why, and the owner's last word."""
+"""`invoice`: made, what was asked for, where it stands and why, and the owner's last word."""
 
 import json
+from typing import Any
 
 import click
 
 from btcpay.check.explain import explanation, next_look_of
 from btcpay.cli.context import Shell, answer_json, as_json, plain, printable, say, show, with_shell
+from btcpay.cli.operation_options import number, tell, validated
 from btcpay.errors import CommandError
-from btcpay.invoices import by_hand
+from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import find_invoice, rules_for, verdict_of
+from btcpay.server.service import new_prices
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.times import iso_ms, utc_now
-from schemas.requests import STATUSES
+from btcpay.wallet.merchants import find_merchant
+from schemas.requests import NEW_INVOICE, STATUSES
+from schemas.resources import Resources
 from storage.database import Row
 from storage.queries import attentions, events, listings, payments
 
@@ -72,6 +77,31 @@ OUTPUT_COLUMNS = (
 @click.group()
 def invoice() -> None:
     """Invoices of all merchants."""
+
+
+@invoice.command("create")
+@click.argument("merchant_name", metavar="MERCHANT")
+@click.option(
+    "--usd", "amount_usd", metavar="AMOUNT", required=True, callback=number, help="In US dollars."
+)
+@click.option("--description", metavar="TEXT", help="Shown on the page.")
+@click.option("--email", "customer_email", metavar="ADDRESS", help="The customer's.")
+@click.option(
+    "--expires-in-hours",
+    metavar="H",
+    callback=number,
+    help="Without it the invoice never expires.",
+)
+@as_json
+@with_shell
+def invoice_create(shell: Shell, merchant_name: str, as_json: bool, **fields: Any) -> None:
+    """Make an invoice, as create-invoice does; prints its id and its page."""
+    owner, settings = find_merchant(shell.db, merchant_name), shell.settings
+    order = create.order_of(owner["id"], validated(NEW_INVOICE, fields))
+    price_usd = create.live_price(new_prices(settings), utc_now())
+    with shell.db.write():
+        row = create.new_invoice(shell.db, settings.network, utc_now(), order, price_usd)
+    tell(Resources(settings.base_url).invoice.dump(row), "pay_url", as_json)
 
 
 @invoice.command("list")

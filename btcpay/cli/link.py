@@ -1,9 +1,16 @@
-"""`link`: payment links, on and off."""
+"""`link`: payment links, made, on and off."""
+
+from typing import Any
 
 import click
 
 from btcpay.cli.context import Shell, as_json, say, show, with_shell
+from btcpay.cli.operation_options import number, tell, validated
 from btcpay.invoices import links
+from btcpay.times import utc_now
+from btcpay.wallet.merchants import find_merchant
+from schemas.requests import NEW_PAYMENT_LINK
+from schemas.resources import Resources
 from storage.queries import listings
 
 LINK_COLUMNS = ("id", "status", "title", "amount_mode", "amount_usd", "created_at")
@@ -12,6 +19,27 @@ LINK_COLUMNS = ("id", "status", "title", "amount_mode", "amount_usd", "created_a
 @click.group()
 def link() -> None:
     """Payment links."""
+
+
+@link.command("create")
+@click.argument("merchant_name", metavar="MERCHANT")
+@click.option("--usd", "amount_usd", metavar="AMOUNT", callback=number, help="A fixed price.")
+@click.option("--min-usd", "min_amount_usd", metavar="AMOUNT", callback=number)
+@click.option("--max-usd", "max_amount_usd", metavar="AMOUNT", callback=number)
+@click.option("--title", metavar="TEXT", help="Shown on the page.")
+@click.option("--description", metavar="TEXT", help="Shown on the page and on its invoices.")
+@as_json
+@with_shell
+def link_create(shell: Shell, merchant_name: str, as_json: bool, **fields: Any) -> None:
+    """Make a payment link, as create-payment-link does; prints its id and its page.
+
+    Without --usd the payer chooses the amount.
+    """
+    owner = find_merchant(shell.db, merchant_name)
+    wanted = validated(NEW_PAYMENT_LINK, fields)
+    with shell.db.write():
+        row = links.new_link(shell.db, utc_now(), owner["id"], wanted)
+    tell(Resources(shell.settings.base_url).payment_link.dump(row), "link_url", as_json)
 
 
 @link.command("list")

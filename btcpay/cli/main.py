@@ -7,21 +7,23 @@ import logging
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+from typing import Any, NoReturn
 
 import click
 from peewee import PeeweeException
 
-from btcpay.cli.version import version_option
+from btcpay.cli.context import say
 from btcpay.env_file import VARIABLE
-from btcpay.errors import CommandError
+from btcpay.errors import CommandError, PriceUnavailable
+from btcpay.monitoring.logs import to_json
 from storage.database import in_one_line
 
 # Each stands in the module of its name, which is read when the command is used: a check every
 # minute should not import the sandbox, nor ask a small board for the time that this takes.
 COMMANDS = (
     *("backup", "check", "doctor", "export", "invoice", "key", "link", "merchant", "migrate"),
-    *("restore", "sandbox", "serve", "verify-proof", "wallet"),
+    *("payment", "restore", "sandbox", "serve", "verify-proof", "wallet"),
 )
 
 
@@ -36,8 +38,8 @@ class Commands(click.Group):
         """The command, out of its module; None when there is none of that name."""
         if name not in COMMANDS:
             return None
-        module = name.replace("-", "_")
-        command: click.Command = getattr(import_module(f"btcpay.cli.{module}"), module)
+        function = name.replace("-", "_")
+        command: click.Command = getattr(_module(function), function)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -51,15 +53,35 @@ class Commands(click.Group):
             raise
 
 
+def _module(name: str) -> ModuleType:
+    return import_module(f"btcpay.cli.{name}")
+
+
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        click.echo(_module("version").told())
+        context.exit()
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@version_option
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the versions of the program and of what it runs on.",
+)
 @click.option(
     "--env-file",
     metavar="FILE",
     help="Settings, a NAME=value a line; what the environment sets stands before them.",
 )
-def cli(env_file: str | None) -> None:
+@click.option("--log-json", is_flag=True, help="What is told on standard error as JSON lines.")
+def cli(env_file: str | None, log_json: bool) -> None:
     """On-chain Bitcoin payments for small merchants."""
+    if log_json:
+        to_json(logging.root)
     if env_file is not None:
         os.environ[VARIABLE] = env_file
 
@@ -72,12 +94,12 @@ def main() -> None:
     logging.getLogger("peewee").setLevel(logging.WARNING)
     try:
         cli()
-    except CommandError as error:
-        click.echo(f"btcpay: {error}", err=True)
-        sys.exit(1)
     except PeeweeException as error:
-        click.echo(f"btcpay: the database cannot be used: {in_one_line(error)}", err=True)
-        sys.exit(1)
-    except OSError as error:
-        click.echo(f"btcpay: {error}", err=True)
-        sys.exit(1)
+        _fail(f"the database cannot be used: {in_one_line(error)}")
+    except (CommandError, PriceUnavailable, OSError) as error:
+        _fail(str(error))
+
+
+def _fail(told: str) -> NoReturn:
+    say(f"btcpay: {told}", logging.ERROR)
+    sys.exit(1)

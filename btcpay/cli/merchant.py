@@ -18,9 +18,10 @@ from btcpay.wallet.merchants import (
     refuse_taken,
     require_name,
     set_brand,
+    set_return,
 )
 from storage.database import Database, Row
-from storage.queries import merchants
+from storage.queries import brands, merchants
 
 MOST_OF_A_LINE = 1000  # letters; an extended key has 111
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
@@ -28,6 +29,7 @@ EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = ("id", "name", "script_type", "next_index", "created_at")
 LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit", "wallet_gap_limit")
 BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
+RETURN_COLUMNS = ("merchant", *(column.name for column in brands.RETURNS))
 
 
 @click.group()
@@ -145,3 +147,29 @@ def merchant_brand(
     change = branding.checked(name, accent, content)
     row = set_brand(shell.db, find_merchant(shell.db, merchant_name), change, clear)
     show([row | {"merchant": merchant_name}], BRAND_COLUMNS, as_json)
+
+
+@merchant.command("return")
+@click.argument("merchant_name", metavar="MERCHANT")
+@click.argument("off", required=False, type=click.Choice(["off"]), metavar="[off]")
+@click.option("--paid", metavar="URL", help="Where the page of a paid invoice leads.")
+@click.option("--unpaid", metavar="URL", help="Where the page of an unpaid one leads.")
+@as_json
+@with_shell
+def merchant_return(
+    shell: Shell,
+    merchant_name: str,
+    off: str | None,
+    paid: str | None,
+    unpaid: str | None,
+    as_json: bool,
+) -> None:
+    """Show or set a way back to the shop, a link on the pages; {invoice} stands for the id."""
+    if (off and paid) or (unpaid and not paid):
+        raise click.UsageError("either --paid URL and maybe --unpaid URL, or off, or nothing")
+    owner = find_merchant(shell.db, merchant_name)
+    if off or paid:
+        urls = [None if url is None else branding.checked_url(url) for url in (paid, unpaid)]
+        set_return(shell.db, owner, *urls)
+    row = shell.db.row(brands.OF_MERCHANT, merchant_id=owner["id"]) or brands.BLANK
+    show([row | {"merchant": merchant_name}], RETURN_COLUMNS, as_json)

@@ -1,9 +1,10 @@
 """Makes an invoice: satoshis at the live price, and an address that nobody was ever given."""
 
 import logging
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from btcpay.clock_skew import REMEDY
 from btcpay.errors import PriceUnavailable
@@ -42,7 +43,7 @@ def quote(amount_usd: Decimal, price_usd: Decimal) -> int:
     return amount_sats
 
 
-def life_of(hours: Decimal | None) -> timedelta | None:
+def _life_of(hours: Decimal | None) -> timedelta | None:
     """How long an invoice of that many hours lives, to the millisecond below; None for ever."""
     return None if hours is None else timedelta(milliseconds=int(hours * MS_PER_HOUR))
 
@@ -60,6 +61,13 @@ class Order(NamedTuple):
     customer_email: str | None = None
     payment_link_id: str | None = None
     id: str | None = None
+
+
+def order_of(merchant_id: int, wanted: Mapping[str, Any]) -> Order:
+    """The order of a merchant, from what the schema of create-invoice made of a body."""
+    fields = dict(wanted)
+    life = _life_of(fields.pop("expires_in_hours", None))
+    return Order(merchant_id, life=life, **fields)
 
 
 def new_invoice(

@@ -1,8 +1,39 @@
-"""Payment links, on and off."""
+"""Payment links: made, on and off."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
 
 from btcpay.errors import CommandError
-from storage.database import Database
+from btcpay.ids import new_id
+from btcpay.times import to_ms
+from storage.database import Database, Row
 from storage.queries import links
+
+
+def new_link(db: Database, now: datetime, merchant_id: int, wanted: Mapping[str, Any]) -> Row:
+    """Stores an active link, and returns its row. Call it inside `db.write()`.
+
+    `wanted` is what the schema of create-payment-link made of a body.
+    """
+    return db.only(
+        links.ADD,
+        id=new_id("lnk"),
+        merchant_id=merchant_id,
+        status="active",
+        title=wanted.get("title"),
+        description=wanted.get("description"),
+        amount_mode=wanted["amount_mode"],
+        amount_usd=_text(wanted.get("amount_usd")),
+        min_amount_usd=_text(wanted.get("min_amount_usd")),
+        max_amount_usd=_text(wanted.get("max_amount_usd")),
+        created_at=to_ms(now),
+    )
+
+
+def _text(amount_usd: Decimal | None) -> str | None:
+    return None if amount_usd is None else str(amount_usd)
 
 
 def set_active(db: Database, link_id: str, active: bool) -> None:

@@ -1,26 +1,41 @@
 """Metrics from the database: read at each scrape, whichever process counted them."""
 
+import platform
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
 from peewee import PeeweeException
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from btcpay import __version__
 from btcpay.chain.progress import progress_of
 from btcpay.settlement.attention import REASONS
+from btcpay.wallet.gap_limit import gap_of_merchant
 from btcpay.web.rate_limits import Limiter
 from storage.database import Database
-from storage.queries import attentions, meta, tallies
+from storage.queries import attentions, merchants, meta, tallies
 
 
 class Figures(Collector):
-    """What a scrape reads from a service's database and store: indexed rows, no whole table."""
+    """What a scrape reads from a service's database and store: indexed rows, no whole table.
+
+    `folder` is the one that the database's file lies in, None for a server's.
+    """
 
     def __init__(
-        self, db: Database, limiter: Limiter, blocks: str, now: Callable[[], datetime]
+        self,
+        db: Database,
+        limiter: Limiter,
+        blocks: str,
+        now: Callable[[], datetime],
+        folder: Path | None,
     ) -> None:
         self._db, self._limiter, self._blocks, self._now = db, limiter, blocks, now
+        self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
         """The metrics; when the database does not answer, only that."""
@@ -34,6 +49,9 @@ class Figures(Collector):
             "Whether all requests are counted together.",
             self._limiter.is_complete(),
         )
+        yield _build()
+        if self._folder:
+            yield from _disk(self._folder)
         yield from known
 
     def _known(self) -> Iterator[Metric]:
@@ -56,6 +74,7 @@ class Figures(Collector):
             )
             told = "Blocks that are still to be read."
             yield GaugeMetricFamily("btcpay_blocks_behind", told, known.behind)
+        yield from _gaps(db)
         yield from _tallied(
             {(row["name"], row["label"]): row["total"] for row in db.rows(tallies.ALL)}
         )
@@ -71,6 +90,11 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
     yield CounterMetricFamily("btcpay_check_seconds", "Time that the checks took.", took_s)
     read = totals.get(("blocks", ""), 0)
     yield CounterMetricFamily("btcpay_blocks_read", "Blocks that the checks read.", read)
+    for name, told in (
+        ("reorganisations", "Changes to a chain that left blocks behind."),
+        ("payments_undone", "Payments that such a change took back."),
+    ):
+        yield CounterMetricFamily(f"btcpay_{name}", told, totals.get((name, ""), 0))
     for name, told in (
         ("explorer_calls", "Calls to explorers."),
         ("explorer_failures", "Questions that an explorer did not answer as it should."),
@@ -88,4 +112,30 @@ def _wanting(counts: dict[str, int]) -> Metric:
     family = GaugeMetricFamily("btcpay_invoices_attention", told, labels=["reason"])
     for reason in REASONS:
         family.add_metric([reason], counts.get(reason, 0))
+    return family
+
+
+def _gaps(db: Database) -> Iterator[Metric]:
+    """Of each merchant what its wallet's gap limit must be, and what it is said to be."""
+    told = "The gap limit that the merchant's wallet needs now."
+    needed = GaugeMetricFamily("btcpay_gap_needed", told, labels=["merchant"])
+    told = "The gap limit that the merchant's wallet is said to have."
+    limit = GaugeMetricFamily("btcpay_gap_limit", told, labels=["merchant"])
+    for merchant in db.rows(merchants.ALL):
+        needed.add_metric([merchant["name"]], gap_of_merchant(db, merchant).limit)
+        limit.add_metric([merchant["name"]], merchant["wallet_gap_limit"])
+    yield from (needed, limit)
+
+
+def _disk(folder: Path) -> Iterator[Metric]:
+    """Nothing when the folder is gone: then the database is, too."""
+    with suppress(OSError):
+        told, free = "Free bytes on the database's disk.", shutil.disk_usage(folder).free
+        yield GaugeMetricFamily("btcpay_disk_free_bytes", told, free)
+
+
+def _build() -> Metric:
+    labels = {"version": __version__, "python": platform.python_version()}
+    family = GaugeMetricFamily("btcpay_build_info", "What serves.", labels=list(labels))
+    family.add_metric(list(labels.values()), 1)
     return family

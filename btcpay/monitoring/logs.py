@@ -1,4 +1,4 @@
-"""The logs of the service: JSON lines, each with the id of the request that it belongs to."""
+"""The logs of service and commands: JSON lines, each with the id of the request it belongs to."""
 
 import logging
 from contextvars import ContextVar
@@ -15,7 +15,8 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 class JsonLines(logging.Formatter):
     """One JSON object a line: `at`, `level`, `logger`, `message`.
 
-    When there is one, also `request_id`, and `exception`: a traceback as one text.
+    When there is one, also `request_id`, and `exception`: a traceback as one text. What a line was
+    given as `extra={"fields": {...}}` stands beside them.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -27,6 +28,7 @@ class JsonLines(logging.Formatter):
         }
         if request_id := REQUEST_ID.get():
             line["request_id"] = request_id
+        line |= getattr(record, "fields", {})
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return _dumps(line)
@@ -46,3 +48,8 @@ def to_json(logger: logging.Logger) -> None:
     """Makes every handler of the logger write JSON lines."""
     for handler in logger.handlers:
         handler.setFormatter(JsonLines())
+
+
+def is_json(logger: logging.Logger) -> bool:
+    """Whether what the logger writes is JSON lines."""
+    return any(isinstance(handler.formatter, JsonLines) for handler in logger.handlers)

@@ -59,6 +59,13 @@ def add_merchant(db: Database, name: str, account: Account, now: datetime) -> Ro
     return row
 
 
+def set_return(db: Database, merchant: Row, paid: str | None, unpaid: str | None) -> None:
+    """Sets where the pages of a paid invoice and of an unpaid one lead back to; None: nowhere."""
+    with db.write():
+        row = {"merchant_id": merchant["id"], "return_paid": paid, "return_unpaid": unpaid}
+        db.run(brands.PUT_RETURNS, **brands.BLANK | row)
+
+
 def set_brand(db: Database, merchant: Row, change: Row, clear: bool = False) -> Row:
     """Changes a merchant's brand by what `branding.checked` made; returns the whole row.
 

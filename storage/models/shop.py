@@ -25,6 +25,8 @@ class Brand(Model):
     logo = BlobField(null=True)
     logo_type = TextField(null=True)
     logo_sha256 = TextField(null=True)
+    return_paid = TextField(null=True)
+    return_unpaid = TextField(null=True)
 
 
 class ApiKey(Model):

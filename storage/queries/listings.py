@@ -1,4 +1,4 @@
-"""Invoices and links as the command line lists them: of all merchants, with what came."""
+"""Invoices, links and payments as the command line lists them: of all merchants, with what came."""
 
 from heapq import nlargest
 from operator import itemgetter
@@ -7,7 +7,7 @@ from typing import Any
 from peewee import Case, Select, fn
 
 from storage.database import Database, Row, slot
-from storage.models import Attention, Invoice, Merchant, Output
+from storage.models import Attention, Invoice, Merchant, Output, Payment
 from storage.queries import links, merchants
 
 # Confirmed or waiting, in time or not: for people, not for settlement.
@@ -48,11 +48,25 @@ _OF_MERCHANT = (
 )
 _OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(Invoice.status == slot("status"))
 
+_PAYMENTS = (
+    Payment.select(Payment, Merchant.name.alias("merchant"))
+    .join(Merchant, on=(Merchant.id == Payment.merchant_id))
+    .order_by(Payment.created_at.desc(), Payment.seq.desc())
+    .limit(slot("limit"))
+)
+PAYMENTS_OF_MERCHANT = _PAYMENTS.where(Payment.merchant_id == slot("merchant_id"))
+PAYMENTS_OF_INVOICE = _PAYMENTS.where(Payment.address_invoice_id == slot("invoice_id"))
+
 
 def newest_invoices(db: Database, status: str | None, limit: int) -> list[Row]:
     """The newest of all merchants, or of those of one status."""
     query = _OF_MERCHANT_BY_STATUS if status else _OF_MERCHANT
     return [db.only(_ONE, seq=row["seq"]) for row in _newest(db, query, limit, status=status)]
+
+
+def newest_payments(db: Database, limit: int) -> list[Row]:
+    """The newest payments of all merchants."""
+    return _newest(db, PAYMENTS_OF_MERCHANT, limit)
 
 
 def newest_links(db: Database, limit: int) -> list[Row]:

@@ -134,6 +134,12 @@ def branded_paid(hosted: Hosted) -> Json:
     return invoice
 
 
+def branded_expired(hosted: Hosted) -> Json:
+    invoice = branded(hosted)
+    hosted.finish(invoice, "expired")
+    return invoice
+
+
 def roasters(hosted: Hosted, name: str, width: int, fields: Json) -> Json:
     """An invoice of a merchant with a name, a colour and a logo so wide."""
     merchant_id = hosted.shop.add_merchant(f"{name} {random_base62(8)}")
@@ -147,6 +153,8 @@ def roasters(hosted: Hosted, name: str, width: int, fields: Json) -> Json:
         logo=file.getvalue(),
         logo_type="image/png",
         logo_sha256=hashlib.sha256(file.getvalue()).hexdigest(),
+        return_paid=f"https://shop.example/thanks?{'w' * width}={{invoice}}",
+        return_unpaid="https://shop.example/cart",
     )
     key = hosted.shop.issue("write", merchant_id)
     return hosted.shop.post("/invoices", {"amount_usd": 25} | fields, key).json
@@ -160,6 +168,7 @@ INVOICES = [
         (dust, "waiting"),
         (branded, "waiting"),
         (branded_paid, "paid"),
+        (branded_expired, "expired"),
         (worst_texts, "waiting"),
         (partial, "partial"),
         (long_ago, "partial"),

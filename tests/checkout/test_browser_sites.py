@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 from browser import Browser, Tab
-from builders import TickerServer, until
+from builders import TickerServer, pay, until
 from fake_esplora import FakeEsplora, say
 from hosted import Hosted, open_hosted
+
+from btcpay.wallet.merchants import find_merchant, set_return
 
 
 @pytest.fixture
@@ -71,3 +73,54 @@ def test_a_link_in_a_frame_that_is_allowed_pays(
 
     until(pressed, "the button in the frame to be pressed", every_s=0.5)
     assert made(hosted) == 1
+
+
+def leads_back(hosted: Hosted, site: FakeEsplora) -> None:
+    """The site is the shop that the pages lead back to."""
+    shop, (paid, unpaid) = hosted.shop, (f"{site.root}/{kind}/" for kind in ("paid", "unpaid"))
+    owner = find_merchant(shop.service.db, "shop")
+    set_return(shop.service.db, owner, f"{paid}{{invoice}}", f"{unpaid}{{invoice}}")
+    shows(site, '<p id="shop">The shop</p>')
+
+
+def test_a_page_leads_back_by_a_press_once_it_is_paid(
+    tab: Tab, hosted: Hosted, site: FakeEsplora
+) -> None:
+    leads_back(hosted, site)
+    invoice = hosted.shop.invoice()
+    tab.go(hosted.page(invoice))
+    assert tab.text("return") == "Back to the shop without paying"
+    pay(hosted.shop, invoice)
+    tab.until_state("paid")
+    assert tab.text("return") == "Back to the shop" and site.asked == []
+    tab.click("#return")
+    tab.until("document.getElementById('shop')")
+    assert site.asked[0] == f"/paid/{invoice['id']}"
+    assert tab.ask("document.referrer") == ""
+
+
+def test_without_a_press_it_stays_where_it_is(tab: Tab, hosted: Hosted, site: FakeEsplora) -> None:
+    leads_back(hosted, site)
+    invoice = hosted.shop.invoice()
+    tab.go(hosted.page(invoice))
+    pay(hosted.shop, invoice)
+    tab.until_state("paid")
+    tab.pass_time(120)
+    assert tab.ask("location.href") == hosted.page(invoice) and site.asked == []
+
+
+def test_the_way_back_leaves_the_frame(tab: Tab, hosted: Hosted, site: FakeEsplora) -> None:
+    leads_back(hosted, site)
+    invoice = hosted.shop.invoice()
+    pay(hosted.shop, invoice)
+    frame = f'<iframe src="{hosted.page(invoice)}" style="width:100%;height:700px"></iframe>'
+    shows(site, f'<p id="shop">The shop</p>{frame}')
+    tab.go(site.root)
+    tab.until("document.querySelector('iframe')")
+
+    def pressed() -> bool:
+        tab.ask("document.querySelector('iframe')?.focus()")
+        tab.press("Tab", "Enter")
+        return tab.ask("location.pathname") == f"/paid/{invoice['id']}"
+
+    until(pressed, "the whole window to show the shop", every_s=0.5)

@@ -15,7 +15,7 @@ from btcpay.checkout import bip21, formats
 from btcpay.checkout.invoice_page import InvoicePage, Standing, page_of, status_of
 from btcpay.money import btc_shown, btc_text
 from btcpay.settlement.values import Verdict
-from storage.queries import invoices
+from storage.queries import brands, invoices
 
 STATUS_FIELDS = {
     "status",
@@ -306,7 +306,7 @@ def test_a_page_never_tells_more_confirmations_than_are_asked_for(shop: Shop) ->
     invoice = shop.invoice()
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
     seen = Verdict("open", None, None, (), invoice["amount_sats"], invoice["amount_sats"], 0, 6, "")
-    page = page_of(Standing(row, seen, 1, shop.clock(), 294), None)
+    page = page_of(Standing(row, seen, 1, shop.clock(), 294), brands.BLANK)
     assert (page.state, page.confirmations, page.confirmations_left) == ("seen", 1, 0)
 
 

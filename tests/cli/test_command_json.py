@@ -45,6 +45,8 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     words["merchant brand"] += ["shop"]
     words["key issue"] += ["shop", "--scope", "read"]
     words["key rotate"] += [key_id]
+    words["invoice create"] += ["shop", "--usd", "12.5"]
+    words["link create"] += ["shop", "--usd", "12.5"]
     words["invoice show"] += [invoice_id]
     words["verify-proof"] += [str(proof)]
     words["wallet export"] += ["shop"]

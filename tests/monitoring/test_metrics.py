@@ -1,7 +1,9 @@
 """`/metrics`: what requests, checks and the database say, from whichever worker answers."""
 
 import os
+import platform
 import re
+import shutil
 import signal
 import socket
 import time
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 import requests
 from builders import Clock, Live, Shop, TickerServer, until
-from databases import ON_POSTGRES, plan
+from databases import ON_POSTGRES, about_sqlite, plan
 from fake_esplora import Till, open_till
 from playground import children_of
 from ports import free_port
@@ -20,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from redis_server import RedisServer, needs_redis
 from samples import Samples, figures
 
-from btcpay import settings
+from btcpay import __version__, settings
 from btcpay.errors import SettingsError
 from btcpay.monitoring import metrics_setup
 from btcpay.monitoring.process_metrics import WorkerNumber
@@ -237,9 +239,49 @@ def test_what_a_reorganisation_undoes_is_not_settled(till: Till) -> None:
     till.mine()
     finish(till)
     assert figures(till.shop)["btcpay_settled_satoshis"] > 0
+    before = figures(till.shop)
     till.sandbox.chain.reorganise(1, till.now, [])
     finish(till)
-    assert figures(till.shop)["btcpay_settled_satoshis"] == 0
+    found = figures(till.shop)
+    assert found["btcpay_settled_satoshis"] == 0
+    counts = ("btcpay_reorganisations_total", "btcpay_payments_undone_total")
+    assert [(before[name], found[name]) for name in counts] == [(0, 1), (0, 1)]
+
+
+def test_a_block_that_follows_another_is_no_reorganisation(till: Till) -> None:
+    till.shop.invoice()
+    for _ in range(3):
+        till.mine()
+        finish(till)
+    assert figures(till.shop)["btcpay_reorganisations_total"] == 0
+
+
+def test_each_wallet_has_the_gap_limit_that_it_needs_and_the_one_that_it_has(till: Till) -> None:
+    other = till.shop.add_merchant('The "other" shop')
+    till.shop.sql(f"UPDATE merchant SET wallet_gap_limit = 100 WHERE id = {other}")  # noqa: S608
+    for _ in range(6):
+        last = till.shop.invoice()
+    found = figures(till.shop)
+    assert found["btcpay_gap_needed{merchant=shop}"] == 7
+    assert found["btcpay_gap_limit{merchant=shop}"] == 20
+    assert found['btcpay_gap_limit{merchant=The "other" shop}'] == 100
+    till.pay(last)
+    till.look_for(last)
+    till.shop.invoice()
+    assert figures(till.shop)["btcpay_gap_needed{merchant=shop}"] == 6
+
+
+def test_what_serves_is_named_also_while_the_database_is_away(shop: Shop) -> None:
+    shop.sql("ALTER TABLE tally RENAME TO gone")
+    named = [name for name in figures(shop) if name.startswith("btcpay_build_info")]
+    python = platform.python_version()
+    assert named == [f"btcpay_build_info{{python={python}}}{{version={__version__}}}"]
+
+
+@about_sqlite
+def test_the_free_disk_is_that_of_the_databases_folder(shop: Shop, tmp_path: Path) -> None:
+    free = shutil.disk_usage(tmp_path).free
+    assert abs(figures(shop)["btcpay_disk_free_bytes"] - free) < 2e9
 
 
 def test_a_database_that_does_not_answer_is_told_and_the_counters_stay(shop: Shop) -> None:

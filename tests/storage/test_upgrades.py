@@ -77,6 +77,9 @@ ROWS = {
         "UPDATE invoice SET script = '0014', history_at = 19 WHERE id = 'inv_1'",
     ),
     "0016_growth": (),
+    "0017_return": (
+        "UPDATE brand SET return_paid = 'https://shop.example/' WHERE merchant_id = 1",
+    ),
 }
 
 

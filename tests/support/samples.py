@@ -4,6 +4,7 @@ from builders import Shop
 from prometheus_client.registry import CollectorRegistry
 
 from btcpay.monitoring.database_metrics import Figures
+from storage.database import sqlite_path
 
 Samples = dict[str, float]
 
@@ -11,7 +12,9 @@ Samples = dict[str, float]
 def figures(shop: Shop) -> Samples:
     """What the database says."""
     registry = CollectorRegistry()
-    registry.register(Figures(shop.service.db, shop.service.limiter, "all", shop.clock))
+    file = sqlite_path(shop.service.settings.database_url)
+    service, folder = shop.service, file and file.parent
+    registry.register(Figures(service.db, service.limiter, "all", shop.clock, folder))
     registry.register(shop.service.counters)
     found: Samples = {}
     for family in registry.collect():

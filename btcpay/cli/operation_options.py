@@ -1,0 +1,47 @@
+"""Options that stand for the fields of an operation's body: the same schema judges them."""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import click
+from marshmallow import Schema
+
+from btcpay.cli.context import answer_json
+from btcpay.errors import InvalidRequest
+from schemas import requests as accepts
+
+_JSON_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def number(_context: Any, _option: Any, text: str | None) -> Decimal | str | None:
+    """The option's text as the number that it is in JSON; what is none stays, for the schema."""
+    if text is None or not _JSON_NUMBER.fullmatch(text):
+        return text
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # its exponent has more than 18 digits
+        return text
+
+
+def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the schema makes of options that have the fields' names.
+
+    Raises UsageError with the operation's own words, and each option in place of its field.
+    """
+    try:
+        return accepts.load(schema, dict(options))
+    except InvalidRequest as error:
+        shown = str(error)
+        for parameter in click.get_current_context().command.params:
+            shown = re.sub(rf"\b{parameter.name}\b", parameter.opts[0], shown)
+        raise click.UsageError(shown) from None
+
+
+def tell(resource: Mapping[str, Any], page: str, as_json: bool) -> None:
+    """Answers with the whole resource as JSON, or with its id and the address of its page."""
+    if as_json:
+        answer_json(resource)
+    else:
+        click.echo(f"{resource['id']}\n{resource[page]}")

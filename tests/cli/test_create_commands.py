@@ -1,0 +1,208 @@
+"""`invoice create`, `link create` and `payment list`: what the operations do, without a program."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import Terminal, Till, open_till
+
+CREATED = {"id", "created_at", "deposit_address", "pay_url", "link_url", "expires_at"}
+
+
+@pytest.fixture(scope="module")
+def till(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Till]:
+    with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock()) as till:
+        yield till
+
+
+@pytest.fixture
+def btcpay(till: Till) -> Terminal:
+    return Terminal(till)
+
+
+def same(resource: dict[str, Any]) -> dict[str, Any]:
+    """What two resources have in common that were asked for in the same words."""
+    return {name: value for name, value in resource.items() if name not in CREATED}
+
+
+INVOICES = {
+    "an amount alone": (["--usd", "25"], {"amount_usd": 25}),
+    "an amount with cents, as they were written": (["--usd", "25.50"], {"amount_usd": 25.5}),
+    "all options": (
+        [
+            "--usd",
+            "1e3",
+            "--description",
+            "Tea",
+            "--email",
+            "a@b.example",
+            "--expires-in-hours",
+            "0.5",
+        ],
+        {
+            "amount_usd": 1000,
+            "description": "Tea",
+            "customer_email": "a@b.example",
+            "expires_in_hours": 0.5,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", INVOICES)
+def test_an_invoice_is_the_one_that_the_operation_makes(case, btcpay, till):
+    options, body = INVOICES[case]
+    made = btcpay.json("invoice", "create", "shop", *options)
+    asked = till.shop.invoice(**body)
+    assert same(made) == same(asked) and made.keys() == asked.keys()
+    assert till.shop.get(f"/invoices/{made['id']}").json == made
+    assert made["deposit_address"] != asked["deposit_address"]
+    assert (made["expires_at"] is None) == (asked["expires_at"] is None)
+
+
+LINKS = {
+    "nothing said": ([], {}),
+    "a price": (["--usd", "12.5", "--title", "Mug"], {"amount_usd": 12.5, "title": "Mug"}),
+    "bounds": (
+        ["--min-usd", "1", "--max-usd", "9.99", "--description", "Tips"],
+        {"min_amount_usd": 1, "max_amount_usd": 9.99, "description": "Tips"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LINKS)
+def test_a_link_is_the_one_that_the_operation_makes(case, btcpay, till):
+    options, body = LINKS[case]
+    made = btcpay.json("link", "create", "shop", *options)
+    asked = till.shop.link(**body)
+    assert same(made) == same(asked) and made.keys() == asked.keys()
+    assert till.shop.get(f"/payment-links/{made['id']}").json == made
+
+
+@pytest.mark.parametrize("words", ["invoice create shop --usd 25", "link create shop"])
+def test_without_json_the_id_and_the_page_are_printed(words, btcpay, till):
+    said, talk = btcpay.run(*words.split())
+    id, page = said.splitlines()
+    assert talk == "" and page.startswith("http") and page.endswith(id)
+    assert till.shop.client.get(page.removeprefix(till.settings.base_url)).status_code == 200
+
+
+REFUSED = {
+    "no amount above 0": (
+        "invoice create shop --usd 0",
+        "--usd must be greater than 0 and at most 1,000,000",
+    ),
+    "more than a million": (
+        "invoice create shop --usd 1000000.01",
+        "--usd must be greater than 0 and at most 1,000,000",
+    ),
+    "no number": ("invoice create shop --usd NaN", "--usd must be a number"),
+    "a number with a comma": ("invoice create shop --usd 1,000", "--usd must be a number"),
+    "an exponent beyond numbers": (
+        f"invoice create shop --usd 1e{'9' * 19}",
+        "--usd must be a number",
+    ),
+    "digits of another script": ("invoice create shop --usd ٢٥", "--usd must be a number"),
+    "longer than a year": (
+        "invoice create shop --usd 1 --expires-in-hours 8761",
+        "--expires-in-hours must be greater than 0 and at most 8,760",
+    ),
+    "a long address, and no time": (
+        f"invoice create shop --usd 1 --expires-in-hours 0 --email {'a' * 321}",
+        "--email must be at most 320 characters;"
+        " --expires-in-hours must be greater than 0 and at most 8,760",
+    ),
+    "no amount": ("invoice create shop", "Missing option '--usd'"),
+    "a price and a bound": (
+        "link create shop --usd 5 --min-usd 1",
+        "--usd makes the price fixed: leave it or --min-usd out",
+    ),
+    "bounds the wrong way round": (
+        "link create shop --min-usd 2 --max-usd 1",
+        "--min-usd must not exceed --max-usd",
+    ),
+    "a long title": (
+        f"link create shop --title {'a' * 201}",
+        "--title must be at most 200 characters",
+    ),
+}
+
+
+def counters(till: Till) -> tuple[Any, ...]:
+    """How many invoices and links there are, and how many addresses were given out."""
+    return till.shop.sql(
+        "SELECT (SELECT COUNT(*) FROM invoice), (SELECT COUNT(*) FROM payment_link),"
+        " (SELECT MAX(next_index) FROM merchant)"
+    ).fetchone()
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_the_operation_refuses_is_refused_by_the_options_name(case, btcpay, till):
+    words, told = REFUSED[case]
+    before = counters(till)
+    assert told in btcpay.run(*words.split(), status=2)[1]
+    assert counters(till) == before
+
+
+def test_without_a_price_no_invoice_is_made(btcpay, till):
+    before = counters(till)
+    said = btcpay.run(
+        *["invoice", "create", "shop", "--usd", "25"],
+        status=1,
+        BTCPAY_PRICE_SOURCES="http://127.0.0.1:9#/usd",
+    )
+    assert said[0] == "" and "\nbtcpay: " in said[1] and "price" in said[1]
+    assert "Traceback" not in said[1] and counters(till) == before
+
+
+def test_another_merchants_invoice_has_that_merchants_address(btcpay, till):
+    till.shop.add_merchant("kiosk")
+    made = btcpay.json("invoice", "create", "kiosk", "--usd", "1")
+    assert till.shop.get(f"/invoices/{made['id']}").status_code == 404
+    assert made["id"] in {
+        row["id"] for row in btcpay.json("invoice", "list") if row["merchant"] == "kiosk"
+    }
+
+
+def test_payments_are_listed_by_what_they_settled_and_where_they_came(btcpay, till):
+    """In part, in full, late, and to another merchant."""
+    till.shop.add_merchant("market")
+    whole, part = till.shop.invoice(), till.shop.invoice()
+    other = btcpay.json("invoice", "create", "market", "--usd", "1")
+    till.pay(whole), till.pay(part, part["amount_sats"] // 2), till.pay(other)
+    till.mine()
+    till.check()
+    shown = {row["address_invoice_id"]: row for row in btcpay.json("payment", "list")}
+    assert shown[whole["id"]]["invoice_id"] == whole["id"]
+    assert shown[part["id"]]["invoice_id"] is None
+    assert shown[other["id"]]["merchant"] == "market"
+    (documented,) = till.payments(whole)
+    assert (
+        shown[whole["id"]].items()
+        >= {
+            name: value for name, value in documented.items() if name not in ("object", "asset")
+        }.items()
+    )
+
+    def listed(*options: str) -> list[str]:
+        return [row["address_invoice_id"] for row in btcpay.json("payment", "list", *options)]
+
+    assert listed("--merchant", "market") == [other["id"]]
+    assert listed("--invoice", part["id"]) == [part["id"]]
+    assert listed("--limit", "2") == listed()[:2] and len(listed()) == 3
+    assert set(listed("--merchant", "shop")) == {whole["id"], part["id"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        ("payment list --merchant x", 1, "there is no merchant 'x'"),
+        ("payment list --invoice inv_x", 1, "there is no invoice"),
+        ("payment list --invoice inv_x --merchant shop", 2, "do not go together"),
+        ("invoice create x --usd 1", 1, "there is no merchant 'x'"),
+        ("link create x", 1, "there is no merchant 'x'"),
+    ],
+)
+def test_what_there_is_not_is_told(words, status, told, btcpay):
+    assert told in btcpay.run(*words.split(), status=status)[1]

@@ -1,0 +1,243 @@
+"""Alert rules and dashboard in deploy/: they name what /metrics has, and ring when they should."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from builders import Clock, TickerServer
+from fake_esplora import Till, open_till
+from paths import PROJECT
+from programs import done, tool
+from samples import Samples, figures
+
+ALERTS = PROJECT / "deploy" / "prometheus-alerts.yaml"
+DASHBOARD = PROJECT / "deploy" / "grafana-dashboard.json"
+RULES = {
+    rule["alert"]: rule
+    for group in yaml.safe_load(ALERTS.read_text())["groups"]
+    for rule in group["rules"]
+}
+PANELS = json.loads(DASHBOARD.read_text())["panels"]
+QUERIES = [
+    *((name, rule["expr"]) for name, rule in RULES.items()),
+    *((panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]),
+]
+PROMETHEUS_OWN = {"instance", "job"}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Samples]:
+    """What /metrics has when an invoice was made, paid and checked."""
+    with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock()) as till:
+        till.pay(till.shop.invoice())
+        till.mine()
+        till.check()
+        yield figures(till.shop) | disk_of_a_file(till)
+
+
+def disk_of_a_file(till: Till) -> Samples:
+    """A server's disk is not seen: there the metric is of a shop with a file."""
+    return {"btcpay_disk_free_bytes": 0} if till.shop.service.db.is_server else {}
+
+
+@pytest.mark.parametrize(("name", "query"), QUERIES)
+def test_every_metric_and_label_that_is_named_exists(name: str, query: str, found: Samples) -> None:
+    labels: dict[str, set[str]] = {}
+    for sample in found:
+        labels.setdefault(sample.partition("{")[0], set()).update(re.findall(r"\{(\w+)=", sample))
+    named = re.findall(r"(btcpay_\w+)(\{[^}]*\})?", query)
+    assert named
+    for metric, matchers in named:
+        assert metric in labels, metric
+        asked = set(re.findall(r"(\w+)=~?\"", matchers))
+        assert asked <= labels[metric] | PROMETHEUS_OWN
+    grouped = re.findall(r"\b(?:by|on) \(([^)]*)\)", query)
+    asked = {label for group in grouped for label in re.split(r",\s*", group)}
+    assert asked <= set().union(*(labels[metric] for metric, _ in named)) | PROMETHEUS_OWN
+
+
+# What each alert is for, when it rings and when it does not yet. A series is a value a minute,
+# `0+60x30` as Prometheus writes it; asked for at so many minutes. Every shop has BUILD and CHECKED.
+BUILD = {"btcpay_build_info": "1x240"}
+CHECKED = {"btcpay_last_check_timestamp_seconds": "0+60x240"}
+FAILED, CALLED = (f'btcpay_explorer_{kind}_total{{host="a"}}' for kind in ("failures", "calls"))
+NONE, GOOD = (f'btcpay_price_refreshes_total{{outcome="{kind}"}}' for kind in ("none", "price"))
+LATE = 'btcpay_invoices_attention{reason="late"}'
+NEEDED, LIMIT = (f'btcpay_gap_{kind}{{merchant="shop"}}' for kind in ("needed", "limit"))
+FAULT, WELL = (
+    f'btcpay_requests_total{{operation="get-balance",status="{status}"}}' for status in (500, 503)
+)
+CASES: dict[str, tuple[dict[str, str], int, set[str]]] = {
+    "all is well": ({"btcpay_database_up": "1x240", LATE: "0x240"}, 60, set()),
+    "nothing answers": ({"btcpay_build_info": "1x10 stale"}, 17, {"BtcpayDown"}),
+    "nothing answers for four minutes": ({"btcpay_build_info": "1x10 stale"}, 14, set()),
+    "the database is away": ({"btcpay_database_up": "0x9"}, 3, {"BtcpayDatabaseDown"}),
+    "the database is away for a minute": ({"btcpay_database_up": "1x5 0x9"}, 7, set()),
+    "the last check is 16 minutes old": (
+        {"btcpay_last_check_timestamp_seconds": "0x99"},
+        16,
+        {"BtcpayCheckTooOld"},
+    ),
+    "the last check is 15 minutes old": (
+        {"btcpay_last_check_timestamp_seconds": "0x99"},
+        15,
+        set(),
+    ),
+    "no check was ever complete": (
+        {"btcpay_last_check_timestamp_seconds": "_", "btcpay_open_invoices": "1x99"},
+        15,
+        {"BtcpayNeverChecked"},
+    ),
+    "no check was complete, and nobody waits": (
+        {"btcpay_last_check_timestamp_seconds": "_", "btcpay_open_invoices": "0x99"},
+        60,
+        set(),
+    ),
+    "an open invoice is no news": ({"btcpay_open_invoices": "1x99"}, 60, set()),
+    "four blocks are to be read for half an hour": (
+        {"btcpay_blocks_behind": "4x99"},
+        30,
+        {"BtcpayBehindTheChain"},
+    ),
+    "four blocks are to be read for less": ({"btcpay_blocks_behind": "4x99"}, 29, set()),
+    "three blocks are to be read": ({"btcpay_blocks_behind": "3x99"}, 60, set()),
+    "a payment was undone": (
+        {"btcpay_payments_undone_total": "0x20 1x99"},
+        25,
+        {"BtcpayPaymentUndone"},
+    ),
+    "a payment was undone long ago": ({"btcpay_payments_undone_total": "0x20 1x99"}, 90, set()),
+    "an invoice was paid late": ({LATE: "1x9"}, 5, {"BtcpayAttention"}),
+    "an explorer fails always": (
+        {FAILED: "0+1x99", CALLED: "0+1x99"},
+        45,
+        {"BtcpayExplorerFailing"},
+    ),
+    "an explorer fails one time in three": ({FAILED: "0+1x99", CALLED: "0+3x99"}, 45, set()),
+    "an explorer that is hardly asked failed": (
+        {FAILED: "0x30 1x99", CALLED: "0x30 1x99"},
+        45,
+        set(),
+    ),
+    "no source has told a price": ({NONE: "0+1x30", GOOD: "5x30"}, 12, {"BtcpayPriceOld"}),
+    "no source has ever told a price": ({NONE: "0+1x30"}, 12, {"BtcpayPriceOld"}),
+    "some rounds had no price": ({NONE: "0+1x30", GOOD: "0+1x30"}, 12, set()),
+    "nobody asks for a price": (
+        {NONE: "2x30", GOOD: "5x30", "btcpay_price_age_seconds": "0+60x30"},
+        25,
+        set(),
+    ),
+    "less than a gigabyte is free": (
+        {"btcpay_disk_free_bytes": "999999999x20"},
+        10,
+        {"BtcpayDiskLow"},
+    ),
+    "a gigabyte is free": ({"btcpay_disk_free_bytes": "1000000000x20"}, 15, set()),
+    "less than 100 MB are free": (
+        {"btcpay_disk_free_bytes": "1000000000 99999999x20"},
+        1,
+        {"BtcpayDiskFull"},
+    ),
+    "more than three quarters of a gap limit are used": (
+        {NEEDED: "16x20", LIMIT: "20x20"},
+        5,
+        {"BtcpayGapLimit"},
+    ),
+    "three quarters of a gap limit are used": ({NEEDED: "15x20", LIMIT: "20x20"}, 15, set()),
+    "a request failed": ({FAULT: "0 0 1x20"}, 5, {"BtcpayServerErrors"}),
+    "a request found no price": ({WELL: "0 0 1x20"}, 5, set()),
+    "each process counts by itself": (
+        {"btcpay_rate_limit_store_up": "0x9"},
+        5,
+        {"BtcpayRateLimitsApart"},
+    ),
+}
+
+
+def test_every_alert_rings_in_a_case() -> None:
+    assert set(RULES) == set().union(*(ringing for _, _, ringing in CASES.values()))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_alert_rings_when_it_should(case: str, tmp_path: Path) -> None:
+    series, minutes, ringing = CASES[case]
+    series = {**BUILD, **CHECKED, **series}
+    rings = {
+        "expr": 'group by (alertname) (ALERTS{alertstate="firing"})',
+        "eval_time": f"{minutes}m",
+        "exp_samples": [
+            {"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(ringing)
+        ],
+    }
+    trial = {
+        "rule_files": [str(ALERTS)],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [
+                    {"series": of_a_shop(name), "values": values} for name, values in series.items()
+                ],
+                "promql_expr_test": [rings],
+            }
+        ],
+    }
+    file = tmp_path / "trial.yaml"
+    file.write_text(yaml.safe_dump(trial))
+    done([tool("promtool"), "test", "rules", file])
+
+
+def of_a_shop(series: str) -> str:
+    """The series as Prometheus has it, with its own labels."""
+    name, _, labels = series.partition("{")
+    own = 'instance="shop:9464",job="btcpay"'
+    return f"{name}{{{own},{labels}" if labels else f"{name}{{{own}}}"
+
+
+def test_prometheus_takes_the_rules() -> None:
+    told = done([tool("promtool"), "check", "rules", ALERTS])
+    assert f"{len(RULES)} rules found" in told
+
+
+def test_prometheus_takes_every_query_of_the_dashboard(tmp_path: Path) -> None:
+    """As recording rules, with a length in place of Grafana's own."""
+    queries = [target["expr"] for panel in PANELS for target in panel["targets"]]
+    rules = [
+        {"record": f"query:{number}", "expr": query.replace("$__rate_interval", "5m")}
+        for number, query in enumerate(queries)
+    ]
+    file = tmp_path / "queries.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+    assert f"{len(queries)} rules found" in done([tool("promtool"), "check", "rules", file])
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_alert_says_how_bad_it_is_and_what_to_do(name: str) -> None:
+    rule = RULES[name]
+    assert rule["labels"]["severity"] in ("critical", "warning")
+    assert set(rule["annotations"]) == {"summary", "description"}
+
+
+def covers(panel: dict[str, Any]) -> set[tuple[int, int]]:
+    place = panel["gridPos"]
+    return {
+        (x, y)
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    }
+
+
+def test_the_panels_of_the_dashboard_stand_beside_each_other() -> None:
+    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
+    taken = [place for panel in PANELS for place in covers(panel)]
+    assert len(taken) == len(set(taken)) and max(x for x, _ in taken) < 24
+
+
+def test_the_dashboard_shows_every_metric_that_an_alert_is_set_on() -> None:
+    shown = " ".join(query for _, query in QUERIES[len(RULES) :])
+    named = {name for rule in RULES.values() for name in re.findall(r"btcpay_\w+", rule["expr"])}
+    assert {name for name in named if name not in shown} == set()
