@@ -46,8 +46,8 @@ def settings_of(unit: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "python", ["3.11.2", "3.12.3", "3.13.5"]
-)  # Debian 12, Ubuntu 24.04, Debian 13
+    "python", ["3.11.2", "3.12.3", "3.13.5", "3.14.4"]
+)  # Debian 12, Ubuntu 24.04, Debian 13, Ubuntu 26.04
 @pytest.mark.parametrize("name", ["requirements", "requirements-dev", "requirements-postgres"])
 def test_all_that_the_pythons_of_debian_and_ubuntu_ask_for_is_pinned(name, python):
     """pip refuses all of a file with hashes when one is missing; the lock is made on one Python."""
