@@ -2,40 +2,48 @@
 
 import hashlib
 import json
+import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
 
 from btcpay.errors import InvalidRequest
+
+# Bodies are flat. Python's own parsers differ: 3.11's gives up near 1,000, 3.14's takes 10,000.
+MAX_DEPTH = 100
+_TEXTS_AND_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]', re.DOTALL)
 
 
 def parse(body: bytes) -> Any:
     """The JSON value of the body; every number is a Decimal, NaN where none can hold it.
 
     Raises InvalidRequest for anything that is not one UTF-8 JSON text without a byte order mark,
-    for a name that appears twice in an object, and for nesting beyond what Python's parser takes.
+    for a name that appears twice in an object, and for nesting deeper than 100.
     """
     if not body.strip():
         raise InvalidRequest("the body is empty; send a JSON object")
     try:
-        return _DECODER.decode(body.decode("utf-8"))
+        text = body.decode("utf-8")
+        _check_depth(text)
+        return _DECODER.decode(text)
     except UnicodeDecodeError:
         raise InvalidRequest("the body must be JSON in UTF-8") from None
-    except RecursionError:
-        raise InvalidRequest("the body is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise InvalidRequest(f"the body is not valid JSON: {error}") from None
 
 
 def sha256(value: Any) -> str:
-    """A digest that is equal for equal JSON values, however they were written (10 and 10.0).
-
-    Raises InvalidRequest when the value is nested too deeply to walk.
-    """
-    try:
-        text = json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"))
-    except RecursionError:
-        raise InvalidRequest("the body is nested too deeply") from None
+    """A digest that is equal for equal JSON values, however they were written (10 and 10.0)."""
+    text = json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _check_depth(text: str) -> None:
+    """Raises InvalidRequest for brackets, outside of strings, that are nested too deeply."""
+    depth = 0
+    for found in _TEXTS_AND_BRACKETS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        if depth > MAX_DEPTH:
+            raise InvalidRequest("the body is nested too deeply")
 
 
 def _canonical(value: Any) -> Any:

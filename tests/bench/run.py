@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from addresses import addresses_ms, table_ms
 from fill import KEYS, fill, invoice_id, secret
 from load import Load, Measured, drive
 from pages import pages_ms
@@ -175,6 +176,10 @@ def main() -> None:
             bare = servers.kept(servers.bare(size))
             compare(client, operation, bare, services, options.rounds, options.seconds)
         compare_starts(servers, urls[SMALL])
+        print("\na new address, ms of processor time")
+        show("once in a process: the curve's table", table_ms(), 30, at_most=True)
+        for name, took_ms in addresses_ms().items():
+            show(name, took_ms, 0.3, at_most=True)
         print("\ninvoice page, ms of processor time beside a bare template")
         for name, took_ms in pages_ms(urls[SMALL]).items():
             show(name, took_ms, 3, at_most=True)
