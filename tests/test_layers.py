@@ -283,6 +283,7 @@ def outside(path: Path) -> Iterator[str]:
         "btcpay.settlement.attention",
         "btcpay.branding",
         "btcpay.checkout.bip21",
+        "btcpay.checkout.qr",
     ],
 )
 def test_what_is_pure_asks_nobody_and_reads_no_clock_or_database(name):

@@ -1,4 +1,4 @@
-"""Script, style sheet and icon: read once; browsers keep them for ever, by a hash in their address.
+"""Script, style, icon: read and compressed once; browsers keep them by a hash in their address.
 
 Nothing stands inline, so the style is a second file. A first visit takes one round trip for the
 page (under 14 kB, what a server may send at once) and one for the style; later pages need one.
@@ -6,6 +6,7 @@ page (under 14 kB, what a server may send at once) and one for the style; later 
 
 import hashlib
 import re
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +17,10 @@ MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+
 
 @dataclass(frozen=True)
 class Asset:
-    """One file as it is served."""
+    """One file as it is served, and compressed with gzip (4 kB of 11 for all)."""
 
     content: bytes
+    gzipped: bytes
     media_type: str
     name: str
 
@@ -33,7 +35,8 @@ class Assets:
             content = path.read_bytes()
             digest = hashlib.sha256(content).hexdigest()[:10]
             name = f"{path.stem}.{digest}{path.suffix}"
-            found[path.name] = Asset(content, MEDIA_TYPES[path.suffix], name)
+            gzipped = zlib.compress(content, 9, wbits=31)  # in gzip's format (RFC 1952)
+            found[path.name] = Asset(content, gzipped, MEDIA_TYPES[path.suffix], name)
         return found
 
     def address(self, file: str) -> str:

@@ -1,15 +1,10 @@
-"""Payment URIs (BIP21) and their QR codes."""
+"""Payment URIs (BIP21)."""
 
 from urllib.parse import quote
-
-import segno
 
 from btcpay.money import btc_text
 
 MESSAGE_CHARACTERS = 140  # a wallet shows a line of it
-# Trying all eight masks takes 5 ms of every page. By ISO 18004's penalties this one was the best,
-# or within 5 % of the best, for the addresses and amounts sampled. Every mask can be read.
-MASK = 2
 
 
 def payment_uri(
@@ -25,14 +20,3 @@ def payment_uri(
     if message:
         uri += f"&message={quote(message[:MESSAGE_CHARACTERS], safe='')}"
     return uri
-
-
-def qr_svg(text: str) -> str:
-    """The text as inline SVG: error correction M or better, quiet zone of four modules, white.
-
-    Attributes only, no style: the pages' policy allows none inline.
-    """
-    code = segno.make_qr(text, error="m", mask=MASK)
-    return code.svg_inline(
-        border=4, dark="#000", light="#fff", omitsize=True, svgclass=None, lineclass=None
-    )

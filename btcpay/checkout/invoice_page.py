@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from btcpay.checkout import bip21
+from btcpay.checkout import bip21, qr
 from btcpay.settlement.values import Verdict
 from btcpay.times import iso, iso_ms, to_ms
 from storage.database import Row
@@ -158,7 +158,7 @@ def _request(row: Mapping[str, Any], due_sats: int, label: str | None) -> dict[s
     address = row["deposit_address"]
     return {
         "uri": bip21.payment_uri(address, due_sats, label, row["description"]),
-        "qr": bip21.qr_svg(bip21.payment_uri(address, due_sats)),
+        "qr": qr.qr_svg(bip21.payment_uri(address, due_sats)),
     }
 
 

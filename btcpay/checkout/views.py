@@ -105,12 +105,18 @@ class Checkout:
         return kept(accent_css(f"#{match[1]}"), "text/css")
 
     def show_asset(self, name: str) -> Response:
-        """Style sheet, script or icon."""
+        """Style sheet, script or icon, compressed for a browser that accepts it."""
         found = self.pages.assets.find(name)
         if found is None:
             raise NotFound("there is no such file")
         asset, is_current = found
-        return kept(asset.content, asset.media_type, is_current)
+        gzipped = request.accept_encodings.quality("gzip") > 0
+        content = asset.gzipped if gzipped else asset.content
+        response = kept(content, asset.media_type, is_current)
+        response.headers["Vary"] = "Accept-Encoding"
+        if gzipped:
+            response.headers["Content-Encoding"] = "gzip"
+        return response
 
     def _verdict_of(self, id: str) -> Standing:
         service = self.service

@@ -11,7 +11,7 @@ from builders import Shop, pay
 from payer import Page
 
 from btcpay.chain.kept import add_header
-from btcpay.checkout import bip21, formats
+from btcpay.checkout import bip21, formats, qr
 from btcpay.checkout.invoice_page import InvoicePage, Standing, page_of, status_of
 from btcpay.money import btc_shown, btc_text
 from btcpay.settlement.values import Verdict
@@ -87,7 +87,7 @@ def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop: Shop) -> Non
     assert page.uri.startswith(f"bitcoin:{invoice['deposit_address']}?amount=0.00021667")
     assert page.attributes["copy-amount"]["data-copy"] == "0.00021667"
     rest = bip21.payment_uri(invoice["deposit_address"], 21_667)
-    assert bip21.qr_svg(rest) in page.source and bip21.qr_svg(rest) not in whole.source
+    assert qr.qr_svg(rest) in page.source and qr.qr_svg(rest) not in whole.source
 
 
 def test_what_is_seen_in_full_waits_for_confirmations_and_asks_for_nothing(open_shops) -> None:
@@ -381,7 +381,7 @@ def test_label_and_message_are_percent_encoded() -> None:
 
 
 def test_the_qr_code_is_on_white_with_four_modules_around_and_no_style() -> None:
-    svg = bip21.qr_svg("bitcoin:bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x?amount=0.00041667")
+    svg = qr.qr_svg("bitcoin:bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x?amount=0.00041667")
     assert svg.startswith('<svg viewBox="0 0 45 45"><path fill="#fff" d="M0 0h45v45h-45z"/>')
     assert 'd="M4 4.5h7' in svg  # version 5 has 37 modules; four are left free on each side
     assert "style" not in svg and "class" not in svg

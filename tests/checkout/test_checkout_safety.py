@@ -1,5 +1,6 @@
 """Around the pages: headers, frames, limits of their own, files of their own, weight."""
 
+import gzip
 import re
 from pathlib import Path
 
@@ -117,6 +118,36 @@ def test_a_file_is_kept_for_ever_under_the_hash_of_its_content(shop: Shop, name:
     assert answer.data == (STATIC / name).read_bytes()
     assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "encoding"),
+    [
+        pytest.param("gzip, deflate, br, zstd", "gzip", id="as browsers ask"),
+        pytest.param("br;q=1.0, gzip;q=0.2", "gzip", id="rather something else"),
+        pytest.param("*", "gzip", id="anything"),
+        pytest.param("gzip;q=0", None, id="anything but gzip"),
+        pytest.param("br", None, id="nothing that we have"),
+        pytest.param("", None, id="nothing"),
+    ],
+)
+def test_a_file_is_compressed_for_who_accepts_it(
+    shop: Shop, accepted: str, encoding: str | None
+) -> None:
+    asked = {"Accept-Encoding": accepted}
+    answer = shop.client.get(Assets().address("pages.js")[2:], headers=asked)
+    plain = (STATIC / "pages.js").read_bytes()
+    assert answer.headers.get("Content-Encoding") == encoding
+    assert answer.headers["Vary"] == "Accept-Encoding"
+    assert (gzip.decompress(answer.data) if encoding else answer.data) == plain
+    assert (len(answer.data) < len(plain) / 2) is bool(encoding)
+
+
+def test_a_file_is_compressed_once_and_not_at_each_request(shop: Shop) -> None:
+    assets = Assets()
+    name = assets.address("pages.css").rpartition("/")[2]
+    first, again = assets.find(name), assets.find(name)
+    assert first and again and first[0].gzipped is again[0].gzipped
 
 
 def test_an_old_hash_gets_todays_file_and_is_not_kept(shop: Shop) -> None:
