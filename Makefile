@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-postgres check format catalogs screenshots bench bench-check lock clean
+.PHONY: run install test test-postgres check format catalogs screenshots bench bench-check lock release clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -55,11 +55,14 @@ lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for 
 	  $(LOCK) -c requirements.txt requirements-$$name.in -o requirements-$$name.txt || exit 1; \
 	done
 
+release: $(VENV)/.installed-dev  ## wheel and sdist of the commit into dist/, checked; prints what to upload
+	@$(BIN)/python .ci/release.py
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12), (3, 13)) and "btcpay needs Python 3.11 to 3.13: make PYTHON=python3.13 ...")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "btcpay needs Python 3.11 or newer: make PYTHON=python3.13 ...")'
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: requirements.txt requirements-build.txt setup.cfg pyproject.toml | $(VENV)/bin/python

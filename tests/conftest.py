@@ -53,7 +53,7 @@ ELSEWHERE = (
     "browser_trips",
     *("deploy", "going_live", "hostile_answers", "hostile_memory"),
     "node_sandbox_agrees",
-    *("headers", "readme", "trips", "worst_blocks"),
+    *("headers", "readme", "release", "requirements", "trips", "wheel", "worst_blocks"),
     *("sandbox_blocks", "sandbox_buttons", "sandbox_chain", "sandbox_esplora", "sandbox_page"),
 )
 collect_ignore = (

@@ -224,39 +224,49 @@ def test_no_module_imports_itself_by_a_detour():
         pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
 
 
-# What the service uses of these libraries: nothing that knows a private key.
-KEYLESS = {
-    "btcpay.bitcoin.hd": {"coincurve.PublicKey"},
-    "btcpay.wallet.account": {"bit.base32", "bit.base58", "bit.crypto"},
-    "btcpay.cli.sandbox_demo": {"bit.base58"},
-}
+# Libraries that know private keys or bring a compiled curve.
 OF_KEYS = {"bit", "coincurve", "bip32", "ecdsa", "cryptography", "embit"}
+CURVE = "btcpay.bitcoin.secp256k1"
 
 
 def test_no_code_of_private_keys_is_outside_the_sandbox():
-    """Imports by their full names, and the ways of coincurve's PublicKey to begin at a secret."""
-
     def handling(path: Path) -> list[str]:
         if within(name_of(path), "btcpay.sandbox"):
             return []
-        found = [
-            full
-            for full in outside(path)
-            if full.partition(".")[0] in OF_KEYS
-            if not any(within(full, known) for known in KEYLESS.get(name_of(path), ()))
-        ]
-        return found + [
-            node.attr
-            for node in ast.walk(tree(path))
-            if isinstance(node, ast.Attribute)
-            if node.attr in ("from_secret", "from_valid_secret")
-        ]
+        return [name for name in outside(path) if name.partition(".")[0] in OF_KEYS]
 
     assert offences(handling) == []
+    assert {"bit.PrivateKeyTestnet"} == {
+        name for path in sources() for name in outside(path) if name.partition(".")[0] in OF_KEYS
+    }
+
+
+def test_the_service_adds_public_tweaks_to_public_points_and_nothing_else():
+    """A secret would have to begin at G, which only the sandbox's signer may name.
+
+    The curve itself names it as the start of its table.
+    """
+    public = [n for n in tree(MODULES[CURVE]).body if isinstance(n, ast.ClassDef | ast.FunctionDef)]
+    assert [node.name for node in public if not node.name.startswith("_")] == ["Point"]
+    assert functions_of(public[0]) == ["parse", "format", "add"]
+
+    def beyond(path: Path) -> list[str]:
+        names = [name for name in outside(path) if within(name, CURVE)]
+        return [name for name in names if name != f"{CURVE}.Point"]
+
+    found = offences(beyond)
+    assert {line.partition(":")[0] for line in found} == {
+        "btcpay/sandbox/payer/ecdsa.py",
+        "btcpay/sandbox/payer/key.py",
+    }
+
+
+def functions_of(node: ast.AST) -> list[str]:
+    return [n.name for n in ast.iter_child_nodes(node) if isinstance(n, ast.FunctionDef)]
 
 
 def outside(path: Path) -> Iterator[str]:
-    """Every name that a file imports, such as `coincurve.PublicKey`."""
+    """Every name that a file imports, such as `bit.PrivateKeyTestnet`."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

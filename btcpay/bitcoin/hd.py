@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from coincurve import PublicKey
-
+from btcpay.bitcoin.secp256k1 import Point
 from btcpay.bitcoin.wire import Malformed, hash160
 
 HARDENED = 0x80000000  # BIP32: the first of the indexes that need the private key
@@ -26,7 +25,7 @@ class ExtendedKey:
     `parent_fingerprint` has 4 bytes.
     """
 
-    point: PublicKey
+    point: Point
     chain_code: bytes
     depth: int = 0
     parent_fingerprint: bytes = NO_PARENT
@@ -47,7 +46,7 @@ class ExtendedKey:
         if depth == 0 and child_number != 0:
             raise Malformed("its depth is 0, and yet it has a child number")
         try:
-            point = PublicKey(payload[45:])  # of 33 bytes only 02 or 03 and an x on the curve
+            point = Point.parse(payload[45:])
         except ValueError:
             raise Malformed("its public key is no point of the curve") from None
         return cls(point, payload[13:45], depth, parent, child_number)
@@ -85,7 +84,7 @@ class ExtendedKey:
             raise InvalidChild(f"index {index} is not from 0 to 2**31 - 1")
         digest = hmac.digest(self.chain_code, self.public_key + index.to_bytes(4, "big"), "sha512")
         try:
-            point = self.point.add(digest[:32])
+            point = self.point.add(int.from_bytes(digest[:32], "big"))
         except ValueError:
             raise InvalidChild(f"index {index} has no valid key: use the next") from None
         return type(self)(point, digest[32:], self.depth + 1, self.fingerprint, index)

@@ -2,6 +2,8 @@
 
 import hashlib
 
+from btcpay.bitcoin.ripemd160 import ripemd160
+
 
 class Malformed(ValueError):
     """Bytes that do not decode."""
@@ -14,7 +16,7 @@ def hash256(data: bytes) -> bytes:
 
 def hash160(data: bytes) -> bytes:
     """RIPEMD-160 of SHA-256: key and script hashes in addresses."""
-    return hashlib.new("ripemd160", hashlib.sha256(data).digest()).digest()
+    return ripemd160(hashlib.sha256(data).digest())
 
 
 def shown(digest: bytes) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from bit.base58 import b58encode_check
 
 from btcpay import keys
+from btcpay.bitcoin.address import b58check_encode
 from btcpay.bitcoin.hd import HARDENED, ExtendedKey
 from btcpay.bitcoin.wire import Malformed
 from btcpay.settings import Settings
@@ -51,7 +51,7 @@ def _nobodys_account() -> str:
         payload = TPUB + place + os.urandom(32) + b"\x02" + os.urandom(32)
         with contextlib.suppress(Malformed):  # half of all numbers are no point's x
             ExtendedKey.parse(payload)
-            return b58encode_check(payload)
+            return b58check_encode(payload)
 
 
 @dataclass(frozen=True)

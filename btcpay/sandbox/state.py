@@ -9,7 +9,6 @@ from flask import Flask, current_app
 
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.journal import Journal
-from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.keyfile import open_key
 from btcpay.sandbox.payer.wallet import Wallet
 
@@ -52,7 +51,7 @@ def open_sandbox(state_dir: Path, clock: Callable[[], int]) -> Sandbox:
     state_dir.mkdir(parents=True, exist_ok=True)
     journal = Journal(state_dir / "chain.jsonl")
     key = open_key(state_dir / "wallet.wif")
-    chain = Chain(journal, script_of(key.segwit_address))
+    chain = Chain(journal, key.script)
     _mine_first_blocks(chain, clock())
     return Sandbox(chain, Wallet(key, chain), Switches(), clock, journal)
 

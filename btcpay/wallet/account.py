@@ -5,13 +5,17 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from bit.base32 import bech32_encode, convertbits
-from bit.base32 import decode as segwit_decode
-from bit.base58 import b58decode_check, b58encode_check
-from bit.crypto import ripemd160_sha256
-
+from btcpay.bitcoin.address import (
+    b58check_decode,
+    b58check_encode,
+    p2pkh,
+    p2sh,
+    segwit_decode,
+    segwit_encode,
+    witness_script,
+)
 from btcpay.bitcoin.hd import HARDENED, SERIALIZED_SIZE, ExtendedKey
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.wire import Malformed, hash160
 from btcpay.errors import AccountKeyRefused
 from btcpay.networks import Network
 
@@ -93,7 +97,7 @@ def are_seed_words(text: str) -> bool:
 def plain_key(text: str, network: Network) -> str:
     """The same key as xpub or tpub, the only prefixes that descriptors know (BIP380)."""
     version = "0488b21e" if network.main_keys else "043587cf"
-    return b58encode_check(bytes.fromhex(version) + _payload(text)[4:])
+    return b58check_encode(bytes.fromhex(version) + _payload(text)[4:])
 
 
 def derive(xpub: str, script_type: str, index: int, network: Network) -> str:
@@ -102,29 +106,28 @@ def derive(xpub: str, script_type: str, index: int, network: Network) -> str:
     p2wpkh: BIP84 and BIP173; p2sh-p2wpkh: BIP49; p2pkh: BIP44. `index` is from 0 to 2**31 - 1.
     Raises InvalidChild for any other, and for the one in 2**127 that has no key (BIP32).
     """
-    key_hash = ripemd160_sha256(_external_chain(xpub).child(index).public_key)
+    key_hash = hash160(_external_chain(xpub).child(index).public_key)
     if script_type == "p2wpkh":
-        return bech32_encode(network.bech32_hrp, [0, *convertbits(key_hash, 8, 5)])
+        return segwit_encode(network.bech32_hrp, 0, key_hash)
     if script_type == "p2sh-p2wpkh":
-        return b58encode_check(network.p2sh + ripemd160_sha256(b"\x00\x14" + key_hash))
-    return b58encode_check(network.p2pkh + key_hash)
+        return b58check_encode(network.p2sh + hash160(witness_script(0, key_hash)))
+    return b58check_encode(network.p2pkh + key_hash)
 
 
 def script_of(address: str, script_type: str) -> bytes:
     """The scriptPubKey of an address that `derive` made."""
     if script_type == "p2wpkh":
-        return b"\x00\x14" + bytes(segwit_decode(address)[1])
-    payload = b58decode_check(address)[1:]
-    if script_type == "p2sh-p2wpkh":
-        return b"\xa9\x14" + payload + b"\x87"
-    return b"\x76\xa9\x14" + payload + b"\x88\xac"
+        _, version, program = segwit_decode(address)
+        return witness_script(version, program)
+    payload = b58check_decode(address)[1:]
+    return p2sh(payload) if script_type == "p2sh-p2wpkh" else p2pkh(payload)
 
 
 def least_sats_of(address: str, network: Network) -> int:
     """The least that can be sent to an address that `derive` made, in satoshis."""
     if address.startswith(f"{network.bech32_hrp}1"):
         return DUST_SATS["p2wpkh"]
-    is_nested = b58decode_check(address)[:1] == network.p2sh
+    is_nested = b58check_decode(address)[:1] == network.p2sh
     return DUST_SATS["p2sh-p2wpkh" if is_nested else "p2pkh"]
 
 
@@ -136,8 +139,8 @@ def _external_chain(xpub: str) -> ExtendedKey:
 
 def _payload(text: str) -> bytes:
     try:
-        payload = b58decode_check(text)
-    except (ValueError, IndexError, KeyError):
+        payload = b58check_decode(text)
+    except Malformed:
         payload = b""
     if len(payload) != SERIALIZED_SIZE:
         raise AccountKeyRefused("this is no extended key: check that it was copied whole")

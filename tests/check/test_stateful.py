@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 import requests
-from bit import PrivateKeyTestnet
 from builders import REGTEST, Clock, TickerServer, dump
 from chain_model import (
     CONFIRMATIONS,
@@ -50,6 +49,7 @@ from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import Spendable, sign
+from btcpay.sandbox.payer.key import Key
 from btcpay.sandbox.payer.mischief import double_spends, replace
 from btcpay.wallet.account import parse_account
 from btcpay.wallet.merchants import add_merchant
@@ -247,7 +247,7 @@ class World(RuleBasedStateMachine):
         address = self.wallet.address if then is None else self.invoice(then)["deposit_address"]
         output = TxOut(sats - FEE_SATS, script_of(address))
         coin = Spendable(outpoint, sats, waiting=False)
-        raw = sign(PrivateKeyTestnet.from_bytes(key), [coin], [output], rbf=True)
+        raw = sign(Key(key), [coin], [output], rbf=True)
         with suppress(Rejected):
             self.chain.accept(raw, self.till.now)
 

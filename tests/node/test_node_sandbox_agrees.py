@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import pytest
 import requests
-from bit import PrivateKeyTestnet
 from bitcoin_node import (
     FINAL_SEQUENCE,
     NOBODY,
@@ -36,6 +35,7 @@ from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.node.mempool import Mempool
 from btcpay.sandbox.node.rules import COINBASE_MATURITY_BLOCKS, MAX_MONEY_SATS, MAX_SATS_PER_VB
 from btcpay.sandbox.node.script import address_of, p2pkh, p2sh, script_of
+from btcpay.sandbox.payer.key import Key
 from btcpay.sandbox.payer.keyfile import open_key
 from btcpay.sandbox.payer.mischief import double_spends
 from btcpay.sandbox.state import Sandbox
@@ -55,8 +55,8 @@ class Pair:
     root: str
     node: BitcoinNode
     clock: Clock
-    miner: PrivateKeyTestnet
-    payer: PrivateKeyTestnet = field(default_factory=PrivateKeyTestnet)
+    miner: Key
+    payer: Key = field(default_factory=Key.new)
     coins: dict[str, list[Coin]] = field(default_factory=dict)
 
     @property
@@ -550,7 +550,7 @@ def get(root: str, path: str) -> tuple[int, object]:
 
 def test_both_explorers_answer_the_same(pair: Pair, esplora: NodeEsplora) -> None:
     wallet, chain = pair.sandbox.wallet, pair.sandbox.chain
-    address = address_of(p2pkh(hash160(PrivateKeyTestnet().public_key)))
+    address = address_of(Key.new().script_code)
     (lost,) = pair.mine()
     pair.feed(*chain.reorganise(1, pair.now))
     confirmed = [wallet.pay(address, 10_000 + n, pair.now) for n in range(27)]

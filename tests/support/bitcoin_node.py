@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 
 import pytest
 import requests
-from bit import PrivateKeyTestnet
-from coincurve import PrivateKey
 from paths import TESTS
-from sighash import SIGHASH_ALL, legacy_sighash, witness_sighash
+from sighash import legacy_preimage
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.bitcoin.wire import hash160, prefixed
+from btcpay.bitcoin.wire import prefixed
 from btcpay.sandbox.node.block import Block, build_block, build_coinbase, parse_block
-from btcpay.sandbox.node.script import address_of, kind, p2pkh, p2sh, script_of
+from btcpay.sandbox.node.script import address_of, kind, script_of
+from btcpay.sandbox.payer.key import Key
+from btcpay.sandbox.payer.sighash import SIGHASH_ALL, witness_preimage
 
 FOLDER = TESTS / "node"
 INSTALL_TIMEOUT_S = 180
@@ -97,7 +97,7 @@ def _install(lock: Path, stamp: Path) -> str:
 
 
 def sign(
-    key: PrivateKeyTestnet,
+    key: Key,
     coins: Sequence[Coin],
     outputs: Iterable[TxOut],
     sequence: int = RBF_SEQUENCE,
@@ -106,19 +106,16 @@ def sign(
     """Spends P2WPKH, P2SH-P2WPKH and P2PKH coins of one key, each with SIGHASH_ALL."""
     inputs = tuple(TxIn(coin.outpoint, b"", sequence) for coin in coins)
     unsigned = Tx(2, inputs, tuple(outputs), locktime)
-    secret, public = PrivateKey.from_hex(key.to_hex()), key.public_key
-    program = b"\x00\x14" + hash160(public)
 
     def signed(index: int, spent: TxIn, output: TxOut) -> TxIn:
-        code = p2pkh(hash160(public))
         if kind(output.script) == "p2pkh":
-            digest = legacy_sighash(unsigned, index, code)
+            preimage = legacy_preimage(unsigned, index, key.script_code)
         else:
-            digest = witness_sighash(unsigned, index, code, output.value_sats)
-        proof = (secret.sign(digest, hasher=None) + bytes([SIGHASH_ALL]), public)
+            preimage = witness_preimage(unsigned, index, key.script_code, output.value_sats)
+        proof = (key.sign(preimage) + bytes([SIGHASH_ALL]), key.public_key)
         if kind(output.script) == "p2pkh":
             return spent._replace(script_sig=b"".join(map(prefixed, proof)))
-        nested = prefixed(program) if kind(output.script) == "p2sh" else b""
+        nested = prefixed(key.program_script) if kind(output.script) == "p2sh" else b""
         return spent._replace(script_sig=nested, witness=proof)
 
     proven = [signed(i, inputs[i], coin.output) for i, coin in enumerate(coins)]
@@ -129,9 +126,8 @@ class Wallet:
     """Ordinary coins, by turns P2WPKH and P2SH-P2WPKH; none is ever a coinbase."""
 
     def __init__(self, node: "BitcoinNode") -> None:
-        self._node, self.key = node, PrivateKeyTestnet()
-        program = b"\x00\x14" + hash160(self.key.public_key)
-        self.scripts = (program, p2sh(hash160(program)))
+        self._node, self.key = node, Key.new()
+        self.scripts = (self.key.program_script, self.key.script)
         self.address, self.nested_address = map(address_of, self.scripts)
 
     def coins(self, coinbases: bool = False) -> list[Coin]:

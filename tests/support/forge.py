@@ -130,8 +130,8 @@ class Forge:
     ) -> socket.socket:
         """Has a process made that writes to these files; what is told of it comes from the socket.
 
-        `more` may name a `folder` to start in, `program` "gunicorn", and what is for a script of
-        one's own.
+        `more` may name a `folder` to start in, `program` "gunicorn", another `name` of the command,
+        and what is for a script of one's own.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         text = json.dumps({"environ": environ, "words": words, "folder": str(PROJECT)} | more)
@@ -225,7 +225,7 @@ def _take_over(order: dict[str, Any], channel: socket.socket, files: list[int]) 
 
 def command_line(order: dict[str, Any]) -> None:
     """What `btcpay` with these words would do."""
-    sys.argv = ["btcpay", *order["words"]]
+    sys.argv = [order.get("name", "btcpay"), *order["words"]]
     main.main()
 
 

@@ -4,10 +4,10 @@ import hmac
 from dataclasses import dataclass
 from typing import Self
 
-from bit.base58 import b58encode_check
-from coincurve import PrivateKey
-
+from btcpay.bitcoin.address import b58check_encode
 from btcpay.bitcoin.hd import HARDENED, NO_PARENT, ExtendedKey
+from btcpay.bitcoin.secp256k1 import ORDER
+from btcpay.sandbox.payer.ecdsa import public_point
 
 XPUB, XPRV = bytes.fromhex("0488b21e"), bytes.fromhex("0488ade4")
 TPUB = bytes.fromhex("043587cf")
@@ -17,7 +17,7 @@ TPUB = bytes.fromhex("043587cf")
 class HdWallet:
     """A private key, its chain code, and what BIP32 writes beside them."""
 
-    key: PrivateKey
+    secret: int
     chain_code: bytes
     depth: int = 0
     parent_fingerprint: bytes = NO_PARENT
@@ -25,26 +25,27 @@ class HdWallet:
 
     @classmethod
     def from_seed(cls, seed: bytes) -> Self:
-        """The master key of a seed; ValueError for the seed that BIP32 calls invalid."""
+        """The master key of a seed."""
         digest = hmac.digest(b"Bitcoin seed", seed, "sha512")
-        return cls(PrivateKey(digest[:32]), digest[32:])
+        return cls(int.from_bytes(digest[:32], "big"), digest[32:])
 
     @property
-    def secret(self) -> bytes:
-        return self.key.secret
+    def padded(self) -> bytes:
+        """The secret where BIP32 writes a point: 33 bytes."""
+        return self.secret.to_bytes(33, "big")
 
     @property
     def public(self) -> ExtendedKey:
         """BIP32's N: the same place in the tree, without the private key."""
         where = self.depth, self.parent_fingerprint, self.child_number
-        return ExtendedKey(self.key.public_key, self.chain_code, *where)
+        return ExtendedKey(public_point(self.secret), self.chain_code, *where)
 
     def child(self, index: int) -> Self:
-        """CKDpriv, hardened from 2**31; ValueError for the one of 2**127 that has no key."""
-        data = b"\x00" + self.secret if index >= HARDENED else self.public.public_key
+        """CKDpriv, hardened from 2**31."""
+        data = self.padded if index >= HARDENED else self.public.public_key
         digest = hmac.digest(self.chain_code, data + index.to_bytes(4, "big"), "sha512")
-        key, fingerprint = self.key.add(digest[:32]), self.public.fingerprint
-        return type(self)(key, digest[32:], self.depth + 1, fingerprint, index)
+        child = (int.from_bytes(digest[:32], "big") + self.secret) % ORDER
+        return type(self)(child, digest[32:], self.depth + 1, self.public.fingerprint, index)
 
     def at(self, path: str) -> Self:
         """The key at a path such as m/84'/1'/0'."""
@@ -54,8 +55,8 @@ class HdWallet:
         return found
 
     def xpub(self, version: bytes = TPUB) -> str:
-        return b58encode_check(self.public.serialize(version))
+        return b58check_encode(self.public.serialize(version))
 
     def xprv(self) -> str:
         """As BIP32 writes it: in the place of the point a zero and the key."""
-        return b58encode_check(self.public.serialize(XPRV)[:45] + b"\x00" + self.secret)
+        return b58check_encode(self.public.serialize(XPRV)[:45] + self.padded)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bit import PrivateKeyTestnet
 from bitcoin_node import NOBODY, BitcoinNode, Coin, sign
 from builders import REGTEST, Clock, TickerServer, open_shop
 from fake_esplora import OWN_EXPLORER, Json, Till
@@ -14,6 +13,7 @@ from node_esplora import NodeEsplora
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.key import Key
 from btcpay.wallet.account import derive, parse_account
 from btcpay.wallet.merchants import add_merchant
 
@@ -54,12 +54,12 @@ class NodeTill(Till):
         tx = sign(self.key_of(invoice), coins, [TxOut(total_sats - 500, script_of(NOBODY))])
         return self.node.send(tx.raw)
 
-    def key_of(self, invoice: Json) -> PrivateKeyTestnet:
+    def key_of(self, invoice: Json) -> Key:
         account = self.merchant.at(ACCOUNT).xpub()
         for index in range(WALLET_LOOKS_AHEAD):
             if derive(account, "p2wpkh", index, REGTEST) == invoice["deposit_address"]:
                 path = f"{ACCOUNT}/0/{index}"
-                return PrivateKeyTestnet.from_bytes(self.merchant.at(path).secret)
+                return Key(self.merchant.at(path).secret)
         raise AssertionError("the merchant's wallet does not find this address")
 
 

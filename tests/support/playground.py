@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,11 @@ class Playground:
 
 
 def start_playground(
-    folder: Path, service_port: int = 0, chain_port: int = 0, cwd: Path = PROJECT
+    folder: Path,
+    service_port: int = 0,
+    chain_port: int = 0,
+    cwd: Path = PROJECT,
+    program: Sequence[str] = (sys.executable, "-P", "-m", "btcpay"),
 ) -> Playground:
     """Runs `btcpay sandbox` until it has introduced itself."""
     service_port, chain_port = service_port or free_port(), chain_port or free_port()
@@ -120,8 +125,7 @@ def start_playground(
     }
     log = open(folder / "talk", "w+", encoding="utf-8")  # noqa: SIM115 - the child's
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "btcpay", "sandbox"]
-        + ["--port", str(chain_port), "--state", str(folder / "sandbox")],
+        [*program, "sandbox", "--port", str(chain_port), "--state", str(folder / "sandbox")],
         cwd=cwd,
         env=environ,
         stdout=subprocess.PIPE,

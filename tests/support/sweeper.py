@@ -1,12 +1,12 @@
 """A merchant whose wallet the test has, so that coins can be moved: BIP49, as the sandbox signs."""
 
-from bit import PrivateKeyTestnet
 from builders import REGTEST
 from fake_esplora import Json, Till
 from hd_wallet import HdWallet
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.payer.coins import Spendable, sign
+from btcpay.sandbox.payer.key import Key
 from btcpay.wallet.account import parse_account
 from btcpay.wallet.merchants import add_merchant
 from storage.queries import balances
@@ -41,7 +41,7 @@ class Sweeper:
     def sweep(self, invoice: Json, txid: str) -> None:
         """Moves the first output of `txid`, which paid this invoice in full; waits to be mined."""
         path = f"m/49'/1'/0'/0/{self._indices[invoice['id']]}"
-        key = PrivateKeyTestnet.from_bytes(self._wallet.at(path).secret)
+        key = Key(self._wallet.at(path).secret)
         sats, wallet = invoice["amount_sats"], self._till.sandbox.wallet
         coin = Spendable(Outpoint(txid, 0), sats, waiting=False)
         raw = sign(key, [coin], [TxOut(sats - 1_000, wallet.script)], rbf=True)

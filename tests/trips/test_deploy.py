@@ -24,7 +24,10 @@ from forge import forge
 from paths import PROJECT
 from ports import free_port
 from programs import certificate, done, tool
+from project import METADATA, PYTHONS
+from wheel import BUILD, build, files_of
 
+from btcpay import __version__
 from btcpay.env_file import parse
 from btcpay.settings import VARIABLES, read
 
@@ -136,40 +139,48 @@ def test_hadolint_has_nothing_to_say_about_the_dockerfile():
     assert done([tool("hadolint"), "--no-color", DEPLOY / "Dockerfile"]) == ""
 
 
-def test_the_image_is_small_knows_its_parts_and_runs_as_nobody():
+def test_the_image_is_small_and_runs_as_nobody_on_the_newest_python_that_we_know():
     found = instructions()
     bases = [argument.split()[0] for name, argument in found if name == "FROM"]
-    assert len(bases) == 2 and all(re.search(r":3\.11-slim-\w+$", base) for base in bases)
-    pip = [argument for _, argument in found if "pip" in argument]
-    assert len(pip) == 1 and "--require-hashes" in pip[0] and "--only-binary :all:" in pip[0]
+    assert bases == [f"python:{PYTHONS[-1]}-slim-trixie"] * 2
     names = [name for name, _ in found]
     assert dict(found)["USER"] == "10001:10001"
     assert names.index("USER") > max(n for n, name in enumerate(names) if name in ("RUN", "COPY"))
 
 
-def test_what_the_image_copies_is_all_that_the_program_needs(tmp_path, shop):
-    """The same files in a folder that nobody may write; commands and service run from it."""
-    root = tmp_path / "opt"
-    root.mkdir()
+def test_nothing_unknown_is_installed_into_the_image_and_nothing_is_compiled():
+    """From the registry wheels alone, each with a hash; else what was built beside it."""
+    runs = [argument.split("&&") for name, argument in instructions() if name == "RUN"]
+    pips = [command for run in runs for command in run if "-m pip" in command]
+    assert len(pips) == 4
+    fetched = "--only-binary :all: --require-hashes"
+    assert all(fetched in " ".join(pip.split()) or "--no-index" in pip for pip in pips)
+
+
+def test_the_image_says_what_it_is():
+    said = dict(instructions())["LABEL"]
+    labels = dict(re.findall(r'org\.opencontainers\.image\.([\w.]+)="([^"]*)"', said))
+    assert labels["version"] == __version__
+    assert labels["licenses"] == METADATA["license"]
+    assert labels["url"] == METADATA["urls"]["Homepage"]
+    assert labels["base.name"] == f"docker.io/library/python:{PYTHONS[-1]}-slim-trixie"
+
+
+def test_what_the_image_copies_is_all_that_the_wheel_is_made_of(tmp_path):
+    """The same files in a folder of their own lead to the same wheel as the whole checkout."""
+    root = tmp_path / "build"
     for sources, target in copied():
-        if not target.startswith("/opt/btcpay"):
-            continue
-        for source in sources:
-            place = root / source
-            if (PROJECT / source).is_dir():
-                shutil.copytree(PROJECT / source, place)
+        for source in (path for pattern in sources for path in PROJECT.glob(pattern)):
+            place = root / target / source.name if source.is_file() else root / target
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_file():
+                shutil.copy(source, place)
             else:
-                shutil.copy(PROJECT / source, place)
-    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    environ |= shop.environ
-    run = [sys.executable, "-P", "-m", "btcpay"]
-    code = "import btcpay, app; print(btcpay.__file__, app.__file__)"
-    where = done([sys.executable, "-P", "-c", code], env=environ, cwd=tmp_path)
-    assert where.split() == [f"{root}/btcpay/__init__.py", f"{root}/app.py"]
-    assert "at version" in done([*run, "migrate"], env=environ, cwd=tmp_path)
-    with Live(shop, tmp_path, ["env", f"PYTHONPATH={root}"]) as live:
-        assert live.ask("GET", "/invoices", shop.read_key).json()["data"] == []
-        assert requests.get(f"{live.url}/link/lnk_none", timeout=20).status_code == 404
+                shutil.copytree(source, place, ignore=shutil.ignore_patterns("__pycache__"))
+    done([*BUILD, "--wheel", "--outdir", tmp_path, root])
+    (made,) = tmp_path.glob("*.whl")
+    _, whole = build(tmp_path / "whole")
+    assert files_of(made) == files_of(whole)
 
 
 def test_nothing_but_the_program_can_get_into_the_image():
@@ -181,28 +192,48 @@ def test_nothing_but_the_program_can_get_into_the_image():
     assert all(list(PROJECT.glob(source)) for source in wanted)
 
 
-def compose() -> dict[str, Any]:
-    return yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+COMPOSED = {
+    "compose.yaml": {"migrate", "serve", "check", "postgres", "valkey"},
+    "compose.single.yaml": {"migrate", "serve", "check"},
+}
+DATABASES = {
+    "compose.yaml": "postgresql://btcpay:secret@postgres:5432/btcpay",
+    "compose.single.yaml": "sqlite:////var/lib/btcpay/testnet4.db",
+}
 
 
-def test_the_compose_file_fits_the_schema_of_the_specification():
+def compose(name: str) -> dict[str, Any]:
+    return yaml.safe_load((DEPLOY / name).read_text())
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_the_compose_file_fits_the_schema_of_the_specification(name):
     schema = (PROJECT / "tests" / "vectors" / "compose-spec.json").read_text()
     validator = jsonschema_rs.validator_for(schema)
-    assert [error.message for error in validator.iter_errors(compose())] == []
+    assert [error.message for error in validator.iter_errors(compose(name))] == []
 
 
-def test_the_services_of_the_compose_file_are_hardened_and_publish_one_port():
-    services = compose()["services"]
-    assert set(services) == {"migrate", "serve", "check", "postgres", "valkey"}
-    for name, service in services.items():
+@pytest.mark.parametrize("name", COMPOSED)
+def test_the_services_of_the_compose_file_are_hardened_and_publish_one_port(name):
+    services = compose(name)["services"]
+    assert set(services) == COMPOSED[name]
+    for part, service in services.items():
         assert service["security_opt"] == ["no-new-privileges:true"]
-        assert service.get("read_only", False) or name == "postgres"
+        assert service.get("read_only", False) or part == "postgres"
     assert [s["ports"] for s in services.values() if "ports" in s] == [["127.0.0.1:8000:8000"]]
 
 
-@pytest.mark.parametrize("name", ["migrate", "serve", "check"])
-def test_the_settings_of_the_compose_file_are_settings(name):
-    written = compose()["services"][name]["environment"]
+def test_the_single_file_keeps_its_database_in_the_one_volume():
+    found = compose("compose.single.yaml")
+    assert list(found["volumes"]) == ["btcpay"]
+    for service in found["services"].values():
+        assert service["volumes"] == ["btcpay:/var/lib/btcpay"]
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+@pytest.mark.parametrize("part", ["migrate", "serve", "check"])
+def test_the_settings_of_the_compose_file_are_settings(name, part):
+    written = compose(name)["services"][part]["environment"]
     values = {"POSTGRES_PASSWORD": "secret", "BTCPAY_BASE_URL": "https://pay.example.com"}
 
     def filled(text: str) -> str:
@@ -213,7 +244,7 @@ def test_the_settings_of_the_compose_file_are_settings(name):
         )
 
     settings = read({key: filled(value) for key, value in written.items()})
-    assert settings.database_url == "postgresql://btcpay:secret@postgres:5432/btcpay"
+    assert settings.database_url == DATABASES[name]
     assert (settings.trusted_proxies, settings.bind) == (1, "0.0.0.0:8000")
     known = set(VARIABLES.values())
     assert set(written) - {"GUNICORN_CMD_ARGS"} <= known

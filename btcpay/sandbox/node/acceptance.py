@@ -23,8 +23,8 @@ class Acceptance(NamedTuple):
 def judge(ledger: Ledger, mempool: Mempool, tx: Tx, trusted: bool = False) -> Acceptance:
     """What accepting `tx` would do; changes nothing. Raises Rejected.
 
-    Signatures are not checked: `bit` makes them, and transactions come from the payer's wallet
-    alone. `trusted` skips dust: for transactions of a sandbox that did not know of dust yet.
+    Signatures are not checked: transactions come from the payer's wallet alone. `trusted` skips
+    dust: for transactions of a sandbox that did not know of dust yet.
     """
     if tx.txid in ledger.confirmed:
         raise Rejected("Transaction outputs already in utxo set")

@@ -1,18 +1,17 @@
-"""Which coins the payer's wallet spends, and the transaction that `bit` signs for them."""
+"""Which coins the payer's wallet spends, and the signed transaction that spends them."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from bit import PrivateKeyTestnet
-from bit import transaction as bit_tx
-from bit.network.meta import Unspent
-
-from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.bitcoin.wire import u32, unshown
+from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
+from btcpay.bitcoin.wire import prefixed
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.acceptance import MAX_CHAIN_TXS
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.rules import COINBASE_MATURITY_BLOCKS
+from btcpay.sandbox.payer.key import Key
+from btcpay.sandbox.payer.sighash import SIGHASH_ALL, witness_preimage
 
 OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
 INPUT_VB = 91  # a P2SH-P2WPKH input
@@ -76,29 +75,13 @@ def estimate_vsize(input_count: int, scripts: Sequence[bytes]) -> int:
     return OVERHEAD_VB + INPUT_VB * input_count + sum(9 + len(script) for script in scripts)
 
 
-def sign(
-    key: PrivateKeyTestnet, coins: Sequence[Spendable], outputs: Sequence[TxOut], rbf: bool
-) -> bytes:
+def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut], rbf: bool) -> bytes:
     """The signed transaction, raw; `rbf` opts in to replacement (BIP125)."""
-    script = bit_tx.address_to_scriptpubkey(key.segwit_address).hex()
     sequence = RBF_SEQUENCE if rbf else FINAL_SEQUENCE
-    unspents = [
-        Unspent(
-            c.value_sats, 1, script, c.outpoint.txid, c.outpoint.vout, "np2wkh", sequence=sequence
-        )
-        for c in coins
-    ]
-    inputs = [
-        bit_tx.TxIn(
-            b"",
-            unshown(u.txid),
-            u32(u.txindex),
-            amount=u.amount,
-            segwit_input=True,
-            sequence=u32(sequence),
-        )
-        for u in unspents
-    ]
-    sized = [bit_tx.TxOut(o.value_sats.to_bytes(8, "little"), o.script) for o in outputs]
-    unsigned = bit_tx.TxObj(u32(2), inputs, sized, u32(0))
-    return bytes.fromhex(bit_tx.sign_tx(key, unsigned, unspents=unspents))
+    inputs = [TxIn(c.outpoint, prefixed(key.program_script), sequence) for c in coins]
+    unsigned = Tx(2, tuple(inputs), tuple(outputs), 0)
+    for index, coin in enumerate(coins):
+        preimage = witness_preimage(unsigned, index, key.script_code, coin.value_sats)
+        witness = (key.sign(preimage) + bytes([SIGHASH_ALL]), key.public_key)
+        inputs[index] = inputs[index]._replace(witness=witness)
+    return replace(unsigned, inputs=tuple(inputs)).raw

@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from bit import PrivateKeyTestnet
-
 from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.mempool import Entry
 from btcpay.sandbox.node.rules import MAX_MONEY_SATS, least_sats
-from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.coins import Spendable, choose, estimate_vsize, sign, spendables, total
+from btcpay.sandbox.payer.key import Key
 
 FEE_SATS_PER_VB = 2
 CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
@@ -19,10 +18,10 @@ CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
 class Wallet:
     """Spends the coins of one key's P2SH-P2WPKH address, to which the chain mines."""
 
-    def __init__(self, key: PrivateKeyTestnet, chain: Chain):
+    def __init__(self, key: Key, chain: Chain):
         self._key, self.chain = key, chain
-        self.address: str = key.segwit_address
-        self.script = script_of(self.address)
+        self.script = key.script
+        self.address = address_of(key.script)
 
     @property
     def balance_sats(self) -> int:

@@ -1,0 +1,142 @@
+"""Builds wheel and sdist of the commit that is checked out, and says whether they may go out.
+
+The same commit leads to the same bytes, whoever builds it, wherever and when.
+
+1. The commit's files go into a folder of their own: nothing that lies about gets in.
+2. The sdist is packed with the commit's time, in order, without owners; the wheel is built from it.
+3. What a release must fulfil is checked; every mistake is told, and the exit status is 1.
+4. Files, sums and the line that uploads them are printed. Nothing leaves this machine.
+"""
+
+import gzip
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from packaging.metadata import Metadata
+from readme_renderer import markdown
+
+PROJECT = Path(__file__).resolve().parents[1]
+WORK, DIST = PROJECT / "build" / "release", PROJECT / "dist"
+MODES = {True: 0o755, False: 0o644}  # by whether its owner may execute it
+
+
+def git(*words: str) -> str:
+    """What git says of the checkout."""
+    done = subprocess.run(["git", *words], cwd=PROJECT, check=True, stdout=subprocess.PIPE)
+    return done.stdout.decode().strip()
+
+
+def export(commit: str, time: int) -> Path:
+    """The commit's files, each with its time and with modes that no umask has touched."""
+    shutil.rmtree(WORK, ignore_errors=True)
+    source = WORK / "source"
+    source.mkdir(parents=True)
+    git("archive", "--output", str(WORK / "source.tar"), commit)
+    with tarfile.open(WORK / "source.tar") as archive:
+        archive.extractall(source, filter="data")
+    settle(source, time)
+    return source
+
+
+def settle(folder: Path, time: int) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(MODES[bool(path.stat().st_mode & 0o100)])
+        os.utime(path, (time, time))
+
+
+def build(kind: str, source: Path, folder: Path, time: int) -> Path:
+    """A `--sdist` or a `--wheel` of the sources, by the locked setuptools."""
+    words = [sys.executable, "-m", "build", "--no-isolation", kind, "--outdir", folder, source]
+    environ = os.environ | {"SOURCE_DATE_EPOCH": str(time)}
+    ended = subprocess.run(words, env=environ, capture_output=True, text=True)
+    if ended.returncode:
+        raise SystemExit(ended.stdout + ended.stderr)
+    (built,) = folder.glob("*.tar.gz" if kind == "--sdist" else "*.whl")
+    return built
+
+
+def unpacked(sdist: Path, time: int) -> Path:
+    """The folder that is in the sdist, with modes and times as they go out."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(WORK / "sdist", filter="data")
+    (folder,) = (WORK / "sdist").iterdir()
+    settle(folder, time)
+    return folder
+
+
+def pack(folder: Path, time: int) -> Path:
+    """An sdist in which nothing depends on who packs it, where and when."""
+    target = DIST / f"{folder.name}.tar.gz"
+    with (
+        target.open("wb") as file,
+        gzip.GzipFile("", "wb", 9, file, mtime=time) as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            member = archive.gettarinfo(path, f"{folder.name}/{path.relative_to(folder)}")
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.mtime = time
+            with path.open("rb") as content:
+                archive.addfile(member, content)
+    return target
+
+
+def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
+    """What keeps these files from being a release."""
+    if git("status", "--porcelain"):
+        yield "the checkout has changes: what is built is the commit, without them"
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        said = archive.read(name)
+    try:
+        metadata = Metadata.from_email(said)
+    except ExceptionGroup as errors:
+        yield from (f"the metadata: {error}" for error in errors.exceptions)
+        return
+    version = str(metadata.version)
+    newest = re.search(r"^## (.+)$", (sources / "CHANGELOG.md").read_text(), re.M)[1]
+    if not re.fullmatch(rf"{re.escape(version)} \(\d{{4}}-\d\d-\d\d\)", newest):
+        yield f"CHANGELOG.md begins with {newest!r}, not with '{version} (YEAR-MONTH-DAY)'"
+    if version not in git("tag", "--points-at", "HEAD").splitlines():
+        yield f"the commit has no tag {version}: git tag --sign {version}"
+    if markdown.render(metadata.description or "") is None:
+        yield "the description does not render"
+    places = (metadata.project_urls or {}).values()
+    if any("//example.com" in place for place in places):
+        yield "the project's URLs lead to example.com: pyproject.toml, docs/install.md, SECURITY.md"
+
+
+def main() -> int:
+    """Builds, tells, and answers whether there was a mistake."""
+    os.umask(0o022)  # what setuptools makes has the modes that it leaves
+    time = int(git("log", "-1", "--format=%ct"))
+    DIST.mkdir(exist_ok=True)
+    source = export("HEAD", time)
+    sources = unpacked(build("--sdist", source, WORK, time), time)
+    files = [pack(sources, time), build("--wheel", sources, WORK, time)]
+    files[1] = Path(shutil.copy(files[1], DIST))
+    for file in files:
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        print(f"{digest}  {file.relative_to(PROJECT)}  ({file.stat().st_size} bytes)")
+    found = list(mistakes(files[1], sources))
+    for mistake in found:
+        print(f"not yet: {mistake}", file=sys.stderr)
+    if found:
+        return 1
+    print("to upload:  .venv/bin/uv publish", *(file.relative_to(PROJECT) for file in files))
+    print(f"and:        git push origin {git('tag', '--points-at', 'HEAD').splitlines()[0]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

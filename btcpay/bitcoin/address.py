@@ -1,0 +1,115 @@
+"""Addresses and the output scripts behind them: Base58Check, Bech32 (BIP173), Bech32m (BIP350)."""
+
+from btcpay.bitcoin.wire import Malformed, hash256
+
+BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+CHECKSUM_BYTES = 4
+
+BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+CHECKSUM_CHARS = 6
+MAX_CHARS = 90
+BECH32_CONST, BECH32M_CONST = 1, 0x2BC830A3
+_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+
+
+def p2pkh(key_hash: bytes) -> bytes:
+    """The script that pays the HASH160 of a public key."""
+    return b"\x76\xa9\x14" + key_hash + b"\x88\xac"
+
+
+def p2sh(script_hash: bytes) -> bytes:
+    """The script that pays the HASH160 of a script (BIP16)."""
+    return b"\xa9\x14" + script_hash + b"\x87"
+
+
+def witness_script(version: int, program: bytes) -> bytes:
+    """The script that pays a witness program of 2 to 40 bytes (BIP141)."""
+    return bytes([version + 0x50 if version else 0, len(program)]) + program
+
+
+def b58check_encode(payload: bytes) -> str:
+    """Base58 of a payload and the first 4 bytes of its double hash."""
+    data = payload + hash256(payload)[:CHECKSUM_BYTES]
+    number, text = int.from_bytes(data, "big"), ""
+    while number:
+        number, digit = divmod(number, 58)
+        text = BASE58[digit] + text
+    return BASE58[0] * (len(data) - len(data.lstrip(b"\x00"))) + text
+
+
+def b58check_decode(text: str) -> bytes:
+    """The inverse of `b58check_encode`. Raises Malformed."""
+    number = 0
+    for char in text:
+        digit = BASE58.find(char)
+        if digit < 0:
+            raise Malformed("a character that Base58 lacks")
+        number = number * 58 + digit
+    zeros = len(text) - len(text.lstrip(BASE58[0]))
+    data = bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
+    payload, checksum = data[:-CHECKSUM_BYTES], data[-CHECKSUM_BYTES:]
+    if hash256(payload)[:CHECKSUM_BYTES] != checksum:
+        raise Malformed("a wrong checksum")
+    return payload
+
+
+def segwit_encode(hrp: str, version: int, program: bytes) -> str:
+    """The address of a witness program; `hrp` is the network's human-readable part."""
+    chars = -(-8 * len(program) // 5)
+    number = int.from_bytes(program, "big") << 5 * chars - 8 * len(program)
+    values = [version, *(number >> 5 * place & 31 for place in reversed(range(chars)))]
+    check = _polymod(hrp, values + [0] * CHECKSUM_CHARS) ^ _const(version)
+    values += [check >> 5 * place & 31 for place in reversed(range(CHECKSUM_CHARS))]
+    return f"{hrp}1{''.join(BECH32[value] for value in values)}"
+
+
+def segwit_decode(address: str) -> tuple[str, int, bytes]:
+    """Human-readable part, version and witness program. Raises Malformed, saying why."""
+    hrp, _, data = address.lower().rpartition("1")
+    if address not in (address.lower(), address.upper()):
+        raise Malformed("upper and lower case are mixed")
+    if not hrp or len(address) > MAX_CHARS or min(address) < "!" or max(address) > "~":
+        raise Malformed("no human-readable part, or more than 90 characters")
+    values = [BECH32.find(char) for char in data]
+    if len(values) <= CHECKSUM_CHARS or -1 in values:
+        raise Malformed("no data, or a character that Bech32 lacks")
+    version, *program = values[:-CHECKSUM_CHARS]
+    if _polymod(hrp, values) != _const(version):
+        raise Malformed("a wrong checksum")
+    return hrp, version, _program(version, program)
+
+
+def _program(version: int, values: list[int]) -> bytes:
+    """The bytes of a program whose values have 5 bits each, the last ones zeros that fill up."""
+    number = 0
+    for value in values:
+        number = number << 5 | value
+    size, filled = divmod(5 * len(values), 8)
+    if filled > 4 or number & (1 << filled) - 1:
+        raise Malformed("wrong padding")
+    if version > 16 or not (2 <= size <= 40 if version else size in (20, 32)):
+        raise Malformed("no such witness program")
+    return (number >> filled).to_bytes(size, "big")
+
+
+def _const(version: int) -> int:
+    return BECH32M_CONST if version else BECH32_CONST
+
+
+def _polymod(hrp: str, values: list[int]) -> int:
+    """BIP173's checksum over the human-readable part and the values behind it."""
+    check = 1
+    for value in [*(ord(c) >> 5 for c in hrp), 0, *(ord(c) & 31 for c in hrp), *values]:
+        check = (check & 0x1FFFFFF) << 5 ^ value ^ _REMAINDERS[check >> 25]
+    return check
+
+
+def _remainder(top: int) -> int:
+    """What the five bits that leave at the top add: the generator of each that is set."""
+    found = 0
+    for bit, generator in enumerate(_GENERATOR):
+        found ^= generator * (top >> bit & 1)
+    return found
+
+
+_REMAINDERS = [_remainder(top) for top in range(32)]

@@ -1,0 +1,70 @@
+"""The payer's key: its public half, its script, and its signatures.
+
+`bit` signs where it is installed. It needs a compiled curve, which has no wheel for every Python:
+elsewhere this package signs, with the same bytes, since both take RFC 6979's nonces.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+try:
+    from bit import PrivateKeyTestnet
+except ImportError:
+    PrivateKeyTestnet = None
+
+from btcpay.bitcoin.address import b58check_decode, b58check_encode, p2pkh, p2sh, witness_script
+from btcpay.bitcoin.secp256k1 import ORDER
+from btcpay.bitcoin.wire import hash160
+from btcpay.sandbox.payer import ecdsa
+
+WIF_VERSION, WIF_COMPRESSED = b"\xef", b"\x01"  # of the test networks
+
+
+@dataclass(frozen=True)
+class Key:
+    """A private key, from 1 to the curve's order - 1."""
+
+    secret: int
+
+    @classmethod
+    def new(cls) -> Self:
+        return cls(1 + secrets.randbelow(ORDER - 1))
+
+    @classmethod
+    def from_wif(cls, text: str) -> Self:
+        return cls(int.from_bytes(b58check_decode(text)[1:33], "big"))
+
+    @property
+    def wif(self) -> str:
+        """As wallets import it."""
+        return b58check_encode(WIF_VERSION + self.secret.to_bytes(32, "big") + WIF_COMPRESSED)
+
+    @cached_property
+    def public_key(self) -> bytes:
+        """Compressed: 33 bytes."""
+        return ecdsa.public_point(self.secret).format()
+
+    @property
+    def program_script(self) -> bytes:
+        """The P2WPKH script: what the coins' nested script holds."""
+        return witness_script(0, hash160(self.public_key))
+
+    @property
+    def script(self) -> bytes:
+        """The P2SH-P2WPKH script, to which the wallet's coins are paid."""
+        return p2sh(hash160(self.program_script))
+
+    @property
+    def script_code(self) -> bytes:
+        """What signatures commit to in the place of either script (BIP143)."""
+        return p2pkh(hash160(self.public_key))
+
+    def sign(self, preimage: bytes) -> bytes:
+        """The signature over the double SHA-256 of `preimage`, in DER."""
+        once = hashlib.sha256(preimage).digest()
+        if PrivateKeyTestnet:
+            return PrivateKeyTestnet.from_int(self.secret).sign(once)  # hashes once more
+        return ecdsa.sign(self.secret, hashlib.sha256(once).digest())

@@ -1,0 +1,176 @@
+"""Base58Check, Bech32 and Bech32m by the vectors of their BIPs; every invalid one says why."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from paths import VECTORS
+
+from btcpay.bitcoin.address import (
+    BASE58,
+    BECH32,
+    b58check_decode,
+    b58check_encode,
+    p2pkh,
+    p2sh,
+    segwit_decode,
+    segwit_encode,
+    witness_script,
+)
+from btcpay.bitcoin.wire import Malformed
+
+BIPS: dict[str, Any] = json.loads((VECTORS / "bip_vectors.json").read_text(encoding="utf-8"))
+NETWORKS = ("bc", "tb", "bcrt")
+# BIP173's and BIP350's lists are of addresses of one network: a human-readable part of another is
+# the caller's affair, and so is what BIP350 says of it.
+OTHER_NETWORK = "Invalid human-readable part"
+INVALID = [
+    pytest.param(address, id=f"{address[:12]}: {reason}")
+    for address, reason in BIPS["bip173_segwit_invalid"] + BIPS["bip350_segwit_invalid"]
+    if reason != OTHER_NETWORK
+]
+
+# The genesis block's address, the Bitcoin wiki's example of one, and BIP49's first address.
+BASE58_TEXTS = [
+    ("0062e907b15cbf27d5425399ebf6f0fb50ebb88f18", "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa"),
+    ("0077bff20c60e522dfaa3350c39b030a5d004e839a", "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"),
+    ("c4336caa13e08b96080a32b5d818d59b4ab3b36742", "2Mww8dCYPUpKHofjgcXcBCEGmniw9CoaiD2"),
+]
+
+
+@pytest.mark.parametrize(("payload", "text"), BASE58_TEXTS)
+def test_a_published_text_of_base58check(payload, text):
+    assert b58check_encode(bytes.fromhex(payload)) == text
+    assert b58check_decode(text).hex() == payload
+
+
+@given(payload=st.binary(max_size=90), zeros=st.integers(0, 5))
+def test_a_payload_is_read_as_it_was_written(payload, zeros):
+    payload = bytes(zeros) + payload
+    assert b58check_decode(b58check_encode(payload)) == payload
+
+
+@given(
+    payload=st.binary(min_size=21, max_size=21),
+    place=st.integers(0, 24),
+    other=st.sampled_from(BASE58),
+)
+def test_a_mistyped_character_is_noticed(payload, place, other):
+    text = b58check_encode(payload)
+    mistyped = text[:place] + other + text[place + 1 :]
+    if mistyped != text:
+        with pytest.raises(Malformed):
+            b58check_decode(mistyped)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("1", id="a zero alone"),
+        pytest.param("1" * 200, id="many zeros"),
+        pytest.param("0", id="a zero digit, which Base58 lacks"),
+        pytest.param("l", id="a small L"),
+        pytest.param(" 1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", id="a blank before"),
+        pytest.param("1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa\n", id="a line's end behind"),
+        pytest.param("11A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", id="one more leading zero"),
+        pytest.param("A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", id="one leading zero less"),
+        pytest.param("\ud800", id="a lone surrogate"),
+        pytest.param("\u0661", id="a digit of another script"),
+    ],
+)
+def test_what_is_no_base58check_is_malformed(text):
+    with pytest.raises(Malformed):
+        b58check_decode(text)
+
+
+@pytest.mark.parametrize(("address", "script"), BIPS["bip350_segwit_valid"])
+def test_a_published_address_has_its_script_and_the_script_its_address(address, script):
+    hrp, version, program = segwit_decode(address)
+    assert hrp in NETWORKS
+    assert witness_script(version, program).hex() == script
+    assert segwit_encode(hrp, version, program) == address.lower()
+
+
+@pytest.mark.parametrize("address", INVALID)
+def test_a_published_invalid_address_is_malformed(address):
+    with pytest.raises(Malformed):
+        segwit_decode(address)
+
+
+def test_an_address_of_another_network_says_of_which():
+    others = [
+        address
+        for address, reason in BIPS["bip173_segwit_invalid"] + BIPS["bip350_segwit_invalid"]
+        if reason == OTHER_NETWORK
+    ]
+    assert others
+    for address in others:
+        try:
+            assert segwit_decode(address)[0] not in NETWORKS
+        except Malformed:
+            assert address.startswith("tc1q")
+
+
+GOOD = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("1", id="a separator alone"),
+        pytest.param("bc", id="no separator"),
+        pytest.param("bc1", id="no data"),
+        pytest.param(GOOD[3:], id="no human-readable part"),
+        pytest.param("1" + GOOD[3:], id="an empty human-readable part"),
+        pytest.param(GOOD[:-1], id="a character is missing"),
+        pytest.param(GOOD + "q", id="a character too many"),
+        pytest.param(GOOD.replace("w", "b"), id="a b, which Bech32 lacks"),
+        pytest.param(GOOD[:-1] + "\u0131", id="a letter whose capital is ASCII"),
+        pytest.param("\u212a" + GOOD, id="a sign whose small letter is ASCII"),
+        pytest.param(" " + GOOD, id="a blank before"),
+        pytest.param(GOOD + "\n", id="a line's end behind"),
+        pytest.param(GOOD[:4] + GOOD[4:].upper(), id="mixed case"),
+        pytest.param("\x7f" + GOOD, id="a control character"),
+        pytest.param("\ud800" + GOOD, id="a lone surrogate"),
+        pytest.param("b" * 60 + GOOD, id="more than 90 characters"),
+    ],
+)
+def test_what_is_no_segwit_address_is_malformed(address):
+    with pytest.raises(Malformed):
+        segwit_decode(address)
+
+
+@given(
+    hrp=st.sampled_from(NETWORKS),
+    version=st.integers(1, 16),
+    program=st.binary(min_size=2, max_size=40),
+    capitals=st.booleans(),
+)
+def test_an_address_is_read_as_it_was_written(hrp, version, program, capitals):
+    address = segwit_encode(hrp, version, program)
+    assert segwit_decode(address.upper() if capitals else address) == (hrp, version, program)
+
+
+@given(
+    program=st.binary(min_size=20, max_size=20),
+    places=st.lists(st.integers(3, 41), min_size=1, max_size=4, unique=True),
+    others=st.lists(st.sampled_from(BECH32), min_size=4, max_size=4),
+)
+def test_up_to_four_mistyped_characters_are_noticed(program, places, others):
+    """BIP173 promises it."""
+    address = segwit_encode("bc", 0, program)
+    chars = list(address)
+    for place, other in zip(places, others, strict=False):
+        chars[place] = other
+    if "".join(chars) != address:
+        with pytest.raises(Malformed):
+            segwit_decode("".join(chars))
+
+
+def test_scripts_of_hashes():
+    assert p2pkh(bytes(20)).hex() == f"76a914{'00' * 20}88ac"
+    assert p2sh(bytes(20)).hex() == f"a914{'00' * 20}87"

@@ -1,0 +1,194 @@
+"""The curve against libsecp256k1, where it is installed, and at every edge of its sums."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from btcpay.bitcoin.secp256k1 import DIGIT_BITS, DIGITS, FIELD, HALF, ORDER, G, Point
+
+scalars = st.integers(1, ORDER - 1)
+# Tweaks whose digits in the table are all, or all but one, at the end of what a digit can be.
+EDGES = [
+    *(HALF * (1 << DIGIT_BITS * place) for place in range(DIGITS - 1)),
+    *(HALF * (1 << DIGIT_BITS * place) - 1 for place in range(DIGITS - 1)),
+    *((1 << bit) for bit in range(256)),
+    *(ORDER - 1 - (1 << bit) for bit in range(255)),
+]
+# From 1 * G to 8 * G, as https://crypto.stackexchange.com/questions/784 lists them: x.
+FIRST_X = [
+    "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798",
+    "c6047f9441ed7d6d3045406e95c07cd85c778e4b8cef3ca7abac09b95c709ee5",
+    "f9308a019258c31049344f85f89d5229b531c845836f99b08601f113bce036f9",
+    "e493dbf1c10d80f3581e4904930b1404cc6c13900ee0758474fa94abe8c4cd13",
+    "2f8bde4d1a07209355b4a7250a5c5128e88b84bddc619ab7cba8d569b240efe4",
+]
+
+
+def times(scalar: int) -> Point:
+    """scalar * G."""
+    return G.add(scalar - 1)
+
+
+def negative(point: Point) -> Point:
+    return Point(point.x, FIELD - point.y)
+
+
+def plainly(scalar: int) -> tuple[int, int]:
+    """scalar * G by doubling and adding in affine coordinates, as a textbook has it."""
+    total: tuple[int, int] | None = None
+    for bit in bin(scalar)[2:]:
+        total = chord(total, total)
+        total = chord(total, G) if bit == "1" else total
+    assert total is not None
+    return total
+
+
+def chord(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    (x1, y1), (x2, y2) = one, other
+    if x1 == x2 and (y1 + y2) % FIELD == 0:
+        return None
+    run, rise = (x2 - x1, y2 - y1) if x1 != x2 else (2 * y1, 3 * x1 * x1)
+    slope = rise * pow(run, -1, FIELD) % FIELD
+    x3 = (slope * slope - x1 - x2) % FIELD
+    return x3, (slope * (x1 - x3) - y1) % FIELD
+
+
+def test_the_first_multiples_are_those_that_are_published():
+    assert [f"{times(n).x:064x}" for n in range(1, 6)] == FIRST_X
+
+
+@pytest.mark.parametrize("scalar", [1, 2, 3, 7, HALF, HALF + 1, 2**128, ORDER // 2, ORDER - 1])
+def test_a_multiple_is_what_doubling_and_adding_come_to(scalar):
+    assert times(scalar) == plainly(scalar)
+
+
+@given(scalar=scalars)
+@settings(max_examples=50, deadline=None)
+def test_any_multiple_is_what_doubling_and_adding_come_to(scalar):
+    assert times(scalar) == plainly(scalar)
+
+
+def test_every_digit_of_the_table_has_its_point():
+    """One digit at a time, and its neighbours: (d + 1) * 256**i * G from d * 256**i * G."""
+    for place in range(DIGITS - 1):
+        unit = 1 << DIGIT_BITS * place
+        for digit in (1, 2, 3, 64, HALF - 1, HALF, HALF + 1, 2 * HALF - 1):
+            scalar = digit * unit % ORDER
+            assert times(scalar).add(unit) == times((scalar + unit) % ORDER), (place, digit)
+
+
+@given(point=scalars, tweak=st.one_of(st.integers(0, ORDER - 1), st.sampled_from(EDGES)))
+@settings(max_examples=300, deadline=None)
+def test_a_sum_is_as_libsecp256k1_has_it(point, tweak):
+    coincurve = pytest.importorskip("coincurve")
+    judge = coincurve.PrivateKey.from_int(point).public_key
+    ours = times(point)
+    assert ours.format() == judge.format()
+    if (point + tweak) % ORDER:
+        assert ours.add(tweak).format() == judge.add(tweak.to_bytes(32, "big")).format()
+
+
+def test_sums_at_every_edge_of_a_digit_are_as_libsecp256k1_has_them():
+    coincurve = pytest.importorskip("coincurve")
+    judge = coincurve.PrivateKey.from_int(5).public_key
+    for tweak in set(EDGES) - {ORDER - 5}:
+        expected = judge.add(tweak.to_bytes(32, "big")).format()
+        assert times(5).add(tweak).format() == expected, hex(tweak)
+
+
+@pytest.mark.parametrize(
+    "tweak",
+    [
+        pytest.param(-1, id="a tweak below zero"),
+        pytest.param(ORDER, id="a tweak that is n"),
+        pytest.param(2**256 - 1, id="the greatest tweak"),
+        pytest.param(2**256, id="a tweak that has no 32 bytes"),
+        pytest.param(ORDER - 5, id="a tweak that leads to infinity"),
+    ],
+)
+def test_an_invalid_tweak_of_a_point_is_an_error(tweak):
+    with pytest.raises(ValueError):
+        times(5).add(tweak)
+
+
+@pytest.mark.parametrize("tweak", [0, 1, 5, ORDER - 6, ORDER - 4, ORDER - 1])
+def test_a_tweak_below_n_that_does_not_lead_to_infinity_is_valid(tweak):
+    assert times(5).add(tweak) == plainly((5 + tweak) % ORDER)
+
+
+@given(scalar=st.one_of(scalars, st.sampled_from(EDGES)))
+@settings(max_examples=100, deadline=None)
+def test_a_point_and_its_opposite_are_at_infinity(scalar):
+    with pytest.raises(ValueError, match="infinity"):
+        negative(times(scalar)).add(scalar)
+
+
+@given(scalar=st.one_of(scalars, st.sampled_from(EDGES)))
+@settings(max_examples=100, deadline=None)
+def test_a_point_and_itself_are_its_double(scalar):
+    assert times(scalar).add(scalar) == plainly(2 * scalar % ORDER)
+
+
+@pytest.mark.parametrize("place", [0, 1, 16, DIGITS - 2])
+@pytest.mark.parametrize("digit", [1, 2, HALF - 1, HALF])
+@pytest.mark.parametrize("above", [0, 1 << DIGIT_BITS, 3 << DIGIT_BITS])
+def test_a_walk_that_meets_infinity_or_a_double_on_its_way_goes_on(place, digit, above):
+    """The first digits of the tweak take the point away, or double it; others follow."""
+    unit = 1 << DIGIT_BITS * place
+    part, tweak = digit * unit % ORDER, (digit + above) * unit
+    if tweak < ORDER and above:
+        assert negative(times(part)).add(tweak) == plainly(tweak - part)
+        assert times(part).add(tweak) == plainly((tweak + part) % ORDER)
+
+
+@given(scalar=scalars)
+@settings(max_examples=100, deadline=None)
+def test_a_point_is_written_as_it_was_read(scalar):
+    point = times(scalar)
+    assert Point.parse(point.format()) == point
+    assert Point.parse(negative(point).format()) == negative(point)
+
+
+COMPRESSED = G.format()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"\x02", id="no x"),
+        pytest.param(COMPRESSED[:-1], id="a byte is missing"),
+        pytest.param(COMPRESSED + b"\x00", id="a byte too many"),
+        pytest.param(b"\x00" + COMPRESSED[1:], id="a private key, which begins with 00"),
+        pytest.param(b"\x04" + COMPRESSED[1:], id="an uncompressed point without its y"),
+        pytest.param(
+            b"\x04" + COMPRESSED[1:] + G.y.to_bytes(32, "big"), id="an uncompressed point"
+        ),
+        pytest.param(b"\x02" + bytes(32), id="x is 0"),
+        pytest.param(b"\x02" + (5).to_bytes(32, "big"), id="x is 5, which no point has"),
+        pytest.param(b"\x02" + FIELD.to_bytes(32, "big"), id="x is p"),
+        pytest.param(b"\x02" + (FIELD + 1).to_bytes(32, "big"), id="x is 1, beyond the field"),
+        pytest.param(b"\x03" + b"\xff" * 32, id="the greatest number"),
+    ],
+)
+def test_what_is_no_compressed_point_is_an_error(data):
+    with pytest.raises(ValueError):
+        Point.parse(data)
+
+
+@given(x=st.integers(0, 2**256 - 1), first=st.sampled_from([2, 3]))
+@settings(max_examples=200, deadline=None)
+def test_what_is_read_as_a_point_is_what_libsecp256k1_reads(x, first):
+    coincurve = pytest.importorskip("coincurve")
+    data = bytes([first]) + x.to_bytes(32, "big")
+    try:
+        expected = coincurve.PublicKey(data).point()
+    except ValueError:
+        expected = None
+    try:
+        found = tuple(Point.parse(data))
+    except ValueError:
+        found = None
+    assert found == expected

@@ -1,0 +1,11 @@
+"""What pyproject.toml says of the project."""
+
+import re
+import tomllib
+
+from paths import PROJECT
+
+METADATA = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+VERSION = "Programming Language :: Python :: "
+# Oldest first: 3.11 and those after it.
+PYTHONS = [c.removeprefix(VERSION) for c in METADATA["classifiers"] if re.search(r":: 3\.\d", c)]

@@ -1,0 +1,73 @@
+"""`make release`: the same bytes whoever builds them, and only what is one version goes out."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from programs import done, tool
+from wheel import copy_sources
+
+from btcpay import __version__
+
+DATED = f"## {__version__} (2026-12-01)"
+AT = {"GIT_COMMITTER_DATE": "2026-12-01T10:00:00Z", "GIT_AUTHOR_DATE": "2026-12-01T10:00:00Z"}
+
+
+@pytest.fixture
+def commit(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a checkout of the tree, of one commit that is fit to go out."""
+
+    def commit(name: str, umask: int = 0o022, tag: str = __version__, heading: str = DATED) -> Path:
+        folder = copy_sources(tmp_path / name)
+        log = folder / "CHANGELOG.md"
+        log.write_text(re.sub(r"^## .*$", heading, log.read_text(), count=1, flags=re.M))
+        for path in (folder / "pyproject.toml", folder / "docs" / "install.md"):
+            path.write_text(path.read_text().replace("//example.com", "//btcpay.test"))
+        for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "All"], ["tag", tag]):
+            who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+            environ = os.environ | AT | {"GIT_CONFIG_GLOBAL": os.devnull}
+            done([tool("git"), *who, *words], cwd=folder, env=environ, umask=umask)
+        return folder
+
+    return commit
+
+
+def release(folder: Path, umask: int = 0o022) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, folder / ".ci" / "release.py"]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, umask=umask)
+
+
+def test_two_builds_of_one_commit_are_the_same_bytes_and_may_go_out(commit):
+    """Of two checkouts, one made at other times by somebody who shows files to nobody."""
+    first, second = release(commit("a")), release(commit("b", umask=0o077), umask=0o077)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout == second.stdout
+    assert len(re.findall(r"^[0-9a-f]{64}  dist/blocktill-", first.stdout, re.M)) == 2
+    assert "uv publish dist/blocktill-" in first.stdout
+
+
+@pytest.mark.parametrize(
+    ("told", "made"),
+    [
+        ("CHANGELOG.md begins with", {"heading": f"## {__version__} (unreleased)"}),
+        ("CHANGELOG.md begins with", {"heading": "## 9.9.9 (2026-12-01)"}),
+        (f"the commit has no tag {__version__}", {"tag": "9.9.9"}),
+    ],
+    ids=["the changes are not dated", "the changes are another version's", "the tag is another's"],
+)
+def test_what_is_not_one_version_does_not_go_out(told, made, commit):
+    ended = release(commit("a", **made))
+    assert (ended.returncode, ended.stderr.count("not yet: ")) == (1, 1)
+    assert told in ended.stderr and "publish" not in ended.stdout
+
+
+def test_a_checkout_with_changes_does_not_go_out(commit):
+    folder = commit("a")
+    with (folder / "README.md").open("a") as file:
+        file.write("\nchanged\n")
+    ended = release(folder)
+    assert ended.returncode == 1 and "the checkout has changes" in ended.stderr

@@ -1,0 +1,158 @@
+"""The wheel, installed outside the checkout: it is whole, and what README promises runs from it."""
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+import requests
+from builders import clean_environ, until
+from packaging.metadata import Metadata
+from paths import PROJECT
+from playground import start_playground
+from ports import free_port
+from programs import done
+from readme_renderer import markdown
+from registry import UV, asked
+from wheel import BUILD, build, files_of, names_of
+
+from btcpay import __version__
+
+PACKAGES = ("btcpay", "schemas", "storage")
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was built, and the folder of its sources."""
+
+    sdist: Path
+    wheel: Path
+    source: Path
+
+    def metadata(self) -> bytes:
+        with zipfile.ZipFile(self.wheel) as archive:
+            return archive.read(f"blocktill-{__version__}.dist-info/METADATA")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp("built")
+    return Built(*build(folder), folder / "source")
+
+
+@pytest.fixture(scope="module")
+def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that has the wheel and what it asks for, and nothing else."""
+    folder = tmp_path_factory.mktemp("installed")
+    done([UV, "venv", "--quiet", "--clear", "--python", sys.executable, folder])
+    ended = asked([UV, "pip", "install", "--quiet", "--python", folder, built.wheel])
+    assert ended.returncode == 0, ended.stderr
+    return folder / "bin"
+
+
+# What is in it
+
+
+def test_the_wheel_has_every_file_of_the_program(built):
+    there = {path for name in PACKAGES for path in (PROJECT / name).rglob("*") if path.is_file()}
+    wanted = {path.relative_to(PROJECT).as_posix() for path in there if path.suffix != ".pyc"}
+    assert set(files_of(built.wheel)) == wanted | {"app.py", "wsgi.py"}
+
+
+def test_the_sdist_leads_to_the_wheel_that_the_checkout_leads_to(built, tmp_path):
+    done([*BUILD, "--wheel", "--outdir", tmp_path, built.source])
+    (direct,) = tmp_path.glob("*.whl")
+    assert files_of(direct) == files_of(built.wheel)
+
+
+def test_the_sdist_can_be_read_tested_and_released(built):
+    names = names_of(built.sdist)
+    wanted = {"README.md", "CHANGELOG.md", "LICENSE", "Makefile", "setup.cfg", "gunicorn.conf.py"}
+    wanted |= {"docs/settlement.md", "deploy/Dockerfile", "requirements.txt", ".ci/run"}
+    wanted |= {"tests/conftest.py", "tests/support/forge.py", "tests/vectors/bip_vectors.json"}
+    assert wanted - names == set()
+    strange = ("node_modules", "__pycache__", ".venv", "var/")
+    assert [name for name in names if any(word in name for word in strange)] == []
+
+
+def test_what_the_wheel_says_of_itself_is_valid_and_its_page_renders(built):
+    said = Metadata.from_email(built.metadata(), validate=True)
+    assert (said.name, str(said.version)) == ("blocktill", __version__)
+    assert (said.license_expression, said.license_files) == ("MIT", ["LICENSE"])
+    assert said.provides_extra == ["postgres", "redis", "socks"]
+    assert said.description_content_type == "text/markdown"
+    page = markdown.render(said.description)
+    assert page and "<h1 " in page and "<table>" in page
+
+
+def test_every_link_of_the_page_is_whole(built):
+    """There it stands alone: what is relative would lead nowhere."""
+    page = markdown.render(message_from_bytes(built.metadata()).get_payload())
+    links = [part.partition('"')[0] for part in page.split('href="')[1:]]
+    assert links and [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert "<img" not in page
+
+
+# What it does
+
+
+def test_what_is_installed_fits_together(installed):
+    assert "All installed packages are compatible" in done(
+        [UV, "pip", "check", "--python", installed / "python"]
+    )
+
+
+def test_it_needs_no_driver_of_a_database_server(installed, tmp_path):
+    said = done([installed / "btcpay", "--version"], cwd=tmp_path)
+    assert f"btcpay, version {__version__}\n" in said and "no PostgreSQL driver" in said
+
+
+def test_in_an_empty_folder_the_sandbox_starts_and_an_invoice_is_paid(installed, tmp_path):
+    program = [str(installed / "blocktill")]
+    started = start_playground(tmp_path, cwd=tmp_path, program=program)
+    try:
+        invoice = started.post("/invoices", {"amount_usd": 25})
+        assert requests.get(invoice["pay_url"], timeout=20).status_code == 200
+        started.pay(invoice)
+        started.press("mine")
+        assert started.wait_for_status(invoice, "paid")["paid_at"]
+    finally:
+        assert started.stop() == 0
+
+
+@pytest.fixture
+def served(installed: Path, tmp_path: Path) -> Iterator[str]:
+    """The root of a shop that `btcpay migrate` and `btcpay serve` made in an empty folder."""
+    url = f"http://127.0.0.1:{free_port()}"
+    environ = clean_environ(BTCPAY_BASE_URL=url, BTCPAY_METRICS_BIND="")
+    program = installed / "btcpay"
+    assert "at version" in done([program, "migrate"], cwd=tmp_path, env=environ)
+    log = (tmp_path / "serve.log").open("wb")
+    with (
+        log,
+        subprocess.Popen([program, "serve"], cwd=tmp_path, env=environ, stderr=log) as process,
+    ):
+        try:
+            until(lambda: is_up(url), "the service to answer")
+            yield url
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+
+
+def is_up(url: str) -> bool:
+    try:
+        return requests.get(f"{url}/healthz", timeout=5).ok
+    except requests.ConnectionError:
+        return False
+
+
+def test_in_an_empty_folder_a_shop_is_migrated_and_served(served):
+    assert requests.get(f"{served}/api/v1/openapi.json", timeout=20).json()["openapi"] == "3.1.0"
+    assert requests.get(f"{served}/pay/inv_none", timeout=20).status_code == 404
+    asked = requests.get(f"{served}/api/v1/balance", timeout=20)
+    assert asked.json()["error"]["code"] == "unauthorized"
