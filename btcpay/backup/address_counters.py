@@ -16,8 +16,8 @@ from storage.database import Database
 Agree = Callable[[Sequence[Move], Sequence[str]], None]
 Clock = Callable[[], datetime]
 OF_SANDBOX = (
-    ". The explorer is the sandbox's own, which ends with `make run`: start it alone with"
-    f" `.venv/bin/python -m btcpay.sandbox --port {SANDBOX_PORT} --state var/sandbox`"
+    ". The explorer is the sandbox's own, which ends with it: start its chain alone with"
+    f" `{sys.executable} -m btcpay.sandbox --port {SANDBOX_PORT} --state var/sandbox`"
 )
 
 

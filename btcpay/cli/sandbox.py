@@ -96,7 +96,7 @@ def _refuse_taken(bind: str, name: str) -> None:
             probe.bind((host, int(port)))
         except OSError as error:
             raise CommandError(
-                f"{bind} is taken ({error.strerror}): is another `make run` open? Else stop what"
+                f"{bind} is taken ({error.strerror}): is another sandbox open? Else stop what"
                 f" listens there, or choose another port with {name}"
             ) from None
 

@@ -82,7 +82,7 @@ class Children:
     def _last(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()[-10:]
         if not lines:
-            return " and had logged nothing; `make run` starts again"
+            return " and had logged nothing; `btcpay sandbox` starts again"
         return "\n".join([f"; {self.log} ends:", *lines])
 
 

@@ -23,7 +23,7 @@ from btcpay.times import from_unix_s
 
 # Two hours without a block happen once in 160,000 blocks (exp(-12)), which is every three years.
 TIP_AGE = timedelta(hours=2)
-OF_SANDBOX = "is `make run` still running?"
+OF_SANDBOX = "is `btcpay sandbox` still running?"
 REMEDY = "see whether it works in a browser; else name another one in BTCPAY_EXPLORERS"
 
 

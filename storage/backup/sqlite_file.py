@@ -140,7 +140,7 @@ def alone(path: Path) -> Iterator[sqlite3.Connection]:
             if "locked" not in str(error):
                 raise CommandError(f"{path} cannot be used: {error}") from None
             raise CommandError(
-                f"{path} is in use: stop the service (`make run` too) and every check first"
+                f"{path} is in use: stop the service (the sandbox too) and every check first"
                 " (`fuser` names who has it open)"
             ) from None
         except sqlite3.DatabaseError as error:

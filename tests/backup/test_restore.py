@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -242,7 +243,7 @@ def test_a_sandbox_that_has_ended_is_started_alone(till, tmp_path):
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", 8001))
         said = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
-    assert "`.venv/bin/python -m btcpay.sandbox --port 8001 --state var/sandbox`" in said
+    assert f"`{sys.executable} -m btcpay.sandbox --port 8001 --state var/sandbox`" in said
 
 
 def test_a_merchant_whom_only_the_database_in_place_has_is_named_and_not_lost_unasked(

@@ -378,7 +378,7 @@ def test_an_explorer_with_a_false_block_is_red(lied_to: Callable[..., LiedTo]):
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (Unreachable("could not be asked"), ("nothing answers at port 8001", "`make run`")),
+        (Unreachable("could not be asked"), ("nothing answers at port 8001", "`btcpay sandbox`")),
         (BadStatus(503), ("answered HTTP 503", "explorer up")),
         (BadStatus(404), None),
     ],

@@ -202,7 +202,7 @@ def test_nothing_survives_of_a_child(tmp_path, how):
 
 def test_a_child_that_was_killed_and_had_logged_nothing_is_told_so(tmp_path):
     (tmp_path / "silent.py").write_text("import os; os.kill(os.getpid(), 9)")
-    told = "the check was killed (signal 9) and had logged nothing; `make run` starts again"
+    told = "the check was killed (signal 9) and had logged nothing; `btcpay sandbox` starts again"
     environ = clean_environ(PYTHONPATH=str(tmp_path))
     with Children(environ, tmp_path / "log") as children:
         children.start("check", "silent")

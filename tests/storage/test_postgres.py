@@ -142,7 +142,7 @@ def test_a_shop_on_sqlite_needs_no_driver(tmp_path):
 
 def test_a_driver_that_is_missing_is_named(url):
     done = without_driver("merchant list", url)
-    assert done.returncode == 1 and "requirements-postgres.txt" in done.stderr
+    assert done.returncode == 1 and "blocktill[postgres]" in done.stderr
     assert "Traceback" not in done.stderr
     (told,) = json.loads(without_driver("doctor --json", url).stdout)[:1]
     assert told["colour"] == "red" and told["remedy"].startswith("pip install ")

@@ -5,6 +5,8 @@ import tracemalloc
 
 import pytest
 from builders import Shop
+from hypothesis import given
+from hypothesis import strategies as st
 
 from btcpay.web import memory_windows
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, WRITES, Limiter, link_invoices
@@ -141,6 +143,32 @@ class Overtaken(Seconds):
             self.other.start()
             self.other.join(0.3)
         return read
+
+
+BRIEF = Bucket("brief", 3, period_s=10)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, 2.5, 5, 9, 10, 11]), st.sampled_from("ab"), st.booleans())
+    )
+)
+def test_a_window_counts_as_one_that_remembers_everything(
+    asked: list[tuple[float, str, bool]],
+) -> None:
+    """Whatever is asked after however long: for a key, counting or only looking."""
+    seconds = Seconds()
+    limiter = Limiter("memory://", seconds)
+    counted: dict[str, list[float]] = {"a": [], "b": []}
+    for pause_s, key, counts in asked:
+        seconds.at += pause_s
+        within = [at for at in counted[key] if at >= seconds.at - 10]
+        fits = len(within) < 3
+        if fits and counts:
+            counted[key].append(seconds.at)
+            within.append(seconds.at)
+        window = (limiter.hit if counts else limiter.look)(BRIEF, key)
+        assert window == (3, 3 - len(within), min(within, default=seconds.at) + 10, fits)
 
 
 def test_two_requests_at_once_are_counted_however_their_threads_overtake_each_other() -> None:
