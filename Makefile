@@ -17,7 +17,9 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
 
+# Compiled here, since a service may not write into its program's folder: else each check does it.
 install: $(VENV)/.installed  ## leaves .venv/bin/btcpay
+	@$(BIN)/python -m compileall -q app.py wsgi.py gunicorn.conf.py btcpay schemas storage
 
 test: $(VENV)/.installed-dev  ## the whole suite
 	$(PYTEST)

@@ -9,7 +9,7 @@ from btcpay.bitcoin.header import Header, parse_header
 from btcpay.chain.headers import check_header, check_headers, work_of
 from btcpay.chain.kept import add_header, header_of
 from btcpay.errors import ProofFailed
-from btcpay.explorers.esplora import Esplora, brief
+from btcpay.explorers.esplora import Esplora
 from btcpay.explorers.headers import ShownHeader
 from btcpay.explorers.pool import FAILURES, MAX_BLOCKS_BEHIND, Explorers
 from btcpay.http_client import FetchError
@@ -91,7 +91,7 @@ class Follower:
                 self._explorers.prefer(one)
         except FAILURES as error:
             one.failed(error)
-            return f"{one.host} shows {ahead} blocks more, which cannot be read: {brief(error)}"
+            return f"{one.host} shows {ahead} blocks more, which cannot be read: {error}"
         return ""
 
     def _top(self) -> Row:

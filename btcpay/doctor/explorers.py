@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http.client import SERVICE_UNAVAILABLE
 
-from marshmallow import ValidationError
-
 from btcpay import http_client
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
 from btcpay.clock_skew import told_time
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.errors import ProofFailed
-from btcpay.explorers.esplora import Esplora, OtherNetwork, brief
+from btcpay.explorers.esplora import Esplora, OtherNetwork
 from btcpay.explorers.open import open_one
 from btcpay.explorers.pool import MAX_BLOCKS_BEHIND
 from btcpay.explorers.quota import Quota, QuotaSpent
@@ -81,12 +79,12 @@ def _visit(url: str, patient: Patient, quota: Quota | None) -> Visit:
     visit = Visit(url, explorer.host)
     try:
         _ask(visit, explorer)
-    except (http_client.FetchError, ValidationError, ProofFailed, Malformed) as error:
+    except (http_client.FetchError, ProofFailed, Malformed) as error:
         explorer.failed(error)
         visit.is_spent = isinstance(error, QuotaSpent)
         if isinstance(error, OtherNetwork):
             visit.is_foreign, visit.remedy = True, "correct BTCPAY_EXPLORERS, or BTCPAY_NETWORK"
-        visit.trouble = visit.trouble or brief(error)
+        visit.trouble = visit.trouble or str(error)
         if url == SANDBOX_URL:
             visit.trouble, visit.remedy = of_sandbox(error) or (visit.trouble, visit.remedy)
     else:
@@ -115,7 +113,7 @@ def _ask(visit: Visit, explorer: Esplora) -> None:
     except QuotaSpent:
         raise
     except (http_client.FetchError, ProofFailed) as error:
-        visit.trouble = f"cannot show its last block, so it never settles: {brief(error)}"
+        visit.trouble = f"cannot show its last block, so it never settles: {error}"
         visit.remedy = "name an Esplora root with /block/:hash/raw in BTCPAY_EXPLORERS"
         raise
 

@@ -8,7 +8,6 @@ Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height, /bloc
 import re
 
 import requests
-from marshmallow import ValidationError
 
 from btcpay import http_client
 from btcpay.bitcoin.wire import hash256, shown
@@ -16,11 +15,10 @@ from btcpay.explorers.endpoint import TEXT, Endpoint
 from btcpay.explorers.headers import ShownHeader, headers_to
 from btcpay.explorers.mempool import Mempool, mempool_page, parts_in, transactions_page
 from btcpay.explorers.quota import Quota
+from btcpay.explorers.shape import shaped
 from btcpay.networks import Network
-from schemas.esplora import Outspend
 
 _HASH = "[0-9a-f]{64}"
-_OUTSPEND = Outspend()
 # Servers differ in how many transactions a page has: one without news is an address's last. Nobody
 # pays an invoice in 250 parts; whoever sends as many to somebody's address makes us ask no more.
 MOST_PAGES = 11
@@ -34,7 +32,7 @@ class OtherNetwork(http_client.FetchError):
 
 
 class Esplora(Endpoint):
-    """One explorer. Its methods raise FetchError; ValidationError for what Esplora never answers.
+    """One explorer. Its methods raise FetchError, also for what Esplora never answers.
 
     Nothing is believed: what is said of blocks and payments has to be proven by whoever asks.
     """
@@ -127,7 +125,7 @@ class Esplora(Endpoint):
     def outspend(self, txid: str, vout: int) -> tuple[int, str] | None:
         """Height and hash of the block that spends an output; None while none does."""
         body = self.read(f"/tx/{txid}/outspend/{vout}", TEXT)
-        answer = _OUTSPEND.load(http_client.parse_json(body))
+        answer = shaped("Outspend", http_client.parse_json(body))
         return _block(answer["status"]) if answer["spent"] else None
 
 
@@ -141,10 +139,3 @@ def _text(body: bytes, pattern: str, what: str) -> str:
     if not re.fullmatch(pattern, text):
         raise http_client.FetchError(f"answered no {what}")
     return text
-
-
-def brief(error: Exception) -> str:
-    """What was wrong with an answer, in one line."""
-    if isinstance(error, ValidationError):
-        return f"answered what Esplora does not: {str(error.messages)[:200]}"
-    return str(error)

@@ -9,12 +9,11 @@ from btcpay.bitcoin.header import build_header
 from btcpay.bitcoin.tx import NO_TXID
 from btcpay.bitcoin.wire import Malformed, hash256, shown
 from btcpay.explorers.page import values_in
+from btcpay.explorers.shape import shaped
 from btcpay.http_client import FetchError, Wanted
-from schemas.esplora import Block
 
 # electrs shows ten blocks in 4 kB, mempool.space fifteen with `extras` in 100 kB.
 MAX_HEADERS_BYTES = 1_000_000
-_BLOCK = Block()
 
 
 class ShownHeader(NamedTuple):
@@ -32,9 +31,9 @@ def headers_to(height: int | None) -> Wanted[list[ShownHeader]]:
 def headers_in(body: bytes, height: int | None) -> list[ShownHeader]:
     """The headers of a page, ascending without a hole, each linking to the one before.
 
-    Raises FetchError for what is no such page, ValidationError for what Esplora never answers.
+    Raises FetchError for what is no such page.
     """
-    blocks = sorted((_BLOCK.load(value) for value in values_in(body)), key=_height_of)
+    blocks = sorted((shaped("Block", value) for value in values_in(body)), key=_height_of)
     if not blocks or height not in (None, blocks[-1]["height"]):
         raise FetchError("answered other headers than were asked for")
     for before, block in zip(blocks, blocks[1:], strict=False):

@@ -6,8 +6,9 @@ Source: Blockstream/esplora API.md, /address/:address/txs/mempool; mempool.space
 from typing import Any, NamedTuple
 
 from btcpay.explorers.page import values_in
+from btcpay.explorers.parts import MAX_MONEY_SATS, Parts, parts_of
+from btcpay.explorers.shape import shaped
 from btcpay.http_client import FetchError, Wanted
-from schemas.esplora import MAX_MONEY_SATS, Parts, Transaction, parts_of
 
 # Servers cap the list: electrs at 50, others lower. A shorter one is all that there is.
 WHOLE_BELOW = 25
@@ -15,8 +16,6 @@ MAX_PARTS = 15_000  # outputs and inputs of one address
 # Of one page. 75 transactions of ordinary size are some 200 kB, and half of it is cut as it comes;
 # a single transaction that pays three thousand others is a megabyte.
 MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES = 16_000_000, 3_000_000
-
-_TRANSACTION = Transaction()
 
 
 class Waiting(NamedTuple):
@@ -56,10 +55,9 @@ def transactions_page() -> Wanted[list[dict[str, Any]]]:
 
 
 def _transaction(tx: Any) -> dict[str, Any]:
-    """Raises ValidationError."""
     named = isinstance(tx, dict)
-    return _TRANSACTION.load(
-        {name: tx[name] for name in ("txid", "status") if named and name in tx}
+    return shaped(
+        "Transaction", {name: tx[name] for name in ("txid", "status") if named and name in tx}
     )
 
 

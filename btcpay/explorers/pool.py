@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import requests
-from marshmallow import ValidationError
 
 from btcpay import http_client
 from btcpay.clock_skew import ClockSkew
 from btcpay.errors import ExplorerError, OutOfQuota, ProofFailed
 from btcpay.explorers.allowance import UNLIMITED, Allowance
-from btcpay.explorers.esplora import Esplora, brief
+from btcpay.explorers.esplora import Esplora
 from btcpay.explorers.mempool import Mempool
 from btcpay.explorers.quota import Quota, QuotaSpent
 from btcpay.networks import Network
@@ -23,7 +22,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # What turns a question to the next explorer.
-FAILURES = (http_client.FetchError, ValidationError, ProofFailed)
+FAILURES = (http_client.FetchError, ProofFailed)
 TRIES = 2  # of one question at one explorer: a kept connection may just have been closed
 MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; an explorer three behind is stuck
 
@@ -57,7 +56,7 @@ class Explorers:
     def ask(self, question: Callable[[Esplora], T]) -> T:
         """What `question` makes of the first explorer that answers all of it.
 
-        FetchError, ValidationError and ProofFailed turn it to the next one. After a failure that
+        FetchError and ProofFailed turn it to the next one. After a failure that
         may pass, each is asked twice.
         """
         return self.ask_named(question)[0]
@@ -197,7 +196,7 @@ class Explorers:
         if isinstance(error, QuotaSpent):
             return
         # The host alone: a URL may carry credentials.
-        log.warning("explorer %s %s", explorer.host, brief(error))
+        log.warning("explorer %s %s", explorer.host, error)
         if not (isinstance(error, http_client.BadStatus) and error.status in (400, 404)):
             with self._lock:
                 self._line.remove(explorer)
@@ -206,8 +205,5 @@ class Explorers:
     def _nobody(self, errors: dict[Esplora, Exception]) -> ExplorerError:
         if all(one.is_spent or isinstance(errors.get(one), QuotaSpent) for one in self._line):
             return OutOfQuota("the budget of every explorer is spent for now")
-        said = (
-            f"{one.host} {brief(errors[one]) if one in errors else one.given_up}"
-            for one in self._line
-        )
+        said = (f"{one.host} {errors.get(one, one.given_up)}" for one in self._line)
         return ExplorerError("no explorer answered: " + "; ".join(said))

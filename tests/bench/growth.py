@@ -27,6 +27,7 @@ from server import ROOT, Server, free_port
 from storage.backup.to_postgres import carry_over
 from storage.database import open_database
 
+WEIGH = Path(__file__).with_name("weigh.py")
 SMALL, LARGE = 1_000, 1_000_000
 PAID = 8 * 60 + 1  # the number of an invoice of both that is paid
 TIMES = 3  # of a command that is soon done; the least counts
@@ -79,17 +80,18 @@ class Cost:
 
 def run(words: str, environ: dict[str, str]) -> Cost:
     """One command as a process of its own; its output goes nowhere."""
-    started = [sys.executable, "-m", "btcpay", *words.split()]
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(
-            started, cwd=ROOT, env=os.environ | environ, stdout=subprocess.DEVNULL, stderr=said
-        )
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode not in (0, 1):
-            said.seek(0)
-            raise SystemExit(f"{words}: {said.read().decode()}")
-    return Cost(1000 * (used.ru_utime + used.ru_stime), used.ru_maxrss / 1024)
+    command = [sys.executable, "-m", "btcpay", *words.split()]
+    done = subprocess.run(
+        [sys.executable, str(WEIGH), *command],
+        cwd=ROOT,
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+    )
+    cpu_ms, peak_mib, status = done.stdout.split()
+    if status not in ("0", "1"):  # the doctor has something to say
+        raise SystemExit(f"{words}: {done.stderr}")
+    return Cost(float(cpu_ms), float(peak_mib))
 
 
 def least(words: str, environ: dict[str, str]) -> Cost:
