@@ -20,7 +20,16 @@ ENTRIES = ("app", "wsgi")
 PLAIN = {"errors", "times"}
 VALUES = PLAIN | {"ids", "money", "networks"}
 GROUND = VALUES | {
-    *("branding", "clock_skew", "env_file", "http_client", "http_deadline", "keys", "price"),
+    *(
+        "branding",
+        "clock_skew",
+        "env_file",
+        "http_client",
+        "http_deadline",
+        "http_proxy",
+        "keys",
+        "price",
+    ),
     "price_sources",
     *("setting_parsers", "settings"),
 }

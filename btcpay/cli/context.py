@@ -10,7 +10,7 @@ import click
 import orjson
 
 from btcpay.server.startup import read_or_exit
-from btcpay.settings import Settings, strange_names
+from btcpay.settings import Settings, is_said, strange_names
 from btcpay.times import iso_ms
 from storage.database import Database, Row, place_of
 from storage.migrate import open_ready
@@ -50,7 +50,7 @@ def _tell_defaults(settings: Settings) -> None:
     for name, meant in strange_names(os.environ, A_LETTER).items():
         if meant:
             say(f"nothing reads {name}: did you mean {meant}?")
-    names = [name for name in TELLING if not os.environ.get(name, "").strip()]
+    names = [name for name in TELLING if not is_said(os.environ, name)]
     if names:
         place = place_of(settings.database_url)
         say(f"{' and '.join(names)} not set: this is {settings.network.name}, {place}")

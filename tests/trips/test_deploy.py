@@ -29,7 +29,7 @@ from ports import free_port
 from programs import certificate, done, tool
 
 from btcpay.env_file import parse
-from btcpay.settings import VARIABLES, read
+from btcpay.settings import OF_FILES, VARIABLES, read
 
 DEPLOY = PROJECT / "deploy"
 UNITS = sorted(path.name for path in DEPLOY.glob("btcpay*.service"))
@@ -88,6 +88,18 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_there_are_the_units_that_the_documentation_names():
     assert UNITS == ["btcpay-backup.service", "btcpay-check.service", "btcpay.service"]
     assert TIMERS == ["btcpay-backup.timer", "btcpay-check.timer"]
+
+
+def test_systemd_takes_the_credential_of_the_documentation(installed, tmp_path):
+    """The drop-in of docs/settings.md, in each unit that needs the database."""
+    page = (PROJECT / "docs" / "settings.md").read_text()
+    drop_in = re.search(r"```ini\n(\[Service\]\nLoadCredential=.*?)```", page, re.S)[1]
+    for name in UNITS:
+        shutil.copy(installed / name, tmp_path)
+        (tmp_path / f"{name}.d").mkdir()
+        (tmp_path / f"{name}.d" / "secret.conf").write_text(drop_in)
+    units = [tmp_path / name for name in UNITS]
+    assert done([tool("systemd-analyze"), "verify", "--man=no", *units]) == ""
 
 
 def test_systemd_has_nothing_to_say_about_the_units(installed):
@@ -233,9 +245,13 @@ def test_the_services_of_the_compose_file_are_hardened_and_publish_one_port():
 
 
 @pytest.mark.parametrize("name", ["migrate", "serve", "check"])
-def test_the_settings_of_the_compose_file_are_settings(name):
-    written = compose()["services"][name]["environment"]
-    values = {"POSTGRES_PASSWORD": "secret", "BTCPAY_BASE_URL": "https://pay.example.com"}
+def test_the_settings_of_the_compose_file_are_settings(name, tmp_path):
+    service = compose()["services"][name]
+    written, values = service["environment"], {"BTCPAY_BASE_URL": "https://pay.example.com"}
+    secret = written["BTCPAY_DATABASE_URL_FILE"].removeprefix("/run/secrets/")
+    assert service["secrets"] == [secret] and secret in compose()["secrets"]
+    example = re.search(rf"deploy/{secret} +(\S+)", (DEPLOY / "compose.yaml").read_text())[1]
+    (tmp_path / secret).write_text(f"{example}\n")
 
     def filled(text: str) -> str:
         return re.sub(
@@ -244,10 +260,11 @@ def test_the_settings_of_the_compose_file_are_settings(name):
             text,
         )
 
+    written = written | {"BTCPAY_DATABASE_URL_FILE": f"{tmp_path}/{secret}"}
     settings = read({key: filled(value) for key, value in written.items()})
-    assert settings.database_url == "postgresql://btcpay:secret@postgres:5432/btcpay"
+    assert settings.database_url == "postgresql://btcpay:THE-SAME@postgres:5432/btcpay"
     assert (settings.trusted_proxies, settings.bind) == (1, "0.0.0.0:8000")
-    known = set(VARIABLES.values())
+    known = {*VARIABLES.values(), *OF_FILES.values()}
     assert set(written) - {"GUNICORN_CMD_ARGS"} <= known
 
 
