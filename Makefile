@@ -8,6 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # One more than there are processors, since many tests wait.
 JOBS ?= $(shell expr $$(nproc) + 1)
+LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+  --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .PHONY: run install test test-postgres check format catalogs screenshots bench bench-check lock clean
@@ -45,14 +47,15 @@ bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how 
 	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/budget.py
 	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/block_cost.py
 
-lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes
-	for name in requirements requirements-build requirements-postgres requirements-dev requirements-lint; do \
-	  $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras \
-	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $$name.in -o $$name.txt || exit 1; \
+lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for every Python and machine
+	$(LOCK) requirements.in -o requirements.txt
+	for name in build lint; do $(LOCK) requirements-$$name.in -o requirements-$$name.txt || exit 1; done
+	for name in postgres redis socks dev; do \
+	  $(LOCK) -c requirements.txt requirements-$$name.in -o requirements-$$name.txt || exit 1; \
 	done
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12), (3, 13)) and "btcpay needs Python 3.11 to 3.13: make PYTHON=python3.13 ...")'
@@ -64,8 +67,8 @@ $(VENV)/.installed: requirements.txt requirements-build.txt setup.cfg pyproject.
 	@$(PIP) install --no-index --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.installed-dev: requirements-dev.txt requirements-postgres.txt $(VENV)/.installed
+$(VENV)/.installed-dev: requirements-dev.txt requirements-postgres.txt requirements-redis.txt requirements-socks.txt $(VENV)/.installed
 	@echo "installing what the tests need into $(VENV), about a minute..."
 	@$(PIP) install --require-hashes -r requirements-dev.txt
-	@$(PIP) install --require-hashes -r requirements-postgres.txt
+	@$(PIP) install --require-hashes -r requirements-postgres.txt -r requirements-redis.txt -r requirements-socks.txt
 	@touch $@

@@ -11,7 +11,6 @@ from typing import Any
 import click
 from peewee import PeeweeException
 
-from btcpay import __version__
 from btcpay.cli.backup import backup
 from btcpay.cli.check import check
 from btcpay.cli.doctor import doctor
@@ -25,6 +24,7 @@ from btcpay.cli.restore import restore
 from btcpay.cli.sandbox import sandbox
 from btcpay.cli.serve import serve
 from btcpay.cli.verify_proof import verify_proof
+from btcpay.cli.version import version_option
 from btcpay.cli.wallet import wallet
 from btcpay.env_file import VARIABLE
 from btcpay.errors import CommandError
@@ -46,7 +46,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="btcpay")
+@version_option
 @click.option(
     "--env-file",
     metavar="FILE",

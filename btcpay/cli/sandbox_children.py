@@ -49,7 +49,7 @@ class Children:
         """Starts `python -m words`."""
         with self.log.open("ab") as log:
             child = subprocess.Popen(
-                [sys.executable, "-m", *words],
+                [sys.executable, "-P", "-m", *words],  # this folder may hold another program
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -8,15 +8,16 @@ import click
 
 from btcpay.cli.context import Shell, with_shell
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[2]  # a checkout, or the site-packages of a wheel
+GUNICORN = ["-c", "python:btcpay.server.gunicorn_conf", "wsgi:app"]
 
 
 @click.command()
 @with_shell
 def serve(shell: Shell) -> None:
     """Serve the interface and the pages; GUNICORN_CMD_ARGS is honoured too."""
-    config = str(PROJECT / "gunicorn.conf.py")
+    # Unless it is on the path gunicorn puts this folder first, whose `app.py` may be another's.
     os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")])
+        filter(None, [str(PROJECT), os.environ.get("PYTHONPATH"), os.getcwd()])
     )
-    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "-c", config, "wsgi:app"])
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "gunicorn", *GUNICORN])

@@ -300,7 +300,7 @@ class Live:
             self._process: subprocess.Popen | Process
             if before or by_command:
                 self._process = subprocess.Popen(
-                    [*before, sys.executable, "-m", "btcpay", "serve"],
+                    [*before, sys.executable, "-P", "-m", "btcpay", "serve"],
                     env=environ,
                     cwd=folder,
                     stdout=nowhere,

@@ -28,10 +28,11 @@ from typing import IO, Any
 from paths import PROJECT, TESTS
 
 from btcpay.cli import main
+from btcpay.cli.serve import GUNICORN
 
-SERVE = ["-c", f"{PROJECT}/gunicorn.conf.py", "wsgi:app"]
 SERVED = ("app", "btcpay.server.worker", "gunicorn.arbiter")  # what a server loads
-FRESH = ("wsgi", "gunicorn.config")  # these read the environment and the folder when loaded
+# These read the environment and the folder when they are loaded.
+FRESH = ("wsgi", "gunicorn.config", "btcpay.server.gunicorn_conf")
 LONGEST = 200_000  # bytes of an order, with its environment
 
 
@@ -129,8 +130,8 @@ class Forge:
     ) -> socket.socket:
         """Has a process made that writes to these files; what is told of it comes from the socket.
 
-        `more` may name a `folder` to start in, `program` "gunicorn", and what is for a script of
-        one's own.
+        `more` may name a `folder` to start in, `program` "gunicorn", another `name` of the command,
+        and what is for a script of one's own.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         text = json.dumps({"environ": environ, "words": words, "folder": str(PROJECT)} | more)
@@ -150,7 +151,7 @@ class Forge:
     def serve(self, environ: dict[str, str], folder: Path, output: int, errors: int) -> Process:
         """What `btcpay serve` executes, in this folder."""
         more = {"folder": str(folder), "program": "gunicorn"}
-        return Process(self.order(environ, SERVE, output, errors, **more), None, None)
+        return Process(self.order(environ, GUNICORN, output, errors, **more), None, None)
 
     def run(self, environ: dict[str, str], words: list[str], **more: Any) -> Ended:
         """Waits for its end."""
@@ -224,7 +225,7 @@ def _take_over(order: dict[str, Any], channel: socket.socket, files: list[int]) 
 
 def command_line(order: dict[str, Any]) -> None:
     """What `btcpay` with these words would do."""
-    sys.argv = ["btcpay", *order["words"]]
+    sys.argv = [order.get("name", "btcpay"), *order["words"]]
     main.main()
 
 

@@ -106,7 +106,9 @@ class Playground:
         return self.process.wait(30)
 
 
-def start_playground(folder: Path, service_port: int = 0, chain_port: int = 0) -> Playground:
+def start_playground(
+    folder: Path, service_port: int = 0, chain_port: int = 0, cwd: Path = PROJECT
+) -> Playground:
     """Runs `btcpay sandbox` until it has introduced itself."""
     service_port, chain_port = service_port or free_port(), chain_port or free_port()
     service, chain = f"http://127.0.0.1:{service_port}", f"http://127.0.0.1:{chain_port}"
@@ -118,9 +120,9 @@ def start_playground(folder: Path, service_port: int = 0, chain_port: int = 0) -
     }
     log = open(folder / "talk", "w+", encoding="utf-8")  # noqa: SIM115 - the child's
     process = subprocess.Popen(
-        [sys.executable, "-m", "btcpay", "sandbox"]
+        [sys.executable, "-P", "-m", "btcpay", "sandbox"]
         + ["--port", str(chain_port), "--state", str(folder / "sandbox")],
-        cwd=PROJECT,
+        cwd=cwd,
         env=environ,
         stdout=subprocess.PIPE,
         stderr=log,

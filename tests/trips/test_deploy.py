@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import contextlib
-import importlib.metadata
 import os
 import re
 import shlex
@@ -22,8 +21,6 @@ import yaml
 from builders import Live, until
 from databases import about_sqlite
 from forge import forge
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 from paths import PROJECT
 from ports import free_port
 from programs import certificate, done, tool
@@ -40,35 +37,6 @@ MOST_EXPOSED = 15  # tenths, of systemd's own scale up to 100; below 20 it says 
 def settings_of(unit: str) -> dict[str, str]:
     text = (DEPLOY / unit).read_text()
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
-
-
-# Requirements
-
-
-@pytest.mark.parametrize(
-    "python", ["3.11.2", "3.12.3", "3.13.5"]
-)  # Debian 12, Ubuntu 24.04, Debian 13
-@pytest.mark.parametrize("name", ["requirements", "requirements-dev", "requirements-postgres"])
-def test_all_that_the_pythons_of_debian_and_ubuntu_ask_for_is_pinned(name, python):
-    """pip refuses all of a file with hashes when one is missing; the lock is made on one Python."""
-    pins = {
-        file: set(re.findall(r"^([\w.-]+)==", (PROJECT / f"{file}.txt").read_text(), re.M))
-        for file in ("requirements", name)
-    }
-    there = {canonicalize_name(pin) for file in pins for pin in pins[file]}
-    there_on = {
-        "python_full_version": python,
-        "python_version": python.rpartition(".")[0],
-        "extra": "",
-    }
-    missing = {
-        str(wanted)
-        for pin in pins[name]
-        for wanted in map(Requirement, importlib.metadata.requires(pin) or ())
-        if wanted.marker is None or wanted.marker.evaluate(there_on)
-        if canonicalize_name(wanted.name) not in there
-    }
-    assert missing == set()
 
 
 # systemd

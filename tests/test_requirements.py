@@ -1,0 +1,66 @@
+"""What the wheel asks for, and its pins: why each is there, and that each is to be had."""
+
+import re
+import tomllib
+from itertools import product
+
+import pytest
+from paths import PROJECT
+from registry import UV, asked
+
+METADATA = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+VERSION = "Programming Language :: Python :: "
+PYTHONS = [c.removeprefix(VERSION) for c in METADATA["classifiers"] if re.search(r":: 3\.\d", c)]
+DEBIANS = ["3.11.2", "3.12.3", "3.13.5"]  # Debian 12, Ubuntu 24.04, Debian 13
+LIBCS = ["manylinux_2_28", "unknown-linux-musl"]
+LOCKS = sorted(path.stem for path in PROJECT.glob("requirements*.in"))
+SERVED = [lock for lock in LOCKS if lock not in ("requirements-dev", "requirements-lint")]
+
+
+def lines(name: str) -> list[str]:
+    """The requirements of a file, without what is a comment alone."""
+    written = (PROJECT / f"{name}.in").read_text().splitlines()
+    return [line for line in written if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_each_requirement_says_why_it_is_there(lock):
+    assert [line for line in lines(lock) if "  # " not in line] == []
+
+
+@pytest.mark.parametrize("lock", [lock for lock in SERVED if lock != "requirements-build"])
+def test_each_requirement_of_the_wheel_says_from_which_version_on_and_no_later_one_is_shut_out(
+    lock,
+):
+    assert [line for line in lines(lock) if not re.match(r"[\w.\[\]-]+>=[\d.]+ ", line)] == []
+
+
+def test_python_has_no_upper_bound():
+    assert METADATA["requires-python"] == f">={PYTHONS[0]}"
+
+
+def resolved(python: str, platform: str, locks: list[str]) -> str:
+    """Empty when every pin has a wheel there, with a known hash, and nothing is left out."""
+    words = [UV, "pip", "install", "--dry-run", "--target", "build/none", "--require-hashes"]
+    words += ["--only-binary", ":all:", "--python-version", python, "--python-platform", platform]
+    ended = asked([*words, *(f"-r{lock}.txt" for lock in locks)], cwd=PROJECT)
+    return ended.stderr if ended.returncode else ""
+
+
+@pytest.mark.parametrize(
+    ("python", "machine", "libc"), [*product(PYTHONS, ["x86_64", "aarch64"], LIBCS)]
+)
+def test_every_pin_is_to_be_had_as_a_wheel(python, machine, libc):
+    assert resolved(python, f"{machine}-{libc}", SERVED) == ""
+
+
+@pytest.mark.parametrize("python", DEBIANS)
+def test_every_pin_is_to_be_had_for_the_pythons_of_debian_and_ubuntu(python):
+    assert resolved(python, "x86_64-manylinux_2_28", LOCKS) == ""
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_lock_has_a_pin_for_each_requirement(lock):
+    pins = re.findall(r"^([\w.-]+)==", (PROJECT / f"{lock}.txt").read_text(), re.M)
+    names = [re.match(r"[\w.-]+", line)[0].lower().replace("_", "-") for line in lines(lock)]
+    assert [name for name in names if name not in pins] == []
