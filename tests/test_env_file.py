@@ -15,6 +15,8 @@ from programs import tool
 
 from btcpay.env_file import fill, parse
 from btcpay.errors import SettingsError
+from btcpay.setup.env_lines import changed
+from btcpay.setup.units import template
 
 # systemd's own reader of such files; it also replaces $NAME, which EnvironmentFile= does not.
 SYSTEMD = Path("/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator")
@@ -161,8 +163,8 @@ def test_of_random_lines_those_that_are_taken_are_read_alike(tmp_path_factory, t
     assert found == by_systemd(folder, f"A={text}")
 
 
-def test_the_shipped_example_is_read_alike(tmp_path):
-    text = (PROJECT / "deploy" / "btcpay.env.example").read_text()
+def test_what_setup_writes_is_read_alike(tmp_path):
+    text = changed(template("btcpay.env"), {"BTCPAY_NETWORK": "signet", "A": "1 3@1000"})
     assert parse(text, "f") == by_sh(tmp_path, text) == by_systemd(tmp_path, text)
 
 

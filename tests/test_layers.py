@@ -55,9 +55,10 @@ ROOMS: dict[str, set[str]] = {
     "exports": VALUES | {"storage"},
     "doctor": GROUND | {"bitcoin", "chain", "explorers", "settlement", "spv", "storage", "wallet"},
     "backup": GROUND | {"explorers", "storage", "wallet"},
+    "setup": GROUND,
     "cli": GROUND
     | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
-    | {"server", "settlement", "spv", "storage", "wallet"},
+    | {"server", "settlement", "setup", "spv", "storage", "wallet"},
     "sandbox": {"bitcoin"},
     "app": GROUND
     | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},

@@ -36,7 +36,7 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
     """Reads words and settings before the command does anything; mistakes end it with status 2."""
 
     def command(*args: Any, **kwargs: Any) -> Any:
-        _require_text(kwargs.values())
+        require_text(kwargs.values())
         settings = read_or_exit(os.environ)
         if function.__name__ != "sandbox":  # which works on its own whatever is set
             _tell_defaults(settings)
@@ -56,7 +56,7 @@ def _tell_defaults(settings: Settings) -> None:
         say(f"{' and '.join(names)} not set: this is {settings.network.name}, {place}")
 
 
-def _require_text(values: Iterable[Any]) -> None:
+def require_text(values: Iterable[Any]) -> None:
     """Bytes that are no UTF-8 become lone surrogates in a word, which no database takes."""
     for value in values:
         if not isinstance(value, str):  # a path may be any bytes

@@ -25,17 +25,17 @@ from paths import PROJECT
 from ports import free_port
 from programs import certificate, done, tool
 
-from btcpay.env_file import parse
 from btcpay.settings import OF_FILES, VARIABLES, read
 
 DEPLOY = PROJECT / "deploy"
-UNITS = sorted(path.name for path in DEPLOY.glob("btcpay*.service"))
-TIMERS = sorted(path.name for path in DEPLOY.glob("*.timer"))
+FILES = PROJECT / "btcpay" / "setup" / "files"
+UNITS = sorted(path.name for path in FILES.glob("btcpay*.service"))
+TIMERS = sorted(path.name for path in FILES.glob("*.timer"))
 MOST_EXPOSED = 15  # tenths, of systemd's own scale up to 100; below 20 it says OK
 
 
 def settings_of(unit: str) -> dict[str, str]:
-    text = (DEPLOY / unit).read_text()
+    text = (FILES / unit).read_text()
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
 
 
@@ -47,9 +47,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The units as they would be installed, but for where the program lies."""
     folder = tmp_path_factory.mktemp("units")
     for name in UNITS + TIMERS:
-        text = (DEPLOY / name).read_text()
+        text = (FILES / name).read_text()
         bin_folder = str(Path(sys.executable).parent)
-        (folder / name).write_text(text.replace("/opt/btcpay/.venv/bin", bin_folder))
+        (folder / name).write_text(text.replace("/opt/btcpay/bin", bin_folder))
     return folder
 
 
@@ -94,7 +94,7 @@ def test_the_backup_is_called_with_the_day_of_the_week(installed, tmp_path):
     echo.write_text('#!/bin/sh\necho "$@"\n')
     echo.chmod(0o755)
     line = settings_of("btcpay-backup.service")["ExecStart"].replace("%%", "%").replace("$$", "$")
-    words = shlex.split(line.replace("/opt/btcpay/.venv/bin/btcpay", str(echo)))
+    words = shlex.split(line.replace("/opt/btcpay/bin/btcpay", str(echo)))
     day = done(["date", "+%u"]).strip()
     said = done(words)
     backup = f"backup --quiet --force /var/backups/btcpay/btcpay-{day}.db\n"
@@ -119,13 +119,8 @@ def test_the_backup_of_every_night_says_nothing_while_all_is_well_and_why_when_i
 def test_every_unit_reads_the_one_file_by_the_one_way():
     for unit in UNITS:
         line = settings_of(unit)["ExecStart"]
-        assert line.count("/opt/btcpay/.venv/bin/btcpay --env-file /etc/btcpay.env ") == 1
-        assert "Environment" not in (DEPLOY / unit).read_text()
-
-
-def test_the_example_of_an_environment_has_good_settings():
-    example = (DEPLOY / "btcpay.env.example").read_text()
-    assert read(parse(example, "example")).trusted_proxies == 1
+        assert line.count("/opt/btcpay/bin/btcpay --env-file /etc/btcpay.env ") == 1
+        assert "Environment" not in (FILES / unit).read_text()
 
 
 # Docker
