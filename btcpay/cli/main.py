@@ -23,11 +23,12 @@ from btcpay.cli.migrate import migrate
 from btcpay.cli.restore import restore
 from btcpay.cli.sandbox import sandbox
 from btcpay.cli.serve import serve
+from btcpay.cli.setup import setup
 from btcpay.cli.verify_proof import verify_proof
 from btcpay.cli.version import version_option
 from btcpay.cli.wallet import wallet
 from btcpay.env_file import VARIABLE
-from btcpay.errors import CommandError
+from btcpay.errors import CommandError, SettingsError
 from storage.database import in_one_line
 
 
@@ -60,7 +61,7 @@ def cli(env_file: str | None) -> None:
 
 for command in (
     *(backup, check, doctor, export, invoice, key, link, merchant, migrate, restore, sandbox),
-    *(serve, verify_proof, wallet),
+    *(serve, setup, verify_proof, wallet),
 ):
     cli.add_command(command)
 
@@ -76,6 +77,10 @@ def main() -> None:
     except CommandError as error:
         click.echo(f"btcpay: {error}", err=True)
         sys.exit(1)
+    except SettingsError as error:  # of a file that `setup` reads to change it
+        for mistake in error.mistakes:
+            click.echo(f"btcpay: {mistake}", err=True)
+        sys.exit(2)
     except PeeweeException as error:
         click.echo(f"btcpay: the database cannot be used: {in_one_line(error)}", err=True)
         sys.exit(1)

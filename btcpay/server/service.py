@@ -46,6 +46,7 @@ def new_prices(settings: Settings, told: Callable[[bool], None] = lambda good: N
         settings.price_max_age_s,
         lambda: time.clock_gettime(_STEADY),
         told,
+        settings.proxy,
     )
 
 
