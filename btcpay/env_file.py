@@ -17,6 +17,7 @@ from pathlib import Path
 from btcpay.errors import SettingsError
 
 VARIABLE = "BTCPAY_ENV_FILE"  # names the file
+OF_A_FILE = "_FILE"  # behind a variable's name: the file that has its value
 EMPTY_SAYS_SOMETHING = "BTCPAY_METRICS_BIND"
 _PASSED_OVER = re.compile(r"[ \t]*(#([^\\]|\\(?!$))*)?")  # sh ends a comment there, systemd not
 _LINE = re.compile(
@@ -96,8 +97,13 @@ def values_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def fill(environ: MutableMapping[str, str]) -> None:
-    """Adds what the file says and the environment does not: the environment wins."""
+    """Adds what the file says and the environment does not: the environment wins.
+
+    A variable counts as said, too, when another one names the file that has its value.
+    """
+    before = dict(environ)
     for name, value in values_of(environ).items():
+        stem = name.removesuffix(OF_A_FILE)
         is_said = name in environ and name == EMPTY_SAYS_SOMETHING
-        if not is_said and not environ.get(name, "").strip():
+        if not is_said and not any(before.get(one, "").strip() for one in (stem, stem + OF_A_FILE)):
             environ[name] = value

@@ -23,6 +23,7 @@ from btcpay.settings import Settings
 log = logging.getLogger(__name__)
 
 SOURCE_TIMEOUT_S = 3
+PROXIED_TIMEOUT_S = 10  # Tor takes seconds for a new circuit
 _TICKER = http_client.Wanted(http_client.parse_json, max_bytes=1_000_000)
 MAX_DEVIATION = Decimal("0.05")  # from the median: a source further off is broken or a liar
 FRESH_S = 30  # how long a price is used without asking again
@@ -72,23 +73,34 @@ def to_price(value: Any) -> Decimal:
     return price_usd
 
 
+def timeout_s_of(proxy: str) -> int:
+    """How long a source has for its answer, through this proxy, or "" for none."""
+    return PROXIED_TIMEOUT_S if proxy else SOURCE_TIMEOUT_S
+
+
 def read_price(
-    session: requests.Session, source: PriceSource, hear: http_client.Hear = lambda _headers: None
+    session: requests.Session,
+    source: PriceSource,
+    hear: http_client.Hear = lambda _headers: None,
+    timeout_s: int = SOURCE_TIMEOUT_S,
 ) -> Decimal:
     """One source's price; `hear` gets the headers of any answer.
 
     Raises FetchError; LookupError or ValueError when the answer has no price in it.
     """
-    ticker = http_client.get(session, source.url, SOURCE_TIMEOUT_S, _TICKER, hear)
+    ticker = http_client.get(session, source.url, timeout_s, _TICKER, hear)
     return to_price(resolve_pointer(ticker, source.pointer))
 
 
 def ask(
-    session: requests.Session, source: PriceSource, hear: http_client.Hear = lambda _headers: None
+    session: requests.Session,
+    source: PriceSource,
+    hear: http_client.Hear = lambda _headers: None,
+    timeout_s: int = SOURCE_TIMEOUT_S,
 ) -> Decimal | None:
     """One source's price; None, with a line in the log, when it gives none."""
     try:
-        return read_price(session, source, hear)
+        return read_price(session, source, hear, timeout_s)
     except (http_client.FetchError, LookupError, ValueError) as error:
         # The host alone: a URL may carry a key.
         host = urlsplit(source.url).hostname
@@ -118,7 +130,7 @@ class Prices:
     """The price as this process knows it. One thread refreshes it; the others wait or do without.
 
     `monotonic` answers seconds of a clock that never steps. `told` is called after each refresh
-    with whether there was a price.
+    with whether there was a price. `proxy` is the setting.
     """
 
     def __init__(
@@ -128,6 +140,7 @@ class Prices:
         max_age_s: int,
         monotonic: Callable[[], float],
         told: Callable[[bool], None] = lambda good: None,
+        proxy: str = "",
     ) -> None:
         self._sources = sources
         self._quorum = quorum
@@ -136,7 +149,8 @@ class Prices:
         self._told = told
         self._refreshing = threading.Lock()
         self._hearing = threading.Lock()
-        self._session = http_client.new_session(connections=len(sources))
+        self._session = http_client.new_session(len(sources), proxy)
+        self._timeout_s = timeout_s_of(proxy)
         self._good: Asked | None = None
         self._last: Asked | None = None
         # The time since EPOCH when the monotonic clock was 0, as each source last said it.
@@ -197,7 +211,7 @@ class Prices:
                 with self._hearing:
                     self._began = {**self._began, source: began}
 
-        return ask(self._session, source, hear)
+        return ask(self._session, source, hear, self._timeout_s)
 
     def _refresh(self) -> None:
         with ThreadPoolExecutor(max_workers=max(1, len(self._sources))) as pool:
@@ -219,4 +233,5 @@ def new_prices(settings: Settings, told: Callable[[bool], None] = lambda good: N
         settings.price_max_age_s,
         lambda: time.clock_gettime(_STEADY),
         told,
+        settings.proxy,
     )

@@ -4,11 +4,12 @@ Each function raises ValueError with what it accepts, to follow "BTCPAY_... acce
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import urlsplit
 
+from btcpay.http_proxy import HAS_SOCKS
 from btcpay.networks import NETWORKS, Network
 
 
@@ -100,15 +101,36 @@ def origins(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-def explorers(text: str) -> tuple[str, ...]:
+def proxy(text: str) -> str:
+    """The proxy that explorers and price sources are asked through; nothing at all for none.
+
+    socks5:// is refused: everywhere else it means that names are looked up on this machine.
+    """
+    host = r"(?:\[[0-9A-Fa-f:.]+\]|[^/@:?#\s]+)"
+    match = re.fullmatch(rf"(socks5h|http)://(?:[^/@\s]*@)?{host}:([0-9]{{1,5}})/?", text)
+    if text and not (match and is_http_url(f"http{text[len(match[1]) :]}")):
+        hint = "; socks5:// would look names up on this machine" if "socks5:" in text else ""
+        raise ValueError(f"socks5h:// or http://, then [user:password@]host:port{hint}")
+    if text.startswith("socks5h:") and not HAS_SOCKS:
+        raise ValueError("socks5h:// with PySocks alone: pip install 'blocktill[socks]'")
+    return text.rstrip("/")
+
+
+def _require_way(urls: Iterable[str], proxy: str) -> None:
+    if not proxy and any((urlsplit(url).hostname or "").endswith(".onion") for url in urls):
+        raise ValueError("a .onion name with BTCPAY_PROXY alone, such as socks5h://127.0.0.1:9050")
+
+
+def explorers(text: str, proxy: str = "") -> tuple[str, ...]:
     """One or more roots of Esplora interfaces, without the slash at their ends."""
     roots = tuple(root.rstrip("/") for root in text.split())
     if not roots or not all(is_http_url(root) for root in roots):
         raise ValueError("one or more Esplora roots (http:// or https://), separated by spaces")
+    _require_way(roots, proxy)
     return roots
 
 
-def price_sources(text: str) -> tuple[PriceSource, ...]:
+def price_sources(text: str, proxy: str = "") -> tuple[PriceSource, ...]:
     """One or more URL#/json/pointer."""
     sources = []
     for item in text.split():
@@ -118,6 +140,7 @@ def price_sources(text: str) -> tuple[PriceSource, ...]:
         sources.append(PriceSource(url, pointer))
     if not sources:
         raise ValueError("one or more URL#/json/pointer, separated by spaces")
+    _require_way([source.url for source in sources], proxy)
     return tuple(sources)
 
 

@@ -15,6 +15,8 @@ from programs import tool
 
 from btcpay.env_file import fill, parse
 from btcpay.errors import SettingsError
+from btcpay.setup.env_lines import changed
+from btcpay.setup.units import template
 
 # systemd's own reader of such files; it also replaces $NAME, which EnvironmentFile= does not.
 SYSTEMD = Path("/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator")
@@ -161,8 +163,8 @@ def test_of_random_lines_those_that_are_taken_are_read_alike(tmp_path_factory, t
     assert found == by_systemd(folder, f"A={text}")
 
 
-def test_the_shipped_example_is_read_alike(tmp_path):
-    text = (PROJECT / "deploy" / "btcpay.env.example").read_text()
+def test_what_setup_writes_is_read_alike(tmp_path):
+    text = changed(template("btcpay.env"), {"BTCPAY_NETWORK": "signet", "A": "1 3@1000"})
     assert parse(text, "f") == by_sh(tmp_path, text) == by_systemd(tmp_path, text)
 
 
@@ -177,6 +179,34 @@ def test_the_environment_stands_before_the_file(tmp_path):
     fill(environ)
     assert [environ[name] for name in "ABC"] == ["environment", "file", "file"]
     assert environ["BTCPAY_METRICS_BIND"] == ""
+
+
+def test_the_file_of_a_secret_and_the_secret_are_one_setting(tmp_path):
+    """The environment wins with either over the file with the other; nothing is set twice."""
+    file = tmp_path / "env"
+    file.write_text("BTCPAY_DATABASE_URL=file\nBTCPAY_RATE_LIMIT_STORE_FILE=file\n")
+    environ = {"BTCPAY_ENV_FILE": str(file), "BTCPAY_DATABASE_URL_FILE": "environment"}
+    environ["BTCPAY_RATE_LIMIT_STORE"] = "environment"
+    before = dict(environ)
+    fill(environ)
+    assert environ == before
+
+
+def test_commands_and_doctor_read_the_file_of_a_secret_and_show_its_path_alone(tmp_path):
+    (tmp_path / "url").write_text(f"sqlite:///{tmp_path}/hunter2.db\n")
+    file = tmp_path / "btcpay.env"
+    file.write_text(f"BTCPAY_NETWORK=signet\nBTCPAY_DATABASE_URL_FILE={tmp_path}/url\n")
+    assert run(f"--env-file {file} migrate", tmp_path).errors == ""
+    explorer = {
+        "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
+        "BTCPAY_PRICE_SOURCES": "http://[::1]:9#/a",
+    }
+    said = run(f"--env-file {file} doctor", tmp_path, **explorer).output
+    assert f"setting BTCPAY_DATABASE_URL_FILE: {tmp_path}/url ({file})" in said
+    assert "nothing reads this variable" not in said
+    (tmp_path / "url").unlink()
+    ended = run(f"--env-file {file} check", tmp_path)
+    assert ended.status == 2 and "BTCPAY_DATABASE_URL_FILE: " in ended.errors
 
 
 def run(words: str, folder: Path, **environ: str):

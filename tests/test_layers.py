@@ -20,7 +20,16 @@ ENTRIES = ("app", "wsgi")
 PLAIN = {"errors", "times"}
 VALUES = PLAIN | {"ids", "money", "networks"}
 GROUND = VALUES | {
-    *("branding", "clock_skew", "env_file", "http_client", "http_deadline", "keys", "price"),
+    *(
+        "branding",
+        "clock_skew",
+        "env_file",
+        "http_client",
+        "http_deadline",
+        "http_proxy",
+        "keys",
+        "price",
+    ),
     "price_sources",
     *("setting_parsers", "settings"),
 }
@@ -46,9 +55,10 @@ ROOMS: dict[str, set[str]] = {
     "exports": VALUES | {"storage"},
     "doctor": GROUND | {"bitcoin", "chain", "explorers", "settlement", "spv", "storage", "wallet"},
     "backup": GROUND | {"explorers", "storage", "wallet"},
+    "setup": GROUND,
     "cli": GROUND
     | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
-    | {"monitoring", "server", "settlement", "spv", "storage", "wallet"},
+    | {"monitoring", "server", "settlement", "setup", "spv", "storage", "wallet"},
     "sandbox": {"bitcoin"},
     "app": GROUND
     | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},

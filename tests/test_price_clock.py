@@ -58,11 +58,9 @@ def test_a_server_on_this_machine_has_our_clock(url, local):
 
 
 @pytest.fixture
-def tickers(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[FakeEsplora]:
+def tickers(clock: Clock) -> Iterator[FakeEsplora]:
     """Five sources elsewhere, behind a proxy on this machine; each has the right clock."""
     with FakeEsplora() as fake:
-        monkeypatch.setenv("http_proxy", fake.root)
-        monkeypatch.setenv("no_proxy", "127.0.0.1")
         tell_of(fake, clock)(0, timedelta())
         yield fake
 
@@ -92,7 +90,7 @@ def tell(tickers: FakeEsplora, clock: Clock) -> Tell:
 def shop(open_shops, tickers: FakeEsplora) -> Shop:
     """A shop that asks these five."""
     sources = " ".join(f"http://ticker.example/{number}#/usd" for number in range(5))
-    return open_shops(BTCPAY_PRICE_SOURCES=sources)
+    return open_shops(BTCPAY_PRICE_SOURCES=sources, BTCPAY_PROXY=tickers.root)
 
 
 def order(shop: Shop, **headers: str):

@@ -8,7 +8,7 @@ import pytest
 from btcpay.errors import SettingsError
 from btcpay.networks import NETWORKS
 from btcpay.setting_parsers import PriceSource
-from btcpay.settings import Settings, read
+from btcpay.settings import OF_FILES, Settings, read, strange_names
 
 PREFIX = "BTCPAY_"
 SOURCES = " ".join(f"https://{name}.example/#/usd" for name in "abc")
@@ -28,6 +28,7 @@ DEFAULTS = {
     "NETWORK": NETWORKS["regtest"],
     "DATABASE_URL": "sqlite:///var/btcpay.db",
     "BASE_URL": "http://127.0.0.1:8000",
+    "PROXY": "",
     "EXPLORERS": ("http://127.0.0.1:8001",),
     "PRICE_SOURCES": (PriceSource("http://127.0.0.1:8001/price", "/usd"),),
     "PRICE_QUORUM": 1,
@@ -48,6 +49,7 @@ DEFAULTS = {
     "BIND": "127.0.0.1:8000",
 }
 METRICS_BIND = "127.0.0.1:9464"
+FILES = list(OF_FILES.values())
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
@@ -122,6 +124,11 @@ GOOD = {
     "BASE_URL": ["https://pay.example.com", "http://[::1]:8000", "https://example.com/shop"],
     "EXPLORERS": ["http://a", "http://a/api https://b:3000/api/"],
     "PRICE_SOURCES": ["http://a#", "http://a#/x http://b?pair=XBT#/0/~1"],
+    "PROXY": [
+        "socks5h://127.0.0.1:9050",
+        "socks5h://user:pa%20ss@tor.example:9050",
+        "http://[::1]:8118/",
+    ],
     "CONFIRMATIONS": ["1", "100", "1 3@1000 6@10000", "2 1@0.01"],
     "UNDERPAYMENT_TOLERANCE_PERCENT": ["0", "0.0", "5", "5.00", "0.001"],
     "RATE_LIMIT_STORE": ["memory://", "redis://127.0.0.1:6379/0", "rediss://host:6379/1"],
@@ -143,6 +150,16 @@ BAD = {
         "postgresql://u:%zz@host/name",
         "postgresql://u:%00@host/name",
         "postgresql://u:\udcff@host/name",
+    ],
+    "PROXY": [
+        "127.0.0.1:9050",
+        "socks5h://127.0.0.1",
+        "socks5h://:9050",
+        "socks5://127.0.0.1:9050",
+        "socks4a://127.0.0.1:9050",
+        "https://proxy.example:443",
+        "http://proxy.example:65536",
+        "http://proxy.example:8118/path",
     ],
     "BASE_URL": [
         "pay.example.com",
@@ -297,3 +314,65 @@ def test_the_confirmations_follow_the_amount_from_each_step_on(usd, blocks):
 def test_the_settings_cannot_be_changed():
     with pytest.raises(AttributeError):
         read({}).bind = "0.0.0.0:80"
+
+
+# The proxy
+
+
+@pytest.mark.parametrize("name", ["EXPLORERS", "PRICE_SOURCES"])
+def test_an_onion_name_needs_a_proxy(name):
+    text = f"http://{'a' * 56}.onion/api" + ("#/usd" if name == "PRICE_SOURCES" else "")
+    (mistake,) = mistakes(**{name: text})
+    assert mistake.startswith(f"{PREFIX}{name} accepts a .onion name with BTCPAY_PROXY alone")
+    read({PREFIX + name: text, "BTCPAY_PROXY": "http://127.0.0.1:8118"})
+
+
+def test_socks5_is_refused_since_it_would_look_names_up_here():
+    (mistake,) = mistakes(PROXY="socks5://127.0.0.1:9050")
+    assert mistake.endswith("; socks5:// would look names up on this machine")
+
+
+# Secrets in files
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+def test_a_secret_is_read_from_the_file_that_is_named(name, end, tmp_path):
+    text = GOOD[name.removeprefix(PREFIX)][-1]
+    (tmp_path / "secret").write_text(text + end, newline="")
+    read_from_file = read({OF_FILES[name]: f"{tmp_path}/secret"})
+    assert field_of(read_from_file, name) == field_of(read({name: text}), name)
+
+
+WRONG_FILES = {
+    "is missing": (None, "cannot be read: No such file or directory"),
+    "is empty": (b"", "is empty"),
+    "has a line end alone": (b"\n", "is empty"),
+    "is no UTF-8": (b"hunter2\xff", "is no file of UTF-8"),
+}
+
+
+@pytest.mark.parametrize("wrong", [pytest.param(w, id=name) for name, w in WRONG_FILES.items()])
+def test_a_file_of_a_secret_that_is_wrong_is_named_and_never_shown(wrong, tmp_path):
+    content, expected = wrong
+    if content is not None:
+        (tmp_path / "secret").write_bytes(content)
+    found = mistakes(**{name.removeprefix(PREFIX): f"{tmp_path}/secret" for name in FILES})
+    assert [mistake.partition(":")[0] for mistake in found] == FILES
+    assert all(expected in mistake and "hunter2" not in mistake for mistake in found)
+
+
+def test_a_file_that_has_no_good_value_is_told_by_the_variables_name(tmp_path):
+    (tmp_path / "secret").write_text("mysql://user:hunter2@host/name\n")
+    (mistake,) = mistakes(DATABASE_URL_FILE=f"{tmp_path}/secret")
+    assert mistake.startswith("BTCPAY_DATABASE_URL accepts") and "hunter2" not in mistake
+
+
+def test_a_secret_and_its_file_are_not_both_set(tmp_path):
+    (mistake,) = mistakes(DATABASE_URL="sqlite:///a.db", DATABASE_URL_FILE=f"{tmp_path}/secret")
+    assert mistake.startswith("BTCPAY_DATABASE_URL and BTCPAY_DATABASE_URL_FILE are both set")
+
+
+def test_only_a_secret_may_be_in_a_file_of_its_own():
+    names = ["BTCPAY_DATABASE_URL_FILE", "BTCPAY_NETWORK_FILE"]
+    assert list(strange_names(dict.fromkeys(names, "/run/secrets/x"))) == ["BTCPAY_NETWORK_FILE"]

@@ -12,7 +12,7 @@ import orjson
 
 from btcpay.monitoring.logs import is_json
 from btcpay.server.startup import read_or_exit
-from btcpay.settings import Settings, strange_names
+from btcpay.settings import Settings, is_said, strange_names
 from btcpay.times import iso_ms
 from storage.database import Database, Row, place_of
 from storage.migrate import open_ready
@@ -39,7 +39,7 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
     """Reads words and settings before the command does anything; mistakes end it with status 2."""
 
     def command(*args: Any, **kwargs: Any) -> Any:
-        _require_text(kwargs.values())
+        require_text(kwargs.values())
         settings = read_or_exit(os.environ)
         if function.__name__ != "sandbox":  # which works on its own whatever is set
             _tell_defaults(settings)
@@ -53,13 +53,13 @@ def _tell_defaults(settings: Settings) -> None:
     for name, meant in strange_names(os.environ, A_LETTER).items():
         if meant:
             say(f"nothing reads {name}: did you mean {meant}?")
-    names = [name for name in TELLING if not os.environ.get(name, "").strip()]
+    names = [name for name in TELLING if not is_said(os.environ, name)]
     if names:
         place = place_of(settings.database_url)
         say(f"{' and '.join(names)} not set: this is {settings.network.name}, {place}")
 
 
-def _require_text(values: Iterable[Any]) -> None:
+def require_text(values: Iterable[Any]) -> None:
     """Bytes that are no UTF-8 become lone surrogates in a word, which no database takes."""
     for value in values:
         if not isinstance(value, str):  # a path may be any bytes

@@ -15,7 +15,7 @@ from peewee import PeeweeException
 
 from btcpay.cli.context import say
 from btcpay.env_file import VARIABLE
-from btcpay.errors import CommandError, PriceUnavailable
+from btcpay.errors import CommandError, PriceUnavailable, SettingsError
 from btcpay.monitoring.logs import to_json
 from storage.database import in_one_line
 
@@ -23,7 +23,7 @@ from storage.database import in_one_line
 # minute should not import the sandbox, nor ask a small board for the time that this takes.
 COMMANDS = (
     *("backup", "check", "doctor", "export", "invoice", "key", "link", "merchant", "migrate"),
-    *("payment", "restore", "sandbox", "serve", "verify-proof", "wallet"),
+    *("payment", "restore", "sandbox", "serve", "setup", "verify-proof", "wallet"),
 )
 
 
@@ -94,6 +94,10 @@ def main() -> None:
     logging.getLogger("peewee").setLevel(logging.WARNING)
     try:
         cli()
+    except SettingsError as error:  # of a file that `setup` reads to change it
+        for mistake in error.mistakes:
+            say(f"btcpay: {mistake}", logging.ERROR)
+        sys.exit(2)
     except PeeweeException as error:
         _fail(f"the database cannot be used: {in_one_line(error)}")
     except (CommandError, PriceUnavailable, OSError) as error:

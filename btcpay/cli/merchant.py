@@ -56,7 +56,7 @@ def merchant_add(
 ) -> None:
     """Add a merchant by the account key of a wallet."""
     network = shell.settings.network
-    account = parse_account(_key_of(xpub, click.get_current_context().args), network, script)
+    account = parse_account(key_of(xpub, click.get_current_context().args), network, script)
     first = [derive(account.text, account.script_type, index, network) for index in range(3)]
     require_name(name)
     refuse_taken(shell.db, account)  # before anybody compares addresses in vain
@@ -85,7 +85,7 @@ def _require_yes() -> None:
         raise CommandError("nothing was added")
 
 
-def _key_of(xpub: str, others: list[str]) -> str:
+def key_of(xpub: str, others: list[str]) -> str:
     """The key as given, or the first line of standard input; what follows answers the question."""
     if others and not are_seed_words(" ".join([xpub, *others])):
         raise click.UsageError("there are more words than MERCHANT and KEY: quotes may be missing")

@@ -6,15 +6,16 @@ from urllib.parse import urlsplit
 
 from btcpay import env_file
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
-from btcpay.settings import VARIABLES, Settings, strange_names
+from btcpay.settings import OF_FILES, VARIABLES, Settings, is_said, strange_names
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+OTHER_PROXIES = ("http_proxy", "https_proxy", "all_proxy")  # what curl reads
 NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")  # RFC 2606
 
 
 def findings(patient: Patient) -> Iterator[Finding]:
     """One line for each variable that is set, one for all that are not."""
-    known = list(VARIABLES.values())
+    known = [*VARIABLES.values(), *OF_FILES.values()]
     is_set = {name: text.strip() for name, text in patient.environ.items() if text.strip()}
     in_file = env_file.values_of(patient.environ)
     for name in known:
@@ -22,13 +23,17 @@ def findings(patient: Patient) -> Iterator[Finding]:
             is_files = in_file.get(name, "").strip() == is_set[name]
             where = patient.environ[env_file.VARIABLE] if is_files else "environment"
             yield Finding(f"setting {name}", GREEN, f"{masked(is_set[name])} ({where})")
-    absent = [name for name in known if name not in is_set]
+    absent = [name for name in VARIABLES.values() if not is_said(patient.environ, name)]
     have = "has its default" if len(absent) == 1 else "have their defaults"
     told, brief = f"defaults: {', '.join(absent) or 'none'}", f"{len(absent)} {have}"
     yield Finding("settings", GREEN, told, brief=f"{brief} (--json names them)")
     for name, meant in strange_names(patient.environ).items():
         remedy = f"did you mean {meant}?" if meant else "docs/settings.md has the list"
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
+    others = [name for name in patient.environ if name.lower() in OTHER_PROXIES]
+    if others and not patient.settings.proxy:
+        told = "not read: explorers and price sources are asked directly"
+        yield Finding(", ".join(sorted(others)), YELLOW, told, "set BTCPAY_PROXY")
     yield _base_url(patient.settings)
 
 

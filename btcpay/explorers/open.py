@@ -27,10 +27,11 @@ def open_explorers(
     urls: Sequence[str] | None = None,
 ) -> Explorers:
     """All explorers of the settings, or those of `urls`; `session` keeps connections over runs."""
-    session = session or http_client.new_session()
+    session = session or http_client.new_session(proxy=settings.proxy)
     return Explorers(settings.network, urls or settings.explorers, session, quota)
 
 
 def open_one(settings: Settings, url: str, quota: Quota | None, hear: http_client.Hear) -> Esplora:
     """One explorer alone, for whoever looks into each; `hear` gets the headers of every answer."""
-    return Esplora(settings.network, url, http_client.new_session(), quota, hear)
+    session = http_client.new_session(proxy=settings.proxy)
+    return Esplora(settings.network, url, session, quota, hear)

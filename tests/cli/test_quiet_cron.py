@@ -39,7 +39,7 @@ class Cron:
 
     def words(self) -> list[str]:
         program, *words = LINE.replace("/etc/btcpay.env", str(self.file)).split()
-        assert program == "/opt/btcpay/.venv/bin/btcpay"
+        assert program == "/opt/btcpay/bin/btcpay"
         return words
 
     def mail(self) -> str:
@@ -90,7 +90,7 @@ def test_an_explorer_that_fails_beside_one_that_answers_is_no_mail(cron):
 def test_the_line_as_a_shell_runs_it_says_nothing(cron, tmp_path):
     """Once as it stands there, by /bin/sh, with the program where this one is installed."""
     line = LINE.replace("/etc/btcpay.env", str(cron.file))
-    line = line.replace("/opt/btcpay/.venv/bin/btcpay", str(Path(sys.executable).parent / "btcpay"))
+    line = line.replace("/opt/btcpay/bin/btcpay", str(Path(sys.executable).parent / "btcpay"))
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     ended = subprocess.run(
         ["/bin/sh", "-c", line], env=environ, cwd=tmp_path, capture_output=True, timeout=60

@@ -22,16 +22,16 @@ def tool(name: str) -> str:
     return found
 
 
-def done(words: list[Any], **kwargs: Any) -> str:
+def done(words: list[Any], timeout: int = 60, **kwargs: Any) -> str:
     """What a command that must succeed without a warning says."""
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, **kwargs)
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout + ended.stderr
 
 
-def certificate(folder: Path) -> None:
-    """privkey.pem and fullchain.pem: one that signs itself, for 127.0.0.1 too."""
+def certificate(folder: Path, name: str = "pay.example.com") -> None:
+    """privkey.pem and fullchain.pem: one that signs itself, for the name and 127.0.0.1."""
     words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    words += ["-subj", "/CN=pay.example.com", "-addext", "subjectAltName=IP:127.0.0.1"]
+    words += ["-subj", f"/CN={name}", "-addext", f"subjectAltName=IP:127.0.0.1,DNS:{name}"]
     keys = ["-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"]
     done([tool("openssl"), *words, *keys])

@@ -25,20 +25,20 @@ from paths import PROJECT
 from ports import free_port
 from programs import certificate, done, tool
 from project import METADATA, PYTHONS
-from wheel import BUILD, build, files_of
+from wheel import BUILD, BUILT_WITHIN_S, build, files_of
 
 from btcpay import __version__
-from btcpay.env_file import parse
-from btcpay.settings import VARIABLES, read
+from btcpay.settings import OF_FILES, VARIABLES, read
 
 DEPLOY = PROJECT / "deploy"
-UNITS = sorted(path.name for path in DEPLOY.glob("btcpay*.service"))
-TIMERS = sorted(path.name for path in DEPLOY.glob("*.timer"))
+FILES = PROJECT / "btcpay" / "setup" / "files"
+UNITS = sorted(path.name for path in FILES.glob("btcpay*.service"))
+TIMERS = sorted(path.name for path in FILES.glob("*.timer"))
 MOST_EXPOSED = 15  # tenths, of systemd's own scale up to 100; below 20 it says OK
 
 
 def settings_of(unit: str) -> dict[str, str]:
-    text = (DEPLOY / unit).read_text()
+    text = (FILES / unit).read_text()
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
 
 
@@ -50,15 +50,27 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The units as they would be installed, but for where the program lies."""
     folder = tmp_path_factory.mktemp("units")
     for name in UNITS + TIMERS:
-        text = (DEPLOY / name).read_text()
+        text = (FILES / name).read_text()
         bin_folder = str(Path(sys.executable).parent)
-        (folder / name).write_text(text.replace("/opt/btcpay/.venv/bin", bin_folder))
+        (folder / name).write_text(text.replace("/opt/btcpay/bin", bin_folder))
     return folder
 
 
 def test_there_are_the_units_that_the_documentation_names():
     assert UNITS == ["btcpay-backup.service", "btcpay-check.service", "btcpay.service"]
     assert TIMERS == ["btcpay-backup.timer", "btcpay-check.timer"]
+
+
+def test_systemd_takes_the_credential_of_the_documentation(installed, tmp_path):
+    """The drop-in of docs/settings.md, in each unit that needs the database."""
+    page = (PROJECT / "docs" / "settings.md").read_text()
+    drop_in = re.search(r"```ini\n(\[Service\]\nLoadCredential=.*?)```", page, re.S)[1]
+    for name in UNITS:
+        shutil.copy(installed / name, tmp_path)
+        (tmp_path / f"{name}.d").mkdir()
+        (tmp_path / f"{name}.d" / "secret.conf").write_text(drop_in)
+    units = [tmp_path / name for name in UNITS]
+    assert done([tool("systemd-analyze"), "verify", "--man=no", *units]) == ""
 
 
 def test_systemd_has_nothing_to_say_about_the_units(installed):
@@ -85,7 +97,7 @@ def test_the_backup_is_called_with_the_day_of_the_week(installed, tmp_path):
     echo.write_text('#!/bin/sh\necho "$@"\n')
     echo.chmod(0o755)
     line = settings_of("btcpay-backup.service")["ExecStart"].replace("%%", "%").replace("$$", "$")
-    words = shlex.split(line.replace("/opt/btcpay/.venv/bin/btcpay", str(echo)))
+    words = shlex.split(line.replace("/opt/btcpay/bin/btcpay", str(echo)))
     day = done(["date", "+%u"]).strip()
     said = done(words)
     backup = f"backup --quiet --force /var/backups/btcpay/btcpay-{day}.db\n"
@@ -110,13 +122,8 @@ def test_the_backup_of_every_night_says_nothing_while_all_is_well_and_why_when_i
 def test_every_unit_reads_the_one_file_by_the_one_way():
     for unit in UNITS:
         line = settings_of(unit)["ExecStart"]
-        assert line.count("/opt/btcpay/.venv/bin/btcpay --env-file /etc/btcpay.env ") == 1
-        assert "Environment" not in (DEPLOY / unit).read_text()
-
-
-def test_the_example_of_an_environment_has_good_settings():
-    example = (DEPLOY / "btcpay.env.example").read_text()
-    assert read(parse(example, "example")).trusted_proxies == 1
+        assert line.count("/opt/btcpay/bin/btcpay --env-file /etc/btcpay.env ") == 1
+        assert "Environment" not in (FILES / unit).read_text()
 
 
 # Docker
@@ -177,7 +184,7 @@ def test_what_the_image_copies_is_all_that_the_wheel_is_made_of(tmp_path):
                 shutil.copy(source, place)
             else:
                 shutil.copytree(source, place, ignore=shutil.ignore_patterns("__pycache__"))
-    done([*BUILD, "--wheel", "--outdir", tmp_path, root])
+    done([*BUILD, "--wheel", "--outdir", tmp_path, root], timeout=BUILT_WITHIN_S)
     (made,) = tmp_path.glob("*.whl")
     _, whole = build(tmp_path / "whole")
     assert files_of(made) == files_of(whole)
@@ -197,7 +204,7 @@ COMPOSED = {
     "compose.single.yaml": {"migrate", "serve", "check"},
 }
 DATABASES = {
-    "compose.yaml": "postgresql://btcpay:secret@postgres:5432/btcpay",
+    "compose.yaml": "postgresql://btcpay:THE-SAME@postgres:5432/btcpay",
     "compose.single.yaml": "sqlite:////var/lib/btcpay/testnet4.db",
 }
 
@@ -232,9 +239,15 @@ def test_the_single_file_keeps_its_database_in_the_one_volume():
 
 @pytest.mark.parametrize("name", COMPOSED)
 @pytest.mark.parametrize("part", ["migrate", "serve", "check"])
-def test_the_settings_of_the_compose_file_are_settings(name, part):
-    written = compose(name)["services"][part]["environment"]
-    values = {"POSTGRES_PASSWORD": "secret", "BTCPAY_BASE_URL": "https://pay.example.com"}
+def test_the_settings_of_the_compose_file_are_settings(name, part, tmp_path):
+    service = compose(name)["services"][part]
+    written, values = dict(service["environment"]), {"BTCPAY_BASE_URL": "https://pay.example.com"}
+    for secret in service.get("secrets", ()):
+        assert secret in compose(name)["secrets"]
+        assert written["BTCPAY_DATABASE_URL_FILE"] == f"/run/secrets/{secret}"
+        example = re.search(rf"deploy/{secret} +(\S+)", (DEPLOY / name).read_text())[1]
+        (tmp_path / secret).write_text(f"{example}\n")
+        written["BTCPAY_DATABASE_URL_FILE"] = f"{tmp_path}/{secret}"
 
     def filled(text: str) -> str:
         return re.sub(
@@ -246,7 +259,7 @@ def test_the_settings_of_the_compose_file_are_settings(name, part):
     settings = read({key: filled(value) for key, value in written.items()})
     assert settings.database_url == DATABASES[name]
     assert (settings.trusted_proxies, settings.bind) == (1, "0.0.0.0:8000")
-    known = set(VARIABLES.values())
+    known = {*VARIABLES.values(), *OF_FILES.values()}
     assert set(written) - {"GUNICORN_CMD_ARGS"} <= known
 
 

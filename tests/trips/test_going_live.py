@@ -1,5 +1,6 @@
 """docs/going-live.md: its commands run as they are written, with regtest instead of testnet."""
 
+import getpass
 import os
 import re
 import signal
@@ -15,7 +16,6 @@ from builders import Clock, TickerServer, clean_environ, new_xpub, until
 from fake_esplora import serving_sandbox
 from forge import forge
 from going_live import BLOCKS, RUN, TEXT
-from paths import PROJECT
 from ports import free_port
 
 # What stands for systemd: the service as a process that leads a group of its own.
@@ -24,11 +24,14 @@ set -eu
 [[ " $* " == *" btcpay.service "* ]] || exit 0
 case $1 in
   enable|start)
+    ! kill -0 "$(cat {folder}/serve.pid 2> /dev/null)" 2> /dev/null || exit 0
     cd {lib}
     setsid {btcpay} --env-file {env} serve < /dev/null > {folder}/serve.log 2>&1 &
     echo $! > {folder}/serve.pid
     for _ in $(seq 200); do curl -so /dev/null {url} && exit 0; sleep 0.1; done
     exit 1;;
+  restart)
+    "$0" stop btcpay.service && exec "$0" start btcpay.service;;
   stop)
     kill -TERM "$(cat {folder}/serve.pid)"
     while kill -0 "$(cat {folder}/serve.pid)" 2> /dev/null; do sleep 0.1; done;;
@@ -59,27 +62,28 @@ class Machine:
         for tool in tools.iterdir():
             tool.chmod(0o755)
         self.places = {
-            "/opt/btcpay/.venv/bin/btcpay": str(btcpay),
-            "/opt/btcpay/deploy/btcpay.env.example": f"{self.folder}/example.env",
-            "/opt/btcpay": str(PROJECT),
+            "bin/btcpay setup ": f"bin/btcpay setup {' '.join(self._own_places())} ",
+            "/opt/btcpay/bin/btcpay": str(btcpay),
             "/var/lib/btcpay": f"{self.folder}/lib",
             "/var/backups/btcpay": f"{self.folder}/backups",
             "/etc/btcpay.env": f"{self.folder}/btcpay.env",
-            "/etc/systemd/system": f"{self.folder}/systemd",
             "https://pay.example.com": self.url,
             "127.0.0.1:9464": f"127.0.0.1:{self.metrics}",
             "testnet4": "regtest",
             # There is no user for the service here: all runs as whoever tests.
             "runuser -u btcpay -- ": "",
-            "-o btcpay -g btcpay ": "",
-            "-o root -g btcpay ": "",
         }
         self.found["vpub5Y..."] = new_xpub()
-        example = self._here((PROJECT / "deploy" / "btcpay.env.example").read_text())
-        example = example.replace("127.0.0.1:8000", self.url.removeprefix("http://"))
-        example += f"BTCPAY_EXPLORERS={self.chain}\nBTCPAY_PRICE_SOURCES={self.ticker}#/usd\n"
-        example += f"BTCPAY_METRICS_BIND=127.0.0.1:{self.metrics}\n"
-        (self.folder / "example.env").write_text(example)
+        (self.folder / "btcpay.env").write_text(
+            f"BTCPAY_EXPLORERS={self.chain}\nBTCPAY_PRICE_SOURCES={self.ticker}#/usd\n"
+            f"BTCPAY_METRICS_BIND=127.0.0.1:{self.metrics}\n"
+        )
+
+    def _own_places(self) -> list[str]:
+        """The options that a machine without such a folder would not need."""
+        words = ["--env-file", "/etc/btcpay.env", "--user", getpass.getuser()]
+        words += ["--database-url", "sqlite:////var/lib/btcpay/btcpay.db"]
+        return [*words, "--units-folder", f"{self.folder}/systemd", "--backups /var/backups/btcpay"]
 
     def _here(self, text: str) -> str:
         for written, here in (self.places | self.found).items():
@@ -88,11 +92,11 @@ class Machine:
 
     def run(self, name: str) -> None:
         """Runs a block; each of its commands must succeed."""
-        shell = commands("shell")[0] if name != "folders" else ""
+        shell = commands("shell")[0] if name != "setup" else ""
         script = "\n".join(["set -eu -o pipefail", shell, *commands(name)])
         ended = subprocess.run(
             ["bash", "-c", self._here(script)],
-            input=(f"{self.found['vpub5Y...']}\n" if name == "merchant" else "") + "y\n" * 9,
+            input="y\n" * 9,
             env=clean_environ(PATH=f"{self.folder}/tools:{os.environ['PATH']}"),
             cwd=self.folder,
             stdout=subprocess.PIPE,
@@ -169,7 +173,7 @@ def test_the_commands_run_as_written(machine):
 
 def test_what_the_document_promises_is_what_comes(machine):
     invoice = machine.found["inv_..."]
-    assert "bcrt1q" in machine.outputs["merchant"]
+    assert "bcrt1q" in machine.outputs["setup"]
     assert f"{invoice} is paid" in machine.outputs["paid"]
     assert "A first try" in (machine.folder / "labels.jsonl").read_text()
     assert (machine.folder / "payments.csv").read_text().startswith("received_at,recorded_at")

@@ -38,7 +38,7 @@ def commit(tmp_path: Path) -> Callable[..., Path]:
 
 def release(folder: Path, umask: int = 0o022) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, folder / ".ci" / "release.py"]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, umask=umask)
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, umask=umask)
 
 
 def test_two_builds_of_one_commit_are_the_same_bytes_and_may_go_out(commit):

@@ -18,7 +18,7 @@ from ports import free_port
 from programs import done
 from readme_renderer import markdown
 from registry import UV, asked
-from wheel import BUILD, build, files_of, names_of
+from wheel import BUILD, BUILT_WITHIN_S, build, files_of, names_of
 
 from btcpay import __version__
 
@@ -64,7 +64,7 @@ def test_the_wheel_has_every_file_of_the_program(built):
 
 
 def test_the_sdist_leads_to_the_wheel_that_the_checkout_leads_to(built, tmp_path):
-    done([*BUILD, "--wheel", "--outdir", tmp_path, built.source])
+    done([*BUILD, "--wheel", "--outdir", tmp_path, built.source], timeout=BUILT_WITHIN_S)
     (direct,) = tmp_path.glob("*.whl")
     assert files_of(direct) == files_of(built.wheel)
 

@@ -1,0 +1,41 @@
+"""A file of settings, changed line by line: what is not said anew stays as it was written."""
+
+import re
+from collections.abc import Mapping
+
+from btcpay.env_file import parse
+from btcpay.errors import SettingsError
+
+
+def changed(text: str, changes: Mapping[str, str]) -> str:
+    """The text with these values; "" takes a variable out. Comments and other lines stay.
+
+    Raises SettingsError for a value that no such line can say.
+    """
+    for name, value in changes.items():
+        lines = text.splitlines()
+        at = [n for n, line in enumerate(lines) if _is_of(line, name)]
+        if value and at:
+            lines[at[-1]] = _line(name, value)  # the last of several wins
+        elif value:
+            lines.append(_line(name, value))
+        else:
+            lines = [line for n, line in enumerate(lines) if n not in at]
+        text = "".join(f"{line}\n" for line in lines)
+    return text
+
+
+def _is_of(line: str, name: str) -> bool:
+    return re.match(rf"[ \t]*(export +)?{name}=", line) is not None
+
+
+def _line(name: str, value: str) -> str:
+    """In quotes where it must be."""
+    for quote in ("", '"', "'"):
+        line = f"{name}={quote}{value}{quote}"
+        try:
+            if "\n" not in line and parse(line, "") == {name: value}:
+                return line
+        except SettingsError:
+            continue
+    raise SettingsError([f"{name}: this value cannot stand in a file of settings"])

@@ -1,0 +1,91 @@
+"""Where a shop's things lie, and whose they are: the machine's own, or in its owner's home."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from btcpay.errors import CommandError
+
+STATE = Path("/var/lib/btcpay")  # systemd makes it too (StateDirectory=)
+MODE_OF_OWN_FOLDER = 0o700
+
+
+@dataclass(frozen=True)
+class Places:
+    """The file of settings, and the folder of the databases."""
+
+    env_file: Path
+    state: Path
+
+
+def usual_places(environ: Mapping[str, str], is_root: bool) -> Places:
+    """As root those of the machine; else those of the home (XDG Base Directory Specification)."""
+    if is_root:
+        return Places(Path("/etc/btcpay.env"), STATE)
+    home = Path(environ.get("HOME", "").strip() or Path.home())
+    config = Path(environ.get("XDG_CONFIG_HOME", "").strip() or home / ".config")
+    data = Path(environ.get("XDG_DATA_HOME", "").strip() or home / ".local" / "share")
+    return Places(config / "btcpay" / "btcpay.env", data / "btcpay")
+
+
+def program() -> list[str]:
+    """The words that start this program, from wherever it is installed."""
+    command = Path(sys.executable).with_name("btcpay")
+    return [str(command)] if command.exists() else [sys.executable, "-P", "-m", "btcpay"]
+
+
+def user_of(name: str) -> pwd.struct_passwd | None:
+    """The system's user of that name."""
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        return None
+
+
+def make_user(name: str) -> pwd.struct_passwd:
+    """The user of that name; one without a login is made where there is none (only root can)."""
+    if found := user_of(name):
+        return found
+    words = ["useradd", "--system", "--home-dir", str(STATE), "--shell", "/usr/sbin/nologin", name]
+    if not shutil.which("useradd"):
+        raise CommandError(
+            f"there is no user {name}, and no useradd to make one: make it, or --user"
+        )
+    ended = subprocess.run(words, capture_output=True, text=True)
+    if ended.returncode:
+        raise CommandError(f"the user {name} was not made: {ended.stderr.strip()}")
+    return pwd.getpwnam(name)
+
+
+def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
+    """The folder, the user's own when it is new; one that is there stays as it is."""
+    if folder.is_dir():
+        return
+    folder.mkdir(parents=True)
+    folder.chmod(MODE_OF_OWN_FOLDER)
+    if user.pw_uid != os.geteuid():
+        os.chown(folder, user.pw_uid, user.pw_gid)
+
+
+def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
+    """The whole file or none of it: the old one stands until the new one is on the disk.
+
+    It is the caller's; a service's user that is another may read it.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f".{file.name}.new")
+    beside.unlink(missing_ok=True)  # of a run that was killed
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        if user.pw_uid != os.geteuid():
+            os.fchown(handle, -1, user.pw_gid)
+            os.fchmod(handle, 0o640)
+        os.fsync(handle)
+    beside.replace(file)

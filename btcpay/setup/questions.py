@@ -1,0 +1,116 @@
+"""What `btcpay setup` asks: each question is a setting, and each answer may be an option."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from btcpay.errors import SettingsError
+from btcpay.settings import PREFIX, read
+
+NONE = "none"  # what is typed for a setting that is not to be set
+SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A setting's `text`, and its `default` from the answers before it and the folder for data.
+
+    No default: it must be answered. Without a text it is an option alone.
+    """
+
+    name: str
+    help: str
+    text: str = ""
+    default: Callable[[Mapping[str, str], Path], str] | None = lambda _answers, _state: ""
+
+    @property
+    def option(self) -> str:
+        """As it is typed."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """As the settings name it."""
+        return PREFIX + self.name.upper()
+
+
+def _own_file(answers: Mapping[str, str], state: Path) -> str:
+    """A database belongs to one network."""
+    return f"{SQLITE}{state}/{answers['BTCPAY_NETWORK']}.db"
+
+
+def _before_it(answers: Mapping[str, str], _state: Path) -> str:
+    return "1" if urlsplit(answers["BTCPAY_BASE_URL"]).scheme == "https" else "0"
+
+
+QUESTIONS = (
+    Question(
+        "network",
+        "mainnet, testnet, testnet4, signet or regtest.",
+        "Network (testnet4 to try, mainnet for real money)",
+        None,
+    ),
+    Question(
+        "base_url",
+        "The public root that payers see.",
+        "Public address, such as https://pay.example.com",
+        None,
+    ),
+    Question("database_url", "Where the database lies.", "Database", _own_file),
+    Question(
+        "proxy",
+        "What explorers and tickers are asked through.",
+        "Proxy for calls to explorers and tickers, such as socks5h://127.0.0.1:9050 for Tor",
+    ),
+    Question(
+        "trusted_proxies",
+        "Reverse proxies before the service.",
+        "Reverse proxies before the service (nginx, Caddy)",
+        _before_it,
+    ),
+    Question(
+        "email_retention_days",
+        "After how many days customers' addresses are erased.",
+        "Days until customers' e-mail addresses are erased (0: never)",
+        lambda _answers, _state: "0",
+    ),
+    Question("bind", "Where the service listens, as host:port."),
+)
+
+
+def default_of(
+    question: Question, answers: Mapping[str, str], present: Mapping[str, str], state: Path
+) -> str | None:
+    """The present answer, or the usual one; None when there is none.
+
+    Another network wants another database.
+    """
+    now = present.get(question.variable, "").strip()
+    moved = answers.get("BTCPAY_NETWORK") != present.get("BTCPAY_NETWORK")
+    if now and not (question.name == "database_url" and moved and now.startswith(SQLITE)):
+        return now
+    return question.default(answers, state) if question.default else None
+
+
+def answered(question: Question, text: str, answers: Mapping[str, str]) -> str:
+    """The answer as the file says it, "" for none. Raises ValueError with what is accepted."""
+    text = "" if text.strip() == NONE else text.strip()
+    if not text and question.default is None:
+        raise ValueError(f"{question.option} is needed")
+    if question.name == "database_url" and text.startswith(SQLITE) and text[10:11] != "/":
+        raise ValueError(
+            "an absolute path here: sqlite:// and then /path, with four slashes in all"
+        )
+    try:
+        read({**answers, question.variable: text})
+    except SettingsError as error:
+        for mistake in error.mistakes:
+            if mistake.startswith((f"{question.variable} ", f"{question.variable}_FILE")):
+                raise ValueError(mistake) from None
+    return text
+
+
+def folder_of(database_url: str) -> Path | None:
+    """Of a SQLite database; None for one on a server."""
+    return Path(database_url[len(SQLITE) :]).parent if database_url.startswith(SQLITE) else None

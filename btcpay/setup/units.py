@@ -1,0 +1,73 @@
+"""The systemd units, which lie beside this module as files, for where this program lies."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from btcpay.errors import CommandError
+from btcpay.setup.places import STATE
+
+BACKUPS = Path("/var/backups/btcpay")
+STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
+SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
+_FILES = resources.files("btcpay.setup") / "files"
+_ONE_WORD = re.compile(r"[^\s%$\"'\\;]+")
+
+
+def template(name: str) -> str:
+    """A file as it lies in the package."""
+    return (_FILES / name).read_text(encoding="utf-8")
+
+
+def units(
+    program: list[str], env_file: Path, user: str, state: Path | None, backups: Path = BACKUPS
+) -> Mapping[str, str]:
+    """Each unit's text by its name. `state`: the folder of a SQLite database.
+
+    Raises CommandError for a path that a unit could not say.
+    """
+    words = " ".join(program)
+    for text in (*program, str(env_file), user, str(state or ""), str(backups)):
+        if text and not _ONE_WORD.fullmatch(text):
+            raise CommandError(
+                f"a unit cannot name {text!r}: choose a path without blanks or signs"
+            )
+    elsewhere = state if state and not state.is_relative_to(STATE) else None
+    found = {}
+    for file in _FILES.iterdir():
+        if not file.name.endswith((".service", ".timer")):
+            continue
+        text = file.read_text(encoding="utf-8")
+        for old, new in (
+            ("/opt/btcpay/bin/btcpay ", f"{words} "),
+            ("/etc/btcpay.env", str(env_file)),
+            (str(BACKUPS), str(backups)),
+            ("User=btcpay\n", f"User={user}\n"),
+            ("Group=btcpay\n", ""),  # the user's own
+            ("\nUMask=", f"\nReadWritePaths={elsewhere}\nUMask=" if elsewhere else "\nUMask="),
+        ):
+            text = text.replace(old, new)
+        found[file.name] = text
+    return found
+
+
+def write(folder: Path, texts: Mapping[str, str]) -> list[str]:
+    """Writes the units that are not as they should be; their names."""
+    changed = []
+    for name, text in sorted(texts.items()):
+        place = folder / name
+        if not place.exists() or place.read_text(encoding="utf-8") != text:
+            beside = place.with_name(f".{name}.new")
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(place)
+            changed.append(name)
+    return changed
+
+
+def systemctl(*words: str) -> None:
+    """Raises CommandError with what it says when it fails."""
+    ended = subprocess.run(["systemctl", *words], capture_output=True, text=True)
+    if ended.returncode:
+        raise CommandError(f"systemctl {' '.join(words)}: {ended.stderr.strip()}")

@@ -1,0 +1,281 @@
+"""`btcpay setup`: a shop from options or a talk, twice, cut off, and by who is not root."""
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import clean_environ, new_xpub, until
+from databases import about_sqlite
+from paths import PROJECT
+from ports import free_port
+from programs import done
+from terminal import InTerminal
+
+pytestmark = about_sqlite
+PROGRAM = Path(sys.executable).with_name("btcpay")
+ME = pwd.getpwuid(os.geteuid()).pw_name
+# No explorer and no ticker is asked for long: nobody listens there.
+NOBODY = "BTCPAY_EXPLORERS=http://127.0.0.1:9\nBTCPAY_PRICE_SOURCES=http://127.0.0.1:9#/usd\n"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One that every user may enter."""
+    folder = Path(tempfile.mkdtemp(prefix="setup-"))
+    folder.chmod(0o755)
+    (folder / "shop.env").write_text(f"# kept\n{NOBODY}")
+    yield folder
+    shutil.rmtree(folder)
+
+
+def options(folder: Path, user: str = ME, **more: str | None) -> list[str]:
+    """All that a shop on regtest needs; None leaves one out."""
+    values = {
+        "network": "regtest",
+        "base-url": "http://127.0.0.1:8000",
+        "database-url": f"sqlite:///{folder}/data/shop.db",
+        "merchant": "My shop",
+        "xpub": new_xpub(),
+        "env-file": f"{folder}/shop.env",
+        "user": user,
+    } | {name.replace("_", "-"): text for name, text in more.items()}
+    given = [word for name, text in values.items() if text for word in (f"--{name}", text)]
+    return [*given, "--no-units"]
+
+
+@pytest.fixture
+def for_all(folder: Path) -> Path:
+    """The program where every user may run it, by the system's own Python."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    python, asked = Path("/usr/bin/python3"), "import sys; print(sys.version_info[:2])"
+    versions = [done([words, "-c", asked]) for words in (python, sys.executable)]
+    if versions[0] != versions[1]:
+        pytest.skip("the system's Python is another one")
+    done([python, "-m", "venv", "--without-pip", folder / "opt"])
+    (site,) = (folder / "opt").glob("lib/python*/site-packages")
+    (site / "shop.pth").write_text(f"{PROJECT}\n{sysconfig.get_path('purelib')}\n")
+    program = folder / "opt" / "bin" / "btcpay"
+    python = folder / "opt" / "bin" / "python"
+    program.write_text(f"#!{python}\nfrom btcpay.cli.main import main\n\nmain()\n")
+    program.chmod(0o755)
+    return program
+
+
+def run(
+    words: list[str], status: int = 0, program: Path = PROGRAM, **more
+) -> subprocess.CompletedProcess[str]:
+    ended = subprocess.run(
+        [program, *words],
+        env=clean_environ(HOME="/nowhere") | more.pop("environ", {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **more,
+    )
+    assert ended.returncode == status, ended.stdout + ended.stderr
+    return ended
+
+
+def stored(folder: Path, *words: str) -> list[dict]:
+    ended = run(["--env-file", f"{folder}/shop.env", *words, "--json"])
+    return json.loads(ended.stdout)
+
+
+def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder):
+    words = options(folder)
+    first = run(["setup", *words])
+    assert first.stdout.startswith("sk_test_") and first.stdout.count("\n") == 1
+    assert (
+        "bcrt1q" in first.stderr and "All is well but for what needs the network." in first.stderr
+    )
+    assert f"* * * * * {PROGRAM} --env-file {folder}/shop.env check --quiet" in first.stderr
+    text = (folder / "shop.env").read_text()
+    assert text.startswith(f"# kept\n{NOBODY}BTCPAY_NETWORK=regtest\n")
+    assert stat.S_IMODE((folder / "shop.env").stat().st_mode) == 0o600
+    again = run(["setup", "--env-file", f"{folder}/shop.env", "--no-units", "--user", ME])
+    assert again.stdout == "" and (folder / "shop.env").read_text() == text
+    changed = run(["setup", *words, "--email-retention-days", "30"])
+    assert changed.stdout == "" and "is there already" in changed.stderr
+    assert (folder / "shop.env").read_text() == f"{text}BTCPAY_EMAIL_RETENTION_DAYS=30\n"
+    assert [row["name"] for row in stored(folder, "merchant", "list")] == ["My shop"]
+    assert [row["scope"] for row in stored(folder, "key", "list")] == ["write"]
+    other = run(["setup", *options(folder)], status=1)
+    assert "has another account key" in other.stderr
+
+
+MISSING = {
+    "network": "--network must be given",
+    "base_url": "--base-url must be given",
+    "merchant": "--merchant must be given",
+    "xpub": "--xpub must be given",
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_what_is_missing_is_named_when_nobody_can_be_asked(name, folder):
+    ended = run(["setup", *options(folder, **{name: None})], status=2)
+    assert MISSING[name] in ended.stderr
+    assert not (folder / "data").exists()
+
+
+SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+WRONG = {
+    "a network that is none": (
+        {"network": "bitcoin"},
+        2,
+        "--network: BTCPAY_NETWORK accepts one of",
+    ),
+    "a relative database": ({"database_url": "sqlite:///x.db"}, 2, "--database-url: an absolute"),
+    "a proxy that leaks names": ({"proxy": "socks5://a:1"}, 2, "would look names up"),
+    "seed words": ({"xpub": SEED}, 1, "look like the seed words"),
+    "a key of another network": ({"network": "mainnet"}, 1, "is a key of a test network"),
+    "a name that is none": ({"merchant": " "}, 2, "name must be printable"),
+}
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=name) for name, c in WRONG.items()])
+def test_a_wrong_option_makes_nothing(case, folder):
+    change, status, expected = case
+    before = (folder / "shop.env").read_text()
+    ended = run(["setup", *options(folder, **change)], status=status)
+    assert expected in ended.stderr and "sausage" not in ended.stderr
+    assert (folder / "shop.env").read_text() == before and not (folder / "data").exists()
+
+
+def test_seed_words_without_quotes_are_not_repeated(folder):
+    ended = run(["setup", *options(folder, xpub=None), "--xpub", *SEED.split()], status=1)
+    assert "look like the seed words" in ended.stderr and "sausage" not in ended.stderr
+
+
+def test_a_file_with_mistakes_is_told_and_left(folder):
+    (folder / "shop.env").write_text("A=$x\n")
+    ended = run(["setup", *options(folder)], status=2)
+    assert f"{folder}/shop.env, line 1: $ is not replaced" in ended.stderr
+    assert (folder / "shop.env").read_text() == "A=$x\n"
+
+
+@pytest.mark.parametrize("cut", ["at version", "added My shop"])
+def test_a_run_that_was_killed_is_made_again(folder, cut):
+    words = options(folder)
+    with subprocess.Popen(
+        [PROGRAM, "setup", *words],
+        env=clean_environ(HOME="/nowhere"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert any(cut in line for line in process.stderr)
+        os.killpg(process.pid, signal.SIGKILL)
+    run(["setup", *words])
+    assert len(stored(folder, "merchant", "list")) == 1 == len(stored(folder, "key", "list"))
+
+
+def test_roots_shop_belongs_to_its_user_alone(folder, for_all):
+    run(["setup", *options(folder, user="nobody")], program=for_all)
+    nobody = pwd.getpwnam("nobody")
+    env, data = (folder / "shop.env").stat(), (folder / "data").stat()
+    assert (env.st_uid, env.st_gid, stat.S_IMODE(env.st_mode)) == (0, nobody.pw_gid, 0o640)
+    assert (data.st_uid, stat.S_IMODE(data.st_mode)) == (nobody.pw_uid, 0o700)
+    assert {path.stat().st_uid for path in (folder / "data").iterdir()} == {nobody.pw_uid}
+
+
+def test_a_program_that_the_user_may_not_run_is_told_with_a_better_place(folder, for_all):
+    (folder / "opt").chmod(0o700)
+    ended = run(["setup", *options(folder, user="nobody")], status=1, program=for_all)
+    assert f"nobody may not run {for_all}: install it outside of a home" in ended.stderr
+
+
+def test_who_is_not_root_has_the_shop_at_home(folder, for_all):
+    home = folder / "home"
+    (home / ".config" / "btcpay").mkdir(parents=True)
+    (home / ".config" / "btcpay" / "btcpay.env").write_text(NOBODY)
+    for path in (home, *home.rglob("*")):
+        shutil.chown(path, "nobody", "nogroup")
+    words = ["--network", "regtest", "--base-url", "http://127.0.0.1:8000", "--merchant", "m"]
+    as_nobody = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+    ended = run(
+        ["setup", *words, "--xpub", new_xpub(), "--yes"],
+        program=for_all,
+        environ={"HOME": str(home)},
+        cwd=home,
+        **as_nobody,
+    )
+    assert (home / ".local/share/btcpay/regtest.db").exists()
+    assert f"--env-file {home}/.config/btcpay/btcpay.env check --quiet" in ended.stderr
+    assert "units" not in ended.stderr
+    refused = run(["setup", "--user", "root"], 2, for_all, environ={"HOME": str(home)}, **as_nobody)
+    assert "only root makes a shop for root" in refused.stderr
+
+
+def test_units_are_written_and_started_when_they_are_asked_for(folder):
+    (folder / "tools").mkdir()
+    systemctl = folder / "tools" / "systemctl"
+    systemctl.write_text(f'#!/bin/sh\necho "$@" >> {folder}/told\n')
+    systemctl.chmod(0o755)
+    (folder / "units").mkdir()
+    words = [word for word in options(folder) if word != "--no-units"]
+    more = ["--units", "--units-folder", f"{folder}/units", "--backups", f"{folder}/b", "--start"]
+    environ = {"PATH": f"{folder}/tools:/usr/bin:/bin"}
+    run(["setup", *words, *more], environ=environ)
+    names = sorted(path.name for path in (folder / "units").iterdir())
+    assert len(names) == 5
+    service = (folder / "units" / "btcpay.service").read_text()
+    assert f"ExecStart={PROGRAM} --env-file {folder}/shop.env serve\n" in service
+    assert (folder / "told").read_text().splitlines() == [
+        "daemon-reload",
+        "enable --now btcpay.service btcpay-check.timer btcpay-backup.timer",
+        "restart btcpay.service",
+    ]
+
+
+def test_a_talk_asks_again_until_each_answer_is_good(folder):
+    port = free_port()
+    words = [str(PROGRAM), "setup", "--env-file", f"{folder}/shop.env", "--no-units", "--user", ME]
+    terminal = InTerminal(words, folder, clean_environ(HOME="/nowhere"), 60, 200)
+    key = new_xpub()
+
+    def answer(question: str, text: str, times: int = 1) -> None:
+        until(
+            lambda: (
+                terminal.screen.lines
+                and "\n".join(terminal.screen.lines).count(question) == times
+                or terminal.process.poll() is not None
+            ),
+            question,
+        )
+        terminal.type(f"{text}\n")
+
+    answer("Network (", "bitcoin")
+    answer("Network (", "regtest", 2)
+    answer("Public address", "shop.net")
+    answer("Public address", f"http://127.0.0.1:{port}", 2)
+    answer("Database [", f"sqlite:///{folder}/data/shop.db")
+    answer("Proxy for calls", "")
+    answer("Reverse proxies before", "")
+    answer("Days until", "7")
+    answer("Merchant's name", "My shop")
+    answer("Account key:", SEED)
+    answer("Account key:", key, 2)
+    answer("Kind of addresses", "")
+    answer("Are they the wallet's own?", "y")
+    assert terminal.wait() == 0, terminal.screen.text
+    text = (folder / "shop.env").read_text()
+    assert f"BTCPAY_BASE_URL=http://127.0.0.1:{port}\n" in text
+    assert "BTCPAY_EMAIL_RETENTION_DAYS=7\n" in text and "PROXY" not in text
+    assert "sk_test_" in terminal.screen.text
+    shown = "\n".join(terminal.screen.lines)
+    assert "Error: BTCPAY_NETWORK accepts one of" in shown and "seed words" in shown

@@ -1,0 +1,172 @@
+"""What `btcpay setup` is made of: changed lines, units, answers."""
+
+import os
+import pwd
+import stat
+from pathlib import Path
+
+import pytest
+from programs import done, tool
+
+from btcpay.env_file import parse
+from btcpay.errors import CommandError, SettingsError
+from btcpay.setup.env_lines import changed
+from btcpay.setup.places import user_of, usual_places, write_settings
+from btcpay.setup.questions import QUESTIONS, answered, default_of
+from btcpay.setup.units import template, units, write
+
+BY_NAME = {question.name: question for question in QUESTIONS}
+
+
+CHANGES = {
+    "a value stands in the place of the old one": (
+        "# x\nA=1\n\nB=2\n",
+        {"A": "3"},
+        "# x\nA=3\n\nB=2\n",
+    ),
+    "the last of several is changed": ("A=1\nA=2\n", {"A": "3"}, "A=1\nA=3\n"),
+    "a new one comes last": ("# x\nA=1", {"B": "2"}, "# x\nA=1\nB=2\n"),
+    "one with export is found": ("export A=1\n", {"A": "2"}, "A=2\n"),
+    "one that is taken out is gone": ("A=1\n# A\nA=2\nB=1\n", {"A": ""}, "# A\nB=1\n"),
+    "a comment is no variable": ("#A=1\n", {"A": "2"}, "#A=1\nA=2\n"),
+    "a longer name is another": ("AB=1\n", {"A": "2"}, "AB=1\nA=2\n"),
+    "nothing said changes nothing": ("A=1 \n", {}, "A=1 \n"),
+    "blanks want quotes": ("", {"A": "1 3@1000"}, 'A="1 3@1000"\n'),
+    "a dollar wants single quotes": ("", {"A": "p$w"}, "A='p$w'\n"),
+}
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=name) for name, c in CHANGES.items()])
+def test_lines_are_changed_and_all_others_stay(case):
+    text, changes, expected = case
+    assert changed(text, changes) == expected
+
+
+@pytest.mark.parametrize("value", ["a\nb", "it's $5", "\x07"])
+def test_what_no_line_can_say_is_refused_without_repeating_it(value):
+    with pytest.raises(SettingsError) as caught:
+        changed("", {"A": value})
+    assert caught.value.mistakes == ["A: this value cannot stand in a file of settings"]
+
+
+def test_the_file_that_is_begun_with_says_nothing_yet():
+    assert parse(template("btcpay.env"), "f") == {}
+
+
+def test_the_file_is_the_owners_alone_and_never_half_written(tmp_path):
+    me = pwd.getpwuid(os.geteuid())
+    file = tmp_path / "a" / "btcpay.env"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / ".btcpay.env.new").write_text("of a run that was killed")
+    write_settings(file, "A=1\n", me)
+    assert file.read_text() == "A=1\n" and stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
+def test_the_services_user_may_read_what_root_may_write(tmp_path):
+    nobody = user_of("nobody")
+    write_settings(tmp_path / "e", "A=1\n", nobody)
+    found = (tmp_path / "e").stat()
+    assert (found.st_uid, found.st_gid) == (0, nobody.pw_gid)
+    assert stat.S_IMODE(found.st_mode) == 0o640
+
+
+PLACES = {
+    "root's are the machine's": (True, {"HOME": "/root"}, "/etc/btcpay.env", "/var/lib/btcpay"),
+    "others' are in their home": (
+        False,
+        {"HOME": "/home/a"},
+        "/home/a/.config/btcpay/btcpay.env",
+        "/home/a/.local/share/btcpay",
+    ),
+    "or where they have said": (
+        False,
+        {"HOME": "/home/a", "XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"},
+        "/c/btcpay/btcpay.env",
+        "/d/btcpay",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=name) for name, c in PLACES.items()])
+def test_where_things_lie(case):
+    is_root, environ, env_file, state = case
+    found = usual_places(environ, is_root)
+    assert (str(found.env_file), str(found.state)) == (env_file, state)
+
+
+# Answers
+
+GOOD = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_BASE_URL": "https://pay.shop.net"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("network", "bitcoin"),
+        ("network", ""),
+        ("base_url", "pay.shop.net"),
+        ("database_url", "sqlite:///relative.db"),
+        ("database_url", "mysql://host/name"),
+        ("proxy", "socks5://127.0.0.1:9050"),
+        ("trusted_proxies", "-1"),
+        ("bind", "8000"),
+        ("email_retention_days", "never"),
+    ],
+)
+def test_a_wrong_answer_is_refused_at_its_question(name, text):
+    with pytest.raises(ValueError):
+        answered(BY_NAME[name], text, GOOD)
+
+
+def test_a_mistake_elsewhere_in_the_file_is_not_this_answers():
+    wrong = GOOD | {"BTCPAY_CONFIRMATIONS": "many"}
+    assert answered(BY_NAME["proxy"], " none ", wrong) == ""
+    assert answered(BY_NAME["trusted_proxies"], "1", wrong) == "1"
+
+
+def test_another_network_gets_another_file_and_what_is_there_stays_otherwise():
+    def database(present: dict[str, str], network: str) -> str | None:
+        answers = present | {"BTCPAY_NETWORK": network}
+        return default_of(BY_NAME["database_url"], answers, present, Path("/d"))
+
+    present = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_DATABASE_URL": "sqlite:////x/y.db"}
+    assert database({}, "testnet4") == "sqlite:////d/testnet4.db"
+    assert database(present, "testnet4") == "sqlite:////x/y.db"
+    assert database(present, "mainnet") == "sqlite:////d/mainnet.db"
+    on_server = present | {"BTCPAY_DATABASE_URL": "postgresql://h/n"}
+    assert database(on_server, "mainnet") == "postgresql://h/n"
+
+
+# Units
+
+
+def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):
+    program = tmp_path / "btcpay"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    texts = units([str(program)], Path("/srv/shop.env"), "daemon", Path("/srv/db"))
+    assert sorted(write(tmp_path, texts)) == sorted(texts) and len(texts) == 5
+    for name, text in texts.items():
+        assert "/opt/btcpay" not in text and "/etc/btcpay.env" not in text
+        if name.endswith(".service"):
+            assert f"{program} --env-file /srv/shop.env " in text
+            assert "User=daemon\n" in text and "ReadWritePaths=/srv/db\n" in text
+    words = [tool("systemd-analyze"), "verify", "--man=no"]
+    assert done([*words, *(tmp_path / name for name in texts)]) == ""
+    assert write(tmp_path, texts) == []
+
+
+def test_without_a_change_the_units_are_those_of_the_package():
+    texts = units(
+        ["/opt/btcpay/bin/btcpay"], Path("/etc/btcpay.env"), "btcpay", Path("/var/lib/btcpay")
+    )
+    for name, text in texts.items():
+        assert text == template(name).replace("Group=btcpay\n", "")
+
+
+@pytest.mark.parametrize("path", ["/srv/my shop/btcpay", "/srv/100%/btcpay", "/srv/$x/btcpay"])
+def test_a_path_that_a_unit_would_read_differently_is_refused(path):
+    with pytest.raises(CommandError, match="choose a path without"):
+        units([path], Path("/etc/btcpay.env"), "btcpay", None)
