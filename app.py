@@ -14,14 +14,15 @@ from btcpay.api.call import Call
 from btcpay.api.operation import Operation
 from btcpay.checkout import views
 from btcpay.errors import NotFound
-from btcpay.ids import is_id, new_id
+from btcpay.ids import is_id
 from btcpay.invoices import create
+from btcpay.invoices.links import new_link
 from btcpay.money import usd_for_sats
 from btcpay.monitoring import health, metrics_server, request_log
 from btcpay.monitoring.database_metrics import Figures
 from btcpay.server.service import open_service
 from btcpay.settings import Settings
-from btcpay.times import to_ms, utc_now
+from btcpay.times import utc_now
 from btcpay.web.routes import add_path, answer
 from schemas import requests as accepts
 from schemas import resources as shows
@@ -68,27 +69,13 @@ def get_invoice(call: Call, id: str) -> Response:
 def create_payment_link(call: Call) -> Response:
     """A reusable checkout page; its invoices are made when somebody pays."""
     wanted = call.body(accepts.NEW_PAYMENT_LINK, empty=b"{}")
+    wanted["amount_mode"] = accepts.mode_of(wanted)
     return call.once(
         prepare=lambda: None,
         make=lambda _: call.resources.payment_link.dump(
-            call.only(
-                links.ADD,
-                id=new_id("lnk"),
-                status="active",
-                title=wanted.get("title"),
-                description=wanted.get("description"),
-                amount_mode=accepts.mode_of(wanted),
-                amount_usd=_text(wanted.get("amount_usd")),
-                min_amount_usd=_text(wanted.get("min_amount_usd")),
-                max_amount_usd=_text(wanted.get("max_amount_usd")),
-                created_at=to_ms(call.service.now()),
-            )
+            new_link(call.service.db, call.service.now(), call.merchant_id, wanted)
         ),
     )
-
-
-def _text(amount_usd: Decimal | None) -> str | None:
-    return None if amount_usd is None else str(amount_usd)
 
 
 def list_payment_links(call: Call) -> Response:

@@ -4,6 +4,7 @@ import click
 
 from btcpay.cli.context import Shell, as_json, say, show, with_shell
 from btcpay.invoices import links
+from btcpay.times import utc_now
 from storage.queries import links as stored_links
 
 LINK_COLUMNS = ("id", "status", "title", "amount_mode", "amount_usd", "created_at")
@@ -28,7 +29,7 @@ def link_list(shell: Shell, limit: int, as_json: bool) -> None:
 @with_shell
 def link_deactivate(shell: Shell, link_id: str) -> None:
     """Stop a link from making invoices; its page answers 410."""
-    links.set_active(shell.db, link_id, False)
+    links.set_active(shell.db, link_id, False, utc_now())
     say(f"{link_id} is inactive")
 
 
@@ -37,5 +38,5 @@ def link_deactivate(shell: Shell, link_id: str) -> None:
 @with_shell
 def link_activate(shell: Shell, link_id: str) -> None:
     """Let a link make invoices again."""
-    links.set_active(shell.db, link_id, True)
+    links.set_active(shell.db, link_id, True, utc_now())
     say(f"{link_id} is active")

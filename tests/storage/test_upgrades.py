@@ -76,6 +76,11 @@ ROWS = {
         "INSERT INTO block (height, hash, header, mined_at) VALUES (100, 'i', 'raw', 18)",
         "UPDATE invoice SET script = '0014', history_at = 19 WHERE id = 'inv_1'",
     ),
+    "0016_public_event": (
+        "INSERT INTO public_event (number, id, merchant_id, invoice_id, kind, happened_at)"
+        " VALUES (1, 'evt_1', 1, 'inv_1', 'invoice.created', 20)",
+        "INSERT INTO event_reader VALUES ('mail', 1)",
+    ),
 }
 
 
