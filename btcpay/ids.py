@@ -11,7 +11,7 @@ SECRET_CHARACTERS = 43  # 62**43 > 2**256
 
 def new_id(prefix: str) -> str:
     """A fresh identifier, such as `inv_` and 24 base62 characters."""
-    return f"{prefix}_{random_base62(ID_CHARACTERS)}"
+    return id_of(prefix, secrets.token_bytes(32))
 
 
 def random_base62(length: int) -> str:

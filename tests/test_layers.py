@@ -42,14 +42,16 @@ ROOMS: dict[str, set[str]] = {
     "settlement": VALUES,
     "explorers": GROUND | {"bitcoin", "storage"},
     "wallet": GROUND | {"bitcoin", "explorers", "storage"},
-    "invoices": GROUND | {"settlement", "wallet", "storage"},
+    "events": PLAIN | {"ids", "schemas", "storage"},
+    "invoices": GROUND | {"events", "settlement", "wallet", "storage"},
     "chain": GROUND | {"bitcoin", "explorers", "spv", "storage"},
     "check": GROUND
-    | {"bitcoin", "chain", "explorers", "invoices", "settlement", "spv", "storage", "wallet"},
+    | {"bitcoin", "chain", "events", "explorers", "invoices", "settlement", "spv", "storage"}
+    | {"wallet"},
     "web": PLAIN | {"storage"},
     "monitoring": PLAIN | {"chain", "settlement", "storage", "wallet", "web"},
     "server": GROUND | {"monitoring", "schemas", "storage", "web"},
-    "api": GROUND | {"schemas", "server", "storage", "web"},
+    "api": GROUND | {"events", "schemas", "server", "settlement", "storage", "web"},
     "checkout": GROUND
     | {"invoices", "schemas", "server", "settlement", "storage", "wallet", "web"},
     "exports": VALUES | {"storage"},

@@ -7,6 +7,7 @@ from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 
 from btcpay.api.admission import ROOT
+from btcpay.api.openapi_events import webhooks
 from btcpay.api.operation import Operation
 from btcpay.settings import Settings
 from btcpay.web.errors import STATUS
@@ -90,7 +91,7 @@ def document(settings: Settings, operations: Mapping[str, Operation]) -> dict[st
         body = operation.accepts
         if body and issubclass(body, Body):
             described["components"]["schemas"][body.__name__] |= body.together
-    return described
+    return described | {"webhooks": webhooks()}
 
 
 def _operation(name: str, operation: Operation) -> dict[str, Any]:

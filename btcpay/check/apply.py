@@ -2,11 +2,12 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from btcpay.check.news import news_of
 from btcpay.check.report import Report
 from btcpay.errors import BeyondMoney
 from btcpay.ids import new_id
@@ -81,24 +82,32 @@ def apply(
             for txid, document in (proofs or {}).items():
                 proof = {"invoice_id": invoice_id, "txid": txid, "document": document}
                 db.run(payments.ADD_PROOF, **proof)
-            for receipt in outcome.payments:
+            made = [
                 _add_payment(db, row, receipt, scan, rules.confirmations, now)
+                for receipt in outcome.payments
+            ]
             for txid in outcome.settling:
                 db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=txid)
         if outcome.changes:
             gaps.note(db, row)
-        _end(db, settings, row, outcome, scan, now)
+        _end(db, settings, row, outcome, made, scan, now)
         return row["status"], outcome.verdict.status
 
 
 def _end(
-    db: Database, settings: Settings, row: Row, outcome: Outcome, scan: Scan, now: datetime
+    db: Database,
+    settings: Settings,
+    row: Row,
+    outcome: Outcome,
+    made: Sequence[Row],
+    scan: Scan,
+    now: datetime,
 ) -> None:
     has_ended = outcome.verdict.status != row["status"]
     if has_ended:
         _finish(db, row, outcome.verdict, scan, now)
     if has_ended or outcome.changes or outcome.payments or outcome.settling:
-        heed(db, settings, row["id"], now)
+        heed(db, settings, row["id"], now, news_of(outcome, made, row["status"]))
 
 
 def _write_output(db: Database, row: Row, change: Change, scan: Scan, now: datetime) -> None:
@@ -151,19 +160,20 @@ def _record_output(
 
 def _add_payment(
     db: Database, row: Row, receipt: Receipt, scan: Scan, confirmations: int, now: datetime
-) -> None:
+) -> Row:
+    """The payment's row."""
     payment_id, block = new_id("pay"), receipt.block
-    db.run(
-        payments.ADD,
-        id=payment_id,
-        merchant_id=row["merchant_id"],
-        address_invoice_id=row["id"],
-        invoice_id=row["id"] if receipt.settles else None,
-        amount_sats=receipt.amount_sats,
-        amount_usd_at_receipt=_usd_text(receipt, scan.price_usd, now),
-        tx_hash=receipt.txid,
-        created_at=to_ms(receipt.received_at),
-    )
+    payment = {
+        "id": payment_id,
+        "merchant_id": row["merchant_id"],
+        "address_invoice_id": row["id"],
+        "invoice_id": row["id"] if receipt.settles else None,
+        "amount_sats": receipt.amount_sats,
+        "amount_usd_at_receipt": _usd_text(receipt, scan.price_usd, now),
+        "tx_hash": receipt.txid,
+        "created_at": to_ms(receipt.received_at),
+    }
+    db.run(payments.ADD, **payment)
     key = {"txid": receipt.txid, "invoice_id": row["id"]}
     _extend_proof(db, key, block.height, confirmations)
     db.run(payments.CREDIT_OUTPUTS, payment_id=payment_id, **key)
@@ -175,6 +185,7 @@ def _add_payment(
         "explorer": scan.explorer,
     }
     record(db, row["id"], Kind.PAYMENT, detail, now)
+    return payment
 
 
 def _extend_proof(db: Database, key: dict[str, str], height: int, confirmations: int) -> None:

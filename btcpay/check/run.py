@@ -14,6 +14,7 @@ from btcpay.check.report import Report
 from btcpay.check.urgency import Plan, plan
 from btcpay.clock_skew import REMEDY
 from btcpay.errors import SPOILED, OutOfQuota
+from btcpay.events.read import forget_old
 from btcpay.explorers.pool import Explorers
 from btcpay.invoices.retention import erase_emails
 from btcpay.invoices.status import output_of, rules_for
@@ -202,3 +203,4 @@ class Checker:
             ttl = timedelta(hours=self.settings.idempotency_ttl_h)
             self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
             erase_emails(self.db, self.settings.email_retention_days, now)
+            forget_old(self.db, now)

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
+from btcpay.check.news import undone
+from btcpay.events.publish import News
 from btcpay.invoices.events import record
 from btcpay.invoices.update_attention import heed
 from btcpay.settings import Settings
@@ -27,14 +29,15 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     spent = _by_invoice(db.rows(blocks.SPENT_ABOVE, height=height))
     for invoice_id in paid | spent:
         merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0]["merchant_id"]
+        news: list[News] = []
         with balances.kept(db, invoice_id, merchant_id, bounded=False):
             for coin in spent.get(invoice_id, ()):
                 told = {"txid": coin["txid"], "vout": coin["vout"]}
                 record(db, invoice_id, Kind.UNSPENT, told, now)
             db.run(blocks.UNSPEND, invoice_id=invoice_id, height=height)
-            _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now)
+            news += _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now)
         if invoice_id in paid:
-            heed(db, settings, invoice_id, now)
+            heed(db, settings, invoice_id, now, news)
 
 
 def _by_invoice(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -46,9 +49,9 @@ def _by_invoice(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 def _undo_outputs(
     db: Database, invoice_id: str, outputs: Sequence[Row], height: int, now: datetime
-) -> None:
-    undone = dict.fromkeys(output["payment_id"] for output in outputs if output["payment_id"])
-    rows = [db.only(payments.OF_ID, payment_id=payment_id) for payment_id in undone]
+) -> list[News]:
+    ids = dict.fromkeys(output["payment_id"] for output in outputs if output["payment_id"])
+    rows = [db.only(payments.OF_ID, payment_id=payment_id) for payment_id in ids]
     blocks_of = {output["txid"]: output for output in outputs}
     for output in outputs:
         if output["payment_id"] is None:
@@ -58,15 +61,18 @@ def _undo_outputs(
     db.run(blocks.WAITS_AGAIN, invoice_id=invoice_id, height=height)
     for txid in blocks_of:
         db.run(payments.DELETE_PROOF, invoice_id=invoice_id, txid=txid)
-    for payment in rows:
-        _undo_payment(db, payment, _block(blocks_of[payment["tx_hash"]]), now)
+    reopened = [
+        _undo_payment(db, payment, _block(blocks_of[payment["tx_hash"]]), now) for payment in rows
+    ]
+    return undone(rows, any(reopened))
 
 
 def _block(output: Row) -> Row:
     return {"block": {"height": output["block_height"], "hash": output["block_hash"]}}
 
 
-def _undo_payment(db: Database, payment: Row, block: Row, now: datetime) -> None:
+def _undo_payment(db: Database, payment: Row, block: Row, now: datetime) -> bool:
+    """Whether its invoice is open again."""
     invoice_id = payment["address_invoice_id"]
     db.run(payments.DELETE, payment_id=payment["id"])
     db.run(tallies.ADD, name="payments_undone", label="", total=1)
@@ -82,3 +88,4 @@ def _undo_payment(db: Database, payment: Row, block: Row, now: datetime) -> None
         invoice_id,
         ", the invoice is open again" if reopened else "",
     )
+    return bool(reopened)

@@ -56,7 +56,7 @@ def link_list(shell: Shell, limit: int, as_json: bool) -> None:
 @with_shell
 def link_deactivate(shell: Shell, link_id: str) -> None:
     """Stop a link from making invoices; its page answers 410."""
-    links.set_active(shell.db, link_id, False)
+    links.set_active(shell.db, link_id, False, utc_now())
     say(f"{link_id} is inactive")
 
 
@@ -65,5 +65,5 @@ def link_deactivate(shell: Shell, link_id: str) -> None:
 @with_shell
 def link_activate(shell: Shell, link_id: str) -> None:
     """Let a link make invoices again."""
-    links.set_active(shell.db, link_id, True)
+    links.set_active(shell.db, link_id, True, utc_now())
     say(f"{link_id} is active")

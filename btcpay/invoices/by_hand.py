@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from btcpay.errors import CommandError
+from btcpay.events.kinds import EventKind
+from btcpay.events.publish import News
 from btcpay.invoices.events import BY_HAND, finish, record
 from btcpay.invoices.status import find_invoice, verdict_of
 from btcpay.invoices.update_attention import heed
@@ -24,7 +26,7 @@ def cancel(
 
     Raises CommandError for one that is not open; without `force` also while money is on its way.
     """
-    with _locked(db, settings, invoice_id, now) as row:
+    with _locked(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
         if row["status"] != "open":
             raise CommandError(f"the invoice is {row['status']}; only an open one can be canceled")
         received_sats = verdict_of(db, settings, row, now).received_sats
@@ -42,7 +44,7 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
     """
     if not reason.strip():
         raise CommandError("a settlement by hand needs a reason: --reason TEXT")
-    with _locked(db, settings, invoice_id, now) as row:
+    with _locked(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
         if row["status"] == "paid":
             raise CommandError(f"the invoice is paid already{_or_dismiss(invoice_id)}")
         received = db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
@@ -89,9 +91,18 @@ def dismiss(db: Database, settings: Settings, invoice_id: str, reason: str, now:
 
 
 @contextmanager
-def _locked(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Iterator[Row]:
-    """Yields the row as it is behind the lock; afterwards decides anew what wants attention."""
+def _locked(
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    now: datetime,
+    news: EventKind | None = None,
+) -> Iterator[Row]:
+    """Yields the row as it is behind the lock; afterwards decides anew what wants attention.
+
+    Then `news` is told.
+    """
     with db.write():
         balances.lock(db, find_invoice(db, invoice_id)["merchant_id"])
         yield find_invoice(db, invoice_id)
-        heed(db, settings, invoice_id, now)
+        heed(db, settings, invoice_id, now, [News(news)] if news else [])

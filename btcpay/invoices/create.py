@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from btcpay.clock_skew import REMEDY
 from btcpay.errors import PriceUnavailable
+from btcpay.events.kinds import EventKind
+from btcpay.events.publish import News, publish
 from btcpay.ids import new_id
 from btcpay.money import sats_for_usd
 from btcpay.networks import Network
@@ -73,7 +75,7 @@ def order_of(merchant_id: int, wanted: Mapping[str, Any]) -> Order:
 def new_invoice(
     db: Database, network: Network, now: datetime, order: Order, price_usd: Decimal
 ) -> Row:
-    """Stores an invoice for an order, and returns its public row.
+    """Stores an invoice for an order, tells of it, and returns its public row.
 
     Call it inside `db.write()`: the index is taken in the transaction that stores the
     invoice, so that a crash gives out no address, and two callers never get the same.
@@ -98,4 +100,6 @@ def new_invoice(
         "expires_at": None if order.life is None else to_ms(now + order.life),
         "created_at": to_ms(now),
     }
-    return db.only(invoices.ADD, **invoices.BLANK | given)
+    row = db.only(invoices.ADD, **invoices.BLANK | given)
+    publish(db, given, News(EventKind.INVOICE_CREATED), now)
+    return row

@@ -6,6 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from btcpay.errors import CommandError
+from btcpay.events.kinds import EventKind
+from btcpay.events.publish import publish_link
 from btcpay.ids import new_id
 from btcpay.times import to_ms
 from storage.database import Database, Row
@@ -13,11 +15,11 @@ from storage.queries import links
 
 
 def new_link(db: Database, now: datetime, merchant_id: int, wanted: Mapping[str, Any]) -> Row:
-    """Stores an active link, and returns its row. Call it inside `db.write()`.
+    """Stores an active link, tells of it, and returns its row. Call it inside `db.write()`.
 
     `wanted` is what the schema of create-payment-link made of a body.
     """
-    return db.only(
+    row = db.only(
         links.ADD,
         id=new_id("lnk"),
         merchant_id=merchant_id,
@@ -30,14 +32,21 @@ def new_link(db: Database, now: datetime, merchant_id: int, wanted: Mapping[str,
         max_amount_usd=_text(wanted.get("max_amount_usd")),
         created_at=to_ms(now),
     )
+    publish_link(db, row, EventKind.PAYMENT_LINK_CREATED, now)
+    return row
 
 
 def _text(amount_usd: Decimal | None) -> str | None:
     return None if amount_usd is None else str(amount_usd)
 
 
-def set_active(db: Database, link_id: str, active: bool) -> None:
+def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
     """Lets a link make invoices, or stops it. Raises CommandError when there is no such link."""
     status = "active" if active else "inactive"
-    if db.run(links.SET_STATUS, id=link_id, status=status) != 1:
-        raise CommandError(f"there is no payment link {link_id!r}")
+    with db.write():
+        row = db.row(links.LOCKED, id=link_id)
+        if row is None:
+            raise CommandError(f"there is no payment link {link_id!r}")
+        db.run(links.SET_STATUS, id=link_id, status=status)
+        if row["status"] == "active" and not active:
+            publish_link(db, row, EventKind.PAYMENT_LINK_DEACTIVATED, now)

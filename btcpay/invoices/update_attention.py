@@ -1,12 +1,17 @@
-"""Keeps what wants attention up to date, in the transaction of whatever happens."""
+"""Keeps what wants attention up to date and tells what happened, in the transaction of that."""
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
+from btcpay.events.kinds import EventKind
+from btcpay.events.publish import News, publish
 from btcpay.invoices.events import BY_HAND
 from btcpay.invoices.status import invoice_of, verdict_of
 from btcpay.settings import Settings
 from btcpay.settlement.attention import Happening, reason_for
+from btcpay.settlement.values import Verdict
 from btcpay.times import to_ms
 from btcpay.wallet.account import least_sats_of
 from storage.database import Database, Row
@@ -14,16 +19,21 @@ from storage.queries import attentions, events, invoices
 from storage.queries.events import Kind
 
 
-def heed(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str | None:
+def heed(
+    db: Database, settings: Settings, invoice_id: str, now: datetime, news: Sequence[News] = ()
+) -> str | None:
     """Decides anew whether an invoice wants attention; the reason, None when it does not.
 
+    Then tells the `news`, and that it wants attention if it did not for this reason: each with the
+    state that all of them have led to.
     Call it inside the transaction of the change, and behind the lock of the balance: whoever
     changes the invoice next sees both.
     """
     row = db.only(invoices.WHOLE, id=invoice_id)
+    verdict = verdict_of(db, settings, row, now)
     reason = reason_for(
         invoice_of(row),
-        verdict_of(db, settings, row, now),
+        verdict,
         [
             happening
             for event in db.rows(events.OF_MONEY, invoice_id=invoice_id)
@@ -31,16 +41,32 @@ def heed(db: Database, settings: Settings, invoice_id: str, now: datetime) -> st
         ],
         least_sats_of(row["deposit_address"], settings.network),
     )
-    if reason:
-        want(db, invoice_id, reason, now)
-    else:
+    if not reason:
         db.run(attentions.CLEAR, invoice_id=invoice_id)
+    elif _want(db, invoice_id, reason, now):
+        news = [*news, News(EventKind.INVOICE_ATTENTION)]
+    for one in news:
+        publish(db, row, one, now, _state(row, verdict, reason))
     return reason
 
 
-def want(db: Database, invoice_id: str, reason: str, now: datetime) -> None:
-    """Has an invoice want attention."""
+def _want(db: Database, invoice_id: str, reason: str, now: datetime) -> bool:
+    """Whether the invoice did not want attention for this reason before."""
+    before = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
     db.run(attentions.WANT, invoice_id=invoice_id, reason=reason, since_at=to_ms(now))
+    return before is None or before["reason"] != reason
+
+
+def _state(row: Row, verdict: Verdict, reason: str | None) -> dict[str, Any]:
+    return {
+        "status": row["status"],
+        "tx_hash": row["tx_hash"],
+        "paid_at": row["paid_at"],
+        "received_sats": verdict.received_sats,
+        "unconfirmed_sats": verdict.unconfirmed_sats,
+        "missing_sats": verdict.missing_sats,
+        "attention": reason,
+    }
 
 
 def _happening(event: Row) -> Happening | None:

@@ -26,6 +26,7 @@ from storage.models.shop import (
     Merchant,
     PaymentLink,
 )
+from storage.models.telling import EventReader, PublicEvent
 
 __all__ = [
     "ApiKey",
@@ -34,6 +35,7 @@ __all__ = [
     "Block",
     "Brand",
     "Event",
+    "EventReader",
     "Explorer",
     "ExplorerUse",
     "Fact",
@@ -44,5 +46,6 @@ __all__ = [
     "Payment",
     "PaymentLink",
     "Proof",
+    "PublicEvent",
     "Tally",
 ]

@@ -25,6 +25,7 @@ PUBLIC = (
 )
 
 BY_ID = Invoice.select(*PUBLIC).where((Invoice.id == slot("id")) & _OWN)
+ANY_BY_ID = Invoice.select(*PUBLIC).where(Invoice.id == slot("id"))
 LIST = Invoice.select(*PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
 LIST_BY_STATUS = (
     Invoice.select(*PUBLIC)

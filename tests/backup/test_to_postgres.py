@@ -78,6 +78,7 @@ def lived_in(till: Till, folder: Path) -> None:
     till.clock.at = present
     till.check()
     till.shop.sql("INSERT INTO explorer VALUES ('esplora.example', 2, 14)")
+    till.shop.sql("INSERT INTO event_reader VALUES ('mail', 2)")
 
 
 def backed_up(till: Till, path: Path) -> Path:

@@ -30,6 +30,7 @@ TIP = "/blocks/tip/hash"
 WORKERS = 2
 # What an explorer seemed to take back and to show again leaves these traces.
 SEEN = {"seen", "vanished", "seen again", "moved"}
+SEEN |= {"invoice.payment_seen", "invoice.payment_vanished"}
 
 
 def empty(truth: bytes) -> Reply:
@@ -134,7 +135,10 @@ def _told(rows: Rows, what: str) -> Rows:
     """
     if not what.startswith(LIES):
         return rows
-    return rows | {"event": [row for row in rows["event"] if row["kind"] not in SEEN]}
+    return rows | {
+        table: [row for row in rows[table] if row["kind"] not in SEEN]
+        for table in ("event", "public_event")
+    }
 
 
 def all_of(trials: list[Callable[[], None]]) -> None:

@@ -80,6 +80,11 @@ ROWS = {
     "0017_return": (
         "UPDATE brand SET return_paid = 'https://shop.example/' WHERE merchant_id = 1",
     ),
+    "0018_public_event": (
+        "INSERT INTO public_event (number, id, merchant_id, invoice_id, kind, happened_at)"
+        " VALUES (1, 'evt_1', 1, 'inv_1', 'invoice.created', 20)",
+        "INSERT INTO event_reader VALUES ('mail', 1)",
+    ),
 }
 
 

@@ -8,6 +8,7 @@ the scene and the other worlds as they are.
 import contextlib
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -265,6 +266,7 @@ def state(url: str, without: frozenset[str] = NOISE) -> Rows:
     names = _names_of_payments(rows["event"])
     for row in rows["event"]:
         row["detail"] = _named(row["detail"], names)
+    rows["public_event"] = [_told(row, names) for row in rows["public_event"]]
     return {
         table: sorted(
             (
@@ -276,6 +278,13 @@ def state(url: str, without: frozenset[str] = NOISE) -> Rows:
         )
         for table in rows
     }
+
+
+def _told(row: Json, names: dict[str, str]) -> Json:
+    """A public event without the random id that receivers know it by."""
+    told = {name: value for name, value in row.items() if name not in ("id", "number")}
+    state = json.loads(row["state"] or "{}")
+    return told | {"state": state | {"payment": _named(state.get("payment", {}), names)}}
 
 
 def _names_of_payments(events: list[Json]) -> dict[str, str]:
@@ -334,6 +343,29 @@ def assert_sound(url: str) -> None:
             assert paid_sats >= invoice["amount_sats"], f"{invoice} is paid by {settling}"
             completed = invoice["tx_hash"] in {row["tx_hash"] for row in settling}
             assert completed, f"{invoice} is paid by {settling}"
+    _assert_told_once(rows)
+
+
+def _assert_told_once(rows: Rows) -> None:
+    """Others were told of each invoice and payment, of each end and each payment taken back.
+
+    Once each, however often it was tried: an invoice is paid once more than it was opened again.
+    """
+    told = Counter((row["kind"], row["invoice_id"]) for row in rows["public_event"])
+    for invoice in rows["invoice"]:
+        id, status = invoice["id"], invoice["status"]
+        paid = told["invoice.paid", id] - told["invoice.reopened", id]
+        over = told["invoice.expired", id] + told["invoice.canceled", id]
+        by_hand = invoice["settled_reason"] is not None  # after its end
+        wanted = (status == "paid", by_hand or status in ("expired", "canceled"))
+        assert (paid, over) == wanted, f"{invoice} was told {paid} and {over} times"
+        assert told["invoice.created", id] == 1
+    received = Counter(dict.fromkeys((row["id"] for row in rows["payment"]), 1))
+    for row in rows["public_event"]:
+        if row["kind"] == "payment.undone":
+            received[row["state"]["payment"]["id"]] += 1
+    events = [row for row in rows["public_event"] if row["kind"] == "payment.received"]
+    assert Counter(row["state"]["payment"]["id"] for row in events) == received
 
 
 def assert_nothing_else(found: Rows, before: Rows, end: Rows) -> None:

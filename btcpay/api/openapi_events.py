@@ -1,0 +1,88 @@
+"""The events that are sent, as the OpenAPI document describes them under `webhooks`."""
+
+from typing import Any
+
+from btcpay.events.kinds import EventKind
+from btcpay.settlement.attention import REASONS
+
+_SATS = {"type": "integer", "minimum": 0}
+_TIME = {"type": "string", "format": "date-time"}
+_TRANSACTION = {
+    "type": "object",
+    "description": "what was seen or has vanished: the sum of its outputs to the address",
+    "required": ["tx_hash", "amount_sats"],
+    "properties": {"tx_hash": {"type": "string"}, "amount_sats": _SATS},
+}
+_BESIDE: dict[str, Any] = {
+    "received_sats": _SATS | {"description": "what counts towards the invoice, confirmed or not"},
+    "unconfirmed_sats": _SATS | {"description": "of these, not deep enough in the chain yet"},
+    "missing_sats": _SATS | {"description": "what is still to be sent"},
+    "attention": {
+        "type": ["string", "null"],
+        "enum": [*REASONS, None],
+        "description": "why the invoice needs a human; null when it does not",
+    },
+}
+_HEADERS = {
+    "webhook-id": "the same at each attempt, and at no other event: what came already is known by"
+    " it",
+    "webhook-timestamp": "when this attempt was made, in seconds since 1970 UTC",
+    "webhook-signature": "`v1,` and the base64 of HMAC-SHA256 over id.timestamp.body; two of them"
+    " with a space between them for a day after the secret was rotated",
+}
+_SEEN = (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED)
+
+
+def webhooks() -> dict[str, Any]:
+    """One entry for each kind of event, by its name."""
+    return {kind.value: {"post": _operation(kind)} for kind in EventKind}
+
+
+def _operation(kind: EventKind) -> dict[str, Any]:
+    return {
+        "summary": kind.meaning,
+        "security": [],
+        "parameters": [
+            {
+                "name": name,
+                "in": "header",
+                "required": True,
+                "description": description,
+                "schema": {"type": "string"},
+            }
+            for name, description in _HEADERS.items()
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": schema_of(kind)}},
+        },
+        "responses": {
+            "2XX": {"description": "taken; the body of the answer is not read"},
+            "410": {"description": "nothing is sent to this endpoint any more"},
+            "default": {"description": "it is sent again later, up to ten times"},
+        },
+    }
+
+
+def schema_of(kind: EventKind) -> dict[str, Any]:
+    """JSON Schema of the body; its references are to the document's components."""
+    return _object(
+        {"type": {"type": "string", "const": kind.value}, "timestamp": _TIME, "data": _data(kind)}
+    )
+
+
+def _data(kind: EventKind) -> dict[str, Any]:
+    if kind.resource == "payment_link":
+        return _object({"payment_link": _resource("PaymentLink")})
+    fields = {"invoice": _resource("Invoice")} | _BESIDE
+    if kind.resource == "payment":
+        fields = {"payment": _resource("Payment")} | fields
+    return _object(fields | ({"transaction": _TRANSACTION} if kind in _SEEN else {}))
+
+
+def _resource(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": list(properties), "properties": properties}

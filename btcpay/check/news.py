@@ -1,0 +1,50 @@
+"""What a scan or a reorganisation is told as: events of an invoice, in order. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from btcpay.events.kinds import EventKind
+from btcpay.events.publish import News
+from btcpay.settlement.settle import Change, Outcome
+from storage.database import Row
+from storage.queries import payments
+
+_SEEN, _VANISHED = ("seen", "seen again"), ("vanished",)
+
+
+def news_of(outcome: Outcome, made: Sequence[Row], status: str) -> list[News]:
+    """What follows from a scan, and the payments that were `made`, of an invoice of that status.
+
+    What counts at once was never on its way.
+    """
+    counted = {payment["tx_hash"] for payment in made}
+    on_its_way = [one for one in outcome.changes if one.after.txid not in counted]
+    news = _of_transactions(EventKind.INVOICE_PAYMENT_SEEN, on_its_way, _SEEN)
+    news += _of_transactions(EventKind.INVOICE_PAYMENT_VANISHED, outcome.changes, _VANISHED)
+    news += [_of_payment(EventKind.PAYMENT_RECEIVED, payment) for payment in made]
+    ended = outcome.verdict.status
+    return news + ([News(EventKind(f"invoice.{ended}"))] if ended != status else [])
+
+
+def undone(rows: Iterable[Row], reopened: bool) -> list[News]:
+    """What follows from payments that a reorganisation took back."""
+    news = [_of_payment(EventKind.PAYMENT_UNDONE, row) for row in rows]
+    return news + ([News(EventKind.INVOICE_REOPENED)] if reopened else [])
+
+
+def _of_transactions(
+    kind: EventKind, changes: Iterable[Change], words: Sequence[str]
+) -> list[News]:
+    """One for each transaction, with the sum of its outputs to the address."""
+    sums: dict[str, int] = {}
+    for change in changes:
+        if change.kind in words:
+            txid = change.after.txid
+            sums[txid] = sums.get(txid, 0) + change.after.amount_sats
+    return [
+        News(kind, {"transaction": {"tx_hash": txid, "amount_sats": amount_sats}})
+        for txid, amount_sats in sums.items()
+    ]
+
+
+def _of_payment(kind: EventKind, row: Row) -> News:
+    return News(kind, {"payment": {one.name: row[one.name] for one in payments.PUBLIC}})

@@ -1,0 +1,78 @@
+"""What others are told: rows that are added, numbered once, read, and forgotten after a while."""
+
+from peewee import SQL, fn
+
+from storage.database import Database, slot, slots
+from storage.models import EventReader, PublicEvent
+from storage.queries import meta
+
+# Nobody waits for long while so many are numbered or forgotten.
+BATCH = 1000
+
+ADD = PublicEvent.insert(
+    slots(
+        PublicEvent.id,
+        PublicEvent.merchant_id,
+        PublicEvent.invoice_id,
+        PublicEvent.payment_link_id,
+        PublicEvent.kind,
+        PublicEvent.state,
+        PublicEvent.happened_at,
+    )
+)
+LAST = PublicEvent.select(fn.COALESCE(fn.MAX(PublicEvent.number), 0).alias("number")).where(
+    PublicEvent.number.is_null(False)
+)
+AFTER = (
+    PublicEvent.select()
+    .where(PublicEvent.number > slot("number"))
+    .order_by(PublicEvent.number)
+    .limit(slot("limit"))
+)
+
+_ANY = PublicEvent.alias()
+_NEW = (
+    _ANY.select(_ANY.seq, fn.ROW_NUMBER().over(order_by=[_ANY.seq]).alias("place"))
+    .where(_ANY.number.is_null())
+    .order_by(_ANY.seq)
+    .limit(slot("limit"))
+    .alias("new")
+)
+NUMBER = (
+    PublicEvent.update({PublicEvent.number: slot("last") + SQL("new.place")})
+    .from_(_NEW)
+    .where(PublicEvent.seq == SQL("new.seq"))
+)
+
+OLDEST = (
+    PublicEvent.select(PublicEvent.number, PublicEvent.happened_at)
+    .where(PublicEvent.number.is_null(False))
+    .order_by(PublicEvent.number)
+    .limit(BATCH)
+)
+FORGET = PublicEvent.delete().where(PublicEvent.number <= slot("number"))
+
+# How far a reader has come; whoever moves it on says where it stood.
+READER = EventReader.select(EventReader.number).where(EventReader.name == slot("name"))
+LOCKED_READER = READER.for_update()
+BEGIN = EventReader.insert(slots(EventReader.name, EventReader.number)).on_conflict_ignore()
+MOVE = EventReader.update({EventReader.number: slot("to")}).where(
+    (EventReader.name == slot("name")) & (EventReader.number == slot("since"))
+)
+SLOWEST = EventReader.select(fn.MIN(EventReader.number).alias("number"))
+
+
+def number_new(db: Database) -> int:
+    """Numbers what is new, in the order of insertion; how many that were.
+
+    Those who write never wait for each other: only those who number do, behind one lock. What a
+    writer commits later has a higher number than all that could be read before.
+    """
+    numbered = 0
+    while True:
+        with db.write():
+            meta.lock(db)
+            done = db.run(NUMBER, last=db.only(LAST)["number"], limit=BATCH)
+        numbered += done
+        if done < BATCH:
+            return numbered

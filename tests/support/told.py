@@ -1,0 +1,41 @@
+"""What others are told: the events of a shop, and a life in which each kind happens."""
+
+from fake_esplora import Terminal, Till
+
+from btcpay.events.kinds import EventKind
+from btcpay.events.read import Event, after
+from btcpay.sandbox.payer.mischief import double_spends, replace
+from schemas.resources import Resources
+
+
+def events(till: Till, since: int = 0) -> list[Event]:
+    """All that happened behind that number, as a reader has it."""
+    resources = Resources(till.settings.base_url)
+    return after(till.shop.service.db, resources, since, limit=1000)
+
+
+def kinds(till: Till, since: int = 0) -> list[str]:
+    return [event.kind.value for event in events(till, since)]
+
+
+def live_through_all(till: Till) -> dict[EventKind, Event]:
+    """The last event of each kind, after a life in which all of them happen."""
+    order = {"description": "Two bags of coffee", "customer_email": "ada@example.com"}
+    paid = till.shop.invoice(40, expires_in_hours=24)
+    till.pay(paid)
+    till.mine()
+    till.check()
+    till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
+    waits = till.shop.invoice(25, **order)
+    txid = till.pay(waits)
+    till.check(), till.look_for(waits)
+    replace(till.sandbox.wallet, till.now, txid, away=True)
+    till.look_for(waits)
+    till.shop.invoice(5, expires_in_hours=1)
+    canceled, link = till.shop.invoice(25), till.shop.link(title="Tip jar")
+    Terminal(till).run("invoice", "cancel", canceled["id"])
+    Terminal(till).run("link", "deactivate", link["id"])
+    till.clock.move(hours=2)
+    till.mine()
+    till.check(), till.check()
+    return {event.kind: event for event in events(till)}
