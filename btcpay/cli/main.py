@@ -33,6 +33,8 @@ from btcpay.errors import CommandError, PriceUnavailable
 from btcpay.monitoring.logs import to_json
 from storage.database import in_one_line
 
+BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
+
 
 class Commands(click.Group):
     """The commands; an option of theirs that stands behind one of them is shown its place."""
@@ -42,9 +44,9 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
-            if error.option_name == "--env-file":
-                told = "--env-file stands before the command: btcpay --env-file FILE COMMAND"
-                raise click.NoSuchOption("--env-file", told, ctx=error.ctx) from None
+            if shown := BEFORE.get(error.option_name):
+                told = f"{error.option_name} stands before the command: btcpay {shown} COMMAND"
+                raise click.NoSuchOption(error.option_name, told, ctx=error.ctx) from None
             raise
 
 
