@@ -12,6 +12,11 @@ from btcpay.times import iso_ms
 _NO_SCALAR = re.compile("[\x00\ud800-\udfff]")
 
 
+def says(description: str, *examples: Any) -> dict[str, Any]:
+    """A field's `metadata`: what it means, and examples, as the description of the API has them."""
+    return {"metadata": {"description": description, "examples": list(examples)}}
+
+
 def check_text(text: str, max_length: int | None = None) -> str:
     """The text itself. Raises ValidationError for U+0000, lone surrogates and excess length."""
     if _NO_SCALAR.search(text):
@@ -69,8 +74,8 @@ class HostedUrl(Text):
 
     _CHECK_ATTRIBUTE = False
 
-    def __init__(self, path: str) -> None:
-        super().__init__(metadata={"format": "uri"})
+    def __init__(self, path: str, **kwargs: Any) -> None:
+        super().__init__(metadata={"format": "uri"} | kwargs.pop("metadata", {}), **kwargs)
         self.path = path
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> str:

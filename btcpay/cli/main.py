@@ -25,6 +25,7 @@ COMMANDS = (
     *("backup", "check", "doctor", "export", "invoice", "key", "link", "merchant", "migrate"),
     *("payment", "restore", "sandbox", "serve", "setup", "verify-proof", "wallet"),
 )
+BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 
 
 class Commands(click.Group):
@@ -47,9 +48,9 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
-            if error.option_name == "--env-file":
-                told = "--env-file stands before the command: btcpay --env-file FILE COMMAND"
-                raise click.NoSuchOption("--env-file", told, ctx=error.ctx) from None
+            if shown := BEFORE.get(error.option_name):
+                told = f"{error.option_name} stands before the command: btcpay {shown} COMMAND"
+                raise click.NoSuchOption(error.option_name, told, ctx=error.ctx) from None
             raise
 
 
