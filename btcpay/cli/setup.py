@@ -39,15 +39,20 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--xpub", metavar="KEY", help="The account's extended PUBLIC key; - to paste it.")
 @click.option("--no-merchant", is_flag=True, help="None yet: a backup is to be restored.")
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
-@click.option("--env-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
+@click.option(
+    "--env-file", type=click.Path(dir_okay=False, readable=False, path_type=Path), metavar="FILE"
+)
 @click.option("--user", help="Whom service and database belong to. [default as root: btcpay]")
 @click.option("--units/--no-units", default=None, help="Write the systemd units.")
 @click.option(
-    "--units-folder", type=click.Path(path_type=Path), default="/etc/systemd/system", metavar="PATH"
+    "--units-folder",
+    type=click.Path(readable=False, path_type=Path),
+    default="/etc/systemd/system",
+    metavar="PATH",
 )
 @click.option(
     "--backups",
-    type=click.Path(path_type=Path),
+    type=click.Path(readable=False, path_type=Path),
     default=units.BACKUPS,
     metavar="PATH",
     help="Where the backup of every night goes.",
