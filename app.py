@@ -119,17 +119,17 @@ def list_payments(call: Call) -> Response:
 # fmt: off
 OPERATIONS = {
     "get-balance": Operation(
-        "GET", "/balance", "read", get_balance, shows.Balance),
+        "GET", "/balance", "read", get_balance, shows.Balance, waits=True),
     "create-invoice": Operation(
         "POST", "/invoices", "write", create_invoice, shows.Invoice, accepts.NewInvoice,
-        body_required=True, priced=True),
+        body_required=True, priced=True, waits=True),
     "list-invoices": Operation(
         "GET", "/invoices", "read", list_invoices, shows.Invoice, accepts.InvoiceQuery, lists=True),
     "get-invoice": Operation(
         "GET", "/invoices/<id>", "read", get_invoice, shows.Invoice),
     "create-payment-link": Operation(
         "POST", "/payment-links", "write", create_payment_link, shows.PaymentLink,
-        accepts.NewPaymentLink),
+        accepts.NewPaymentLink, waits=True),
     "list-payment-links": Operation(
         "GET", "/payment-links", "read", list_payment_links, shows.PaymentLink, accepts.Query,
         lists=True),
@@ -150,6 +150,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app = Flask("btcpay", static_folder=None)
     app.extensions["btcpay"] = service
     figures = Figures(service.db, service.limiter, settings.blocks, service.now)
+    app.extensions["quick"] = admission.quick(service, OPERATIONS)
     app.extensions["metrics"] = functools.partial(metrics_server.serve, [service.counters, figures])
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False

@@ -55,6 +55,7 @@ def post_fork(server, worker):
 
 def post_worker_init(worker):
     """Runs in each worker, when the application is there."""
+    worker.quick = worker.wsgi.extensions["quick"]
     if worker.metrics_listener:
         worker.scraped = worker.wsgi.extensions["metrics"](worker.metrics_listener)
 

@@ -107,7 +107,9 @@ class Servers:
             if isinstance(value, (str, int)) and name != "bind" and not name.startswith("_")
         ]
         self._conf = folder / "gunicorn.conf.py"
-        self._conf.write_text("".join(lines))
+        # The bare route waits for nobody, so it is as quick as what the service says is quick.
+        quick = 'def post_worker_init(worker):\n    worker.quick = (b"GET /",)\n'
+        self._conf.write_text("".join(lines) + quick)
         (folder / "price.json").write_text('{"usd": "60000.00"}')
         port = free_port()
         ticker = Server(port, ["http.server", "--bind", "127.0.0.1", str(port)], folder, {})
