@@ -32,9 +32,10 @@ class Resource(Schema):
         ]
         self._values_of = operator.itemgetter(*self._columns)
         self._made = [
-            (name, field._serialize)
-            for name, field in shown
-            if isinstance(field, (Number, Timestamp, HostedUrl))
+            (name, field.shown) for name, field in shown if isinstance(field, (Number, Timestamp))
+        ]
+        self._hosted = [
+            (name, base_url + field.path) for name, field in shown if isinstance(field, HostedUrl)
         ]
 
     def dump(self, obj: Any, *, many: bool | None = None) -> Any:
@@ -45,8 +46,11 @@ class Resource(Schema):
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
         shown = self._blank.copy()
         shown.update(zip(self._columns, self._values_of(row), strict=True))
-        for name, serialize in self._made:
-            shown[name] = serialize(shown[name], name, row)
+        for name, make in self._made:
+            if shown[name] is not None:
+                shown[name] = make(shown[name])
+        for name, root in self._hosted:
+            shown[name] = root + row["id"]
         return shown
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
