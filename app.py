@@ -22,6 +22,7 @@ from btcpay.monitoring.database_metrics import Figures
 from btcpay.server.service import open_service
 from btcpay.settings import Settings
 from btcpay.times import to_ms, utc_now
+from btcpay.web.application import Application
 from btcpay.web.routes import add_path, answer
 from schemas import requests as accepts
 from schemas import resources as shows
@@ -147,7 +148,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     The operations stand under /api/v1, the hosted pages and the health checks beside them.
     """
     service = open_service(settings, now)
-    app = Flask("btcpay", static_folder=None)
+    app = Application("btcpay", static_folder=None)
     app.extensions["btcpay"] = service
     figures = Figures(service.db, service.limiter, settings.blocks, service.now)
     app.extensions["quick"] = admission.quick(service, OPERATIONS)

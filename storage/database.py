@@ -98,7 +98,7 @@ class Database:
         """All rows of a query (or of its RETURNING), each a dict by column name."""
         with self.connected(), as_peewee_errors:
             columns, cursor = self._execute(query, values)
-            return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+            return [dict(zip(columns, row)) for row in cursor.fetchall()]  # noqa: B905
 
     def row(self, query: Query, **values: Any) -> Row | None:
         """The first row, or None."""
