@@ -1,5 +1,6 @@
 """What waits for nobody is answered where it is read: never in the way of anything else."""
 
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from builders import Clock, Live, Shop, TickerServer, open_shop, until
+from playground import children_of
 
 from app import OPERATIONS
 from btcpay.api.admission import quick
@@ -68,6 +70,12 @@ def test_hundreds_of_requests_at_once_are_answered_one_after_the_other(live: Liv
         connection.sendall(GET % b"" * (AT_ONCE - 1) + GET % b"Connection: close\r\n")
         answers = connection.makefile("rb").read()
     assert answers.count(b"HTTP/1.1 401") == AT_ONCE
+
+
+def test_a_worker_keeps_to_one_processor_and_its_master_to_none(live: Live) -> None:
+    (worker,) = children_of(live.pid)
+    assert len(os.sched_getaffinity(worker)) == 1
+    assert os.sched_getaffinity(live.pid) == os.sched_getaffinity(0)
 
 
 def test_a_request_in_pieces_is_answered_like_a_whole_one(live: Live, shop: Shop) -> None:
