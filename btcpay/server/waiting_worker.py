@@ -60,16 +60,20 @@ class WaitingWorker(ThreadWorker):
         if not isinstance(conn, Connection):
             super().on_client_socket_readable(conn, client)
             return
-        self.poller.unregister(client)
         self.keepalived_conns.remove(conn)
-        self._await(conn)
+        self.poller.modify(client, EVENT_READ, partial(self._read, conn))
+        self._begin(conn)
+        self._read(conn, client)  # else the loop would come round once more for the same bytes
 
-    def _await(self, conn: Connection, begun: bytes = b"") -> None:
-        conn.sock.setblocking(False)
+    def _begin(self, conn: Connection) -> None:
         conn.arriving = Arriving(self.most_body_bytes)
         conn.timeout = time.monotonic() + WHOLE_S
         self.pending_conns.append(conn)
+
+    def _await(self, conn: Connection, begun: bytes = b"") -> None:
+        conn.sock.setblocking(False)
         self.poller.register(conn.sock, EVENT_READ, partial(self._read, conn))
+        self._begin(conn)
         if begun and self._is_ready_with(conn, begun):
             self._hand_over(conn)  # answered here, a thousand requests at once would nest
 
