@@ -39,6 +39,7 @@ ROOMS: dict[str, set[str]] = {
     "check": GROUND
     | {"bitcoin", "chain", "events", "explorers", "invoices", "settlement", "spv", "storage"}
     | {"wallet"},
+    "webhooks": GROUND | {"events", "schemas", "storage"},
     "web": PLAIN | {"storage"},
     "monitoring": PLAIN | {"chain", "settlement", "storage", "web"},
     "server": GROUND | {"monitoring", "schemas", "storage", "web"},
@@ -50,7 +51,7 @@ ROOMS: dict[str, set[str]] = {
     "backup": GROUND | {"explorers", "storage", "wallet"},
     "cli": GROUND
     | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
-    | {"server", "settlement", "spv", "storage", "wallet"},
+    | {"events", "server", "settlement", "spv", "storage", "wallet", "webhooks"},
     "sandbox": {"bitcoin"},
     "app": GROUND
     | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},

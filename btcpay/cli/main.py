@@ -26,6 +26,7 @@ from btcpay.cli.sandbox import sandbox
 from btcpay.cli.serve import serve
 from btcpay.cli.verify_proof import verify_proof
 from btcpay.cli.wallet import wallet
+from btcpay.cli.webhook import webhook
 from btcpay.env_file import VARIABLE
 from btcpay.errors import CommandError
 from storage.database import in_one_line
@@ -60,7 +61,7 @@ def cli(env_file: str | None) -> None:
 
 for command in (
     *(backup, check, doctor, export, invoice, key, link, merchant, migrate, restore, sandbox),
-    *(serve, verify_proof, wallet),
+    *(serve, verify_proof, wallet, webhook),
 ):
     cli.add_command(command)
 
