@@ -86,6 +86,13 @@ def _invoice_data(db: Database, resources: Resources, row: Row) -> dict[str, Any
     return data | {name: state[name] for name in _BESIDE if name in state}
 
 
+def begin(db: Database, name: str) -> int:
+    """Has a reader begin behind the newest event, unless it has begun; that event's number."""
+    last = last_number(db)
+    db.run(public_events.BEGIN, name=name, number=last)
+    return last
+
+
 def take(db: Database, name: str, use: Callable[[list[Row]], None], limit: int = PAGE) -> int:
     """Gives `use` the next rows that this reader has not had, in a transaction; how many.
 

@@ -1,6 +1,6 @@
 """What others are told: rows that are added, numbered once, read, and forgotten after a while."""
 
-from peewee import SQL, fn
+from peewee import EXCLUDED, SQL, fn
 
 from storage.database import Database, slot, slots
 from storage.models import EventReader, PublicEvent
@@ -58,6 +58,9 @@ LOCKED_READER = READER.for_update()
 BEGIN = EventReader.insert(slots(EventReader.name, EventReader.number)).on_conflict_ignore()
 MOVE = EventReader.update({EventReader.number: slot("to")}).where(
     (EventReader.name == slot("name")) & (EventReader.number == slot("since"))
+)
+PUT_READER = EventReader.insert(slots(EventReader.name, EventReader.number)).on_conflict(
+    conflict_target=[EventReader.name], update={EventReader.number: EXCLUDED.number}
 )
 SLOWEST = EventReader.select(fn.MIN(EventReader.number).alias("number"))
 

@@ -42,6 +42,7 @@ NOISE = frozenset(
         "last_used_at",
         "explorer",
         "explorer_use",
+        "event_reader",
         "tally",
     }
 )
@@ -55,6 +56,8 @@ NOTICED = frozenset(
         "since_at",
         "read_at",
         "compared_at",
+        "tried_at",
+        "delivered_at",
     }
 )
 
@@ -266,6 +269,9 @@ def state(url: str, without: frozenset[str] = NOISE) -> Rows:
     names = _names_of_payments(rows["event"])
     for row in rows["event"]:
         row["detail"] = _named(row["detail"], names)
+    of_seq = {row["seq"]: (row["kind"], row["invoice_id"]) for row in rows["public_event"]}
+    for row in rows["webhook_delivery"]:
+        row["event_seq"] = of_seq[row["event_seq"]]
     rows["public_event"] = [_told(row, names) for row in rows["public_event"]]
     return {
         table: sorted(
