@@ -15,6 +15,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 START_S = 30
+WITHOUT_EXTRAS = {"PYTHONPATH": str(Path(__file__).parent / "without_extras")}
 # gunicorn's threads as its manual has them; connections are kept as long as the load's.
 PLAIN = ("--threads", "8", "--keep-alive", "65", "--no-control-socket")
 
@@ -137,6 +138,7 @@ class Servers:
             "BTCPAY_DATABASE_URL": database_url,
             "BTCPAY_PRICE_SOURCES": self._price_source,
             "BTCPAY_BASE_URL": f"http://127.0.0.1:{port}",
+            **WITHOUT_EXTRAS,
         }
         return Server(port, ["gunicorn", "wsgi:app"], ROOT, environ)
 
