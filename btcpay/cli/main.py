@@ -19,6 +19,7 @@ from btcpay.cli.export import export
 from btcpay.cli.invoice import invoice
 from btcpay.cli.key import key
 from btcpay.cli.link import link
+from btcpay.cli.listen import listen
 from btcpay.cli.merchant import merchant
 from btcpay.cli.migrate import migrate
 from btcpay.cli.restore import restore
@@ -61,7 +62,7 @@ def cli(env_file: str | None) -> None:
 
 for command in (
     *(backup, check, doctor, export, invoice, key, link, merchant, migrate, restore, sandbox),
-    *(serve, verify_proof, wallet, webhook),
+    *(listen, serve, verify_proof, wallet, webhook),
 ):
     cli.add_command(command)
 
