@@ -193,6 +193,6 @@ write key     {demo.secret}
 payment link  {demo.link_url()}
 is all well?  {command_line} doctor
 every event   {command_line} listen
-log           {log}, webhooks in {told.name} beside it (emptied at each start)
+log           {log}, {told.name} (emptied at each start)
 begin anew    {afresh}, after Ctrl-C
 """
