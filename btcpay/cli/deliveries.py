@@ -6,6 +6,7 @@ import threading
 from peewee import PeeweeException
 
 from btcpay.cli.context import Shell
+from btcpay.errors import SPOILED
 from btcpay.times import utc_now
 from btcpay.webhooks.deliver import MOST_OF_ONE, Deliverer
 from btcpay.webhooks.send import ATTEMPT_S, new_session, send
@@ -37,6 +38,9 @@ class Deliveries:
                 told = self._deliverer.run() if alone else None
         except PeeweeException as error:
             log.error("webhooks could not use the database: %s", in_one_line(error))
+            return
+        except SPOILED:  # whatever is wrong with them, the check has done its part
+            log.exception("webhooks could not be delivered")
             return
         if told and (told.delivered or told.failed):
             log.info("webhooks: %d delivered, %d not", told.delivered, told.failed)

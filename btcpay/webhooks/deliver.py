@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from btcpay.errors import SPOILED
 from btcpay.events import read
 from btcpay.events.read import Event, event_of
 from btcpay.times import from_ms, to_ms
@@ -121,14 +122,25 @@ class Deliverer:
         return turn.rows.popleft() if turn.rows else None
 
     def _attempt(self, turn: _Turn, row: Row) -> None:
-        event, at = event_of(self._db, self._resources, row), self._now()
-        turn.in_flight += 1
         turn.tried.add(row["event_seq"])
+        try:
+            event, at = event_of(self._db, self._resources, row), self._now()
+        except SPOILED:  # the next is somebody's news too
+            log.exception("event %s is spoiled, and told to nobody", row["number"])
+            self._give_up(row)
+            return
+        turn.in_flight += 1
 
         def attempt() -> None:
             self._answers.put((turn, row, self._send(turn.endpoint, event, at)))
 
         threading.Thread(target=attempt, daemon=True).start()
+
+    def _give_up(self, row: Row) -> None:
+        key = {"event_seq": row["event_seq"], "endpoint_id": row["endpoint_id"]}
+        noted = {"attempts": row["attempts"], "at": to_ms(self._now()), "answer": "spoiled"}
+        unheard = dict.fromkeys(("next_at", "delivered_at", "status"))
+        self._db.run(webhooks.TRIED, **key, **noted, **unheard)
 
     def _heard(self, turn: _Turn, row: Row, answer: Answer, told: Delivered) -> None:
         turn.in_flight -= 1

@@ -38,6 +38,7 @@ _NEW = (
     .limit(slot("limit"))
     .alias("new")
 )
+_NEWEST = PublicEvent.select(PublicEvent.seq).where(PublicEvent.number.is_null()).limit(1)
 NUMBER = (
     PublicEvent.update({PublicEvent.number: slot("last") + SQL("new.place")})
     .from_(_NEW)
@@ -72,10 +73,9 @@ def number_new(db: Database) -> int:
     writer commits later has a higher number than all that could be read before.
     """
     numbered = 0
-    while True:
+    while db.row(_NEWEST):
         with db.write():
             meta.lock(db)
             done = db.run(NUMBER, last=db.only(LAST)["number"], limit=BATCH)
         numbered += done
-        if done < BATCH:
-            return numbered
+    return numbered

@@ -285,6 +285,17 @@ def test_what_waits_is_not_forgotten_and_what_is_delivered_is(till, receiver):
     assert till.shop.sql("SELECT count(*) FROM webhook_delivery").fetchone()[0] == 1
 
 
+def test_a_spoiled_event_keeps_no_other_back(till, receiver):
+    added = add(till, receiver.url)
+    till.shop.invoice()
+    till.shop.link()
+    till.shop.sql("UPDATE public_event SET state = '{' WHERE kind = 'invoice.created'")
+    assert deliver(till) == (1, 0)
+    assert receiver.kinds == ["payment_link.created"]
+    assert [row["state"] for row in deliveries(till, added)] == ["delivered", "given up"]
+    assert endpoint(till, added)["failing_since"] is None
+
+
 def test_metrics_count_attempts_and_tell_how_long_something_waits(till, receiver):
     add(till, receiver.url)
     receiver.instead = lambda _: say(b"", 500)

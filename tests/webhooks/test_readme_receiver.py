@@ -16,7 +16,6 @@ from btcpay.webhooks.signature import headers, new_secret
 
 SECRET = new_secret()
 PAID = b'{"type":"invoice.paid","timestamp":"","data":{"invoice":{"id":"inv_1"}}}'
-NOW = datetime.now(UTC)
 
 
 def program() -> str:
@@ -51,7 +50,7 @@ def _answers(url: str) -> bool:
 
 
 def post(url: str, body: bytes, **changed: str) -> int:
-    signed = headers([SECRET], "evt_1", NOW, body)
+    signed = headers([SECRET], "evt_1", datetime.now(UTC), body)
     signed |= {name.replace("_", "-"): value for name, value in changed.items()}
     return requests.post(url, data=body, headers=signed, timeout=5).status_code
 
@@ -63,14 +62,16 @@ def test_it_has_thirty_lines():
 
 def test_it_delivers_once_and_refuses_what_is_not_genuine(receiver):
     url, process = receiver
-    old = headers([SECRET], "evt_2", NOW - timedelta(minutes=6), PAID)
-    forged = headers([new_secret()], "evt_3", NOW, PAID)
+    old = headers([SECRET], "evt_2", datetime.now(UTC) - timedelta(minutes=6), PAID)
+    forged = headers([new_secret()], "evt_3", datetime.now(UTC), PAID)
     assert requests.post(url, data=PAID, headers=old, timeout=5).status_code == 401
     assert requests.post(url, data=PAID, headers=forged, timeout=5).status_code == 401
     assert post(url, PAID, webhook_id="evt_4") == 401
     assert post(url, PAID, webhook_signature="") == 401
     assert post(url, PAID) == post(url, PAID) == 204
-    signed = headers([new_secret(), SECRET], "evt_5", NOW, PAID.replace(b"inv_1", b"inv_2"))
+    signed = headers(
+        [new_secret(), SECRET], "evt_5", datetime.now(UTC), PAID.replace(b"inv_1", b"inv_2")
+    )
     answer = requests.post(url, data=PAID.replace(b"inv_1", b"inv_2"), headers=signed, timeout=5)
     assert answer.status_code == 204
     told = [process.stdout.readline() for _ in range(2)]
