@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import stat
 from pathlib import Path
 
@@ -156,6 +157,17 @@ def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):
     words = [tool("systemd-analyze"), "verify", "--man=no"]
     assert done([*words, *(tmp_path / name for name in texts)]) == ""
     assert write(tmp_path, texts) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["btcpay.service", "btcpay-check.service", "btcpay-backup.service"]
+)
+def test_a_unit_has_nothing_but_settings_and_one_program(name):
+    """Also where there is no systemd to ask: of two programs the first could end the unit."""
+    lines = [line for line in template(name).splitlines() if line and line[0] not in "#["]
+    assert [line for line in lines if not re.match(r"[A-Z]\w+=", line)] == []
+    programs = [line for line in lines if line.startswith("ExecStart=")]
+    assert len(programs) == 1 and "/opt/btcpay/bin/btcpay --env-file " in programs[0]
 
 
 def test_without_a_change_the_units_are_those_of_the_package():
