@@ -23,17 +23,8 @@ from storage.database import in_one_line
 # minute should not import the sandbox, nor ask a small board for the time that this takes.
 COMMANDS = (
     *("backup", "check", "doctor", "export", "invoice", "key", "link", "listen", "merchant"),
-    *(
-        "migrate",
-        "payment",
-        "restore",
-        "sandbox",
-        "serve",
-        "setup",
-        "verify-proof",
-        "wallet",
-        "webhook",
-    ),
+    *("migrate", "payment", "restore", "sandbox", "serve", "setup", "verify-proof", "wallet"),
+    "webhook",
 )
 BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 

@@ -91,7 +91,8 @@ class Worker(WaitingWorker):
         """
         super().set_accept_enabled(enabled)
         if not (enabled or self.alive):
-            listeners, self.sockets = self.sockets, []
+            listeners = list(self.sockets)
+            self.sockets.clear()
             for listener in listeners:
                 while self.took_one(listener):
                     pass
