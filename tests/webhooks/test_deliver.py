@@ -14,7 +14,7 @@ from samples import figures
 from told import events
 
 from btcpay.errors import CommandError
-from btcpay.events import read
+from btcpay.events import retention
 from btcpay.events.kinds import EventKind
 from btcpay.networks import NETWORKS
 from btcpay.webhooks import endpoints
@@ -276,12 +276,12 @@ def test_what_waits_is_not_forgotten_and_what_is_delivered_is(till, receiver):
     till.shop.link()
     deliver(till)
     db, later = till.shop.service.db, till.clock() + timedelta(days=31)
-    assert read.forget_old(db, later) == 0
+    assert retention.forget_old(db, later) == 0
     receiver.instead = lambda _: say(b"", 204)
     till.clock.move(minutes=1)
     assert deliver(till)[1] == 0
     deliver(till)
-    assert read.forget_old(db, later) == 1  # the newest stays
+    assert retention.forget_old(db, later) == 1  # the newest stays
     assert till.shop.sql("SELECT count(*) FROM webhook_delivery").fetchone()[0] == 1
 
 
