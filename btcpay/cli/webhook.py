@@ -1,5 +1,6 @@
 """`webhook`: who is told of events, with which secret, and how it went."""
 
+import json
 import sys
 
 import click
@@ -97,7 +98,11 @@ def _show_secret(added: endpoints.Added, as_json: bool) -> None:
 @with_shell
 def webhook_list(shell: Shell, as_json: bool) -> None:
     """All endpoints, what waits for them, and why one is told no more."""
-    show(shell.db.rows(webhooks.LIST), LIST_COLUMNS, as_json)
+    rows = shell.db.rows(webhooks.LIST)
+    for row in rows:
+        kinds = json.loads(row["kinds"] or "null")
+        row["kinds"] = kinds if as_json else ", ".join(kinds or ["all"])
+    show(rows, LIST_COLUMNS, as_json)
 
 
 @webhook.command("remove")

@@ -79,6 +79,8 @@ def test_a_test_sends_one_of_each_kind_that_the_endpoint_wants(till, btcpay, rec
     words = ("--kinds", "invoice.paid", "--kinds", "payment.received")
     some = btcpay.json("webhook", "add", "shop", receiver.url, *words)
     receiver.instead = lambda _: say(b"busy", 503)
+    listed = {row["id"]: row["kinds"] for row in btcpay.json("webhook", "list")}
+    assert listed == {added["id"]: None, some["id"]: ["invoice.paid", "payment.received"]}
     rows = btcpay.json("webhook", "test", some["id"], status=1)
     assert [(row["kind"], row["status"], row["answer"]) for row in rows] == [
         ("invoice.paid", 503, "busy"),
