@@ -33,6 +33,11 @@ CHANGES = {
     "a longer name is another": ("AB=1\n", {"A": "2"}, "AB=1\nA=2\n"),
     "nothing said changes nothing": ("A=1 \n", {}, "A=1 \n"),
     "blanks want quotes": ("", {"A": "1 3@1000"}, 'A="1 3@1000"\n'),
+    "no line ends where a file's line does not": (
+        "# x\u2028A=1\nB='\x85C=2'\n",
+        {"A": "3", "D": "4\u20285"},
+        "# x\u2028A=1\nB='\x85C=2'\nA=3\nD=\"4\u20285\"\n",
+    ),
     "a dollar wants single quotes": ("", {"A": "p$w"}, "A='p$w'\n"),
 }
 
