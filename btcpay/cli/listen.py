@@ -69,4 +69,4 @@ def _forwarding(shell: Shell, url: str) -> _Forward:
     secret = new_secret()
     say(f"forwarded events are signed with {secret}")
     endpoint = {"command": None, "url": url, "secret": secret, "old_until_at": None}
-    return _Forward(endpoint, new_session(1))
+    return _Forward(endpoint, new_session(1, shell.settings.proxy))

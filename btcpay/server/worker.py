@@ -91,9 +91,8 @@ class Worker(WaitingWorker):
         """
         super().set_accept_enabled(enabled)
         if not (enabled or self.alive):
-            listeners = list(self.sockets)
-            self.sockets.clear()
-            for listener in listeners:
+            while self.sockets:
+                listener = self.sockets.pop()
                 while self.took_one(listener):
                     pass
                 listener.close()

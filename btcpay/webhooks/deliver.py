@@ -22,6 +22,7 @@ from storage.queries import public_events, tallies, webhooks
 
 log = logging.getLogger(__name__)
 
+UNHEARD = Answer(False, None, "there was no answer when the run ended")
 READER, WAITING = "webhooks", "webhooks that wait"
 # Of a run; an attempt begins only while it can take all of its time.
 RUN_S = 20
@@ -49,12 +50,15 @@ class _Turn:
     endpoint: Row
     rows: deque[Row] = field(default_factory=deque)
     tried: set[int] = field(default_factory=set)
-    in_flight: int = 0
+    in_flight: list[Row] = field(default_factory=list)
     allowed: int = 1
 
     @property
     def is_failing(self) -> bool:
         return self.endpoint["failing_since"] is not None
+
+
+_Answers = queue.SimpleQueue[tuple[_Turn, Row, Answer]]
 
 
 class Deliverer:
@@ -64,27 +68,33 @@ class Deliverer:
         self, db: Database, resources: Resources, now: Callable[[], datetime], send: Send
     ) -> None:
         self._db, self._resources, self._now, self._send = db, resources, now, send
-        self._answers: queue.SimpleQueue[tuple[_Turn, Row, Answer]] = queue.SimpleQueue()
+        self._answers: _Answers = queue.SimpleQueue()
 
     def run(self, run_s: float = RUN_S) -> Delivered:
         """Delivers what is due, for so long at most; what is left waits for the next run.
 
-        An answer that comes after that is not heard: the delivery is made again, with the same id.
+        An answer that comes after that is not heard, and none is a failure: a name server may take
+        longer. The delivery is made again, with the same id.
         """
         while read.take(self._db, READER, self._fan_out):
             pass
+        self._answers = queue.SimpleQueue()  # what comes after a run is for nobody
         told, until_s = Delivered(), time.monotonic() + run_s
         turns = [_Turn(endpoint) for endpoint in self._db.rows(webhooks.ENABLED)]
-        while (left_s := until_s - time.monotonic()) > 0:
+        while True:
+            left_s = until_s - time.monotonic()
             if left_s >= ATTEMPT_S:
                 self._begin(turns)
             if not any(turn.in_flight for turn in turns):
                 break
             try:
-                turn, row, answer = self._answers.get(timeout=left_s)
+                turn, row, answer = self._answers.get(timeout=max(0, left_s))
             except queue.Empty:
                 break
             self._heard(turn, row, answer, told)
+        for turn in turns:
+            for row in turn.in_flight[:]:
+                self._heard(turn, row, UNHEARD, told)
         self._note_waiting()
         return told
 
@@ -108,11 +118,11 @@ class Deliverer:
                 return
 
     def _may_begin(self, turn: _Turn, turns: Sequence[_Turn]) -> bool:
-        at_once = sum(one.in_flight for one in turns)
-        failing = sum(one.in_flight for one in turns if one.is_failing)
+        at_once = sum(len(one.in_flight) for one in turns)
+        failing = sum(len(one.in_flight) for one in turns if one.is_failing)
         if turn.is_failing and failing >= MOST_FAILING:
             return False
-        return turn.in_flight < turn.allowed and at_once < MOST_AT_ONCE
+        return len(turn.in_flight) < turn.allowed and at_once < MOST_AT_ONCE
 
     def _next(self, turn: _Turn) -> Row | None:
         if not turn.rows:
@@ -129,10 +139,10 @@ class Deliverer:
             log.exception("event %s is spoiled, and told to nobody", row["number"])
             self._give_up(row)
             return
-        turn.in_flight += 1
+        turn.in_flight.append(row)
 
-        def attempt() -> None:
-            self._answers.put((turn, row, self._send(turn.endpoint, event, at)))
+        def attempt(answers: _Answers = self._answers) -> None:
+            answers.put((turn, row, self._send(turn.endpoint, event, at)))
 
         threading.Thread(target=attempt, daemon=True).start()
 
@@ -143,7 +153,7 @@ class Deliverer:
         self._db.run(webhooks.TRIED, **key, **noted, **unheard)
 
     def _heard(self, turn: _Turn, row: Row, answer: Answer, told: Delivered) -> None:
-        turn.in_flight -= 1
+        turn.in_flight.remove(row)
         turn.allowed = MOST_OF_ONE if answer.is_taken else 0
         with self._db.write():
             result = self._note(row, answer)

@@ -324,6 +324,10 @@ URLS = {
     "no host": ("https:///hooks", "signet", False),
     "a header in it": ("https://shop.example/\r\nX-A: b", "signet", False),
     "a space in it": ("https://shop.example/a b", "signet", False),
+    "another host before a backslash": (r"http://shop.example\@127.0.0.1/", "mainnet", False),
+    "half an IPv6 address": ("https://[::1", "signet", False),
+    "a port that there is not": ("https://shop.example:99999/", "signet", False),
+    "a port that is no number": ("https://shop.example:http/", "signet", False),
 }
 
 

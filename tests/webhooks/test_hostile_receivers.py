@@ -162,17 +162,17 @@ def test_those_that_hang_delay_no_other(shop, receiver, released):
         assert MOST_FAILING < len(bad) < MOST_AT_ONCE
 
 
-def test_a_run_has_an_end_whatever_a_receiver_does(shop, released):
-    with Receiver() as hanging:
-        hanging.instead = lambda _: silent(released)
-        bad = add(shop, hanging.url)
-        shop.link()
-        began_s = time.monotonic()
-        told = Deliverer(
-            shop.service.db, Resources(""), shop.clock, lambda *_: _never(released)
-        ).run(run_s=10.5)
-        assert time.monotonic() - began_s < 13
-        assert (told.delivered, told.failed) == (0, 0) and waiting(shop, bad) == 1
+def test_a_run_has_an_end_whatever_a_receiver_does_and_no_answer_is_a_failure(shop, released):
+    """Else who never answers would never be known for it: not failing, and never given up."""
+    bad, db = add(shop, "http://127.0.0.1:9/"), shop.service.db
+    shop.link()
+    began_s = time.monotonic()
+    told = Deliverer(db, Resources(""), shop.clock, lambda *_: _never(released)).run(run_s=10.5)
+    assert time.monotonic() - began_s < 13
+    assert (told.delivered, told.failed) == (0, 1) and waiting(shop, bad) == 1
+    assert endpoints.find(db, bad)["failing_since"] is not None
+    (row,) = db.rows(webhooks.DELIVERIES, endpoint_id=bad, limit=2)
+    assert (row["attempts"], row["answer"]) == (1, "there was no answer when the run ended")
 
 
 def _never(released: threading.Event) -> Answer:
