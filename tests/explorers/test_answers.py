@@ -47,7 +47,7 @@ class Heard(requests.Session):
         self.timeouts: list[float] = []
 
     def get(self, url: Any, **kwargs: Any) -> requests.Response:
-        self.timeouts.append(kwargs["timeout"][1])
+        self.timeouts.append(kwargs["timeout"])
         return super().get(url, **kwargs)
 
 

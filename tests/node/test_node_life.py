@@ -592,6 +592,7 @@ def test_checks_that_get_the_same_answers_at_the_same_moment_write_each_thing_on
     assert sum(p["amount_sats"] for p in till.payments()) == till.balance()[0]
     assert till.balance()[0] == sum(invoice["amount_sats"] for invoice in sums)
     till.esplora.clear()
+    assert changes(till) == {}  # which gives what happened its numbers
     before = dump(till.shop)
     assert changes(till) == {}
     assert dump(till.shop) == before

@@ -18,7 +18,7 @@ from storage.database import Database, Statement, create_file, open_database
 from storage.models import Output
 from storage.queries import gaps, invoices, merchants, payments
 
-GROWING = "invoice|output|payment|event|payment_link|proof|idempotency_key|api_key|attention|block"
+GROWING = "invoice|output|payment|event|payment_link|proof|idempotency_key|api_key|attention|block|public_event|webhook_delivery"
 # A whole table, or a whole index of it, is read by these, and may be.
 WHOLE = {
     "keys.ALL": "prints every key",
@@ -32,7 +32,7 @@ WHOLE = {
 # Never run by themselves: others are made of them.
 PARTS = {
     *("balances._SUMS", "hints._COIN", "listings._CAME_SATS", "listings._CHOSEN"),
-    *("listings._LISTED", "looked_for._UNSETTLED"),
+    *("listings._LISTED", "listings._PAYMENTS", "looked_for._UNSETTLED"),
 }
 # Indexes that hold little, however long the history is.
 SMALL = ("block_unread", "block_spends", "invoice_without_script", "invoice_email")

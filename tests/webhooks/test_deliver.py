@@ -43,7 +43,7 @@ def add(till: Till, url: str, *kinds: EventKind, merchant_id: int = 0) -> endpoi
 
 
 def deliverer(till: Till, timeout_s: float = 5) -> Deliverer:
-    session = new_session(4)
+    session = new_session(4, "")
     return Deliverer(
         till.shop.service.db,
         Resources(till.settings.base_url),

@@ -41,7 +41,7 @@ def attempt(shop: Shop, url: str) -> Answer:
     db, now = shop.service.db, shop.clock()
     added = endpoints.add(db, shop.merchant_id, url, None, [], now)
     event = sample(Resources(""), shop.merchant_id, EventKind.INVOICE_PAID, now)
-    return send(new_session(1), endpoints.find(db, added.id), event, now, TIMEOUT_S)
+    return send(new_session(1, ""), endpoints.find(db, added.id), event, now, TIMEOUT_S)
 
 
 def endless(handler: BaseHTTPRequestHandler) -> None:
@@ -118,7 +118,7 @@ def add(shop: Shop, url: str) -> str:
 
 
 def deliverer(shop: Shop) -> Deliverer:
-    session = new_session(4)
+    session = new_session(4, "")
     return Deliverer(
         shop.service.db,
         Resources(""),
