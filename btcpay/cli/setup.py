@@ -123,6 +123,8 @@ class _Talk:
         if names:
             say(f"Note: {', '.join(names)} in this environment stands before the file. Unset it.")
         say(f"The settings are in {self.file}.")
+        if self.asks:
+            say("Enter takes what stands in brackets. Ctrl-C ends this; it may be run again.")
 
     def _settings(self) -> Answers:
         """All that the file will say. Ends with status 2 for what is missing or wrong."""
@@ -169,7 +171,7 @@ class _Talk:
         if missing and not self.asks:
             _refuse(f"{' and '.join(missing)} must be given, since there is no merchant yet")
         if name is None:
-            name = _prompt("Merchant's name", _named, None)
+            name = _prompt("Merchant's name (your shop's)", _named, None)
         _named(name)
         while True:
             account = self._account(key, network)
@@ -258,6 +260,8 @@ class _Talk:
         red = [row["name"] for row in findings if row["colour"] == RED]
         own = [name for name in red if not NEEDS_THE_NETWORK.match(name)]
         command = f"{' '.join(places.program())} --env-file {self.file}"
+        is_own, user = shop.user.pw_uid == os.geteuid(), shop.user.pw_name
+        as_user = command if is_own else f"runuser -u {user} -- {command}"
         if own:
             say("Repair what is red; `btcpay setup` again does no harm.")
         elif red:
@@ -265,10 +269,10 @@ class _Talk:
         else:
             say("All is well.")
         if not has_units:
-            say(f"Serve, behind a proxy that speaks TLS: {command} serve")
-            say("Settle, a line for crontab:")
+            say(f"Serve, behind a proxy that speaks TLS: {as_user} serve")
+            say(f"Settle, a line for `crontab{'' if is_own else f' -u {user}'} -e`:")
             say(f"* * * * * {command} check --quiet")
-        say(f"Look at it again: {command} doctor")
+        say(f"Look at it again: {as_user} doctor")
         return int(bool(own))
 
 

@@ -185,7 +185,9 @@ def test_a_run_that_was_killed_is_made_again(folder, cut):
 
 
 def test_roots_shop_belongs_to_its_user_alone(folder, for_all):
-    run(["setup", *options(folder, user="nobody")], program=for_all)
+    told = run(["setup", *options(folder, user="nobody")], program=for_all).stderr
+    assert f"runuser -u nobody -- {for_all} --env-file {folder}/shop.env serve\n" in told
+    assert "a line for `crontab -u nobody -e`:\n* * * * * /" in told
     nobody = pwd.getpwnam("nobody")
     env, data = (folder / "shop.env").stat(), (folder / "data").stat()
     assert (env.st_uid, env.st_gid, stat.S_IMODE(env.st_mode)) == (0, nobody.pw_gid, 0o640)
@@ -265,7 +267,7 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     answer("Public address", f"http://127.0.0.1:{port}", 2)
     answer("Database [", f"sqlite:///{folder}/data/shop.db")
     answer("Proxy for calls", "")
-    answer("Reverse proxies before", "")
+    answer("How many reverse proxies", "")
     answer("Days until", "7")
     answer("Merchant's name", "My shop")
     answer("Account key:", SEED)
@@ -278,4 +280,5 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     assert "BTCPAY_EMAIL_RETENTION_DAYS=7\n" in text and "PROXY" not in text
     assert "sk_test_" in terminal.screen.text
     shown = "\n".join(terminal.screen.lines)
+    assert "Enter takes what stands in brackets" in shown
     assert "Error: BTCPAY_NETWORK accepts one of" in shown and "seed words" in shown
