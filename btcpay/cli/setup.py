@@ -261,7 +261,8 @@ class _Talk:
         own = [name for name in red if not NEEDS_THE_NETWORK.match(name)]
         command = f"{' '.join(places.program())} --env-file {self.file}"
         is_own, user = shop.user.pw_uid == os.geteuid(), shop.user.pw_name
-        as_user = command if is_own else f"runuser -u {user} -- {command}"
+        # Not from here: a user who may not enter root's home can serve nothing in it.
+        as_user = command if is_own else f"cd / && runuser -u {user} -- {command}"
         if own:
             say("Repair what is red; `btcpay setup` again does no harm.")
         elif red:

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import stat
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 from builders import clean_environ, new_xpub, until
 from databases import about_sqlite
 from paths import PROJECT
@@ -185,14 +187,36 @@ def test_a_run_that_was_killed_is_made_again(folder, cut):
 
 
 def test_roots_shop_belongs_to_its_user_alone(folder, for_all):
-    told = run(["setup", *options(folder, user="nobody")], program=for_all).stderr
-    assert f"runuser -u nobody -- {for_all} --env-file {folder}/shop.env serve\n" in told
-    assert "a line for `crontab -u nobody -e`:\n* * * * * /" in told
+    run(["setup", *options(folder, user="nobody")], program=for_all)
     nobody = pwd.getpwnam("nobody")
     env, data = (folder / "shop.env").stat(), (folder / "data").stat()
     assert (env.st_uid, env.st_gid, stat.S_IMODE(env.st_mode)) == (0, nobody.pw_gid, 0o640)
     assert (data.st_uid, stat.S_IMODE(data.st_mode)) == (nobody.pw_uid, 0o700)
     assert {path.stat().st_uid for path in (folder / "data").iterdir()} == {nobody.pw_uid}
+
+
+def test_root_is_shown_how_to_serve_as_the_shops_user_from_wherever_root_is(folder, for_all):
+    told = run(["setup", *options(folder, user="nobody")], program=for_all).stderr
+    assert "a line for `crontab -u nobody -e`:\n* * * * * /" in told
+    command = re.search("^Serve, .*: (cd / && runuser -u nobody -- .* serve)$", told, re.M)[1]
+    (folder / "closed").mkdir(mode=0o700)
+    bind = f"127.0.0.1:{free_port()}"
+    with subprocess.Popen(
+        ["sh", "-c", command],
+        cwd=folder / "closed",
+        env=clean_environ(BTCPAY_BIND=bind, BTCPAY_METRICS_BIND=""),
+        start_new_session=True,
+    ) as process:
+        until(lambda: process.poll() is not None or answers(f"http://{bind}/healthz"), "an answer")
+        assert process.poll() is None
+        os.killpg(process.pid, signal.SIGTERM)
+
+
+def answers(url: str) -> bool:
+    try:
+        return requests.get(url, timeout=5).ok
+    except requests.ConnectionError:
+        return False
 
 
 def test_a_program_that_the_user_may_not_run_is_told_with_a_better_place(folder, for_all):
