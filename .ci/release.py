@@ -111,9 +111,6 @@ def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
         yield f"the commit has no tag {version}: git tag --sign {version}"
     if markdown.render(metadata.description or "") is None:
         yield "the description does not render"
-    places = (metadata.project_urls or {}).values()
-    if any("//example.com" in place for place in places):
-        yield "the project's URLs lead to example.com: pyproject.toml, docs/install.md, SECURITY.md"
 
 
 def main() -> int:
@@ -133,6 +130,8 @@ def main() -> int:
         print(f"not yet: {mistake}", file=sys.stderr)
     if found:
         return 1
+    if "//example.com" in (sources / "pyproject.toml").read_text():
+        print("before:     a public home in pyproject.toml, docs/install.md and SECURITY.md")
     print("to upload:  .venv/bin/uv publish", *(file.relative_to(PROJECT) for file in files))
     print(f"and:        git push origin {git('tag', '--points-at', 'HEAD').splitlines()[0]}")
     return 0

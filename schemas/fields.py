@@ -12,6 +12,11 @@ from btcpay.times import iso_ms
 _NO_SCALAR = re.compile("[\x00\ud800-\udfff]")
 
 
+def says(description: str, *examples: Any) -> dict[str, Any]:
+    """A field's `metadata`: what it means, and examples, as the description of the API has them."""
+    return {"metadata": {"description": description, "examples": list(examples)}}
+
+
 def check_text(text: str, max_length: int | None = None) -> str:
     """The text itself. Raises ValidationError for U+0000, lone surrogates and excess length."""
     if _NO_SCALAR.search(text):
@@ -54,14 +59,20 @@ class Number(fields.Field):
         return value
 
     def _serialize(self, value: Any, *_: Any, **__: Any) -> Any:
-        return None if value is None else Fragment(str(value))
+        return None if value is None else self.shown(value)
+
+    def shown(self, value: Any) -> Fragment:
+        """The number as it goes out."""
+        return Fragment(str(value))
 
 
 class Timestamp(fields.Field):
     """Stored milliseconds as ISO 8601 with milliseconds and a trailing Z."""
 
+    shown = staticmethod(iso_ms)
+
     def _serialize(self, value: Any, *_: Any, **__: Any) -> Any:
-        return None if value is None else iso_ms(value)
+        return None if value is None else self.shown(value)
 
 
 class HostedUrl(Text):
@@ -69,8 +80,8 @@ class HostedUrl(Text):
 
     _CHECK_ATTRIBUTE = False
 
-    def __init__(self, path: str) -> None:
-        super().__init__(metadata={"format": "uri"})
+    def __init__(self, path: str, **kwargs: Any) -> None:
+        super().__init__(metadata={"format": "uri"} | kwargs.pop("metadata", {}), **kwargs)
         self.path = path
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> str:

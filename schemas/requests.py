@@ -16,7 +16,7 @@ from marshmallow import (
 )
 
 from btcpay.errors import InvalidRequest
-from schemas.fields import Number, Text
+from schemas.fields import Number, Text, says
 
 MAX_USD = 1_000_000
 MAX_HOURS = 8_760
@@ -50,10 +50,17 @@ _REQUIRED = {"required": "is required"}
 class NewInvoice(Body):
     """Body of create-invoice (specification 4.2)."""
 
-    amount_usd = Number(MAX_USD, required=True, error_messages=_REQUIRED)
-    description = Text(500, **_OPTIONAL)
-    customer_email = Text(320, **_OPTIONAL)
-    expires_in_hours = Number(MAX_HOURS, **_OPTIONAL)
+    amount_usd = Number(
+        MAX_USD,
+        required=True,
+        error_messages=_REQUIRED,
+        **says("What to ask for, in US dollars; converted to satoshis at the live rate.", 25),
+    )
+    description = Text(500, **_OPTIONAL, **says("A memo, which payers see.", "Two mugs"))
+    customer_email = Text(320, **_OPTIONAL, **says("The customer's address.", "ada@example.com"))
+    expires_in_hours = Number(
+        MAX_HOURS, **_OPTIONAL, **says("How long it may be paid; without it for ever.", 24)
+    )
 
 
 class NewPaymentLink(Body):
@@ -84,12 +91,21 @@ class NewPaymentLink(Body):
     amount_mode = Text(
         validate=validate.OneOf(("fixed", "flexible"), error="must be fixed or flexible"),
         **_OPTIONAL,
+        **says("Without it, fixed when there is an amount_usd, else flexible.", "flexible"),
     )
-    amount_usd = Number(MAX_USD, **_OPTIONAL)
-    min_amount_usd = Number(MAX_USD, **_OPTIONAL)
-    max_amount_usd = Number(MAX_USD, **_OPTIONAL)
-    title = Text(200, **_OPTIONAL)
-    description = Text(500, **_OPTIONAL)
+    amount_usd = Number(
+        MAX_USD, **_OPTIONAL, **says("The price of a fixed link, in US dollars.", 25)
+    )
+    min_amount_usd = Number(
+        MAX_USD, **_OPTIONAL, **says("The least that a payer of a flexible link may choose.", 1)
+    )
+    max_amount_usd = Number(
+        MAX_USD, **_OPTIONAL, **says("The most that a payer of a flexible link may choose.", 500)
+    )
+    title = Text(200, **_OPTIONAL, **says("The page's title.", "Tip jar"))
+    description = Text(
+        500, **_OPTIONAL, **says("Shown on the page and on its invoices.", "Thank you")
+    )
 
     @validates_schema
     def fits_mode(self, data: Mapping[str, Any], **_: Any) -> None:
@@ -124,7 +140,8 @@ class Limit(fields.Field):
 
     def __init__(self) -> None:
         bounds = {"minimum": 1, "maximum": 100, "default": 50}
-        super().__init__(load_default=50, metadata=bounds)
+        told = {"description": "How many of the newest items to return."}
+        super().__init__(load_default=50, metadata=bounds | told)
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> int:
         if not re.fullmatch("[0-9]{1,20}", value) or not 1 <= int(value) <= 100:
@@ -145,14 +162,15 @@ class InvoiceQuery(Query):
     """Of list-invoices."""
 
     status = fields.String(
-        validate=validate.OneOf(STATUSES, error="must be one of " + ", ".join(STATUSES))
+        validate=validate.OneOf(STATUSES, error="must be one of " + ", ".join(STATUSES)),
+        metadata={"description": "Only invoices of this status."},
     )
 
 
 class PaymentQuery(Query):
     """Of list-payments."""
 
-    invoice_id = fields.String()
+    invoice_id = fields.String(metadata={"description": "Only payments that settled this invoice."})
 
 
 # Made once: an instance takes ten times as long as loading a body.

@@ -1,18 +1,18 @@
 """What clients get: the resources of the specification's section 2, field by field."""
 
-import operator
 from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from schemas.fields import HostedUrl, Number, Text, Timestamp
+from schemas.fields import HostedUrl, Number, Text, Timestamp, says
 from schemas.requests import STATUSES
 
 _NULL: dict[str, Any] = {"allow_none": True}
 
 
 def _fixed(value: str) -> fields.Field:
-    return fields.Constant(value, validate=validate.OneOf((value,)), metadata={"type": "string"})
+    metadata = {"type": "string", "description": f"Always `{value}`."}
+    return fields.Constant(value, validate=validate.OneOf((value,)), metadata=metadata)
 
 
 class Resource(Schema):
@@ -27,14 +27,14 @@ class Resource(Schema):
         self.base_url = base_url
         shown = self.dump_fields.items()
         self._blank = {name: getattr(field, "constant", None) for name, field in shown}
-        self._columns = [
+        self._columns = {
             name for name, field in shown if not isinstance(field, (fields.Constant, HostedUrl))
-        ]
-        self._values_of = operator.itemgetter(*self._columns)
+        }
         self._made = [
-            (name, field._serialize)
-            for name, field in shown
-            if isinstance(field, (Number, Timestamp, HostedUrl))
+            (name, field.shown) for name, field in shown if isinstance(field, (Number, Timestamp))
+        ]
+        self._hosted = [
+            (name, base_url + field.path) for name, field in shown if isinstance(field, HostedUrl)
         ]
 
     def dump(self, obj: Any, *, many: bool | None = None) -> Any:
@@ -43,10 +43,14 @@ class Resource(Schema):
         return [self._shown(row) for row in obj] if many else self._shown(obj)
 
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        shown = self._blank.copy()
-        shown.update(zip(self._columns, self._values_of(row), strict=True))
-        for name, serialize in self._made:
-            shown[name] = serialize(shown[name], name, row)
+        if row.keys() != self._columns:  # some columns are nobody's outside
+            row = {name: row[name] for name in self._columns}
+        shown = {**self._blank, **row}
+        for name, make in self._made:
+            if shown[name] is not None:
+                shown[name] = make(shown[name])
+        for name, root in self._hosted:
+            shown[name] = root + shown["id"]
         return shown
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
@@ -58,54 +62,98 @@ class Resource(Schema):
         return {"object": "list", "data": self.dump(rows, many=True)}
 
 
+_INVOICE_ID, _LINK_ID = "inv_eJ1R0DRkbm1q2C35XQfBX4ys", "lnk_wHNrXZZlSGvAPS8CRaKB5wwr"
+_TXID = "70f36abe1ff876bcbb835c7078f979ede3f00e67ab61f41b8de2513eaca052d3"
+_MADE_AT, _PAID_AT = "2026-11-21T06:12:37.806Z", "2026-11-21T06:31:04.000Z"
+_ROOT = "https://pay.example.com"
+
+
 class Invoice(Resource):
     """A one-time payment request (2.1)."""
 
     object = _fixed("invoice")
-    id = Text()
-    status = Text(validate=validate.OneOf(STATUSES))
+    id = Text(**says("Unique identifier.", _INVOICE_ID))
+    status = Text(
+        validate=validate.OneOf(STATUSES),
+        **says("Where it stands. Poll it to see it change from open to paid.", "paid"),
+    )
     asset = _fixed("BTC")
-    amount_sats = fields.Integer()
-    amount_usd_quote = Number(**_NULL)
-    description = Text(**_NULL)
-    customer_email = Text(**_NULL)
-    deposit_address = Text(**_NULL)
-    tx_hash = Text(**_NULL)
-    payment_link_id = Text(**_NULL)
-    pay_url = HostedUrl("/pay/")
-    expires_at = Timestamp(**_NULL)
-    paid_at = Timestamp(**_NULL)
-    created_at = Timestamp()
+    amount_sats = fields.Integer(**says("Amount due, in satoshis.", 41_667))
+    amount_usd_quote = Number(**_NULL, **says("What was asked for, in US dollars.", 25))
+    description = Text(**_NULL, **says("The merchant's memo, which payers see.", "Two mugs"))
+    customer_email = Text(**_NULL, **says("The customer's address.", "ada@example.com", None))
+    deposit_address = Text(
+        **_NULL,
+        **says(
+            "The Bitcoin address to pay, of this invoice alone.",
+            "bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x",
+        ),
+    )
+    tx_hash = Text(
+        **_NULL, **says("The transaction that completed the sum; null until it is paid.", _TXID)
+    )
+    payment_link_id = Text(
+        **_NULL, **says("The payment link that made it; null if none did.", None, _LINK_ID)
+    )
+    pay_url = HostedUrl(
+        "/pay/",
+        **says("The hosted checkout page: send the customer there.", f"{_ROOT}/pay/{_INVOICE_ID}"),
+    )
+    expires_at = Timestamp(
+        **_NULL,
+        **says("When it ends unless it is paid; null if never.", "2026-11-22T06:12:37.806Z"),
+    )
+    paid_at = Timestamp(
+        **_NULL, **says("Time of the block that paid it; null until it is paid.", _PAID_AT)
+    )
+    created_at = Timestamp(**says("When it was made.", _MADE_AT))
 
 
 class PaymentLink(Resource):
     """A reusable checkout page (2.2)."""
 
     object = _fixed("payment_link")
-    id = Text()
-    status = Text(validate=validate.OneOf(("active", "inactive")))
-    title = Text(**_NULL)
-    description = Text(**_NULL)
-    amount_mode = Text(validate=validate.OneOf(("fixed", "flexible")))
-    amount_usd = Number(**_NULL)
-    min_amount_usd = Number(**_NULL)
-    max_amount_usd = Number(**_NULL)
+    id = Text(**says("Unique identifier.", _LINK_ID))
+    status = Text(
+        validate=validate.OneOf(("active", "inactive")),
+        **says("Whether its page makes invoices; an inactive one answers 410.", "active"),
+    )
+    title = Text(**_NULL, **says("The page's title.", "Tip jar"))
+    description = Text(**_NULL, **says("Shown on the page and on its invoices.", "Thank you", None))
+    amount_mode = Text(
+        validate=validate.OneOf(("fixed", "flexible")),
+        **says("Whether the price is fixed, or the payer chooses the amount.", "flexible"),
+    )
+    amount_usd = Number(**_NULL, **says("The price of a fixed link, in US dollars.", None, 25))
+    min_amount_usd = Number(**_NULL, **says("The least that a payer may choose.", 1, None))
+    max_amount_usd = Number(**_NULL, **says("The most that a payer may choose.", None, 500))
     asset = _fixed("BTC")
-    link_url = HostedUrl("/link/")
-    created_at = Timestamp()
+    link_url = HostedUrl(
+        "/link/", **says("The public checkout page: share it.", f"{_ROOT}/link/{_LINK_ID}")
+    )
+    created_at = Timestamp(**says("When it was made.", _MADE_AT))
 
 
 class Payment(Resource):
     """A confirmed on-chain payment (2.3)."""
 
     object = _fixed("payment")
-    id = Text()
-    invoice_id = Text(**_NULL)
+    id = Text(**says("Unique identifier.", "pay_LxMi4TFlHfVTTPVioSmsSef0"))
+    invoice_id = Text(
+        **_NULL,
+        **says(
+            "The invoice that it settled; null for a part, and for what came late or beside.",
+            _INVOICE_ID,
+            None,
+        ),
+    )
     asset = _fixed("BTC")
-    amount_sats = fields.Integer()
-    amount_usd_at_receipt = Number(**_NULL)
-    tx_hash = Text(**_NULL)
-    created_at = Timestamp()
+    amount_sats = fields.Integer(**says("Amount received, in satoshis.", 41_667))
+    amount_usd_at_receipt = Number(
+        **_NULL, **says("Its value when it was recorded; null without a price.", 25, None)
+    )
+    tx_hash = Text(**_NULL, **says("The transaction.", _TXID))
+    created_at = Timestamp(**says("Time of the block that confirmed it.", _PAID_AT))
 
 
 class Balance(Resource):
@@ -113,9 +161,46 @@ class Balance(Resource):
 
     object = _fixed("balance")
     asset = _fixed("BTC")
-    confirmed_sats = fields.Integer()
-    total_sats = fields.Integer()
-    confirmed_usd = Number(**_NULL)
+    confirmed_sats = fields.Integer(**says("Confirmed and not yet spent, in satoshis.", 41_667))
+    total_sats = fields.Integer(**says("That, and what is on its way.", 62_500))
+    confirmed_usd = Number(
+        **_NULL, **says("What the confirmed satoshis are worth; null without a price.", 25, None)
+    )
+
+
+class CheckoutStatus(Schema):
+    """What an invoice's page polls: public, for whoever knows the invoice's id."""
+
+    status = Text(
+        required=True,
+        validate=validate.OneOf(STATUSES),
+        **says("The invoice's status. Only `paid` means paid.", "open"),
+    )
+    amount_sats = fields.Integer(required=True, **says("Amount due, in satoshis.", 41_667))
+    received_sats = fields.Integer(
+        required=True, **says("What has come in time, confirmed or not.", 41_667)
+    )
+    unconfirmed_sats = fields.Integer(
+        required=True, **says("How much of that still waits for its confirmations.", 41_667)
+    )
+    missing_sats = fields.Integer(
+        required=True, **says("What is still to be sent; 0 when it waits for its block alone.", 0)
+    )
+    confirmations = fields.Integer(
+        required=True, **says("Confirmations of the least confirmed payment that counts.", 0)
+    )
+    confirmations_needed = fields.Integer(
+        required=True, **says("Confirmations that this invoice asks for.", 1)
+    )
+    expires_at = Timestamp(
+        required=True, **_NULL, **says("When it ends unless it is paid; null if never.", None)
+    )
+    checked_at = Timestamp(
+        required=True,
+        **_NULL,
+        **says("When the chain was last looked at for it; null before.", _MADE_AT),
+    )
+    now = Timestamp(required=True, **says("The service's clock.", _MADE_AT))
 
 
 class Resources:

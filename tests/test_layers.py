@@ -48,6 +48,7 @@ ROOMS: dict[str, set[str]] = {
     "check": GROUND
     | {"bitcoin", "chain", "events", "explorers", "invoices", "settlement", "spv", "storage"}
     | {"wallet"},
+    "webhooks": GROUND | {"events", "schemas", "storage"},
     "web": PLAIN | {"storage"},
     "monitoring": PLAIN | {"chain", "settlement", "storage", "wallet", "web"},
     "server": GROUND | {"monitoring", "schemas", "storage", "web"},
@@ -60,7 +61,8 @@ ROOMS: dict[str, set[str]] = {
     "setup": GROUND,
     "cli": GROUND
     | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
-    | {"monitoring", "server", "settlement", "setup", "spv", "storage", "wallet"},
+    | {"events", "monitoring", "server", "settlement", "setup", "spv", "storage", "wallet"}
+    | {"webhooks"},
     "sandbox": {"bitcoin"},
     "app": GROUND
     | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},

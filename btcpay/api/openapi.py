@@ -14,6 +14,7 @@ from btcpay.web.errors import STATUS
 from btcpay.web.ignored_fields import HEADER
 from schemas.fields import Number, Timestamp
 from schemas.requests import Body, Limit
+from schemas.resources import CheckoutStatus
 
 VERSION = "1.0.0"
 
@@ -38,6 +39,13 @@ _IGNORED_MEANS = (
     "names in the body or the query that the operation does not know, comma and space between"
     " them; only where there are any: at most 20, of printable ASCII without a comma"
 )
+_ID = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "The id that it was given when it was made.",
+    "schema": {"type": "string"},
+}
 _UNREAD = ("unauthorized", "forbidden", "rate_limited")  # refused before body and query are read
 
 _ERROR = {
@@ -46,14 +54,24 @@ _ERROR = {
     "properties": {
         "error": {
             "type": "object",
+            "description": "What went wrong.",
             "required": ["code", "message"],
             "properties": {
-                "code": {"type": "string", "enum": list(STATUS)},
-                "message": {"type": "string"},
+                "code": {
+                    "type": "string",
+                    "enum": list(STATUS),
+                    "description": "For programs: it stays as it is.",
+                },
+                "message": {
+                    "type": "string",
+                    "description": "For people; it names the field or parameter.",
+                    "examples": ["amount_usd must be a number"],
+                },
             },
         }
     },
 }
+STATUS_PATH = "/pay/{id}/status"
 
 
 def document(settings: Settings, operations: Mapping[str, Operation]) -> dict[str, Any]:
@@ -86,6 +104,7 @@ def document(settings: Settings, operations: Mapping[str, Operation]) -> dict[st
             operation.path.replace("<", "{").replace(">", "}"),
             operations={operation.method.lower(): _operation(name, operation)},
         )
+    spec.path(STATUS_PATH, operations={"get": _status(settings)})
     described = spec.to_dict()
     for operation in operations.values():
         body = operation.accepts
@@ -112,13 +131,39 @@ def _operation(name: str, operation: Operation) -> dict[str, Any]:
     return described
 
 
+def _status(settings: Settings) -> dict[str, Any]:
+    """What the checkout page polls, and what a shop may show while it waits; it needs no key."""
+    told = "What an invoice waits for."
+    failures = {code: _failure(code) for code in ("not_found", "rate_limited", "server_error")}
+    for failure in failures.values():
+        failure["headers"] = {}  # the rate-limit headers are the API's
+    failures["not_found"]["description"] = "`not_found`: no invoice has that id"
+    failures["rate_limited"]["headers"] = _headers("Retry-After")
+    return {
+        "operationId": "get-checkout-status",
+        "summary": told,
+        "description": "Public: needs no key, only the invoice's id. Limited by address, with the"
+        " pages: ten times a second.",
+        "servers": [{"url": settings.base_url}],
+        "security": [],
+        "parameters": [_ID],
+        "responses": {
+            "200": {
+                "description": told,
+                "content": {"application/json": {"schema": CheckoutStatus}},
+            }
+        }
+        | {str(STATUS[code]): failure for code, failure in failures.items()},
+    }
+
+
 def _parameters(operation: Operation) -> list[dict[str, Any]]:
     if operation.method == "POST":
         text = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]*$"}
         why = "Makes retries safe: a retry never creates a duplicate resource."
         return [{"name": "Idempotency-Key", "in": "header", "description": why, "schema": text}]
     if "<id>" in operation.path:
-        return [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
+        return [_ID]
     return [{"in": "query", "schema": operation.accepts}] if operation.accepts else []
 
 
@@ -148,8 +193,13 @@ def _success(operation: Operation) -> dict[str, Any]:
             "type": "object",
             "required": ["object", "data"],
             "properties": {
-                "object": {"type": "string", "const": "list"},
-                "data": {"type": "array", "maxItems": 100, "items": operation.shows},
+                "object": {"type": "string", "const": "list", "description": "Always `list`."},
+                "data": {
+                    "type": "array",
+                    "maxItems": 100,
+                    "items": operation.shows,
+                    "description": "Newest first.",
+                },
             },
         }
     return {

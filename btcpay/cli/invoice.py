@@ -11,7 +11,7 @@ from btcpay.cli.operation_options import number, tell, validated
 from btcpay.errors import CommandError
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import find_invoice, rules_for, verdict_of
-from btcpay.server.service import new_prices
+from btcpay.price import new_prices
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.times import iso_ms, utc_now
 from btcpay.wallet.merchants import find_merchant

@@ -22,9 +22,11 @@ from storage.database import in_one_line
 # Each stands in the module of its name, which is read when the command is used: a check every
 # minute should not import the sandbox, nor ask a small board for the time that this takes.
 COMMANDS = (
-    *("backup", "check", "doctor", "export", "invoice", "key", "link", "merchant", "migrate"),
-    *("payment", "restore", "sandbox", "serve", "setup", "verify-proof", "wallet"),
+    *("backup", "check", "doctor", "export", "invoice", "key", "link", "listen", "merchant"),
+    *("migrate", "payment", "restore", "sandbox", "serve", "setup", "verify-proof", "wallet"),
+    "webhook",
 )
+BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 
 
 class Commands(click.Group):
@@ -47,9 +49,9 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
-            if error.option_name == "--env-file":
-                told = "--env-file stands before the command: btcpay --env-file FILE COMMAND"
-                raise click.NoSuchOption("--env-file", told, ctx=error.ctx) from None
+            if shown := BEFORE.get(error.option_name):
+                told = f"{error.option_name} stands before the command: btcpay {shown} COMMAND"
+                raise click.NoSuchOption(error.option_name, told, ctx=error.ctx) from None
             raise
 
 

@@ -6,26 +6,24 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 from btcpay.cli.context import printable, require_text, say
 from btcpay.cli.merchant import key_of
+from btcpay.cli.setup_answers import Answers, Talk, refuse
 from btcpay.doctor.finding import GREEN, RED
-from btcpay.doctor.settings import masked
 from btcpay.env_file import VARIABLE, parse
 from btcpay.errors import CommandError
 from btcpay.networks import NETWORKS
-from btcpay.settings import OF_FILES, PREFIX
+from btcpay.settings import PREFIX
 from btcpay.setup import env_lines, places, units
-from btcpay.setup.questions import QUESTIONS, Question, answered, default_of, folder_of
+from btcpay.setup.questions import QUESTIONS, folder_of
 from btcpay.setup.shop import Shop
-from btcpay.wallet.account import SCRIPT_TYPES, Account, derive, parse_account
-from btcpay.wallet.merchants import require_name
+from btcpay.wallet.account import SCRIPT_TYPES, Account, derive
 
 NEEDS_THE_NETWORK = re.compile("explorer|price|clock|addresses")
-Answers = dict[str, str]
 
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,15 +39,20 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--xpub", metavar="KEY", help="The account's extended PUBLIC key; - to paste it.")
 @click.option("--no-merchant", is_flag=True, help="None yet: a backup is to be restored.")
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
-@click.option("--env-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
+@click.option(
+    "--env-file", type=click.Path(dir_okay=False, readable=False, path_type=Path), metavar="FILE"
+)
 @click.option("--user", help="Whom service and database belong to. [default as root: btcpay]")
 @click.option("--units/--no-units", default=None, help="Write the systemd units.")
 @click.option(
-    "--units-folder", type=click.Path(path_type=Path), default="/etc/systemd/system", metavar="PATH"
+    "--units-folder",
+    type=click.Path(readable=False, path_type=Path),
+    default="/etc/systemd/system",
+    metavar="PATH",
 )
 @click.option(
     "--backups",
-    type=click.Path(path_type=Path),
+    type=click.Path(readable=False, path_type=Path),
     default=units.BACKUPS,
     metavar="PATH",
     help="Where the backup of every night goes.",
@@ -63,25 +66,24 @@ def setup(context: click.Context, /, **given: Any) -> None:
     Exit status 1 when `doctor` is red about anything that needs no network.
     """
     require_text(given.values())
-    talk = _Talk(given, asks=sys.stdin.isatty() and not given["yes"])
     if given["xpub"] is not None:
-        talk.given["xpub"] = key_of(given["xpub"], context.args)
+        given["xpub"] = key_of(given["xpub"], context.args)
     elif context.args:
-        raise click.UsageError("there are more words than options: quotes may be missing")
-    talk.go()
+        refuse("there are more words than options: quotes may be missing")
+    sys.exit(_Run(Talk(given, asks=sys.stdin.isatty() and not given["yes"])).go())
 
 
-class _Talk:
-    """One run: what was `given` as options, and whether the rest is asked."""
+class _Run:
+    """One run: a talk, and what there is before it."""
 
-    def __init__(self, given: dict[str, Any], asks: bool) -> None:
-        self.given, self.asks = given, asks
+    def __init__(self, talk: Talk) -> None:
+        self.talk, self.given, self.asks = talk, talk.given, talk.asks
         self.usual = places.usual_places(os.environ, os.geteuid() == 0)
-        named = given["env_file"] or os.environ.get(VARIABLE, "").strip()
+        named = self.given["env_file"] or os.environ.get(VARIABLE, "").strip()
         self.file = Path(named).absolute() if named else self.usual.env_file
         self.text = self._present_text()
         self.present = parse(self.text, str(self.file))
-        self.user_name = given["user"] or self._usual_user()
+        self.user_name = self.given["user"] or self._usual_user()
 
     def _present_text(self) -> str:
         try:
@@ -95,20 +97,20 @@ class _Talk:
         own = pwd.getpwuid(os.geteuid()).pw_name
         return "btcpay" if os.geteuid() == 0 else own
 
-    def go(self) -> None:
-        """Asks and does, in an order in which a run that was cut off can be made again."""
+    def go(self) -> int:
+        """Asks and does, so that a run that was cut off can be made again; the exit status."""
         self._tell_of_environment()
-        answers = self._settings()
+        answers = self.talk.settings(self.present, self.usual.state)
         state = folder_of(answers.get("BTCPAY_DATABASE_URL", ""))
         network = NETWORKS[answers["BTCPAY_NETWORK"]]
         is_new = state is not None and not Path(answers["BTCPAY_DATABASE_URL"][10:]).exists()
         wants = not self.given["no_merchant"]
         is_told = is_new or self.given["merchant"]
-        merchant = self._merchant(network) if wants and is_told else None
+        merchant = self.talk.merchant(network) if wants and is_told else None
         shop = self._prepare(answers, state)
         there = shop.merchants()
         if wants and merchant is None and not there:
-            merchant = self._merchant(network)
+            merchant = self.talk.merchant(network)
         if merchant:
             self._add(shop, there, *merchant)
         owner = merchant[0] if merchant else next(iter(there), None)
@@ -116,7 +118,7 @@ class _Talk:
             say(f"The key of {owner}'s program, which may create invoices; it is shown this once:")
             shop.run(["key", "issue", owner, "--scope", "write", "--name", "setup"], shown=True)
         has_units = self._units(state)
-        sys.exit(self._examine(shop, has_units))
+        return self._examine(shop, has_units)
 
     def _tell_of_environment(self) -> None:
         names = sorted(name for name in os.environ if name.startswith(PREFIX) and name != VARIABLE)
@@ -126,80 +128,11 @@ class _Talk:
         if self.asks:
             say("Enter takes what stands in brackets. Ctrl-C ends this; it may be run again.")
 
-    def _settings(self) -> Answers:
-        """All that the file will say. Ends with status 2 for what is missing or wrong."""
-        answers, missing = dict(self.present), list[str]()
-        for question in QUESTIONS:
-            name, text = question.variable, self.given[question.name]
-            if text is None and self.present.get(OF_FILES.get(name, ""), ""):
-                continue
-            default = default_of(question, answers, self.present, self.usual.state)
-            if text is None and self.asks and question.text:
-                answers[name] = self._asked(question, default, answers)
-            elif text is None and default is None:
-                missing.append(question.option)
-                answers[name] = "regtest" if question.name == "network" else "http://127.0.0.1"
-            else:
-                answers[name] = self._checked(
-                    question, text if text is not None else default, answers
-                )
-        if missing:
-            _refuse(f"{' and '.join(missing)} must be given, since nobody can be asked")
-        return {name: text for name, text in answers.items() if text}
-
-    def _checked(self, question: Question, text: str | None, answers: Answers) -> str:
-        try:
-            return answered(question, text or "", answers)
-        except ValueError as error:
-            _refuse(f"{question.option}: {error}")
-
-    def _asked(self, question: Question, default: str | None, answers: Answers) -> str:
-        shown = f" [{masked(default) or 'none'}]" if default is not None else ""
-
-        def accepted(text: str) -> str:
-            try:
-                return answered(question, text, answers)
-            except ValueError as error:
-                raise click.UsageError(str(error)) from None
-
-        return str(_prompt(question.text + shown, accepted, default))
-
-    def _merchant(self, network: Any) -> tuple[str, Account]:
-        """Name and account key, whose first addresses were compared."""
-        name, key = self.given["merchant"], self.given["xpub"]
-        missing = [f"--{n}" for n in ("merchant", "xpub") if self.given[n] is None]
-        if missing and not self.asks:
-            _refuse(f"{' and '.join(missing)} must be given, since there is no merchant yet")
-        if name is None:
-            name = _prompt("Merchant's name (your shop's)", _named, None)
-        _named(name)
-        while True:
-            account = self._account(key, network)
-            first = [derive(account.text, account.script_type, n, network) for n in range(3)]
-            say("The first three receiving addresses; compare them with the wallet:")
-            for address in first:
-                say(f"  {address}")
-            if not self.asks or click.confirm("Are they the wallet's own?", err=True):
-                return name, account
-            key = None
-
-    def _account(self, key: str | None, network: Any) -> Account:
-        if key is not None:
-            return parse_account(key, network, self.given["script"])
-        say("Account key (extended PUBLIC key: xpub, zpub, tpub, vpub ...) of a wallet's account.")
-        say("Never private keys or seed words: nothing here has a use for them.")
-        text = _prompt("Account key", lambda text: _account_text(text, network), None)
-        script = self.given["script"]
-        if script is None and text[:4] in ("xpub", "tpub"):
-            kinds = click.Choice(SCRIPT_TYPES)
-            script = click.prompt("Kind of addresses", "p2wpkh", type=kinds, err=True)
-        return parse_account(text, network, script)
-
     def _prepare(self, answers: Answers, state: Path | None) -> Shop:
         """User, folder, database and file of settings, in this order."""
         user = places.make_user(self.user_name)
         if user.pw_uid != os.geteuid() and os.geteuid() != 0:
-            _refuse(f"--user: only root makes a shop for {self.user_name}")
+            refuse(f"--user: only root makes a shop for {self.user_name}")
         if state:
             places.make_folder(state, user)
         changes = {q.variable: answers.get(q.variable, "") for q in QUESTIONS}
@@ -285,30 +218,3 @@ def _worth_saying(changes: Mapping[str, str], present: Mapping[str, str]) -> Ans
         for name, text in changes.items()
         if text != present.get(name, "") and (name in present or text != usual.get(name, ""))
     }
-
-
-def _prompt(text: str, accepted: Callable[[str], Any], default: str | None) -> Any:
-    try:
-        return click.prompt(text, default, value_proc=accepted, show_default=False, err=True)
-    except click.Abort:
-        say("")
-        raise CommandError("no answer came; what was made stays, and setup may run again") from None
-
-
-def _named(text: str) -> str:
-    try:
-        require_name(text)
-    except CommandError as error:
-        raise click.UsageError(str(error)) from None
-    return text.strip()
-
-
-def _account_text(text: str, network: Any) -> str:
-    try:
-        return parse_account(text.strip(), network).text
-    except CommandError as error:
-        raise click.UsageError(str(error)) from None
-
-
-def _refuse(message: str) -> NoReturn:
-    raise click.UsageError(message)

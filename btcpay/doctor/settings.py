@@ -30,7 +30,7 @@ def findings(patient: Patient) -> Iterator[Finding]:
     for name, meant in strange_names(patient.environ).items():
         remedy = f"did you mean {meant}?" if meant else "docs/settings.md has the list"
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
-    others = [name for name in patient.environ if name.lower() in OTHER_PROXIES]
+    others = [name for name in is_set if name.lower() in OTHER_PROXIES]
     if others and not patient.settings.proxy:
         told = "not read: explorers and price sources are asked directly"
         yield Finding(", ".join(sorted(others)), YELLOW, told, "set BTCPAY_PROXY")
@@ -44,7 +44,8 @@ def _base_url(settings: Settings) -> Finding:
         told += ", a name from the examples that nobody can have"
         remedy = "set BTCPAY_BASE_URL to the https:// root of your own name"
         return Finding("base URL", RED if is_earnest else YELLOW, told, remedy)
-    if is_earnest and (parts.scheme != "https" or parts.hostname in LOOPBACK):
+    is_safe = parts.scheme == "https" or (parts.hostname or "").endswith(".onion")
+    if is_earnest and (not is_safe or parts.hostname in LOOPBACK):
         remedy = "set BTCPAY_BASE_URL to the public https:// root"
         return Finding("base URL", YELLOW, f"{told} with real bitcoin", remedy)
     return Finding("base URL", GREEN, told)

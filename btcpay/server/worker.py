@@ -85,10 +85,14 @@ class Worker(WaitingWorker):
             super(ThreadWorker, self).handle_quit(sig, frame)
 
     def set_accept_enabled(self, enabled: bool) -> None:
-        """When stopping, takes what the kernel has accepted already: that is still served."""
+        """When stopping, takes what the kernel has accepted already: that is still served.
+
+        It may be told to stop before it has begun, and is told again at its end: once is enough.
+        """
         super().set_accept_enabled(enabled)
-        if not self.alive:
-            for listener in self.sockets:
+        if not (enabled or self.alive):
+            while self.sockets:
+                listener = self.sockets.pop()
                 while self.took_one(listener):
                     pass
                 listener.close()

@@ -26,7 +26,12 @@ from storage.models.shop import (
     Merchant,
     PaymentLink,
 )
-from storage.models.telling import EventReader, PublicEvent
+from storage.models.telling import (
+    EventReader,
+    PublicEvent,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
 
 __all__ = [
     "ApiKey",
@@ -48,4 +53,6 @@ __all__ = [
     "Proof",
     "PublicEvent",
     "Tally",
+    "WebhookDelivery",
+    "WebhookEndpoint",
 ]

@@ -41,6 +41,7 @@ CODES = {
     "500": "server_error",
     "503": "price_unavailable",
 }
+PUBLIC = "/pay/{id}/status"
 WINDOW = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 
 TEXT, NUMBER, WHOLE = {"string"}, {"number"}, {"integer"}
@@ -196,12 +197,100 @@ def test_the_service_root_ends_with_the_version_prefix(
 def test_the_document_has_the_specified_operations_and_no_others(
     document: dict[str, Any],
 ) -> None:
+    """Beside them the one public path that a shop may poll."""
     described = {
         described["operationId"]: (method, path)
         for path, methods in document["paths"].items()
         for method, described in methods.items()
     }
-    assert described == {name: row[:2] for name, row in OPERATIONS.items()}
+    public = {"get-checkout-status": ("get", PUBLIC)}
+    assert described == {name: row[:2] for name, row in OPERATIONS.items()} | public
+
+
+def schemas_in(node: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every property's schema, with where it stands; not those that only say what goes together."""
+    if isinstance(node, dict):
+        for name, part in node.items():
+            if name == "properties":
+                yield from ((f"{path}/{field}", schema) for field, schema in part.items())
+            if name != "oneOf":
+                yield from schemas_in(part, f"{path}/{name}")
+    elif isinstance(node, list):
+        for place, part in enumerate(node):
+            yield from schemas_in(part, f"{path}/{place}")
+
+
+def test_every_property_and_parameter_says_what_it_means(document: dict[str, Any]) -> None:
+    parameters = [
+        (f"{path}: {parameter['name']}", parameter)
+        for path, methods in document["paths"].items()
+        for described in methods.values()
+        for parameter in described["parameters"]
+    ]
+    told = [*schemas_in(document), *parameters]
+    assert len(told) > 60
+    assert [place for place, node in told if not node.get("description", "").endswith(".")] == []
+
+
+def test_every_property_has_an_example_that_fits_or_names_all_its_values(
+    document: dict[str, Any],
+) -> None:
+    found = [(place, node) for place, node in schemas_in(document) if "$ref" not in node]
+    values = [(place, node) for place, node in found if types(node) - {"object", "array"}]
+    bare = [place for place, node in values if not {"examples", "enum", "const"} & set(node)]
+    assert bare == []
+    unfit = [
+        (place, example)
+        for place, node in values
+        for example in node.get("examples", ())
+        if not jsonschema_rs.validator_for(node, validate_formats=True).is_valid(example)
+    ]
+    assert unfit == []
+
+
+@pytest.mark.parametrize("name", ["NewInvoice", "NewPaymentLink"])
+def test_the_examples_of_a_body_are_one_that_the_service_takes(
+    shop: Shop, document: dict[str, Any], keys: Iterator[str], name: str
+) -> None:
+    """A fixed price and bounds go apart, so the example of one is left out."""
+    properties = document["components"]["schemas"][name]["properties"]
+    body = {field: schema["examples"][0] for field, schema in properties.items()}
+    if name == "NewPaymentLink":
+        del body["amount_usd"]
+    path = {"NewInvoice": "/invoices", "NewPaymentLink": "/payment-links"}[name]
+    answer = shop.post(path, body, next(keys))
+    assert (
+        answer.status_code == 201
+        and answer.json.items()
+        >= {field: value for field, value in body.items() if field in answer.json}.items()
+    )
+
+
+@pytest.mark.parametrize("name", ["Invoice", "PaymentLink", "Payment", "Balance", "CheckoutStatus"])
+def test_the_examples_of_a_resource_are_one_of_its_kind(
+    document: dict[str, Any], name: str
+) -> None:
+    schema = document["components"]["schemas"][name]
+    shown = {
+        field: node["examples"][0] if "examples" in node else node["enum"][0]
+        for field, node in schema["properties"].items()
+    }
+    validator = jsonschema_rs.validator_for(schema, validate_formats=True)
+    assert [error.message for error in validator.iter_errors(shown)] == []
+    assert not validator.is_valid(shown | {"status": "unknown", "total_sats": "1", "id": 1})
+
+
+def test_what_a_page_polls_is_described_without_a_key(shop: Shop, document: dict[str, Any]) -> None:
+    described = document["paths"][PUBLIC]["get"]
+    assert described["security"] == []
+    assert described["servers"] == [{"url": shop.service.settings.base_url}]
+    assert set(described["responses"]) == {"200", "404", "429", "500"}
+    schema = content(document, described["responses"]["200"])
+    invoice = shop.invoice(expires_in_hours=1)
+    answer = shop.client.get(PUBLIC.format(id=invoice["id"]))
+    validator = jsonschema_rs.validator_for(schema, validate_formats=True)
+    assert [error.message for error in validator.iter_errors(answer.json)] == []
+    assert set(answer.json) == set(schema["properties"]) == set(schema["required"])
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -378,7 +467,7 @@ def test_the_service_keeps_to_its_description(
         else []
     )
     case.call_and_validate(
-        base_url=f"{live.url}/api/v1",
+        base_url=live.url if case.path == PUBLIC else f"{live.url}/api/v1",
         headers={"Authorization": f"Bearer {next(keys)}", "X-Forwarded-For": next(addresses)},
         excluded_checks=excluded,
     )

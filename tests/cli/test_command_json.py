@@ -43,6 +43,7 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     words: dict[str, Words] = {name: name.split() for name in ANSWERING}
     words["merchant add"] += ["second", "--yes", "--xpub", new_xpub()]
     words["merchant brand"] += ["shop"]
+    words["merchant return"] += ["shop"]
     words["key issue"] += ["shop", "--scope", "read"]
     words["key rotate"] += [key_id]
     words["invoice create"] += ["shop", "--usd", "12.5"]
@@ -53,6 +54,12 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     words["wallet gap"] += ["shop"]
     words["backup"] += [str(folder / "copy.db")]
     words["restore"] = IN_PLACE
+    url, command = ("http://127.0.0.1:9/",), ("--exec", "true")
+    added = [Terminal(till).json("webhook", "add", "shop", *to)["id"] for to in (url, command)]
+    words["webhook add"] += ["shop", *url]
+    words["webhook rotate"] += added[:1]
+    words["webhook deliveries"] += added[1:]
+    words["webhook test"] += added[1:]
     if ON_POSTGRES:
         del words["backup"]  # pg_dump is the way
     return words

@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 from builders import Clock, TickerServer
+from databases import about_sqlite, plan
 from fake_esplora import Terminal, Till, open_till
+
+from storage.queries import listings
 
 CREATED = {"id", "created_at", "deposit_address", "pay_url", "link_url", "expires_at"}
 
@@ -206,3 +209,13 @@ def test_payments_are_listed_by_what_they_settled_and_where_they_came(btcpay, ti
 )
 def test_what_there_is_not_is_told(words, status, told, btcpay):
     assert told in btcpay.run(*words.split(), status=status)[1]
+
+
+@about_sqlite
+def test_payments_are_found_by_an_index_in_a_list_however_long(till):
+    db = till.shop.service.db
+    told = plan(db, listings.PAYMENTS_OF_MERCHANT)
+    assert "payment_newest (merchant_id=?)" in told
+    assert "SCAN" not in told and "TEMP B-TREE" not in told, told
+    told = plan(db, listings.PAYMENTS_OF_INVOICE)
+    assert "(address_invoice_id=?)" in told and "SCAN" not in told, told

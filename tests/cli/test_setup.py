@@ -83,7 +83,7 @@ def run(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         **more,
     )
     assert ended.returncode == status, ended.stdout + ended.stderr

@@ -580,6 +580,7 @@ def look_at_environment(**environ: str) -> dict[str, Finding]:
         pytest.param("mainnet", "https://pay.harbour-roasters.com", "green", id="a real name"),
         pytest.param("mainnet", "https://myexample.com", "green", id="one that ends alike"),
         pytest.param("mainnet", "http://pay.harbour-roasters.com", "yellow", id="without TLS"),
+        pytest.param("mainnet", f"http://{'a' * 56}.onion", "green", id="an onion service"),
         pytest.param("mainnet", "https://127.0.0.1", "yellow", id="this machine"),
         pytest.param("regtest", "http://127.0.0.1:8000", "green", id="the sandbox's"),
     ],
@@ -592,6 +593,14 @@ def test_where_payers_are_sent_is_judged(network, url, colour):
     assert finding.colour == colour and url in finding.sentence
     assert bool(finding.remedy) == (colour != "green")
     assert {other.colour for other in everything.values()} == {"green"}
+
+
+@pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:8118"])
+def test_a_proxy_of_the_environment_that_nobody_reads_is_told(proxy):
+    everything = look_at_environment(HTTPS_PROXY="http://a:1", all_proxy="", BTCPAY_PROXY=proxy)
+    assert [name for name in everything if "prox" in name.lower() and "setting" not in name] == (
+        [] if proxy else ["HTTPS_PROXY"]
+    )
 
 
 def test_the_placeholder_of_the_example_is_called_what_it_is():
