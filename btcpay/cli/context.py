@@ -31,8 +31,10 @@ class Shell:
 
     @cached_property
     def db(self) -> Database:
-        """The database. Raises DatabaseNotReady."""
-        return open_ready(self.settings.database_url, self.settings.network.name)
+        """The database, closed when the command ends. Raises DatabaseNotReady."""
+        db = open_ready(self.settings.database_url, self.settings.network.name)
+        click.get_current_context().call_on_close(db.close)
+        return db
 
 
 def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -125,6 +125,8 @@ class _Run:
         if names:
             say(f"Note: {', '.join(names)} in this environment stands before the file. Unset it.")
         say(f"The settings are in {self.file}.")
+        if self.asks:
+            say("Enter takes what stands in brackets. Ctrl-C ends this; it may be run again.")
 
     def _prepare(self, answers: Answers, state: Path | None) -> Shop:
         """User, folder, database and file of settings, in this order."""
@@ -191,6 +193,9 @@ class _Run:
         red = [row["name"] for row in findings if row["colour"] == RED]
         own = [name for name in red if not NEEDS_THE_NETWORK.match(name)]
         command = f"{' '.join(places.program())} --env-file {self.file}"
+        is_own, user = shop.user.pw_uid == os.geteuid(), shop.user.pw_name
+        # Not from here: a user who may not enter root's home can serve nothing in it.
+        as_user = command if is_own else f"cd / && runuser -u {user} -- {command}"
         if own:
             say("Repair what is red; `btcpay setup` again does no harm.")
         elif red:
@@ -198,10 +203,10 @@ class _Run:
         else:
             say("All is well.")
         if not has_units:
-            say(f"Serve, behind a proxy that speaks TLS: {command} serve")
-            say("Settle, a line for crontab:")
+            say(f"Serve, behind a proxy that speaks TLS: {as_user} serve")
+            say(f"Settle, a line for `crontab{'' if is_own else f' -u {user}'} -e`:")
             say(f"* * * * * {command} check --quiet")
-        say(f"Look at it again: {command} doctor")
+        say(f"Look at it again: {as_user} doctor")
         return int(bool(own))
 
 

@@ -71,7 +71,7 @@ class Talk:
         if missing and not self.asks:
             refuse(f"{' and '.join(missing)} must be given, since there is no merchant yet")
         if name is None:
-            name = _prompt("Merchant's name", _named, None)
+            name = _prompt("Merchant's name (your shop's)", _named, None)
         _named(name)
         while True:
             account = self._account(key, network)

@@ -66,7 +66,7 @@ QUESTIONS = (
     Question(
         "trusted_proxies",
         "Reverse proxies before the service.",
-        "Reverse proxies before the service (nginx, Caddy)",
+        "How many reverse proxies are before the service (nginx, Caddy)",
         _before_it,
     ),
     Question(

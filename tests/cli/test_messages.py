@@ -61,6 +61,16 @@ def test_a_database_url_is_told_how_it_is_written(url, told, till):
     assert told in Terminal(till).run("check", status=2, BTCPAY_DATABASE_URL=url)[1]
 
 
+def test_a_command_closes_its_database(shop: Shop, tmp_path: Path):
+    """Python tells since 3.13 of a connection to SQLite that is left open."""
+    words = [sys.executable, "-W", "default::ResourceWarning", "-m", "btcpay", "merchant", "list"]
+    environ = clean_environ(**shop.environ)
+    ended = subprocess.run(
+        words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_in_a_terminal_a_secret_is_said_to_be_shown_once(shop: Shop, tmp_path: Path):
     words = ["-m", "btcpay", "key", "issue", "shop", "--scope", "read"]
     environ = clean_environ(**shop.environ)

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import stat
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 from builders import clean_environ, new_xpub, until
 from databases import about_sqlite
 from paths import PROJECT
@@ -193,6 +195,30 @@ def test_roots_shop_belongs_to_its_user_alone(folder, for_all):
     assert {path.stat().st_uid for path in (folder / "data").iterdir()} == {nobody.pw_uid}
 
 
+def test_root_is_shown_how_to_serve_as_the_shops_user_from_wherever_root_is(folder, for_all):
+    told = run(["setup", *options(folder, user="nobody")], program=for_all).stderr
+    assert "a line for `crontab -u nobody -e`:\n* * * * * /" in told
+    command = re.search("^Serve, .*: (cd / && runuser -u nobody -- .* serve)$", told, re.M)[1]
+    (folder / "closed").mkdir(mode=0o700)
+    bind = f"127.0.0.1:{free_port()}"
+    with subprocess.Popen(
+        ["sh", "-c", command],
+        cwd=folder / "closed",
+        env=clean_environ(BTCPAY_BIND=bind, BTCPAY_METRICS_BIND=""),
+        start_new_session=True,
+    ) as process:
+        until(lambda: process.poll() is not None or answers(f"http://{bind}/healthz"), "an answer")
+        assert process.poll() is None
+        os.killpg(process.pid, signal.SIGTERM)
+
+
+def answers(url: str) -> bool:
+    try:
+        return requests.get(url, timeout=5).ok
+    except requests.ConnectionError:
+        return False
+
+
 def test_a_program_that_the_user_may_not_run_is_told_with_a_better_place(folder, for_all):
     (folder / "opt").chmod(0o700)
     ended = run(["setup", *options(folder, user="nobody")], status=1, program=for_all)
@@ -265,7 +291,7 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     answer("Public address", f"http://127.0.0.1:{port}", 2)
     answer("Database [", f"sqlite:///{folder}/data/shop.db")
     answer("Proxy for calls", "")
-    answer("Reverse proxies before", "")
+    answer("How many reverse proxies", "")
     answer("Days until", "7")
     answer("Merchant's name", "My shop")
     answer("Account key:", SEED)
@@ -278,4 +304,5 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     assert "BTCPAY_EMAIL_RETENTION_DAYS=7\n" in text and "PROXY" not in text
     assert "sk_test_" in terminal.screen.text
     shown = "\n".join(terminal.screen.lines)
+    assert "Enter takes what stands in brackets" in shown
     assert "Error: BTCPAY_NETWORK accepts one of" in shown and "seed words" in shown
