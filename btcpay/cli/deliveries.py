@@ -21,7 +21,7 @@ class Deliveries:
 
     def __init__(self, shell: Shell) -> None:
         self._db, self._url = shell.db, shell.settings.database_url
-        session = new_session(MOST_OF_ONE)
+        session = new_session(MOST_OF_ONE, shell.settings.proxy)
         self._deliverer = Deliverer(
             shell.db,
             Resources(shell.settings.base_url),

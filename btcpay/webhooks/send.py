@@ -33,9 +33,9 @@ class Answer(NamedTuple):
     text: str
 
 
-def new_session(connections: int) -> requests.Session:
-    """A session that takes no cookies."""
-    session = http_client.new_session(connections)
+def new_session(connections: int, proxy: str = "") -> requests.Session:
+    """A session that takes no cookies; what is far is told through the `proxy`, if there is one."""
+    session = http_client.new_session(connections, proxy)
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     return session
 
