@@ -16,9 +16,12 @@ from forge import forge
 from paths import PROJECT
 from programs import certificate
 from proxies import Http, Proxy, Socks
+from receiver import Receiver
 
 from btcpay import http_client
+from btcpay.events.kinds import EventKind
 from btcpay.http_proxy import is_near
+from btcpay.webhooks import endpoints
 
 pytest.importorskip("socks")
 NAME = "explorer.invalid"  # RFC 2606: in no DNS
@@ -214,6 +217,20 @@ def test_price_and_explorer_of_a_shop_come_through_the_proxy(open_shops, tmp_pat
             ended = forge().run(shop.environ | environ, ["check"])
         assert ended.status == 0, ended.errors
         assert set(proxy.asked) == {(NAME, 3000)}
+
+
+@pytest.mark.parametrize("kind", [Socks, Http])
+def test_a_webhook_is_told_through_the_proxy(shop: Shop, kind):
+    """By the check, and by `webhook test`: whoever hides where the shop is hides it there too."""
+    url = f"http://{NAME}:1000/hook"
+    added = endpoints.add(shop.service.db, shop.merchant_id, url, None, [], shop.clock())
+    shop.link()
+    with Receiver() as receiver, kind(receiver.port) as proxy:
+        environ = shop.environ | {"BTCPAY_PROXY": proxy.url}
+        for words in (["check"], ["webhook", "test", added.id]):
+            forge().run(environ, words)
+        assert len(receiver.messages) == 1 + len(EventKind)
+        assert set(proxy.asked) == {(NAME, 1000)}
 
 
 def test_a_socks_proxy_without_pysocks_is_a_mistake_that_says_what_to_install(tmp_path):

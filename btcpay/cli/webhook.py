@@ -130,7 +130,8 @@ def webhook_rotate(shell: Shell, webhook_id: str, as_json: bool) -> None:
 @with_shell
 def webhook_test(shell: Shell, webhook_id: str, as_json: bool) -> None:
     """Send a made-up event of each kind now; exit status 1 when one was not taken."""
-    endpoint, session = endpoints.find(shell.db, webhook_id), new_session(1, shell.settings.proxy)
+    endpoint = endpoints.find(shell.db, webhook_id)
+    session = new_session(1, shell.settings.proxy)
     resources = Resources(shell.settings.base_url)
     rows = []
     for kind in EventKind:

@@ -33,8 +33,8 @@ class Answer(NamedTuple):
     text: str
 
 
-def new_session(connections: int, proxy: str) -> requests.Session:
-    """A session that takes no cookies, and goes through the proxy of the settings, if any."""
+def new_session(connections: int, proxy: str = "") -> requests.Session:
+    """A session that takes no cookies; what is far is told through the `proxy`, if there is one."""
     session = http_client.new_session(connections, proxy)
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     return session
