@@ -38,6 +38,7 @@ ROOMS: dict[str, set[str]] = {
     "storage": PLAIN,
     "schemas": PLAIN,
     "ground": GROUND | {"storage"},
+    "languages": VALUES,
     "spv": VALUES | {"bitcoin"},
     "settlement": VALUES,
     "explorers": GROUND | {"bitcoin", "storage"},
@@ -53,7 +54,7 @@ ROOMS: dict[str, set[str]] = {
     "server": GROUND | {"monitoring", "schemas", "storage", "web"},
     "api": GROUND | {"events", "schemas", "server", "settlement", "storage", "web"},
     "checkout": GROUND
-    | {"invoices", "schemas", "server", "settlement", "storage", "wallet", "web"},
+    | {"invoices", "languages", "schemas", "server", "settlement", "storage", "wallet", "web"},
     "exports": VALUES | {"storage"},
     "doctor": GROUND | {"bitcoin", "chain", "explorers", "settlement", "spv", "storage", "wallet"},
     "backup": GROUND | {"explorers", "storage", "wallet"},

@@ -11,8 +11,8 @@ from babel.numbers import format_decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btcpay.checkout import formats
-from btcpay.checkout.languages import LANGUAGES
+from btcpay.languages import formats
+from btcpay.languages.catalogs import LANGUAGES
 from btcpay.times import from_ms, to_ms
 
 in_each_language = pytest.mark.parametrize("language", LANGUAGES)
