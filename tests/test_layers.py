@@ -28,6 +28,7 @@ GROUND = VALUES | {
         "http_deadline",
         "http_proxy",
         "keys",
+        "mail_settings",
         "price",
     ),
     "price_sources",
@@ -49,6 +50,8 @@ ROOMS: dict[str, set[str]] = {
     "check": GROUND
     | {"bitcoin", "chain", "events", "explorers", "invoices", "settlement", "spv", "storage"}
     | {"wallet"},
+    "webhooks": PLAIN,
+    "mail": GROUND | {"events", "languages", "storage", "webhooks"},
     "web": PLAIN | {"storage"},
     "monitoring": PLAIN | {"chain", "settlement", "storage", "wallet", "web"},
     "server": GROUND | {"monitoring", "schemas", "storage", "web"},
@@ -56,12 +59,23 @@ ROOMS: dict[str, set[str]] = {
     "checkout": GROUND
     | {"invoices", "languages", "schemas", "server", "settlement", "storage", "wallet", "web"},
     "exports": VALUES | {"storage"},
-    "doctor": GROUND | {"bitcoin", "chain", "explorers", "settlement", "spv", "storage", "wallet"},
+    "doctor": GROUND
+    | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},
     "backup": GROUND | {"explorers", "storage", "wallet"},
     "setup": GROUND,
     "cli": GROUND
     | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
-    | {"monitoring", "server", "settlement", "setup", "spv", "storage", "wallet"},
+    | {
+        "languages",
+        "mail",
+        "monitoring",
+        "server",
+        "settlement",
+        "setup",
+        "spv",
+        "storage",
+        "wallet",
+    },
     "sandbox": {"bitcoin"},
     "app": GROUND
     | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},

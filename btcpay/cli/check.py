@@ -15,6 +15,7 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check_report import Teller, tell_skipped
 from btcpay.cli.context import Shell, as_json, with_shell
+from btcpay.cli.mailing import Mailing
 from btcpay.explorers.open import open_explorers, open_quota
 from btcpay.invoices.status import find_invoice
 from btcpay.price import new_prices
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 def check(
     shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool, as_json: bool
 ) -> None:
-    """Read new blocks, look into the mempool, and settle what is paid.
+    """Read new blocks, look into the mempool, settle what is paid, send mail.
 
     Exit status 0: every block was read and everybody looked for; 1: not so, or the clock is ahead.
     """
@@ -49,9 +50,14 @@ def check(
         # A look by hand is always made; it counts, but nothing is refused.
         with _alone(shell, wait=True):
             teller.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
-    new = _checkers(shell)
+    new, mailing = _checkers(shell), Mailing(shell)
     if watch is None:
-        teller.end(_run_alone(shell, new, quiet))
+        try:
+            report = _run_alone(shell, new, quiet)
+        finally:  # a check that fails is what merchants are told of
+            mailing.start()
+            mailing.wait()
+        teller.end(report)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -62,6 +68,7 @@ def check(
             log.error("this check could not use the database: %s", in_one_line(error))
         else:
             teller.tell(report, brief=True)
+        mailing.start()
         stop.wait(watch)
 
 

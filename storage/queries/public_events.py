@@ -59,6 +59,7 @@ BEGIN = EventReader.insert(slots(EventReader.name, EventReader.number)).on_confl
 MOVE = EventReader.update({EventReader.number: slot("to")}).where(
     (EventReader.name == slot("name")) & (EventReader.number == slot("since"))
 )
+END = EventReader.delete().where(EventReader.name == slot("name"))
 SLOWEST = EventReader.select(fn.MIN(EventReader.number).alias("number"))
 
 

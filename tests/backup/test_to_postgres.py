@@ -79,6 +79,11 @@ def lived_in(till: Till, folder: Path) -> None:
     till.check()
     till.shop.sql("INSERT INTO explorer VALUES ('esplora.example', 2, 14)")
     till.shop.sql("INSERT INTO event_reader VALUES ('mail', 2)")
+    Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts")
+    till.shop.sql(
+        "INSERT INTO mail (about, merchant_id, recipient, created_at)"
+        " VALUES ('check 2026-11-22', 1, 'merchant', 1)"
+    )
 
 
 def backed_up(till: Till, path: Path) -> Path:

@@ -85,6 +85,11 @@ ROWS = {
         " VALUES (1, 'evt_1', 1, 'inv_1', 'invoice.created', 20)",
         "INSERT INTO event_reader VALUES ('mail', 1)",
     ),
+    "0020_mail": (
+        "INSERT INTO merchant_mail VALUES (1, 'owner@shop.example', 1, 'de')",
+        "INSERT INTO mail (about, merchant_id, recipient, event_seq, created_at, next_at)"
+        " VALUES ('evt_1', 1, 'merchant', 1, 20, 21)",
+    ),
 }
 
 
