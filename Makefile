@@ -37,7 +37,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 
 catalogs: $(VENV)/.installed-dev  ## compiles the pages' translations, and how languages write numbers
-	$(BIN)/pybabel --quiet compile --directory btcpay/checkout/translations
+	$(BIN)/pybabel --quiet compile --directory btcpay/languages/translations
 	PYTHONPATH=.:tests/support $(BIN)/python tests/support/cldr.py
 
 screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots

@@ -10,9 +10,10 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from btcpay import env_file
+from btcpay import env_file, mail_settings
 from btcpay import setting_parsers as accepts
 from btcpay.errors import SettingsError
+from btcpay.mail_settings import MailServer, Sender
 from btcpay.networks import Network
 from btcpay.setting_parsers import Confirmations, PriceSource, whole
 
@@ -85,6 +86,8 @@ class Settings:
     link_invoices_per_visitor: int = setting("10", whole(1, 100_000))
     link_open_invoices: int = setting("50", whole(1, 1_000_000))
     frame_ancestors: tuple[str, ...] = setting("", accepts.origins)
+    smtp_url: MailServer | None = setting("", mail_settings.smtp_url, is_secret=True)
+    mail_from: Sender | None = setting("", mail_settings.sender)
     bind: str = derived(
         lambda above: (f"127.0.0.1:{urlsplit(above.base_url).port or 8000}", accepts.bind)
     )

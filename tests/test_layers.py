@@ -28,6 +28,7 @@ GROUND = VALUES | {
         "http_deadline",
         "http_proxy",
         "keys",
+        "mail_settings",
         "price",
     ),
     "price_sources",
@@ -38,6 +39,7 @@ ROOMS: dict[str, set[str]] = {
     "storage": PLAIN,
     "schemas": PLAIN,
     "ground": GROUND | {"storage"},
+    "languages": VALUES,
     "spv": VALUES | {"bitcoin"},
     "settlement": VALUES,
     "explorers": GROUND | {"bitcoin", "storage"},
@@ -49,20 +51,22 @@ ROOMS: dict[str, set[str]] = {
     | {"bitcoin", "chain", "events", "explorers", "invoices", "settlement", "spv", "storage"}
     | {"wallet"},
     "webhooks": GROUND | {"events", "schemas", "storage"},
+    "mail": GROUND | {"events", "languages", "storage", "webhooks"},
     "web": PLAIN | {"storage"},
     "monitoring": PLAIN | {"chain", "settlement", "storage", "wallet", "web"},
     "server": GROUND | {"monitoring", "schemas", "storage", "web"},
     "api": GROUND | {"events", "schemas", "server", "settlement", "storage", "web"},
     "checkout": GROUND
-    | {"invoices", "schemas", "server", "settlement", "storage", "wallet", "web"},
+    | {"invoices", "languages", "schemas", "server", "settlement", "storage", "wallet", "web"},
     "exports": VALUES | {"storage"},
-    "doctor": GROUND | {"bitcoin", "chain", "explorers", "settlement", "spv", "storage", "wallet"},
+    "doctor": GROUND
+    | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},
     "backup": GROUND | {"explorers", "storage", "wallet"},
     "setup": GROUND,
     "cli": GROUND
     | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
-    | {"events", "monitoring", "server", "settlement", "setup", "spv", "storage", "wallet"}
-    | {"webhooks"},
+    | {"events", "languages", "mail", "monitoring", "server", "settlement", "setup", "spv"}
+    | {"storage", "wallet", "webhooks"},
     "sandbox": {"bitcoin"},
     "app": GROUND
     | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},
@@ -73,7 +77,12 @@ CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
 IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
 # Modules that are loaded when they are used: those of other commands than the one that runs, what
 # reads an explorer's JSON, and the driver of a store. The first two are most of an idle check.
-LATE = ["btcpay/cli/main.py", "btcpay/explorers/shape.py", "btcpay/web/rate_limits.py"]
+LATE = [
+    "btcpay/cli/main.py",
+    "btcpay/cli/outward.py",
+    "btcpay/explorers/shape.py",
+    "btcpay/web/rate_limits.py",
+]
 LAST_RESORTS = ["btcpay/check/apply.py"]  # the loops over invoices; Flask needs no `except`
 
 

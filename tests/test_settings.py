@@ -38,6 +38,8 @@ DEFAULTS = {
     "CHECK_MAX_AGE_MIN": 15,
     "UNDERPAYMENT_TOLERANCE_PERCENT": 0,
     "RATE_LIMIT_STORE": "memory://",
+    "SMTP_URL": None,
+    "MAIL_FROM": None,
     "TRUSTED_PROXIES": 0,
     "MAX_BODY_BYTES": 65536,
     "IDEMPOTENCY_TTL_H": 24,
@@ -131,6 +133,8 @@ GOOD = {
     ],
     "CONFIRMATIONS": ["1", "100", "1 3@1000 6@10000", "2 1@0.01"],
     "UNDERPAYMENT_TOLERANCE_PERCENT": ["0", "0.0", "5", "5.00", "0.001"],
+    "SMTP_URL": ["smtp://127.0.0.1:25", "smtps://me:secret@mail.example.com"],
+    "MAIL_FROM": ["shop@example.com", "Shop <shop@example.com>"],
     "RATE_LIMIT_STORE": ["memory://", "redis://127.0.0.1:6379/0", "rediss://host:6379/1"],
     "FRAME_ANCESTORS": ["https://shop.example.com", "http://127.0.0.1:8080 https://[::1]"],
     "BIND": ["127.0.0.1:8000", "0.0.0.0:1", "[::1]:65535", "unix:/run/btcpay.sock"],
@@ -219,6 +223,8 @@ BAD = {
         "\u0663",
         "0_1",
     ],
+    "SMTP_URL": ["mail.example.com", "smtp://", "smtp://me@h"],
+    "MAIL_FROM": ["shop", "a@b, c@d"],
     "RATE_LIMIT_STORE": ["memory", "memory://x", "redis://", "memcached://host", "file:///x"],
     "BIND": ["8000", "127.0.0.1", "host:", ":8000x", "host:65536", "host:99999", "ho st:80"],
 }
@@ -246,9 +252,10 @@ def test_no_mistake_repeats_the_value_for_it_may_be_a_secret():
     found = mistakes(
         DATABASE_URL="postgres://u:hunter2@h/n",
         RATE_LIMIT_STORE="rdis://:hunter2@h",
+        SMTP_URL="stmp://me:hunter2@h",
         EXPLORERS="htp://u:hunter2@h",
     )
-    assert len(found) == 3 and "hunter2" not in " ".join(found)
+    assert len(found) == 4 and "hunter2" not in " ".join(found)
 
 
 def test_unknown_variables_of_others_are_nobodys_mistake():

@@ -3,39 +3,26 @@
 The choice is carried on in the query of the next page; no cookie remembers it.
 """
 
-from functools import cache
-from gettext import NullTranslations, translation
-from pathlib import Path
-
 from flask import g, request
 from flask.sansio.app import App
 
-LANGUAGES = {
-    "en": "English",
-    "es": "Español",
-    "de": "Deutsch",
-    "fr": "Français",
-    "pt": "Português",
-    "ja": "日本語",
-}
-DEFAULT = "en"  # the language of the message ids; it has no catalog
-CATALOGS = Path(__file__).resolve().parent / "translations"
+from btcpay.languages.catalogs import DEFAULT, LANGUAGES, catalog
 
 
 def install(app: App) -> None:
-    """Gives the templates `_` and `ngettext`, from the catalogs beside this module."""
+    """Gives the templates `_` and `ngettext`, from the catalogs."""
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.add_extension("jinja2.ext.i18n")
     app.jinja_env.install_gettext_callables(  # type: ignore[attr-defined] # the extension's
-        lambda text: _catalog(current()).gettext(text),
-        lambda one, more, number: _catalog(current()).ngettext(one, more, number),
+        lambda text: catalog(current()).gettext(text),
+        lambda one, more, number: catalog(current()).ngettext(one, more, number),
         newstyle=True,
     )
 
 
 def gettext(text: str, **values: str) -> str:
     """The text in the language of this request, with its values."""
-    return _catalog(current()).gettext(text) % values
+    return catalog(current()).gettext(text) % values
 
 
 def current() -> str:
@@ -54,8 +41,3 @@ def carried() -> str:
 def _picked() -> str | None:
     asked = request.args.get("lang", "")
     return asked if asked in LANGUAGES else None
-
-
-@cache
-def _catalog(language: str) -> NullTranslations:
-    return translation("messages", CATALOGS, [language], fallback=language == DEFAULT)

@@ -6,9 +6,11 @@ from flask import Response, render_template, request
 from werkzeug.exceptions import HTTPException
 
 from btcpay import branding
-from btcpay.checkout import formats, languages
+from btcpay.checkout import languages
 from btcpay.checkout.assets import Assets
 from btcpay.errors import ApiError, RateLimited
+from btcpay.languages import formats
+from btcpay.languages.catalogs import LANGUAGES
 from btcpay.money import btc_shown, btc_text
 from btcpay.server.service import Service
 from btcpay.times import iso_ms
@@ -54,7 +56,7 @@ class Pages:
             script=self.assets.address(SCRIPT),
             icon=self.assets.address(ICON),
             language=languages.current(),
-            languages=languages.LANGUAGES,
+            languages=LANGUAGES,
             carried=languages.carried(),
             f=formats,
             btc=btc_shown,

@@ -15,7 +15,7 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check_report import Teller, tell_skipped
 from btcpay.cli.context import Shell, as_json, with_shell
-from btcpay.cli.deliveries import Deliveries
+from btcpay.cli.outward import Outward
 from btcpay.explorers.open import open_explorers, open_quota
 from btcpay.invoices.status import find_invoice
 from btcpay.price import new_prices
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 def check(
     shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool, as_json: bool
 ) -> None:
-    """Read new blocks, look into the mempool, settle what is paid, deliver webhooks.
+    """Read new blocks, look into the mempool, settle what is paid, tell others of it.
 
     Exit status 0: every block was read and everybody looked for; 1: not so, or the clock is ahead.
     """
@@ -50,10 +50,13 @@ def check(
         # A look by hand is always made; it counts, but nothing is refused.
         with _alone(shell, wait=True):
             teller.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
-    new, deliveries = _checkers(shell), Deliveries(shell)
+    new, outward = _checkers(shell), Outward(shell)
     if watch is None:
-        report = _run_alone(shell, new, quiet)
-        deliveries.run()
+        try:
+            report = _run_alone(shell, new, quiet)
+        finally:  # merchants are told of a check that fails
+            outward.start()
+            outward.wait()
         teller.end(report)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -65,7 +68,7 @@ def check(
             log.error("this check could not use the database: %s", in_one_line(error))
         else:
             teller.tell(report, brief=True)
-        deliveries.start()
+        outward.start()
         stop.wait(watch)
 
 

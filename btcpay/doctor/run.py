@@ -7,7 +7,7 @@ from pathlib import Path
 
 from peewee import PeeweeException
 
-from btcpay.doctor import chain, database, disk, explorers, prices, records, webhooks
+from btcpay.doctor import chain, database, disk, explorers, mail, prices, records, webhooks
 from btcpay.doctor.finding import GREEN, RED, Finding, Opened, Patient
 from btcpay.doctor.settings import findings as settings_findings
 from btcpay.explorers.open import open_quota
@@ -51,10 +51,12 @@ def examine(
             records.attention,
             records.gaps,
             webhooks.told,
+            mail.outbox,
         ):
             yield from _told(look_into.__name__, look_into(opened))
     yield from _told("explorers", _outside(patient, db if found.colour == GREEN else None))
     yield from prices.findings(patient)
+    yield from mail.server(patient)
     yield from settings_findings(patient)
     if db:
         db.close()

@@ -104,6 +104,10 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
         ("payments_undone", "Payments that such a change took back."),
     ):
         yield CounterMetricFamily(f"btcpay_{name}", told, totals.get((name, ""), 0))
+    mail = CounterMetricFamily("btcpay_mails", "Attempts to send a mail.", labels=["result"])
+    for result in ("sent", "failed", "given_up"):
+        mail.add_metric([result], totals.get(("mails", result), 0))
+    yield mail
     for name, told in (
         ("explorer_calls", "Calls to explorers."),
         ("explorer_failures", "Questions that an explorer did not answer as it should."),

@@ -75,6 +75,16 @@ QUESTIONS = (
         "Days until customers' e-mail addresses are erased (0: never)",
         lambda _answers, _state: "0",
     ),
+    Question(
+        "smtp_url",
+        "The mail server that tells merchants of payments.",
+        "Mail server, such as smtps://user:password@mail.example.com (none: no mail)",
+    ),
+    Question(
+        "mail_from",
+        "Whom that mail is from.",
+        "Sender of that mail, such as shop@example.com",
+    ),
     Question("bind", "Where the service listens, as host:port."),
 )
 

@@ -8,7 +8,7 @@ from btcpay.errors import AccountKeyRefused, CommandError
 from btcpay.times import to_ms
 from btcpay.wallet.account import Account
 from storage.database import Database, Row
-from storage.queries import balances, brands, merchants
+from storage.queries import balances, brands, mails, merchants
 
 
 def find_merchant(db: Database, name: str) -> Row:
@@ -76,4 +76,14 @@ def set_brand(db: Database, merchant: Row, change: Row, clear: bool = False) -> 
         row = (row or brands.BLANK) | change | {"merchant_id": merchant["id"]}
         if clear or change:
             db.run(brands.PUT, **row)
+    return row
+
+
+def set_mail(db: Database, merchant: Row, change: Row) -> Row:
+    """Changes where a merchant wants mail; the whole row. Without a change nothing is written."""
+    with db.write():
+        row = db.row(mails.WANTED_BY, merchant_id=merchant["id"]) or mails.BLANK
+        row = row | change | {"merchant_id": merchant["id"]}
+        if change:
+            db.run(mails.PUT_WANTED, **row)
     return row

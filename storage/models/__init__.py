@@ -3,6 +3,7 @@
 Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact decimal text.
 """
 
+from storage.models.mail import Mail, MerchantMail
 from storage.models.money import (
     Attention,
     Balance,
@@ -46,7 +47,9 @@ __all__ = [
     "Fact",
     "IdempotencyKey",
     "Invoice",
+    "Mail",
     "Merchant",
+    "MerchantMail",
     "Output",
     "Payment",
     "PaymentLink",

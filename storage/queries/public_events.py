@@ -63,6 +63,7 @@ MOVE = EventReader.update({EventReader.number: slot("to")}).where(
 PUT_READER = EventReader.insert(slots(EventReader.name, EventReader.number)).on_conflict(
     conflict_target=[EventReader.name], update={EventReader.number: EXCLUDED.number}
 )
+END = EventReader.delete().where(EventReader.name == slot("name"))
 SLOWEST = EventReader.select(fn.MIN(EventReader.number).alias("number"))
 
 

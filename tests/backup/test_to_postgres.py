@@ -82,6 +82,11 @@ def lived_in(till: Till, folder: Path) -> None:
     Terminal(till).run("webhook", "add", "shop", "http://127.0.0.1:9/")
     till.shop.invoice()
     Terminal(till).run("check")
+    Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts")
+    till.shop.sql(
+        "INSERT INTO mail (about, merchant_id, recipient, created_at)"
+        " VALUES ('check 2026-11-22', 1, 'merchant', 1)"
+    )
 
 
 def backed_up(till: Till, path: Path) -> Path:

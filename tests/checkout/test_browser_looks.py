@@ -18,8 +18,8 @@ from PIL import Image
 
 from btcpay import branding
 from btcpay.chain.kept import add_header
-from btcpay.checkout.languages import LANGUAGES
 from btcpay.ids import random_base62
+from btcpay.languages.catalogs import LANGUAGES
 from storage.queries import brands, links
 
 LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40

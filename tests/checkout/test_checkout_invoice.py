@@ -11,8 +11,9 @@ from builders import Shop, pay
 from payer import Page
 
 from btcpay.chain.kept import add_header
-from btcpay.checkout import bip21, formats
+from btcpay.checkout import bip21
 from btcpay.checkout.invoice_page import InvoicePage, Standing, page_of, status_of
+from btcpay.languages import formats
 from btcpay.money import btc_shown, btc_text
 from btcpay.settlement.values import Verdict
 from storage.queries import brands, invoices

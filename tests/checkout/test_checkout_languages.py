@@ -14,9 +14,9 @@ from builders import Shop
 from paths import PROJECT
 from payer import Page
 
-from btcpay.checkout.languages import LANGUAGES
+from btcpay.languages.catalogs import CATALOGS as FOLDER
+from btcpay.languages.catalogs import LANGUAGES
 
-FOLDER = PROJECT / "btcpay" / "checkout" / "translations"
 METHODS = [("**.py", "python"), ("templates/*.html", "jinja2")]
 TRIMMED = {"templates/*.html": {"trimmed": "true", "silent": "false"}}
 TRANSLATED = sorted(set(LANGUAGES) - {"en"})
@@ -24,9 +24,12 @@ TRANSLATED = sorted(set(LANGUAGES) - {"en"})
 
 @cache
 def msgids() -> set[str | tuple[str, ...]]:
-    """What the pages want translated; found when a test asks, since it takes a second."""
-    found = extract_from_dir(PROJECT / "btcpay" / "checkout", METHODS, TRIMMED)
-    return {message for _, _, message, _, _ in found}
+    """What pages and mails want translated; found when a test asks, since it takes a second."""
+    return {
+        message
+        for room in ("checkout", "mail")
+        for _, _, message, _, _ in extract_from_dir(PROJECT / "btcpay" / room, METHODS, TRIMMED)
+    }
 
 
 def catalog(language: str) -> Catalog:

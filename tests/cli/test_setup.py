@@ -293,6 +293,8 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     answer("Proxy for calls", "")
     answer("How many reverse proxies", "")
     answer("Days until", "7")
+    answer("Mail server,", "smtp://127.0.0.1:1")
+    answer("Sender of", "shop@example.com")
     answer("Merchant's name", "My shop")
     answer("Account key:", SEED)
     answer("Account key:", key, 2)

@@ -90,6 +90,11 @@ ROWS = {
         " VALUES ('whk_1', 1, 'mail', 0, 21)",
         "INSERT INTO webhook_delivery (event_seq, endpoint_id, next_at) VALUES (1, 'whk_1', 22)",
     ),
+    "0020_mail": (
+        "INSERT INTO merchant_mail VALUES (1, 'owner@shop.example', 1, 'de')",
+        "INSERT INTO mail (about, merchant_id, recipient, event_seq, created_at, next_at)"
+        " VALUES ('evt_1', 1, 'merchant', 1, 20, 21)",
+    ),
 }
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from babel import Locale, dates
 
-from btcpay.checkout.formats import TABLE
-from btcpay.checkout.languages import LANGUAGES
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.languages.formats import TABLE
 
 # CLDR's fields of a pattern (UTS 35) as Python formats them; others are a KeyError.
 FIELDS = {

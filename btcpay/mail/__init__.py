@@ -1,0 +1,1 @@
+"""Mail to merchants and their customers, from the same events as webhooks."""

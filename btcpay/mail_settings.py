@@ -1,0 +1,91 @@
+"""What the settings of mail accept, and what an address is that mail may go to."""
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+# RFC 5321, 4.1.2: no quoted names, no addresses of machines.
+_ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
+MAX_LOCAL, MAX_ADDRESS = 64, 254  # RFC 5321, 4.5.3.1
+_SERVER = re.compile(
+    r"(?P<scheme>smtps?)://(?:(?P<user>[^/:\s]+):(?P<password>[^/\s]*)@)?"
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?/?"
+)
+# RFC 8314: submission with TLS from the first byte, and by STARTTLS.
+_PORTS = {"smtps": 465, "smtp": 587}
+_BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True)
+class MailServer:
+    """Where mail is handed over. `is_tls`: from the first byte; else by STARTTLS."""
+
+    host: str
+    port: int
+    is_tls: bool
+    user: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this machine's own."""
+        return self.host in ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Whom mail is from; the name may be empty."""
+
+    name: str
+    address: str
+
+    @property
+    def domain(self) -> str:
+        """What stands behind the @."""
+        return self.address.rpartition("@")[2]
+
+
+def smtp_url(text: str) -> MailServer | None:
+    """The mail server; None for nothing at all."""
+    if not text:
+        return None
+    found = _SERVER.fullmatch(text)
+    user, password = (unquote((found and found[name]) or "") for name in ("user", "password"))
+    port = int((found and (found["port"] or _PORTS[found["scheme"]])) or 0)
+    is_plain = (user + password).isascii() and (user + password).isprintable()
+    if not found or _BROKEN.search(text) or not is_plain or not 0 < port <= 65535:
+        raise ValueError(
+            "smtps://user:password@host:port, or smtp:// for STARTTLS; signs such as @ : / % in"
+            " user and password as %40 %3A %2F %25, and nothing but ASCII"
+        )
+    return MailServer(found["host"].strip("[]"), port, found["scheme"] == "smtps", user, password)
+
+
+def sender(text: str) -> Sender | None:
+    """An address, or a name and an address in angle brackets; None for nothing at all."""
+    if not text:
+        return None
+    found = re.fullmatch(r"(?:([^<>\"]*?)\s*<([^<>]*)>|(.*))", text)
+    try:
+        name = (found and found[1]) or ""
+        if not found or not name.isprintable():
+            raise ValueError
+        return Sender(name, checked_address(found[2] if found[3] is None else found[3]))
+    except ValueError:
+        raise ValueError("an address such as shop@example.com, or Name <address>") from None
+
+
+def checked_address(text: str) -> str:
+    """One address as it is sent to; a name of other letters than ASCII as DNS has it.
+
+    Raises ValueError for all else: several, with blanks, line ends or quotes in it.
+    """
+    local, at, domain = text.rpartition("@")
+    if not domain.isascii():
+        domain = domain.encode("idna").decode()
+    address = f"{local}{at}{domain}"
+    if len(local) > MAX_LOCAL or len(address) > MAX_ADDRESS or not _ADDRESS.fullmatch(address):
+        raise ValueError("an address such as shop@example.com")
+    return address

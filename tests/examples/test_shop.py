@@ -1,0 +1,151 @@
+"""`examples/shop/`: from an order to its delivery, by webhook and by polling."""
+
+import base64
+import hashlib
+import hmac
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from builders import Clock, Live, TickerServer, clean_environ, until
+from fake_esplora import Till, open_till
+from paths import PROJECT
+from ports import free_port
+
+from btcpay.sandbox.payer.mischief import double_spends
+
+PROGRAM = PROJECT / "examples" / "shop" / "shop.py"
+KEY = b"thirty-two letters that are secret"
+SECRET = "whsec_" + base64.b64encode(KEY).decode()
+
+
+class ExampleShop:
+    """The program as whoever copies it starts it; `said` is what it prints."""
+
+    def __init__(self, folder: Path, live: Live, key: str, poll_s: int) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}/"
+        environ = clean_environ(
+            BTCPAY_URL=live.url,
+            BTCPAY_KEY=key,
+            WEBHOOK_SECRET=SECRET,
+            SHOP_DATABASE=str(folder / "shop.db"),
+            SHOP_PORT=str(port),
+            POLL_SECONDS=str(poll_s),
+        )
+        self._out = folder / "shop.out"
+        with self._out.open("wb") as out, (folder / "shop.log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, PROGRAM], env=environ, stdout=out, stderr=log
+            )
+        until(self._answers, "the shop's first answer")
+
+    def _answers(self) -> bool:
+        try:
+            return requests.get(self.url, timeout=60).ok
+        except requests.ConnectionError:
+            return False
+
+    @property
+    def said(self) -> list[str]:
+        lines = self._out.read_text().splitlines()
+        return [line for line in lines if line.startswith(("deliver", "hold back"))]
+
+    def order(self, number: str) -> str:
+        """Presses the button of a form; the id of the invoice that it leads to."""
+        answer = requests.post(self.url, {"number": number}, allow_redirects=False, timeout=60)
+        assert answer.status_code == 303
+        return answer.headers["location"].rpartition("/pay/")[2]
+
+    def hear(self, invoice: str, age_s: int = 0, key: bytes = KEY, **headers: str) -> int:
+        """Sends a webhook about an invoice, as Standard Webhooks says; the answer's status."""
+        at = str(int(time.time()) - age_s)
+        body = json.dumps({"type": "invoice.paid", "data": {"invoice": {"id": invoice}}}).encode()
+        signed = hmac.digest(key, f"evt_1.{at}.".encode() + body, hashlib.sha256)
+        signature = f"v1,{base64.b64encode(signed).decode()}"
+        headers = {
+            "Content-Type": "application/json",
+            "webhook-id": "evt_1",
+            "webhook-timestamp": at,
+            "webhook-signature": signature,
+        } | {name.replace("_", "-"): text for name, text in headers.items()}
+        return requests.post(f"{self.url}hooks", body, headers=headers, timeout=60).status_code
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def live(till: Till, tmp_path: Path) -> Iterator[Live]:
+    started = Live(till.shop, tmp_path)
+    yield started
+    started.kill()
+
+
+def pay(till: Till, invoice: str) -> None:
+    till.pay(till.shop.get(f"/invoices/{invoice}").json)
+    till.mine()
+    till.check()
+
+
+@pytest.fixture(params=[3600])
+def example(
+    request: pytest.FixtureRequest, till: Till, live: Live, tmp_path: Path
+) -> Iterator[ExampleShop]:
+    """Polls every hour, unless a test says otherwise."""
+    shop = ExampleShop(tmp_path, live, till.shop.write_key, request.param)
+    yield shop
+    shop.process.kill()
+    shop.process.wait()
+
+
+def test_it_has_less_than_a_hundred_lines():
+    assert len(PROGRAM.read_text().splitlines()) < 100
+
+
+def test_an_order_is_paid_once_and_delivered_once(till, example):
+    invoice = example.order("1001")
+    assert example.order("1001") == invoice != example.order("1002")
+    assert example.hear(invoice) == 204
+    assert example.said == []
+    pay(till, invoice)
+    assert [example.hear(invoice) for _ in range(2)] == [204, 204]
+    assert example.said == [f"deliver {invoice}"]
+    till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
+    till.check()
+    assert example.hear(invoice) == 204
+    assert example.said[1:] == [f"hold back {invoice}"]
+
+
+FORGED = {
+    "another secret": {"key": b"another"},
+    "an old message": {"age_s": 301},
+    "a signature of another message": {"webhook_signature": f"v1,{'A' * 43}="},
+    "no signature": {"webhook_signature": ""},
+    "another version": {"webhook_signature": "v1a,abc"},
+    "another time": {"webhook_timestamp": "1"},
+    "another id": {"webhook_id": "evt_2"},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
+def test_a_webhook_that_is_not_ours_is_refused(forged, till, example):
+    invoice = example.order("1001")
+    pay(till, invoice)
+    assert example.hear(invoice, **forged) == 401
+    assert example.said == []
+
+
+@pytest.mark.parametrize("example", [1], indirect=True)
+def test_polling_finds_what_no_webhook_told(till, example):
+    invoice = example.order("1001")
+    pay(till, invoice)
+    until(lambda: example.said == [f"deliver {invoice}"], "the poll")

@@ -1,0 +1,103 @@
+"""`merchant mail`, the mail of a real `btcpay check`, and what the doctor says of it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import Terminal, Till, open_till
+from mail_server import PASSWORD, MailServer
+
+pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while")
+FROM = {"BTCPAY_MAIL_FROM": "pay@shop.example"}
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[MailServer]:
+    with MailServer(tmp_path) as started:
+        yield started
+
+
+def mail(till: Till, *words: str, **environ: str) -> dict:
+    (row,) = Terminal(till).json("merchant", "mail", "shop", *words)
+    return {name: value for name, value in row.items() if name != "merchant"}
+
+
+def test_what_a_merchant_wants_is_set_kept_and_shown(till):
+    nothing = {"address": None, "receipts": False, "language": "en"}
+    assert mail(till) == nothing
+    assert mail(till, "--receipts", "--language", "de") == nothing | {
+        "receipts": True,
+        "language": "de",
+    }
+    whole = {"address": "owner@shop.example", "receipts": True, "language": "de"}
+    assert mail(till, "owner@shop.example") == whole
+    assert mail(till) == whole
+    assert mail(till, "off", "--receipts") == whole | {"address": None}
+    assert mail(till, "off") == nothing | {"language": "de"}
+
+
+def test_what_is_no_address_and_a_shop_without_a_mail_server_are_told(till):
+    words = ("merchant", "mail", "shop")
+    _, told = Terminal(till).run(*words, "a@example.com\nBcc: b@example.com", status=1)
+    assert "is not an address such as" in told and "\nBcc" not in told
+    _, told = Terminal(till).run(*words, "owner@shop.example")
+    assert "nothing is sent before BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set" in told
+    _, told = Terminal(till).run(*words)
+    assert "nothing is sent" not in told
+
+
+def test_a_check_sends_and_a_dead_mail_server_changes_nothing_for_it(till, server):
+    environ = FROM | {"BTCPAY_SMTP_URL": server.url}
+    Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts", **environ)
+    Terminal(till).run("check", **environ)
+    for url, expected in (("smtp://127.0.0.1:1", 0), (server.url, 2)):
+        invoice = till.shop.invoice(customer_email="ada@example.com")
+        till.pay(invoice)
+        till.mine()
+        out, told = Terminal(till).run("check", **environ | {"BTCPAY_SMTP_URL": url})
+        assert f"{invoice['id']} is paid" in out
+        assert len(server.taken) == expected
+        assert ("mail server 127.0.0.1: 2 mails could not be sent" in told) == (not expected)
+    assert {one.to[0] for one in server.taken} == {"owner@shop.example", "ada@example.com"}
+
+
+DOCTOR = {
+    "a server that lets us in": ({}, "green", "127.0.0.1 takes mail from pay@shop.example"),
+    "nobody there": ({"BTCPAY_SMTP_URL": "smtp://127.0.0.1:1"}, "yellow", "could not be spoken to"),
+    "no sender": ({"BTCPAY_MAIL_FROM": ""}, "yellow", "only one of BTCPAY_SMTP_URL and"),
+    "a wrong password": (
+        {"BTCPAY_SMTP_URL": "smtp://shop%40example.com:wrong-word@127.0.0.1:PORT"},
+        "yellow",
+        "does not let us in: 535",
+    ),
+}
+
+
+@pytest.mark.parametrize(("environ", "colour", "sentence"), DOCTOR.values(), ids=DOCTOR)
+def test_the_doctor_tries_the_mail_server(environ, colour, sentence, till, tmp_path):
+    with MailServer(tmp_path, login=True) as server:
+        environ = FROM | {"BTCPAY_SMTP_URL": server.url} | environ
+        environ["BTCPAY_SMTP_URL"] = environ["BTCPAY_SMTP_URL"].replace("PORT", str(server.port))
+        told, errors = Terminal(till).run("doctor", "--json", status=0, **environ)
+    assert server.taken == []
+    (row,) = [row for row in json.loads(told) if row["name"] == "mail server"]
+    assert (row["colour"], sentence in row["sentence"]) == (colour, True), row
+    for secret in (PASSWORD, "wrong-word", "hunter2"):
+        assert secret not in told + errors
+
+
+def test_the_doctor_tells_of_mail_that_nobody_can_send(till):
+    Terminal(till).run("merchant", "mail", "shop", "owner@shop.example")
+    (row,) = [row for row in Terminal(till).json("doctor") if row["name"] == "mail"]
+    assert (row["colour"], row["remedy"]) == (
+        "yellow",
+        "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM",
+    )
