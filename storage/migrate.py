@@ -134,8 +134,7 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
     """
     path = sqlite_path(url)
     if path:
-        lock = os.open(f"{path}.{name}.lock", os.O_CREAT | os.O_WRONLY, 0o600)
-        with open(lock, "w", encoding="ascii") as file:
+        with open(_lock_file(path, name), "w", encoding="ascii") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
@@ -153,6 +152,23 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
         finally:
             if taken:
                 _ask(db, "pg_advisory_unlock", number)
+
+
+def _lock_file(path: Path, name: str) -> int:
+    """Opens the file that is locked; the database's owner owns it, also when root makes it.
+
+    Else the owner's next check could not open it. The owner may own the folder: no link of his is
+    followed.
+    """
+    lock = f"{path}.{name}.lock"
+    try:
+        made = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return os.open(lock, os.O_WRONLY | os.O_NOFOLLOW)
+    if os.geteuid() == 0:
+        owner = path.stat()
+        os.fchown(made, owner.st_uid, owner.st_gid)
+    return made
 
 
 def _ask(db: Database, function: str, number: int) -> bool:

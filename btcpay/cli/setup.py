@@ -139,7 +139,7 @@ class _Run:
         text = env_lines.changed(self.text, _worth_saying(changes, self.present))
         shop = Shop(parse(text, str(self.file)), user)
         say(shop.run(["migrate"]).strip())
-        if text != self.text or not self.file.exists():
+        if text != self.text or not places.is_closed(self.file):
             places.write_settings(self.file, text, user)
             say(f"wrote {self.file}")
         return shop

@@ -13,6 +13,7 @@ from btcpay.errors import CommandError
 
 STATE = Path("/var/lib/btcpay")  # systemd makes it too (StateDirectory=)
 MODE_OF_OWN_FOLDER = 0o700
+OPEN_TO_OTHERS = 0o037
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
     folder.mkdir(MODE_OF_OWN_FOLDER)
     if user.pw_uid != os.geteuid():
         os.chown(folder, user.pw_uid, user.pw_gid, follow_symlinks=False)
+
+
+def is_closed(file: Path) -> bool:
+    """Whether the file is there, and others cannot read it: the service's group alone may."""
+    return file.exists() and not file.stat().st_mode & OPEN_TO_OTHERS
 
 
 def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:

@@ -106,8 +106,10 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     text = (folder / "shop.env").read_text()
     assert text.startswith(f"# kept\n{NOBODY}BTCPAY_NETWORK=regtest\n")
     assert stat.S_IMODE((folder / "shop.env").stat().st_mode) == 0o600
+    (folder / "shop.env").chmod(0o644)
     again = run(["setup", "--env-file", f"{folder}/shop.env", "--no-units", "--user", ME])
     assert again.stdout == "" and (folder / "shop.env").read_text() == text
+    assert stat.S_IMODE((folder / "shop.env").stat().st_mode) == 0o600
     changed = run(["setup", *words, "--email-retention-days", "30"])
     assert changed.stdout == "" and "is there already" in changed.stderr
     assert (folder / "shop.env").read_text() == f"{text}BTCPAY_EMAIL_RETENTION_DAYS=30\n"

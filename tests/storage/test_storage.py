@@ -1,5 +1,7 @@
 """The schema refuses what must never be, migrations run once, an address is handed out once."""
 
+import os
+import pwd
 import stat
 import threading
 from collections.abc import Iterator
@@ -403,3 +405,19 @@ def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(url):
         assert again
     for db in (first, second, third):
         db.close()
+
+
+@about_sqlite
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files for another user")
+def test_a_lock_that_root_takes_does_not_lock_out_the_databases_owner(tmp_path):
+    url, nobody = f"sqlite:///{tmp_path}/shop.db", pwd.getpwnam("nobody")
+    migrate.migrate(url, "regtest")
+    os.chown(tmp_path / "shop.db", nobody.pw_uid, nobody.pw_gid)
+    db = open_database(url)
+    with migrate.only_one(db, url, "check"):
+        assert (tmp_path / "shop.db.check.lock").stat().st_uid == nobody.pw_uid
+    (tmp_path / "shop.db.webhooks.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"), migrate.only_one(db, url, "webhooks"):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+    db.close()
