@@ -23,6 +23,7 @@ from btcpay.monitoring.database_metrics import Figures
 from btcpay.server.service import open_service
 from btcpay.settings import Settings
 from btcpay.times import utc_now
+from btcpay.web.application import Application
 from btcpay.web.routes import add_path, answer
 from schemas import requests as accepts
 from schemas import resources as shows
@@ -105,17 +106,17 @@ def list_payments(call: Call) -> Response:
 # fmt: off
 OPERATIONS = {
     "get-balance": Operation(
-        "GET", "/balance", "read", get_balance, shows.Balance),
+        "GET", "/balance", "read", get_balance, shows.Balance, waits=True),
     "create-invoice": Operation(
         "POST", "/invoices", "write", create_invoice, shows.Invoice, accepts.NewInvoice,
-        body_required=True, priced=True),
+        body_required=True, priced=True, waits=True),
     "list-invoices": Operation(
         "GET", "/invoices", "read", list_invoices, shows.Invoice, accepts.InvoiceQuery, lists=True),
     "get-invoice": Operation(
         "GET", "/invoices/<id>", "read", get_invoice, shows.Invoice),
     "create-payment-link": Operation(
         "POST", "/payment-links", "write", create_payment_link, shows.PaymentLink,
-        accepts.NewPaymentLink),
+        accepts.NewPaymentLink, waits=True),
     "list-payment-links": Operation(
         "GET", "/payment-links", "read", list_payment_links, shows.PaymentLink, accepts.Query,
         lists=True),
@@ -133,12 +134,13 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     The operations stand under /api/v1, the hosted pages and the health checks beside them.
     """
     service = open_service(settings, now)
-    app = Flask("btcpay", static_folder=None)
+    app = Application("btcpay", static_folder=None)
     app.extensions["btcpay"] = service
     file = sqlite_path(settings.database_url)
     figures = Figures(
         service.db, service.limiter, settings.blocks, service.now, file and file.parent
     )
+    app.extensions["quick"] = admission.quick(service, OPERATIONS)
     app.extensions["metrics"] = functools.partial(metrics_server.serve, [service.counters, figures])
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False

@@ -139,6 +139,44 @@ def get(
         return wanted.make(bytes(body))
 
 
+def post(
+    session: requests.Session,
+    url: str,
+    timeout_s: float,
+    body: bytes,
+    headers: Mapping[str, str],
+    kept_bytes: int,
+) -> tuple[int, bytes]:
+    """The status of the answer and its first bytes, at most `kept_bytes`; the rest is not read.
+
+    The head is complete within `timeout_s`. Redirects are not followed. Raises Unreachable, whose
+    message names no part of the URL.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    try:
+        with session.post(
+            url,
+            data=body,
+            headers=dict(headers),
+            timeout=timeout_s,
+            stream=True,
+            allow_redirects=False,
+        ) as response:
+            return response.status_code, _start_of(response, kept_bytes)
+    except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+        if time.monotonic() >= deadline_s:
+            raise Unreachable(f"took longer than {timeout_s} s") from error
+        raise Unreachable(f"could not be asked: {type(error).__name__}") from error
+
+
+def _start_of(response: requests.Response, kept_bytes: int) -> bytes:
+    """What comes first of the body, which may never end; nothing when it breaks off."""
+    try:
+        return response.raw.read1(kept_bytes, decode_content=False)[:kept_bytes]
+    except (HTTPError, OSError, ValueError):
+        return b""
+
+
 def _require_plain(response: requests.Response) -> None:
     if response.status_code != 200:
         raise BadStatus(response.status_code, response.headers.get("Retry-After", ""))

@@ -6,6 +6,7 @@ import string
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 ID_CHARACTERS = 24  # 142 bits: never guessed, never twice
+_IS_ID = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}").fullmatch
 SECRET_CHARACTERS = 43  # 62**43 > 2**256
 
 
@@ -15,19 +16,24 @@ def new_id(prefix: str) -> str:
 
 
 def random_base62(length: int) -> str:
-    """`length` characters, each uniform among the 62."""
-    return "".join(secrets.choice(BASE62) for _ in range(length))
+    """`length` characters, each uniform among the 62: a uniform number, written with them."""
+    return _base62(secrets.randbelow(len(BASE62) ** length), length)
 
 
 def id_of(prefix: str, digest: bytes) -> str:
     """The identifier that this digest of 256 bits stands for: the same for the same."""
-    number, characters = int.from_bytes(digest, "big"), ""
-    for _ in range(ID_CHARACTERS):
+    return f"{prefix}_{_base62(int.from_bytes(digest, 'big'), ID_CHARACTERS)}"
+
+
+def _base62(number: int, length: int) -> str:
+    """The last `length` digits of a number in base 62, the lowest first."""
+    characters = ""
+    for _ in range(length):
         number, place = divmod(number, len(BASE62))
         characters += BASE62[place]
-    return f"{prefix}_{characters}"
+    return characters
 
 
 def is_id(prefix: str, text: str) -> bool:
     """Whether the text could have come from `new_id(prefix)`; nothing else is looked up."""
-    return re.fullmatch(rf"{prefix}_[0-9A-Za-z]{{{ID_CHARACTERS}}}", text) is not None
+    return text.startswith(f"{prefix}_") and _IS_ID(text, len(prefix) + 1) is not None

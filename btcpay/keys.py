@@ -1,7 +1,6 @@
 """API keys: made from the secure source, stored as SHA-256, found by it."""
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -13,8 +12,7 @@ from storage.database import Database, Row
 from storage.queries import keys
 
 
-@dataclass(frozen=True)
-class Caller:
+class Caller(NamedTuple):
     """Whose key a request carries."""
 
     key_id: str

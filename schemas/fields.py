@@ -59,14 +59,20 @@ class Number(fields.Field):
         return value
 
     def _serialize(self, value: Any, *_: Any, **__: Any) -> Any:
-        return None if value is None else Fragment(str(value))
+        return None if value is None else self.shown(value)
+
+    def shown(self, value: Any) -> Fragment:
+        """The number as it goes out."""
+        return Fragment(str(value))
 
 
 class Timestamp(fields.Field):
     """Stored milliseconds as ISO 8601 with milliseconds and a trailing Z."""
 
+    shown = staticmethod(iso_ms)
+
     def _serialize(self, value: Any, *_: Any, **__: Any) -> Any:
-        return None if value is None else iso_ms(value)
+        return None if value is None else self.shown(value)
 
 
 class HostedUrl(Text):

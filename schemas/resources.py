@@ -1,6 +1,5 @@
 """What clients get: the resources of the specification's section 2, field by field."""
 
-import operator
 from typing import Any
 
 from marshmallow import Schema, fields, validate
@@ -28,14 +27,14 @@ class Resource(Schema):
         self.base_url = base_url
         shown = self.dump_fields.items()
         self._blank = {name: getattr(field, "constant", None) for name, field in shown}
-        self._columns = [
+        self._columns = {
             name for name, field in shown if not isinstance(field, (fields.Constant, HostedUrl))
-        ]
-        self._values_of = operator.itemgetter(*self._columns)
+        }
         self._made = [
-            (name, field._serialize)
-            for name, field in shown
-            if isinstance(field, (Number, Timestamp, HostedUrl))
+            (name, field.shown) for name, field in shown if isinstance(field, (Number, Timestamp))
+        ]
+        self._hosted = [
+            (name, base_url + field.path) for name, field in shown if isinstance(field, HostedUrl)
         ]
 
     def dump(self, obj: Any, *, many: bool | None = None) -> Any:
@@ -44,10 +43,14 @@ class Resource(Schema):
         return [self._shown(row) for row in obj] if many else self._shown(obj)
 
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        shown = self._blank.copy()
-        shown.update(zip(self._columns, self._values_of(row), strict=True))
-        for name, serialize in self._made:
-            shown[name] = serialize(shown[name], name, row)
+        if row.keys() != self._columns:  # some columns are nobody's outside
+            row = {name: row[name] for name in self._columns}
+        shown = {**self._blank, **row}
+        for name, make in self._made:
+            if shown[name] is not None:
+                shown[name] = make(shown[name])
+        for name, root in self._hosted:
+            shown[name] = root + shown["id"]
         return shown
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:

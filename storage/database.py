@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from peewee import Field, Model, PeeweeException, Query, Select, SqliteDatabase, Value
 
+from storage.faults import as_peewee_errors
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite, refuse_folder
 
@@ -95,19 +96,14 @@ class Database:
 
     def rows(self, query: Query, **values: Any) -> list[Row]:
         """All rows of a query (or of its RETURNING), each a dict by column name."""
-        with self.connected():
-            statement, cursor = self._execute(query, values)
-            columns = statement.columns
-            return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+        with self.connected(), as_peewee_errors:
+            columns, cursor = self._execute(query, values)
+            return [dict(zip(columns, row)) for row in cursor.fetchall()]  # noqa: B905
 
     def row(self, query: Query, **values: Any) -> Row | None:
         """The first row, or None."""
-        with self.connected():
-            statement, cursor = self._execute(query, values)
-            row = cursor.fetchone()
-            # An UPDATE ... RETURNING is done only when all its rows have been read.
-            cursor.fetchall()
-            return None if row is None else dict(zip(statement.columns, row, strict=True))
+        rows = self.rows(query, **values)  # all, else an UPDATE ... RETURNING is not done
+        return rows[0] if rows else None
 
     def only(self, query: Query, **values: Any) -> Row:
         """The row that must be there. Raises LookupError when it is not."""
@@ -118,7 +114,7 @@ class Database:
 
     def run(self, query: Query, **values: Any) -> int:
         """The number of rows that the statement changed."""
-        with self.connected():
+        with self.connected(), as_peewee_errors:
             return self._execute(query, values)[1].rowcount
 
     @contextmanager
@@ -169,12 +165,14 @@ class Database:
         if self.is_server:
             self.connection.close_idle()
 
-    def _execute(self, query: Query, values: Row) -> tuple[Statement, Any]:
+    def _execute(self, query: Query, values: Row) -> tuple[tuple[str, ...], Any]:
+        """The names of the columns, and the cursor, without peewee's way, which logs and counts."""
         statement = self._statements.get(id(query)) or self._compile(query)
-        cursor = self.connection.execute_sql(statement.sql, statement.arguments(values))
+        cursor = self.connection.cursor()
+        cursor.execute(statement.sql, statement.arguments(values))
         if not statement.columns and cursor.description:
             statement.columns = tuple(column[0] for column in cursor.description)
-        return statement, cursor
+        return statement.columns, cursor
 
     def _compile(self, query: Query) -> Statement:
         with _COMPILING:

@@ -2,7 +2,15 @@
 
 import sqlite3
 
-from peewee import InterfaceError, OperationalError, PeeweeException
+from peewee import (  # type: ignore[attr-defined]
+    InterfaceError,
+    OperationalError,
+    PeeweeException,
+    __exception_wrapper__,
+)
+
+# A driver's errors leave this context as peewee's: also those of fetching, which reads the file.
+as_peewee_errors = __exception_wrapper__
 
 _OF_SQLITE = {
     sqlite3.SQLITE_BUSY,

@@ -15,6 +15,7 @@ from playhouse.migrations import Runner
 
 from btcpay.errors import DatabaseNotReady
 from storage.database import Database, create_file, open_database, place_of, sqlite_path
+from storage.faults import as_peewee_errors
 from storage.postgres import OLDEST
 from storage.queries import meta
 from storage.sqlite import refuse_folder
@@ -54,7 +55,7 @@ def migrate(url: str, network: str) -> list[str]:
 
 def version(db: Database) -> str | None:
     """The newest migration that the database has; None for an empty one."""
-    with db.connected():
+    with db.connected(), as_peewee_errors:
         if "schema_migration" not in db.connection.get_tables():
             return None
         return db.connection.execute_sql("SELECT max(name) FROM schema_migration").fetchone()[0]

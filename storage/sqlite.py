@@ -1,40 +1,17 @@
 """SQLite on a full or damaged disk: reports what failed first, as one of peewee's errors."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from peewee import (  # type: ignore[attr-defined]
-    OperationalError,
-    SqliteDatabase,
-    __exception_wrapper__,
-)
+from peewee import OperationalError, SqliteDatabase
 
 from btcpay.errors import DatabaseNotReady
 
 
-class Cursor(sqlite3.Cursor):
-    """Reads the file while rows are fetched: peewee translates only what `execute` raises."""
-
-    def fetchone(self) -> Any:
-        """The next row, or None."""
-        with __exception_wrapper__:
-            return super().fetchone()
-
-    def fetchall(self) -> list[Any]:
-        """The rows that are left."""
-        with __exception_wrapper__:
-            return super().fetchall()
-
-
 class Sqlite(SqliteDatabase):
     """peewee's database, except for what happens when the file cannot be read or written."""
-
-    def cursor(self, named_cursor: Any = None) -> Cursor:
-        """A cursor whose errors are all peewee's."""
-        return self.connection().cursor(Cursor)
 
     def rollback(self) -> None:
         """Does nothing when SQLite has undone the transaction itself, as on a full disk."""

@@ -50,7 +50,7 @@ ROOMS: dict[str, set[str]] = {
     "check": GROUND
     | {"bitcoin", "chain", "events", "explorers", "invoices", "settlement", "spv", "storage"}
     | {"wallet"},
-    "webhooks": PLAIN,
+    "webhooks": GROUND | {"events", "schemas", "storage"},
     "mail": GROUND | {"events", "languages", "storage", "webhooks"},
     "web": PLAIN | {"storage"},
     "monitoring": PLAIN | {"chain", "settlement", "storage", "wallet", "web"},
@@ -65,17 +65,8 @@ ROOMS: dict[str, set[str]] = {
     "setup": GROUND,
     "cli": GROUND
     | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
-    | {
-        "languages",
-        "mail",
-        "monitoring",
-        "server",
-        "settlement",
-        "setup",
-        "spv",
-        "storage",
-        "wallet",
-    },
+    | {"events", "languages", "mail", "monitoring", "server", "settlement", "setup", "spv"}
+    | {"storage", "wallet", "webhooks"},
     "sandbox": {"bitcoin"},
     "app": GROUND
     | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},

@@ -1,6 +1,9 @@
 """How a request under /api/v1 gets in (key, throttle, scope, body) and out (envelope, headers)."""
 
-from flask import Flask, Response, g, request
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Flask, Request, Response, g, request
 from werkzeug.exceptions import HTTPException
 
 from btcpay.api.call import Call
@@ -9,6 +12,7 @@ from btcpay.errors import ApiError, Forbidden, Unauthorized
 from btcpay.keys import Caller, caller_of
 from btcpay.server.service import Service
 from btcpay.web import ignored_fields, rate_limits
+from btcpay.web.application import Answer
 from btcpay.web.errors import error_response, from_http, unforeseen
 from btcpay.web.rate_limits import Window
 from btcpay.web.routes import add_path
@@ -19,12 +23,17 @@ ROOT = "/api/v1"
 OPENAPI_PATH = f"{ROOT}/openapi.json"
 
 
-def _is_api() -> bool:
-    return request.path == ROOT or request.path.startswith(f"{ROOT}/")
+def _is_api(path: str) -> bool:
+    return path.startswith(f"{ROOT}/") or path == ROOT
 
 
 def _visitor() -> str:
     return counted_as(request.remote_addr)
+
+
+def _asked_and_noted() -> tuple[Request, Any]:
+    """The request, and what is kept beside it: each use of Flask's own names costs a search."""
+    return request._get_current_object(), g._get_current_object()  # type: ignore[attr-defined]
 
 
 def admit(service: Service) -> None:
@@ -32,25 +41,25 @@ def admit(service: Service) -> None:
 
     Puts the caller and the window that counted it into `g`. Raises ApiError.
     """
-    if not _is_api():
+    asked, noted = _asked_and_noted()
+    if not _is_api(asked.path):
         return
-    if request.path == OPENAPI_PATH:
-        g.window = service.limiter.look(rate_limits.FAILED_AUTH, _visitor())
+    if asked.path == OPENAPI_PATH:
+        noted.window = service.limiter.look(rate_limits.FAILED_AUTH, _visitor())
         return
-    g.caller = _authenticate(service)
-    writes = request.method == "POST"
-    g.window = service.limiter.hit(
-        rate_limits.WRITES if writes else rate_limits.READS, g.caller.key_id
-    )
-    g.window.require_allowed(service.now())
+    noted.caller = caller = _authenticate(service, asked)
+    writes = asked.method == "POST"
+    counted = rate_limits.WRITES if writes else rate_limits.READS
+    noted.window = service.limiter.hit(counted, caller.key_id)
+    noted.window.require_allowed(service.now())
     # A path or method that is no operation has no scope: it is 404 or 405 with any key.
-    if writes and not g.caller.may_write and request.routing_exception is None:
+    if writes and not caller.may_write and asked.routing_exception is None:
         raise Forbidden("this API key is read-only; the operation needs a write key")
 
 
-def _authenticate(service: Service) -> Caller:
+def _authenticate(service: Service, asked: Request) -> Caller:
     """The caller, by bearer key. An invalid key counts against its address; a missing one not."""
-    scheme, _, secret = request.headers.get("Authorization", "").strip().partition(" ")
+    scheme, _, secret = asked.headers.get("Authorization", "").strip().partition(" ")
     secret = secret.strip()
     now = service.now()
     caller = caller_of(service.db, secret, now) if scheme.lower() == "bearer" and secret else None
@@ -79,11 +88,23 @@ def add_operation(app: Flask, service: Service, name: str, operation: Operation)
     reads = operation.accepts().fields if operation.accepts and operation.method == "GET" else ()
 
     def view(**path_values: str) -> Response:
-        if request.query_string:
-            ignored_fields.note(request.args, reads)
-        return operation.view(Call(service, g.caller, name), **path_values)
+        asked, noted = _asked_and_noted()
+        if asked.query_string:
+            ignored_fields.note(asked.args, reads)
+        return operation.view(Call(service, noted.caller, name), **path_values)
 
     add_path(app, ROOT + operation.path, view, name, operation.method)
+
+
+def quick(service: Service, operations: Mapping[str, Operation]) -> tuple[bytes, ...]:
+    """How requests begin that wait for nothing: none where a server is asked, of data or counts."""
+    if service.db.is_server or service.settings.rate_limit_store != "memory://":
+        return ()
+    return tuple(
+        f"{operation.method} {ROOT}{operation.path.partition('<')[0]}".encode()
+        for operation in operations.values()
+        if not operation.waits
+    )
 
 
 def guard(app: Flask, service: Service) -> None:
@@ -95,17 +116,19 @@ def guard(app: Flask, service: Service) -> None:
     app.register_error_handler(Exception, lambda error: error_response(unforeseen(error)))
 
 
-def add_headers(service: Service, response: Response) -> Response:
+def add_headers(service: Service, response: Answer) -> Answer:
     """Names the window and the ignored fields on every answer, which nobody may store."""
-    window: Window | None = g.get("window")
-    if window is None and _is_api():  # there was a fault before any window was known
+    asked, noted = _asked_and_noted()
+    window: Window | None = noted.get("window")
+    if window is None and _is_api(asked.path):  # there was a fault before any window was known
         window = service.limiter.look(rate_limits.FAILED_AUTH, _visitor())
     if window:
-        add = response.headers.add  # no view sets them, so nothing has to be replaced
-        add("X-RateLimit-Limit", str(window.limit))
-        add("X-RateLimit-Remaining", str(window.remaining))
-        add("X-RateLimit-Reset", str(window.reset_s))
-        add("Cache-Control", "no-store")
-        if names := g.get("ignored"):
-            add(ignored_fields.HEADER, ignored_fields.header(names))
+        response.last += (  # no view sets them, so nothing has to be replaced
+            ("X-RateLimit-Limit", str(window.limit)),
+            ("X-RateLimit-Remaining", str(window.remaining)),
+            ("X-RateLimit-Reset", str(window.reset_s)),
+            ("Cache-Control", "no-store"),
+        )
+        if names := noted.get("ignored"):
+            response.last += ((ignored_fields.HEADER, ignored_fields.header(names)),)
     return response

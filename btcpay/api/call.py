@@ -1,17 +1,17 @@
 """One authenticated request to an operation, as its view has it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
-from flask import Response, g, request
+from flask import g, request
 from marshmallow import Schema
 
 from btcpay.api import idempotency
 from btcpay.keys import Caller
 from btcpay.server.service import Service
 from btcpay.web import ignored_fields, json_body
+from btcpay.web.application import Answer
 from btcpay.web.body import read_json
 from btcpay.web.errors import JSON
 from schemas import requests as accepts
@@ -19,8 +19,7 @@ from schemas.resources import Resources
 from storage.database import Row
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """One authenticated request to an operation."""
 
     service: Service
@@ -60,7 +59,7 @@ class Call:
             ignored_fields.note(g.body, schema.fields)
         return accepts.load(schema, g.body)
 
-    def once(self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]) -> Response:
+    def once(self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]) -> Answer:
         """201 with what `make` stores and returns, exactly once for an Idempotency-Key.
 
         `prepare` runs first, outside the transaction; `make` gets what it returned.
@@ -73,7 +72,7 @@ class Call:
             prepare,
             lambda prepared: orjson.dumps(make(prepared)).decode(),
         )
-        response = Response(f"{answer}\n", 201, mimetype=JSON)
+        response = Answer(f"{answer}\n", 201, content_type=JSON)
         if replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response

@@ -11,7 +11,10 @@ from schemas import resources as shows
 
 @dataclass(frozen=True)
 class Operation:
-    """One line of the specification's section 4: what is asked, and what answers it."""
+    """One line of the specification's section 4: what is asked, and what answers it.
+
+    `waits`: for a price or for a commit; else it reads the database and no more.
+    """
 
     method: str
     path: str
@@ -22,3 +25,4 @@ class Operation:
     lists: bool = False
     body_required: bool = False
     priced: bool = False
+    waits: bool = False

@@ -14,7 +14,7 @@ from btcpay.check.report import Report
 from btcpay.check.urgency import Plan, plan
 from btcpay.clock_skew import REMEDY
 from btcpay.errors import SPOILED, OutOfQuota
-from btcpay.events.read import forget_old
+from btcpay.events.retention import forget_old
 from btcpay.explorers.pool import Explorers
 from btcpay.invoices.retention import erase_emails
 from btcpay.invoices.status import output_of, rules_for

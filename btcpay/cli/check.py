@@ -15,6 +15,7 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check_report import Teller, tell_skipped
 from btcpay.cli.context import Shell, as_json, with_shell
+from btcpay.cli.deliveries import Deliveries
 from btcpay.cli.mailing import Mailing
 from btcpay.explorers.open import open_explorers, open_quota
 from btcpay.invoices.status import find_invoice
@@ -38,7 +39,7 @@ log = logging.getLogger(__name__)
 def check(
     shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool, as_json: bool
 ) -> None:
-    """Read new blocks, look into the mempool, settle what is paid, send mail.
+    """Read new blocks, look into the mempool, settle what is paid, deliver webhooks and mail.
 
     Exit status 0: every block was read and everybody looked for; 1: not so, or the clock is ahead.
     """
@@ -50,12 +51,13 @@ def check(
         # A look by hand is always made; it counts, but nothing is refused.
         with _alone(shell, wait=True):
             teller.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
-    new, mailing = _checkers(shell), Mailing(shell)
+    new, deliveries, mailing = _checkers(shell), Deliveries(shell), Mailing(shell)
     if watch is None:
         try:
             report = _run_alone(shell, new, quiet)
         finally:  # a check that fails is what merchants are told of
             mailing.start()
+            deliveries.run()
             mailing.wait()
         teller.end(report)
     stop = threading.Event()
@@ -68,6 +70,7 @@ def check(
             log.error("this check could not use the database: %s", in_one_line(error))
         else:
             teller.tell(report, brief=True)
+        deliveries.start()
         mailing.start()
         stop.wait(watch)
 

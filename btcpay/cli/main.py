@@ -22,8 +22,9 @@ from storage.database import in_one_line
 # Each stands in the module of its name, which is read when the command is used: a check every
 # minute should not import the sandbox, nor ask a small board for the time that this takes.
 COMMANDS = (
-    *("backup", "check", "doctor", "export", "invoice", "key", "link", "merchant", "migrate"),
-    *("payment", "restore", "sandbox", "serve", "setup", "verify-proof", "wallet"),
+    *("backup", "check", "doctor", "export", "invoice", "key", "link", "listen", "merchant"),
+    *("migrate", "payment", "restore", "sandbox", "serve", "setup", "verify-proof", "wallet"),
+    "webhook",
 )
 BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 

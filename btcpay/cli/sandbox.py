@@ -15,7 +15,8 @@ import requests
 
 from btcpay.cli.context import Shell, with_shell
 from btcpay.cli.sandbox_children import Children
-from btcpay.cli.sandbox_demo import Demo, write_key
+from btcpay.cli.sandbox_demo import MERCHANT, Demo, write_key
+from btcpay.cli.sandbox_receiver import PrintingReceiver
 from btcpay.cli.sandbox_status import LastCheck, StatusLine, unechoed
 from btcpay.doctor.settings import masked
 from btcpay.errors import CommandError
@@ -58,7 +59,9 @@ def sandbox(shell: Shell, port: int, state: Path) -> None:
         signal.signal(number, lambda *_: stop.set())
     log = state / "sandbox.log"
     status = StatusLine(chain_url, LastCheck(shell.db), log)
-    with unechoed(), Children(environ, log) as children, status:
+    told = state / "webhooks.log"
+    receiver = PrintingReceiver(shell.db, MERCHANT, told)
+    with unechoed(), receiver, Children(environ, log) as children, status:
         children.start("chain", "btcpay.sandbox", "--port", str(port), "--state", str(state))
         children.wait_for(f"{chain_url}/sandbox/state", stop)
         if not stop.is_set():
@@ -68,7 +71,9 @@ def sandbox(shell: Shell, port: int, state: Path) -> None:
         children.start("check", "btcpay", "check", "--watch", "2")
         if not stop.is_set():
             other = command_line(sys.argv[0], environ)
-            introduction = _introduction(demo, chain_url, other, log, _afresh(settings, state))
+            introduction = _introduction(
+                demo, chain_url, other, log, told, _afresh(settings, state)
+            )
             status.say("")
             click.echo(introduction)
         while not stop.is_set():
@@ -171,7 +176,9 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
     return " ".join([*assigned, *own])
 
 
-def _introduction(demo: Demo, chain_url: str, command_line: str, log: Path, afresh: str) -> str:
+def _introduction(
+    demo: Demo, chain_url: str, command_line: str, log: Path, told: Path, afresh: str
+) -> str:
     return f"""\
 A shop with play money, on this machine alone. Ctrl-C ends it.
 
@@ -185,6 +192,7 @@ A shop with play money, on this machine alone. Ctrl-C ends it.
 write key     {demo.secret}
 payment link  {demo.link_url()}
 is all well?  {command_line} doctor
-log           {log} (emptied at each start)
+every event   {command_line} listen
+log           {log}, {told.name} (emptied at each start)
 begin anew    {afresh}, after Ctrl-C
 """

@@ -7,6 +7,7 @@ from btcpay.errors import DatabaseNotReady
 from btcpay.settings import Settings
 from storage import migrate
 from storage.database import Database, in_one_line, open_database, sqlite_path
+from storage.faults import as_peewee_errors
 from storage.queries import meta
 
 NAME = "database"
@@ -47,7 +48,8 @@ def look_into(settings: Settings, is_whole: bool) -> tuple[Finding, Database | N
 
 def _require_whole(db: Database) -> None:
     """Raises DatabaseError when a page is damaged; reads all of the file."""
-    (told,) = db.connection.execute_sql("PRAGMA quick_check(1)").fetchone()
+    with as_peewee_errors:
+        (told,) = db.connection.execute_sql("PRAGMA quick_check(1)").fetchone()
     if told != "ok":
         raise DatabaseError(told)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from peewee import PeeweeException
 
-from btcpay.doctor import chain, database, disk, explorers, mail, prices, records
+from btcpay.doctor import chain, database, disk, explorers, mail, prices, records, webhooks
 from btcpay.doctor.finding import GREEN, RED, Finding, Opened, Patient
 from btcpay.doctor.settings import findings as settings_findings
 from btcpay.explorers.open import open_quota
@@ -50,6 +50,7 @@ def examine(
             records.chain,
             records.attention,
             records.gaps,
+            webhooks.told,
             mail.outbox,
         ):
             yield from _told(look_into.__name__, look_into(opened))

@@ -2,20 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import takewhile
 from typing import Any
 
 import orjson
 
 from btcpay.events.kinds import EventKind
-from btcpay.times import iso_ms, to_ms
+from btcpay.times import iso_ms
 from schemas.resources import Resources
 from storage.database import Database, Row
 from storage.queries import invoices, links, public_events
 
-# Longer than any receiver is tried, and than a shop is away over the holidays.
-KEPT = timedelta(days=30)
 PAGE = 100
 # What a new invoice has come to.
 _NEW = {"status": "open", "tx_hash": None, "paid_at": None}
@@ -86,6 +82,13 @@ def _invoice_data(db: Database, resources: Resources, row: Row) -> dict[str, Any
     return data | {name: state[name] for name in _BESIDE if name in state}
 
 
+def begin(db: Database, name: str) -> int:
+    """Has a reader begin behind the newest event, unless it has begun; that event's number."""
+    last = last_number(db)
+    db.run(public_events.BEGIN, name=name, number=last)
+    return last
+
+
 def take(db: Database, name: str, use: Callable[[list[Row]], None], limit: int = PAGE) -> int:
     """Gives `use` the next rows that this reader has not had, in a transaction; how many.
 
@@ -104,23 +107,3 @@ def take(db: Database, name: str, use: Callable[[list[Row]], None], limit: int =
             moved = {"since": reader["number"], "to": rows[-1]["number"]}
             db.run(public_events.MOVE, name=name, **moved)
         return len(rows)
-
-
-def forget_old(db: Database, now: datetime) -> int:
-    """Deletes what is older than KEPT, a batch at most; how many.
-
-    Never what a reader has not taken over, nor the newest: its number is where the next begins.
-    """
-    public_events.number_new(db)
-    before = to_ms(now - KEPT)
-    with db.write():
-        last = db.only(public_events.LAST)["number"]
-        slowest = db.only(public_events.SLOWEST)["number"]
-        most = last - 1 if slowest is None else min(last - 1, slowest)
-        oldest = db.rows(public_events.OLDEST)
-        old = [
-            row["number"]
-            for row in takewhile(lambda row: row["happened_at"] < before, oldest)
-            if row["number"] <= most
-        ]
-        return db.run(public_events.FORGET, number=old[-1]) if old else 0

@@ -4,7 +4,7 @@ import platform
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from peewee import PeeweeException
@@ -14,10 +14,11 @@ from prometheus_client.registry import Collector
 from btcpay import __version__
 from btcpay.chain.progress import progress_of
 from btcpay.settlement.attention import REASONS
+from btcpay.times import from_ms
 from btcpay.wallet.gap_limit import gap_of_merchant
 from btcpay.web.rate_limits import Limiter
 from storage.database import Database
-from storage.queries import attentions, merchants, meta, tallies
+from storage.queries import attentions, merchants, meta, tallies, webhooks
 
 
 class Figures(Collector):
@@ -75,6 +76,10 @@ class Figures(Collector):
             told = "Blocks that are still to be read."
             yield GaugeMetricFamily("btcpay_blocks_behind", told, known.behind)
         yield from _gaps(db)
+        oldest_ms = db.only(webhooks.OLDEST_WAITING)["at"]
+        age = self._now() - from_ms(oldest_ms) if oldest_ms is not None else timedelta()
+        told = "Age of the oldest event that an endpoint was not told of yet; 0 without one."
+        yield GaugeMetricFamily("btcpay_webhook_waiting_seconds", told, age.total_seconds())
         yield from _tallied(
             {(row["name"], row["label"]): row["total"] for row in db.rows(tallies.ALL)}
         )
@@ -88,6 +93,10 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
     yield runs
     took_s = totals.get(("check_ms", ""), 0) / 1000
     yield CounterMetricFamily("btcpay_check_seconds", "Time that the checks took.", took_s)
+    sent = CounterMetricFamily("btcpay_webhook_deliveries", "Attempts.", labels=["result"])
+    for result in ("delivered", "failed", "given_up"):
+        sent.add_metric([result], totals.get(("webhook_deliveries", result), 0))
+    yield sent
     read = totals.get(("blocks", ""), 0)
     yield CounterMetricFamily("btcpay_blocks_read", "Blocks that the checks read.", read)
     for name, told in (

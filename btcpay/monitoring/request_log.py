@@ -7,17 +7,19 @@ writes its line without the logging library, which would take longer than all th
 import contextlib
 import logging
 import os
+import random
 import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import orjson
-from flask import Flask, Request, Response, g, request
+from flask import Flask, Request, g, request
 
 from btcpay.monitoring.logs import REQUEST_ID
 from btcpay.monitoring.process_metrics import Counters
 from btcpay.times import iso
+from btcpay.web.application import Answer
 
 log = logging.getLogger(__name__)
 
@@ -33,39 +35,51 @@ def watch(app: Flask, counters: Counters, now: Callable[[], datetime]) -> None:
 
 
 def begin() -> None:
-    """Gives the request an id of ours: one that a client sends could be another request's."""
+    """Gives the request an id of ours: one that a client sends could be another request's.
+
+    It opens nothing, so it need not come from the secure source.
+    """
     noted = g._get_current_object().__dict__
     noted["began_ns"] = time.perf_counter_ns()
-    noted["request_id"] = request_id = f"req_{os.urandom(12).hex()}"
+    noted["request_id"] = request_id = f"req_{random.getrandbits(96):024x}"
     REQUEST_ID.set(request_id)
 
 
-def end_of(counters: Counters, now: Callable[[], datetime]) -> Callable[[Response], Response]:
+def end_of(counters: Counters, now: Callable[[], datetime]) -> Callable[[Answer], Answer]:
     """Names the id in the answer, counts the request and logs it."""
 
-    def end(response: Response) -> Response:
+    def end(response: Answer) -> Answer:
         asked = request._get_current_object()  # type: ignore[attr-defined]
         noted = g._get_current_object().__dict__
-        response.headers.add("X-Request-Id", noted["request_id"])
+        response.last += (("X-Request-Id", noted["request_id"]),)
         took_s = (time.perf_counter_ns() - noted["began_ns"]) / 1_000_000_000
-        counters.answered(operation_of(asked), response.status_code, took_s)
+        operation, status = operation_of(asked), response.status_code
+        counters.answered(operation, status, took_s)
         if log.isEnabledFor(logging.INFO):
-            _write({"at": iso(now())} | _line(asked, noted, response.status_code, took_s))
+            _write(_line(asked, noted, operation, status, took_s, now()))
         REQUEST_ID.set("")
         return response
 
     return end
 
 
-def _line(asked: Request, noted: dict[str, Any], status: int, took_s: float) -> dict[str, Any]:
+def _line(
+    asked: Request,
+    noted: dict[str, Any],
+    operation: str,
+    status: int,
+    took_s: float,
+    now: datetime,
+) -> dict[str, Any]:
     """Has nothing that a client wrote: path, query and headers may hold a key or an address."""
     caller = noted.get("caller")
     return {
+        "at": iso(now),
         "level": "info",
         "logger": log.name,
         "message": "request",
         "request_id": noted["request_id"],
-        "operation": operation_of(asked),
+        "operation": operation,
         "merchant_id": caller and caller.merchant_id,
         "key_id": caller and caller.key_id,
         "method": asked.method if asked.method in METHODS else "other",

@@ -40,6 +40,10 @@ class Answer:
     def close(self) -> None:
         """Does nothing, for the same reason."""
 
+    def gettimeout(self) -> float:
+        """Zero: nothing blocks here."""
+        return 0.0
+
 
 class Connection(TConn):
     """A client's connection: the request that arrives, and the part of an answer still `unsent`."""

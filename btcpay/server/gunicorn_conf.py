@@ -8,6 +8,7 @@ import os
 from btcpay.monitoring import metrics_setup
 from btcpay.server.startup import (
     check_before_start,
+    keep_to_one_processor,
     limit_waiting,
     read_or_exit,
     require_free,
@@ -52,12 +53,14 @@ def when_ready(server):
 
 def post_fork(server, worker):
     """Runs in each worker at its start."""
+    keep_to_one_processor(worker.age)
     worker.metrics_listener = getattr(server, "metrics_listener", None)
     worker.most_body_bytes = settings.max_body_bytes + 1  # see btcpay/web/body.py
 
 
 def post_worker_init(worker):
     """Runs in each worker, when the application is there."""
+    worker.quick = worker.wsgi.extensions["quick"]
     if worker.metrics_listener:
         worker.scraped = worker.wsgi.extensions["metrics"](worker.metrics_listener)
 

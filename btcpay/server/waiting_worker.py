@@ -1,8 +1,9 @@
 """gunicorn's threads, which wait for no client: a loop beside them reads, sends and hangs up.
 
-A thread gets a request that has arrived. The loop sends what the kernel does not take at once of
-the answer. Nothing waits for ever: a request may take WHOLE_S, an answer SEND_S, a client that
-hangs up LINGER_S. A proxy whose visitor never reads (Caddy keeps no answers) holds no thread.
+A thread gets a request that has arrived. What is quick the loop answers itself: handing a request
+over and back costs as much. The loop sends what the kernel does not take at once of an answer.
+Nothing waits for ever: a request may take WHOLE_S, an answer SEND_S, a client that hangs up
+LINGER_S. A proxy whose visitor never reads (Caddy keeps no answers) holds no thread.
 """
 
 import contextlib
@@ -31,12 +32,14 @@ class WaitingWorker(ThreadWorker):
     """Reads requests in its loop, gives whole ones to its threads, and sends in its loop.
 
     With gunicorn's own TLS it behaves as gunicorn's worker: there a thread must read and decrypt.
-    `most_body_bytes`: how much of a body the service reads.
+    `most_body_bytes`: how much of a body the service reads. `quick`: how requests begin that wait
+    for nobody.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.most_body_bytes = 0
+        self.quick: tuple[bytes, ...] = ()
         self.sending: deque[Connection] = deque()
         self.leaving: deque[TConn] = deque()
 
@@ -57,18 +60,22 @@ class WaitingWorker(ThreadWorker):
         if not isinstance(conn, Connection):
             super().on_client_socket_readable(conn, client)
             return
-        self.poller.unregister(client)
         self.keepalived_conns.remove(conn)
-        self._await(conn)
+        self.poller.modify(client, EVENT_READ, partial(self._read, conn))
+        self._begin(conn)
+        self._read(conn, client)  # else the loop would come round once more for the same bytes
 
-    def _await(self, conn: Connection, begun: bytes = b"") -> None:
-        conn.sock.setblocking(False)
+    def _begin(self, conn: Connection) -> None:
         conn.arriving = Arriving(self.most_body_bytes)
         conn.timeout = time.monotonic() + WHOLE_S
         self.pending_conns.append(conn)
+
+    def _await(self, conn: Connection, begun: bytes = b"") -> None:
+        conn.sock.setblocking(False)
         self.poller.register(conn.sock, EVENT_READ, partial(self._read, conn))
-        if begun:
-            self._take(conn, begun)
+        self._begin(conn)
+        if begun and self._is_ready_with(conn, begun):
+            self._hand_over(conn)  # answered here, a thousand requests at once would nest
 
     def _read(self, conn: Connection, sock: socket.socket) -> None:
         try:
@@ -79,28 +86,38 @@ class WaitingWorker(ThreadWorker):
             self._end(conn, self.pending_conns)
             return
         if data:
-            self._take(conn, data)
+            if self._is_ready_with(conn, data):
+                self._answer(conn)
         elif conn.arriving.data:
             self._hand_over(conn)  # the service says what is missing
         else:
             self._end(conn, self.pending_conns)
 
-    def _take(self, conn: Connection, data: bytes) -> None:
+    def _is_ready_with(self, conn: Connection, data: bytes) -> bool:
         arriving = conn.arriving
         had_head = arriving.has_head
         arriving.take(data)
-        if arriving.is_ready:
-            self._hand_over(conn)
-        elif arriving.expects_continue and not had_head:
+        if arriving.expects_continue and not had_head and not arriving.is_ready:
             with contextlib.suppress(OSError):
                 conn.sock.send(CONTINUE)
+        return arriving.is_ready
+
+    def _answer(self, conn: Connection) -> None:
+        """Answers what is quick, here and now; a thread does the rest."""
+        if not (conn.arriving.is_whole and conn.arriving.data.startswith(self.quick)):
+            self._hand_over(conn)
+            return
+        self._forget(conn)
+        done: Future = Future()
+        done.set_result(self.handle(conn))
+        self.finish_request(conn, done)
 
     def _hand_over(self, conn: Connection) -> None:
         self._forget(conn)
         self.enqueue_req(conn)
 
     def handle(self, conn: TConn) -> Any:
-        """Runs in a thread: parses what has come, and answers."""
+        """Parses what has come, and answers; runs in a thread, or in the loop."""
         if not isinstance(conn, Connection):
             return super().handle(conn)
         if conn.arriving.is_ready and not conn.arriving.has_head:

@@ -3,13 +3,16 @@
 Nothing of the service is imported, so that the master stays small.
 """
 
+import contextlib
 import logging
 from typing import Any
 
+from gunicorn import util
 from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import ThreadWorker
 
 from btcpay.monitoring.logs import to_json
+from btcpay.server.client_connection import Answer
 from btcpay.server.waiting_worker import WaitingWorker
 
 
@@ -35,6 +38,19 @@ def withhold_requests(record: logging.LogRecord) -> bool:
     return True
 
 
+def refusal(status_line: bytes) -> bytes:
+    """The whole answer with this status line ("HTTP/1.1 414 URI Too Long"): the API's envelope."""
+    _, status, reason = status_line.split(b" ", 2)
+    code, message = b"invalid_request", b"the request cannot be read: " + reason
+    if status == b"500":
+        code, message = b"server_error", b"something went wrong on our side"
+    body = b'{"error":{"code":"%s","message":"%s"}}\n' % (code, message)
+    head = (
+        b"%s\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    )
+    return head % (status_line, len(body)) + body
+
+
 class Worker(WaitingWorker):
     """Closes its listening socket as soon as it is told to stop.
 
@@ -45,6 +61,17 @@ class Worker(WaitingWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._is_quitting = False
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Answers a request that reaches no view: gunicorn says the status, we the rest.
+
+        gunicorn's own answer quotes the request, and its head has no end on Python 3.14, whose
+        `textwrap.dedent` takes the CR of an empty line.
+        """
+        answer = Answer()
+        super().handle_error(req, answer, addr, exc)
+        with contextlib.suppress(OSError):
+            util.write_nonblock(client, refusal(answer.data.partition(b"\r\n")[0]))
 
     def handle_quit(self, sig: int, frame: Any) -> None:
         """Ends the process once, however many signals ask for it.
@@ -58,10 +85,14 @@ class Worker(WaitingWorker):
             super(ThreadWorker, self).handle_quit(sig, frame)
 
     def set_accept_enabled(self, enabled: bool) -> None:
-        """When stopping, takes what the kernel has accepted already: that is still served."""
+        """When stopping, takes what the kernel has accepted already: that is still served.
+
+        It may be told to stop before it has begun, and is told again at its end: once is enough.
+        """
         super().set_accept_enabled(enabled)
-        if not self.alive:
-            for listener in self.sockets:
+        if not (enabled or self.alive):
+            while self.sockets:
+                listener = self.sockets.pop()
                 while self.took_one(listener):
                     pass
                 listener.close()

@@ -13,7 +13,8 @@ def changed(text: str, changes: Mapping[str, str]) -> str:
     Raises SettingsError for a value that no such line can say.
     """
     for name, value in changes.items():
-        lines = text.splitlines()
+        lines = text.split("\n")  # `parse` ends a line there alone
+        lines = lines if lines[-1] else lines[:-1]
         at = [n for n, line in enumerate(lines) if _is_of(line, name)]
         if value and at:
             lines[at[-1]] = _line(name, value)  # the last of several wins

@@ -63,13 +63,16 @@ def make_user(name: str) -> pwd.struct_passwd:
 
 
 def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
-    """The folder, the user's own when it is new; one that is there stays as it is."""
+    """The folder, the user's own when it is new; one that is there stays as it is.
+
+    The user may own the folder above it: nothing is done to what a link leads to.
+    """
     if folder.is_dir():
         return
-    folder.mkdir(parents=True)
-    folder.chmod(MODE_OF_OWN_FOLDER)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(MODE_OF_OWN_FOLDER)
     if user.pw_uid != os.geteuid():
-        os.chown(folder, user.pw_uid, user.pw_gid)
+        os.chown(folder, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
 def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from flask import Flask, Response
+from flask import Flask
 
+from btcpay.web.application import Answer
 from btcpay.web.errors import JSON
 
 
@@ -16,7 +17,7 @@ def add_path(
     app.add_url_rule(path, name or path, view, methods=[method], provide_automatic_options=False)
 
 
-def answer(value: Any) -> Response:
+def answer(value: Any) -> Answer:
     """200 with a JSON value; the newline at its end is for terminals."""
     body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    return Response(body, 200, content_type=JSON)
+    return Answer(body, 200, content_type=JSON)

@@ -4,11 +4,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from peewee import __exception_wrapper__ as as_peewee_errors  # type: ignore[attr-defined]
-
 from btcpay.errors import CommandError
 from storage.backup.sqlite_file import read_only
 from storage.database import Database
+from storage.faults import as_peewee_errors
 
 SQLITE_MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3
 _NOT_EMPTY = "SELECT name FROM merchant LIMIT 1"

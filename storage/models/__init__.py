@@ -27,7 +27,12 @@ from storage.models.shop import (
     Merchant,
     PaymentLink,
 )
-from storage.models.telling import EventReader, PublicEvent
+from storage.models.telling import (
+    EventReader,
+    PublicEvent,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
 
 __all__ = [
     "ApiKey",
@@ -51,4 +56,6 @@ __all__ = [
     "Proof",
     "PublicEvent",
     "Tally",
+    "WebhookDelivery",
+    "WebhookEndpoint",
 ]

@@ -1,6 +1,6 @@
 """What others are told: rows that are added, numbered once, read, and forgotten after a while."""
 
-from peewee import SQL, fn
+from peewee import EXCLUDED, SQL, fn
 
 from storage.database import Database, slot, slots
 from storage.models import EventReader, PublicEvent
@@ -38,6 +38,7 @@ _NEW = (
     .limit(slot("limit"))
     .alias("new")
 )
+_NEWEST = PublicEvent.select(PublicEvent.seq).where(PublicEvent.number.is_null()).limit(1)
 NUMBER = (
     PublicEvent.update({PublicEvent.number: slot("last") + SQL("new.place")})
     .from_(_NEW)
@@ -60,6 +61,9 @@ MOVE = EventReader.update({EventReader.number: slot("to")}).where(
     (EventReader.name == slot("name")) & (EventReader.number == slot("since"))
 )
 END = EventReader.delete().where(EventReader.name == slot("name"))
+PUT_READER = EventReader.insert(slots(EventReader.name, EventReader.number)).on_conflict(
+    conflict_target=[EventReader.name], update={EventReader.number: EXCLUDED.number}
+)
 SLOWEST = EventReader.select(fn.MIN(EventReader.number).alias("number"))
 
 
@@ -70,10 +74,9 @@ def number_new(db: Database) -> int:
     writer commits later has a higher number than all that could be read before.
     """
     numbered = 0
-    while True:
+    while db.row(_NEWEST):
         with db.write():
             meta.lock(db)
             done = db.run(NUMBER, last=db.only(LAST)["number"], limit=BATCH)
         numbered += done
-        if done < BATCH:
-            return numbered
+    return numbered

@@ -1,4 +1,4 @@
-"""The load: a few kept-alive connections in one epoll loop, about 10 us for each request."""
+"""The load: some kept-alive connections in one epoll loop, about 10 us for each request."""
 
 import gc
 import itertools
@@ -8,23 +8,27 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-CONNECTIONS = 4
-
 
 @dataclass(frozen=True)
 class Load:
-    """What to send where: every target in turn, and each key for `per_key` requests."""
+    """What to send where: every target in turn, and each key for `per_key` requests.
+
+    `first_key`: from which one on; keys before it were used a moment ago.
+    """
 
     port: int
     targets: Sequence[str]
     status: int = 200
     keys: Sequence[str] = ("",)
-    per_key: int = 1
+    per_key: int = 1_000_000
     body: str | None = None
+    connections: int = 4
+    first_key: int = 0
 
     def requests(self) -> Iterator[bytes]:
         """Endless HTTP requests, ready to send."""
-        keys = (key for key in itertools.cycle(self.keys) for _ in range(self.per_key))
+        turn = itertools.islice(itertools.cycle(self.keys), self.first_key % len(self.keys), None)
+        keys = (key for key in turn for _ in range(self.per_key))
         for target, key in zip(itertools.cycle(self.targets), keys, strict=False):
             head = f"{target} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {key}\r\n"
             if self.body is not None:
@@ -74,7 +78,7 @@ def drive(load: Load, seconds: float) -> Measured:
     gc.disable()
     requests = load.requests()
     selector = selectors.DefaultSelector()
-    connections = [Connection(load.port, load.status) for _ in range(CONNECTIONS)]
+    connections = [Connection(load.port, load.status) for _ in range(load.connections)]
     for connection in connections:
         selector.register(connection.socket, selectors.EVENT_READ, connection)
         connection.send(next(requests))

@@ -33,7 +33,10 @@ def median_ms(application: Callable, paths: Iterable[str]) -> float:
 
 
 def pages_ms(database_url: str) -> dict[str, float]:
-    """Milliseconds beside the bare template: of a page to pay, and of a receipt."""
+    """Milliseconds beside the bare template: of a page to pay and of a receipt, opened and again.
+
+    What a page to pay takes again is what it takes with a QR code that is kept.
+    """
     bare = Flask("bare")
     bare.add_url_rule("/", "bare", lambda: render_template("bare.html", title="a", text="b"))
     bare.jinja_loader = DictLoader({"bare.html": BARE})
@@ -42,8 +45,9 @@ def pages_ms(database_url: str) -> dict[str, float]:
         service = create_app(read(os.environ), lambda: from_ms(START_MS + 60_000))
     bare_ms = median_ms(bare, ["/"] * TIMES)
     return {
-        name: median_ms(service, _each(number)) - bare_ms
+        f"{name}, {turn}": median_ms(service, _each(number)) - bare_ms
         for name, number in (("to pay", OPEN), ("receipt", PAID))
+        for turn in ("opened", "again")
     }
 
 

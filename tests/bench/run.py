@@ -1,12 +1,15 @@
-"""Compares the service with a bare Flask route under the same gunicorn: `make bench`.
+"""Compares the service with a bare Flask route under gunicorn: `make bench`.
 
-Rounds alternate between the bare route and the service, so that a noisy machine slows both; what
-counts are the ratios within one round, and of those the median.
+Rounds alternate between the servers, so that a noisy machine slows all of them; what counts are
+the ratios within one round, and of those the median.
 """
 
 import argparse
 import json
+import os
 import random
+import subprocess
+import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -15,177 +18,177 @@ from pathlib import Path
 from statistics import median
 
 from addresses import addresses_ms, table_ms
+from compare import Client, Comparison, compare
 from fill import KEYS, fill, invoice_id, secret
-from load import Load, Measured, drive
+from load import Load
 from pages import pages_ms
-from server import Server, Servers
+from server import ROOT, WITHOUT_EXTRAS, Server, Servers
 
 API = "/api/v1/invoices"
 ORDER = json.dumps({"amount_usd": 25, "description": "Tea", "expires_in_hours": 1})
-SMALL, LARGE = 1_000, 1_000_000
 SEEN_IDS = 2_000  # of the stored ones, drawn anew for every round
-STARTS = 5
-WARM_UP_S = 0.5
+TRIES = 5
+# The bare route as a shop's own gunicorn would serve it, and under the service's configuration.
+PLAIN, BARE, SMALL, LARGE = "plain gunicorn", "bare route", "1,000 stored", "1,000,000 stored"
+STORED = {SMALL: 1_000, LARGE: 1_000_000}
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What is measured; `target` is its least share of the bare route's throughput.
+    """What is measured, and its aims: shares of the bare route's rate and p99.
 
     `per_key` stays below what a key may ask in a minute: 120 reads, 30 writes.
     """
 
     name: str
     line: str
-    target: float
+    rate_aim: float
+    p99_aim: float | None = None
+    plain_aim: float | None = None
+    connections: int = 4
     scope: str = "read"
     per_key: int = 100
     status: int = 200
     body: str | None = None
-    p99_target: float | None = None
 
-    def lines(self, stored: int) -> list[str]:
-        """Method and path of the requests."""
+    def load(self, server: Server, stored: int) -> Load:
+        """Requests with ids of so many."""
         ids = random.choices(range(stored), k=SEEN_IDS)
-        return [self.line.format(id=invoice_id(number)) for number in ids]
+        return Load(
+            server.port,
+            [self.line.format(id=invoice_id(number)) for number in ids],
+            self.status,
+            [secret(self.scope, number) for number in range(KEYS)],
+            self.per_key,
+            self.body,
+            self.connections,
+        )
+
+    def answer_bytes(self, server: Server) -> int:
+        """How long the body of its answer is."""
+        answer = server.ask(self.line.format(id=invoice_id(0)), secret(self.scope, 0), self.body)
+        if not answer.startswith(b"HTTP/1.1 %d " % self.status):
+            raise SystemExit(f"{answer.decode()}\n{server.last_words()}")
+        return len(answer.partition(b"\r\n\r\n")[2])
 
 
+GET, LIST = f"GET {API}/{{id}}", f"GET {API}?limit=50"
 OPERATIONS = (
-    Operation("get-invoice", f"GET {API}/{{id}}", 0.70, p99_target=1.5),
-    Operation("list-invoices, limit 50", f"GET {API}?limit=50", 0.50),
-    Operation("create-invoice", f"POST {API}", 0.28, "write", 25, 201, ORDER),
+    Operation("get-invoice", GET, 0.60, 1.5, 1.0),
+    Operation("get-invoice, 16 connections", GET, 0.60, connections=16),
+    Operation("list-invoices, limit 50", LIST, 0.45, 2.3),
+    Operation(
+        "create-invoice", f"POST {API}", 0.30, scope="write", per_key=25, status=201, body=ORDER
+    ),
 )
 
 
-class Client:
-    """The process that asks, and its way through the API keys."""
-
-    def __init__(self, pool: ProcessPoolExecutor) -> None:
-        self._pool = pool
-        self._keys_used = 0
-        self.busiest = 0.0
-
-    def measure(self, load: Load, seconds: float) -> Measured:
-        """One load."""
-        measured = self._pool.submit(drive, load, seconds).result()
-        self.busiest = max(self.busiest, measured.busy)
-        return measured
-
-    def ask(self, operation: Operation, server: Server, stored: int, seconds: float) -> Measured:
-        """An operation's load, with keys that nobody used in the last minute."""
-        keys = [secret(operation.scope, (self._keys_used + n) % KEYS) for n in range(KEYS)]
-        load = Load(
-            server.port,
-            operation.lines(stored),
-            operation.status,
-            keys,
-            operation.per_key,
-            operation.body,
-        )
-        try:
-            measured = self.measure(load, seconds)
-        except RuntimeError:
-            print(server.last_words())
-            raise
-        self._keys_used += measured.answers // operation.per_key + 1
-        return measured
-
-
-def show(name: str, value: float, target: float | None = None, at_most: bool = False) -> None:
+def show(name: str, value: float, aim: float | None = None, at_most: bool = False) -> None:
     """One line of the report."""
     verdict = ""
-    if target is not None:
-        met = value <= target if at_most else value >= target
-        verdict = f"target {'<=' if at_most else '>='} {target:.2f}  {'met' if met else 'MISSED'}"
-    print(f"  {name:<48}{value:6.2f}  {verdict}", flush=True)
+    if aim is not None:
+        met = value <= aim if at_most else value >= aim
+        verdict = f"aim {'<=' if at_most else '>='} {aim:.2f}  {'met' if met else 'MISSED'}"
+    print(f"  {name:<52}{value:8.2f}  {verdict}", flush=True)
 
 
-def compare(
-    client: Client,
-    operation: Operation,
-    bare: Server,
-    services: dict[int, Server],
-    rounds: int,
-    seconds: float,
-) -> None:
-    """Throughput and p99 of one operation in every service, beside the bare route's."""
-    constant = Load(bare.port, ["GET /"])
-    taken: dict[int, list[Measured]] = {stored: [] for stored in (0, *services)}
-    for length_s in [WARM_UP_S] + [seconds] * rounds:
-        taken[0].append(client.measure(constant, length_s))
-        for stored, server in services.items():
-            taken[stored].append(client.ask(operation, server, stored, length_s))
-
-    def ratio(what: str, above: int, below: int) -> float:
-        pairs = list(zip(taken[above], taken[below], strict=True))[1:]
-        return median(getattr(a, what) / getattr(b, what) for a, b in pairs)
-
-    bare_rate = median(measured.per_second for measured in taken[0][1:])
-    print(f"\n{operation.name} (the bare route answered {bare_rate:.0f} a second)")
-    for stored in services:
-        show(
-            f"throughput against bare, {stored:,} stored",
-            ratio("per_second", stored, 0),
-            operation.target,
+def report(operation: Operation, took: Comparison, services: list[str]) -> None:
+    """Rates, p99 and processor time of one operation."""
+    print(f"\n{operation.name}")
+    for name in (PLAIN, BARE, *services):
+        rate, p99_ms, us = (
+            took.median(name, what) for what in ("per_second", "p99_ms", "processor_us")
         )
+        print(f"  {name:<20}{rate:6.0f} a second, p99 {p99_ms:6.2f} ms, processor {us:5.0f} us")
+    for name in services:
+        show(f"{name}: rate against bare", took.ratio("per_second", name, BARE), operation.rate_aim)
+        p99 = took.ratio("p99_ms", name, BARE)
+        show(f"{name}: p99 against bare", p99, operation.p99_aim, at_most=True)
+        rate = took.ratio("per_second", name, PLAIN)
+        show(f"{name}: rate against plain gunicorn", rate, operation.plain_aim)
+        show(f"{name}: p99 against plain gunicorn", took.ratio("p99_ms", name, PLAIN))
     if LARGE in services:
-        show(f"{LARGE:,} stored against {SMALL:,}", ratio("per_second", LARGE, SMALL), 0.85)
-    for stored in services:
-        show(
-            f"p99 against bare, {stored:,} stored",
-            ratio("p99_ms", stored, 0),
-            operation.p99_target,
-            at_most=True,
-        )
+        show("a million against a thousand", took.ratio("per_second", LARGE, SMALL), 0.85)
 
 
-def compare_starts(servers: Servers, database_url: str) -> None:
+def measure_starts(servers: Servers, database_url: str) -> None:
     """How much longer the service takes from its start to its first answer."""
     ratios = []
-    for _ in range(STARTS):
-        with servers.bare(1000) as bare:
-            bare_s = bare.first_answer_s("GET /")
+    for _ in range(TRIES):
+        with servers.bare([1000]) as bare:
+            bare_s = bare.first_answer_s("GET /1000")
         with servers.service(database_url) as service:
             ratios.append(service.first_answer_s(f"GET {API}", secret("read", 0)) / bare_s)
-    print("\nstart and memory")
-    show("first answer after start against bare", median(ratios), 1.5, at_most=True)
+    print("\nstart, memory, check, pages")
+    show("first answer after start against bare", median(ratios), 1.9, at_most=True)
+
+
+def measure_idle_check(database_url: str) -> None:
+    """Processor time of a check that has nothing to do."""
+    environ = os.environ | WITHOUT_EXTRAS | {"BTCPAY_DATABASE_URL": database_url}
+    took_s = []
+    for _ in range(TRIES):
+        check = subprocess.Popen(
+            [sys.executable, "-m", "btcpay", "check"],
+            cwd=ROOT,
+            env=environ,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        _, status, used = os.wait4(check.pid, 0)
+        check.returncode = os.waitstatus_to_exitcode(status)
+        if check.returncode:
+            raise SystemExit("an idle check failed")
+        took_s.append(used.ru_utime + used.ru_stime)
+    show("an idle check, ms of processor time", median(took_s) * 1000, 150, at_most=True)
 
 
 def main() -> None:
     """Fills the databases, runs the rounds and prints the ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
     parser.add_argument("--small", action="store_true", help="without the million invoices")
+    parser.add_argument("--only", default="", help="operations whose name begins so")
     options = parser.parse_args()
+    names = [SMALL] if options.small else [SMALL, LARGE]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
         client = Client(stack.enter_context(ProcessPoolExecutor(1)))
         servers = Servers(folder, stack)
-        urls = {
-            stored: fill(folder / f"{stored}.db", stored)
-            for stored in ([SMALL] if options.small else [SMALL, LARGE])
-        }
-        services = {stored: servers.kept(servers.service(url)) for stored, url in urls.items()}
+        urls = {name: fill(folder / f"{STORED[name]}.db", STORED[name]) for name in names}
+        services = {name: servers.kept(servers.service(url)) for name, url in urls.items()}
+        sizes = {each: each.answer_bytes(services[SMALL]) for each in OPERATIONS}
+        bare = servers.kept(servers.bare(sorted(set(sizes.values()))))
+        plain = servers.kept(servers.plain(sorted(set(sizes.values()))))
+        of_name = {PLAIN: plain, BARE: bare, **services}
+
         for operation in OPERATIONS:
-            line, key = operation.lines(SMALL)[0], secret(operation.scope, KEYS - 1)
-            answer = services[SMALL].ask(line, key, operation.body)
-            if not answer.startswith(b"HTTP/1.1 %d " % operation.status):
-                raise SystemExit(f"{answer.decode()}\n{services[SMALL].last_words()}")
-            size = len(answer.partition(b"\r\n\r\n")[2])
-            bare = servers.kept(servers.bare(size))
-            compare(client, operation, bare, services, options.rounds, options.seconds)
-        compare_starts(servers, urls[SMALL])
-        print("\na new address, ms of processor time")
-        show("once in a process: the curve's table", table_ms(), 30, at_most=True)
+            if not operation.name.startswith(options.only):
+                continue
+
+            def load_for(name: str, server: Server, operation: Operation = operation) -> Load:
+                if name in STORED:
+                    return operation.load(server, STORED[name])
+                line = f"GET /{sizes[operation]}"
+                return Load(server.port, [line], connections=operation.connections)
+
+            took = compare(client, of_name, load_for, options.rounds, options.seconds)
+            report(operation, took, names)
+        if options.only:
+            return
+        measure_starts(servers, urls[SMALL])
+        for name in names:
+            ratio = services[name].memory_mib() / bare.memory_mib()
+            aim = 2.0 if name == SMALL else 2.2
+            show(f"worker's memory (PSS) against bare, {name}", ratio, aim, at_most=True)
+        measure_idle_check(fill(folder / "0.db", 0))
+        show("the curve's table, ms once in a process", table_ms(), 30, at_most=True)
         for name, took_ms in addresses_ms().items():
-            show(name, took_ms, 0.3, at_most=True)
-        print("\ninvoice page, ms of processor time beside a bare template")
+            show(f"a new address, {name}, ms", took_ms, 0.3, at_most=True)
         for name, took_ms in pages_ms(urls[SMALL]).items():
-            show(name, took_ms, 3, at_most=True)
-        for stored, service in services.items():
-            ratio = service.memory_mib() / bare.memory_mib()
-            show(f"worker's memory (PSS) against bare, {stored:,} stored", ratio, 1.6, at_most=True)
+            aim = None if name == "to pay, opened" else 1
+            show(f"page {name}, ms of processor beside a bare template", took_ms, aim, at_most=True)
         print(f"\nThe client was busy for at most {client.busiest:.0%} of one processor.")
 
 

@@ -15,6 +15,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 START_S = 30
+WITHOUT_EXTRAS = {"PYTHONPATH": str(Path(__file__).parent / "without_extras")}
+# gunicorn's threads as its manual has them; connections are kept as long as the load's.
+PLAIN = ("--threads", "8", "--keep-alive", "65", "--no-control-socket")
 
 
 def free_port() -> int:
@@ -70,10 +73,18 @@ class Server:
 
     def memory_mib(self) -> float:
         """The worker's proportional set size: pages shared with the master count half."""
+        rollup = self._of_worker("smaps_rollup")
+        return int(re.search(r"^Pss: +(\d+) kB", rollup, re.MULTILINE)[1]) / 1024
+
+    def processor_s(self) -> float:
+        """Processor time that the worker has taken so far, its own and the kernel's (proc(5))."""
+        user, system = self._of_worker("stat").rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def _of_worker(self, name: str) -> str:
         pid = self._process.pid
         (worker,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        rollup = Path(f"/proc/{worker}/smaps_rollup").read_text()
-        return int(re.search(r"^Pss: +(\d+) kB", rollup, re.MULTILINE)[1]) / 1024
+        return Path(f"/proc/{worker}/{name}").read_text()
 
     def __enter__(self) -> "Server":
         return self
@@ -97,18 +108,28 @@ class Servers:
             if isinstance(value, (str, int)) and name != "bind" and not name.startswith("_")
         ]
         self._conf = folder / "gunicorn.conf.py"
-        self._conf.write_text("".join(lines))
+        # The bare route waits for nobody, so it is as quick as what the service says is quick.
+        quick = 'def post_worker_init(worker):\n    worker.quick = (b"GET /",)\n'
+        self._conf.write_text("".join(lines) + quick)
         (folder / "price.json").write_text('{"usd": "60000.00"}')
         port = free_port()
         ticker = Server(port, ["http.server", "--bind", "127.0.0.1", str(port)], folder, {})
         self.kept(ticker)
         self._price_source = f"http://127.0.0.1:{port}/price.json#/usd"
 
-    def bare(self, answer_bytes: int) -> Server:
-        """The bare route, answering so many bytes."""
+    def bare(self, sizes: Sequence[int]) -> Server:
+        """Bare routes that answer so many bytes, under the service's own configuration."""
+        return self._bare(sizes, "-c", str(self._conf))
+
+    def plain(self, sizes: Sequence[int]) -> Server:
+        """The same under a gunicorn that was told no more than its number of threads."""
+        return self._bare(sizes, "-c", "/dev/null", *PLAIN)
+
+    def _bare(self, sizes: Sequence[int], *how: str) -> Server:
         port = free_port()
-        module = ["gunicorn", "-c", str(self._conf), "-b", f"127.0.0.1:{port}", "bare:app"]
-        return Server(port, module, Path(__file__).parent, {"BARE_BYTES": str(answer_bytes)})
+        module = ["gunicorn", *how, "-b", f"127.0.0.1:{port}", "bare:app"]
+        environ = {"BARE_BYTES": " ".join(map(str, sizes))}
+        return Server(port, module, Path(__file__).parent, environ)
 
     def service(self, database_url: str) -> Server:
         """The service with its own configuration, as the README starts it."""
@@ -117,16 +138,18 @@ class Servers:
             "BTCPAY_DATABASE_URL": database_url,
             "BTCPAY_PRICE_SOURCES": self._price_source,
             "BTCPAY_BASE_URL": f"http://127.0.0.1:{port}",
+            **WITHOUT_EXTRAS,
         }
         return Server(port, ["gunicorn", "wsgi:app"], ROOT, environ)
 
     def kept(self, server: Server) -> Server:
-        """The server once it listens, until the bench ends."""
+        """The server once it answers, until the bench ends."""
         self._stack.enter_context(server)
         deadline_s = time.perf_counter() + START_S
         while time.perf_counter() < deadline_s:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", server.port)) == 0:
-                    return server
-            time.sleep(0.01)
+            try:
+                server.ask("GET /")
+                return server
+            except ConnectionError:
+                time.sleep(0.01)
         raise RuntimeError(f"nothing listens on port {server.port}")

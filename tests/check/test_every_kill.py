@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from builders import Clock
 from dying import die_before
-from fake_esplora import Till
+from fake_esplora import Terminal, Till
 from forge import Ended, Forge, command_line, fork_for_each_order
 from scenes import (
     NOISE,
@@ -174,7 +174,17 @@ class Trial:
             assert ended.status == 0 or done, ended.errors
 
 
-@pytest.mark.parametrize("prepare", SCENES, ids=lambda prepare: prepare.__name__.replace("_", " "))
+def told(till: Till) -> None:
+    """Events wait for a command, and the check makes more of them."""
+    Terminal(till).run("webhook", "add", "shop", "--exec", "true")
+    till.clock.move(hours=2)
+    till.pay(till.shop.invoice())
+    till.mine()
+
+
+@pytest.mark.parametrize(
+    "prepare", [*SCENES, told], ids=lambda prepare: prepare.__name__.replace("_", " ")
+)
 def test_a_check_killed_at_any_moment_is_finished_by_the_next(
     prepare, tmp_path, ticker, clock, forges
 ):

@@ -54,6 +54,12 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     words["wallet gap"] += ["shop"]
     words["backup"] += [str(folder / "copy.db")]
     words["restore"] = IN_PLACE
+    url, command = ("http://127.0.0.1:9/",), ("--exec", "true")
+    added = [Terminal(till).json("webhook", "add", "shop", *to)["id"] for to in (url, command)]
+    words["webhook add"] += ["shop", *url]
+    words["webhook rotate"] += added[:1]
+    words["webhook deliveries"] += added[1:]
+    words["webhook test"] += added[1:]
     if ON_POSTGRES:
         del words["backup"]  # pg_dump is the way
     return words

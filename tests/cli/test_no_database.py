@@ -25,6 +25,8 @@ COMMANDS = [
     "key list",
     "invoice list",
     "link list",
+    "webhook list",
+    "listen",
     "export payments",
     "export labels",
     "wallet export shop",

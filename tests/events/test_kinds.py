@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import jsonschema_rs
@@ -14,6 +15,8 @@ from told import live_through_all
 
 from btcpay.events.kinds import EventKind
 from btcpay.events.read import Event
+from btcpay.events.samples import sample
+from schemas.resources import Resources
 
 PAGE = (PROJECT / "docs/events.md").read_text(encoding="utf-8")
 
@@ -47,11 +50,24 @@ def test_every_kind_happens_in_a_life(life):
 @pytest.mark.parametrize("kind", EventKind)
 def test_what_is_sent_is_as_the_api_describes_it(life, kind):
     events, document = life
+    body = json.loads(events[kind].body)
+    _validate(document, kind, body)
+    assert (body["type"], document["webhooks"][kind]["post"]["summary"]) == (kind, kind.meaning)
+
+
+@pytest.mark.parametrize("kind", EventKind)
+def test_a_sample_looks_as_what_happens_does_and_names_no_address(life, kind):
+    event = sample(Resources("https://pay.example.com"), 1, kind, datetime.now(UTC))
+    body = json.loads(event.body)
+    _validate(life[1], kind, body)
+    assert body["type"] == kind and "bcrt1" not in event.body.decode()
+    assert list(body["data"]) == list(life[0][kind].data)
+
+
+def _validate(document: dict[str, Any], kind: EventKind, body: Any) -> None:
     described = document["webhooks"][kind]["post"]["requestBody"]["content"]["application/json"]
     schema = _closed(described["schema"] | {"components": document["components"]})
-    body = json.loads(events[kind].body)
     jsonschema_rs.validator_for(schema).validate(body)
-    assert (body["type"], document["webhooks"][kind]["post"]["summary"]) == (kind, kind.meaning)
 
 
 def _closed(node: Any) -> Any:

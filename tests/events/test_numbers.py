@@ -8,7 +8,7 @@ import pytest
 from builders import Shop
 from databases import ON_POSTGRES, plan
 
-from btcpay.events import read
+from btcpay.events import read, retention
 from btcpay.events.kinds import EventKind
 from btcpay.events.publish import publish_link
 from btcpay.invoices.links import new_link
@@ -160,7 +160,7 @@ DAY = timedelta(days=1)
 def test_old_events_are_forgotten_but_for_the_newest(shop, days, left):
     for _ in range(3):
         make(shop)
-    forgotten = read.forget_old(shop.service.db, shop.clock() + days * DAY)
+    forgotten = retention.forget_old(shop.service.db, shop.clock() + days * DAY)
     assert forgotten == 3 - len(left)
     assert [number for number, _ in told(shop)] == left
     fresh = make(shop)
@@ -174,7 +174,7 @@ def test_what_a_reader_has_not_taken_over_is_not_forgotten(shop):
         make(shop)
     read.take(db, "mail", lambda rows: None, limit=2)
     later = shop.clock() + 31 * DAY
-    assert (read.forget_old(db, later), read.forget_old(db, later)) == (2, 0)
+    assert (retention.forget_old(db, later), retention.forget_old(db, later)) == (2, 0)
     assert [number for number, _ in told(shop)] == [3, 4]
 
 

@@ -85,7 +85,8 @@ WHAT_STAYS = {
     "an invoice's page": r"(?m)^http://127\.0\.0\.1:\d+/pay/inv_\w{24}$",
     "a payment link": r"http://127\.0\.0\.1:\d+/link/lnk_\w{24}\n",
     "the sandbox's page": r"(?m)^http://127\.0\.0\.1:\d+/$",
-    "the name of the log": r"(?m)^log +var/sandbox/sandbox\.log \(emptied at each start\)$",
+    "the name of the log": r"(?m)^log +var/sandbox/sandbox\.log, webhooks\.log "
+    r"\(emptied at each start\)$",
     "how to begin anew": r"(?m)^begin anew +`rm -r var`",
 }
 

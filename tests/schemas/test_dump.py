@@ -55,6 +55,7 @@ NULLS = dict.fromkeys(
 ROWS = [
     pytest.param(Invoice, INVOICE, id="a paid invoice with everything in it"),
     pytest.param(Invoice, INVOICE | NULLS | {"status": "open"}, id="an invoice with every null"),
+    pytest.param(Invoice, INVOICE | {"merchant_id": 1, "seq": 7}, id="an invoice's other columns"),
     pytest.param(PaymentLink, LINK, id="a flexible payment link with columns not shown"),
     pytest.param(
         PaymentLink,
@@ -80,6 +81,11 @@ def test_a_row_is_shown_as_marshmallow_shows_it(
     shown = orjson.dumps(schema.dump(row))
     assert shown == orjson.dumps(Schema.dump(schema, row))
     assert list(orjson.loads(shown)) == list(schema.fields)
+
+
+def test_a_column_that_is_missing_is_no_null() -> None:
+    with pytest.raises(KeyError):
+        Payment(ROOT).dump({name: PAYMENT[name] for name in PAYMENT if name != "tx_hash"})
 
 
 @pytest.mark.parametrize(("resource", "row"), ROWS)

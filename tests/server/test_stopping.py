@@ -102,6 +102,21 @@ def test_what_was_noted_is_written_before_the_end(shop: Shop, tmp_path: Path) ->
     assert key["last_used_at"] is not None
 
 
+def test_a_worker_that_is_stopped_while_it_still_loads_ends_without_a_fault(
+    shop: Shop, tmp_path: Path
+) -> None:
+    with Live(shop, tmp_path, by_command=True) as live:
+        (first,) = children_of(live.pid)
+        os.kill(first, signal.SIGKILL)
+        (second,) = until(lambda: set(children_of(live.pid)) - {first}, "the next worker")
+        while is_alive(second):
+            os.kill(second, signal.SIGTERM)
+            time.sleep(0.01)  # from before it listens to signals until it has loaded
+        live.stop()
+        assert live.wait() == 0
+        assert "Traceback" not in live.log()
+
+
 @pytest.mark.parametrize("attempt", range(8))
 def test_an_interruption_at_the_terminal_leaves_nobody_behind(
     shop: Shop, tmp_path: Path, attempt: int

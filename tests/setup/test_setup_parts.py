@@ -2,8 +2,10 @@
 
 import os
 import pwd
+import re
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from programs import done, tool
@@ -11,7 +13,7 @@ from programs import done, tool
 from btcpay.env_file import parse
 from btcpay.errors import CommandError, SettingsError
 from btcpay.setup.env_lines import changed
-from btcpay.setup.places import user_of, usual_places, write_settings
+from btcpay.setup.places import make_folder, user_of, usual_places, write_settings
 from btcpay.setup.questions import QUESTIONS, answered, default_of
 from btcpay.setup.units import template, units, write
 
@@ -32,6 +34,11 @@ CHANGES = {
     "a longer name is another": ("AB=1\n", {"A": "2"}, "AB=1\nA=2\n"),
     "nothing said changes nothing": ("A=1 \n", {}, "A=1 \n"),
     "blanks want quotes": ("", {"A": "1 3@1000"}, 'A="1 3@1000"\n'),
+    "no line ends where a file's line does not": (
+        "# x\u2028A=1\nB='\x85C=2'\n",
+        {"A": "3", "D": "4\u20285"},
+        "# x\u2028A=1\nB='\x85C=2'\nA=3\nD=\"4\u20285\"\n",
+    ),
     "a dollar wants single quotes": ("", {"A": "p$w"}, "A='p$w'\n"),
 }
 
@@ -61,6 +68,24 @@ def test_the_file_is_the_owners_alone_and_never_half_written(tmp_path):
     write_settings(file, "A=1\n", me)
     assert file.read_text() == "A=1\n" and stat.S_IMODE(file.stat().st_mode) == 0o600
     assert list(file.parent.iterdir()) == [file]
+
+
+class Swapped(type(Path())):  # type: ignore[misc]
+    """A folder that is exchanged for a link to `etc` as soon as it is made, if it is `db`."""
+
+    def mkdir(self, *args: Any, **kwargs: Any) -> None:
+        super().mkdir(*args, **kwargs)
+        if self.name == "db":
+            self.rmdir()
+            self.symlink_to(self.with_name("etc"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
+def test_who_swaps_his_new_folder_for_a_link_is_given_nothing_else(tmp_path):
+    (tmp_path / "etc").mkdir(0o755)
+    make_folder(Swapped(tmp_path / "db"), user_of("nobody"))
+    found = (tmp_path / "etc").stat()
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o755)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
@@ -156,6 +181,17 @@ def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):
     words = [tool("systemd-analyze"), "verify", "--man=no"]
     assert done([*words, *(tmp_path / name for name in texts)]) == ""
     assert write(tmp_path, texts) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["btcpay.service", "btcpay-check.service", "btcpay-backup.service"]
+)
+def test_a_unit_has_nothing_but_settings_and_one_program(name):
+    """Also where there is no systemd to ask: of two programs the first could end the unit."""
+    lines = [line for line in template(name).splitlines() if line and line[0] not in "#["]
+    assert [line for line in lines if not re.match(r"[A-Z]\w+=", line)] == []
+    programs = [line for line in lines if line.startswith("ExecStart=")]
+    assert len(programs) == 1 and "/opt/btcpay/bin/btcpay --env-file " in programs[0]
 
 
 def test_without_a_change_the_units_are_those_of_the_package():

@@ -85,6 +85,11 @@ ROWS = {
         " VALUES (1, 'evt_1', 1, 'inv_1', 'invoice.created', 20)",
         "INSERT INTO event_reader VALUES ('mail', 1)",
     ),
+    "0019_webhook": (
+        "INSERT INTO webhook_endpoint (id, merchant_id, command, since_number, created_at)"
+        " VALUES ('whk_1', 1, 'mail', 0, 21)",
+        "INSERT INTO webhook_delivery (event_seq, endpoint_id, next_at) VALUES (1, 'whk_1', 22)",
+    ),
     "0020_mail": (
         "INSERT INTO merchant_mail VALUES (1, 'owner@shop.example', 1, 'de')",
         "INSERT INTO mail (about, merchant_id, recipient, event_seq, created_at, next_at)"

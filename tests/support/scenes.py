@@ -21,6 +21,7 @@ from fake_esplora import FakeEsplora, Json, Reply, Terminal, Till, open_till, sa
 from sweeper import Sweeper
 
 from btcpay.sandbox.payer import mischief
+from btcpay.wallet.gap_limit import Gap, gap_of, gap_of_merchant
 from storage.database import open_database
 from storage.queries import balances, merchants
 
@@ -42,6 +43,7 @@ NOISE = frozenset(
         "last_used_at",
         "explorer",
         "explorer_use",
+        "event_reader",
         "tally",
     }
 )
@@ -55,6 +57,8 @@ NOTICED = frozenset(
         "since_at",
         "read_at",
         "compared_at",
+        "tried_at",
+        "delivered_at",
     }
 )
 
@@ -266,6 +270,9 @@ def state(url: str, without: frozenset[str] = NOISE) -> Rows:
     names = _names_of_payments(rows["event"])
     for row in rows["event"]:
         row["detail"] = _named(row["detail"], names)
+    of_seq = {row["seq"]: (row["kind"], row["invoice_id"]) for row in rows["public_event"]}
+    for row in rows["webhook_delivery"]:
+        row["event_seq"] = of_seq[row["event_seq"]]
     rows["public_event"] = [_told(row, names) for row in rows["public_event"]]
     return {
         table: sorted(
@@ -323,8 +330,10 @@ def assert_sound(url: str) -> None:
         where = {"merchant_id": db.only(merchants.BY_NAME, name=merchant["name"])["id"]}
         stored, summed = (db.only(q, **where) for q in (balances.OF_MERCHANT, balances.RECOMPUTED))
         assert stored == summed, f"the balance is {stored}, its outputs are {summed}"
+    kept = {row["name"]: gap_of_merchant(db, row) for row in db.rows(merchants.ALL)}
     db.close()
     rows = state(url)
+    _assert_gaps(rows, kept)
     proven = {(row["invoice_id"], row["txid"]) for row in rows["proof"]}
     mined = {(row["invoice_id"], row["txid"]) for row in rows["output"] if row["block_hash"]}
     assert proven == mined, f"proven are {proven}"
@@ -344,6 +353,18 @@ def assert_sound(url: str) -> None:
             completed = invoice["tx_hash"] in {row["tx_hash"] for row in settling}
             assert completed, f"{invoice} is paid by {settling}"
     _assert_told_once(rows)
+
+
+def _assert_gaps(rows: Rows, kept: dict[str, Gap]) -> None:
+    """Each merchant's gap is the one between the addresses to which anything has come."""
+    came = {row["invoice_id"] for row in rows["output"] if row["vanished_at"] is None}
+    for merchant in rows["merchant"]:
+        paid = [
+            row["address_index"]
+            for row in rows["invoice"]
+            if row["merchant_id"] == merchant["id"] and row["id"] in came
+        ]
+        assert kept[merchant["name"]] == gap_of(sorted(paid), merchant["next_index"])
 
 
 def _assert_told_once(rows: Rows) -> None:

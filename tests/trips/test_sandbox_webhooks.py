@@ -1,0 +1,60 @@
+"""`make run` shows what is told: a receiver prints signed events, `listen` a life as JSON."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from builders import until
+from paths import PROJECT
+from playground import start_playground
+
+
+def test_the_sandbox_prints_what_its_receiver_is_sent_and_listen_shows_a_life(
+    tmp_path: Path,
+) -> None:
+    playground = start_playground(tmp_path)
+    listening = subprocess.Popen(
+        [sys.executable, "-m", "btcpay", "listen"],
+        cwd=PROJECT,
+        env=playground.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        until(lambda: "listening" in listening.stderr.readline(), "`listen`")
+        invoice = playground.post("/invoices", {"amount_usd": 25})
+        playground.pay(invoice)
+        playground.press("mine")
+        playground.wait_for_status(invoice, "paid")
+        life = []
+        while "invoice.paid" not in life:
+            event = json.loads(listening.stdout.readline())
+            if event["data"]["invoice"]["id"] == invoice["id"]:
+                life.append(event["type"])
+        assert life[0] == "invoice.created" and life[-2:] == ["payment.received", "invoice.paid"]
+        assert f"{sys.executable} -m btcpay listen" in playground.introduction
+        log = tmp_path / "sandbox" / "webhooks.log"
+        assert log.name in playground.introduction
+        until(lambda: log.read_text().count(invoice["id"]) >= len(life), "the receiver")
+        told = [line.partition(" ") for line in log.read_text().splitlines()]
+        assert {word for word, _, _ in told} == {"signed"}
+        sent = [json.loads(body) for _, _, body in told]
+        mine = [one for one in sent if one["data"].get("invoice", {}).get("id") == invoice["id"]]
+        assert sorted(one["type"] for one in mine) == sorted(life)
+    finally:
+        listening.send_signal(signal.SIGINT)
+        listening.communicate(timeout=30)
+        assert playground.stop() == 0
+
+
+@pytest.mark.parametrize("starts", [2])
+def test_each_start_has_one_endpoint(tmp_path: Path, starts: int) -> None:
+    for _ in range(starts):
+        playground = start_playground(tmp_path)
+        rows = json.loads(playground.btcpay("webhook", "list", "--json").stdout)
+        assert playground.stop() == 0
+        assert len(rows) == 1 and rows[0]["merchant"] == "demo"

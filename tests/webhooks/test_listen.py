@@ -1,0 +1,101 @@
+"""`btcpay listen` shows a life from created to paid, and forwards it signed."""
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer, until
+from fake_esplora import Json, Terminal, Till, open_till, say
+from receiver import Receiver
+from told import events
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+class Listening:
+    """The command while it runs: what it printed so far, and said."""
+
+    def __init__(self, till: Till, *words: str) -> None:
+        self._process = Terminal(till).start("listen", *words)
+        self.said = ""
+        while "listening" not in self.said:
+            self.said += self._process.stderr.readline()
+
+    def lines(self, count: int) -> list[Json]:
+        """The next so many lines."""
+        return [json.loads(self._process.stdout.readline()) for _ in range(count)]
+
+    def end(self) -> tuple[str, str]:
+        self._process.send_signal(signal.SIGINT)
+        told = self._process.communicate(timeout=30)
+        assert self._process.returncode == 0
+        return told
+
+
+def pay(till: Till) -> Json:
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.look_for(invoice)
+    till.mine()
+    till.check()
+    return invoice
+
+
+LIFE = ["invoice.created", "invoice.payment_seen", "payment.received", "invoice.paid"]
+
+
+def test_a_life_from_created_to_paid_is_shown_as_it_is_lived(till):
+    till.shop.link()
+    listening = Listening(till)
+    invoice = pay(till)
+    lines = listening.lines(4)
+    assert [line["type"] for line in lines] == LIFE
+    assert [line["number"] for line in lines] == [2, 3, 4, 5]
+    assert [line["data"]["invoice"]["status"] for line in lines] == ["open", "open", "paid", "paid"]
+    assert {line["data"]["invoice"]["id"] for line in lines} == {invoice["id"]}
+    assert lines == [json.loads(event.line) for event in events(till, since=1)]
+    assert listening.end()[0] == ""
+
+
+def test_it_can_begin_earlier_and_leave_out_other_merchants(till):
+    till.shop.add_merchant("other")
+    till.shop.link()
+    pay(till)
+    listening = Listening(till, "--since", "2", "--merchant", "shop")
+    assert [line["type"] for line in listening.lines(3)] == LIFE[1:]
+    listening.end()
+    nobody = Listening(till, "--since", "0", "--merchant", "other")
+    assert nobody.end()[0] == ""
+
+
+def test_what_is_forwarded_is_signed_with_the_secret_that_was_printed(till):
+    with Receiver() as receiver:
+        listening = Listening(till, "--forward-to", receiver.url)
+        secret = re.search(r"whsec_\S+", listening.said)[0]
+        pay(till)
+        lines = listening.lines(4)
+        until(lambda: len(receiver.messages) == 4, "the last one")
+        assert receiver.kinds == LIFE
+        assert receiver.ids == [line["id"] for line in lines]
+        assert all(message.verify(secret) for message in receiver.messages)
+        receiver.instead = lambda _: say(b"", 500)
+        till.shop.link()
+        (line,) = listening.lines(1)
+        until(lambda: len(receiver.messages) == 5, "the one that is refused")
+        _, said = listening.end()
+        assert f"{line['id']} was not taken: answered 500" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [(["--merchant", "nobody"], "nobody"), (["--forward-to", "file:///etc/passwd"], "https://")],
+)
+def test_what_cannot_be_is_refused(till, words, told):
+    assert told in Terminal(till).run("listen", *words, status=1)[1]
