@@ -76,7 +76,8 @@ ROOMS: dict[str, set[str]] = {
 CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
 IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
 # Modules that are loaded when they are used: those of other commands than the one that runs, what
-# reads an explorer's JSON, and the driver of a store. The first two are most of an idle check.
+# tells others, what reads an explorer's JSON, and the driver of a store. All but the last are most
+# of what an idle check would take.
 LATE = [
     "btcpay/cli/main.py",
     "btcpay/cli/outward.py",

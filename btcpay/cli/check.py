@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 def check(
     shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool, as_json: bool
 ) -> None:
-    """Read new blocks, look into the mempool, settle what is paid, tell others of it.
+    """Read new blocks, look into the mempool, settle what is paid, deliver webhooks and mail.
 
     Exit status 0: every block was read and everybody looked for; 1: not so, or the clock is ahead.
     """

@@ -12,7 +12,7 @@ from storage import migrate
 from storage.database import in_one_line
 from storage.queries import public_events
 
-# By the reader's name; each has `ready(shell)`, which answers what makes a run and says how it went.
+# By the name of the reader. `ready(shell)` of each answers what makes a run and says how it went.
 # Loaded when somebody is to be told: both take longer to load than the rest of an idle check.
 MODULES = {"webhooks": "btcpay.cli.deliveries", "mail": "btcpay.cli.mailing"}
 
@@ -29,13 +29,21 @@ class Outward:
 
     def start(self) -> None:
         """Tells what is due, each in a thread of its own, unless its last one is still at it."""
-        for name in MODULES:
+        try:
+            wanted = [name for name in MODULES if self._is_wanted(name)]
+        except PeeweeException as error:
+            log.error("nobody can be told: %s", in_one_line(error))
+            return
+        for name in wanted:
             thread = self._threads.get(name)
-            if (thread is None or not thread.is_alive()) and self._is_wanted(name):
-                if name not in self._runs:
-                    self._runs[name] = import_module(MODULES[name]).ready(self._shell)
-                self._threads[name] = threading.Thread(target=self._tell, args=(name,), daemon=True)
-                self._threads[name].start()
+            if thread is None or not thread.is_alive():
+                self._begin(name)
+
+    def _begin(self, name: str) -> None:
+        if name not in self._runs:
+            self._runs[name] = import_module(MODULES[name]).ready(self._shell)
+        self._threads[name] = threading.Thread(target=self._tell, args=(name,), daemon=True)
+        self._threads[name].start()
 
     def wait(self) -> None:
         """Until that is done, which takes no longer than a run may."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 from builders import Clock, Live, TickerServer, clean_environ, until
-from fake_esplora import Till, open_till
+from fake_esplora import Terminal, Till, open_till
 from paths import PROJECT
 from ports import free_port
 
@@ -27,13 +27,14 @@ SECRET = "whsec_" + base64.b64encode(KEY).decode()
 class ExampleShop:
     """The program as whoever copies it starts it; `said` is what it prints."""
 
-    def __init__(self, folder: Path, live: Live, key: str, poll_s: int) -> None:
-        port = free_port()
+    def __init__(
+        self, folder: Path, live: Live, key: str, poll_s: int, port: int, secret: str = SECRET
+    ) -> None:
         self.url = f"http://127.0.0.1:{port}/"
         environ = clean_environ(
             BTCPAY_URL=live.url,
             BTCPAY_KEY=key,
-            WEBHOOK_SECRET=SECRET,
+            WEBHOOK_SECRET=secret,
             SHOP_DATABASE=str(folder / "shop.db"),
             SHOP_PORT=str(port),
             POLL_SECONDS=str(poll_s),
@@ -101,7 +102,7 @@ def example(
     request: pytest.FixtureRequest, till: Till, live: Live, tmp_path: Path
 ) -> Iterator[ExampleShop]:
     """Polls every hour, unless a test says otherwise."""
-    shop = ExampleShop(tmp_path, live, till.shop.write_key, request.param)
+    shop = ExampleShop(tmp_path, live, till.shop.write_key, request.param, free_port())
     yield shop
     shop.process.kill()
     shop.process.wait()
@@ -123,6 +124,22 @@ def test_an_order_is_paid_once_and_delivered_once(till, example):
     till.check()
     assert example.hear(invoice) == 204
     assert example.said[1:] == [f"hold back {invoice}"]
+
+
+def test_a_check_tells_it_by_a_webhook(till, live, tmp_path):
+    port = free_port()
+    words = ("webhook", "add", "shop", f"http://127.0.0.1:{port}/hooks")
+    secret = next(word for word in Terminal(till).run(*words)[0].split() if "whsec_" in word)
+    shop = ExampleShop(tmp_path, live, till.shop.write_key, 3600, port, secret.strip('",'))
+    try:
+        invoice = shop.order("1001")
+        till.pay(till.shop.get(f"/invoices/{invoice}").json)
+        till.mine()
+        Terminal(till).run("check")
+        until(lambda: shop.said == [f"deliver {invoice}"], "the webhook")
+    finally:
+        shop.process.kill()
+        shop.process.wait()
 
 
 FORGED = {

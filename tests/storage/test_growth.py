@@ -18,7 +18,10 @@ from storage.database import Database, Statement, create_file, open_database
 from storage.models import Output
 from storage.queries import gaps, invoices, merchants, payments
 
-GROWING = "invoice|output|payment|event|payment_link|proof|idempotency_key|api_key|attention|block|public_event|webhook_delivery"
+GROWING = (
+    "invoice|output|payment|event|payment_link|proof|idempotency_key|api_key|attention|block"
+    "|public_event|webhook_delivery|mail"
+)
 # A whole table, or a whole index of it, is read by these, and may be.
 WHOLE = {
     "keys.ALL": "prints every key",
@@ -27,15 +30,21 @@ WHOLE = {
     "blocks.TOP": "likewise",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
     "idempotency.FREE": "is run by a restore, once",
+    "mails.GIVEN_UP": "is counted by the doctor, of the thirty days that events are kept",
+    "webhooks.EVENT_OF_ID": "is asked by hand, of the thirty days that events are kept",
     "exports.SHARED_TRANSACTIONS": "an export reads all of a merchant's outputs",
 }
 # Never run by themselves: others are made of them.
 PARTS = {
     *("balances._SUMS", "hints._COIN", "listings._CAME_SATS", "listings._CHOSEN"),
     *("listings._LISTED", "listings._PAYMENTS", "looked_for._UNSETTLED"),
+    "webhooks._PENDING",
 }
 # Indexes that hold little, however long the history is.
-SMALL = ("block_unread", "block_spends", "invoice_without_script", "invoice_email")
+SMALL = (
+    *("block_unread", "block_spends", "invoice_without_script", "invoice_email"),
+    *("public_event_new", "webhook_delivery_due"),
+)
 
 
 def constants() -> dict[str, Query]:
