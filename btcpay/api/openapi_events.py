@@ -5,22 +5,39 @@ from typing import Any
 from btcpay.events.kinds import EventKind
 from btcpay.settlement.attention import REASONS
 
-_SATS = {"type": "integer", "minimum": 0}
-_TIME = {"type": "string", "format": "date-time"}
+
+def _sats(description: str) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 0, "description": description, "examples": [41667]}
+
+
+_TIME = {
+    "type": "string",
+    "format": "date-time",
+    "description": "When it happened.",
+    "examples": ["2026-11-21T06:12:37.806Z"],
+}
+_TX_HASH = {
+    "type": "string",
+    "description": "The transaction's hash, in hex.",
+    "examples": ["70f36abe1ff876bcbb835c7078f979ede3f00e67ab61f41b8de2513eaca052d3"],
+}
 _TRANSACTION = {
     "type": "object",
-    "description": "what was seen or has vanished: the sum of its outputs to the address",
+    "description": "What was seen or has vanished.",
     "required": ["tx_hash", "amount_sats"],
-    "properties": {"tx_hash": {"type": "string"}, "amount_sats": _SATS},
+    "properties": {
+        "tx_hash": _TX_HASH,
+        "amount_sats": _sats("The sum of its outputs to the address."),
+    },
 }
 _BESIDE: dict[str, Any] = {
-    "received_sats": _SATS | {"description": "what counts towards the invoice, confirmed or not"},
-    "unconfirmed_sats": _SATS | {"description": "of these, not deep enough in the chain yet"},
-    "missing_sats": _SATS | {"description": "what is still to be sent"},
+    "received_sats": _sats("What counts towards the invoice, confirmed or not."),
+    "unconfirmed_sats": _sats("Of these, not deep enough in the chain yet."),
+    "missing_sats": _sats("What is still to be sent."),
     "attention": {
         "type": ["string", "null"],
         "enum": [*REASONS, None],
-        "description": "why the invoice needs a human; null when it does not",
+        "description": "Why the invoice needs a human; null when it does not.",
     },
 }
 _HEADERS = {
@@ -66,9 +83,9 @@ def _operation(kind: EventKind) -> dict[str, Any]:
 
 def schema_of(kind: EventKind) -> dict[str, Any]:
     """JSON Schema of the body; its references are to the document's components."""
-    return _object(
-        {"type": {"type": "string", "const": kind.value}, "timestamp": _TIME, "data": _data(kind)}
-    )
+    named = {"type": "string", "const": kind.value, "description": "The kind of the event."}
+    data = _data(kind) | {"description": "What it happened to, as it was then."}
+    return _object({"type": named, "timestamp": _TIME, "data": data})
 
 
 def _data(kind: EventKind) -> dict[str, Any]:
@@ -81,7 +98,8 @@ def _data(kind: EventKind) -> dict[str, Any]:
 
 
 def _resource(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
+    told = "The resource, with the fields that the operations answer."
+    return {"$ref": f"#/components/schemas/{name}", "description": told}
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
