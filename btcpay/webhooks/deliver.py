@@ -154,7 +154,7 @@ class Deliverer:
 
     def _heard(self, turn: _Turn, row: Row, answer: Answer, told: Delivered) -> None:
         turn.in_flight.remove(row)
-        turn.allowed = MOST_OF_ONE if answer.is_taken else 0
+        turn.allowed = MOST_OF_ONE if answer.is_taken and turn.allowed else 0
         with self._db.write():
             result = self._note(row, answer)
         told.delivered += result == "delivered"

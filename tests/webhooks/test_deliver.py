@@ -6,10 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Json, Till, dropped, open_till, say
+from builders import Clock, TickerServer, until
+from fake_esplora import Json, Reply, Till, dropped, open_till, say
 from findings import found
-from receiver import Receiver
+from receiver import Message, Receiver
 from samples import figures
 from told import events
 
@@ -267,6 +267,25 @@ def test_an_answer_that_comes_when_somebody_else_has_delivered_changes_nothing(t
     assert Deliverer(db, Resources(""), till.clock, slow).run() == Delivered(0, 1)
     (row,) = deliveries(till, added)
     assert (row["state"], row["attempts"], row["answer"]) == ("delivered", 1, "")
+
+
+def test_a_success_still_in_flight_does_not_begin_anew_after_a_failure(till, receiver):
+    """Of four at once the first is told 410, the others are taken after that was noted."""
+    added = add(till, receiver.url)
+    for _ in range(9):
+        till.shop.link()
+
+    def answer(message: Message) -> Reply:
+        place = receiver.messages.index(message)
+        if place == 1:
+            return say(b"", 410)
+        if place > 1:
+            until(lambda: endpoint(till, added)["disabled_at"], "the endpoint to be disabled")
+        return say(b"", 204)
+
+    receiver.instead = answer
+    deliver(till)
+    assert len(receiver.messages) == 5
 
 
 def test_what_waits_is_not_forgotten_and_what_is_delivered_is(till, receiver):
