@@ -71,6 +71,10 @@ NEEDED, LIMIT = (f'btcpay_gap_{kind}{{merchant="shop"}}' for kind in ("needed", 
 FAULT, WELL = (
     f'btcpay_requests_total{{operation="get-balance",status="{status}"}}' for status in (500, 503)
 )
+GIVEN_UP, AGAIN = (
+    f'btcpay_webhook_deliveries_total{{result="{result}"}}' for result in ("given_up", "failed")
+)
+LOST = 'btcpay_mails_total{result="given_up"}'
 CASES: dict[str, tuple[dict[str, str], int, set[str]]] = {
     "all is well": ({"btcpay_database_up": "1x240", LATE: "0x240"}, 60, set()),
     "nothing answers": ({"btcpay_build_info": "1x10 stale"}, 17, {"BtcpayDown"}),
@@ -148,6 +152,15 @@ CASES: dict[str, tuple[dict[str, str], int, set[str]]] = {
         {"BtcpayGapLimit"},
     ),
     "three quarters of a gap limit are used": ({NEEDED: "15x20", LIMIT: "20x20"}, 15, set()),
+    "an endpoint was not told for an hour": (
+        {"btcpay_webhook_waiting_seconds": "3540+60x20"},
+        7,
+        {"BtcpayWebhooksLate"},
+    ),
+    "an endpoint was not told for less": ({"btcpay_webhook_waiting_seconds": "0+60x60"}, 60, set()),
+    "a webhook was given up": ({GIVEN_UP: "0 0 1x20"}, 5, {"BtcpayToldNobody"}),
+    "a mail was given up": ({LOST: "0 0 1x20"}, 5, {"BtcpayToldNobody"}),
+    "a webhook will be tried again": ({AGAIN: "0 0 1x20"}, 5, set()),
     "a request failed": ({FAULT: "0 0 1x20"}, 5, {"BtcpayServerErrors"}),
     "a request found no price": ({WELL: "0 0 1x20"}, 5, set()),
     "each process counts by itself": (
