@@ -166,7 +166,7 @@ def _lock_file(path: Path, name: str) -> int:
     except FileExistsError:
         return os.open(lock, os.O_WRONLY | os.O_NOFOLLOW)
     if os.geteuid() == 0:
-        owner = path.stat()
+        owner = (path if path.exists() else path.parent).stat()  # a restore comes before it
         os.fchown(made, owner.st_uid, owner.st_gid)
     return made
 

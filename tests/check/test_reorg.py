@@ -436,20 +436,20 @@ def test_an_undoing_that_is_killed_between_two_statements_has_done_nothing(till)
     till.check()
     below = height(till) - 1
     before, db = dump(till.shop), open_database(till.settings.database_url)
-    execute, kills = db.connection.execute_sql, 0
+    cursor, kills = db.connection.cursor, 0
 
     def kill_at(number: int) -> Callable[..., Any]:
         statements = iter(range(1, 1_000))
 
-        def execute_or_die(*args: Any, **kwargs: Any) -> Any:
+        def cursor_or_death(*args: Any, **kwargs: Any) -> Any:
             if next(statements) == number:
                 raise Killed
-            return execute(*args, **kwargs)
+            return cursor(*args, **kwargs)
 
-        return execute_or_die
+        return cursor_or_death
 
     for number in range(1, 200):
-        db.connection.execute_sql = kill_at(number)
+        db.connection.cursor = kill_at(number)
         try:
             with db.write():
                 undo_above(db, till.settings, below, till.clock())

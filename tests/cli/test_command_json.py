@@ -44,6 +44,7 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     words["merchant add"] += ["second", "--yes", "--xpub", new_xpub()]
     words["merchant brand"] += ["shop"]
     words["merchant return"] += ["shop"]
+    words["merchant mail"] += ["shop"]
     words["key issue"] += ["shop", "--scope", "read"]
     words["key rotate"] += [key_id]
     words["invoice create"] += ["shop", "--usd", "12.5"]
