@@ -134,7 +134,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     The operations stand under /api/v1, the hosted pages and the health checks beside them.
     """
     service = open_service(settings, now)
-    app = Application("btcpay", static_folder=None)
+    app = Application("btcpay", static_folder=None, template_folder="pages/templates")
     app.extensions["btcpay"] = service
     file = sqlite_path(settings.database_url)
     figures = Figures(

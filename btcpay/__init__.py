@@ -1,3 +1,3 @@
 """On-chain Bitcoin payments for small merchants."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -56,8 +56,10 @@ ROOMS: dict[str, set[str]] = {
     "monitoring": PLAIN | {"chain", "settlement", "storage", "wallet", "web"},
     "server": GROUND | {"monitoring", "schemas", "storage", "web"},
     "api": GROUND | {"events", "schemas", "server", "settlement", "storage", "web"},
+    "pages": GROUND | {"languages", "server", "storage", "web"},
     "checkout": GROUND
-    | {"invoices", "languages", "schemas", "server", "settlement", "storage", "wallet", "web"},
+    | {"invoices", "languages", "pages", "schemas", "server", "settlement", "storage", "wallet"}
+    | {"web"},
     "exports": VALUES | {"storage"},
     "doctor": GROUND
     | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},

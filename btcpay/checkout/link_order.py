@@ -8,12 +8,12 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from btcpay.checkout import languages
 from btcpay.checkout.amounts import parse_usd
-from btcpay.checkout.languages import gettext
 from btcpay.errors import PriceUnavailable
 from btcpay.invoices import create
 from btcpay.languages import formats
+from btcpay.pages import languages
+from btcpay.pages.languages import gettext
 from btcpay.server.service import Service
 from btcpay.times import to_ms
 from btcpay.web.rate_limits import Window, link_invoices

@@ -7,15 +7,15 @@ from urllib.parse import parse_qs
 from flask import Blueprint, Response, request
 
 from btcpay import branding
-from btcpay.checkout import languages
 from btcpay.checkout.cookie import Returning, new_form
 from btcpay.checkout.dust import dust_of
 from btcpay.checkout.invoice_page import Standing, page_of, status_of
 from btcpay.checkout.link_order import LinkRefused, Visitor, from_elsewhere, link_values, order
-from btcpay.checkout.render import Pages, accent_css, kept
 from btcpay.errors import NotFound
 from btcpay.ids import is_id
 from btcpay.invoices.status import checked_ms, rules_for, verdict_of
+from btcpay.pages import languages
+from btcpay.pages.render import Pages, accent_css, kept
 from btcpay.server.service import Service
 from btcpay.wallet.account import least_sats_of
 from btcpay.web.body import read_body

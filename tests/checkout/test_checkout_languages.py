@@ -27,7 +27,7 @@ def msgids() -> set[str | tuple[str, ...]]:
     """What pages and mails want translated; found when a test asks, since it takes a second."""
     return {
         message
-        for room in ("checkout", "mail")
+        for room in ("checkout", "mail", "pages")
         for _, _, message, _, _ in extract_from_dir(PROJECT / "btcpay" / room, METHODS, TRIMMED)
     }
 
@@ -94,7 +94,8 @@ def test_what_is_compiled_is_what_is_written(language):
 
 def test_no_text_stands_in_a_template_untranslated():
     """Between tags there are only expressions and what no language changes."""
-    for path in (PROJECT / "btcpay" / "checkout" / "templates").glob("*.html"):
+    pages = (PROJECT / "btcpay" / room / "templates" for room in ("checkout", "pages"))
+    for path in (path for folder in pages for path in folder.glob("*.html")):
         text = re.sub(r" data-[\w-]+=(\"[^\"]*\"|'[^']*')", "", path.read_text())
         bare = re.sub(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", "", text, flags=re.S)
         assert set(bare.split()) <= {"BTC", "\u00b7"}, path.name
@@ -189,6 +190,6 @@ def test_an_error_page_is_in_the_visitors_language(shop):
 
 
 def test_the_script_has_no_text_of_its_own():
-    script = Path(PROJECT / "btcpay" / "checkout" / "static" / "pages.js").read_text()
+    script = Path(PROJECT / "btcpay" / "pages" / "static" / "pages.js").read_text()
     strings = re.findall(r"\"([^\"\n]*)\"", re.sub(r"//.*", "", script))
     assert [text for text in strings if re.search(r"[A-Za-z]+ [A-Za-z]+", text)] == ["use strict"]

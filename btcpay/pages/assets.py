@@ -40,8 +40,8 @@ class Assets:
         return found
 
     def address(self, file: str) -> str:
-        """Relative to a page: the service may stand under a prefix."""
-        return f"../assets/{self._files[file].name}"
+        """Relative to the root of the pages: the service may stand under a prefix."""
+        return f"assets/{self._files[file].name}"
 
     def find(self, name: str) -> tuple[Asset, bool] | None:
         """The file of that name, and whether the hash in it is the file's own.

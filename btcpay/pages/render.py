@@ -6,12 +6,12 @@ from flask import Response, render_template, request
 from werkzeug.exceptions import HTTPException
 
 from btcpay import branding
-from btcpay.checkout import languages
-from btcpay.checkout.assets import Assets
 from btcpay.errors import ApiError, RateLimited
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.money import btc_shown, btc_text
+from btcpay.pages import languages
+from btcpay.pages.assets import Assets
 from btcpay.server.service import Service
 from btcpay.times import iso_ms
 from btcpay.web.errors import error_response, from_http, unforeseen
@@ -46,15 +46,17 @@ class Pages:
         self, template: str, status: int = 200, brand: Row | None = None, **values: Any
     ) -> Response:
         """A template, with what all share: brand, language, formats, files."""
-        styles = [self.assets.address(STYLE)]
+        up = "../" * (request.path.count("/") - 1)
+        styles = [up + self.assets.address(STYLE)]
         if brand and brand["accent"]:
-            styles.append(f"../accent/{brand['accent'][1:]}.css")
+            styles.append(f"{up}accent/{brand['accent'][1:]}.css")
         text = render_template(
             template,
             brand=brand,
+            up=up,
             styles=styles,
-            script=self.assets.address(SCRIPT),
-            icon=self.assets.address(ICON),
+            script=up + self.assets.address(SCRIPT),
+            icon=up + self.assets.address(ICON),
             language=languages.current(),
             languages=LANGUAGES,
             carried=languages.carried(),
