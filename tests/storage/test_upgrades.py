@@ -95,6 +95,10 @@ ROWS = {
         "INSERT INTO mail (about, merchant_id, recipient, event_seq, created_at, next_at)"
         " VALUES ('evt_1', 1, 'merchant', 1, 20, 21)",
     ),
+    "0022_suggested": (
+        "INSERT INTO payment_link (id, merchant_id, status, amount_mode, suggested, created_at)"
+        " VALUES ('lnk_2', 1, 'active', 'flexible', '5 10.50', 22)",
+    ),
 }
 
 
