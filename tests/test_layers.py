@@ -23,6 +23,7 @@ GROUND = VALUES | {
     *(
         "branding",
         "clock_skew",
+        "currencies",
         "env_file",
         "http_client",
         "http_deadline",
@@ -32,7 +33,7 @@ GROUND = VALUES | {
         "price",
     ),
     "price_sources",
-    *("setting_parsers", "settings"),
+    *("second_prices", "setting_parsers", "settings", "tickers"),
 }
 ROOMS: dict[str, set[str]] = {
     "bitcoin": set(),

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from btcpay.branding import INVOICE
 from btcpay.checkout import bip21
+from btcpay.checkout.second import Second, second_of
 from btcpay.settlement.values import Verdict
 from btcpay.times import iso, iso_ms, to_ms
 from storage.database import Row
@@ -80,6 +81,7 @@ class InvoicePage:
     `due_sats` is what to pay now, never less than can be sent, `owed_sats` what is missing; `uri`
     and `qr` (SVG) ask for exactly `due_sats` and are None unless `state` is waiting or partial.
     `beyond_sats` came and settles nothing: too late, too much. `return_url` leads to the shop.
+    `second`: what dollars were worth in another currency.
     """
 
     id: str
@@ -87,6 +89,7 @@ class InvoicePage:
     status: dict[str, Any]
     amount_sats: int
     amount_usd: Decimal
+    second: Second | None
     due_sats: int
     owed_sats: int
     received_sats: int
@@ -142,6 +145,7 @@ def page_of(standing: Standing, brand: Mapping[str, Any]) -> InvoicePage:
         status=status_of(standing),
         amount_sats=row["amount_sats"],
         amount_usd=Decimal(row["amount_usd_quote"]),
+        second=second_of(row),
         due_sats=due_sats,
         owed_sats=owed_sats,
         received_sats=_received_sats(verdict),

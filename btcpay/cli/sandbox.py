@@ -153,6 +153,7 @@ def _environ(settings: Settings, chain_url: str) -> dict[str, str]:
         "BTCPAY_DATABASE_URL": settings.database_url,
         "BTCPAY_EXPLORERS": chain_url,
         "BTCPAY_PRICE_SOURCES": f"{chain_url}/price#/usd",
+        "BTCPAY_CURRENCY_SOURCES": f"{chain_url}/price#/{{currency}}",
         "BTCPAY_PRICE_QUORUM": "1",
         # The pages ask every two seconds: a line for each would bury what matters in the log.
         "GUNICORN_CMD_ARGS": f"--log-level warning {os.environ.get('GUNICORN_CMD_ARGS', '')}",
