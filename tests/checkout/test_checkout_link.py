@@ -314,4 +314,5 @@ def test_title_and_description_are_text_and_never_markup(shop: Shop, text: str) 
     assert page.texts["title"] == text and page.texts["description"] == text
     assert page.attributes["title"]["dir"] == page.attributes["description"]["dir"] == "auto"
     assert not {"img"} & {tag for tag, _ in page.tags}
-    assert text not in re.search("<title>(.*?)</title>", page.source)[1]
+    assert not {"<", "\u202e"} & set(re.search("<title>(.*?)</title>", page.source)[1])
+    assert not re.search(r"<meta[^>]*\u202e", page.source)
