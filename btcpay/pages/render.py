@@ -1,5 +1,6 @@
 """Answers to visitors: pages and their headers, and every error as a page that says what to do."""
 
+import functools
 from typing import Any
 
 from flask import Response, render_template, request
@@ -9,7 +10,7 @@ from btcpay import branding
 from btcpay.errors import ApiError, RateLimited
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.money import btc_shown, btc_text
+from btcpay.money import btc_text
 from btcpay.pages import languages
 from btcpay.pages.assets import Assets
 from btcpay.server.service import Service
@@ -46,6 +47,7 @@ class Pages:
         self, template: str, status: int = 200, brand: Row | None = None, **values: Any
     ) -> Response:
         """A template, with what all share: brand, language, formats, files."""
+        language = languages.current()
         up = "../" * (request.path.count("/") - 1)
         styles = [up + self.assets.address(STYLE)]
         if brand and brand["accent"]:
@@ -57,11 +59,12 @@ class Pages:
             styles=styles,
             script=up + self.assets.address(SCRIPT),
             icon=up + self.assets.address(ICON),
-            language=languages.current(),
+            language=language,
+            direction=formats.direction(language),
             languages=LANGUAGES,
             carried=languages.carried(),
             f=formats,
-            btc=btc_shown,
+            btc=functools.partial(formats.btc, language=language),
             btc_copied=btc_text,
             iso=iso_ms,
             **values,
