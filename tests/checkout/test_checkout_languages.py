@@ -97,7 +97,7 @@ GLOSSARY = re.findall(
 )
 
 
-@pytest.mark.parametrize(("place", "language"), enumerate(list(LANGUAGES)[1:]))
+@pytest.mark.parametrize(("place", "language"), list(enumerate(list(LANGUAGES)[1:])))
 def test_the_glossary_has_the_words_that_the_catalogs_use(place, language):
     """In the order of the menu, English first."""
     used = " ".join(text for m in catalog(language) for text in texts(m.string)).lower()
