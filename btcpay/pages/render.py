@@ -1,6 +1,7 @@
 """Answers to visitors: pages and their headers, and every error as a page that says what to do."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Response, render_template, request
@@ -26,12 +27,24 @@ FOR_EVER = "public, max-age=31536000, immutable"
 
 
 class Pages:
-    """Renders the templates for one service."""
+    """Renders the templates for one service.
 
-    def __init__(self, service: Service) -> None:
+    `frame_ancestors`: who may show them in a frame; `message`: the template of errors;
+    `own_style`: a style sheet beside the one of all pages.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        frame_ancestors: Sequence[str],
+        message: str = "message.html",
+        own_style: str | None = None,
+    ) -> None:
         self._service = service
+        self._message = message
         self.assets = Assets()
-        ancestors = " ".join(service.settings.frame_ancestors) or "'none'"
+        self._styles = [STYLE, *([own_style] if own_style else [])]
+        ancestors = " ".join(frame_ancestors) or "'none'"
         self._policy = (
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
             " connect-src 'self'; form-action 'self'; base-uri 'none';"
@@ -49,7 +62,7 @@ class Pages:
         """A template, with what all share: brand, language, formats, files."""
         language = languages.current()
         up = "../" * (request.path.count("/") - 1)
-        styles = [up + self.assets.address(STYLE)]
+        styles = [up + self.assets.address(style) for style in self._styles]
         if brand and brand["accent"]:
             styles.append(f"{up}accent/{brand['accent'][1:]}.css")
         text = render_template(
@@ -89,7 +102,7 @@ class Pages:
         response = error_response(error)
         if request.path.endswith("/status"):
             return response
-        page = self.page("message.html", response.status_code, code=error.code, error=error)
+        page = self.page(self._message, response.status_code, code=error.code, error=error)
         if isinstance(error, RateLimited):
             page.headers["Retry-After"] = str(error.retry_after_s)
         return page

@@ -17,8 +17,8 @@ from payer import Page
 from btcpay.languages.catalogs import CATALOGS as FOLDER
 from btcpay.languages.catalogs import LANGUAGES
 
-METHODS = [("**.py", "python"), ("templates/*.html", "jinja2")]
-TRIMMED = {"templates/*.html": {"trimmed": "true", "silent": "false"}}
+METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
+TRIMMED = {"templates/**.html": {"trimmed": "true", "silent": "false"}}
 TRANSLATED = sorted(set(LANGUAGES) - {"en"})
 
 
@@ -27,7 +27,7 @@ def msgids() -> set[str | tuple[str, ...]]:
     """What pages and mails want translated; found when a test asks, since it takes a second."""
     return {
         message
-        for room in ("checkout", "mail", "pages")
+        for room in ("checkout", "mail", "merchant_pages", "pages")
         for _, _, message, _, _ in extract_from_dir(PROJECT / "btcpay" / room, METHODS, TRIMMED)
     }
 
@@ -107,8 +107,9 @@ def test_the_glossary_has_the_words_that_the_catalogs_use(place, language):
 
 def test_no_text_stands_in_a_template_untranslated():
     """Between tags there are only expressions and what no language changes."""
-    pages = (PROJECT / "btcpay" / room / "templates" for room in ("checkout", "pages"))
-    for path in (path for folder in pages for path in folder.glob("*.html")):
+    rooms = ("checkout", "merchant_pages", "pages")
+    pages = (PROJECT / "btcpay" / room / "templates" for room in rooms)
+    for path in (path for folder in pages for path in folder.rglob("*.html")):
         text = re.sub(r" data-[\w-]+=(\"[^\"]*\"|'[^']*')", "", path.read_text())
         bare = re.sub(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", "", text, flags=re.S)
         assert set(bare.split()) <= {"BTC", "\u00b7"}, path.name
