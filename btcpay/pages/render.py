@@ -44,6 +44,8 @@ class Pages:
         self._message = message
         self.assets = Assets()
         self._styles = [STYLE, *([own_style] if own_style else [])]
+        network = service.settings.network.name
+        self._testing = None if network == "mainnet" else network
         ancestors = " ".join(frame_ancestors) or "'none'"
         self._policy = (
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
@@ -52,9 +54,11 @@ class Pages:
         )
 
     def brand(self, merchant_id: int) -> Row:
-        """Name, accent, logo and ways back of a merchant, each None when it was not set."""
-        found = self._service.db.row(brands.OF_MERCHANT, merchant_id=merchant_id)
-        return found or brands.BLANK
+        """Name, accent, logo and ways back of a merchant, each None when it was not set.
+
+        `seller` is what to call it in any case: the name it was added by, when it has no other.
+        """
+        return self._service.db.only(brands.ON_PAGES, merchant_id=merchant_id)
 
     def page(
         self, template: str, status: int = 200, brand: Row | None = None, **values: Any
@@ -72,6 +76,7 @@ class Pages:
             styles=styles,
             script=up + self.assets.address(SCRIPT),
             icon=up + self.assets.address(ICON),
+            testing=self._testing,
             language=language,
             direction=formats.direction(language),
             languages=LANGUAGES,
