@@ -22,6 +22,7 @@ VALUES = PLAIN | {"ids", "money", "networks"}
 GROUND = VALUES | {
     *(
         "branding",
+        "browsers",
         "clock_skew",
         "env_file",
         "http_client",
@@ -29,6 +30,7 @@ GROUND = VALUES | {
         "http_proxy",
         "keys",
         "mail_settings",
+        "merchant_sessions",
         "price",
     ),
     "price_sources",
@@ -60,6 +62,7 @@ ROOMS: dict[str, set[str]] = {
     "checkout": GROUND
     | {"invoices", "languages", "pages", "schemas", "server", "settlement", "storage", "wallet"}
     | {"web"},
+    "merchant_pages": GROUND | {"pages", "server", "storage", "web"},
     "exports": VALUES | {"storage"},
     "doctor": GROUND
     | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},
@@ -71,7 +74,8 @@ ROOMS: dict[str, set[str]] = {
     | {"storage", "wallet", "webhooks"},
     "sandbox": {"bitcoin"},
     "app": GROUND
-    | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},
+    | {"api", "checkout", "invoices", "merchant_pages", "monitoring", "schemas", "server"}
+    | {"storage", "web"},
     "wsgi": {"app", "monitoring", "server"},
 }
 # The two places that read a clock: the service's, and the sandbox's entry.

@@ -56,7 +56,7 @@ class Checkout:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.pages = Pages(service)
+        self.pages = Pages(service, service.settings.frame_ancestors)
         self._returning = Returning(service.db, service.settings)
 
     def show_invoice(self, id: str) -> Response:

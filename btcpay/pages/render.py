@@ -1,5 +1,7 @@
 """Answers to visitors: pages and their headers, and every error as a page that says what to do."""
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Response, render_template, request
@@ -9,7 +11,7 @@ from btcpay import branding
 from btcpay.errors import ApiError, RateLimited
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.money import btc_shown, btc_text
+from btcpay.money import btc_text
 from btcpay.pages import languages
 from btcpay.pages.assets import Assets
 from btcpay.server.service import Service
@@ -25,14 +27,26 @@ FOR_EVER = "public, max-age=31536000, immutable"
 
 
 class Pages:
-    """Renders the templates for one service."""
+    """Renders the templates for one service.
 
-    def __init__(self, service: Service) -> None:
+    `frame_ancestors`: who may show them in a frame; `message`: the template of errors;
+    `own_style`: a style sheet beside the one of all pages.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        frame_ancestors: Sequence[str],
+        message: str = "message.html",
+        own_style: str | None = None,
+    ) -> None:
         self._service = service
+        self._message = message
         self.assets = Assets()
+        self._styles = [STYLE, *([own_style] if own_style else [])]
         network = service.settings.network.name
         self._testing = None if network == "mainnet" else network
-        ancestors = " ".join(service.settings.frame_ancestors) or "'none'"
+        ancestors = " ".join(frame_ancestors) or "'none'"
         self._policy = (
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
             " connect-src 'self'; form-action 'self'; base-uri 'none';"
@@ -50,8 +64,9 @@ class Pages:
         self, template: str, status: int = 200, brand: Row | None = None, **values: Any
     ) -> Response:
         """A template, with what all share: brand, language, formats, files."""
+        language = languages.current()
         up = "../" * (request.path.count("/") - 1)
-        styles = [up + self.assets.address(STYLE)]
+        styles = [up + self.assets.address(style) for style in self._styles]
         if brand and brand["accent"]:
             styles.append(f"{up}accent/{brand['accent'][1:]}.css")
         text = render_template(
@@ -62,11 +77,12 @@ class Pages:
             script=up + self.assets.address(SCRIPT),
             icon=up + self.assets.address(ICON),
             testing=self._testing,
-            language=languages.current(),
+            language=language,
+            direction=formats.direction(language),
             languages=LANGUAGES,
             carried=languages.carried(),
             f=formats,
-            btc=btc_shown,
+            btc=functools.partial(formats.btc, language=language),
             btc_copied=btc_text,
             iso=iso_ms,
             **values,
@@ -91,7 +107,7 @@ class Pages:
         response = error_response(error)
         if request.path.endswith("/status"):
             return response
-        page = self.page("message.html", response.status_code, code=error.code, error=error)
+        page = self.page(self._message, response.status_code, code=error.code, error=error)
         if isinstance(error, RateLimited):
             page.headers["Retry-After"] = str(error.retry_after_s)
         return page

@@ -25,6 +25,8 @@ from storage.models.shop import (
     Brand,
     Invoice,
     Merchant,
+    MerchantLogin,
+    MerchantSession,
     PaymentLink,
 )
 from storage.models.telling import (
@@ -49,7 +51,9 @@ __all__ = [
     "Invoice",
     "Mail",
     "Merchant",
+    "MerchantLogin",
     "MerchantMail",
+    "MerchantSession",
     "Output",
     "Payment",
     "PaymentLink",

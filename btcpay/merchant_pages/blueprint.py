@@ -1,0 +1,16 @@
+"""The merchant's pages as one blueprint."""
+
+from flask import Blueprint
+
+from btcpay.merchant_pages import home
+from btcpay.merchant_pages.area import Area
+from btcpay.merchant_pages.way_in import WayIn
+from btcpay.server.service import Service
+
+
+def merchant_pages(service: Service) -> Blueprint:
+    """The blueprint with /merchant and all below it."""
+    area = Area(service)
+    WayIn(area)
+    home.add(area)
+    return area.blueprint
