@@ -80,7 +80,7 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
     settings, prices = shell.settings, new_prices(shell.settings)
     per_hour = per_hour or settings.explorer_calls_per_hour
     in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
-    session = http_client.new_session(in_flight, settings.proxy)
+    session = http_client.Session(in_flight, settings.proxy)
 
     def new() -> Checker:
         quota = open_quota(settings, shell.db, utc_now, per_hour)
