@@ -20,7 +20,7 @@ from btcpay.explorers.open import open_explorers, open_quota
 from btcpay.invoices.status import find_invoice
 from btcpay.price import new_prices
 from btcpay.times import utc_now
-from storage import migrate
+from storage import locks
 from storage.database import in_one_line
 
 # Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
@@ -91,7 +91,7 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
 
 
 def _alone(shell: Shell, wait: bool = False) -> AbstractContextManager[bool]:
-    return migrate.only_one(shell.db, shell.settings.database_url, "check", wait)
+    return locks.only_one(shell.db, shell.settings.database_url, "check", wait)
 
 
 def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Report | None:
