@@ -12,8 +12,6 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 from urllib.parse import urlsplit
 
-import requests
-
 from btcpay import http_client
 from btcpay.clock_skew import EPOCH, agreed_ahead, has_our_clock, told_time
 from btcpay.errors import PriceUnavailable
@@ -79,7 +77,7 @@ def timeout_s_of(proxy: str) -> int:
 
 
 def read_price(
-    session: requests.Session,
+    session: http_client.Session,
     source: PriceSource,
     hear: http_client.Hear = lambda _headers: None,
     timeout_s: int = SOURCE_TIMEOUT_S,
@@ -88,12 +86,12 @@ def read_price(
 
     Raises FetchError; LookupError or ValueError when the answer has no price in it.
     """
-    ticker = http_client.get(session, source.url, timeout_s, _TICKER, hear)
+    ticker = session.get(source.url, timeout_s, _TICKER, hear)
     return to_price(resolve_pointer(ticker, source.pointer))
 
 
 def ask(
-    session: requests.Session,
+    session: http_client.Session,
     source: PriceSource,
     hear: http_client.Hear = lambda _headers: None,
     timeout_s: int = SOURCE_TIMEOUT_S,
@@ -149,7 +147,7 @@ class Prices:
         self._told = told
         self._refreshing = threading.Lock()
         self._hearing = threading.Lock()
-        self._session = http_client.new_session(len(sources), proxy)
+        self._session = http_client.Session(len(sources), proxy)
         self._timeout_s = timeout_s_of(proxy)
         self._good: Asked | None = None
         self._last: Asked | None = None

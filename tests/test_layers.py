@@ -25,6 +25,7 @@ GROUND = VALUES | {
         "browsers",
         "clock_skew",
         "env_file",
+        "http_calls",
         "http_client",
         "http_deadline",
         "http_proxy",
@@ -82,12 +83,13 @@ ROOMS: dict[str, set[str]] = {
 CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
 IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
 # Modules that are loaded when they are used: those of other commands than the one that runs, what
-# tells others, what reads an explorer's JSON, and the driver of a store. All but the last are most
-# of what an idle check would take.
+# tells others, what calls others over HTTP, what reads an explorer's JSON, and the driver of a
+# store. All but the last are most of what an idle check would take.
 LATE = [
     "btcpay/cli/main.py",
     "btcpay/cli/outward.py",
     "btcpay/explorers/shape.py",
+    "btcpay/http_client.py",
     "btcpay/web/rate_limits.py",
 ]
 LAST_RESORTS = ["btcpay/check/apply.py"]  # the loops over invoices; Flask needs no `except`

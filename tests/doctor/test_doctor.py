@@ -25,7 +25,7 @@ from btcpay.doctor.settings import findings, masked
 from btcpay.http_client import BadStatus, Unreachable
 from btcpay.networks import NETWORKS
 from btcpay.wallet.account import derive
-from storage import migrate
+from storage import versions
 from storage.database import Database, open_database
 from storage.queries import balances, merchants
 
@@ -104,12 +104,12 @@ def test_a_missing_database_is_red_and_is_not_made(till, tmp_path):
 def test_the_kind_of_the_database_is_named(till):
     kind = "PostgreSQL [0-9]+[.][0-9]+" if ON_POSTGRES else "SQLite"
     assert re.fullmatch(
-        f"{kind}, version {migrate.VERSION}, regtest", found(till)["database"].sentence
+        f"{kind}, version {versions.VERSION}, regtest", found(till)["database"].sentence
     )
 
 
 def test_an_old_schema_is_red_and_the_rest_is_still_looked_into(till):
-    newest = migrate.VERSION
+    newest = versions.VERSION
     till.shop.sql(f"DELETE FROM schema_migration WHERE name = '{newest}'")  # noqa: S608
     everything = found(till)
     assert everything["database"].colour == "red"
