@@ -178,6 +178,11 @@ class Prices:
         except PriceUnavailable:
             return None
 
+    def good_for_s(self) -> float:
+        """How much longer the price that is known is one; 0 without any."""
+        good = self._good
+        return 0 if good is None else max(0, good.at_s + self._max_age_s - self._monotonic())
+
     def clock_ahead(self, now: datetime) -> timedelta:
         """How far `now` is ahead, if more than half of the sources say so; else zero.
 

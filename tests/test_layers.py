@@ -48,7 +48,7 @@ ROOMS: dict[str, set[str]] = {
     "explorers": GROUND | {"bitcoin", "storage"},
     "wallet": GROUND | {"bitcoin", "explorers", "storage"},
     "events": PLAIN | {"ids", "schemas", "storage"},
-    "invoices": GROUND | {"events", "settlement", "wallet", "storage"},
+    "invoices": GROUND | {"events", "schemas", "settlement", "wallet", "storage"},
     "chain": GROUND | {"bitcoin", "explorers", "spv", "storage"},
     "check": GROUND
     | {"bitcoin", "chain", "events", "explorers", "invoices", "settlement", "spv", "storage"}
@@ -61,8 +61,7 @@ ROOMS: dict[str, set[str]] = {
     "api": GROUND | {"events", "schemas", "server", "settlement", "storage", "web"},
     "pages": GROUND | {"languages", "server", "storage", "web"},
     "checkout": GROUND
-    | {"invoices", "languages", "pages", "schemas", "server", "settlement", "storage", "wallet"}
-    | {"web"},
+    | {"invoices", "languages", "pages", "server", "settlement", "storage", "wallet", "web"},
     "merchant_pages": GROUND | {"pages", "server", "storage", "web"},
     "exports": VALUES | {"storage"},
     "doctor": GROUND

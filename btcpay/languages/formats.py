@@ -56,6 +56,12 @@ def cents(amount_usd: Decimal, language: str) -> str:
     return f"{amount_usd:,.2f}".translate(_of(language)["signs"])
 
 
+def short(amount_usd: Decimal, language: str) -> str:
+    """The number alone, without cents when there are none: `5`, `19,90` in German."""
+    is_whole = amount_usd == amount_usd.to_integral_value()
+    return whole(int(amount_usd), language) if is_whole else cents(amount_usd, language)
+
+
 def moment(at_ms: int, language: str) -> str:
     """A stored time to the second, in UTC and saying so."""
     at, table = from_ms(at_ms), _of(language)

@@ -61,6 +61,7 @@ class PaymentLink(Model):
     min_amount_usd = TextField(null=True)
     max_amount_usd = TextField(null=True)
     created_at = BigIntegerField()
+    suggested = TextField(null=True)
 
     class Meta:
         table_name = "payment_link"

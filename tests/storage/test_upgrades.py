@@ -100,6 +100,10 @@ ROWS = {
         "INSERT INTO merchant_login VALUES ('digest', 1, 23)",
         "INSERT INTO merchant_session VALUES ('ses_1', 1, 'other digest', 'Firefox', 22, 23)",
     ),
+    "0022_suggested": (
+        "INSERT INTO payment_link (id, merchant_id, status, amount_mode, suggested, created_at)"
+        " VALUES ('lnk_2', 1, 'active', 'flexible', '5 10.50', 22)",
+    ),
 }
 
 
