@@ -26,7 +26,7 @@ from btcpay import settings
 from btcpay.backup.address_counters import Agree
 from btcpay.backup.restore import Restored, restore
 from btcpay.errors import CommandError
-from btcpay.merchant_sessions import is_login, log_in, new_login, session_of
+from btcpay.merchant_sessions import log_in, login_of, new_login, session_of
 from btcpay.wallet.account import derive
 from btcpay.wallet.discovery import Move
 from storage import locks, versions
@@ -442,7 +442,7 @@ def test_nobody_is_logged_in_afterwards_so_that_no_ended_session_comes_back(till
     Terminal(till).run("restore", str(file), "--yes", **url_of(place))
     with reopened(till, place) as again:
         assert session_of(again.shop.service.db, session, now) is None
-        assert not is_login(again.shop.service.db, link, now)
+        assert login_of(again.shop.service.db, link, now) is None
 
 
 # Restore: whenever it dies
