@@ -95,6 +95,7 @@ ROWS = {
         "INSERT INTO mail (about, merchant_id, recipient, event_seq, created_at, next_at)"
         " VALUES ('evt_1', 1, 'merchant', 1, 20, 21)",
     ),
+    "0026_merchant_lists": (),
 }
 
 
