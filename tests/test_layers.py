@@ -61,7 +61,7 @@ ROOMS: dict[str, set[str]] = {
     "checkout": GROUND
     | {"invoices", "languages", "pages", "schemas", "server", "settlement", "storage", "wallet"}
     | {"web"},
-    "merchant_pages": GROUND | {"pages", "server", "storage", "web"},
+    "merchant_pages": GROUND | {"exports", "invoices", "pages", "server", "storage", "web"},
     "exports": VALUES | {"storage"},
     "doctor": GROUND
     | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},

@@ -1,5 +1,7 @@
 """The merchant's invoices: by status, searched, page by page."""
 
+from typing import Any
+
 from flask import Response
 
 from btcpay.merchant_pages.area import Area
@@ -22,7 +24,7 @@ def show(visit: Visit) -> Response:
     status = visit.query.get("status", "")
     status = status if status in STATUSES else ""
     typed = visit.query.get("q", "").strip()[:MOST_CHARACTERS]
-    shared = {"status": status, "q": typed, "statuses": STATUSES}
+    shared: dict[str, Any] = {"of_status": status, "q": typed}
     if not typed:
         shown = _listing(visit, status).page(visit.service.db, visit.query)
         return visit.page("invoices.html", shown=shown, **shared)
@@ -35,10 +37,10 @@ def show(visit: Visit) -> Response:
 def _listing(visit: Visit, status: str) -> Listing:
     own = {"merchant_id": visit.merchant_id}
     if not status:
-        return Listing(lists.INVOICES, lists.INVOICES_NEWER, lists.INVOICE_PLACE, own)
+        return Listing("inv", lists.INVOICES, lists.INVOICES_NEWER, lists.INVOICE_PLACE, own)
     newer = lists.INVOICES_BY_STATUS_NEWER
     of_status = own | {"status": status}
-    return Listing(lists.INVOICES_BY_STATUS, newer, lists.INVOICE_PLACE, of_status)
+    return Listing("inv", lists.INVOICES_BY_STATUS, newer, lists.INVOICE_PLACE, of_status)
 
 
 def _found(visit: Visit, status: str, typed: str) -> Found:

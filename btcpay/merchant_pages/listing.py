@@ -6,6 +6,7 @@ from typing import Any
 
 from peewee import Select
 
+from btcpay.ids import is_id
 from storage.database import Database, Row
 from storage.queries.merchant_lists import FIRST
 
@@ -15,8 +16,12 @@ MORE = SIZE + 1  # one more says whether there is another page
 
 @dataclass(frozen=True)
 class Listing:
-    """The queries of one list: both ways, and the place of a row; `values` fill their slots."""
+    """The queries of one list: both ways, and the place of a row; `values` fill their slots.
 
+    `prefix`: with what the ids of its rows begin.
+    """
+
+    prefix: str
     older: Select
     newer: Select
     place: Select
@@ -35,7 +40,7 @@ class Listing:
 
     def place_of(self, db: Database, id: str) -> Row | None:
         """The time of one of the merchant's own rows, and its place in that time."""
-        return db.row(self.place, **self.values, id=id) if id else None
+        return db.row(self.place, **self.values, id=id) if is_id(self.prefix, id) else None
 
 
 @dataclass(frozen=True)

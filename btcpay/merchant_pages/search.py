@@ -19,7 +19,7 @@ END = "\x7f"  # behind every character of an id or an address
 
 # From so many characters on a beginning is found: fewer would be shared by too many of a million.
 _ID = re.compile(r"inv_[0-9A-Za-z]{4,24}")
-_TXID = re.compile(r"[0-9a-f]{8,64}", re.I)
+_TXID = re.compile(r"\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])", re.I)
 _SEGWIT = re.compile(r"(?:bitcoin:)?((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)
 _BASE58 = re.compile(r"(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")
 _AMOUNT = re.compile(r"[^\w.,]*(\d{1,16})(?:[.,](\d{1,8}))?\s*(?:btc|usd|sats?|\$)?", re.I)
@@ -64,14 +64,14 @@ def by_name(db: Database, names: Names, typed: str, merchant_id: int) -> list[Ro
 
 
 def _beginnings(names: Names, typed: str) -> list[tuple[Mapping[bool, Select], str]]:
-    """At most two; an id is found in a link to its page too, an address in a request to pay."""
+    """At most two. They are found in what people copy too: a link to a page, a request to pay."""
     if found := _ID.search(typed):
         return [(names.by_id, found[0])]
     if found := _SEGWIT.match(typed):
         return [(names.by_address, found[1].lower())]
     wanted = []
-    if _TXID.fullmatch(typed):
-        wanted.append((names.by_txid, typed.lower()))
+    if found := _TXID.search(typed):
+        wanted.append((names.by_txid, found[0].lower()))
     if found := _BASE58.match(typed):
         wanted.append((names.by_address, found[1]))
     return wanted

@@ -6,11 +6,12 @@ on merchant and time serve both ways. The sums are made for the rows that are sh
 
 from typing import Any
 
-from peewee import JOIN, ColumnBase, Expression, Model, Select, fn
+from peewee import JOIN, ColumnBase, Expression, Select, fn
 
 from storage.database import slot
 from storage.models import Attention, Invoice, Output, Payment
 
+Listed = type[Invoice] | type[Payment]
 FIRST = {"at": 2**62, "place": 2**62}  # behind it is the newest row of all
 MOST_CHOSEN = 26  # rows that CHOSEN takes: a page, and one to know whether there is another
 
@@ -44,16 +45,16 @@ _PAYMENTS = Payment.select(
 ).join(Invoice, on=_OF_ADDRESS)
 
 
-def _own(model: type[Model]) -> Any:
+def _own(model: Listed) -> Any:
     return model.merchant_id == slot("merchant_id")
 
 
-def _order(model: type[Model], newest_first: bool = True) -> list[ColumnBase]:
+def _order(model: Listed, newest_first: bool = True) -> list[ColumnBase]:
     columns = (model.created_at, model.seq)
     return [column.desc() if newest_first else column.asc() for column in columns]
 
 
-def _older(query: Select, model: type[Model]) -> Select:
+def _older(query: Select, model: Listed) -> Select:
     """The newest of those behind the named row, the newest first."""
     behind = (model.created_at <= slot("at")) & (
         (model.created_at < slot("at")) | (model.seq < slot("place"))
@@ -61,7 +62,7 @@ def _older(query: Select, model: type[Model]) -> Select:
     return query.where(_own(model) & behind).order_by(*_order(model)).limit(slot("limit"))
 
 
-def _newer(query: Select, model: type[Model]) -> Select:
+def _newer(query: Select, model: Listed) -> Select:
     """The oldest of those before it, the oldest first."""
     before = (model.created_at >= slot("at")) & (
         (model.created_at > slot("at")) | (model.seq > slot("place"))
@@ -82,9 +83,7 @@ INVOICE_PLACE = Invoice.select(Invoice.created_at.alias("at"), Invoice.seq.alias
 # holds only them.
 _LOOSE = Payment.invoice_id.is_null()
 PAYMENTS, PAYMENTS_NEWER = _older(_PAYMENTS, Payment), _newer(_PAYMENTS, Payment)
-LOOSE_PAYMENTS, LOOSE_PAYMENTS_NEWER = (
-    query.where(_LOOSE) for query in (PAYMENTS, PAYMENTS_NEWER)
-)
+LOOSE_PAYMENTS, LOOSE_PAYMENTS_NEWER = (query.where(_LOOSE) for query in (PAYMENTS, PAYMENTS_NEWER))
 PAYMENT_PLACE = Payment.select(Payment.created_at.alias("at"), Payment.seq.alias("place")).where(
     (Payment.id == slot("id")) & _own(Payment)
 )
@@ -117,7 +116,7 @@ LOOSE_PAYMENT_TEXTS = PAYMENT_TEXTS.where(_LOOSE)
 _CHOSEN = [slot(f"id_{number}") for number in range(MOST_CHOSEN)]
 
 
-def _few(query: Select, model: type[Model], condition: Expression) -> Select:
+def _few(query: Select, model: Listed, condition: Expression) -> Select:
     """The newest first; by the condition's index, not by that of all that the merchant has."""
     own = (model.merchant_id + 0) == slot("merchant_id")
     return query.where(condition & own).order_by(*_order(model))
