@@ -62,7 +62,8 @@ ROOMS: dict[str, set[str]] = {
     "pages": GROUND | {"languages", "server", "storage", "web"},
     "checkout": GROUND
     | {"invoices", "languages", "pages", "server", "settlement", "storage", "wallet", "web"},
-    "merchant_pages": GROUND | {"chain", "invoices", "pages", "server", "storage", "wallet", "web"},
+    "merchant_pages": GROUND
+    | {"chain", "exports", "invoices", "pages", "server", "storage", "wallet", "web"},
     "exports": VALUES | {"storage"},
     "doctor": GROUND
     | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},

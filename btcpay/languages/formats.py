@@ -13,6 +13,7 @@ from typing import Any
 from btcpay.money import CENT, btc_shown
 from btcpay.times import from_ms
 
+SECONDS = ":{at.second:02}"  # as each language's pattern has them
 TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
 
 
@@ -64,9 +65,13 @@ def short(amount_usd: Decimal, language: str) -> str:
 
 def moment(at_ms: int, language: str) -> str:
     """A stored time to the second, in UTC and saying so."""
+    return _written(at_ms, language, _of(language)["moment"])
+
+
+def _written(at_ms: int, language: str, pattern: str) -> str:
     at, table = from_ms(at_ms), _of(language)
     month, half = table["months"][at.month - 1], table["halves"][at.hour // 12]
-    told = table["moment"].format(at=at, month=month, hour=at.hour % 12 or 12, half=half)
+    told = pattern.format(at=at, month=month, hour=at.hour % 12 or 12, half=half)
     return f"{digits(told, language)} UTC"
 
 
@@ -74,7 +79,12 @@ def day(at_ms: int, language: str) -> str:
     """The day of a stored time in UTC, without its year: `Nov 22`."""
     at, table = from_ms(at_ms), _of(language)
     text: str = table["day"].format(at=at, month=table["months"][at.month - 1])
-    return text
+    return digits(text, language)
+
+
+def minute(at_ms: int, language: str) -> str:
+    """Like `moment`, without the seconds: for lists."""
+    return _written(at_ms, language, _of(language)["moment"].replace(SECONDS, ""))
 
 
 def ago(elapsed_ms: int, language: str) -> str:

@@ -104,6 +104,7 @@ ROWS = {
         "INSERT INTO payment_link (id, merchant_id, status, amount_mode, suggested, created_at)"
         " VALUES ('lnk_2', 1, 'active', 'flexible', '5 10.50', 22)",
     ),
+    "0026_merchant_lists": (),
 }
 
 
