@@ -16,6 +16,7 @@ from btcpay.errors import NotFound
 from btcpay.ids import is_id
 from btcpay.invoices import create
 from btcpay.invoices.links import new_link
+from btcpay.merchant_pages.blueprint import merchant_pages
 from btcpay.money import usd_for_sats
 from btcpay.monitoring import health, metrics_server, request_log
 from btcpay.monitoring.database_metrics import Figures
@@ -157,6 +158,8 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
         app, admission.OPENAPI_PATH, functools.cache(lambda: openapi.document(settings, OPERATIONS))
     )
     app.register_blueprint(views.pages(service))
+    if settings.merchant_pages:
+        app.register_blueprint(merchant_pages(service))
     health.add(
         app,
         health.Needed(

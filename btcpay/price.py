@@ -61,7 +61,7 @@ class Prices:
         self.beside = beside or SecondPrices(_nothing)
         self._refreshing = threading.Lock()
         self._hearing = threading.Lock()
-        self._session = http_client.new_session(len(sources), proxy)
+        self._session = http_client.Session(len(sources), proxy)
         self._timeout_s = timeout_s_of(proxy)
         self._good: Asked | None = None
         self._last: Asked | None = None

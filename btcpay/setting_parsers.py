@@ -58,6 +58,13 @@ def percent(text: str) -> Decimal:
     return Decimal(text)
 
 
+def switch(text: str) -> bool:
+    """Whether it is on."""
+    if text not in ("on", "off"):
+        raise ValueError("on or off")
+    return text == "on"
+
+
 def blocks(text: str) -> str:
     """Which blocks are read."""
     if text not in ("all", "named"):

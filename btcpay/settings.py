@@ -92,6 +92,7 @@ class Settings:
     link_invoices_per_visitor: int = setting("10", whole(1, 100_000))
     link_open_invoices: int = setting("50", whole(1, 1_000_000))
     frame_ancestors: tuple[str, ...] = setting("", accepts.origins)
+    merchant_pages: bool = setting("off", accepts.switch)
     smtp_url: MailServer | None = setting("", mail_settings.smtp_url, is_secret=True)
     mail_from: Sender | None = setting("", mail_settings.sender)
     bind: str = derived(

@@ -7,8 +7,6 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 from urllib.parse import urlsplit
 
-import requests
-
 from btcpay import http_client
 from btcpay.setting_parsers import PriceSource
 
@@ -59,7 +57,7 @@ def timeout_s_of(proxy: str) -> int:
 
 
 def read_price(
-    session: requests.Session,
+    session: http_client.Session,
     source: PriceSource,
     hear: http_client.Hear = lambda _headers: None,
     timeout_s: int = SOURCE_TIMEOUT_S,
@@ -68,12 +66,12 @@ def read_price(
 
     Raises FetchError; LookupError or ValueError when the answer has no price in it.
     """
-    ticker = http_client.get(session, source.url, timeout_s, _TICKER, hear)
+    ticker = session.get(source.url, timeout_s, _TICKER, hear)
     return to_price(resolve_pointer(ticker, source.pointer))
 
 
 def ask(
-    session: requests.Session,
+    session: http_client.Session,
     source: PriceSource,
     hear: http_client.Hear = lambda _headers: None,
     timeout_s: int = SOURCE_TIMEOUT_S,

@@ -22,14 +22,17 @@ VALUES = PLAIN | {"ids", "money", "networks"}
 GROUND = VALUES | {
     *(
         "branding",
+        "browsers",
         "clock_skew",
         "currencies",
         "env_file",
+        "http_calls",
         "http_client",
         "http_deadline",
         "http_proxy",
         "keys",
         "mail_settings",
+        "merchant_sessions",
         "price",
     ),
     "price_sources",
@@ -60,6 +63,8 @@ ROOMS: dict[str, set[str]] = {
     "pages": GROUND | {"languages", "server", "storage", "web"},
     "checkout": GROUND
     | {"invoices", "languages", "pages", "server", "settlement", "storage", "wallet", "web"},
+    "merchant_pages": GROUND
+    | {"chain", "exports", "invoices", "pages", "server", "storage", "wallet", "web"},
     "exports": VALUES | {"storage"},
     "doctor": GROUND
     | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},
@@ -71,19 +76,21 @@ ROOMS: dict[str, set[str]] = {
     | {"storage", "wallet", "webhooks"},
     "sandbox": {"bitcoin"},
     "app": GROUND
-    | {"api", "checkout", "invoices", "monitoring", "schemas", "server", "storage", "web"},
+    | {"api", "checkout", "invoices", "merchant_pages", "monitoring", "schemas", "server"}
+    | {"storage", "web"},
     "wsgi": {"app", "monitoring", "server"},
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
 IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
 # Modules that are loaded when they are used: those of other commands than the one that runs, what
-# tells others, what reads an explorer's JSON, and the driver of a store. All but the last are most
-# of what an idle check would take.
+# tells others, what calls others over HTTP, what reads an explorer's JSON, and the driver of a
+# store. All but the last are most of what an idle check would take.
 LATE = [
     "btcpay/cli/main.py",
     "btcpay/cli/outward.py",
     "btcpay/explorers/shape.py",
+    "btcpay/http_client.py",
     "btcpay/web/rate_limits.py",
 ]
 LAST_RESORTS = ["btcpay/check/apply.py"]  # the loops over invoices; Flask needs no `except`

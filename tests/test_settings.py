@@ -49,6 +49,7 @@ DEFAULTS = {
     "LINK_INVOICES_PER_VISITOR": 10,
     "LINK_OPEN_INVOICES": 50,
     "FRAME_ANCESTORS": (),
+    "MERCHANT_PAGES": False,
     "BIND": "127.0.0.1:8000",
 }
 METRICS_BIND = "127.0.0.1:9464"
@@ -138,6 +139,7 @@ GOOD = {
     "SMTP_URL": ["smtp://127.0.0.1:25", "smtps://me:secret@mail.example.com"],
     "MAIL_FROM": ["shop@example.com", "Shop <shop@example.com>"],
     "RATE_LIMIT_STORE": ["memory://", "redis://127.0.0.1:6379/0", "rediss://host:6379/1"],
+    "MERCHANT_PAGES": ["on", "off"],
     "FRAME_ANCESTORS": ["https://shop.example.com", "http://127.0.0.1:8080 https://[::1]"],
     "BIND": ["127.0.0.1:8000", "0.0.0.0:1", "[::1]:65535", "unix:/run/btcpay.sock"],
 }
@@ -180,6 +182,7 @@ BAD = {
         "https://user:secret@host",
         "javascript:alert(1)",
     ],
+    "MERCHANT_PAGES": ["yes", "ON", "1"],
     "FRAME_ANCESTORS": [
         "*",
         "'self'",

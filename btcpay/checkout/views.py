@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
@@ -9,23 +10,23 @@ from flask import Blueprint, Response, request
 from btcpay import branding
 from btcpay.checkout.cookie import Returning, new_form
 from btcpay.checkout.dust import dust_of
-from btcpay.checkout.invoice_page import Standing, page_of, status_of
+from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, order, still_to_pay
 from btcpay.checkout.link_page import link_values
 from btcpay.checkout.link_refused import LinkRefused, from_elsewhere
 from btcpay.checkout.rates import rates_of
+from btcpay.checkout.shown import bitcoin, without_turns
+from btcpay.checkout.standing import standing_of, status_of, story_of
 from btcpay.errors import NotFound
 from btcpay.ids import is_id
-from btcpay.invoices.status import checked_ms, rules_for, verdict_of
 from btcpay.pages import languages
 from btcpay.pages.render import Pages, accent_css, kept
 from btcpay.server.service import Service
-from btcpay.wallet.account import least_sats_of
 from btcpay.web.body import read_body
 from btcpay.web.routes import answer
 from btcpay.web.visitors import counted_as, is_from_another_site
 from storage.database import Row
-from storage.queries import brands, invoices, links
+from storage.queries import brands, links
 
 
 def pages(service: Service) -> Blueprint:
@@ -45,6 +46,8 @@ def pages(service: Service) -> Blueprint:
     add("/logo/<sha256>", checkout.show_logo)
     add("/accent/<name>", checkout.show_accent)
     add("/assets/<name>", checkout.show_asset)
+    blueprint.add_app_template_filter(bitcoin)
+    blueprint.add_app_template_filter(without_turns)
     blueprint.before_request(checkout.pages.admit)
     blueprint.after_request(checkout.pages.guard)
     blueprint.register_error_handler(Exception, checkout.pages.failed)
@@ -57,18 +60,21 @@ class Checkout:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.pages = Pages(service)
+        self.pages = Pages(service, service.settings.frame_ancestors)
         self._returning = Returning(service.db, service.settings)
 
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
-        found = self._verdict_of(id)
+        found = standing_of(self.service, id)
+        found = replace(found, story=story_of(self.service, found))
         brand = self.pages.brand(found.row["merchant_id"])
-        return self.pages.page("invoice.html", brand=brand, page=page_of(found, brand))
+        page = page_of(found, brand)
+        press = new_form() if page.link_id else None
+        return self.pages.page("invoice.html", brand=brand, page=page, press=press)
 
     def show_status(self, id: str) -> Response:
         """What the page polls: an allow-list of fields."""
-        return answer(status_of(self._verdict_of(id)))
+        return answer(status_of(standing_of(self.service, id)))
 
     def show_link(self, id: str) -> Response:
         """A payment link's page; a GET writes nothing."""
@@ -127,19 +133,6 @@ class Checkout:
             response.headers["Content-Encoding"] = "gzip"
         return response
 
-    def _verdict_of(self, id: str) -> Standing:
-        service = self.service
-        row = service.db.row(invoices.WHOLE, id=id) if is_id("inv", id) else None
-        if row is None:
-            raise NotFound("there is no such invoice")
-        row["checked_at"] = checked_ms(service.db, row)
-        now = service.now()
-        service.notes.note(invoices.ASKED, row["id"], now)
-        verdict = verdict_of(service.db, service.settings, row, now)
-        needed = rules_for(service.settings, row).confirmations
-        least_sats = least_sats_of(row["deposit_address"], service.settings.network)
-        return Standing(row, verdict, needed, now, least_sats)
-
     def _link(self, id: str) -> Row:
         row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None
         if row is None:
@@ -154,7 +147,8 @@ class Checkout:
         unpaid = still_to_pay(self.service, link, last_id) if last_id else None
         values = link_values(link, refused, typed, dust_of(self.service, link), unpaid)
         status = refused.status if refused else 200 if values["active"] else 410
-        page = self.pages.page("link.html", status, brand, press=new_form(), **values)
+        values |= {"press": new_form(), "root": self.service.settings.base_url}
+        page = self.pages.page("link.html", status, brand, **values)
         if refused and refused.retry_after_s:
             page.headers["Retry-After"] = str(refused.retry_after_s)
         return page

@@ -61,7 +61,7 @@ def _ask(source: PriceSource, patient: Patient, aheads: list[timedelta]) -> Deci
             aheads.append(patient.now() - told)
 
     try:
-        session = http_client.new_session(proxy=patient.settings.proxy)
+        session = http_client.Session(proxy=patient.settings.proxy)
         return read_price(session, source, hear, timeout_s_of(patient.settings.proxy))
     except LookupError:
         return f"has nothing at {source.pointer} in its answer"

@@ -95,4 +95,4 @@ def _write(line: dict[str, Any]) -> None:
 
 def operation_of(asked: Request) -> str:
     """The operation's id, or the rule of a page's path; `none` when nothing is served there."""
-    return (asked.endpoint or NO_OPERATION).removeprefix("checkout.")
+    return (asked.endpoint or NO_OPERATION).removeprefix("checkout.").removeprefix("merchant.")

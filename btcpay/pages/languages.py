@@ -25,19 +25,25 @@ def gettext(text: str, **values: str) -> str:
     return catalog(current()).gettext(text) % values
 
 
+def ngettext(one: str, more: str, number: int, **values: str) -> str:
+    """One of both texts, or of as many as the language has, by the number; with its values."""
+    return catalog(current()).ngettext(one, more, number) % values
+
+
 def current() -> str:
     """The language of this request: one of LANGUAGES."""
     if "language" not in g:
         accepted = request.accept_languages.best_match(LANGUAGES, DEFAULT)
-        g.language = _picked() or accepted or DEFAULT
+        g.language = picked().get("lang") or accepted or DEFAULT
     return g.language
 
 
 def carried() -> str:
     """The query that carries a choice on to the next page: `?lang=de`, or nothing."""
-    return f"?lang={request.args['lang']}" if _picked() else ""
+    return "".join(f"?{name}={value}" for name, value in picked().items())
 
 
-def _picked() -> str | None:
+def picked() -> dict[str, str]:
+    """The choice as a parameter: `lang`, or nothing."""
     asked = request.args.get("lang", "")
-    return asked if asked in LANGUAGES else None
+    return {"lang": asked} if asked in LANGUAGES else {}

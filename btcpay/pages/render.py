@@ -1,5 +1,7 @@
 """Answers to visitors: pages and their headers, and every error as a page that says what to do."""
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Response, render_template, request
@@ -9,7 +11,7 @@ from btcpay import branding
 from btcpay.errors import ApiError, RateLimited
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.money import btc_shown, btc_text
+from btcpay.money import btc_text
 from btcpay.pages import languages
 from btcpay.pages.assets import Assets
 from btcpay.server.service import Service
@@ -25,12 +27,26 @@ FOR_EVER = "public, max-age=31536000, immutable"
 
 
 class Pages:
-    """Renders the templates for one service."""
+    """Renders the templates for one service.
 
-    def __init__(self, service: Service) -> None:
+    `frame_ancestors`: who may show them in a frame; `message`: the template of errors;
+    `own_style`: a style sheet beside the one of all pages.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        frame_ancestors: Sequence[str],
+        message: str = "message.html",
+        own_style: str | None = None,
+    ) -> None:
         self._service = service
+        self._message = message
         self.assets = Assets()
-        ancestors = " ".join(service.settings.frame_ancestors) or "'none'"
+        self._styles = [STYLE, *([own_style] if own_style else [])]
+        network = service.settings.network.name
+        self._testing = None if network == "mainnet" else network
+        ancestors = " ".join(frame_ancestors) or "'none'"
         self._policy = (
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
             " connect-src 'self'; form-action 'self'; base-uri 'none';"
@@ -38,16 +54,19 @@ class Pages:
         )
 
     def brand(self, merchant_id: int) -> Row:
-        """Name, accent, logo and ways back of a merchant, each None when it was not set."""
-        found = self._service.db.row(brands.OF_MERCHANT, merchant_id=merchant_id)
-        return found or brands.BLANK
+        """Name, accent, logo and ways back of a merchant, each None when it was not set.
+
+        `seller` is what to call it in any case: the name it was added by, when it has no other.
+        """
+        return self._service.db.only(brands.ON_PAGES, merchant_id=merchant_id)
 
     def page(
         self, template: str, status: int = 200, brand: Row | None = None, **values: Any
     ) -> Response:
         """A template, with what all share: brand, language, formats, files."""
+        language = languages.current()
         up = "../" * (request.path.count("/") - 1)
-        styles = [up + self.assets.address(STYLE)]
+        styles = [up + self.assets.address(style) for style in self._styles]
         if brand and brand["accent"]:
             styles.append(f"{up}accent/{brand['accent'][1:]}.css")
         text = render_template(
@@ -57,11 +76,13 @@ class Pages:
             styles=styles,
             script=up + self.assets.address(SCRIPT),
             icon=up + self.assets.address(ICON),
-            language=languages.current(),
+            testing=self._testing,
+            language=language,
+            direction=formats.direction(language),
             languages=LANGUAGES,
             carried=languages.carried(),
             f=formats,
-            btc=btc_shown,
+            btc=functools.partial(formats.btc, language=language),
             btc_copied=btc_text,
             iso=iso_ms,
             **values,
@@ -86,7 +107,7 @@ class Pages:
         response = error_response(error)
         if request.path.endswith(("/status", "/price")):
             return response
-        page = self.page("message.html", response.status_code, code=error.code, error=error)
+        page = self.page(self._message, response.status_code, code=error.code, error=error)
         if isinstance(error, RateLimited):
             page.headers["Retry-After"] = str(error.retry_after_s)
         return page
@@ -96,7 +117,7 @@ class Pages:
         response.headers["Content-Security-Policy"] = self._policy
         response.headers["X-Content-Type-Options"] = "nosniff"
         # Not `no-referrer`: with it browsers send `Origin: null` for our own forms too.
-        response.headers["Referrer-Policy"] = "same-origin"
+        response.headers.setdefault("Referrer-Policy", "same-origin")
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 

@@ -8,6 +8,7 @@ from storage.models.money import (
     Attention,
     Balance,
     Event,
+    MerchantDay,
     Output,
     Payment,
     Proof,
@@ -25,6 +26,8 @@ from storage.models.shop import (
     Brand,
     Invoice,
     Merchant,
+    MerchantLogin,
+    MerchantSession,
     PaymentLink,
 )
 from storage.models.telling import (
@@ -49,7 +52,10 @@ __all__ = [
     "Invoice",
     "Mail",
     "Merchant",
+    "MerchantDay",
+    "MerchantLogin",
     "MerchantMail",
+    "MerchantSession",
     "Output",
     "Payment",
     "PaymentLink",

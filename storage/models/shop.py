@@ -99,3 +99,28 @@ class Invoice(Model):
     gap_before = BigIntegerField(null=True)
     currency = TextField(null=True)
     price_in_currency = TextField(null=True)
+
+
+class MerchantLogin(Model):
+    """A link into the merchant's pages that nobody has used yet, by its SHA-256."""
+
+    secret_sha256 = TextField(primary_key=True)
+    merchant_id = BigIntegerField()
+    expires_at = BigIntegerField()
+
+    class Meta:
+        table_name = "merchant_login"
+
+
+class MerchantSession(Model):
+    """A browser that is logged in to the merchant's pages, by the SHA-256 of its cookie."""
+
+    id = TextField(primary_key=True)
+    merchant_id = BigIntegerField()
+    secret_sha256 = TextField()
+    browser = TextField()
+    created_at = BigIntegerField()
+    last_used_at = BigIntegerField()
+
+    class Meta:
+        table_name = "merchant_session"

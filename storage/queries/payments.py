@@ -1,5 +1,7 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
+from peewee import fn
+
 from storage.database import every, slot, slots
 from storage.models import Output, Payment, Proof
 
@@ -38,18 +40,33 @@ SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
     & Payment.invoice_id.is_null()
 )
 
-# All that was ever seen, for `invoice show`.
+# All that was ever seen.
 OUTPUTS = (
     Output.select(Output, Payment.invoice_id.alias("settled_invoice_id"))
     .left_outer_join(Payment, on=(Payment.id == Output.payment_id))
     .where(Output.invoice_id == slot("invoice_id"))
     .order_by(Output.first_seen_at, Output.txid, Output.vout)
 )
+# With what the payment says that an output is part of: for people.
+TOLD = OUTPUTS.select_extend(Payment.created_at.alias("received_at"), Payment.amount_usd_at_receipt)
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
 KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
 # Of one transaction, which may have come again.
 VANISHED = OUTPUTS.where((Output.txid == slot("txid")) & Output.vanished_at.is_null(False))
+_LATER = Output.alias("later")
+# When something vanished last to which nothing has come since, as after a replacement; else null.
+GONE = Output.select(fn.MAX(Output.vanished_at).alias("gone_at")).where(
+    (Output.invoice_id == slot("invoice_id"))
+    & Output.vanished_at.is_null(False)
+    & ~fn.EXISTS(
+        _LATER.select(_LATER.txid).where(
+            (_LATER.invoice_id == Output.invoice_id)
+            & _LATER.vanished_at.is_null()
+            & (_LATER.first_seen_at >= Output.vanished_at)
+        )
+    )
+)
 
 _SEEN = (
     Output.first_seen_at,

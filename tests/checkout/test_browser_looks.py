@@ -22,7 +22,7 @@ from btcpay.chain.kept import add_header
 from btcpay.ids import random_base62
 from btcpay.invoices.links import suggest
 from btcpay.languages.catalogs import LANGUAGES
-from storage.queries import brands, links
+from storage.queries import attentions, brands, links
 
 LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
 EDGES = """[...document.querySelectorAll('body *')]
@@ -104,6 +104,56 @@ def paid_twice(hosted: Hosted) -> Json:
     return invoice
 
 
+def too_much(hosted: Hosted) -> Json:
+    invoice = waiting(hosted)
+    pay(hosted.shop, invoice, 50_000)
+    return invoice
+
+
+def too_much_seen(hosted: Hosted) -> Json:
+    invoice = waiting(hosted)
+    pay(hosted.shop, invoice, 50_000, confirmed=False)
+    return invoice
+
+
+def vanished(hosted: Hosted) -> Json:
+    invoice = waiting(hosted)
+    txid = pay(hosted.shop, invoice, confirmed=False)
+    hosted.shop.sql(f"UPDATE output SET vanished_at = first_seen_at + 1 WHERE txid = '{txid}'")  # noqa: S608
+    return invoice
+
+
+def undone(hosted: Hosted) -> Json:
+    invoice = waiting(hosted)
+    pay(hosted.shop, invoice, confirmed=False)
+    wanted = {"invoice_id": invoice["id"], "reason": "reorganised", "since_at": 1}
+    hosted.shop.service.db.run(attentions.WANT, **wanted)
+    return invoice
+
+
+def of_a_link(hosted: Hosted) -> Json:
+    link = hosted.shop.link(title="Membership", amount_usd=25)
+    invoice = coffee(hosted, left_s=-60)
+    hosted.shop.sql(
+        f"UPDATE invoice SET payment_link_id = '{link['id']}' WHERE id = '{invoice['id']}'"  # noqa: S608
+    )
+    return invoice
+
+
+def expired_of_a_link(hosted: Hosted) -> Json:
+    invoice = of_a_link(hosted)
+    hosted.finish(invoice, "expired")
+    return invoice
+
+
+def expired_half_paid(hosted: Hosted) -> Json:
+    with hosted.earlier(3000):
+        invoice = coffee(hosted, left_s=600)
+        pay(hosted.shop, invoice, 20_000)
+    hosted.finish(invoice, "expired")
+    return invoice
+
+
 def expired(hosted: Hosted) -> Json:
     invoice = coffee(hosted, left_s=-60)
     hosted.finish(invoice, "expired")
@@ -178,6 +228,13 @@ INVOICES = [
         (overdue, "overdue"),
         (paid, "paid"),
         (paid_twice, "paid"),
+        (too_much, "paid"),
+        (too_much_seen, "seen"),
+        (vanished, "waiting"),
+        (undone, "seen"),
+        (of_a_link, "overdue"),
+        (expired_of_a_link, "expired"),
+        (expired_half_paid, "expired"),
         (expired, "expired"),
         (expired_and_paid_late, "expired"),
         (canceled, "canceled"),
@@ -338,6 +395,9 @@ def test_the_pages_backgrounds_are_those_that_an_accent_is_measured_against(
     open_tab, hosted, theme
 ) -> None:
     tab = show(open_tab, hosted, waiting(hosted), theme=theme)
-    red, green, blue = tab.picture().convert("RGB").getpixel((1, 1))
+    inside = tab.ask(
+        "(({x, y}) => [x + 30, y + 4])(document.querySelector('main').getBoundingClientRect())"
+    )
+    red, green, blue = tab.picture().convert("RGB").getpixel((int(inside[0]), int(inside[1])))
     known = {"light": branding.LIGHT_PAGE, "dark": branding.DARK_PAGE}[theme]
     assert f"#{red:02x}{green:02x}{blue:02x}" == known

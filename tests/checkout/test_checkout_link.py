@@ -106,7 +106,10 @@ def test_pressing_makes_the_invoice_and_leads_to_it(shop: Shop) -> None:
         pytest.param("$$5", None, id="two of them"),
         pytest.param("5 \u20ac", None, id="the sign of other money"),
         pytest.param("5.", None, id="a point and nothing"),
-        pytest.param("\u0665", None, id="digits of another script"),
+        pytest.param("\u0661\u0662\u066b\u0665\u0660", "12.50", id="Arabic digits and their mark"),
+        pytest.param("\u06f2\u06f5", "25", id="Persian digits"),
+        pytest.param("\u06f1\u066c\u06f0\u06f0\u06f0", None, id="their mark between groups"),
+        pytest.param("\u00bd", None, id="a half"),
         pytest.param("9" * 10_000, None, id="ten thousand digits"),
     ],
 )
@@ -386,4 +389,5 @@ def test_title_and_description_are_text_and_never_markup(shop: Shop, text: str) 
     assert page.texts["title"] == text and page.texts["description"] == text
     assert page.attributes["title"]["dir"] == page.attributes["description"]["dir"] == "auto"
     assert not {"img"} & {tag for tag, _ in page.tags}
-    assert text not in re.search("<title>(.*?)</title>", page.source)[1]
+    assert not {"<", "\u202e"} & set(re.search("<title>(.*?)</title>", page.source)[1])
+    assert not re.search(r"<meta[^>]*\u202e", page.source)

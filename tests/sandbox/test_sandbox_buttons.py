@@ -193,7 +193,7 @@ def test_a_browser_is_sent_back_to_the_page_which_shows_the_payment(page):
         ("replace", {"txid": "ab" * 32}, "no waiting payment"),
         ("reorganise", {"depth": "101"}, "Blocks to undo: give"),
         ("reorganise", {"depth": "9999999", "double_spend": "1"}, "Blocks to undo"),
-        ("reorganise", {"depth": "1", "double_spend": "maybe"}, "Spend their payments elsewhere: "),
+        ("reorganise", {"depth": "1", "double_spend": "maybe"}, "Pay elsewhere instead: "),
         ("explorer", {"state": "sideways"}, "Up or down: "),
         ("price", {"usd": "free"}, "Dollars for a bitcoin: "),
         ("price", {"usd": "0"}, "Dollars for a bitcoin: "),

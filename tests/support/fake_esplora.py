@@ -431,7 +431,7 @@ class Till:
     def explorers(self, db: Database | None = None) -> Explorers:
         """Those of the settings, within their quota; never waiting before they are asked again."""
         quota = Quota(db or self.shop.service.db, self.settings.explorer_calls_per_hour, self.clock)
-        session = http_client.new_session(4)
+        session = http_client.Session(4)
         settings = self.settings
         return Explorers(settings.network, settings.explorers, session, quota, lambda _: None)
 

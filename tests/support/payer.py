@@ -50,12 +50,18 @@ class Page(HTMLParser):
         return json.loads(self.attributes["main"]["data-status"])
 
     @property
+    def values(self) -> dict[str, str]:
+        """What the fields of its forms hold, by their names; of two the last."""
+        fields = (attrs for tag, attrs in self.tags if tag == "input" and "name" in attrs)
+        return {attrs["name"]: attrs.get("value") or "" for attrs in fields}
+
+    @property
     def uri(self) -> str | None:
         return self.attributes.get("open-wallet", {}).get("href")
 
     @property
     def asks_for_money(self) -> bool:
-        return "<svg" in self.source or "bitcoin:" in self.source
+        return "qr" in self.attributes or "bitcoin:" in self.source
 
 
 def press(client: FlaskClient, link: dict[str, Any], amount: str = "", **kw: Any) -> TestResponse:

@@ -1,0 +1,101 @@
+"""One request of a merchant who is logged in, as a view gets it."""
+
+import hmac
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from flask import Response, request
+
+from btcpay.ids import ID_CHARACTERS, id_of, random_base62
+from btcpay.merchant_sessions import Session
+from btcpay.pages import languages
+from btcpay.pages.render import Pages
+from btcpay.server.service import Service
+from btcpay.web.body import read_body
+
+ROOT = "/merchant"
+
+
+def form_token(secret: str) -> str:
+    """What a form of this session carries: nobody without the cookie's secret can know it."""
+    return hmac.digest(secret.encode(), b"form", "sha256").hex()
+
+
+def address(path: str = "", **query: object) -> str:
+    """A page of the merchant's (`/invoices`) relative to this one, in the language picked.
+
+    Values that are None or empty are left out of the query.
+    """
+    asked = {name: value for name, value in query.items() if value not in (None, "")}
+    text = urlencode(asked | languages.picked())
+    return up() + ROOT[1:] + path + (f"?{text}" if text else "")
+
+
+def up() -> str:
+    """From this page to the root that the service stands under: `../` for each folder."""
+    return "../" * (request.path.count("/") - 1)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """Who asks, with what; `now` is one moment for all that the page says."""
+
+    service: Service
+    pages: Pages
+    session: Session
+    secret: str
+    now: datetime
+
+    @property
+    def merchant_id(self) -> int:
+        """Whose pages these are: every query of a view is bound to it."""
+        return self.session.merchant_id
+
+    @cached_property
+    def form(self) -> dict[str, str]:
+        """The fields of the form that was sent, the first of each name; blank ones are left out."""
+        fields = parse_qs(read_body().decode("utf-8", "replace"))
+        return {name: values[0] for name, values in fields.items()}
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The first value of each parameter."""
+        return request.args.to_dict()
+
+    def is_own_form(self) -> bool:
+        """Whether the form that was sent carries this session's token."""
+        return hmac.compare_digest(self.form.get("token", "").encode(), self._token.encode())
+
+    def id_of_press(self, prefix: str) -> str:
+        """The id of what this showing of a form makes, however often it is sent."""
+        text = f"press {self.form.get('press', '')}".encode()
+        return id_of(prefix, hmac.digest(self.secret.encode(), text, "sha256"))
+
+    @property
+    def _token(self) -> str:
+        return form_token(self.secret)
+
+    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        """A template of `templates/merchant`, with what all of them share."""
+        return self.pages.page(
+            f"merchant/{template}",
+            status,
+            merchant=self.session.merchant,
+            address=address,
+            token=self._token,
+            press=random_base62(ID_CHARACTERS),
+            done=request.args.get("done", ""),
+            now=self.now,
+            decimal=Decimal,
+            **values,
+        )
+
+    def to(self, path: str = "", **query: object) -> Response:
+        """Leads on after a form (303); `done="settled"` has the next page say so."""
+        response = Response(status=303)
+        response.headers["Location"] = address(path, **query)
+        return response

@@ -1,0 +1,67 @@
+"""The way in to the merchant's pages: links that work once, sessions that live by their use."""
+
+from storage.database import needed, slot
+from storage.models import Merchant, MerchantLogin, MerchantSession
+
+ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
+
+_IS_LOGIN = (MerchantLogin.secret_sha256 == slot("secret_sha256")) & (
+    MerchantLogin.expires_at > slot("now")
+)
+# Whether the link still works: a page that is only looked at uses up nothing.
+LOGIN = (
+    MerchantLogin.select(Merchant.name.alias("merchant"))
+    .join(Merchant, on=(MerchantLogin.merchant_id == Merchant.id))
+    .where(_IS_LOGIN)
+)
+# Of two that press at once one gets a row.
+USE_LOGIN = MerchantLogin.delete().where(_IS_LOGIN).returning(MerchantLogin.merchant_id)
+OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_at <= slot("now"))
+LOGINS_OF_MERCHANT = MerchantLogin.delete().where(MerchantLogin.merchant_id == slot("merchant_id"))
+
+ADD = MerchantSession.insert(needed(MerchantSession))
+BY_SECRET = (
+    MerchantSession.select(
+        MerchantSession.id,
+        MerchantSession.merchant_id,
+        MerchantSession.last_used_at,
+        Merchant.name.alias("merchant"),
+    )
+    .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
+    .where(
+        (MerchantSession.secret_sha256 == slot("secret_sha256"))
+        & (MerchantSession.last_used_at > slot("used_after"))
+    )
+)
+OF_MERCHANT = (
+    MerchantSession.select(
+        MerchantSession.id,
+        MerchantSession.browser,
+        MerchantSession.created_at,
+        MerchantSession.last_used_at,
+    )
+    .where(
+        (MerchantSession.merchant_id == slot("merchant_id"))
+        & (MerchantSession.last_used_at > slot("used_after"))
+    )
+    .order_by(MerchantSession.created_at.desc(), MerchantSession.id)
+)
+# Never backwards: a note may come late.
+USED = MerchantSession.update({MerchantSession.last_used_at: slot("at")}).where(
+    (MerchantSession.id == slot("id")) & (MerchantSession.last_used_at < slot("at"))
+)
+
+END = MerchantSession.delete().where(
+    (MerchantSession.id == slot("id")) & (MerchantSession.merchant_id == slot("merchant_id"))
+)
+END_ALL = MerchantSession.delete().where(MerchantSession.merchant_id == slot("merchant_id"))
+END_OTHERS = MerchantSession.delete().where(
+    (MerchantSession.merchant_id == slot("merchant_id")) & (MerchantSession.id != slot("id"))
+)
+END_BY_SECRET = MerchantSession.delete().where(
+    MerchantSession.secret_sha256 == slot("secret_sha256")
+)
+# In a restored database nobody is logged in: a session that was ended must not come back.
+END_EVERY = MerchantSession.delete()
+EVERY_LOGIN = MerchantLogin.delete()
+END_OLD = MerchantSession.delete().where(MerchantSession.last_used_at <= slot("used_after"))

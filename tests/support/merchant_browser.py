@@ -1,0 +1,55 @@
+"""A merchant's browser without a screen: it logs in, keeps the cookie, sends forms."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from builders import Shop
+from flask.testing import FlaskClient
+from payer import Page
+from werkzeug.test import TestResponse
+
+from btcpay.merchant_sessions import new_login
+
+FROM_THIS_SITE = {"Sec-Fetch-Site": "same-origin"}
+ON = {"BTCPAY_MERCHANT_PAGES": "on"}  # for `open_shops`
+
+
+@dataclass
+class MerchantBrowser:
+    """Follows no redirect by itself."""
+
+    shop: Shop
+    client: FlaskClient = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.client = self.shop.client
+
+    def log_in(self, merchant_id: int | None = None) -> "MerchantBrowser":
+        """By a fresh link, of the first merchant unless another is named."""
+        owner_id = merchant_id or self.shop.merchant_id
+        secret = new_login(self.shop.service.db, owner_id, self.shop.clock())
+        answer = self.client.post(f"/merchant/login/{secret}", headers=FROM_THIS_SITE)
+        assert answer.status_code == 303
+        return self
+
+    def get(self, path: str = "", **kwargs: Any) -> TestResponse:
+        """A page below /merchant."""
+        return self.client.get(f"/merchant{path}", **kwargs)
+
+    def page(self, path: str = "", **kwargs: Any) -> Page:
+        """A page that must be there."""
+        answer = self.get(path, **kwargs)
+        assert answer.status_code == 200, answer.text
+        return Page(answer.text)
+
+    def post(self, path: str, token: str | None = None, **fields: str) -> TestResponse:
+        """A form with the token that a page shows, or another one."""
+        return self.client.post(
+            f"/merchant{path}",
+            data={"token": self.token() if token is None else token, **fields},
+            headers=FROM_THIS_SITE,
+        )
+
+    def token(self) -> str:
+        """What the forms of this session carry."""
+        return self.page("/sessions").values["token"]
