@@ -215,7 +215,11 @@
     const { price, currency, places } = rates, texts = [];
     if (usd) texts.push(write(Math.ceil(usd / rates.usd * 1e8) / 1e8, 8, "BTC"));
     if (usd && currency) texts.push(write(usd * price / rates.usd, places, currency));
-    worth.textContent = texts.join(" \u00b7 ");
+    worth.replaceChildren(...texts.map((text) => {
+      const part = document.createElement("bdi"); // a number and its unit, whatever the direction
+      part.textContent = text;
+      return part;
+    }));
   };
   const ask = async () => {
     if (document.hidden || !unasked) return;
