@@ -42,6 +42,7 @@ ELSEWHERE = (
         "price_sources",
         "prove_block",
         "scan_block",
+        "second_prices",
     ),
     *("settings", "settlement", "settlement_merge", "settlement_properties", "urgency", "verify"),
     *(

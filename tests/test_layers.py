@@ -24,6 +24,7 @@ GROUND = VALUES | {
         "branding",
         "browsers",
         "clock_skew",
+        "currencies",
         "env_file",
         "http_calls",
         "http_client",
@@ -35,7 +36,7 @@ GROUND = VALUES | {
         "price",
     ),
     "price_sources",
-    *("setting_parsers", "settings"),
+    *("second_prices", "setting_parsers", "settings", "tickers"),
 }
 ROOMS: dict[str, set[str]] = {
     "bitcoin": set(),

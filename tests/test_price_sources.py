@@ -9,8 +9,9 @@ from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated
 
 from btcpay import http_client, price
 from btcpay.errors import PriceUnavailable
-from btcpay.price import Prices, ask
+from btcpay.price import Prices
 from btcpay.setting_parsers import PriceSource
+from btcpay.tickers import ask
 
 
 class Seconds:

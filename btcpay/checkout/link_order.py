@@ -51,14 +51,14 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
     if found := _made_before(service, link, amount_usd, visitor):
         return found
     with _admitted(service, link, visitor) as promised_id, _priced():
-        price_usd = create.live_price(service.prices, service.now())
-        refuse_dust(service, link, amount_usd, price_usd)
+        price = create.live_price(service.db, service.prices, link["merchant_id"], service.now())
+        refuse_dust(service, link, amount_usd, price.usd)
     with service.db.write():
         _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
         if found := _made_before(service, link, amount_usd, visitor):
             return found
         _refuse_crowded(service, link)
-        return _created(service, link, amount_usd, price_usd, promised_id)
+        return _created(service, link, amount_usd, price, promised_id)
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def _has_paid(service: Service, link: Row, visitor: Visitor) -> bool:
 
 
 def _created(
-    service: Service, link: Row, amount_usd: Decimal, price_usd: Decimal, promised_id: str | None
+    service: Service, link: Row, amount_usd: Decimal, price: create.Price, promised_id: str | None
 ) -> str:
     if promised_id and service.db.row(invoices.WHOLE, id=promised_id):
         promised_id = None  # it has been paid, or its form came with another amount
@@ -100,7 +100,7 @@ def _created(
     )
     network, now = service.settings.network, service.now()
     with _priced():  # a price may ask for more bitcoin than there can be
-        return create.new_invoice(service.db, network, now, order, price_usd)["id"]
+        return create.new_invoice(service.db, network, now, order, price)["id"]
 
 
 @contextmanager

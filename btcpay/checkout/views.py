@@ -102,8 +102,7 @@ class Checkout:
 
     def show_price(self, id: str) -> Response:
         """What a link's page works out bitcoin by while somebody types; the page never waits."""
-        self._link(id)
-        return answer(rates_of(self.service))
+        return answer(rates_of(self.service, self._link(id)))
 
     def show_logo(self, sha256: str) -> Response:
         """A merchant's logo, with the media type that was found when it was stored."""

@@ -11,8 +11,8 @@ from btcpay.clock_skew import agreed_ahead, has_our_clock, told_time
 from btcpay.doctor.explorers import OF_SANDBOX
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.networks import SANDBOX_URL
-from btcpay.price import MAX_DEVIATION, agree, median, read_price, timeout_s_of
 from btcpay.setting_parsers import PriceSource
+from btcpay.tickers import MAX_DEVIATION, agree, median, read_price, timeout_s_of
 
 REMEDY = "if this lasts, name another one in BTCPAY_PRICE_SOURCES"
 

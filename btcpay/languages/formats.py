@@ -52,6 +52,11 @@ def usd(amount_usd: Decimal, language: str) -> str:
     return f"{cents(amount_usd, language)} USD"
 
 
+def money(amount: Decimal, currency: str, language: str) -> str:
+    """An amount of another currency, with the decimals that it comes with: `1,234 JPY`."""
+    return f"{f'{amount:,f}'.translate(_of(language)['signs'])}\u00a0{currency}"
+
+
 def cents(amount_usd: Decimal, language: str) -> str:
     """The number alone, to the nearest cent, half to even: `19,90` in German."""
     return f"{amount_usd:,.2f}".translate(_of(language)["signs"])

@@ -14,6 +14,7 @@ class Merchant(Model):
     next_index = BigIntegerField()
     created_at = BigIntegerField()
     wallet_gap_limit = BigIntegerField()
+    currency = TextField(null=True)
 
 
 class Brand(Model):
@@ -96,6 +97,8 @@ class Invoice(Model):
     script = TextField(null=True)
     history_at = BigIntegerField(null=True)
     gap_before = BigIntegerField(null=True)
+    currency = TextField(null=True)
+    price_in_currency = TextField(null=True)
 
 
 class MerchantLogin(Model):

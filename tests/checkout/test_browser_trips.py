@@ -105,7 +105,7 @@ def test_a_fixed_link_makes_an_invoice_for_each_press_and_leads_on_to_an_unpaid_
     link = counter.shop.link(amount_usd=12, title="Membership", description="One year")
     tab = show(open_tab, counter, link)
     assert (tab.text("title"), tab.text("amount")) == ("Membership", "12.00 USD")
-    tab.until("document.getElementById('worth').textContent === '\u2248 0.00020000 BTC'")
+    tab.until("document.getElementById('worth').textContent === '\u2248\u00a00.00020000\u00a0BTC'")
     tab.click("#submit")
     tab.until("document.getElementById('qr')")
     first = tab.ask("location.pathname")
@@ -131,14 +131,14 @@ def test_a_flexible_link_says_what_is_wrong_beside_the_field_and_takes_what_is_r
     worth = "document.getElementById('worth').textContent"
     tab.click("#amount_usd")
     tab.type("4")
-    tab.until(f"{worth} === '\u2248 0.00006667 BTC'")
+    tab.until(f"{worth} === '\u2248\u00a00.00006667\u00a0BTC'")
     tab.click("#submit")
     tab.until("document.getElementById('amount-problem')")
     assert tab.status == 400 and tab.focus() == "amount_usd"
     assert tab.text("amount-problem") == "Enter an amount from 5.00 USD to 50.00 USD."
-    tab.until(f"{worth} === '\u2248 0.00006667 BTC'")
+    tab.until(f"{worth} === '\u2248\u00a00.00006667\u00a0BTC'")
     tab.type("7.50")  # in place of the 4
-    tab.until(f"{worth} === '\u2248 0.00012500 BTC'")
+    tab.until(f"{worth} === '\u2248\u00a00.00012500\u00a0BTC'")
     tab.press("Enter")  # the field's own form, not the first of what is suggested
     tab.until("document.getElementById('qr')")
     assert tab.text("amount-usd") == "7.50 USD"

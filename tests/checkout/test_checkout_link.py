@@ -213,7 +213,11 @@ def test_the_page_is_told_the_price_and_how_long_it_is_one(
 def test_without_a_price_the_page_is_told_none(shop: Shop, ticker: TickerServer) -> None:
     ticker.status = 503
     told = shop.client.get(f"/link/{shop.link()['id']}/price")
-    assert told.status_code == 200 and told.json == {"usd": None, "good_for_ms": 0}
+    assert told.status_code == 200 and told.json == {
+        "usd": None,
+        "currency": None,
+        "good_for_ms": 0,
+    }
 
 
 def test_without_a_price_the_page_says_what_to_do(shop: Shop, ticker: TickerServer) -> None:

@@ -104,6 +104,11 @@ ROWS = {
         "INSERT INTO payment_link (id, merchant_id, status, amount_mode, suggested, created_at)"
         " VALUES ('lnk_2', 1, 'active', 'flexible', '5 10.50', 22)",
     ),
+    "0023_currency": (
+        "UPDATE merchant SET currency = 'EUR' WHERE id = 1",
+        "UPDATE invoice SET currency = 'EUR', price_in_currency = '55200' WHERE id = 'inv_1'",
+        "UPDATE payment SET currency = 'EUR', amount_at_receipt = '0.01' WHERE id = 'pay_1'",
+    ),
     "0026_merchant_lists": (),
 }
 

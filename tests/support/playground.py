@@ -122,6 +122,7 @@ def start_playground(
         "BTCPAY_BASE_URL": service,
         "BTCPAY_EXPLORERS": chain,
         "BTCPAY_PRICE_SOURCES": f"{chain}/price#/usd",
+        "BTCPAY_CURRENCY_SOURCES": f"{chain}/price#/{{currency}}",
     }
     log = open(folder / "talk", "w+", encoding="utf-8")  # noqa: SIM115 - the child's
     process = subprocess.Popen(

@@ -201,10 +201,16 @@
     const text = field.value.normalize("NFKC").trim().replace(/^\$\s*/, "");
     return /^\d{1,9}([.,]\d{1,2})?$/.test(text) ? Number(text.replace(",", ".")) : 0;
   };
+  const second = (amount) => {
+    const digits = { minimumFractionDigits: rates.places, maximumFractionDigits: rates.places };
+    return new Intl.NumberFormat(`${document.documentElement.lang}-u-nu-latn`, digits).format(amount);
+  };
   const show = () => {
     const usd = Date.now() < until ? typed() : 0; // that clock goes on while the machine sleeps
     const btc = Math.ceil(usd / rates.usd * 1e8) / 1e8;
-    worth.textContent = usd ? `\u2248 ${btc.toFixed(8)} BTC` : "";
+    const lines = usd ? [`${btc.toFixed(8)}\u00a0BTC`] : [];
+    if (usd && rates.currency) lines.push(`${second(usd * rates.price / rates.usd)}\u00a0${rates.currency}`);
+    worth.textContent = lines.map((line) => `\u2248\u00a0${line}`).join(" \u00b7 ");
   };
   const ask = async () => {
     if (document.hidden || !unasked) return;
