@@ -10,7 +10,7 @@ import click
 
 from btcpay.cli.context import Shell, with_shell
 from btcpay.cli.sandbox_demo import Demo
-from btcpay.cli.sandbox_once import run_once, thrown_away
+from btcpay.cli.sandbox_once import require_program, run_once, thrown_away
 from btcpay.cli.sandbox_place import Place, command_line
 from btcpay.cli.sandbox_start import started
 from btcpay.cli.sandbox_status import LastCheck, StatusLine, unechoed
@@ -45,6 +45,7 @@ def sandbox(
     """
     if words and not once:
         raise click.UsageError("a command goes with --once")
+    require_program(words)
     place = Place(shell.settings, state or STATE, port or PORT, os.environ)
     if once:
         place = click.get_current_context().with_resource(thrown_away(os.environ, state, port))

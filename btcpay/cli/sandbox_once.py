@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import shutil
 import socket
 import stat
 import subprocess
@@ -41,12 +42,18 @@ def thrown_away(
         yield Place(read(own), state or Path(folder, "sandbox"), port or _free_port(), own)
 
 
+def require_program(words: Sequence[str]) -> None:
+    """Before anything is started. Raises CommandError."""
+    if words and shutil.which(words[0]) is None:
+        raise CommandError(f"{words[0]} cannot be run: there is no such program")
+
+
 def run_once(
     place: Place, demo: Demo, children: Children, words: Sequence[str], stop: threading.Event
 ) -> int:
     """Runs the command, or prints what it would be told and waits; the exit status.
 
-    Raises CommandError when the command cannot be run, or a program of the sandbox has ended.
+    Raises CommandError when a program of the sandbox has ended.
     """
     told = {
         "BTCPAY_URL": place.settings.base_url,
@@ -73,10 +80,7 @@ def run_once(
 def _run(
     words: Sequence[str], environ: Mapping[str, str], children: Children, stop: threading.Event
 ) -> int:
-    try:
-        command = subprocess.Popen(words, env=environ)
-    except OSError as error:
-        raise CommandError(f"{words[0]} cannot be run: {error.strerror}") from None
+    command = subprocess.Popen(words, env=environ)
     try:
         while command.poll() is None and not stop.wait(LOOKS_EVERY_S):
             children.require_all()

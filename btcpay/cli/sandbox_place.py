@@ -69,6 +69,7 @@ class Place:
             "BTCPAY_DATABASE_URL": self.settings.database_url,
             "BTCPAY_EXPLORERS": self.chain_url,
             "BTCPAY_PRICE_SOURCES": f"{self.chain_url}/price#/usd",
+            "BTCPAY_CURRENCY_SOURCES": f"{self.chain_url}/price#/{{currency}}",
             "BTCPAY_PRICE_QUORUM": "1",
             "BTCPAY_CURRENCY_SOURCES": f"{self.chain_url}/price#/{{currency}}",
         }

@@ -21,9 +21,9 @@ from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.sandbox.strangers import refuse_strangers
 
-SHOWN_INVOICES = 12
+SHOWN_INVOICES = 8
 SHOWN_BLOCKS = 5
-SHOWN_TXS = 10
+SHOWN_TXS = 6
 # Nothing but its own style and script; in the frame the shop's pages, wherever they are.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"

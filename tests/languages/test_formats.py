@@ -80,7 +80,7 @@ def test_a_time_in_every_month_at_every_hour(language):
 @given(at_ms=st.integers(FIRST, LAST))
 def test_any_day(language, at_ms):
     expected = format_skeleton("MMMd", from_ms(at_ms), UTC, locale=language)
-    assert formats.day(at_ms, language) == expected
+    assert formats.day(at_ms, language) == with_digits(expected, language)
 
 
 @in_each_language

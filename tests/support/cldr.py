@@ -18,6 +18,7 @@ FIELDS = {
     ("M", 1): "{at.month}",
     ("M", 2): "{at.month:02}",
     ("M", 3): "{month}",
+    ("L", 3): "{month}",
     ("d", 1): "{at.day}",
     ("d", 2): "{at.day:02}",
     ("H", 1): "{at.hour}",

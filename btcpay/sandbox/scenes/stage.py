@@ -29,7 +29,7 @@ class Stage:
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
         self._view: Json | None = None
-        self._quick, self._read_at_s = False, 0.0
+        self.quick, self._read_at_s = False, 0.0
 
     def view(self) -> Json | None:
         """The scene that plays or was played last; None before the first."""
@@ -40,7 +40,7 @@ class Stage:
         """Plays `act`; a scene that still plays is stopped."""
         self.stop()
         self._stop.clear()
-        self._quick, self._read_at_s = quick, 0.0
+        self.quick, self._read_at_s = quick, 0.0
         with self._lock:
             opening = {"name": name, "title": title, "state": "playing"}
             self._view = {**opening, "lines": [], "problem": None, "invoice": None}
@@ -78,7 +78,7 @@ class Stage:
             self._wait(LOOKS_EVERY_S)
 
     def _reading_s(self, text: str) -> float:
-        return 0 if self._quick else FIRST_S + len(text) / CHARACTERS_PER_S
+        return 0 if self.quick else FIRST_S + len(text) / CHARACTERS_PER_S
 
     def _wait(self, seconds: float) -> None:
         if self._stop.wait(max(0, seconds)):

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from btcpay.sandbox.scenes.actors import Actors
 
-SOON_S = 20
+# How long a customer hesitates, and how long when nobody reads along.
+SOON_S, SOON_QUICK_S = 20, 4
 
 
 class Scene(NamedTuple):
@@ -54,8 +55,9 @@ def in_parts(on: Actors) -> None:
 
 
 def too_late(on: Actors) -> None:
-    invoice = on.invoice(SOON_S)
-    on.say(f"This invoice ends in {SOON_S} seconds, and its customer hesitates.")
+    left_s = SOON_QUICK_S if on.stage.quick else SOON_S
+    invoice = on.invoice(left_s)
+    on.say(f"This invoice ends in {left_s} seconds, and its customer hesitates.")
     on.until_status(invoice, "expired")
     on.say(
         "Time is up. The shop has asked the chain once more, then closed it: an explorer that does"
@@ -132,9 +134,9 @@ def explorer_lies(on: Actors) -> None:
         "The shop reads the block and computes its Merkle root: the header does not prove this"
         " payment. The block is refused, again and again, and the log says why."
     )
+    on.say("The explorer tells the truth again. The shop reads the real block: nothing was paid.")
     on.sandbox.switches.lie = None
     on.until_gone(invoice)
-    on.say("The explorer tells the truth again. The shop reads the real block: nothing was paid.")
     on.say("Somebody pays in earnest, and a block has it.")
     on.pay(invoice)
     on.until_seen(invoice)
