@@ -71,7 +71,6 @@ class Place:
             "BTCPAY_PRICE_SOURCES": f"{self.chain_url}/price#/usd",
             "BTCPAY_CURRENCY_SOURCES": f"{self.chain_url}/price#/{{currency}}",
             "BTCPAY_PRICE_QUORUM": "1",
-            "BTCPAY_CURRENCY_SOURCES": f"{self.chain_url}/price#/{{currency}}",
         }
 
     @property
