@@ -76,6 +76,7 @@ class Pages:
             styles=styles,
             script=up + self.assets.address(SCRIPT),
             icon=up + self.assets.address(ICON),
+            asset=lambda file: up + self.assets.address(file),
             testing=self._testing,
             language=language,
             direction=formats.direction(language),
