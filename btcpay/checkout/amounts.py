@@ -1,4 +1,7 @@
-"""The amount that a visitor typed, in USD: digits, and a point or a comma before the cents."""
+"""The amount that a visitor typed, in USD: digits, and a point or a comma before the cents.
+
+A dollar sign before it does not matter: the field shows one.
+"""
 
 import re
 import unicodedata
@@ -12,7 +15,8 @@ _AMOUNT = re.compile(
 
 def parse_usd(text: str) -> Decimal | None:
     """`25`, `19.90`, `19,90`, with full-width digits too; None for anything else."""
-    match = _AMOUNT.fullmatch(unicodedata.normalize("NFKC", text).strip())
+    plain = unicodedata.normalize("NFKC", text).strip().removeprefix("$").lstrip()
+    match = _AMOUNT.fullmatch(plain)
     if not match:
         return None
     cents = match[2] or match[3]

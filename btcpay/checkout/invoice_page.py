@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from btcpay.branding import INVOICE
 from btcpay.checkout import bip21
+from btcpay.checkout.second import Second, second_of
 from btcpay.checkout.standing import Standing, Story, status_of
 from btcpay.money import usd_for_sats
 from btcpay.settlement.values import Verdict
@@ -31,6 +32,7 @@ class InvoicePage:
     `due_usd` what that is at the invoice's price; `uri` and `qr` (SVG) ask for exactly `due_sats`
     and are None unless `state` is waiting or partial. `beyond_sats` came and settles nothing: too
     late, too much. `return_url` leads to the shop, `link_id` to a link that makes another invoice.
+    `second`: what dollars were worth in another currency.
     """
 
     id: str
@@ -39,6 +41,7 @@ class InvoicePage:
     story: Story
     amount_sats: int
     amount_usd: Decimal
+    second: Second | None
     due_sats: int
     due_usd: Decimal
     owed_sats: int
@@ -115,6 +118,7 @@ def page_of(standing: Standing, brand: Mapping[str, Any]) -> InvoicePage:
         story=standing.story,
         amount_sats=row["amount_sats"],
         amount_usd=amount_usd,
+        second=second_of(row),
         due_sats=due_sats,
         due_usd=usd_for_sats(due_sats, price_usd) if state == "partial" else amount_usd,
         owed_sats=owed_sats,

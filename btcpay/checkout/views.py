@@ -11,7 +11,10 @@ from btcpay import branding
 from btcpay.checkout.cookie import Returning, new_form
 from btcpay.checkout.dust import dust_of
 from btcpay.checkout.invoice_page import page_of
-from btcpay.checkout.link_order import LinkRefused, Visitor, from_elsewhere, link_values, order
+from btcpay.checkout.link_order import Visitor, order, still_to_pay
+from btcpay.checkout.link_page import link_values
+from btcpay.checkout.link_refused import LinkRefused, from_elsewhere
+from btcpay.checkout.rates import rates_of
 from btcpay.checkout.shown import bitcoin, without_turns
 from btcpay.checkout.standing import standing_of, status_of, story_of
 from btcpay.errors import NotFound
@@ -39,6 +42,7 @@ def pages(service: Service) -> Blueprint:
     add("/pay/<id>/status", checkout.show_status)
     add("/link/<id>", checkout.show_link)
     add("/link/<id>", checkout.pay_link, "POST")
+    add("/link/<id>/price", checkout.show_price)
     add("/logo/<sha256>", checkout.show_logo)
     add("/accent/<name>", checkout.show_accent)
     add("/assets/<name>", checkout.show_asset)
@@ -81,8 +85,9 @@ class Checkout:
         link, fields = self._link(id), parse_qs(read_body().decode("utf-8", "replace"))
         text = fields.get("amount_usd", [""])[0]
         form_id = self._returning.made_by(id, fields.get("press", [""])[0])
-        known = self._returning.known(id)
-        visitor = Visitor(counted_as(request.remote_addr), text, known, form_id)
+        last_id = self._returning.last(id)
+        next_id = last_id and self._returning.made_after(last_id)
+        visitor = Visitor(counted_as(request.remote_addr), text, form_id, last_id, next_id)
         try:
             if is_from_another_site(request.headers, self.service.settings.base_url):
                 raise from_elsewhere()
@@ -94,6 +99,10 @@ class Checkout:
         response.headers["Location"] = f"../pay/{invoice_id}{languages.carried()}"
         self._returning.remember(response, id, invoice_id)
         return response
+
+    def show_price(self, id: str) -> Response:
+        """What a link's page works out bitcoin by while somebody types; the page never waits."""
+        return answer(rates_of(self.service, self._link(id)))
 
     def show_logo(self, sha256: str) -> Response:
         """A merchant's logo, with the media type that was found when it was stored."""
@@ -134,7 +143,9 @@ class Checkout:
         self, link: Row, refused: LinkRefused | None = None, typed: str = ""
     ) -> Response:
         brand = self.pages.brand(link["merchant_id"])
-        values = link_values(link, refused, typed, dust_of(self.service, link))
+        last_id = self._returning.last(link["id"])
+        unpaid = still_to_pay(self.service, link, last_id) if last_id else None
+        values = link_values(link, refused, typed, dust_of(self.service, link), unpaid)
         status = refused.status if refused else 200 if values["active"] else 410
         values |= {"press": new_form(), "root": self.service.settings.base_url}
         page = self.pages.page("link.html", status, brand, **values)

@@ -11,8 +11,8 @@ from btcpay.clock_skew import agreed_ahead, has_our_clock, told_time
 from btcpay.doctor.explorers import OF_SANDBOX
 from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
 from btcpay.networks import SANDBOX_URL
-from btcpay.price import MAX_DEVIATION, agree, median, read_price, timeout_s_of
 from btcpay.setting_parsers import PriceSource
+from btcpay.tickers import MAX_DEVIATION, agree, median, read_price, timeout_s_of
 
 REMEDY = "if this lasts, name another one in BTCPAY_PRICE_SOURCES"
 
@@ -61,7 +61,7 @@ def _ask(source: PriceSource, patient: Patient, aheads: list[timedelta]) -> Deci
             aheads.append(patient.now() - told)
 
     try:
-        session = http_client.new_session(proxy=patient.settings.proxy)
+        session = http_client.Session(proxy=patient.settings.proxy)
         return read_price(session, source, hear, timeout_s_of(patient.settings.proxy))
     except LookupError:
         return f"has nothing at {source.pointer} in its answer"

@@ -1,5 +1,6 @@
 """What was received, for bookkeepers: one record for each payment, read page by page."""
 
+import csv
 import json
 import re
 from collections import defaultdict
@@ -29,6 +30,8 @@ COLUMNS = (
     "block_height",
     "block_hash",
     "payment_id",
+    "currency",
+    "value_at_receipt",
 )
 PAGE = 500  # payments in memory at a time
 END = 2**62  # later than any stored time
@@ -99,7 +102,25 @@ def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None
         "block_height": block["block_height"],
         "block_hash": block["block_hash"],
         "payment_id": row["id"],
+        "currency": row["currency"],
+        "value_at_receipt": row["amount_at_receipt"],
     }
+
+
+def csv_lines(records: Iterable[Row]) -> Iterator[str]:
+    """The file, line by line (RFC 4180): the names of COLUMNS, then a record each."""
+    writer = csv.writer(_Lines())
+    yield writer.writerow(COLUMNS)
+    for record in records:
+        yield writer.writerow(cells(record))
+
+
+class _Lines:
+    """What a writer of the library writes to: a line is what it answers."""
+
+    def write(self, line: str) -> str:
+        """The line as it is."""
+        return line
 
 
 def cells(record: Row) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from btcpay.money import CENT, btc_shown
 from btcpay.times import from_ms
 
+SECONDS = ":{at.second:02}"  # as each language's pattern has them
 TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
 
 
@@ -51,17 +52,44 @@ def usd(amount_usd: Decimal, language: str) -> str:
     return f"{cents(amount_usd, language)} USD"
 
 
+def money(amount: Decimal, currency: str, language: str) -> str:
+    """An amount of another currency, with the decimals that it comes with: `1,234 JPY`."""
+    return f"{f'{amount:,f}'.translate(_of(language)['signs'])}\u00a0{currency}"
+
+
 def cents(amount_usd: Decimal, language: str) -> str:
     """The number alone, to the nearest cent, half to even: `19,90` in German."""
     return f"{amount_usd:,.2f}".translate(_of(language)["signs"])
 
 
+def short(amount_usd: Decimal, language: str) -> str:
+    """The number alone, without cents when there are none: `5`, `19,90` in German."""
+    is_whole = amount_usd == amount_usd.to_integral_value()
+    return whole(int(amount_usd), language) if is_whole else cents(amount_usd, language)
+
+
 def moment(at_ms: int, language: str) -> str:
     """A stored time to the second, in UTC and saying so."""
+    return _written(at_ms, language, _of(language)["moment"])
+
+
+def _written(at_ms: int, language: str, pattern: str) -> str:
     at, table = from_ms(at_ms), _of(language)
     month, half = table["months"][at.month - 1], table["halves"][at.hour // 12]
-    told = table["moment"].format(at=at, month=month, hour=at.hour % 12 or 12, half=half)
+    told = pattern.format(at=at, month=month, hour=at.hour % 12 or 12, half=half)
     return f"{digits(told, language)} UTC"
+
+
+def day(at_ms: int, language: str) -> str:
+    """The day of a stored time in UTC, without its year: `Nov 22`."""
+    at, table = from_ms(at_ms), _of(language)
+    text: str = table["day"].format(at=at, month=table["months"][at.month - 1])
+    return digits(text, language)
+
+
+def minute(at_ms: int, language: str) -> str:
+    """Like `moment`, without the seconds: for lists."""
+    return _written(at_ms, language, _of(language)["moment"].replace(SECONDS, ""))
 
 
 def ago(elapsed_ms: int, language: str) -> str:

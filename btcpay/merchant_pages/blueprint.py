@@ -2,8 +2,9 @@
 
 from flask import Blueprint
 
-from btcpay.merchant_pages import home
+from btcpay.merchant_pages import attention, downloads, home, invoice, invoices, payments
 from btcpay.merchant_pages.area import Area
+from btcpay.merchant_pages.devices import Devices
 from btcpay.merchant_pages.way_in import WayIn
 from btcpay.server.service import Service
 
@@ -12,5 +13,7 @@ def merchant_pages(service: Service) -> Blueprint:
     """The blueprint with /merchant and all below it."""
     area = Area(service)
     WayIn(area)
-    home.add(area)
+    Devices(area)
+    for pages in (home, attention, invoices, invoice, payments, downloads):
+        pages.add(area)
     return area.blueprint

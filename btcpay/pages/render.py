@@ -105,7 +105,7 @@ class Pages:
         elif not isinstance(error, ApiError):
             error = unforeseen(error)
         response = error_response(error)
-        if request.path.endswith("/status"):
+        if request.path.endswith(("/status", "/price")):
             return response
         page = self.page(self._message, response.status_code, code=error.code, error=error)
         if isinstance(error, RateLimited):
@@ -117,7 +117,7 @@ class Pages:
         response.headers["Content-Security-Policy"] = self._policy
         response.headers["X-Content-Type-Options"] = "nosniff"
         # Not `no-referrer`: with it browsers send `Origin: null` for our own forms too.
-        response.headers["Referrer-Policy"] = "same-origin"
+        response.headers.setdefault("Referrer-Policy", "same-origin")
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 

@@ -15,6 +15,8 @@ class Payment(Model):
     amount_usd_at_receipt = TextField(null=True)
     tx_hash = TextField()
     created_at = BigIntegerField()
+    currency = TextField(null=True)
+    amount_at_receipt = TextField(null=True)
 
 
 class Output(Model):
@@ -63,6 +65,21 @@ class Balance(Model):
     settled_sats = BigIntegerField()
 
 
+class MerchantDay(Model):
+    """What a merchant received on one day."""
+
+    merchant_id = BigIntegerField()
+    day = BigIntegerField()
+    payments = BigIntegerField()
+    unpriced = BigIntegerField()
+    received_sats = BigIntegerField()
+    usd_cents = BigIntegerField()
+
+    class Meta:
+        table_name = "merchant_day"
+        primary_key = CompositeKey("merchant_id", "day")
+
+
 class Event(Model):
     """Something that happened to an invoice."""
 
@@ -77,5 +94,6 @@ class Attention(Model):
     """An invoice that wants a human, and why."""
 
     invoice_id = TextField(primary_key=True)
+    merchant_id = BigIntegerField()
     reason = TextField()
     since_at = BigIntegerField()

@@ -6,6 +6,7 @@ import os
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from PIL import Image, ImageDraw
 from btcpay import branding
 from btcpay.chain.kept import add_header
 from btcpay.ids import random_base62
+from btcpay.invoices.links import suggest
 from btcpay.languages.catalogs import LANGUAGES
 from storage.queries import attentions, brands, links
 
@@ -294,7 +296,9 @@ def fixed(tab: Tab, hosted: Hosted) -> int:
 
 
 def flexible(tab: Tab, hosted: Hosted) -> int:
-    return tab.go(hosted.page(hosted.shop.link(title=LONG[:100], min_amount_usd=5)))
+    link = hosted.shop.link(title=LONG[:100], min_amount_usd=5)
+    suggest(hosted.shop.service.db, link["id"], [Decimal(usd) for usd in ("5", "12.50", "2000")])
+    return tab.go(hosted.page(link))
 
 
 def wrong_amount(tab: Tab, hosted: Hosted) -> int:

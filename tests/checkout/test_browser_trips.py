@@ -1,6 +1,7 @@
 """Trips of a payer through the pages, in a real browser before the real server."""
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from browser import Browser
@@ -9,6 +10,7 @@ from fake_esplora import Terminal
 from hosted import show
 from playground import children_of, is_alive
 
+from btcpay.invoices.links import suggest
 from btcpay.money import btc_shown, btc_text
 
 
@@ -98,39 +100,53 @@ def test_an_invoice_expires_before_the_payers_eyes(open_tab, counter):
     assert tab.text("address") == invoice["deposit_address"]
 
 
-def test_a_fixed_link_leads_to_its_invoice_and_back_to_the_same_one(open_tab, counter):
+def test_a_fixed_link_makes_an_invoice_for_each_press_and_leads_on_to_an_unpaid_one(
+    open_tab, counter
+):
     link = counter.shop.link(amount_usd=12, title="Membership", description="One year")
     tab = show(open_tab, counter, link)
     assert (tab.text("title"), tab.text("amount")) == ("Membership", "12.00 USD")
+    tab.until("document.getElementById('worth').textContent === '\u2248\u00a00.00020000\u00a0BTC'")
     tab.click("#submit")
     tab.until("document.getElementById('qr')")
     first = tab.ask("location.pathname")
     assert tab.text("amount-usd") == "12.00 USD" and tab.text("description") == "One year"
     tab.ask("history.back()")
+    tab.until("document.getElementById('continue')")
+    tab.click("#continue")
+    tab.until("document.getElementById('qr')")
+    assert tab.ask("location.pathname") == first
+    tab.ask("history.back()")
     tab.until("document.getElementById('submit')")
     tab.click("#submit")
     tab.until("document.getElementById('qr')")
-    assert tab.ask("location.pathname") == first
-    other = show(open_tab, counter, link)
-    other.click("#submit")
-    other.until("document.getElementById('qr')")
-    assert other.ask("location.pathname") != first
+    assert tab.ask("location.pathname") != first
 
 
 def test_a_flexible_link_says_what_is_wrong_beside_the_field_and_takes_what_is_right(
     open_tab, counter
 ):
-    tab = show(open_tab, counter, counter.shop.link(min_amount_usd=5, max_amount_usd=50))
+    link = counter.shop.link(min_amount_usd=5, max_amount_usd=50)
+    suggest(counter.shop.service.db, link["id"], [Decimal(5), Decimal(20)])
+    tab = show(open_tab, counter, link)
+    worth = "document.getElementById('worth').textContent"
     tab.click("#amount_usd")
     tab.type("4")
+    tab.until(f"{worth} === '\u2248\u00a00.00006667\u00a0BTC'")
     tab.click("#submit")
     tab.until("document.getElementById('amount-problem')")
     assert tab.status == 400 and tab.focus() == "amount_usd"
     assert tab.text("amount-problem") == "Enter an amount from 5.00 USD to 50.00 USD."
+    tab.until(f"{worth} === '\u2248\u00a00.00006667\u00a0BTC'")
     tab.type("7.50")  # in place of the 4
-    tab.click("#submit")
+    tab.until(f"{worth} === '\u2248\u00a00.00012500\u00a0BTC'")
+    tab.press("Enter")  # the field's own form, not the first of what is suggested
     tab.until("document.getElementById('qr')")
     assert tab.text("amount-usd") == "7.50 USD"
+    tab.go(counter.page(link))
+    tab.click("#suggested button:last-child")
+    tab.until("document.getElementById('qr')")
+    assert tab.text("amount-usd") == "20.00 USD"
 
 
 def test_without_javascript_a_refresh_does_the_same(open_tab, counter):

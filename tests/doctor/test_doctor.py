@@ -25,7 +25,7 @@ from btcpay.doctor.settings import findings, masked
 from btcpay.http_client import BadStatus, Unreachable
 from btcpay.networks import NETWORKS
 from btcpay.wallet.account import derive
-from storage import migrate
+from storage import versions
 from storage.database import Database, open_database
 from storage.queries import balances, merchants
 
@@ -104,12 +104,12 @@ def test_a_missing_database_is_red_and_is_not_made(till, tmp_path):
 def test_the_kind_of_the_database_is_named(till):
     kind = "PostgreSQL [0-9]+[.][0-9]+" if ON_POSTGRES else "SQLite"
     assert re.fullmatch(
-        f"{kind}, version {migrate.VERSION}, regtest", found(till)["database"].sentence
+        f"{kind}, version {versions.VERSION}, regtest", found(till)["database"].sentence
     )
 
 
 def test_an_old_schema_is_red_and_the_rest_is_still_looked_into(till):
-    newest = migrate.VERSION
+    newest = versions.VERSION
     till.shop.sql(f"DELETE FROM schema_migration WHERE name = '{newest}'")  # noqa: S608
     everything = found(till)
     assert everything["database"].colour == "red"
@@ -593,6 +593,25 @@ def test_where_payers_are_sent_is_judged(network, url, colour):
     assert finding.colour == colour and url in finding.sentence
     assert bool(finding.remedy) == (colour != "green")
     assert {other.colour for other in everything.values()} == {"green"}
+
+
+@pytest.mark.parametrize(
+    ("url", "colour"),
+    [
+        pytest.param("https://pay.shop", "green", id="over TLS"),
+        pytest.param("http://127.0.0.1:8000", "green", id="on this machine alone"),
+        pytest.param("http://[::1]:8000", "green", id="likewise, in version 6"),
+        pytest.param("http://abc.onion", "green", id="through Tor"),
+        pytest.param("http://192.168.1.5:8000", "red", id="in the house, for all who are there"),
+        pytest.param("http://pay.shop", "red", id="in the clear"),
+    ],
+)
+def test_the_merchants_pages_are_not_for_who_listens(url, colour):
+    on = EXAMPLE | {"BTCPAY_MERCHANT_PAGES": "on", "BTCPAY_BASE_URL": url}
+    finding = look_at_environment(**on)["merchant's pages"]
+    assert finding.colour == colour and f"{url}/merchant" in finding.sentence
+    assert bool(finding.remedy) == (colour == "red")
+    assert "merchant's pages" not in look_at_environment(**on | {"BTCPAY_MERCHANT_PAGES": "off"})
 
 
 @pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:8118"])

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import cldr
 import pytest
-from babel.dates import TIMEDELTA_UNITS, format_datetime, format_timedelta
+from babel.dates import TIMEDELTA_UNITS, format_datetime, format_skeleton, format_timedelta
 from babel.numbers import format_decimal
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,6 +74,13 @@ def test_a_time_in_every_month_at_every_hour(language):
             at = datetime(2026, month, 1 + hour, hour, 59 - hour, month * 5 - 1, tzinfo=UTC)
             expected = moment(at, language)
             assert formats.moment(to_ms(at), language) == expected
+
+
+@in_each_language
+@given(at_ms=st.integers(FIRST, LAST))
+def test_any_day(language, at_ms):
+    expected = format_skeleton("MMMd", from_ms(at_ms), UTC, locale=language)
+    assert formats.day(at_ms, language) == with_digits(expected, language)
 
 
 @in_each_language

@@ -206,6 +206,7 @@ class Tab:
         self.status = 0
         self.requests: list[str] = []
         self.complaints: list[str] = []
+        self.neighbours: list[str] = []
         self._pages: dict[str, int] = {}
         self._time_is_up = self._was_put_away = False
 
@@ -233,9 +234,9 @@ class Tab:
 
     @property
     def strangers(self) -> list[str]:
-        """Requests to anywhere but the service."""
-        own = urlsplit(self.root).netloc
-        return [url for url in self.requests if urlsplit(url).netloc != own]
+        """Requests to anywhere but the service, and to neighbours that the test allows."""
+        own = [urlsplit(root).netloc for root in (self.root, *self.neighbours)]
+        return [url for url in self.requests if urlsplit(url).netloc not in own]
 
     @property
     def polls(self) -> int:

@@ -172,12 +172,11 @@
     if (it) press(it).catch(() => {});
   });
 
-  // Forms. A double click makes one invoice; coming back makes the button work again.
+  // Forms. A double click makes one invoice.
   addEventListener("submit", (event) => {
     if (event.target.dataset.sent) event.preventDefault();
     event.target.dataset.sent = "yes";
   });
-  addEventListener("pageshow", () => { if (find("pay")) delete find("pay").dataset.sent; });
   // A wrong amount is typed over.
   document.querySelector("[aria-invalid]")?.select();
 
@@ -190,4 +189,50 @@
   document.addEventListener("visibilitychange", wake);
   addEventListener("online", wake);
   timer = setTimeout(poll, pause());
+})();
+
+// A link's form: what the amount is about worth, by the service's own price while that is one.
+(() => {
+  const worth = document.getElementById("worth"), field = document.getElementById("amount_usd");
+  // Coming back brings a form that has not been sent: the next payment is somebody else's.
+  addEventListener("pageshow", (event) => { if (event.persisted && worth) location.reload(); });
+  if (!worth) return;
+  const ASKED_AT_MOST = 30; // for a page that nobody touches: an hour
+  let rates = {}, until = 0, unasked = ASKED_AT_MOST, timer, pause;
+  const typed = () => {
+    if (!field) return Number(worth.dataset.usd);
+    const text = field.value.normalize("NFKC").trim().replace(/^\$\s*/, "");
+    return /^\d{1,9}([.,]\d{1,2})?$/.test(text) ? Number(text.replace(",", ".")) : 0;
+  };
+  const second = (amount) => {
+    const digits = { minimumFractionDigits: rates.places, maximumFractionDigits: rates.places };
+    return new Intl.NumberFormat(`${document.documentElement.lang}-u-nu-latn`, digits).format(amount);
+  };
+  const show = () => {
+    const usd = Date.now() < until ? typed() : 0; // that clock goes on while the machine sleeps
+    const btc = Math.ceil(usd / rates.usd * 1e8) / 1e8;
+    const lines = usd ? [`${btc.toFixed(8)}\u00a0BTC`] : [];
+    if (usd && rates.currency) lines.push(`${second(usd * rates.price / rates.usd)}\u00a0${rates.currency}`);
+    worth.textContent = lines.map((line) => `\u2248\u00a0${line}`).join(" \u00b7 ");
+  };
+  const ask = async () => {
+    if (document.hidden || !unasked) return;
+    unasked -= 1;
+    const answer = await fetch(`${location.pathname}/price`, { cache: "no-store" });
+    rates = answer.ok ? await answer.json() : {};
+    const left = rates.usd ? rates.good_for_ms : 0;
+    until = Date.now() + left;
+    show();
+    clearTimeout(timer);
+    timer = setTimeout(renew, left || 30000);
+  };
+  const renew = () => { show(); ask().catch(() => {}); };
+  const wake = () => {
+    unasked = ASKED_AT_MOST;
+    if (Date.now() < until) show(); else renew();
+  };
+  // Said when the typing pauses, so that a screen reader is not told every digit.
+  field?.addEventListener("input", () => { clearTimeout(pause); pause = setTimeout(wake, 300); });
+  document.addEventListener("visibilitychange", wake);
+  renew();
 })();
