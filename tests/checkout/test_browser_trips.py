@@ -1,5 +1,6 @@
 """Trips of a payer through the pages, in a real browser before the real server."""
 
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -45,7 +46,7 @@ def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter)
     assert f"missing {rest} BTC to the same address" in tab.text("announce")
     assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(whole - 20_000)}"
     assert tab.text("amount-btc") == rest and tab.text("address") == address
-    assert tab.text("amount-total") == f"of {btc_shown(whole)} BTC in total"
+    assert tab.text("amount-total") == f"of 25.00 USD ({btc_shown(whole)} BTC) in total"
     assert tab.ask("document.getElementById('open-wallet').href").startswith(tab.qr().text)
     counter.pay(invoice, whole - 20_000)
     tab.pass_time(3)
@@ -212,7 +213,7 @@ def test_a_page_that_nobody_sees_does_not_ask_until_it_is_looked_at(open_tab, co
 
 
 @pytest.mark.parametrize("ended", ["paid", "expired", "canceled"])
-def test_a_page_that_cannot_change_any_more_does_not_ask(open_tab, counter, ended):
+def test_a_page_that_has_ended_asks_once_a_minute(open_tab, counter, ended):
     invoice = counter.invoice()
     tab = show(open_tab, counter, invoice)
     if ended == "paid":
@@ -224,7 +225,76 @@ def test_a_page_that_cannot_change_any_more_does_not_ask(open_tab, counter, ende
     asked = tab.polls
     tab.pass_time(600)
     assert tab.ask("document.getElementById('main').dataset.state") == ended
-    assert asked and tab.polls == asked
+    assert asked and 9 <= tab.polls - asked <= 10
+
+
+def test_a_receipt_follows_a_reorganisation_and_the_payment_back(open_tab, counter):
+    invoice = counter.invoice()
+    tab = show(open_tab, counter, invoice)
+    counter.pay(invoice)
+    counter.mine()
+    tab.pass_time(3)
+    assert tab.text("state") == "Paid"
+    counter.till.sandbox.chain.reorganise(1, counter.till.now)
+    counter.till.check()
+    tab.pass_time(61)
+    assert tab.text("state") == "Payment seen"
+    assert "a reorganisation of the blockchain" in tab.text("announce")
+    counter.mine()
+    tab.pass_time(3)
+    assert tab.text("announce") == "Paid. Thank you. This is your receipt."
+
+
+def test_what_was_replaced_and_vanished_is_said(open_tab, counter):
+    invoice = counter.invoice()
+    tab = show(open_tab, counter, invoice)
+    txid = counter.pay(invoice)
+    tab.pass_time(3)
+    assert tab.text("state") == "Payment seen"
+    counter.till.sandbox.chain.mempool.remove({txid})
+    counter.till.look_for(invoice)
+    tab.pass_time(3)
+    assert tab.text("state") == "Waiting for your payment"
+    assert "has vanished before it was confirmed" in tab.text("announce")
+
+
+def test_an_expired_invoice_of_a_link_leads_to_a_new_one(open_tab, counter):
+    link = counter.shop.link(min_amount_usd=1)
+    tab = show(open_tab, counter, link)
+    tab.click("#amount_usd")
+    tab.type("7.50")
+    tab.click("#submit")
+    tab.until("document.getElementById('qr')")
+    first = tab.ask("location.pathname")
+    counter.finish({"id": first.rpartition("/")[2]}, "expired")
+    tab.until_state("expired")
+    assert "a new invoice at today" in tab.text("words")
+    tab.click("#again")
+    tab.until("document.getElementById('qr')")
+    assert tab.ask("location.pathname") != first and tab.text("amount-usd") == "7.50 USD"
+
+
+def test_amounts_change_their_unit_and_times_are_the_payers_own(open_tab, counter):
+    invoice = counter.invoice(left_s=3590)
+    tab = open_tab(counter.root)
+    tab.call("Emulation.setTimezoneOverride", timezoneId="Asia/Kathmandu")
+    tab.go(counter.page(invoice))
+    until_ms = datetime.fromisoformat(invoice["expires_at"]) + timedelta(hours=5, minutes=45)
+    local = f"{until_ms:%I:%M}".lstrip("0")
+    assert tab.text("pay-by").replace("\u202f", " ") in (
+        f"Pay by {local} {until_ms:%p}in 59 minutes",
+        f"Pay by {until_ms:%a, %b} {until_ms.day}, {local} {until_ms:%p}in 59 minutes",
+    )
+    tab.click("#unit")
+    assert tab.text("unit") == "Show BTC"
+    assert tab.text("bitcoin").startswith("41,667 satoshis")
+    assert "exactly 41,667 satoshis to" in tab.text("words")
+    counter.pay(invoice, 20_000)
+    tab.pass_time(3)
+    assert "20,000 satoshis have arrived" in tab.text("announce")
+    assert tab.ask("document.querySelector('#details dd').textContent") == "21,667 satoshis"
+    tab.click("#unit")
+    assert tab.text("bitcoin").startswith("0.00021667 BTC")
 
 
 def test_what_goes_wrong_on_a_page_is_noticed(browser: Browser, counter):

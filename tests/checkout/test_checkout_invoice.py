@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from builders import Shop, pay
-from payer import Page
+from payer import Page, made, press
 
 from btcpay.chain.kept import add_header
 from btcpay.checkout import bip21
@@ -16,7 +16,7 @@ from btcpay.checkout.standing import Standing, status_of
 from btcpay.languages import formats
 from btcpay.money import btc_shown, btc_text
 from btcpay.settlement.values import Verdict
-from storage.queries import attentions, brands, invoices
+from storage.queries import attentions, brands, invoices, links
 
 STATUS_FIELDS = {
     "status",
@@ -192,6 +192,36 @@ def test_half_paid_and_expired_says_what_came_and_gives_one_advice(shop: Shop) -
             finish(shop, invoice, "expired")
 
 
+@pytest.mark.parametrize("state", ["overdue", "expired"])
+def test_an_invoice_of_a_link_that_was_not_paid_in_time_offers_a_new_one(
+    shop: Shop, state: str
+) -> None:
+    link = shop.link(amount_usd=7.5)
+    first = made(press(shop.client, link))
+    shop.clock.move(hours=2)
+    if state == "expired":
+        finish(shop, {"id": first}, "expired")
+    page = show(shop, {"id": first})
+    form = page.attributes["pay"]
+    assert page.state == state and form["action"] == f"../link/{link['id']}"
+    fields = {"amount_usd": "7.5", "press": page.attributes["again"]["value"]}
+    again = made(shop.client.post(f"/link/{link['id']}", data=fields))
+    assert again != first and show(shop, {"id": again}).state == "waiting"
+    assert made(shop.client.post(f"/link/{link['id']}", data=fields)) == again  # sent twice
+    shop.service.db.run(links.SET_STATUS, id=link["id"], status="inactive")
+    gone = show(shop, {"id": first})
+    assert "pay" not in gone.attributes and "ask the seller for a new" in gone.texts["words"]
+
+
+def test_whoever_paid_too_late_is_not_asked_to_pay_again(shop: Shop) -> None:
+    first = made(press(shop.client, shop.link(amount_usd=7.5)))
+    shop.clock.move(hours=2)
+    finish(shop, {"id": first}, "expired")
+    pay(shop, shop.get(f"/invoices/{first}").json, 12_500)
+    page = show(shop, {"id": first})
+    assert "pay" not in page.attributes and "7.50 USD" in page.texts["beyond"]
+
+
 def test_a_canceled_invoice_asks_not_to_be_paid(shop: Shop) -> None:
     invoice = shop.invoice()
     finish(shop, invoice, "canceled")
@@ -353,7 +383,7 @@ def test_page_and_status_tell_nothing_but_what_they_are_for(shop: Shop) -> None:
 
 def test_without_javascript_a_link_refreshes_the_page(shop: Shop) -> None:
     page = show(shop, shop.invoice(), "?lang=en")
-    (refresh,) = re.findall(r'<noscript><p><a href="(.*?)">', page.source)
+    (refresh,) = re.findall(r'<noscript><p><a class="button second" href="(.*?)">', page.source)
     assert refresh == "?lang=en"
 
 

@@ -45,6 +45,21 @@ def test_a_price_below_what_can_be_sent_is_said_before_the_payer_tries(
     assert page.texts["amount-btc"] == btc_shown(least) and "dust" in page.texts
 
 
+def test_a_link_that_is_sent_has_a_title_and_a_preview(open_shops) -> None:
+    shop = open_shops(BTCPAY_BASE_URL="https://pay.example/till")
+    link = shop.link(amount_usd=1200, title="Tea & cake", description="One\nyear")
+    page = Page(shop.client.get(f"/link/{link['id']}").text)
+    assert "<title>Tea &amp; cake \u00b7 shop</title>" in page.source
+    told = {one["property"]: one["content"] for tag, one in page.tags if "property" in one}
+    assert told == {
+        "og:type": "website",
+        "og:url": f"https://pay.example/till/link/{link['id']}",
+        "og:site_name": "shop",
+        "og:title": "Tea & cake",
+        "og:description": "1,200.00 USD \u00b7 One year",
+    }
+
+
 def test_without_a_price_a_link_is_shown_all_the_same(shop: Shop, ticker: TickerServer) -> None:
     link = shop.link(amount_usd=0.01)
     ticker.status = 500

@@ -44,7 +44,7 @@ FLAGS = [
 # The pipe is file descriptors 3 and 4 of the browser.
 PIPED = 'exec "$0" "$@" 3<&0 4>&1 0</dev/null 1>&2'
 ANSWER_S = 40  # generous: other work may run on the machine
-PHONE, SMALL, DESK = (390, 844), (320, 568), (1280, 800)
+PHONE, SMALL, TABLET, DESK = (390, 844), (320, 568), (768, 1024), (1280, 800)
 # Chromium logs each page that is answered with one of these as an error of its console.
 TOLD_AS_PAGES = (400, 404, 410, 429, 503)
 CENTRE = """(selector) => {

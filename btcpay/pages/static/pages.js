@@ -30,7 +30,8 @@
   // Amounts in the unit that the reader chose: each has its other text beside it.
   const showUnit = () => every("[data-sats]", (it) => {
     it.dataset.btc ??= it.textContent;
-    it.textContent = it.dataset[document.body.dataset.unit || "btc"];
+    const shown = it.dataset[document.body.dataset.unit || "btc"];
+    if (it.textContent !== shown) it.textContent = shown;
   });
   const isInSats = () => document.body.dataset.unit === "sats";
 
@@ -44,6 +45,8 @@
       : isToday ? {} : { ...DATE, weekday: "short" };
     it.textContent = new Intl.DateTimeFormat(LANGUAGE, { ...day, ...CLOCK }).format(at);
   });
+  const digits = (number, least = 1) =>
+    new Intl.NumberFormat(LANGUAGE, { minimumIntegerDigits: least }).format(number);
   const RELATIVE = [["day", DAY], ["hour", HOUR], ["minute", MINUTE], ["second", SECOND]];
   const relative = (ms, least) => {
     const [unit, size] = RELATIVE.find(([, size]) => Math.abs(ms) >= size * least) || RELATIVE[3];
@@ -67,7 +70,7 @@
       find("time-left").hidden = !isUrgent;
       find("pay-by").hidden = isUrgent;
       find("pay-in").textContent = relative(left, 2);
-      find("countdown").textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+      find("countdown").textContent = `${digits(Math.floor(seconds / 60))}:${digits(seconds % 60, 2)}`;
       find("ring-left").setAttribute("stroke-dasharray", `${(100 * left) / lifeMs} 100`);
     }
   };
@@ -143,7 +146,7 @@
   };
   const say = (it) => {
     const done = document.body.dataset.copied, label = it.dataset.label || it.textContent;
-    announce(`${it.ariaLabel || label}: ${done}`);
+    announce(`${it.getAttribute("aria-label") || label}: ${done}`);
     it.dataset.said = done;
     setTimeout(() => delete it.dataset.said, 2 * SECOND);
     if (!it.matches("button")) return;
