@@ -61,8 +61,8 @@ class Returning:
     def last(self, link_id: str) -> str | None:
         """The last invoice that this browser made; None when the cookie is not ours."""
         cookie = request.cookies.get(COOKIE)
-        if not cookie:
-            return None
+        if not cookie or meta.get(self._db, meta.Key.COOKIE_KEY) is None:
+            return None  # nothing was ever signed; to look at a link makes no key either
         try:
             id = self._signer(link_id).loads(cookie)
         except BadData:
