@@ -127,6 +127,7 @@ def undone(hosted: Hosted) -> Json:
     invoice = waiting(hosted)
     pay(hosted.shop, invoice, confirmed=False)
     wanted = {"invoice_id": invoice["id"], "reason": "reorganised", "since_at": 1}
+    wanted["merchant_id"] = hosted.shop.merchant_id
     hosted.shop.service.db.run(attentions.WANT, **wanted)
     return invoice
 

@@ -311,6 +311,7 @@ def test_a_payment_that_a_reorganisation_took_back_is_spoken_of(shop: Shop, agai
     if again:
         pay(shop, invoice, confirmed=False)
     wanted = {"invoice_id": invoice["id"], "reason": "reorganised", "since_at": 1}
+    wanted["merchant_id"] = shop.merchant_id
     shop.service.db.run(attentions.WANT, **wanted)
     page = show(shop, invoice)
     assert page.state == ("seen" if again else "waiting")

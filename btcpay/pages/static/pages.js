@@ -172,11 +172,12 @@
     if (it) press(it).catch(() => {});
   });
 
-  // Forms. A double click makes one invoice.
+  // Forms. A double click makes one invoice; coming back makes the button work again.
   addEventListener("submit", (event) => {
     if (event.target.dataset.sent) event.preventDefault();
     event.target.dataset.sent = "yes";
   });
+  addEventListener("pageshow", () => every("form", (it) => { delete it.dataset.sent; }));
   // A wrong amount is typed over.
   document.querySelector("[aria-invalid]")?.select();
 
