@@ -2,7 +2,7 @@
 
 from flask import Blueprint
 
-from btcpay.merchant_pages import home
+from btcpay.merchant_pages import home, till
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.way_in import WayIn
 from btcpay.server.service import Service
@@ -13,4 +13,5 @@ def merchant_pages(service: Service) -> Blueprint:
     area = Area(service)
     WayIn(area)
     home.add(area)
+    till.add(area)
     return area.blueprint
