@@ -20,6 +20,7 @@ from storage.queries import invoices, merchants, till
 
 # A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
 LIFE_HOURS = Decimal("0.25")
+CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, not a date
 UNTYPED: Mapping[str, str] = {}
 
 
@@ -57,7 +58,8 @@ def show_invoice(visit: Visit, id: str) -> Response:
     if row["merchant_id"] != visit.merchant_id:
         raise NotFound("there is no such invoice")
     brand = visit.pages.brand(visit.merchant_id)
-    return visit.page("till_invoice.html", page=page_of(standing_of(visit.service, row), brand))
+    page = page_of(standing_of(visit.service, row), brand)
+    return visit.page("till_invoice.html", page=page, clock_ms=CLOCK_MS)
 
 
 def _form(
@@ -65,6 +67,8 @@ def _form(
 ) -> Response:
     service, id = visit.service, visit.query.get("last", "")
     last = service.db.row(till.LAST, id=id, merchant_id=visit.merchant_id) if id else None
+    if last:
+        last["amount_usd"] = Decimal(last["amount_usd_quote"])
     return visit.page("till.html", status, last=last, typed=typed, told=told)
 
 
