@@ -11,7 +11,7 @@ from btcpay.checkout.cookie import Returning, new_form
 from btcpay.checkout.dust import dust_of
 from btcpay.checkout.invoice_page import Standing, page_of, status_of
 from btcpay.checkout.link_order import LinkRefused, Visitor, from_elsewhere, link_values, order
-from btcpay.checkout.look import whole_invoice, standing_of
+from btcpay.checkout.look import standing_of, whole_invoice
 from btcpay.errors import NotFound
 from btcpay.ids import is_id
 from btcpay.pages import languages

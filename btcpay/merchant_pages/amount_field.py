@@ -19,9 +19,7 @@ def typed_usd(text: str) -> Decimal:
     amount_usd = parse_usd(text)
     if amount_usd is None:
         examples = {"one": "25", "other": formats.cents(Decimal("19.90"), language)}
-        raise AmountRefused(
-            gettext("Enter an amount such as %(one)s or %(other)s.", **examples)
-        )
+        raise AmountRefused(gettext("Enter an amount such as %(one)s or %(other)s.", **examples))
     if not 0 < amount_usd <= MAX_USD:
         high = formats.usd(Decimal(MAX_USD), language)
         raise AmountRefused(gettext("Enter an amount above 0 and up to %(high)s.", high=high))

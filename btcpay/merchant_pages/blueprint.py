@@ -2,7 +2,7 @@
 
 from flask import Blueprint
 
-from btcpay.merchant_pages import home, till
+from btcpay.merchant_pages import home, links, till
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.way_in import WayIn
 from btcpay.server.service import Service
@@ -14,4 +14,5 @@ def merchant_pages(service: Service) -> Blueprint:
     WayIn(area)
     home.add(area)
     till.add(area)
+    links.add(area)
     return area.blueprint

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
 from flask import Response
 
@@ -88,17 +87,10 @@ def _ordered(visit: Visit, amount_usd: Decimal) -> str:
     price_usd = create.live_price(service.prices, visit.now)
     with service.db.write():
         service.db.only(merchants.LOCKED, id=visit.merchant_id)
-        if _is_untouched(visit, id, order):
+        of_press = {"id": id, "merchant_id": visit.merchant_id}
+        if service.db.row(till.UNTOUCHED, now=to_ms(visit.now), **of_press):
             return id
         if service.db.row(invoices.WHOLE, id=id) is None:
             order = order._replace(id=id)
         network = service.settings.network
         return create.new_invoice(service.db, network, visit.now, order, price_usd)["id"]
-
-
-def _is_untouched(visit: Visit, id: str, order: create.Order) -> bool:
-    of_press: dict[str, Any] = {"id": id, "merchant_id": visit.merchant_id}
-    found = visit.service.db.row(till.UNTOUCHED, now=to_ms(visit.now), **of_press)
-    if found is None or found["description"] != order.description:
-        return False
-    return Decimal(found["amount_usd_quote"]) == order.amount_usd

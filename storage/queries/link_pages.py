@@ -6,11 +6,13 @@ made meanwhile, none is shown twice and none is left out.
 
 from typing import Any
 
-from peewee import SQL, Expression, Field, Model, Select, Tuple, fn
+from peewee import SQL, Expression, Select, Tuple, fn
 
 from storage.database import slot
 from storage.models import Invoice, PaymentLink
+from storage.queries.till import HAS_COME
 
+ABOVE_ALL = (2**62, 2**62)  # below it is the newest row of all
 MOST_COUNTED = 1000  # of a link's invoices: an index is read so far and no further
 
 
@@ -21,23 +23,19 @@ def _count(*conditions: Expression) -> Any:
     return Select([found.alias("counted")], [fn.COUNT(SQL("*"))])
 
 
+def _page(query: Select, model: Any) -> Select:
+    """The newest rows below the one of this time and number."""
+    columns = (model.created_at, model.seq)
+    below = Tuple(*columns) < Tuple(slot("created_at"), slot("seq"))
+    return query.where(below).order_by(*(one.desc() for one in columns)).limit(slot("limit"))
+
+
 _OWN = PaymentLink.select(
     PaymentLink,
     _count().alias("invoices"),
     _count(Invoice.status == "paid").alias("paid"),
 ).where(PaymentLink.merchant_id == slot("merchant_id"))
-
-
-def _page(query: Select, model: type[Model], below: bool) -> Select:
-    """The newest rows first; `below` a row, those that are older."""
-    moment: Field = model.created_at
-    seq: Field = model.seq
-    if below:
-        query = query.where(Tuple(moment, seq) < Tuple(slot("created_at"), slot("seq")))
-    return query.order_by(moment.desc(), seq.desc()).limit(slot("limit"))
-
-
-LINKS, LINKS_BELOW = (_page(_OWN, PaymentLink, below) for below in (False, True))
+LINKS = _page(_OWN, PaymentLink)
 LINK = _OWN.where(PaymentLink.id == slot("id"))
 
 _INVOICES = Invoice.select(
@@ -47,5 +45,6 @@ _INVOICES = Invoice.select(
     Invoice.amount_usd_quote,
     Invoice.amount_sats,
     Invoice.created_at,
+    HAS_COME,
 ).where(Invoice.payment_link_id == slot("payment_link_id"))
-INVOICES, INVOICES_BELOW = (_page(_INVOICES, Invoice, below) for below in (False, True))
+INVOICES = _page(_INVOICES, Invoice)
