@@ -61,7 +61,8 @@ ROOMS: dict[str, set[str]] = {
     "checkout": GROUND
     | {"invoices", "languages", "pages", "schemas", "server", "settlement", "storage", "wallet"}
     | {"web"},
-    "merchant_pages": GROUND | {"pages", "server", "storage", "web"},
+    "merchant_pages": GROUND
+    | {"checkout", "invoices", "languages", "pages", "schemas", "server", "storage", "web"},
     "exports": VALUES | {"storage"},
     "doctor": GROUND
     | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},
