@@ -15,7 +15,7 @@ from btcpay.merchant_pages.visit import Visit
 from storage.database import Row
 from storage.queries import link_pages
 
-ROWS = 25  # of a page
+ROWS = 20  # of a page
 
 
 def add(area: Area) -> None:
