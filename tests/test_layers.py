@@ -63,7 +63,18 @@ ROOMS: dict[str, set[str]] = {
     | {"invoices", "languages", "pages", "schemas", "server", "settlement", "storage", "wallet"}
     | {"web"},
     "merchant_pages": GROUND
-    | {"checkout", "invoices", "languages", "pages", "schemas", "server", "storage", "web"},
+    | {
+        "chain",
+        "checkout",
+        "invoices",
+        "languages",
+        "pages",
+        "schemas",
+        "server",
+        "storage",
+        "wallet",
+        "web",
+    },
     "exports": VALUES | {"storage"},
     "doctor": GROUND
     | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},

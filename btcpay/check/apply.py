@@ -21,7 +21,7 @@ from btcpay.settlement.values import Output, Receipt, Scan, Verdict
 from btcpay.spv.document import extended
 from btcpay.times import to_ms
 from storage.database import Database, Row
-from storage.queries import balances, blocks, gaps, invoices, payments
+from storage.queries import balances, blocks, days, gaps, invoices, payments
 from storage.queries.events import Kind
 
 # Found later than this, a receipt would get the price of another hour; none is better than that.
@@ -173,7 +173,8 @@ def _add_payment(
         "tx_hash": receipt.txid,
         "created_at": to_ms(receipt.received_at),
     }
-    db.run(payments.ADD, **payment)
+    if db.run(payments.ADD, **payment) == 1:
+        days.add(db, payment)
     key = {"txid": receipt.txid, "invoice_id": row["id"]}
     _extend_proof(db, key, block.height, confirmations)
     db.run(payments.CREDIT_OUTPUTS, payment_id=payment_id, **key)

@@ -10,7 +10,7 @@ from btcpay.invoices.events import record
 from btcpay.invoices.update_attention import heed
 from btcpay.settings import Settings
 from storage.database import Database, Row
-from storage.queries import balances, blocks, invoices, payments, tallies
+from storage.queries import balances, blocks, days, invoices, payments, tallies
 from storage.queries.events import Kind
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,7 @@ def _undo_payment(db: Database, payment: Row, block: Row, now: datetime) -> bool
     """Whether its invoice is open again."""
     invoice_id = payment["address_invoice_id"]
     db.run(payments.DELETE, payment_id=payment["id"])
+    days.take(db, payment)
     db.run(tallies.ADD, name="payments_undone", label="", total=1)
     reopened = payment["invoice_id"] is not None and db.run(invoices.REOPEN, id=invoice_id)
     if reopened:

@@ -46,6 +46,13 @@ def moment(at_ms: int, language: str) -> str:
     return f"{table['moment'].format(at=at, month=month, hour=at.hour % 12 or 12, half=half)} UTC"
 
 
+def day(at_ms: int, language: str) -> str:
+    """The day of a stored time in UTC, without its year: `Nov 22`."""
+    at, table = from_ms(at_ms), _of(language)
+    text: str = table["day"].format(at=at, month=table["months"][at.month - 1])
+    return text
+
+
 def ago(elapsed_ms: int, language: str) -> str:
     """How long ago something was, at least a second: `12 seconds ago`."""
     elapsed_s = max(1, elapsed_ms // 1000)

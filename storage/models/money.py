@@ -63,6 +63,21 @@ class Balance(Model):
     settled_sats = BigIntegerField()
 
 
+class MerchantDay(Model):
+    """What a merchant received on one day."""
+
+    merchant_id = BigIntegerField()
+    day = BigIntegerField()
+    payments = BigIntegerField()
+    unpriced = BigIntegerField()
+    received_sats = BigIntegerField()
+    usd_cents = BigIntegerField()
+
+    class Meta:
+        table_name = "merchant_day"
+        primary_key = CompositeKey("merchant_id", "day")
+
+
 class Event(Model):
     """Something that happened to an invoice."""
 

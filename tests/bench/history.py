@@ -27,6 +27,10 @@ STATEMENTS = (
             SUM(CASE WHEN spent_height IS NULL THEN amount_sats ELSE 0 END),
             SUM(CASE WHEN spent_height IS NULL THEN amount_sats ELSE 0 END), SUM(amount_sats)
         FROM output GROUP BY merchant_id""",
+    """INSERT INTO merchant_day (merchant_id, day, payments, unpriced, received_sats, usd_cents)
+        SELECT merchant_id, created_at / 86400000, COUNT(*), 0, SUM(amount_sats),
+            SUM(CAST(REPLACE(amount_usd_at_receipt, '.', '') AS BIGINT))
+        FROM payment GROUP BY merchant_id, created_at / 86400000""",
     """INSERT INTO payment_link (id, merchant_id, status, amount_mode, created_at)
         SELECT 'lnk_' || substr(id, 5), merchant_id, 'active', 'flexible', created_at
         FROM invoice WHERE address_index % 100 = 0 ORDER BY seq""",

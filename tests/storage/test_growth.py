@@ -20,7 +20,7 @@ from storage.queries import gaps, invoices, merchants, payments
 
 GROWING = (
     "invoice|output|payment|event|payment_link|proof|idempotency_key|api_key|attention|block"
-    "|public_event|webhook_delivery|mail|merchant_session"
+    "|public_event|webhook_delivery|mail|merchant_session|merchant_day"
 )
 # A whole table, or a whole index of it, is read by these, and may be.
 WHOLE = {

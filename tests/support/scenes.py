@@ -8,9 +8,10 @@ the scene and the other worlds as they are.
 import contextlib
 import json
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from btcpay.sandbox.payer import mischief
 from btcpay.wallet.gap_limit import Gap, gap_of, gap_of_merchant
 from storage.database import open_database
 from storage.queries import balances, merchants
+from storage.queries.days import DAY_MS
 
 Rows = dict[str, list[Any]]
 # What answers a world's call in place of the truth: its number from 1, its path, the true body.
@@ -337,6 +339,7 @@ def assert_sound(url: str) -> None:
     proven = {(row["invoice_id"], row["txid"]) for row in rows["proof"]}
     mined = {(row["invoice_id"], row["txid"]) for row in rows["output"] if row["block_hash"]}
     assert proven == mined, f"proven are {proven}"
+    _assert_days(rows)
     for payment in rows["payment"]:
         outputs = [row for row in rows["output"] if row["payment_id"] == payment["id"]]
         paid_sats = sum(row["amount_sats"] for row in outputs)
@@ -353,6 +356,20 @@ def assert_sound(url: str) -> None:
             completed = invoice["tx_hash"] in {row["tx_hash"] for row in settling}
             assert completed, f"{invoice} is paid by {settling}"
     _assert_told_once(rows)
+
+
+def _assert_days(rows: Rows) -> None:
+    """The kept days are those of the payments that stand."""
+    days: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
+    for row in rows["payment"]:
+        usd = row["amount_usd_at_receipt"]
+        day = days[row["merchant_id"], row["created_at"] // DAY_MS]
+        day.update(payments=1, received_sats=row["amount_sats"], unpriced=usd is None)
+        day.update(usd_cents=int(Decimal(usd or 0) * 100))
+    kept = {(row["merchant_id"], row["day"]): row for row in rows["merchant_day"]}
+    for (merchant_id, day), sums in days.items():
+        assert kept.pop((merchant_id, day)) == {"merchant_id": merchant_id, "day": day} | sums
+    assert not kept
 
 
 def _assert_gaps(rows: Rows, kept: dict[str, Gap]) -> None:
