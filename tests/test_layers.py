@@ -66,6 +66,7 @@ ROOMS: dict[str, set[str]] = {
     | {
         "chain",
         "checkout",
+        "exports",
         "invoices",
         "languages",
         "pages",

@@ -3,6 +3,7 @@
 import hmac
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -89,6 +90,7 @@ class Visit:
             press=random_base62(ID_CHARACTERS),
             done=request.args.get("done", ""),
             now=self.now,
+            decimal=Decimal,
             **values,
         )
 

@@ -10,11 +10,12 @@ from fake_esplora import Json, Terminal, Till, open_till
 from findings import found
 from samples import figures
 
-from btcpay.check.explain import explanation
+from btcpay.check.explain import explanation, next_look_of
+from btcpay.invoices.story import story_of
 from btcpay.invoices.update_attention import heed
 from btcpay.sandbox.payer.mischief import double_spends
 from btcpay.settlement.attention import WAYS_OUT
-from storage.queries import attentions, invoices
+from storage.queries import attentions
 
 
 @pytest.fixture
@@ -96,8 +97,8 @@ def reason_of(till: Till, invoice: Json) -> str | None:
 
 
 def story(till: Till, invoice: Json) -> list[tuple[str, str]]:
-    row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    return list(explanation(till.shop.service.db, till.settings, row, till.clock()))
+    asked = (till.shop.service.db, till.settings, invoice["id"], till.clock())
+    return list(explanation(story_of(*asked), next_look_of(*asked)))
 
 
 @pytest.mark.parametrize(("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES)
