@@ -40,9 +40,10 @@ def new_login(db: Database, merchant_id: int, now: datetime) -> str:
     return secret
 
 
-def is_login(db: Database, secret: str, now: datetime) -> bool:
-    """Whether a link with this secret still works; uses up nothing."""
-    return db.row(sessions.LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now)) is not None
+def login_of(db: Database, secret: str, now: datetime) -> str | None:
+    """Whose pages a link with this secret opens; None when it is no good. Uses up nothing."""
+    row = db.row(sessions.LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))
+    return row["merchant"] if row else None
 
 
 def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) -> str | None:
@@ -86,6 +87,20 @@ def end(db: Database, merchant_id: int, session_id: str) -> None:
     known = is_id("ses", session_id)
     if not known or db.run(sessions.END, id=session_id, merchant_id=merchant_id) != 1:
         raise CommandError(f"there is no session {session_id!r}")
+
+
+def end_others(db: Database, merchant_id: int, session_id: str) -> None:
+    """Ends all sessions of a merchant but this one, and links that nobody has used."""
+    with db.write():
+        db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
+        db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=session_id)
+
+
+def end_every(db: Database) -> None:
+    """Ends the sessions and links of all merchants: of a restored database, who knows whose."""
+    with db.write():
+        db.run(sessions.EVERY_LOGIN)
+        db.run(sessions.END_EVERY)
 
 
 def end_all(db: Database, merchant_id: int) -> int:

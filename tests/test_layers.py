@@ -22,6 +22,7 @@ VALUES = PLAIN | {"ids", "money", "networks"}
 GROUND = VALUES | {
     *(
         "branding",
+        "browsers",
         "clock_skew",
         "env_file",
         "http_client",
@@ -61,7 +62,20 @@ ROOMS: dict[str, set[str]] = {
     "checkout": GROUND
     | {"invoices", "languages", "pages", "schemas", "server", "settlement", "storage", "wallet"}
     | {"web"},
-    "merchant_pages": GROUND | {"exports", "invoices", "pages", "server", "storage", "web"},
+    "merchant_pages": GROUND
+    | {
+        "chain",
+        "checkout",
+        "exports",
+        "invoices",
+        "languages",
+        "pages",
+        "schemas",
+        "server",
+        "storage",
+        "wallet",
+        "web",
+    },
     "exports": VALUES | {"storage"},
     "doctor": GROUND
     | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},

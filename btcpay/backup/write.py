@@ -1,11 +1,15 @@
 """Writes a backup: a whole copy of a SQLite database, also while it is served."""
 
+from datetime import datetime
 from pathlib import Path
+
+from peewee import PeeweeException
 
 from btcpay.errors import CommandError
 from storage import migrate
 from storage.backup import sqlite_file
-from storage.database import sqlite_path
+from storage.database import in_one_line, open_database, sqlite_path
+from storage.queries import meta
 
 DOCS = "docs/backup.md"
 
@@ -29,6 +33,21 @@ def write_backup(database_url: str, file: Path, overwrite: bool = False) -> sqli
         contents = sqlite_file.inspect(part, path)
         sqlite_file.publish(part, file)
     return contents
+
+
+def note_backup(database_url: str, at: datetime) -> str:
+    """Notes for the merchant's pages when a backup was made; "", or what kept it from that.
+
+    A database of any version takes the fact. One that takes no writes can still be backed up.
+    """
+    db = open_database(database_url)
+    try:
+        meta.put_time(db, meta.Key.BACKED_UP_AT, at)
+    except PeeweeException as error:
+        return in_one_line(error)
+    finally:
+        db.close()
+    return ""
 
 
 def refuse_own(path: Path, file: Path) -> None:

@@ -21,16 +21,18 @@ class Progress:
 
 def progress_of(db: Database, which: str, now: datetime) -> Progress | None:
     """`which` blocks are read: BTCPAY_BLOCKS. None before the first invoice is checked."""
-    top = db.row(blocks.TOP)
-    if top is None:
+    found = db.row(blocks.PROGRESS, finished_after=_finished_after(now))
+    if found is None:
         return None
-    behind = db.only(blocks.UNREAD)[which] if is_at_stake(db, now) else 0
-    return Progress(top["height"], from_ms(top["mined_at"]), behind)
+    is_needed = found["invoice_at_stake"] or found["money_at_stake"]
+    return Progress(found["height"], from_ms(found["mined_at"]), found[which] if is_needed else 0)
 
 
 def is_at_stake(db: Database, now: datetime) -> bool:
     """Whether any money may come or go; otherwise no block is read."""
-    finished_after = to_ms(now - LATELY)
-    return bool(
-        db.row(blocks.AT_STAKE, finished_after=finished_after) or db.row(blocks.MONEY_AT_STAKE)
-    )
+    at_stake = db.row(blocks.AT_STAKE, finished_after=_finished_after(now))
+    return bool(at_stake or db.row(blocks.MONEY_AT_STAKE))
+
+
+def _finished_after(now: datetime) -> int:
+    return to_ms(now - LATELY)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
-from btcpay.backup.write import write_backup
-from btcpay.cli.context import Shell, answer_json, as_json, with_shell
+from btcpay.backup.write import note_backup, write_backup
+from btcpay.cli.context import Shell, answer_json, as_json, say, with_shell
+from btcpay.times import utc_now
 
 
 @click.command()
@@ -17,6 +18,8 @@ from btcpay.cli.context import Shell, answer_json, as_json, with_shell
 def backup(shell: Shell, file: Path, force: bool, quiet: bool, as_json: bool) -> None:
     """Write a whole copy of the database to FILE, also while it is served."""
     contents = write_backup(shell.settings.database_url, file, force)
+    if problem := note_backup(shell.settings.database_url, utc_now()):
+        say(f"the backup is whole; that it was made could not be noted: {problem}")
     told = {"file": str(file), "bytes": file.stat().st_size} | vars(contents)
     if as_json:
         answer_json(told)

@@ -35,6 +35,8 @@ def findings(patient: Patient) -> Iterator[Finding]:
         told = "not read: explorers and price sources are asked directly"
         yield Finding(", ".join(sorted(others)), YELLOW, told, "set BTCPAY_PROXY")
     yield _base_url(patient.settings)
+    if patient.settings.merchant_pages:
+        yield _merchant_pages(patient.settings)
 
 
 def _base_url(settings: Settings) -> Finding:
@@ -44,11 +46,25 @@ def _base_url(settings: Settings) -> Finding:
         told += ", a name from the examples that nobody can have"
         remedy = "set BTCPAY_BASE_URL to the https:// root of your own name"
         return Finding("base URL", RED if is_earnest else YELLOW, told, remedy)
-    is_safe = parts.scheme == "https" or (parts.hostname or "").endswith(".onion")
-    if is_earnest and (not is_safe or parts.hostname in LOOPBACK):
+    if is_earnest and (not _is_sealed(settings) or parts.hostname in LOOPBACK):
         remedy = "set BTCPAY_BASE_URL to the public https:// root"
         return Finding("base URL", YELLOW, f"{told} with real bitcoin", remedy)
     return Finding("base URL", GREEN, told)
+
+
+def _is_sealed(settings: Settings) -> bool:
+    """Whether nobody on the way can read what goes to the base URL."""
+    parts = urlsplit(settings.base_url)
+    return parts.scheme == "https" or (parts.hostname or "").endswith(".onion")
+
+
+def _merchant_pages(settings: Settings) -> Finding:
+    told = f"on, at {settings.base_url}/merchant"
+    if _is_sealed(settings) or urlsplit(settings.base_url).hostname in LOOPBACK:
+        return Finding("merchant's pages", GREEN, told)
+    told += ": whoever is on the same network can read login links and cookies"
+    remedy = "set BTCPAY_BASE_URL to an https:// root, or BTCPAY_MERCHANT_PAGES=off"
+    return Finding("merchant's pages", RED, told, remedy)
 
 
 def masked(text: str) -> str:

@@ -56,6 +56,13 @@ def minute(at_ms: int, language: str) -> str:
     return _written(at_ms, language, _of(language)["moment"].replace(SECONDS, ""))
 
 
+def day(at_ms: int, language: str) -> str:
+    """The day of a stored time in UTC, without its year: `Nov 22`."""
+    at, table = from_ms(at_ms), _of(language)
+    text: str = table["day"].format(at=at, month=table["months"][at.month - 1])
+    return text
+
+
 def ago(elapsed_ms: int, language: str) -> str:
     """How long ago something was, at least a second: `12 seconds ago`."""
     elapsed_s = max(1, elapsed_ms // 1000)

@@ -16,6 +16,13 @@ from storage.queries import sessions
 View = Callable[..., Response]
 
 
+def _kept_apart(response: Response) -> Response:
+    """No page of a neighbouring host (`shop.example.com`) embeds a file or holds a window."""
+    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    return response
+
+
 class Area:
     """The blueprint, and what its views stand on."""
 
@@ -25,6 +32,7 @@ class Area:
         self.blueprint = Blueprint("merchant", __name__, template_folder="templates")
         self.blueprint.register_error_handler(Exception, self.pages.failed)
         self.blueprint.after_request(self.pages.guard)
+        self.blueprint.after_request(_kept_apart)
         self._is_https = service.settings.base_url.startswith("https://")
         # Browsers take a __Host- cookie only where it is Secure: over HTTPS.
         self.cookie = "__Host-merchant" if self._is_https else "merchant"

@@ -1,9 +1,21 @@
-"""Today: how the shop stands."""
+"""Today: what came in, what comes, what wants the merchant, and how the service stands."""
+
+from decimal import Decimal
 
 from flask import Response
 
+from btcpay.chain.progress import progress_of
 from btcpay.merchant_pages.area import Area
+from btcpay.merchant_pages.chart import chart_of
+from btcpay.merchant_pages.on_its_way import by_invoice
+from btcpay.merchant_pages.standing import standing
+from btcpay.merchant_pages.takings import first_day, takings
 from btcpay.merchant_pages.visit import Visit
+from btcpay.times import to_ms
+from storage.queries import days, today
+
+LISTED = 5  # invoices of each kind on the page; their lists have all
+MOST_OUTPUTS = 100  # on their way, that are summed
 
 
 def add(area: Area) -> None:
@@ -12,5 +24,29 @@ def add(area: Area) -> None:
 
 
 def show(visit: Visit) -> Response:
-    """The first page after the way in."""
-    return visit.page("home.html")
+    """The first page after the way in: five statements beside the session's."""
+    service, now = visit.service, visit.now
+    db, settings, own = service.db, service.settings, {"merchant_id": visit.merchant_id}
+    today_number = days.day_of(now)
+    took = takings(db.rows(days.SINCE, day=first_day(today_number), **own), today_number)
+    progress = progress_of(db, settings.blocks, now)
+    outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, **own)
+    coming = by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings)
+    shop = db.only(today.SHOP, **own)
+    return visit.page(
+        "home.html",
+        took=took,
+        chart=chart_of(took.by_day),
+        coming=coming,
+        is_more_coming=len(outputs) > MOST_OUTPUTS,
+        wanting=[
+            row | {"usd": Decimal(row["amount_usd_quote"])}
+            for row in db.rows(today.WANTING, limit=LISTED + 1, **own)
+        ],
+        listed=LISTED,
+        shop=shop,
+        standing=standing(shop, progress, settings, now),
+        has_own_backup=not db.is_server,
+        day_ms=days.DAY_MS,
+        now_ms=to_ms(now),
+    )

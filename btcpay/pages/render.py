@@ -67,6 +67,7 @@ class Pages:
             template,
             brand=brand,
             up=up,
+            asset=lambda file: up + self.assets.address(file),
             styles=styles,
             script=up + self.assets.address(SCRIPT),
             icon=up + self.assets.address(ICON),
@@ -109,7 +110,7 @@ class Pages:
         response.headers["Content-Security-Policy"] = self._policy
         response.headers["X-Content-Type-Options"] = "nosniff"
         # Not `no-referrer`: with it browsers send `Origin: null` for our own forms too.
-        response.headers["Referrer-Policy"] = "same-origin"
+        response.headers.setdefault("Referrer-Policy", "same-origin")
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 

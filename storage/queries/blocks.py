@@ -165,6 +165,16 @@ WAITS_AGAIN = Output.update(
 # Whether anything is at stake: an invoice open or lately finished, money on its way, a coin.
 AT_STAKE = Invoice.select(Invoice.id).where(MAY_BE_PAID).limit(1)
 MONEY_AT_STAKE = Balance.select(Balance.merchant_id).where(Balance.total_sats > 0).limit(1)
+# The best block that we know, with what UNREAD, AT_STAKE and MONEY_AT_STAKE say of the others.
+_BEST = Block.alias()
+PROGRESS = _BEST.select(
+    _BEST.height,
+    _BEST.mined_at,
+    Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("all"),
+    Block.select(fn.COUNT(Block.height)).where(_UNREAD & (Block.named == 1)).alias("named"),
+    AT_STAKE.alias("invoice_at_stake"),
+    MONEY_AT_STAKE.alias("money_at_stake"),
+).where(_BEST.height == Block.select(fn.MAX(Block.height)))
 FIRST_INVOICE = Invoice.select(fn.MIN(Invoice.created_at).alias("at"))
 
 WITHOUT_SCRIPT = (

@@ -1,5 +1,7 @@
 """Gaps between paid addresses, kept so that the widest is found without reading them all."""
 
+from peewee import fn
+
 from storage.database import Database, Row, slot
 from storage.models import Invoice, Output
 
@@ -15,10 +17,10 @@ _BEHIND = (
     .order_by(Invoice.address_index)
     .limit(1)
 )
-_LAST = _INDEX.order_by(Invoice.address_index.desc()).limit(1)
-_WIDEST = (
-    Invoice.select(Invoice.gap_before).where(_PAID).order_by(Invoice.gap_before.desc()).limit(1)
-)
+# The highest number of a merchant's addresses to which anything has come, NULL before; and the
+# widest step from one of those to the next, the first included.
+LAST_PAID = Invoice.select(fn.MAX(Invoice.address_index).alias("last_paid")).where(_PAID)
+WIDEST = Invoice.select(fn.MAX(Invoice.gap_before).alias("widest")).where(_PAID)
 _SET = Invoice.update({Invoice.gap_before: slot("gap_before")}).where(Invoice.id == slot("id"))
 # Confirmed or waiting, spent or not.
 _CAME = (
@@ -47,11 +49,10 @@ def note(db: Database, invoice: Row) -> None:
 
 def last_paid(db: Database, merchant_id: int) -> int | None:
     """The highest number of a merchant's addresses to which anything has come; None before."""
-    row = db.row(_LAST, merchant_id=merchant_id)
-    return row["address_index"] if row else None
+    found: int | None = db.only(LAST_PAID, merchant_id=merchant_id)["last_paid"]
+    return found
 
 
 def widest(db: Database, merchant_id: int) -> int:
     """The widest step from one paid address to the next, the first included; 0 before any."""
-    row = db.row(_WIDEST, merchant_id=merchant_id)
-    return row["gap_before"] if row else 0
+    return db.only(WIDEST, merchant_id=merchant_id)["widest"] or 0

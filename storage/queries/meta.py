@@ -23,6 +23,7 @@ class Key(StrEnum):
     COMPARED_AT = "compared_at"  # when another explorer was last asked for its tip
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
     RESTORED_AT = "restored_at"  # when a backup was put in the database's place
+    BACKED_UP_AT = "backed_up_at"  # when `btcpay backup` last wrote a whole copy
     TRIAL = "trial"  # written and forgotten, to see whether the database takes writes
 
 

@@ -9,7 +9,11 @@ _IS_LOGIN = (MerchantLogin.secret_sha256 == slot("secret_sha256")) & (
     MerchantLogin.expires_at > slot("now")
 )
 # Whether the link still works: a page that is only looked at uses up nothing.
-LOGIN = MerchantLogin.select(MerchantLogin.merchant_id).where(_IS_LOGIN)
+LOGIN = (
+    MerchantLogin.select(Merchant.name.alias("merchant"))
+    .join(Merchant, on=(MerchantLogin.merchant_id == Merchant.id))
+    .where(_IS_LOGIN)
+)
 # Of two that press at once one gets a row.
 USE_LOGIN = MerchantLogin.delete().where(_IS_LOGIN).returning(MerchantLogin.merchant_id)
 OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_at <= slot("now"))
@@ -51,7 +55,13 @@ END = MerchantSession.delete().where(
     (MerchantSession.id == slot("id")) & (MerchantSession.merchant_id == slot("merchant_id"))
 )
 END_ALL = MerchantSession.delete().where(MerchantSession.merchant_id == slot("merchant_id"))
+END_OTHERS = MerchantSession.delete().where(
+    (MerchantSession.merchant_id == slot("merchant_id")) & (MerchantSession.id != slot("id"))
+)
 END_BY_SECRET = MerchantSession.delete().where(
     MerchantSession.secret_sha256 == slot("secret_sha256")
 )
+# In a restored database nobody is logged in: a session that was ended must not come back.
+END_EVERY = MerchantSession.delete()
+EVERY_LOGIN = MerchantLogin.delete()
 END_OLD = MerchantSession.delete().where(MerchantSession.last_used_at <= slot("used_after"))

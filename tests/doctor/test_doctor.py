@@ -595,6 +595,25 @@ def test_where_payers_are_sent_is_judged(network, url, colour):
     assert {other.colour for other in everything.values()} == {"green"}
 
 
+@pytest.mark.parametrize(
+    ("url", "colour"),
+    [
+        pytest.param("https://pay.shop", "green", id="over TLS"),
+        pytest.param("http://127.0.0.1:8000", "green", id="on this machine alone"),
+        pytest.param("http://[::1]:8000", "green", id="likewise, in version 6"),
+        pytest.param("http://abc.onion", "green", id="through Tor"),
+        pytest.param("http://192.168.1.5:8000", "red", id="in the house, for all who are there"),
+        pytest.param("http://pay.shop", "red", id="in the clear"),
+    ],
+)
+def test_the_merchants_pages_are_not_for_who_listens(url, colour):
+    on = EXAMPLE | {"BTCPAY_MERCHANT_PAGES": "on", "BTCPAY_BASE_URL": url}
+    finding = look_at_environment(**on)["merchant's pages"]
+    assert finding.colour == colour and f"{url}/merchant" in finding.sentence
+    assert bool(finding.remedy) == (colour == "red")
+    assert "merchant's pages" not in look_at_environment(**on | {"BTCPAY_MERCHANT_PAGES": "off"})
+
+
 @pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:8118"])
 def test_a_proxy_of_the_environment_that_nobody_reads_is_told(proxy):
     everything = look_at_environment(HTTPS_PROXY="http://a:1", all_proxy="", BTCPAY_PROXY=proxy)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import cldr
 import pytest
-from babel.dates import TIMEDELTA_UNITS, format_datetime, format_timedelta
+from babel.dates import TIMEDELTA_UNITS, format_datetime, format_skeleton, format_timedelta
 from babel.numbers import format_decimal
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +50,13 @@ def test_a_time_in_every_month_at_every_hour(language):
             at = datetime(2026, month, 1 + hour, hour, 59 - hour, month * 5 - 1, tzinfo=UTC)
             expected = f"{format_datetime(at, 'medium', UTC, language)} UTC"
             assert formats.moment(to_ms(at), language) == expected
+
+
+@in_each_language
+@given(at_ms=st.integers(FIRST, LAST))
+def test_any_day(language, at_ms):
+    expected = format_skeleton("MMMd", from_ms(at_ms), UTC, locale=language)
+    assert formats.day(at_ms, language) == expected
 
 
 @in_each_language

@@ -15,6 +15,7 @@ from btcpay.languages.formats import TABLE
 # CLDR's fields of a pattern (UTS 35) as Python formats them; others are a KeyError.
 FIELDS = {
     ("y", 1): "{at.year}",
+    ("M", 1): "{at.month}",
     ("M", 2): "{at.month:02}",
     ("M", 3): "{month}",
     ("d", 1): "{at.day}",
@@ -35,6 +36,16 @@ def moment(locale: Locale) -> str:
     pattern = both.replace("{0}", clock).replace(
         "{1}", dates.get_date_format("medium", locale).pattern
     )
+    return as_format(pattern)
+
+
+def day(locale: Locale) -> str:
+    """The pattern of a day and its month."""
+    return as_format(locale.datetime_skeletons["MMMd"].pattern)
+
+
+def as_format(pattern: str) -> str:
+    """CLDR's pattern for `str.format`."""
     return "".join(
         str(value) if kind == "chars" else FIELDS[value]
         for kind, value in dates.tokenize_pattern(pattern)
@@ -59,6 +70,7 @@ def table() -> dict[str, dict[str, Any]]:
             "decimal": locale.number_symbols["latn"]["decimal"],
             "group": locale.number_symbols["latn"]["group"],
             "moment": moment(locale),
+            "day": day(locale),
             "months": [locale.months["format"]["abbreviated"][month] for month in range(1, 13)],
             "halves": [dates.format_time(time(hour), "a", locale=locale) for hour in (0, 12)],
             "ago": ago(locale),

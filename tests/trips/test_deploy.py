@@ -2,15 +2,17 @@
 
 import concurrent.futures
 import contextlib
+import http.client
 import os
 import re
 import shlex
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import yaml
 from builders import Live, until
 from databases import about_sqlite
 from forge import forge
+from merchant_browser import ON
 from paths import PROJECT
 from ports import free_port
 from programs import certificate, done, tool
@@ -270,7 +273,7 @@ class Nginx:
     """deploy/nginx.conf between two ports of this machine, certificates and folders its own."""
 
     def __init__(self, folder: Path, upstream: int) -> None:
-        self.plain, self.tls = free_port(), free_port()
+        self.folder, self.plain, self.tls = folder, free_port(), free_port()
         certificate(folder)
         text = (DEPLOY / "nginx.conf").read_text()
         for old, new in (
@@ -289,7 +292,7 @@ class Nginx:
         (folder / "nginx.conf").write_text(
             f"{'user root;' if os.geteuid() == 0 else ''} pid {folder}/pid; daemon off;"
             f"error_log {folder}/error.log; worker_processes 1; events {{}}"
-            f"http {{ access_log off; {temporary} include {folder}/site.conf; }}"
+            f"http {{ access_log {folder}/access.log; {temporary} include {folder}/site.conf; }}"
         )
         self.words = [tool("nginx"), "-p", folder, "-e", folder / "error.log"]
         self.words += ["-c", folder / "nginx.conf"]
@@ -328,7 +331,7 @@ def nginx(tmp_path: Path, live: Live) -> Iterator[Nginx]:
 
 @pytest.fixture
 def live(tmp_path: Path, shop) -> Iterator[Live]:
-    with Live(shop, tmp_path, BTCPAY_TRUSTED_PROXIES="1") as started:
+    with Live(shop, tmp_path, BTCPAY_TRUSTED_PROXIES="1", **ON) as started:
         yield started
 
 
@@ -401,6 +404,52 @@ def test_clients_that_drip_their_requests_occupy_nginx_alone(nginx, live, shop):
         assert time.monotonic() - started_s < 3
 
 
+# Ways to write the same path, which a proxy and the service might not understand alike.
+INSIDE = {"/merchant": 401, "/merchant/sessions": 401, "/merchant/login/x": 410}
+WRITTEN = (
+    *INSIDE,
+    *("/merchant/", "/merchant?x", "/%6derchant", "/mercha%6Et/sessions", "//merchant"),
+    *("/./merchant", "/pay/../merchant", "/pay/%2e%2e/merchant", "/merchant%2fsessions"),
+    *("/merchant;x", "/merchant/./login/x", "/x/merchant", "/MERCHANT"),
+)
+
+
+def status_of(connection: http.client.HTTPConnection, path: str) -> int:
+    """The status of a path that is sent as it is written, as one below the folder /x."""
+    with contextlib.closing(connection):
+        connection.request("GET", path, headers={"SCRIPT_NAME": "/x"})
+        return connection.getresponse().status
+
+
+def is_for_the_house_alone(connect: Callable[[str], http.client.HTTPConnection]) -> None:
+    """`connect` makes a connection from this address; of the loopback the first is the house's."""
+    assert {path: status_of(connect("127.0.0.1"), path) for path in INSIDE} == INSIDE
+    found = {path: status_of(connect("127.0.0.2"), path) for path in WRITTEN}
+    assert {path: found[path] for path in INSIDE} == dict.fromkeys(INSIDE, 403)
+    assert {path: status for path, status in found.items() if status not in (400, 403, 404)} == {}
+    assert status_of(connect("127.0.0.2"), "/readyz") in (200, 503)  # the rest is for everybody
+
+
+def test_through_nginx_the_merchants_pages_are_for_the_house_alone(nginx):
+    insecure = ssl._create_unverified_context()
+
+    def connect(source: str) -> http.client.HTTPConnection:
+        to = ("127.0.0.1", nginx.tls)
+        return http.client.HTTPSConnection(
+            *to, timeout=20, source_address=(source, 0), context=insecure
+        )
+
+    is_for_the_house_alone(connect)
+
+
+def test_nginx_writes_no_login_link_into_its_log(nginx):
+    nginx.ask("GET", "/merchant/login/secret")
+    nginx.ask("GET", "/merchant/sessions")
+    log = nginx.folder / "access.log"
+    until(lambda: "/merchant/sessions" in log.read_text(), "the request to be logged")
+    assert "secret" not in log.read_text()
+
+
 def caddyfile_for(version: str) -> str:
     """The example as it is for Debian's and Ubuntu's Caddy, for a newer one as its comment says."""
     text = (DEPLOY / "Caddyfile").read_text()
@@ -456,6 +505,14 @@ def test_through_caddy_an_invoice_is_made_while_dripping_clients_occupy_caddy_al
         assert time.monotonic() - started_s < 3
     large = requests.post(f"{url}/api/v1/invoices", b"x" * 100_000, headers=headers, timeout=20)
     assert large.json()["error"]["code"] == "payload_too_large"
+
+
+def test_through_caddy_the_merchants_pages_are_for_the_house_alone(caddy):
+    is_for_the_house_alone(
+        lambda source: http.client.HTTPConnection(
+            "127.0.0.1", caddy, timeout=20, source_address=(source, 0)
+        )
+    )
 
 
 def test_a_forged_address_is_not_believed_through_caddy(caddy):

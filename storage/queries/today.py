@@ -1,0 +1,63 @@
+"""What a merchant's first page says beside the days: the shop itself, what comes, what wants."""
+
+from peewee import Select
+
+from storage.database import slot
+from storage.models import Attention, Balance, Fact, Invoice, Merchant, Output
+from storage.queries import gaps
+from storage.queries.meta import Key
+
+
+def _fact(key: Key) -> Select:
+    return Fact.select(Fact.value).where(Fact.name == key.value).alias(key.value)
+
+
+# One row of all that is known in one place each.
+SHOP = (
+    Merchant.select(
+        Merchant.next_index,
+        Merchant.wallet_gap_limit,
+        Balance.confirmed_sats,
+        gaps.LAST_PAID.alias("last_paid"),
+        gaps.WIDEST.alias("widest"),
+        _fact(Key.CHECKED_AT),
+        _fact(Key.BACKED_UP_AT),
+    )
+    .join(Balance, on=(Balance.merchant_id == Merchant.id))
+    .where(Merchant.id == slot("merchant_id"))
+)
+# What was seen and does not count yet, in a block or in none; the newest first.
+ON_ITS_WAY = (
+    Output.select(
+        Output.invoice_id,
+        Output.amount_sats,
+        Output.first_seen_at,
+        Output.block_height,
+        Invoice.description,
+        Invoice.amount_usd_quote,
+        Invoice.price_usd,
+    )
+    .join(Invoice, on=(Invoice.id == Output.invoice_id))
+    .where(
+        (Output.merchant_id == slot("merchant_id"))
+        & Output.payment_id.is_null()
+        & Output.vanished_at.is_null()
+        & Output.spent_height.is_null()
+    )
+    .order_by(Output.first_seen_at.desc(), Output.invoice_id)
+    .limit(slot("limit"))
+)
+# What wants a human, the longest waiting first.
+WANTING = (
+    Attention.select(
+        Attention.invoice_id,
+        Attention.reason,
+        Attention.since_at,
+        Invoice.description,
+        Invoice.amount_usd_quote,
+    )
+    .join(Invoice, on=(Invoice.id == Attention.invoice_id))
+    .where(Invoice.merchant_id == slot("merchant_id"))
+    .order_by(Attention.since_at, Attention.invoice_id)
+    .limit(slot("limit"))
+)

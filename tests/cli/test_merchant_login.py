@@ -1,0 +1,80 @@
+"""`merchant login`, `sessions` and `logout`: the merchant's pages from the server's side."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import Terminal, Till, open_till
+from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from werkzeug.test import TestResponse
+
+from btcpay.times import utc_now
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, Clock(), **ON) as opened:
+        yield opened
+
+
+@pytest.fixture
+def btcpay(till: Till) -> Terminal:
+    return Terminal(till)
+
+
+def press(till: Till, url: str) -> TestResponse:
+    return till.shop.client.post(urlsplit(url).path, headers=FROM_THIS_SITE)
+
+
+def test_login_prints_a_link_that_works_once(till, btcpay):
+    printed, _ = btcpay.run("merchant", "login", "shop")
+    assert printed.startswith("http://127.0.0.1:8000/merchant/login/") and printed.count("\n") == 1
+    assert press(till, printed.strip()).status_code == 303
+    assert press(till, printed.strip()).status_code == 410
+
+
+def test_to_a_program_it_says_until_when(till, btcpay):
+    told = btcpay.json("merchant", "login", "shop")
+    assert told.keys() == {"merchant", "url", "expires_at"} and told["merchant"] == "shop"
+    assert utc_now().isoformat()[:13] <= told["expires_at"] and told["expires_at"].endswith("Z")
+    assert press(till, told["url"]).status_code == 303
+
+
+def test_sessions_are_listed_and_ended_one_by_one_or_all_at_once(till, btcpay):
+    first, second, third = (MerchantBrowser(till.shop).log_in() for _ in range(3))
+    rows = btcpay.json("merchant", "sessions", "shop")
+    assert len(rows) == 3 and rows[0].keys() >= {"id", "browser", "created_at", "last_used_at"}
+    assert btcpay.run("merchant", "sessions", "shop")[0].splitlines()[1].startswith("ses_")
+    assert (
+        "logged out ses_" in btcpay.run("merchant", "logout", "shop", "--session", rows[0]["id"])[1]
+    )
+    states = [it.get().status_code for it in (first, second, third)]
+    assert sorted(states) == [200, 200, 401]
+    link = btcpay.json("merchant", "login", "shop")["url"]
+    assert "logged out 2 browsers" in btcpay.run("merchant", "logout", "shop")[1]
+    assert {it.get().status_code for it in (first, second, third)} == {401}
+    assert press(till, link).status_code == 410  # nor does a link that was sent log in
+    assert btcpay.json("merchant", "sessions", "shop") == []
+
+
+def test_of_another_merchant_nothing_is_ended(till, btcpay):
+    till.shop.add_merchant("other")
+    browser = MerchantBrowser(till.shop).log_in()
+    (row,) = btcpay.json("merchant", "sessions", "shop")
+    ended = btcpay.run("merchant", "logout", "other", "--session", row["id"], status=1)
+    assert "there is no session" in ended[1]
+    assert "logged out 0 browsers" in btcpay.run("merchant", "logout", "other")[1]
+    assert browser.get().status_code == 200
+
+
+def test_while_the_pages_are_off_it_says_how_to_switch_them_on(till, btcpay):
+    _, said = btcpay.run("merchant", "login", "shop", status=1, BTCPAY_MERCHANT_PAGES="off")
+    assert "set BTCPAY_MERCHANT_PAGES=on" in said
+    btcpay.run("merchant", "logout", "shop", BTCPAY_MERCHANT_PAGES="off")
+
+
+@pytest.mark.parametrize("command", ["login", "sessions", "logout"])
+def test_a_merchant_who_is_not_there_is_named(command, btcpay):
+    assert "there is no merchant 'nobody'" in btcpay.run("merchant", command, "nobody", status=1)[1]

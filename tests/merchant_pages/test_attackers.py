@@ -1,0 +1,377 @@
+"""What an attacker tries at the merchant's pages: from another site, another merchant, the network.
+
+Where a case is about every path, the paths come from the service itself.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pytest
+import requests
+from builders import Live, Shop, dump, pay, until
+from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from merchant_paths import filled, rules
+from payer import Page
+
+from btcpay import merchant_sessions
+from btcpay.merchant_sessions import new_login, session_of
+from btcpay.times import to_ms
+from btcpay.web import rate_limits
+
+MINUTE_S = 61
+HOSTILE = "=1+1\"'><script>alert(1)</script><img src=x onerror=alert(1)> javascript:alert(1)"
+
+
+@pytest.fixture
+def shop(open_shops: Callable[..., Shop]) -> Shop:
+    """With the pages on, and a frame that the checkout pages would allow."""
+    return open_shops(**ON, BTCPAY_FRAME_ANCESTORS="https://evil.example")
+
+
+@pytest.fixture
+def browser(shop: Shop) -> MerchantBrowser:
+    return MerchantBrowser(shop).log_in()
+
+
+def belongings(shop: Shop, merchant_id: int, text: str) -> list[str]:
+    """One of everything that has an id, of this merchant, with this text; the ids."""
+    key = shop.issue("write", merchant_id)
+    fields = {"amount_usd": 25, "description": text, "customer_email": "customer@example.com"}
+    invoice, late = (shop.post("/invoices", fields, key).json for _ in range(2))
+    link = shop.post("/payment-links", {"title": text, "description": text}, key).json
+    pay(shop, invoice)
+    pay(shop, late, 1000)
+    pay(shop, invoice, 5000)  # more than was asked for: it wants attention
+    (payment, *_) = shop.get("/payments", key).json["data"]
+    MerchantBrowser(shop).log_in(merchant_id)
+    (session, *_) = merchant_sessions.sessions_of(shop.service.db, merchant_id, shop.clock())
+    return [it["id"] for it in (invoice, late, link, payment, session)]
+
+
+def new_minute(shop: Shop) -> None:
+    """So that no window is full."""
+    shop.clock.move(seconds=MINUTE_S)
+
+
+# Another site
+
+
+FOREIGN: dict[str, dict[str, str]] = {
+    "a form of another site": {"Sec-Fetch-Site": "cross-site"},
+    "a form of a neighbouring host": {"Sec-Fetch-Site": "same-site"},
+    "one that claims our origin beside it": {
+        "Sec-Fetch-Site": "cross-site",
+        "Origin": "http://127.0.0.1:8000",
+    },
+    "another origin, of a browser that says no more": {"Origin": "https://evil.example"},
+    "our host by another scheme": {"Origin": "https://127.0.0.1:8000"},
+    "our host at another port": {"Origin": "http://127.0.0.1:9000"},
+    "a frame without an origin": {"Origin": "null"},
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_no_form_is_taken_from_another_page(name, shop, browser):
+    token, client = browser.token(), browser.client
+    before, paths = dump(shop), rules(shop, "POST")
+    assert "/logout" in paths and "/sessions/<id>/end" in paths
+    own = [session["id"] for session in sessions(shop)]
+    for path in (path for rule in paths for path in filled(rule, own)):
+        answer = client.post(f"/merchant{path}", data={"token": token}, headers=FOREIGN[name])
+        assert answer.status_code == 403 and "not sent by this page" in answer.text, path
+    assert dump(shop) == before
+    assert browser.get().status_code == 200
+
+
+def sessions(shop: Shop) -> list[Any]:
+    return merchant_sessions.sessions_of(shop.service.db, shop.merchant_id, shop.clock())
+
+
+TOKENS: dict[str, Callable[[Shop], str]] = {
+    "no token": lambda _: "",
+    "a token that somebody made up": lambda _: "0" * 64,
+    "letters that no token has": lambda _: "\u20ac",
+    "the token of another session of the same merchant": lambda shop: (
+        MerchantBrowser(shop).log_in().token()
+    ),
+    "the token of another merchant": lambda shop: (
+        MerchantBrowser(shop).log_in(shop.add_merchant("other")).token()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_no_form_is_taken_without_the_token_of_its_session(name, shop, browser):
+    token, own = TOKENS[name](shop), [session["id"] for session in sessions(shop)]
+    before = dump(shop)
+    for path in (path for rule in rules(shop, "POST") for path in filled(rule, own)):
+        new_minute(shop)
+        answer = browser.post(path, token)
+        assert answer.status_code == 403 and "not sent by this page" in answer.text, path
+    assert dump(shop) == before
+
+
+def test_a_token_in_the_address_does_not_count(shop, browser):
+    token = browser.token()
+    assert browser.post(f"/logout?token={token}", "").status_code == 403
+    assert browser.get().status_code == 200
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_another_site_logs_nobody_in_to_a_shop_of_its_own(name, shop):
+    """Whoever then works there would work for the attacker."""
+    secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
+    answer = shop.client.post(f"/merchant/login/{secret}", headers=FOREIGN[name])
+    assert answer.status_code == 403 and "Set-Cookie" not in answer.headers
+    assert shop.client.get(f"/merchant/login/{secret}").status_code == 200  # still unused
+
+
+# Nobody, and somebody else
+
+
+def test_whoever_is_not_logged_in_gets_nothing_and_changes_nothing(shop):
+    ids, client = belongings(shop, shop.merchant_id, "Tea of mine"), shop.client
+    before = dump(shop)
+    for method in ("GET", "POST"):
+        for path in (path for rule in rules(shop, method) for path in filled(rule, ids)):
+            answer = client.open(f"/merchant{path}", method=method, headers=FROM_THIS_SITE)
+            assert answer.status_code == 401, path
+            assert "Tea of mine" not in answer.text and ids[0] not in answer.text
+            assert "Set-Cookie" not in answer.headers
+    assert dump(shop) == before
+
+
+def test_what_another_merchant_has_is_not_found_on_any_path(shop, browser):
+    ids = belongings(shop, shop.add_merchant("other"), "Tea of the other")
+    token, before = browser.token(), dump(shop)
+    for method in ("GET", "POST"):
+        for rule in (rule for rule in rules(shop, method) if "<" in rule):
+            for path in filled(rule, ids):
+                new_minute(shop)
+                fields = {"token": token, "reason": "mine now", "amount_usd": "5"}
+                sent = {"data": fields, "headers": FROM_THIS_SITE} if method == "POST" else {}
+                answer = browser.client.open(f"/merchant{path}", method=method, **sent)
+                assert answer.status_code == 404, f"{method} {path}"
+                assert "Tea" not in answer.text and "customer@" not in answer.text
+    assert dump(shop) == before
+
+
+def test_no_list_or_search_shows_what_another_merchant_has(shop, browser):
+    ids = belongings(shop, shop.add_merchant("other"), "Tea of the other")
+    words = [*ids, "Tea", "customer@example.com"]
+    for rule in (rule for rule in rules(shop, "GET") if "<" not in rule):
+        for name in ("q", "search", "link", "invoice", "after", "before", "id", "merchant"):
+            for word in words:
+                shop.clock.move(seconds=1)
+                answer = browser.get(rule, query_string={name: word})
+                assert answer.status_code in (200, 303, 400, 404), f"{rule}?{name}={word}"
+                told = answer.text.replace(word, "")
+                assert not any(other in told for other in words if other not in word), rule
+
+
+# Sessions
+
+
+def test_a_cookie_that_was_planted_before_is_not_the_sessions(shop):
+    """Session fixation: the attacker knows the planted one."""
+    browser = MerchantBrowser(shop)
+    browser.client.set_cookie("merchant", "planted" * 6)
+    browser.log_in()
+    assert browser.client.get_cookie("merchant").value != "planted" * 6
+    assert session_of(shop.service.db, "planted" * 6, shop.clock()) is None
+
+
+def test_who_logs_in_again_gets_a_new_session_and_the_old_one_ends(shop, browser):
+    old = browser.client.get_cookie("merchant").value
+    browser.log_in()
+    assert browser.client.get_cookie("merchant").value != old
+    assert session_of(shop.service.db, old, shop.clock()) is None and len(sessions(shop)) == 1
+
+
+def test_of_many_who_press_one_links_button_at_once_one_gets_in(shop):
+    db, now, many = shop.service.db, shop.clock(), 8
+    secret, begin = new_login(db, shop.merchant_id, now), threading.Barrier(many)
+
+    def press(_: int) -> int:
+        client = shop.client
+        begin.wait(20)
+        answer = client.post(f"/merchant/login/{secret}", headers=FROM_THIS_SITE)
+        db.close()
+        return answer.status_code
+
+    with ThreadPoolExecutor(many) as pool:
+        assert sorted(pool.map(press, range(many))) == [303] + [410] * (many - 1)
+    assert len(sessions(shop)) == 1
+
+
+@pytest.mark.parametrize(
+    ("days", "status"),
+    [
+        pytest.param(29, 200, id="twenty-nine days unused: still logged in"),
+        pytest.param(30, 401, id="thirty days unused: logged out"),
+    ],
+)
+def test_a_session_ends_when_it_is_not_used(days, status, shop, browser):
+    shop.clock.move(days=days)
+    assert browser.get().status_code == status
+
+
+def test_a_session_lives_on_by_being_used(shop, browser):
+    def was_used_at(at_ms: int) -> bool:
+        return sessions(shop)[0]["last_used_at"] == at_ms
+
+    for _ in range(2):
+        shop.clock.move(days=29)
+        assert browser.get().status_code == 200
+        used_at = to_ms(shop.clock())
+        until(partial(was_used_at, used_at), "the use to be noted")
+    assert browser.client.get_cookie("merchant").max_age == 30 * 86_400
+
+
+def test_a_clock_that_went_back_logs_nobody_out(shop, browser):
+    shop.clock.move(days=-2)
+    assert browser.get().status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name", "secure"),
+    [
+        pytest.param("https://pay.example.com", "__Host-merchant", True, id="over https"),
+        pytest.param("http://127.0.0.1:8000", "merchant", False, id="over http, on this machine"),
+    ],
+)
+def test_the_cookie_is_the_browsers_alone(base_url, name, secure, open_shops):
+    shop = open_shops(**ON, BTCPAY_BASE_URL=base_url)
+    secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
+    answer = shop.client.post(f"/merchant/login/{secret}", headers=FROM_THIS_SITE)
+    value, *flags = answer.headers["Set-Cookie"].split("; ")
+    assert value.startswith(f"{name}=") and len(value) == len(name) + 1 + 43
+    assert {"HttpOnly", "SameSite=Strict", "Path=/", f"Max-Age={30 * 86_400}"} <= set(flags)
+    assert ("Secure" in flags) is secure and not any(flag.startswith("Domain") for flag in flags)
+
+
+def test_wrong_cookies_are_throttled_by_address_and_nobody_else_is(shop, browser):
+    stranger, limit = shop.client, rate_limits.FAILED_AUTH.limit
+    found = []
+    for number in range(limit + 3):
+        stranger.set_cookie("merchant", f"wrong{number}")
+        found.append(stranger.get("/merchant").status_code)
+    assert found == [401] * limit + [429] * 3
+    assert browser.get().status_code == 200  # of the same address
+    assert MerchantBrowser(shop).log_in().get().status_code == 200
+    assert shop.get("/balance").status_code == 200
+    new_minute(shop)
+    assert stranger.get("/merchant").status_code == 401
+
+
+def test_wrong_links_are_throttled_before_the_database_is_asked_to_write(shop):
+    limit, client = rate_limits.FAILED_AUTH.limit, shop.client
+    statuses = [client.post(f"/merchant/login/x{n}").status_code for n in range(limit + 2)]
+    assert statuses == [410] * limit + [429] * 2
+
+
+ODD = ["\x80\xff", "a" * 4000, "..%2f", "' OR 1=1 --", "\u202e", "=", ";;"]
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_cookie_that_is_no_secret_is_nobody(text, shop):
+    raw = text.encode("utf-8", "surrogateescape").decode("latin-1")
+    answer = shop.client.get("/merchant", headers={"Cookie": f"merchant={raw}"})
+    assert answer.status_code == 401
+
+
+# What is shown
+
+
+def all_pages(shop: Shop, browser: MerchantBrowser) -> dict[str, Any]:
+    """Every answer to a GET that there is, of a merchant whose customers write what they like."""
+    ids = belongings(shop, shop.merchant_id, HOSTILE)
+    found = {}
+    for path in (path for rule in rules(shop, "GET") for path in filled(rule, ids)):
+        new_minute(shop)
+        found[path] = browser.get(path)
+    for path in ("/unknown", "/invoices/inv_unknown"):
+        found[path] = browser.get(path)
+    found["unauthorized"] = shop.client.get("/merchant")
+    found["gone"] = shop.client.get("/merchant/login/x")
+    return found
+
+
+def test_no_answer_may_be_kept_framed_or_taken_for_something_else(shop, browser):
+    for path, answer in all_pages(shop, browser).items():
+        if answer.mimetype == "application/json" and answer.status_code == 404:
+            continue  # no path of these pages
+        headers = answer.headers
+        assert headers["Cache-Control"] == "no-store", path
+        policy = headers["Content-Security-Policy"]
+        assert policy.endswith("frame-ancestors 'none'") and "default-src 'none'" in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Referrer-Policy"] in ("same-origin", "strict-origin")
+
+
+def test_what_a_customer_writes_is_text_everywhere(shop, browser):
+    for path, answer in all_pages(shop, browser).items():
+        if answer.mimetype != "text/html":
+            continue
+        page = Page(answer.text)
+        for tag, named in page.tags:
+            assert tag not in ("style", "iframe", "object") and not {"style", "srcdoc"} & set(named)
+            assert [name for name in named if name.startswith("on")] == [], path
+            for name in ("href", "src", "action"):
+                assert not (named.get(name) or "").strip().startswith(("javascript:", "data:"))
+        assert "<script>alert" not in answer.text and "<img src=x" not in answer.text, path
+
+
+def test_a_login_page_does_not_send_its_address_along(shop):
+    secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
+    answer = shop.client.get(f"/merchant/login/{secret}")
+    assert answer.headers["Referrer-Policy"] == "strict-origin"
+    assert secret not in answer.text
+
+
+# Methods
+
+
+def test_other_methods_are_refused_and_looking_changes_nothing(shop, browser):
+    ids = belongings(shop, shop.merchant_id, "Tea")
+    secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
+    before = dump(shop)
+    gets = [path for rule in rules(shop, "GET") for path in filled(rule, ids)]
+    for path in [*gets, f"/login/{secret}"]:
+        new_minute(shop)
+        shown, head = browser.get(path), browser.client.head(f"/merchant{path}")
+        assert (head.status_code, head.data) == (shown.status_code, b""), path
+        for method in ("OPTIONS", "PUT", "DELETE", "PATCH", "TRACE"):
+            answer = browser.client.open(f"/merchant{path}", method=method)
+            assert answer.status_code == 405 and "Access-Control-Allow-Origin" not in answer.headers
+    only_posts = set(rules(shop, "POST")) - set(rules(shop, "GET"))
+    for path in (path for rule in only_posts for path in filled(rule, ids)):
+        assert browser.get(path).status_code == 405, path  # an image of another site asks so
+    new_minute(shop)
+    assert dump(shop) == before | {"merchant_session": dump(shop)["merchant_session"]}
+    assert len(sessions(shop)) == 2
+
+
+# Logs
+
+
+def test_no_secret_stands_in_a_log(shop, tmp_path):
+    db = shop.service.db
+    with Live(shop, tmp_path) as live:
+        secret, unused = (new_login(db, shop.merchant_id, shop.clock()) for _ in range(2))
+        session = requests.Session()
+        session.get(f"{live.url}/merchant/login/{unused}", timeout=20)
+        session.post(f"{live.url}/merchant/login/{secret}", headers=FROM_THIS_SITE, timeout=20)
+        cookie = session.cookies["merchant"]
+        page = Page(session.get(f"{live.url}/merchant/sessions", timeout=20).text)
+        token = page.values["token"]
+        form = {"token": token}
+        session.post(f"{live.url}/merchant/logout", data=form, timeout=20)
+        session.get(f"{live.url}/merchant/login/{secret}", timeout=20)
+        log = live.log()
+    assert log.count('"operation":"GET /merchant/login/<secret>"') == 2
+    assert not any(text in log for text in (secret, unused, cookie, token))
