@@ -14,6 +14,7 @@ BtcpayError
  + CommandError             the command line says why and exits 1
  |  + AccountKeyRefused     an extended key that cannot serve a merchant
  |  + StaleError            what was read has changed meanwhile; nothing was written
+ |  + Refused               an invoice's owner cannot have this now; says why by a code
  |  + DatabaseNotReady      the schema is older or newer than this program, or of another network
  + SettingsError            mistakes in the environment, all of them; exit status 2
  + ProofFailed              evidence of a payment that does not prove it
@@ -107,6 +108,14 @@ class AccountKeyRefused(CommandError):
 
 class StaleError(CommandError):
     """A state was not any more what it was when it was read; nothing was written."""
+
+
+class Refused(CommandError):
+    """What the owner wants of an invoice cannot be; `code` says why, where the words are others."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class DatabaseNotReady(CommandError):

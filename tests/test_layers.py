@@ -62,7 +62,20 @@ ROOMS: dict[str, set[str]] = {
     "checkout": GROUND
     | {"invoices", "languages", "pages", "schemas", "server", "settlement", "storage", "wallet"}
     | {"web"},
-    "merchant_pages": GROUND | {"chain", "invoices", "pages", "server", "storage", "wallet", "web"},
+    "merchant_pages": GROUND
+    | {
+        "chain",
+        "checkout",
+        "exports",
+        "invoices",
+        "languages",
+        "pages",
+        "schemas",
+        "server",
+        "storage",
+        "wallet",
+        "web",
+    },
     "exports": VALUES | {"storage"},
     "doctor": GROUND
     | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},

@@ -8,7 +8,7 @@ from typing import Any
 
 from btcpay.check.looks import watched_of
 from btcpay.check.urgency import pace_of, urgency
-from btcpay.invoices.status import checked_ms, rules_for, verdict_of
+from btcpay.invoices.story import Story
 from btcpay.money import btc_shown, usd_text
 from btcpay.settings import Settings
 from btcpay.settlement.attention import REASONS, WAYS_OUT
@@ -16,7 +16,6 @@ from btcpay.settlement.reasons import confirmations_text
 from btcpay.settlement.values import Verdict
 from btcpay.times import iso_ms
 from storage.database import Database, Row
-from storage.queries import attentions, events, payments
 
 Lines = Iterator[tuple[str, str]]
 
@@ -41,28 +40,25 @@ def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetim
     return f"when somebody opens its page{', and at its deadline' if deadline else ''}{ANYWAY}"
 
 
-def explanation(db: Database, settings: Settings, row: Row, now: datetime) -> Lines:
+def explanation(story: Story, next_look: str) -> Lines:
     """Heading and sentence, in the order in which somebody asks."""
-    verdict = verdict_of(db, settings, row, now, vanished_too=True)
-    needed = rules_for(settings, row).confirmations
+    row, verdict = story.row, story.verdict
     yield "invoice", f"{row['id']}, {row['status']}"
     yield from _asked_for(row)
-    yield "seen", f"{verdict.received_sats} satoshis that count, {_part(verdict, needed)}"
-    for output in db.rows(payments.OUTPUTS, invoice_id=row["id"]):
+    yield "seen", f"{verdict.received_sats} satoshis that count, {_part(verdict, story.needed)}"
+    for output in story.outputs:
         yield "", _output(output)
     yield "missing", f"{verdict.missing_sats} satoshis"
     yield "why", verdict.reason
     if row["settled_reason"]:
         yield "", f"settled by hand: {row['settled_reason']}"
-    if wanted := db.row(attentions.OF_INVOICE, invoice_id=row["id"]):
-        since = iso_ms(wanted["since_at"])
-        yield "attention", f"{REASONS[wanted['reason']]}, since {since}"
-        yield "", WAYS_OUT[wanted["reason"]]
-    checked = checked_ms(db, row)
-    yield "checked", iso_ms(checked) if checked else "never"
-    yield "mempool", next_look_of(db, settings, row["id"], now)
+    if story.attention and story.attention_since_at:
+        yield "attention", f"{REASONS[story.attention]}, since {iso_ms(story.attention_since_at)}"
+        yield "", WAYS_OUT[story.attention]
+    yield "checked", iso_ms(story.checked_at) if story.checked_at else "never"
+    yield "mempool", next_look
     yield "history", f"made {iso_ms(row['created_at'])}"
-    for event in db.rows(events.OF_INVOICE, invoice_id=row["id"]):
+    for event in story.events:
         told = _told(event["kind"], event["detail"])
         yield "", f"{iso_ms(event['happened_at'])} {event['kind']}{told}"
 

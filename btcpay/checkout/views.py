@@ -11,18 +11,17 @@ from btcpay.checkout.cookie import Returning, new_form
 from btcpay.checkout.dust import dust_of
 from btcpay.checkout.invoice_page import Standing, page_of, status_of
 from btcpay.checkout.link_order import LinkRefused, Visitor, from_elsewhere, link_values, order
+from btcpay.checkout.look import standing_of, whole_invoice
 from btcpay.errors import NotFound
 from btcpay.ids import is_id
-from btcpay.invoices.status import checked_ms, rules_for, verdict_of
 from btcpay.pages import languages
 from btcpay.pages.render import Pages, accent_css, kept
 from btcpay.server.service import Service
-from btcpay.wallet.account import least_sats_of
 from btcpay.web.body import read_body
 from btcpay.web.routes import answer
 from btcpay.web.visitors import counted_as, is_from_another_site
 from storage.database import Row
-from storage.queries import brands, invoices, links
+from storage.queries import brands, links
 
 
 def pages(service: Service) -> Blueprint:
@@ -58,13 +57,13 @@ class Checkout:
 
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
-        found = self._verdict_of(id)
+        found = self._standing_of(id)
         brand = self.pages.brand(found.row["merchant_id"])
         return self.pages.page("invoice.html", brand=brand, page=page_of(found, brand))
 
     def show_status(self, id: str) -> Response:
         """What the page polls: an allow-list of fields."""
-        return answer(status_of(self._verdict_of(id)))
+        return answer(status_of(self._standing_of(id)))
 
     def show_link(self, id: str) -> Response:
         """A payment link's page; a GET writes nothing."""
@@ -118,18 +117,8 @@ class Checkout:
             response.headers["Content-Encoding"] = "gzip"
         return response
 
-    def _verdict_of(self, id: str) -> Standing:
-        service = self.service
-        row = service.db.row(invoices.WHOLE, id=id) if is_id("inv", id) else None
-        if row is None:
-            raise NotFound("there is no such invoice")
-        row["checked_at"] = checked_ms(service.db, row)
-        now = service.now()
-        service.notes.note(invoices.ASKED, row["id"], now)
-        verdict = verdict_of(service.db, service.settings, row, now)
-        needed = rules_for(service.settings, row).confirmations
-        least_sats = least_sats_of(row["deposit_address"], service.settings.network)
-        return Standing(row, verdict, needed, now, least_sats)
+    def _standing_of(self, id: str) -> Standing:
+        return standing_of(self.service, whole_invoice(self.service, id))
 
     def _link(self, id: str) -> Row:
         row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None

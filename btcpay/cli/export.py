@@ -1,6 +1,5 @@
 """`export`: payments for the bookkeeper, labels for the wallet; written while they are read."""
 
-import csv
 import io
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import orjson
 
 from btcpay.cli.context import Shell, as_json, number, with_shell
 from btcpay.exports import payments
-from btcpay.exports.labels import labels
+from btcpay.exports.labels import label_lines
 from btcpay.times import to_ms
 from btcpay.wallet.merchants import find_merchant
 from storage.database import Database, Row
@@ -72,7 +71,7 @@ def export_payments(
         )
     )
     with _output(newline="") as file:
-        _write_json(file, records) if as_json else _write_csv(file, records)
+        _write_json(file, records) if as_json else file.writelines(payments.csv_lines(records))
 
 
 @export.command("labels")
@@ -85,8 +84,7 @@ def export_labels(shell: Shell, merchant_name: str | None) -> None:
     """
     with _output(newline="\n") as file:
         for merchant in _wanted(shell.db, merchant_name):
-            for label in labels(shell.db, merchant):
-                file.write(orjson.dumps(label).decode() + "\n")
+            file.writelines(label_lines(shell.db, merchant))
 
 
 def _wanted(db: Database, name: str | None) -> list[Row]:
@@ -102,12 +100,6 @@ def _output(newline: str) -> Iterator[TextIO]:
         file.flush()
     finally:
         file.detach()
-
-
-def _write_csv(file: TextIO, records: Iterator[Row]) -> None:
-    writer = csv.writer(file)
-    writer.writerow(payments.COLUMNS)
-    writer.writerows(map(payments.cells, records))
 
 
 def _write_json(file: TextIO, records: Iterator[Row]) -> None:

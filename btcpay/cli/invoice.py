@@ -10,7 +10,8 @@ from btcpay.cli.context import Shell, answer_json, as_json, plain, printable, sa
 from btcpay.cli.operation_options import number, tell, validated
 from btcpay.errors import CommandError
 from btcpay.invoices import by_hand, create
-from btcpay.invoices.status import find_invoice, rules_for, verdict_of
+from btcpay.invoices.status import find_invoice
+from btcpay.invoices.story import Story, story_of
 from btcpay.price import new_prices
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.times import iso_ms, utc_now
@@ -18,7 +19,7 @@ from btcpay.wallet.merchants import find_merchant
 from schemas.requests import NEW_INVOICE, STATUSES
 from schemas.resources import Resources
 from storage.database import Row
-from storage.queries import attentions, events, listings, payments
+from storage.queries import listings, payments
 
 LIST_COLUMNS = (
     "id",
@@ -140,51 +141,48 @@ def _show_wanting(rows: list[Row], as_json: bool) -> None:
 @with_shell
 def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> None:
     """All that is known of an invoice, and why it stands where it stands."""
-    row = find_invoice(shell.db, invoice_id)
     if proof:
+        find_invoice(shell.db, invoice_id)
         kept = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
         if not kept:
             raise CommandError("no payment of this invoice has been proven")
         answer_json([json.loads(proven["document"]) for proven in kept])
         return
+    story = story_of(shell.db, shell.settings, invoice_id, utc_now())
+    next_look = next_look_of(shell.db, shell.settings, invoice_id, utc_now())
     if as_json:
-        answer_json(_all_facts(shell, row))
+        received = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
+        answer_json(_all_facts(story, received, next_look))
         return
-    for heading, sentence in explanation(shell.db, shell.settings, row, utc_now()):
+    for heading, sentence in explanation(story, next_look):
         click.echo(f"{heading:<11} {printable(sentence)}")
 
 
-def _all_facts(shell: Shell, row: Row) -> dict:
+def _all_facts(story: Story, received: list[Row], next_look: str) -> dict:
     """The invoice, where it stands and why, its payments, what was seen, what happened."""
-    verdict = verdict_of(shell.db, shell.settings, row, utc_now(), vanished_too=True)
-    wanted = shell.db.row(attentions.OF_INVOICE, invoice_id=row["id"])
+    verdict = story.verdict
+    wanted = {"reason": story.attention, "since_at": story.attention_since_at}
     return {
-        "invoice": plain(row, SHOW_COLUMNS),
+        "invoice": plain(story.row, SHOW_COLUMNS),
         "standing": {
             "reason": verdict.reason,
             "received_sats": verdict.received_sats,
             "unconfirmed_sats": verdict.unconfirmed_sats,
             "missing_sats": verdict.missing_sats,
             "confirmations": verdict.confirmations,
-            "confirmations_needed": rules_for(shell.settings, row).confirmations,
+            "confirmations_needed": story.needed,
         },
-        "attention": plain(wanted, ATTENTION_COLUMNS) if wanted else None,
-        "next_look": next_look_of(shell.db, shell.settings, row["id"], utc_now()),
-        "payments": [
-            plain(payment, PAYMENT_COLUMNS)
-            for payment in shell.db.rows(payments.OF_ADDRESS, invoice_id=row["id"])
-        ],
-        "outputs": [
-            plain(output, OUTPUT_COLUMNS)
-            for output in shell.db.rows(payments.OUTPUTS, invoice_id=row["id"])
-        ],
+        "attention": plain(wanted, ATTENTION_COLUMNS) if story.attention else None,
+        "next_look": next_look,
+        "payments": [plain(payment, PAYMENT_COLUMNS) for payment in received],
+        "outputs": [plain(output, OUTPUT_COLUMNS) for output in story.outputs],
         "events": [
             {
                 "happened_at": iso_ms(event["happened_at"]),
                 "kind": event["kind"],
                 "detail": json.loads(event["detail"]),
             }
-            for event in shell.db.rows(events.OF_INVOICE, invoice_id=row["id"])
+            for event in story.events
         ],
     }
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Container, Iterator
 
+import orjson
+
 from btcpay.exports.payments import PAGE, grouped
 from storage.database import Database, Row
 from storage.queries import exports
@@ -26,6 +28,12 @@ def labels(db: Database, merchant: Row, page: int = PAGE) -> Iterator[Row]:
         at, seq = rows[-1]["created_at"], rows[-1]["seq"]
     for txid, invoices in shared.items():
         yield _label("tx", txid, "; ".join(map(_text_of, invoices)))
+
+
+def label_lines(db: Database, merchant: Row) -> Iterator[str]:
+    """The file, line by line: one JSON object each."""
+    for label in labels(db, merchant):
+        yield orjson.dumps(label).decode() + "\n"
 
 
 def _of_invoice(row: Row, outputs: list[Row], shared: Container[str]) -> Iterator[Row]:

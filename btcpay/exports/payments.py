@@ -1,5 +1,6 @@
 """What was received, for bookkeepers: one record for each payment, read page by page."""
 
+import csv
 import json
 import re
 from collections import defaultdict
@@ -100,6 +101,22 @@ def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None
         "block_hash": block["block_hash"],
         "payment_id": row["id"],
     }
+
+
+def csv_lines(records: Iterable[Row]) -> Iterator[str]:
+    """The file, line by line (RFC 4180): the names of COLUMNS, then a record each."""
+    writer = csv.writer(_Lines())
+    yield writer.writerow(COLUMNS)
+    for record in records:
+        yield writer.writerow(cells(record))
+
+
+class _Lines:
+    """What a writer of the library writes to: a line is what it answers."""
+
+    def write(self, line: str) -> str:
+        """The line as it is."""
+        return line
 
 
 def cells(record: Row) -> list[str]:

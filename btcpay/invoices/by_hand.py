@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from btcpay.errors import CommandError
+from btcpay.errors import Refused
 from btcpay.events.kinds import EventKind
 from btcpay.events.publish import News
 from btcpay.invoices.events import BY_HAND, finish, record
@@ -20,38 +20,49 @@ from storage.queries.events import Kind
 
 
 def cancel(
-    db: Database, settings: Settings, invoice_id: str, now: datetime, force: bool = False
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    now: datetime,
+    force: bool = False,
+    where: str = "on the command line",
 ) -> None:
     """Ends an open invoice; what still comes is a payment without invoice.
 
-    Raises CommandError for one that is not open; without `force` also while money is on its way.
+    Raises Refused for one that is not open (`not_open`); without `force` also while money is on its
+    way (`on_its_way`).
     """
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
         if row["status"] != "open":
-            raise CommandError(f"the invoice is {row['status']}; only an open one can be canceled")
+            raise Refused(
+                "not_open", f"the invoice is {row['status']}; only an open one can be canceled"
+            )
         received_sats = verdict_of(db, settings, row, now).received_sats
         if received_sats and not force:
-            raise CommandError(
-                f"{received_sats} satoshis are on their way to this invoice; --force cancels it"
+            raise Refused(
+                "on_its_way",
+                f"{received_sats} satoshis are on their way to this invoice; --force cancels it",
             )
-        finish(db, row, now, status="canceled", reason="canceled on the command line")
+        finish(db, row, now, status="canceled", reason=f"canceled {where}")
 
 
 def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> None:
     """Accepts what came, late or short, as payment; the last transaction completes it.
 
-    Raises CommandError without a reason, for a paid invoice, and where nothing came.
+    Raises Refused without a reason (`no_reason`), for a paid invoice (`paid`), and where nothing
+    came (`nothing_came`).
     """
     if not reason.strip():
-        raise CommandError("a settlement by hand needs a reason: --reason TEXT")
+        raise Refused("no_reason", "a settlement by hand needs a reason: --reason TEXT")
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
         if row["status"] == "paid":
-            raise CommandError(f"the invoice is paid already{_or_dismiss(invoice_id)}")
+            raise Refused("paid", f"the invoice is paid already{_or_dismiss(invoice_id)}")
         received = db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
         if not received:
-            raise CommandError(
+            raise Refused(
+                "nothing_came",
                 "no confirmed payment has come to this invoice; nothing to accept"
-                f"{_or_dismiss(invoice_id)}"
+                f"{_or_dismiss(invoice_id)}",
             )
         for payment in received:
             db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment["tx_hash"])
@@ -77,14 +88,15 @@ def _or_dismiss(invoice_id: str) -> str:
 def dismiss(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> str:
     """Sets aside why an invoice wants attention, until something new happens; what that was.
 
-    Raises CommandError without a reason, and where nothing wants attention.
+    Raises Refused without a reason (`no_reason`), and where nothing wants attention
+    (`nothing_wanted`).
     """
     if not reason.strip():
-        raise CommandError("a dismissal needs a reason: --reason TEXT")
+        raise Refused("no_reason", "a dismissal needs a reason: --reason TEXT")
     with _locked(db, settings, invoice_id, now):
         wanted = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
         if wanted is None:
-            raise CommandError("nothing about this invoice wants attention")
+            raise Refused("nothing_wanted", "nothing about this invoice wants attention")
         detail = {"attention": wanted["reason"], "reason": reason}
         record(db, invoice_id, Kind.DISMISSED, detail, now)
     return wanted["reason"]

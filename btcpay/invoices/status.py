@@ -1,6 +1,7 @@
 """Where an invoice stands: its rows as values, and the verdict on them."""
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 
@@ -87,14 +88,19 @@ def checked_ms(db: Database, row: Row) -> int | None:
     return max((ms for ms in known if ms is not None), default=None)
 
 
-def verdict_of(
-    db: Database, settings: Settings, row: Row, now: datetime, vanished_too: bool = False
+def verdict_of(db: Database, settings: Settings, row: Row, now: datetime) -> Verdict:
+    """The verdict on what is stored."""
+    alive = db.rows(payments.ALIVE, invoice_id=row["id"])
+    return verdict_on(db, settings, row, alive, now)
+
+
+def verdict_on(
+    db: Database, settings: Settings, row: Row, outputs: Iterable[Row], now: datetime
 ) -> Verdict:
-    """The verdict on what is stored; with `vanished_too` its reason tells of what has vanished."""
-    rows = db.rows(payments.OUTPUTS if vanished_too else payments.ALIVE, invoice_id=row["id"])
+    """Likewise, on rows that were read; its reason tells of those among them that vanished."""
     return stored_verdict(
         invoice_of(row),
-        [output_of(output) for output in rows],
+        [output_of(output) for output in outputs],
         blocks.tip_height(db) or 0,
         rules_for(settings, row),
         now,

@@ -43,17 +43,19 @@ def heed(
     )
     if not reason:
         db.run(attentions.CLEAR, invoice_id=invoice_id)
-    elif _want(db, invoice_id, reason, now):
+    elif _want(db, row, reason, now):
         news = [*news, News(EventKind.INVOICE_ATTENTION)]
     for one in news:
         publish(db, row, one, now, _state(row, verdict, reason))
     return reason
 
 
-def _want(db: Database, invoice_id: str, reason: str, now: datetime) -> bool:
+def _want(db: Database, row: Row, reason: str, now: datetime) -> bool:
     """Whether the invoice did not want attention for this reason before."""
-    before = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
-    db.run(attentions.WANT, invoice_id=invoice_id, reason=reason, since_at=to_ms(now))
+    of = {"invoice_id": row["id"]}
+    before = db.row(attentions.OF_INVOICE, **of)
+    new = {"merchant_id": row["merchant_id"], "reason": reason, "since_at": to_ms(now)}
+    db.run(attentions.WANT, **of, **new)
     return before is None or before["reason"] != reason
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from btcpay.money import CENT
 from btcpay.times import from_ms
 
+SECONDS = ":{at.second:02}"  # as each language's pattern has them
 TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
 
 
@@ -41,9 +42,18 @@ def cents(amount_usd: Decimal, language: str) -> str:
 
 def moment(at_ms: int, language: str) -> str:
     """A stored time to the second, in UTC and saying so."""
+    return _written(at_ms, language, _of(language)["moment"])
+
+
+def _written(at_ms: int, language: str, pattern: str) -> str:
     at, table = from_ms(at_ms), _of(language)
     month, half = table["months"][at.month - 1], table["halves"][at.hour // 12]
-    return f"{table['moment'].format(at=at, month=month, hour=at.hour % 12 or 12, half=half)} UTC"
+    return f"{pattern.format(at=at, month=month, hour=at.hour % 12 or 12, half=half)} UTC"
+
+
+def minute(at_ms: int, language: str) -> str:
+    """Like `moment`, without the seconds: for lists."""
+    return _written(at_ms, language, _of(language)["moment"].replace(SECONDS, ""))
 
 
 def day(at_ms: int, language: str) -> str:

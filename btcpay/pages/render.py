@@ -67,6 +67,7 @@ class Pages:
             template,
             brand=brand,
             up=up,
+            asset=lambda file: up + self.assets.address(file),
             styles=styles,
             script=up + self.assets.address(SCRIPT),
             icon=up + self.assets.address(ICON),

@@ -1,5 +1,7 @@
 """A client's connection as a thread sees it: the whole request, and room for the whole answer."""
 
+import socket
+from errno import EPIPE
 from typing import Any
 
 from gunicorn import http
@@ -7,6 +9,9 @@ from gunicorn.http.unreader import IterUnreader
 from gunicorn.workers.gthread import TConn
 
 from btcpay.server.request_framing import Arriving
+
+KEPT_BYTES = 524_288  # more than any page or list
+PIECE_S = 30  # for so much of a longer answer: a poor mobile connection sends it in 15
 
 
 class Arrived(IterUnreader):
@@ -24,14 +29,30 @@ class Arrived(IterUnreader):
 
 
 class Answer:
-    """Stands for the socket while a thread answers."""
+    """Stands for the socket while a thread answers.
 
-    def __init__(self) -> None:
+    Without a socket it keeps all there is. With one a long answer is sent while it is made: then
+    the thread waits for the client.
+    """
+
+    def __init__(self, sock: socket.socket | None = None) -> None:
         self.data = b""
+        self._sock = sock
 
     def sendall(self, data: bytes) -> None:
-        """Keeps the bytes."""
+        """Keeps the bytes, or sends them with those before. Raises BrokenPipeError.
+
+        That is when a client has gone, or reads too slowly: it keeps neither thread nor memory.
+        """
         self.data += data
+        if self._sock is None or len(self.data) <= KEPT_BYTES:
+            return
+        piece, self.data = self.data, b""
+        self._sock.settimeout(PIECE_S)
+        try:
+            self._sock.sendall(piece)
+        except OSError as error:
+            raise BrokenPipeError(EPIPE, "the client reads too slowly, or has gone") from error
 
     def shutdown(self, _: int) -> None:
         """Called when an answer fails half way. Raises OSError: the connection is closed later."""

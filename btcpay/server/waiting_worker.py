@@ -135,7 +135,7 @@ class WaitingWorker(ThreadWorker):
         req._expected_100_continue = False  # the client was told already, or no more is wanted
         if not conn.arriving.is_whole:
             req.force_close()  # what follows would be read as the next request
-        sock, answer = conn.sock, Answer()
+        sock, answer = conn.sock, Answer(conn.sock)
         conn.sock = answer
         try:
             return super().handle_request(req, conn)

@@ -92,5 +92,6 @@ class Attention(Model):
     """An invoice that wants a human, and why."""
 
     invoice_id = TextField(primary_key=True)
+    merchant_id = BigIntegerField()
     reason = TextField()
     since_at = BigIntegerField()

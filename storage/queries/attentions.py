@@ -1,9 +1,9 @@
 """What needs a human: at most one row for each invoice, with the reason of the day."""
 
-from peewee import EXCLUDED, Case, fn
+from peewee import EXCLUDED, JOIN, Case, fn
 
 from storage.database import every, slot
-from storage.models import Attention
+from storage.models import Attention, Invoice
 
 # The same reason again is no news: the row keeps the time of the first.
 _SINCE = Case(None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at)
@@ -14,6 +14,16 @@ WANT = Attention.insert(every(Attention)).on_conflict(
 CLEAR = Attention.delete().where(Attention.invoice_id == slot("invoice_id"))
 OF_INVOICE = Attention.select(Attention.reason, Attention.since_at).where(
     Attention.invoice_id == slot("invoice_id")
+)
+# An invoice with all its columns, and why it wants a human if it does.
+INVOICE = (
+    Invoice.select(
+        Invoice,
+        Attention.reason.alias("attention"),
+        Attention.since_at.alias("attention_since_at"),
+    )
+    .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
+    .where(Invoice.id == slot("id"))
 )
 # Read at every scrape: an index that only holds what needs a human.
 BY_REASON = Attention.select(

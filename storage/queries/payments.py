@@ -38,13 +38,15 @@ SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
     & Payment.invoice_id.is_null()
 )
 
-# All that was ever seen, for `invoice show`.
+# All that was ever seen.
 OUTPUTS = (
     Output.select(Output, Payment.invoice_id.alias("settled_invoice_id"))
     .left_outer_join(Payment, on=(Payment.id == Output.payment_id))
     .where(Output.invoice_id == slot("invoice_id"))
     .order_by(Output.first_seen_at, Output.txid, Output.vout)
 )
+# With what the payment says that an output is part of: for people.
+TOLD = OUTPUTS.select_extend(Payment.created_at.alias("received_at"), Payment.amount_usd_at_receipt)
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
 KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))

@@ -34,8 +34,8 @@ STATEMENTS = (
     """INSERT INTO payment_link (id, merchant_id, status, amount_mode, created_at)
         SELECT 'lnk_' || substr(id, 5), merchant_id, 'active', 'flexible', created_at
         FROM invoice WHERE address_index % 100 = 0 ORDER BY seq""",
-    """INSERT INTO attention (invoice_id, reason, since_at)
-        SELECT id, 'short', finished_at FROM invoice
+    """INSERT INTO attention (invoice_id, merchant_id, reason, since_at)
+        SELECT id, merchant_id, 'short', finished_at FROM invoice
         WHERE status = 'expired' AND address_index % 50 < 4""",
 )
 

@@ -7,8 +7,8 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import Json, Terminal, Till, open_till
 
-from btcpay.check.explain import explanation
-from storage.queries import invoices
+from btcpay.check.explain import explanation, next_look_of
+from btcpay.invoices.story import story_of
 
 NOBODY_WAITS = "when somebody opens its page, and at its deadline; a block tells in any case"
 NO_MORE = "no more, unless money comes; a block tells in any case"
@@ -22,11 +22,10 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
 
 def told(till: Till, invoice: Json) -> dict[str, list[str]]:
     """The sentences below each heading."""
-    db = till.shop.service.db
-    row = db.only(invoices.WHOLE, id=invoice["id"])
+    asked = (till.shop.service.db, till.settings, invoice["id"], till.clock())
     found: dict[str, list[str]] = {}
     heading = ""
-    for name, sentence in explanation(db, till.settings, row, till.clock()):
+    for name, sentence in explanation(story_of(*asked), next_look_of(*asked)):
         heading = name or heading
         found.setdefault(heading, []).append(sentence)
     return found

@@ -99,6 +99,8 @@ ROWS = {
         "INSERT INTO merchant_login VALUES ('digest', 1, 23)",
         "INSERT INTO merchant_session VALUES ('ses_1', 1, 'other digest', 'Firefox', 22, 23)",
     ),
+    "0026_merchant_lists": (),
+    "0028_link_pages": (),
 }
 
 

@@ -1,0 +1,49 @@
+"""All that is known of an invoice, gathered once for whoever tells it: command line and pages."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from btcpay.errors import CommandError
+from btcpay.invoices.status import checked_ms, rules_for, verdict_on
+from btcpay.settings import Settings
+from btcpay.settlement.values import Verdict
+from storage.database import Database, Row
+from storage.queries import attentions, events, payments
+
+
+@dataclass(frozen=True)
+class Story:
+    """The invoice's row, where it stands and why, what was seen, what happened.
+
+    `attention`: why it wants a human, a key of settlement's REASONS, since `attention_since_at`;
+    both None when it does not. `needed`: the confirmations that are asked for. `outputs` are all
+    that were ever seen, vanished ones too, with the payment that each is part of; `events` the
+    oldest first. `checked_at`: when it was last known to be up to date, None for never.
+    """
+
+    row: Row
+    attention: str | None
+    attention_since_at: int | None
+    verdict: Verdict
+    needed: int
+    outputs: list[Row]
+    events: list[Row]
+    checked_at: int | None
+
+
+def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Story:
+    """Five statements. Raises CommandError when there is no such invoice."""
+    row = db.row(attentions.INVOICE, id=invoice_id)
+    if row is None:
+        raise CommandError(f"there is no invoice {invoice_id!r}")
+    outputs = db.rows(payments.TOLD, invoice_id=invoice_id)
+    return Story(
+        row=row,
+        attention=row.pop("attention"),
+        attention_since_at=row.pop("attention_since_at"),
+        verdict=verdict_on(db, settings, row, outputs, now),
+        needed=rules_for(settings, row).confirmations,
+        outputs=outputs,
+        events=db.rows(events.OF_INVOICE, invoice_id=invoice_id),
+        checked_at=checked_ms(db, row),
+    )

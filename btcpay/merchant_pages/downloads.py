@@ -1,0 +1,87 @@
+"""Files for the bookkeeper and for the wallet, sent while they are read."""
+
+import threading
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+
+from flask import Response
+
+from btcpay.errors import RateLimited
+from btcpay.exports import payments
+from btcpay.exports.labels import label_lines
+from btcpay.merchant_pages.area import Area
+from btcpay.merchant_pages.visit import Visit
+from btcpay.times import to_ms
+from storage.queries import merchants
+
+DAY = timedelta(days=1)
+AT_ONCE = 2  # downloads in one process: each keeps one of its eight threads while it lasts
+AGAIN_S = 10
+CHUNK_LINES = 200  # 70 kB at a time
+
+
+def add(area: Area) -> None:
+    """Serves /merchant/downloads and its files."""
+    downloads = Downloads()
+    area.get("/downloads", show)
+    area.get("/downloads/payments", downloads.send_payments)
+    area.get("/downloads/labels", downloads.send_labels)
+
+
+def show(visit: Visit) -> Response:
+    """What can be downloaded; this year's payments unless other days are chosen."""
+    today = visit.now.date()
+    return visit.page("downloads.html", first=today.replace(month=1, day=1), last=today)
+
+
+class Downloads:
+    """The files; so many at once."""
+
+    def __init__(self) -> None:
+        self._free = threading.BoundedSemaphore(AT_ONCE)
+
+    def send_payments(self, visit: Visit) -> Response:
+        """The payments of `?from=` to `?to=`, both days whole and in UTC, as `btcpay export`."""
+        first, last = (_day(visit.query.get(name, "")) for name in ("from", "to"))
+        records = payments.received(
+            visit.service.db,
+            visit.service.db.only(merchants.BY_ID, id=visit.merchant_id),
+            0 if first is None else max(0, to_ms(first)),
+            payments.END if last is None else to_ms(last + DAY),
+        )
+        days = "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day)
+        return self._send(payments.csv_lines(records), f"payments{days}.csv", "text/csv")
+
+    def send_labels(self, visit: Visit) -> Response:
+        """Labels of addresses, transactions and outputs, as `btcpay export labels`."""
+        merchant = visit.service.db.only(merchants.BY_ID, id=visit.merchant_id)
+        lines = label_lines(visit.service.db, merchant)
+        return self._send(lines, "labels.jsonl", "application/jsonl")
+
+    def _send(self, lines: Iterable[str], name: str, media_type: str) -> Response:
+        """Raises RateLimited while others download as much as is allowed."""
+        if not self._free.acquire(blocking=False):
+            raise RateLimited(AGAIN_S)
+        response = Response(_chunks(lines), content_type=f"{media_type}; charset=utf-8")
+        response.call_on_close(self._free.release)
+        response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+        return response
+
+
+def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
+    """Many lines at a time: each piece costs the server as much as a line does."""
+    gathered: list[str] = []
+    for line in lines:
+        gathered.append(line)
+        if len(gathered) == CHUNK_LINES:
+            yield "".join(gathered).encode()
+            gathered.clear()
+    yield "".join(gathered).encode()
+
+
+def _day(text: str) -> datetime | None:
+    """The beginning of that day; None for what is none."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        return None

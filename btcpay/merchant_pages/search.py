@@ -1,0 +1,132 @@
+"""A search: by what names a row, found at once; else in texts and amounts, a piece at a time."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from peewee import Select
+
+from btcpay.merchant_pages.listing import MORE, SIZE, Listing
+from btcpay.money import SATS_PER_BTC
+from storage.database import Database, Row
+from storage.queries.merchant_lists import FIRST, chosen
+
+PIECE = 1_000  # rows whose texts one request goes through: some milliseconds
+MOST_CHARACTERS = 200  # of what is typed; the longest that names something has 90
+END = "\x7f"  # behind every character of an id or an address
+
+# From so many characters on a beginning is found: fewer would be shared by too many of a million.
+_ID = re.compile(r"inv_[0-9A-Za-z]{4,24}")
+_TXID = re.compile(r"\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])", re.I)
+_SEGWIT = re.compile(r"(?:bitcoin:)?((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)
+_BASE58 = re.compile(r"(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")
+_AMOUNT = re.compile(r"[^\w.,]*(\d{1,16})(?:[.,](\d{1,8}))?\s*(?:btc|usd|sats?|\$)?", re.I)
+
+
+@dataclass(frozen=True)
+class Names:
+    """The queries of one list by what names its rows: each for SQLite and for servers."""
+
+    by_id: Mapping[bool, Select]
+    by_address: Mapping[bool, Select]
+    by_txid: Mapping[bool, Select]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search shows. `rows`: at most a page, the newest first.
+
+    A search in texts has gone through rows down to the one made `until_at`, and `further` is the
+    id behind which it goes on; both None when it came to the end. `named`: found by its name.
+    """
+
+    rows: list[Row]
+    named: bool = False
+    until_at: int | None = None
+    further: str | None = None
+
+
+def by_name(db: Database, names: Names, typed: str, merchant_id: int) -> list[Row]:
+    """The rows that a beginning of an id, an address or a transaction's id names."""
+    for queries, begin in _beginnings(names, typed):
+        rows = db.rows(
+            queries[db.is_server],
+            merchant_id=merchant_id,
+            begin=begin,
+            end=begin + END,
+            limit=MORE,
+        )
+        if rows:
+            return rows
+    return []
+
+
+def _beginnings(names: Names, typed: str) -> list[tuple[Mapping[bool, Select], str]]:
+    """At most two. They are found in what people copy too: a link to a page, a request to pay."""
+    if found := _ID.search(typed):
+        return [(names.by_id, found[0])]
+    if found := _SEGWIT.match(typed):
+        return [(names.by_address, found[1].lower())]
+    wanted = []
+    if found := _TXID.search(typed):
+        wanted.append((names.by_txid, found[0].lower()))
+    if found := _BASE58.match(typed):
+        wanted.append((names.by_address, found[1]))
+    return wanted
+
+
+def in_texts(
+    db: Database, listing: Listing, texts: Select, rows_of: Select, typed: str, behind: str
+) -> Found:
+    """The next rows with these words or this amount, in one piece of the list behind an id.
+
+    Three statements: the place, the piece, the rows that were found in it.
+    """
+    place = listing.place_of(db, behind) or FIRST
+    piece = db.rows(texts, **listing.values, **place, limit=PIECE + 1)
+    is_wanted = Wanted(typed)
+    ids: list[str] = []
+    last = None
+    for row in piece[:PIECE]:
+        if len(ids) == SIZE:
+            break
+        last = row
+        if is_wanted(row):
+            ids.append(row["id"])
+    is_end = last is None or last is piece[-1]
+    rows = db.rows(rows_of, **listing.values, **chosen(ids)) if ids else []
+    if is_end or last is None:
+        return Found(rows)
+    return Found(rows, until_at=last["created_at"], further=last["id"])
+
+
+class Wanted:
+    """Whether a row has all the words, anywhere in its texts, or is of this amount."""
+
+    def __init__(self, typed: str) -> None:
+        self._words = typed.casefold().split()
+        self._amounts = _amounts(typed)
+
+    def __call__(self, row: Row) -> bool:
+        """A row of a query of texts."""
+        text = f"{row['description'] or ''}\n{row['customer_email'] or ''}".casefold()
+        return all(word in text for word in self._words) or self._is_of_amount(row)
+
+    def _is_of_amount(self, row: Row) -> bool:
+        if not self._amounts:
+            return False
+        usd = row["amount_usd"]
+        return row["amount_sats"] in self._amounts["sats"] or (
+            usd is not None and Decimal(usd) == self._amounts["usd"]
+        )
+
+
+def _amounts(typed: str) -> dict[str, Any]:
+    """What a number can mean: dollars, or satoshis as such or as bitcoin."""
+    found = _AMOUNT.fullmatch(typed)
+    if not found:
+        return {}
+    number = Decimal(f"{found[1]}.{found[2] or 0}")
+    return {"usd": number, "sats": {number, number * SATS_PER_BTC}}

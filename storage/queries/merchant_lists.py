@@ -1,0 +1,183 @@
+"""A merchant's invoices and payments as their own pages list them, page by page and both ways.
+
+A page begins behind a row that is named by its time and then by its place in that time; the indexes
+on merchant and time serve both ways. The sums are made for the rows that are shown, and no others.
+"""
+
+from typing import Any
+
+from peewee import JOIN, ColumnBase, Expression, Select, fn
+
+from storage.database import slot
+from storage.models import Attention, Invoice, Output, Payment
+
+Listed = type[Invoice] | type[Payment]
+FIRST = {"at": 2**62, "place": 2**62}  # behind it is the newest row of all
+MOST_CHOSEN = 26  # rows that CHOSEN takes: a page, and one to know whether there is another
+
+# What came to an invoice, confirmed or waiting, in time or not: for people, not for settlement.
+_CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
+    (Output.invoice_id == Invoice.id) & Output.vanished_at.is_null()
+)
+_INVOICES = Invoice.select(
+    Invoice.id,
+    Invoice.status,
+    Invoice.amount_sats,
+    Invoice.amount_usd_quote,
+    Invoice.description,
+    Invoice.customer_email,
+    Invoice.created_at,
+    Attention.reason.alias("attention"),
+    _CAME_SATS.alias("received_sats"),
+).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
+_OF_ADDRESS = Invoice.id == Payment.address_invoice_id
+_PAYMENTS = Payment.select(
+    Payment.id,
+    Payment.amount_sats,
+    Payment.amount_usd_at_receipt,
+    Payment.tx_hash,
+    Payment.created_at,
+    Payment.address_invoice_id,
+    Payment.invoice_id,
+    Invoice.description,
+    Invoice.price_usd,
+    Invoice.status,
+).join(Invoice, on=_OF_ADDRESS)
+
+
+def _own(model: Listed) -> Any:
+    return model.merchant_id == slot("merchant_id")
+
+
+def _order(model: Listed, newest_first: bool = True) -> list[ColumnBase]:
+    columns = (model.created_at, model.seq)
+    return [column.desc() if newest_first else column.asc() for column in columns]
+
+
+def _older(query: Select, model: Listed) -> Select:
+    """The newest of those behind the named row, the newest first."""
+    behind = (model.created_at <= slot("at")) & (
+        (model.created_at < slot("at")) | (model.seq < slot("place"))
+    )
+    return query.where(_own(model) & behind).order_by(*_order(model)).limit(slot("limit"))
+
+
+def _newer(query: Select, model: Listed) -> Select:
+    """The oldest of those before it, the oldest first."""
+    before = (model.created_at >= slot("at")) & (
+        (model.created_at > slot("at")) | (model.seq > slot("place"))
+    )
+    return query.where(_own(model) & before).order_by(*_order(model, False)).limit(slot("limit"))
+
+
+_OF_STATUS = Invoice.status == slot("status")
+INVOICES, INVOICES_NEWER = _older(_INVOICES, Invoice), _newer(_INVOICES, Invoice)
+INVOICES_BY_STATUS, INVOICES_BY_STATUS_NEWER = (
+    query.where(_OF_STATUS) for query in (INVOICES, INVOICES_NEWER)
+)
+INVOICE_PLACE = Invoice.select(Invoice.created_at.alias("at"), Invoice.seq.alias("place")).where(
+    (Invoice.id == slot("id")) & _own(Invoice)
+)
+
+# Those that settle nothing: parts, and what came late, beyond or after a cancellation. An index
+# holds only them.
+_LOOSE = Payment.invoice_id.is_null()
+PAYMENTS, PAYMENTS_NEWER = _older(_PAYMENTS, Payment), _newer(_PAYMENTS, Payment)
+LOOSE_PAYMENTS, LOOSE_PAYMENTS_NEWER = (query.where(_LOOSE) for query in (PAYMENTS, PAYMENTS_NEWER))
+PAYMENT_PLACE = Payment.select(Payment.created_at.alias("at"), Payment.seq.alias("place")).where(
+    (Payment.id == slot("id")) & _own(Payment)
+)
+
+# What a search in texts goes through, a piece at a time; then the rows that were found.
+INVOICE_TEXTS = _older(
+    Invoice.select(
+        Invoice.id,
+        Invoice.description,
+        Invoice.customer_email,
+        Invoice.amount_sats,
+        Invoice.amount_usd_quote.alias("amount_usd"),
+        Invoice.created_at,
+    ),
+    Invoice,
+)
+INVOICE_TEXTS_BY_STATUS = INVOICE_TEXTS.where(_OF_STATUS)
+PAYMENT_TEXTS = _older(
+    Payment.select(
+        Payment.id,
+        Invoice.description,
+        Invoice.customer_email,
+        Payment.amount_sats,
+        Payment.amount_usd_at_receipt.alias("amount_usd"),
+        Payment.created_at,
+    ).join(Invoice, on=_OF_ADDRESS),
+    Payment,
+)
+LOOSE_PAYMENT_TEXTS = PAYMENT_TEXTS.where(_LOOSE)
+_CHOSEN = [slot(f"id_{number}") for number in range(MOST_CHOSEN)]
+
+
+def _few(query: Select, model: Listed, condition: Expression) -> Select:
+    """The newest first; by the condition's index, not by that of all that the merchant has."""
+    own = (model.merchant_id + 0) == slot("merchant_id")
+    return query.where(condition & own).order_by(*_order(model))
+
+
+INVOICES_CHOSEN = _few(_INVOICES, Invoice, Invoice.id.in_(_CHOSEN))
+PAYMENTS_CHOSEN = _few(_PAYMENTS, Payment, Payment.id.in_(_CHOSEN))
+
+
+def chosen(ids: list[str]) -> dict[str, str]:
+    """The values of CHOSEN's slots: these ids, at most MOST_CHOSEN; no row has the empty one."""
+    filled = ids + [""] * (MOST_CHOSEN - len(ids))
+    return {f"id_{number}": id for number, id in enumerate(filled)}
+
+
+# What wants a human, the longest first.
+WANTING = (
+    _INVOICES.select_extend(Attention.since_at)
+    .where(
+        (Attention.merchant_id == slot("merchant_id"))
+        & (Attention.since_at >= slot("at"))
+        & ((Attention.since_at > slot("at")) | (Attention.invoice_id > slot("id")))
+    )
+    .order_by(Attention.since_at, Attention.invoice_id)
+    .limit(slot("limit"))
+)
+WANTING_PLACE = Attention.select(Attention.since_at.alias("at")).where(
+    (Attention.invoice_id == slot("id")) & (Attention.merchant_id == slot("merchant_id"))
+)
+
+
+def _begins(column: ColumnBase, is_server: bool) -> Expression:
+    """Whether it is from `begin` up to `end`, byte by byte.
+
+    SQLite compares so; a server is told to, and has indexes for that (text_pattern_ops).
+    """
+    at_least, less = ("~>=~", "~<~") if is_server else (">=", "<")
+    return Expression(column, at_least, slot("begin")) & Expression(column, less, slot("end"))
+
+
+def _paid_by(column: ColumnBase, is_server: bool) -> Expression:
+    """Invoices to which a transaction paid whose id begins so; one that waits or vanished too."""
+    return column.in_(Output.select(Output.invoice_id).where(_begins(Output.txid, is_server)))
+
+
+def _found_invoices(condition: Expression) -> Select:
+    return _few(_INVOICES, Invoice, condition).limit(slot("limit"))
+
+
+def _found_payments(condition: Expression) -> Select:
+    return _few(_PAYMENTS, Payment, condition).limit(slot("limit"))
+
+
+# By the beginning of what names them, for SQLite and for servers.
+_BOTH = (False, True)
+INVOICES_BY_ID = {s: _found_invoices(_begins(Invoice.id, s)) for s in _BOTH}
+INVOICES_BY_ADDRESS = {s: _found_invoices(_begins(Invoice.deposit_address, s)) for s in _BOTH}
+INVOICES_BY_TXID = {s: _found_invoices(_paid_by(Invoice.id, s)) for s in _BOTH}
+PAYMENTS_BY_ID = {s: _found_payments(_begins(Invoice.id, s)) for s in _BOTH}
+PAYMENTS_BY_ADDRESS = {s: _found_payments(_begins(Invoice.deposit_address, s)) for s in _BOTH}
+PAYMENTS_BY_TXID = {
+    s: _found_payments(_paid_by(Payment.address_invoice_id, s) & _begins(Payment.tx_hash, s))
+    for s in _BOTH
+}
