@@ -88,6 +88,13 @@ def end(db: Database, merchant_id: int, session_id: str) -> None:
         raise CommandError(f"there is no session {session_id!r}")
 
 
+def end_every(db: Database) -> None:
+    """Ends the sessions and links of all merchants: of a restored database, who knows whose."""
+    with db.write():
+        db.run(sessions.EVERY_LOGIN)
+        db.run(sessions.END_EVERY)
+
+
 def end_all(db: Database, merchant_id: int) -> int:
     """Ends all sessions of a merchant, and links that nobody has used; how many sessions."""
     with db.write():

@@ -22,6 +22,7 @@ VALUES = PLAIN | {"ids", "money", "networks"}
 GROUND = VALUES | {
     *(
         "branding",
+        "browsers",
         "clock_skew",
         "env_file",
         "http_client",

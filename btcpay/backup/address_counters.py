@@ -6,6 +6,7 @@ from datetime import datetime
 
 from btcpay.errors import CommandError, ExplorerError
 from btcpay.explorers.open import open_explorers, open_quota
+from btcpay.merchant_sessions import end_every
 from btcpay.networks import SANDBOX_PORT, SANDBOX_URL
 from btcpay.settings import Settings
 from btcpay.wallet.discovery import Move, apply_moves, plan_moves
@@ -49,8 +50,12 @@ def plan(
 def move_counters(
     db: Database, settings: Settings, skip: int, agree: Agree, clock: Clock
 ) -> list[Move]:
-    """Moves the counters of the database in place, as after pg_restore. Raises CommandError."""
+    """Moves the counters of the database in place, as after pg_restore. Raises CommandError.
+
+    Merchants' browsers are logged out: a session that was ended must not come back.
+    """
     moves = plan(db, settings, skip, clock)
     agree(moves, [])
     apply_moves(db, moves)
+    end_every(db)
     return moves

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from btcpay.backup.address_counters import Agree, Clock, plan
 from btcpay.backup.write import DOCS, refuse_own
 from btcpay.errors import CommandError
+from btcpay.merchant_sessions import end_every
 from btcpay.settings import Settings
 from btcpay.wallet.discovery import Move, apply_moves
 from storage import migrate
@@ -97,6 +98,7 @@ def _prepare(
         moves = plan(db, settings, skip, clock, place_has.counters)
         agree(moves, replaced.names_beyond(place_has.names, new))
         apply_moves(db, moves)
+        end_every(db)
         with db.write():
             db.run(idempotency.FREE)
             meta.put_time(db, meta.Key.RESTORED_AT, clock())

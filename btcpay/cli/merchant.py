@@ -8,6 +8,7 @@ import click
 
 from btcpay import branding
 from btcpay.cli.context import Shell, answer_json, as_json, plain, printable, say, show, with_shell
+from btcpay.cli.merchant_login import login, logout, sessions
 from btcpay.errors import CommandError
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.mail_settings import checked_address
@@ -39,6 +40,10 @@ RETURN_COLUMNS = ("merchant", *(column.name for column in brands.RETURNS))
 @click.group()
 def merchant() -> None:
     """Merchants and the account keys that their addresses come from."""
+
+
+for way_in in (login, sessions, logout):
+    merchant.add_command(way_in)
 
 
 # Words that nobody asked for may be seed words: no message of click's may repeat them.

@@ -34,7 +34,9 @@ UNKNOWN = (
     show_default=True,
     help="Addresses to pass over beyond the last one that the chain has seen.",
 )
-@click.option("--in-place", is_flag=True, help="Only move the counters, as after pg_restore.")
+@click.option(
+    "--in-place", is_flag=True, help="Move the counters and log browsers out, as after pg_restore."
+)
 @as_json
 @with_shell
 def restore(

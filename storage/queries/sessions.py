@@ -54,4 +54,7 @@ END_ALL = MerchantSession.delete().where(MerchantSession.merchant_id == slot("me
 END_BY_SECRET = MerchantSession.delete().where(
     MerchantSession.secret_sha256 == slot("secret_sha256")
 )
+# In a restored database nobody is logged in: a session that was ended must not come back.
+END_EVERY = MerchantSession.delete()
+EVERY_LOGIN = MerchantLogin.delete()
 END_OLD = MerchantSession.delete().where(MerchantSession.last_used_at <= slot("used_after"))

@@ -26,6 +26,7 @@ from btcpay import settings
 from btcpay.backup.address_counters import Agree
 from btcpay.backup.restore import Restored, restore
 from btcpay.errors import CommandError
+from btcpay.merchant_sessions import is_login, log_in, new_login, session_of
 from btcpay.wallet.account import derive
 from btcpay.wallet.discovery import Move
 from storage import migrate
@@ -430,6 +431,18 @@ def test_a_key_that_was_answered_replays_and_one_that_was_held_is_free(till, tmp
             "/invoices", {"amount_usd": 25}, headers={"Idempotency-Key": "order 2"}
         )
         assert freed.status_code == 201 and freed.json["id"] != first.json["id"]
+
+
+def test_nobody_is_logged_in_afterwards_so_that_no_ended_session_comes_back(till, tmp_path):
+    db, now = till.shop.service.db, till.clock()
+    link = new_login(db, till.shop.merchant_id, now)
+    session = log_in(db, new_login(db, till.shop.merchant_id, now), "", "Firefox", now)
+    file = backed_up(till, tmp_path / "kept.db")
+    place = tmp_path / "place.db"
+    Terminal(till).run("restore", str(file), "--yes", **url_of(place))
+    with reopened(till, place) as again:
+        assert session_of(again.shop.service.db, session, now) is None
+        assert not is_login(again.shop.service.db, link, now)
 
 
 # Restore: whenever it dies

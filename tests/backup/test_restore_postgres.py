@@ -22,6 +22,7 @@ from other_database import on, stop
 from paths import PROJECT
 from playhouse.migrations import Runner
 
+from btcpay.merchant_sessions import log_in, new_login, session_of
 from storage import migrate
 from storage.database import open_database
 from storage.queries import merchants
@@ -254,14 +255,19 @@ def test_after_a_failover_that_lost_commits_no_address_is_given_out_again(till, 
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_in_place_the_counters_alone_are_moved(database, tmp_path, ticker, clock):
+def test_in_place_the_counters_are_moved_and_nobody_stays_logged_in(
+    database, tmp_path, ticker, clock
+):
     made = f"sqlite:///{tmp_path}/x.db" if database == "sqlite" else postgres.server().create()
     with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=made) as till:
         till.pay(till.shop.invoice())
         till.shop.sql("UPDATE merchant SET next_index = 0")
+        db, now = till.shop.service.db, till.clock()
+        session = log_in(db, new_login(db, till.shop.merchant_id, now), "", "Firefox", now)
         output, said = Terminal(till).run("restore", "--in-place", "--yes", "--skip", "3")
         assert "moved the counters" in output and "it will be 4" in said
         assert next_index(till) == 4
+        assert session_of(db, session, now) is None
 
 
 def test_from_sqlite_to_postgresql_by_the_commands_of_backup_md(url, tmp_path, ticker, clock):

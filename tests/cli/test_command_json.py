@@ -10,6 +10,7 @@ from builders import Clock, TickerServer, new_xpub
 from commands import commands
 from databases import ON_POSTGRES
 from fake_esplora import Terminal, Till, open_till
+from merchant_browser import ON
 
 from btcpay.cli.main import cli
 
@@ -25,7 +26,7 @@ ANSWERING = {
 @pytest.fixture(scope="module")
 def till(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Till]:
     """A shop with something of everything: a link with bounds, a payment, a key, a brand."""
-    with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock()) as till:
+    with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock(), **ON) as till:
         till.shop.post("/payment-links", {"amount_usd": 12.5})
         till.shop.post("/payment-links", {"min_amount_usd": 1, "max_amount_usd": 9.99})
         till.pay(till.shop.invoice(amount_usd=25, description="1000"))
@@ -45,6 +46,8 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     words["merchant brand"] += ["shop"]
     words["merchant return"] += ["shop"]
     words["merchant mail"] += ["shop"]
+    words["merchant login"] += ["shop"]
+    words["merchant sessions"] += ["shop"]
     words["key issue"] += ["shop", "--scope", "read"]
     words["key rotate"] += [key_id]
     words["invoice create"] += ["shop", "--usd", "12.5"]

@@ -32,6 +32,8 @@ WHOLE = {
     "idempotency.FREE": "is run by a restore, once",
     "mails.GIVEN_UP": "is counted by the doctor, of the thirty days that events are kept",
     "webhooks.EVENT_OF_ID": "is asked by hand, of the thirty days that events are kept",
+    "sessions.END_EVERY": "is run by a restore, once",
+    "sessions.END_OLD": "is run at a login, of the browsers of thirty days",
     "exports.SHARED_TRANSACTIONS": "an export reads all of a merchant's outputs",
 }
 # Never run by themselves: others are made of them.

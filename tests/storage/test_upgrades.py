@@ -95,6 +95,10 @@ ROWS = {
         "INSERT INTO mail (about, merchant_id, recipient, event_seq, created_at, next_at)"
         " VALUES ('evt_1', 1, 'merchant', 1, 20, 21)",
     ),
+    "0021_merchant_session": (
+        "INSERT INTO merchant_login VALUES ('digest', 1, 23)",
+        "INSERT INTO merchant_session VALUES ('ses_1', 1, 'other digest', 'Firefox', 22, 23)",
+    ),
 }
 
 
