@@ -71,17 +71,13 @@ def moment(at_ms: int, language: str) -> str:
 def _written(at_ms: int, language: str, pattern: str) -> str:
     at, table = from_ms(at_ms), _of(language)
     month, half = table["months"][at.month - 1], table["halves"][at.hour // 12]
-<<<<<<< HEAD
-    return f"{pattern.format(at=at, month=month, hour=at.hour % 12 or 12, half=half)} UTC"
+    told = pattern.format(at=at, month=month, hour=at.hour % 12 or 12, half=half)
+    return f"{digits(told, language)} UTC"
 
 
 def minute(at_ms: int, language: str) -> str:
     """Like `moment`, without the seconds: for lists."""
     return _written(at_ms, language, _of(language)["moment"].replace(SECONDS, ""))
-=======
-    told = table["moment"].format(at=at, month=month, hour=at.hour % 12 or 12, half=half)
-    return f"{digits(told, language)} UTC"
->>>>>>> m1
 
 
 def day(at_ms: int, language: str) -> str:

@@ -111,10 +111,7 @@ def test_no_text_stands_in_a_template_untranslated():
     pages = (PROJECT / "btcpay" / room / "templates" for room in rooms)
     for path in (path for folder in pages for path in folder.rglob("*.html")):
         text = re.sub(r" data-[\w-]+=(\"[^\"]*\"|'[^']*')", "", path.read_text())
-<<<<<<< HEAD
-=======
         text = re.sub(r"\{% block layout %\}\w*", "", text)  # a class, no text
->>>>>>> m1
         bare = re.sub(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", "", text, flags=re.S)
         assert set(bare.split()) <= {"BTC", "\u00b7"}, path.name
 
