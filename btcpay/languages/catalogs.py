@@ -11,6 +11,8 @@ LANGUAGES = {
     "fr": "Français",
     "pt": "Português",
     "ja": "日本語",
+    "ar": "العربية",
+    "fa": "فارسی",
 }
 DEFAULT = "en"  # the language of the message ids; it has no catalog
 CATALOGS = Path(__file__).resolve().parent / "translations"

@@ -1,7 +1,7 @@
-"""Numbers and times as a language writes them, except amounts in BTC.
+"""Numbers and times as a language writes them: its digits, its marks, its words.
 
-Those have a point in every language, since they are copied into wallets. How a language writes is
-Unicode's CLDR, of which `make catalogs` keeps what stands here in translations/formats.json.
+So a dot means one thing on a page. What is copied into wallets is written by btcpay/money.py. How a
+language writes is Unicode's CLDR, of which `make catalogs` keeps translations/formats.json.
 """
 
 import json
@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from btcpay.money import CENT
+from btcpay.money import CENT, btc_shown
 from btcpay.times import from_ms
 
 SECONDS = ":{at.second:02}"  # as each language's pattern has them
@@ -20,12 +20,35 @@ TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
 @cache
 def _of(language: str) -> dict[str, Any]:
     found = json.loads(TABLE.read_text(encoding="utf-8"))[language]
-    return found | {"signs": str.maketrans({",": found["group"], ".": found["decimal"]})}
+    written = str.maketrans("0123456789", found["digits"])
+    signs = written | str.maketrans({",": found["group"], ".": found["decimal"]})
+    return found | {"written": written, "signs": signs}
+
+
+def direction(language: str) -> str:
+    """How its lines run: `ltr` or `rtl`."""
+    return "rtl" if _of(language)["rtl"] else "ltr"
+
+
+def digits(text: str, language: str) -> str:
+    """A text with the language's digits, its marks as they are: `9:05` in Persian."""
+    return text.translate(_of(language)["written"])
+
+
+def btc(amount_sats: int, language: str) -> str:
+    """Bitcoin with all eight places: `0,00041667` in German."""
+    return btc_shown(amount_sats).translate(_of(language)["signs"])
 
 
 def whole(number: int, language: str) -> str:
     """A whole number with the language's groups: `41,667`."""
     return f"{number:,}".translate(_of(language)["signs"])
+
+
+def percent(number: int, language: str) -> str:
+    """So many hundredths: `12%`, with a space where the language has one."""
+    text: str = _of(language)["percent"].format(whole(number, language))
+    return text
 
 
 def usd(amount_usd: Decimal, language: str) -> str:
@@ -48,7 +71,8 @@ def moment(at_ms: int, language: str) -> str:
 def _written(at_ms: int, language: str, pattern: str) -> str:
     at, table = from_ms(at_ms), _of(language)
     month, half = table["months"][at.month - 1], table["halves"][at.hour // 12]
-    return f"{pattern.format(at=at, month=month, hour=at.hour % 12 or 12, half=half)} UTC"
+    told = pattern.format(at=at, month=month, hour=at.hour % 12 or 12, half=half)
+    return f"{digits(told, language)} UTC"
 
 
 def minute(at_ms: int, language: str) -> str:
@@ -59,17 +83,18 @@ def minute(at_ms: int, language: str) -> str:
 def day(at_ms: int, language: str) -> str:
     """The day of a stored time in UTC, without its year: `Nov 22`."""
     at, table = from_ms(at_ms), _of(language)
-    text: str = table["day"].format(at=at, month=table["months"][at.month - 1])
-    return text
+    return digits(table["day"].format(at=at, month=table["months"][at.month - 1]), language)
 
 
 def ago(elapsed_ms: int, language: str) -> str:
     """How long ago something was, at least a second: `12 seconds ago`."""
     elapsed_s = max(1, elapsed_ms // 1000)
-    units = _of(language)["ago"]  # the longest first, the last a second
-    unit_s, one, more = next(unit for unit in units if elapsed_s >= unit[0])
+    table = _of(language)
+    units = table["ago"]  # the longest first, the last a second
+    unit_s, forms = next(unit for unit in units if elapsed_s >= unit[0])
     number = round(elapsed_s / unit_s)
-    return (one if number == 1 else more).format(number)
+    form = forms[int(table["plural"][number if number < 100 else 100 + number % 100])]
+    return digits(form.format(number), language)
 
 
 def groups(text: str, size: int = 4) -> list[str]:

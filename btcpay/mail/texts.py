@@ -8,7 +8,6 @@ from typing import Any
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.mail.letter import Letter
-from btcpay.money import btc_shown
 
 
 @dataclass(frozen=True)
@@ -95,11 +94,11 @@ def _facts(told: Told, language: str) -> list[tuple[str, str]]:
     gettext = catalog(language).gettext
     invoice, state = told.invoice, told.state
     facts = [
-        (gettext("Amount"), f"{btc_shown(invoice['amount_sats'])} BTC"),
+        (gettext("Amount"), f"{formats.btc(invoice['amount_sats'], language)} BTC"),
         (gettext("Value when quoted"), _usd(told, language)),
     ]
     if state["received_sats"] != invoice["amount_sats"]:
-        facts.append((gettext("Received"), f"{btc_shown(state['received_sats'])} BTC"))
+        facts.append((gettext("Received"), f"{formats.btc(state['received_sats'], language)} BTC"))
     if invoice["description"]:
         facts.append((gettext("For"), invoice["description"]))
     if state["paid_at"] is not None:

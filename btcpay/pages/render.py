@@ -1,5 +1,6 @@
 """Answers to visitors: pages and their headers, and every error as a page that says what to do."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from btcpay import branding
 from btcpay.errors import ApiError, RateLimited
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.money import btc_shown, btc_text
+from btcpay.money import btc_text
 from btcpay.pages import languages
 from btcpay.pages.assets import Assets
 from btcpay.server.service import Service
@@ -43,6 +44,8 @@ class Pages:
         self._message = message
         self.assets = Assets()
         self._styles = [STYLE, *([own_style] if own_style else [])]
+        network = service.settings.network.name
+        self._testing = None if network == "mainnet" else network
         ancestors = " ".join(frame_ancestors) or "'none'"
         self._policy = (
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
@@ -51,14 +54,17 @@ class Pages:
         )
 
     def brand(self, merchant_id: int) -> Row:
-        """Name, accent, logo and ways back of a merchant, each None when it was not set."""
-        found = self._service.db.row(brands.OF_MERCHANT, merchant_id=merchant_id)
-        return found or brands.BLANK
+        """Name, accent, logo and ways back of a merchant, each None when it was not set.
+
+        `seller` is what to call it in any case: the name it was added by, when it has no other.
+        """
+        return self._service.db.only(brands.ON_PAGES, merchant_id=merchant_id)
 
     def page(
         self, template: str, status: int = 200, brand: Row | None = None, **values: Any
     ) -> Response:
         """A template, with what all share: brand, language, formats, files."""
+        language = languages.current()
         up = "../" * (request.path.count("/") - 1)
         styles = [up + self.assets.address(style) for style in self._styles]
         if brand and brand["accent"]:
@@ -71,11 +77,13 @@ class Pages:
             styles=styles,
             script=up + self.assets.address(SCRIPT),
             icon=up + self.assets.address(ICON),
-            language=languages.current(),
+            testing=self._testing,
+            language=language,
+            direction=formats.direction(language),
             languages=LANGUAGES,
             carried=languages.carried(),
             f=formats,
-            btc=btc_shown,
+            btc=functools.partial(formats.btc, language=language),
             btc_copied=btc_text,
             iso=iso_ms,
             **values,

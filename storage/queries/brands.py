@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from peewee import EXCLUDED, Field
+from peewee import EXCLUDED, JOIN, Field, fn
 
 from storage.database import every, slot
-from storage.models import Brand
+from storage.models import Brand, Merchant
 
 _LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256)
 _LOGO = (Brand.logo, Brand.logo_type)
@@ -13,6 +13,12 @@ _COLUMNS = (*_LOOKS, *_LOGO)
 RETURNS = (Brand.return_paid, Brand.return_unpaid)
 
 OF_MERCHANT = Brand.select(*_LOOKS, *RETURNS).where(Brand.merchant_id == slot("merchant_id"))
+# What pages show: `seller` is the merchant's own name where its brand has none.
+ON_PAGES = (
+    Merchant.select(*_LOOKS, *RETURNS, fn.COALESCE(Brand.name, Merchant.name).alias("seller"))
+    .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
+    .where(Merchant.id == slot("merchant_id"))
+)
 WHOLE = Brand.select().where(Brand.merchant_id == slot("merchant_id"))
 LOGO = Brand.select(*_LOGO).where(Brand.logo_sha256 == slot("logo_sha256")).limit(1)
 

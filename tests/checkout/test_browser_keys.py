@@ -8,7 +8,7 @@ from hosted import Counter, show
 
 from btcpay import branding
 
-PICKER = ["en", "es", "de", "fr", "pt", "ja"]
+PICKER = ["languages"]  # closed; its links are stops when it is open
 BUTTONS = ["open-wallet", "copy-amount", "copy-address", "copy-link"]
 # The focused element's outline: its width, style and colour, and whether it stands in the window.
 OUTLINE = """(() => {

@@ -334,6 +334,9 @@ def test_the_pages_backgrounds_are_those_that_an_accent_is_measured_against(
     open_tab, hosted, theme
 ) -> None:
     tab = show(open_tab, hosted, waiting(hosted), theme=theme)
-    red, green, blue = tab.picture().convert("RGB").getpixel((1, 1))
+    inside = tab.ask(
+        "(({x, y}) => [x + 30, y + 4])(document.querySelector('main').getBoundingClientRect())"
+    )
+    red, green, blue = tab.picture().convert("RGB").getpixel((int(inside[0]), int(inside[1])))
     known = {"light": branding.LIGHT_PAGE, "dark": branding.DARK_PAGE}[theme]
     assert f"#{red:02x}{green:02x}{blue:02x}" == known

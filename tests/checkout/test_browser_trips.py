@@ -27,7 +27,7 @@ def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open
     tab.until_state("paid")
     assert tab.text("announce") == "Paid. Thank you. This is your receipt."
     assert tab.text("transaction") == txid and tab.text("description") == "Two bags of coffee"
-    assert tab.ask("document.title") == f"Paid · {btc_shown(invoice['amount_sats'])} BTC"
+    assert tab.ask("document.title") == f"Paid · {btc_shown(invoice['amount_sats'])} BTC · shop"
     assert tab.ask("window.stayed")  # nothing was loaded again
 
 

@@ -46,9 +46,10 @@ def hrefs(page: Page, rel: str) -> list[str]:
     return [named["href"] for tag, named in page.tags if tag == "link" and named["rel"] == rel]
 
 
-def test_without_a_brand_the_pages_name_nobody(shop, btcpay):
+def test_without_a_brand_the_pages_have_the_name_that_the_merchant_was_added_by(shop, btcpay):
     for page in pages(shop):
-        assert "brand" not in page.texts and len(hrefs(page, "stylesheet")) == 1
+        assert page.texts["brand"].strip() == "shop" and "\u00b7 shop</title>" in page.source
+        assert len(hrefs(page, "stylesheet")) == 1 and "&amp;label=" not in page.source
     assert btcpay.json("merchant", "brand", "shop")[0]["name"] is None
 
 
@@ -73,6 +74,23 @@ def test_a_brand_shows_on_both_pages(shop, btcpay, tmp_path):
         assert accent.mimetype == "text/css"
 
 
+def test_a_logo_without_a_name_stands_for_it(shop, btcpay, tmp_path):
+    (tmp_path / "logo").write_bytes(PNG)
+    btcpay.run("merchant", "brand", "shop", "--logo", str(tmp_path / "logo"))
+    for page in pages(shop):
+        assert page.attributes["logo"]["alt"] == "shop" and not page.texts["brand"].strip()
+
+
+@pytest.mark.parametrize(
+    ("network", "mark"), [("mainnet", None), ("signet", "Test network: signet")]
+)
+def test_every_page_of_a_test_network_is_marked(open_shops, network, mark):
+    shop = open_shops(BTCPAY_NETWORK=network)
+    nothing_here = Page(shop.client.get("/pay/inv_x").text)
+    for page in (*pages(shop), nothing_here):
+        assert page.texts.get("testing") == mark
+
+
 def test_wallets_show_the_name_as_the_recipient(shop, btcpay):
     btcpay.run("merchant", "brand", "shop", "--name", "Caf\u00e9 & Co")
     assert "&label=Caf%C3%A9%20%26%20Co" in pages(shop)[0].uri
@@ -94,7 +112,7 @@ def test_what_is_not_given_stays_and_clear_forgets(shop, btcpay):
 def test_a_brand_is_its_merchants_alone(shop, btcpay):
     other = shop.add_merchant("other")
     btcpay.run("merchant", "brand", "other", "--name", "Other")
-    assert "brand" not in pages(shop)[0].texts
+    assert pages(shop)[0].texts["brand"].strip() == "shop"
     shop.write_key = shop.issue("write", other)
     made = shop.post("/invoices", {"amount_usd": 5}).json
     assert "Other" in Page(shop.client.get(f"/pay/{made['id']}").text).texts["brand"]

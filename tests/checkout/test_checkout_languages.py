@@ -1,4 +1,4 @@
-"""Six languages: complete catalogs, chosen by header or link; numbers as each writes them."""
+"""Eight languages: complete catalogs, chosen by header or link; numbers as each writes them."""
 
 import re
 from functools import cache
@@ -92,14 +92,38 @@ def test_what_is_compiled_is_what_is_written(language):
     assert strings[0] == strings[1]
 
 
+GLOSSARY = re.findall(
+    r"^\| (?!English|---)([^|]+) \| (.+) \|$", (PROJECT / "docs" / "languages.md").read_text(), re.M
+)
+
+
+@pytest.mark.parametrize(("place", "language"), list(enumerate(list(LANGUAGES)[1:])))
+def test_the_glossary_has_the_words_that_the_catalogs_use(place, language):
+    """In the order of the menu, English first."""
+    used = " ".join(text for m in catalog(language) for text in texts(m.string)).lower()
+    words = [row.split(" | ")[place] for _, row in GLOSSARY]
+    assert len(words) > 10 and [word for word in words if word.lower() not in used] == []
+
+
 def test_no_text_stands_in_a_template_untranslated():
     """Between tags there are only expressions and what no language changes."""
     rooms = ("checkout", "merchant_pages", "pages")
     pages = (PROJECT / "btcpay" / room / "templates" for room in rooms)
     for path in (path for folder in pages for path in folder.rglob("*.html")):
         text = re.sub(r" data-[\w-]+=(\"[^\"]*\"|'[^']*')", "", path.read_text())
+        text = re.sub(r"\{% block layout %\}\w*", "", text)  # a class, no text
         bare = re.sub(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", "", text, flags=re.S)
         assert set(bare.split()) <= {"BTC", "\u00b7"}, path.name
+
+
+def test_a_page_runs_as_its_language_does(shop):
+    directions = {
+        language: Page(shop.client.get(f"/pay/{shop.invoice()['id']}?lang={language}").text).tags[
+            0
+        ][1]["dir"]
+        for language in LANGUAGES
+    }
+    assert {one for one, runs in directions.items() if runs == "rtl"} == {"ar", "fa"}
 
 
 def heading(shop: Shop, query: str = "", accept: str = "") -> tuple[str, str]:
@@ -115,6 +139,9 @@ WAITING = {
     "fr": "En attente de votre paiement",
     "pt": "Aguardando o seu pagamento",
     "ja": "\u304a\u652f\u6255\u3044\u3092\u304a\u5f85\u3061\u3057\u3066\u3044\u307e\u3059",
+    "ar": "\u0641\u064a \u0627\u0646\u062a\u0638\u0627\u0631 \u062f\u0641\u0639\u062a\u0643",
+    "fa": "\u062f\u0631 \u0627\u0646\u062a\u0638\u0627\u0631"
+    " \u067e\u0631\u062f\u0627\u062e\u062a \u0634\u0645\u0627",
 }
 
 
@@ -163,20 +190,30 @@ def test_a_choice_is_carried_from_the_link_to_the_invoice_without_a_cookie(shop)
 
 
 @pytest.mark.parametrize(
-    ("language", "usd", "satoshis"),
+    ("language", "usd", "satoshis", "btc"),
     [
-        ("en", "1,234.50 USD", "2,057,500 satoshis"),
-        ("es", "1.234,50 USD", "2.057.500 satoshis"),
-        ("de", "1.234,50 USD", "2.057.500 Satoshi"),
-        ("fr", "1\u202f234,50 USD", "2\u202f057\u202f500 satoshis"),
-        ("pt", "1.234,50 USD", "2.057.500 satoshis"),
-        ("ja", "1,234.50 USD", "2,057,500 satoshi"),
+        ("en", "1,234.50 USD", "2,057,500 satoshis", "0.02057500"),
+        ("es", "1.234,50 USD", "2.057.500 satoshis", "0,02057500"),
+        ("de", "1.234,50 USD", "2.057.500 Satoshi", "0,02057500"),
+        ("fr", "1\u202f234,50 USD", "2\u202f057\u202f500 satoshis", "0,02057500"),
+        ("pt", "1.234,50 USD", "2.057.500 satoshis", "0,02057500"),
+        ("ja", "1,234.50 USD", "2,057,500 satoshi", "0.02057500"),
+        ("ar", "1,234.50 USD", "2,057,500 \u0633\u0627\u062a\u0648\u0634\u064a", "0.02057500"),
+        (
+            "fa",
+            "\u06f1\u066c\u06f2\u06f3\u06f4\u066b\u06f5\u06f0 USD",
+            "\u06f2\u066c\u06f0\u06f5\u06f7\u066c\u06f5\u06f0\u06f0"
+            " \u0633\u0627\u062a\u0648\u0634\u06cc",
+            "\u06f0\u066b\u06f0\u06f2\u06f0\u06f5\u06f7\u06f5\u06f0\u06f0",
+        ),
     ],
 )
-def test_numbers_are_written_as_the_language_writes_them(shop, language, usd, satoshis):
+def test_numbers_are_written_as_the_language_writes_them(shop, language, usd, satoshis, btc):
     page = Page(shop.client.get(f"/pay/{shop.invoice(1234.5)['id']}?lang={language}").text)
     assert (page.texts["amount-usd"], page.texts["amount-sats"]) == (usd, satoshis)
-    assert page.texts["amount-btc"] == "0.02057500"
+    assert page.texts["amount-btc"] == btc
+    copied = page.attributes["copy-amount"]["data-copy"]
+    assert copied == "0.020575"  # as wallets read it
 
 
 def test_a_refusal_is_in_the_visitors_language(shop):

@@ -7,7 +7,7 @@ from decimal import Decimal
 import cldr
 import pytest
 from babel.dates import TIMEDELTA_UNITS, format_datetime, format_skeleton, format_timedelta
-from babel.numbers import format_decimal
+from babel.numbers import format_decimal, format_percent
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +18,25 @@ from btcpay.times import from_ms, to_ms
 in_each_language = pytest.mark.parametrize("language", LANGUAGES)
 FIRST, LAST = (to_ms(datetime(year, 1, 1, tzinfo=UTC)) for year in (2009, 2200))
 
+PERCENT = {"ar": "\u200e%\u200e", "fa": "\u066a"}  # where Babel writes an English sign
+
+
+def with_digits(told: str, language: str) -> str:
+    """Babel knows the marks of every language, and writes with the same ten digits in all."""
+    own = str.maketrans(
+        "0123456789", "\u06f0\u06f1\u06f2\u06f3\u06f4\u06f5\u06f6\u06f7\u06f8\u06f9"
+    )
+    return told.translate(own) if language == "fa" else told
+
+
+def decimal(number: int | Decimal, pattern: str, language: str) -> str:
+    told = format_decimal(number, pattern, language, numbering_system="default")
+    return with_digits(told, language)
+
+
+def moment(at: datetime, language: str) -> str:
+    return f"{with_digits(format_datetime(at, 'medium', UTC, language), language)} UTC"
+
 
 def test_the_table_is_what_make_catalogs_writes():
     assert json.loads(formats.TABLE.read_text(encoding="utf-8")) == cldr.table()
@@ -26,20 +45,34 @@ def test_the_table_is_what_make_catalogs_writes():
 @in_each_language
 @given(number=st.integers(0, 21_000_000 * 10**8))
 def test_a_whole_number(language, number):
-    assert formats.whole(number, language) == format_decimal(number, "#,##0", language)
+    assert formats.whole(number, language) == decimal(number, "#,##0", language)
+
+
+@in_each_language
+@given(amount_sats=st.integers(0, 21_000_000 * 10**8))
+def test_an_amount_in_bitcoin_has_eight_places_in_the_languages_own_marks(language, amount_sats):
+    expected = decimal(Decimal(amount_sats).scaleb(-8), "0.00000000", language)
+    assert formats.btc(amount_sats, language) == expected
+
+
+@in_each_language
+@given(number=st.integers(0, 100_000))
+def test_hundredths(language, number):
+    told = with_digits(format_percent(Decimal(number) / 100, locale=language), language)
+    assert formats.percent(number, language) == told.replace("%", PERCENT.get(language, "%"))
 
 
 @in_each_language
 @given(amount_usd=st.decimals(0, 10**9, places=4) | st.decimals(0, 10**6, places=2))
 def test_dollars_and_cents(language, amount_usd):
-    expected = format_decimal(amount_usd, "#,##0.00", language)
+    expected = decimal(amount_usd, "#,##0.00", language)
     assert formats.cents(amount_usd, language) == expected
 
 
 @in_each_language
 @pytest.mark.parametrize("text", ["0.005", "0.015", "2.675", "999.995", "1E+3", "1234567.8"])
 def test_half_a_cent_goes_to_the_even_one(language, text):
-    expected = format_decimal(Decimal(text), "#,##0.00", language)
+    expected = decimal(Decimal(text), "#,##0.00", language)
     assert formats.cents(Decimal(text), language) == expected
 
 
@@ -48,28 +81,28 @@ def test_a_time_in_every_month_at_every_hour(language):
     for month in range(1, 13):
         for hour in range(24):
             at = datetime(2026, month, 1 + hour, hour, 59 - hour, month * 5 - 1, tzinfo=UTC)
-            expected = f"{format_datetime(at, 'medium', UTC, language)} UTC"
+            expected = moment(at, language)
             assert formats.moment(to_ms(at), language) == expected
 
 
 @in_each_language
 @given(at_ms=st.integers(FIRST, LAST))
 def test_any_day(language, at_ms):
-    expected = format_skeleton("MMMd", from_ms(at_ms), UTC, locale=language)
+    expected = with_digits(format_skeleton("MMMd", from_ms(at_ms), UTC, locale=language), language)
     assert formats.day(at_ms, language) == expected
 
 
 @in_each_language
 @given(at_ms=st.integers(FIRST, LAST))
 def test_any_time(language, at_ms):
-    expected = f"{format_datetime(from_ms(at_ms), 'medium', UTC, language)} UTC"
+    expected = moment(from_ms(at_ms), language)
     assert formats.moment(at_ms, language) == expected
 
 
 def ago(elapsed_s: int, language: str) -> str:
-    return format_timedelta(
-        timedelta(seconds=-elapsed_s), add_direction=True, threshold=1, locale=language
-    )
+    elapsed = timedelta(seconds=-elapsed_s)
+    told = format_timedelta(elapsed, add_direction=True, threshold=1, locale=language)
+    return with_digits(told, language)
 
 
 @in_each_language

@@ -18,6 +18,7 @@ FIELDS = {
     ("M", 1): "{at.month}",
     ("M", 2): "{at.month:02}",
     ("M", 3): "{month}",
+    ("L", 3): "{month}",
     ("d", 1): "{at.day}",
     ("d", 2): "{at.day:02}",
     ("H", 1): "{at.hour}",
@@ -44,6 +45,11 @@ def day(locale: Locale) -> str:
     return as_format(locale.datetime_skeletons["MMMd"].pattern)
 
 
+def percent(locale: Locale, sign: str) -> str:
+    """The pattern of whole hundredths."""
+    return locale.percent_formats[None].pattern.replace("#,##0", "{0}").replace("%", sign)
+
+
 def as_format(pattern: str) -> str:
     """CLDR's pattern for `str.format`."""
     return "".join(
@@ -52,11 +58,20 @@ def as_format(pattern: str) -> str:
     )
 
 
-def ago(locale: Locale) -> list[list[int | str]]:
-    """Each unit's seconds, and its past for one and for more of it."""
+# The first of the ten digits of a numbering system (UTS 35).
+ZEROS = {"latn": "0", "arab": "\u0660", "arabext": "\u06f0"}
+
+
+def plurals(locale: Locale) -> list[str]:
+    """The plural categories of a language, each once."""
+    return sorted({locale.plural_form(number) for number in range(200)})
+
+
+def ago(locale: Locale) -> list[list[Any]]:
+    """Each unit's seconds, and its past in each plural category."""
     past = {unit: locale._data["date_fields"][unit]["past"] for unit, _ in dates.TIMEDELTA_UNITS}
     return [
-        [unit_s, past[unit].get(locale.plural_form(1), past[unit]["other"]), past[unit]["other"]]
+        [unit_s, [past[unit].get(form, past[unit]["other"]) for form in plurals(locale)]]
         for unit, unit_s in dates.TIMEDELTA_UNITS
     ]
 
@@ -66,14 +81,23 @@ def table() -> dict[str, dict[str, Any]]:
     found = {}
     for language in LANGUAGES:
         locale = Locale.parse(language)
+        system = locale.default_numbering_system
+        symbols, forms = locale.number_symbols[system], plurals(locale)
         found[language] = {
-            "decimal": locale.number_symbols["latn"]["decimal"],
-            "group": locale.number_symbols["latn"]["group"],
+            "rtl": locale.text_direction == "rtl",
+            "digits": "".join(chr(ord(ZEROS[system]) + value) for value in range(10)),
+            "decimal": symbols["decimal"],
+            "group": symbols["group"],
+            "percent": percent(locale, symbols["percentSign"]),
             "moment": moment(locale),
             "day": day(locale),
             "months": [locale.months["format"]["abbreviated"][month] for month in range(1, 13)],
             "halves": [dates.format_time(time(hour), "a", locale=locale) for hour in (0, 12)],
             "ago": ago(locale),
+            # Of 0 to 199; whatever is greater is as its last two digits behind a hundred.
+            "plural": "".join(
+                str(forms.index(locale.plural_form(number))) for number in range(200)
+            ),
         }
     return found
 
