@@ -15,7 +15,7 @@ import requests
 
 from btcpay.cli.context import Shell, with_shell
 from btcpay.cli.sandbox_children import Children
-from btcpay.cli.sandbox_demo import MERCHANT, Demo, write_key
+from btcpay.cli.sandbox_demo import MERCHANT, PAGES, Demo, login_url, write_key
 from btcpay.cli.sandbox_receiver import PrintingReceiver
 from btcpay.cli.sandbox_status import LastCheck, StatusLine, unechoed
 from btcpay.doctor.settings import masked
@@ -61,7 +61,7 @@ def sandbox(shell: Shell, port: int, state: Path) -> None:
     status = StatusLine(chain_url, LastCheck(shell.db), log)
     told = state / "webhooks.log"
     receiver = PrintingReceiver(shell.db, MERCHANT, told)
-    with unechoed(), receiver, Children(environ, log) as children, status:
+    with unechoed(), receiver, Children(environ | PAGES, log) as children, status:
         children.start("chain", "btcpay.sandbox", "--port", str(port), "--state", str(state))
         children.wait_for(f"{chain_url}/sandbox/state", stop)
         if not stop.is_set():
@@ -75,7 +75,7 @@ def sandbox(shell: Shell, port: int, state: Path) -> None:
                 demo, chain_url, other, log, told, _afresh(settings, state)
             )
             status.say("")
-            click.echo(introduction)
+            click.echo(f"{introduction}its pages     {login_url(shell.db, settings)}")
         while not stop.is_set():
             status.update(utc_now())
             stop.wait(UPDATED_EVERY_S)
