@@ -66,8 +66,6 @@ def _form(
 ) -> Response:
     service, id = visit.service, visit.query.get("last", "")
     last = service.db.row(till.LAST, id=id, merchant_id=visit.merchant_id) if id else None
-    if last:
-        last["amount_usd"] = Decimal(last["amount_usd_quote"])
     return visit.page("till.html", status, last=last, typed=typed, told=told)
 
 

@@ -1,19 +1,15 @@
-"""A merchant's links as their pages show them: page by page, with what came through each.
-
-A page begins below the row that the last one ended with, by its time and its number: whatever is
-made meanwhile, none is shown twice and none is left out.
-"""
+"""A merchant's links as their pages show them, with what came through each."""
 
 from typing import Any
 
-from peewee import SQL, Expression, Select, Tuple, fn
+from peewee import SQL, Expression, Select, fn
 
 from storage.database import slot
 from storage.models import Invoice, PaymentLink
-from storage.queries.till import HAS_COME
+from storage.queries import keyset
+from storage.queries.merchant_lists import CAME_SATS
 
-ABOVE_ALL = (2**62, 2**62)  # below it is the newest row of all
-MOST_COUNTED = 1000  # of a link's invoices: an index is read so far and no further
+MOST_COUNTED = 500  # of a link's invoices: an index is read so far and no further
 
 
 def _count(*conditions: Expression) -> Any:
@@ -23,28 +19,24 @@ def _count(*conditions: Expression) -> Any:
     return Select([found.alias("counted")], [fn.COUNT(SQL("*"))])
 
 
-def _page(query: Select, model: Any) -> Select:
-    """The newest rows below the one of this time and number."""
-    columns = (model.created_at, model.seq)
-    below = Tuple(*columns) < Tuple(slot("created_at"), slot("seq"))
-    return query.where(below).order_by(*(one.desc() for one in columns)).limit(slot("limit"))
-
-
+_IS_OWN = PaymentLink.merchant_id == slot("merchant_id")
 _OWN = PaymentLink.select(
     PaymentLink,
     _count().alias("invoices"),
     _count(Invoice.status == "paid").alias("paid"),
-).where(PaymentLink.merchant_id == slot("merchant_id"))
-LINKS = _page(_OWN, PaymentLink)
+).where(_IS_OWN)
+LINKS, LINKS_NEWER = keyset.older(_OWN, PaymentLink), keyset.newer(_OWN, PaymentLink)
+LINK_PLACE = keyset.place_of(PaymentLink).where(_IS_OWN)
 LINK = _OWN.where(PaymentLink.id == slot("id"))
 
+_OF_LINK = Invoice.payment_link_id == slot("payment_link_id")
 _INVOICES = Invoice.select(
-    Invoice.seq,
     Invoice.id,
     Invoice.status,
     Invoice.amount_usd_quote,
     Invoice.amount_sats,
     Invoice.created_at,
-    HAS_COME,
-).where(Invoice.payment_link_id == slot("payment_link_id"))
-INVOICES = _page(_INVOICES, Invoice)
+    CAME_SATS.alias("received_sats"),
+).where(_OF_LINK)
+INVOICES, INVOICES_NEWER = keyset.older(_INVOICES, Invoice), keyset.newer(_INVOICES, Invoice)
+INVOICE_PLACE = keyset.place_of(Invoice).where(_OF_LINK)
