@@ -99,6 +99,13 @@ def test_any_time(language, at_ms):
     assert formats.moment(at_ms, language) == expected
 
 
+@in_each_language
+@given(at_ms=st.integers(FIRST, LAST))
+def test_any_time_without_its_seconds(language, at_ms):
+    head, _, tail = formats.moment(at_ms, language).rpartition(f":{from_ms(at_ms).second:02}")
+    assert formats.minute(at_ms, language) == head + tail
+
+
 def ago(elapsed_s: int, language: str) -> str:
     elapsed = timedelta(seconds=-elapsed_s)
     told = format_timedelta(elapsed, add_direction=True, threshold=1, locale=language)
