@@ -49,11 +49,11 @@ def _own(model: Listed) -> Any:
     return model.merchant_id == slot("merchant_id")
 
 
-def _older(query: Select, model: type[Model]) -> Select:
+def _older(query: Select, model: Listed) -> Select:
     return keyset.older(query.where(_own(model)), model)
 
 
-def _newer(query: Select, model: type[Model]) -> Select:
+def _newer(query: Select, model: Listed) -> Select:
     return keyset.newer(query.where(_own(model)), model)
 
 
