@@ -56,7 +56,7 @@ def test_an_amount_in_bitcoin_has_eight_places_in_the_languages_own_marks(langua
 
 
 @in_each_language
-@given(number=st.integers(0, 100_000))
+@given(number=st.integers(0, 999))
 def test_hundredths(language, number):
     told = with_digits(format_percent(Decimal(number) / 100, locale=language), language)
     assert formats.percent(number, language) == told.replace("%", PERCENT.get(language, "%"))
@@ -97,6 +97,13 @@ def test_any_day(language, at_ms):
 def test_any_time(language, at_ms):
     expected = moment(from_ms(at_ms), language)
     assert formats.moment(at_ms, language) == expected
+
+
+@in_each_language
+@given(at_ms=st.integers(FIRST, LAST))
+def test_any_time_without_its_seconds(language, at_ms):
+    head, _, tail = formats.moment(at_ms, language).rpartition(f":{from_ms(at_ms).second:02}")
+    assert formats.minute(at_ms, language) == head + tail
 
 
 def ago(elapsed_s: int, language: str) -> str:

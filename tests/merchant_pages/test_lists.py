@@ -7,11 +7,12 @@ from urllib.parse import quote
 
 import pytest
 from builders import Shop, pay
-from databases import about_sqlite
+from databases import about_sqlite, plan
 from merchant_browser import ON, MerchantBrowser
 
 from btcpay.merchant_pages import attention, listing, search
 from btcpay.merchant_pages.search import Wanted
+from storage.queries import merchant_lists
 
 SATS = 41_667  # of an invoice that is not said to be another
 
@@ -240,6 +241,23 @@ def statements(shop: Shop) -> Iterator[list[str]]:
     connection.set_trace_callback(found.append)
     yield found
     connection.set_trace_callback(None)
+
+
+BY_BEGINNING = {
+    "INVOICES_BY_ID": ("sqlite_autoindex_invoice_1", "invoice_id_begins"),
+    "INVOICES_BY_ADDRESS": ("sqlite_autoindex_invoice_2", "invoice_address_begins"),
+    "INVOICES_BY_TXID": ("output_txid", "output_txid"),
+    "PAYMENTS_BY_ADDRESS": ("sqlite_autoindex_invoice_2", "invoice_address_begins"),
+    "PAYMENTS_BY_TXID": ("output_txid", "output_txid"),
+}
+
+
+@pytest.mark.parametrize("name", BY_BEGINNING)
+def test_a_beginning_is_looked_up_in_an_index(browser, name):
+    """Of the databases, not of the merchant's rows: those can be a million."""
+    db = browser.shop.service.db
+    told = plan(db, getattr(merchant_lists, name)[db.is_server], "1")
+    assert BY_BEGINNING[name][db.is_server] in told and "newest" not in told, told
 
 
 def test_what_needs_the_merchant_is_listed_longest_first_page_by_page(browser, clock, monkeypatch):

@@ -1,24 +1,11 @@
 """How many statements the hot paths run: counted by SQLite itself."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
-from builders import Shop
 from databases import about_sqlite
 from merchant_browser import ON, MerchantBrowser
+from statements import statements
 
 pytestmark = about_sqlite  # its driver tells what runs; the statements are the same ones
-
-
-@contextmanager
-def statements(shop: Shop) -> Iterator[list[str]]:
-    """What this thread's connection runs meanwhile."""
-    connection = shop.service.db.connection.connection()
-    found: list[str] = []
-    connection.set_trace_callback(found.append)
-    yield found
-    connection.set_trace_callback(None)
 
 
 @pytest.mark.parametrize(
