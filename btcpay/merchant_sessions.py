@@ -1,13 +1,14 @@
 """The way in to the merchant's pages: a link that works once, and the session that it opens.
 
-Secrets are random, 256 bits; what is stored is their SHA-256. There are no passwords.
+Secrets are random: 142 bits in a link, which is short enough to be read out, 256 in a session's
+cookie. What is stored is their SHA-256. There are no passwords.
 """
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from btcpay.errors import CommandError
-from btcpay.ids import SECRET_CHARACTERS, is_id, new_id, random_base62
+from btcpay.ids import ID_CHARACTERS, SECRET_CHARACTERS, is_id, new_id, random_base62
 from btcpay.keys import sha256_of
 from btcpay.times import to_ms
 from storage.database import Database, Row
@@ -28,7 +29,7 @@ class Session(NamedTuple):
 
 def new_login(db: Database, merchant_id: int, now: datetime) -> str:
     """The secret of a link that opens one session of this merchant within ten minutes."""
-    secret = random_base62(SECRET_CHARACTERS)
+    secret = random_base62(ID_CHARACTERS)
     with db.write():
         db.run(sessions.OLD_LOGINS, now=to_ms(now))
         db.run(

@@ -56,7 +56,7 @@ ELSEWHERE = (
     ),
     *("planted_backup", "restore_postgres", "server_away", "upgrades"),
     *("browser_keys", "browser_languages", "browser_looks", "browser_qr", "browser_sites"),
-    "browser_trips",
+    *("browser_till", "browser_trips"),
     *("deploy", "going_live", "hostile_answers", "hostile_memory"),
     "node_sandbox_agrees",
     *("headers", "readme", "release", "requirements", "trips", "wheel", "worst_blocks"),

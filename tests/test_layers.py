@@ -64,7 +64,19 @@ ROOMS: dict[str, set[str]] = {
     "checkout": GROUND
     | {"invoices", "languages", "pages", "server", "settlement", "storage", "wallet", "web"},
     "merchant_pages": GROUND
-    | {"chain", "exports", "invoices", "pages", "server", "storage", "wallet", "web"},
+    | {
+        "chain",
+        "checkout",
+        "exports",
+        "invoices",
+        "languages",
+        "pages",
+        "schemas",
+        "server",
+        "storage",
+        "wallet",
+        "web",
+    },
     "exports": VALUES | {"storage"},
     "doctor": GROUND
     | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},

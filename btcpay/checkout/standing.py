@@ -61,14 +61,20 @@ class Standing:
         return "partial" if self.verdict.received_sats else "waiting"
 
 
-def standing_of(service: Service, id: str) -> Standing:
-    """The facts that the page and its status share; notes that somebody looks. Raises NotFound."""
+def whole_invoice(service: Service, id: str) -> Row:
+    """The whole row, of whichever merchant. Raises NotFound."""
     row = service.db.row(invoices.WHOLE, id=id) if is_id("inv", id) else None
     if row is None:
         raise NotFound("there is no such invoice")
+    return row
+
+
+def standing_of(service: Service, row: Row) -> Standing:
+    """Where the invoice stands; while it is open, a check is told that somebody looks."""
     row["checked_at"] = checked_ms(service.db, row)
     now = service.now()
-    service.notes.note(invoices.ASKED, row["id"], now)
+    if row["status"] == "open":
+        service.notes.note(invoices.ASKED, row["id"], now)
     verdict = verdict_of(service.db, service.settings, row, now)
     needed = rules_for(service.settings, row).confirmations
     least_sats = least_sats_of(row["deposit_address"], service.settings.network)

@@ -16,7 +16,7 @@ from btcpay.checkout.link_page import link_values
 from btcpay.checkout.link_refused import LinkRefused, from_elsewhere
 from btcpay.checkout.rates import rates_of
 from btcpay.checkout.shown import bitcoin, without_turns
-from btcpay.checkout.standing import standing_of, status_of, story_of
+from btcpay.checkout.standing import Standing, standing_of, status_of, story_of, whole_invoice
 from btcpay.errors import NotFound
 from btcpay.ids import is_id
 from btcpay.pages import languages
@@ -65,7 +65,7 @@ class Checkout:
 
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
-        found = standing_of(self.service, id)
+        found = self._standing_of(id)
         found = replace(found, story=story_of(self.service, found))
         brand = self.pages.brand(found.row["merchant_id"])
         page = page_of(found, brand)
@@ -74,7 +74,7 @@ class Checkout:
 
     def show_status(self, id: str) -> Response:
         """What the page polls: an allow-list of fields."""
-        return answer(status_of(standing_of(self.service, id)))
+        return answer(status_of(self._standing_of(id)))
 
     def show_link(self, id: str) -> Response:
         """A payment link's page; a GET writes nothing."""
@@ -132,6 +132,9 @@ class Checkout:
         if gzipped:
             response.headers["Content-Encoding"] = "gzip"
         return response
+
+    def _standing_of(self, id: str) -> Standing:
+        return standing_of(self.service, whole_invoice(self.service, id))
 
     def _link(self, id: str) -> Row:
         row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from btcpay.cli.context import Shell, with_shell
-from btcpay.cli.sandbox_demo import Demo
+from btcpay.cli.sandbox_demo import Demo, login_url
 from btcpay.cli.sandbox_once import require_program, run_once, thrown_away
 from btcpay.cli.sandbox_place import Place, command_line
 from btcpay.cli.sandbox_start import started
@@ -68,7 +68,7 @@ def _keep_open(shell: Shell, place: Place, stop: threading.Event) -> None:
     status = StatusLine(place.chain_url, LastCheck(shell.db), place.log)
     with unechoed(), status, started(place, shell.db, stop) as (demo, children):
         if not stop.is_set():
-            introduction = _introduction(demo, place)
+            introduction = _introduction(demo, place, login_url(shell.db, place.settings))
             status.say("")
             click.echo(introduction)
         while not stop.is_set():
@@ -78,7 +78,7 @@ def _keep_open(shell: Shell, place: Place, stop: threading.Event) -> None:
                 children.require_all()
 
 
-def _introduction(demo: Demo, place: Place) -> str:
+def _introduction(demo: Demo, place: Place, pages: str) -> str:
     other = command_line(sys.argv[0], place.environ)
     return f"""\
 A shop with play money, on this machine alone. Ctrl-C ends it.
@@ -92,6 +92,7 @@ A shop with play money, on this machine alone. Ctrl-C ends it.
 
 write key     {demo.secret}
 payment link  {demo.link_url()}
+shop's pages  {pages}
 is all well?  {other} doctor
 every event   {other} listen
 log           {place.log}, {place.told.name} (emptied at each start)

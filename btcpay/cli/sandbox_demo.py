@@ -12,6 +12,7 @@ from btcpay import keys
 from btcpay.bitcoin.address import b58check_encode
 from btcpay.bitcoin.hd import HARDENED, ExtendedKey
 from btcpay.bitcoin.wire import Malformed
+from btcpay.merchant_sessions import new_login
 from btcpay.settings import Settings
 from btcpay.times import utc_now
 from btcpay.wallet.account import parse_account
@@ -44,6 +45,12 @@ def _merchant(db: Database, settings: Settings) -> int:
         account = parse_account(_nobodys_account(), settings.network)
         row = add_merchant(db, MERCHANT, account, utc_now())
     return row["id"]
+
+
+def login_url(db: Database, settings: Settings) -> str:
+    """A link into the demo merchant's pages, which works once, within ten minutes."""
+    secret = new_login(db, _merchant(db, settings), utc_now())
+    return f"{settings.base_url}/merchant/login/{secret}"
 
 
 def _nobodys_account() -> str:

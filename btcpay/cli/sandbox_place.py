@@ -80,6 +80,7 @@ class Place:
         pace = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": CALLS_PER_HOUR}
         return {
             **pace | self.environ,
+            "BTCPAY_MERCHANT_PAGES": "on",
             "BTCPAY_FRAME_ANCESTORS": " ".join([*self.settings.frame_ancestors, *benches]),
             # The pages ask every two seconds: a line for each would bury what matters in the log.
             "GUNICORN_CMD_ARGS": f"--log-level warning {self.own.get('GUNICORN_CMD_ARGS', '')}",

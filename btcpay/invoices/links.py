@@ -27,7 +27,7 @@ def new_link(db: Database, now: datetime, merchant_id: int, wanted: Mapping[str,
     suggested = _checked(wanted.get("suggested", ()), wanted)
     row = db.only(
         links.ADD,
-        id=new_id("lnk"),
+        id=wanted.get("id") or new_id("lnk"),  # a form has promised one
         merchant_id=merchant_id,
         status="active",
         title=wanted.get("title"),

@@ -50,6 +50,12 @@ def whole(number: int, language: str) -> str:
     return f"{number:,}".translate(_of(language)["signs"])
 
 
+def percent(number: int, language: str) -> str:
+    """So many hundredths: `12%`, with a space where the language has one."""
+    text: str = _of(language)["percent"].format(whole(number, language))
+    return text
+
+
 def usd(amount_usd: Decimal, language: str) -> str:
     """Dollars to the nearest cent, half to even: `1,234.50 USD`; under a cent it says so."""
     if 0 < amount_usd < CENT:
@@ -85,16 +91,15 @@ def _written(at_ms: int, language: str, pattern: str) -> str:
     return f"{digits(told, language)} UTC"
 
 
-def day(at_ms: int, language: str) -> str:
-    """The day of a stored time in UTC, without its year: `Nov 22`."""
-    at, table = from_ms(at_ms), _of(language)
-    text: str = table["day"].format(at=at, month=table["months"][at.month - 1])
-    return digits(text, language)
-
-
 def minute(at_ms: int, language: str) -> str:
     """Like `moment`, without the seconds: for lists."""
     return _written(at_ms, language, _of(language)["moment"].replace(SECONDS, ""))
+
+
+def day(at_ms: int, language: str) -> str:
+    """The day of a stored time in UTC, without its year: `Nov 22`."""
+    at, table = from_ms(at_ms), _of(language)
+    return digits(table["day"].format(at=at, month=table["months"][at.month - 1]), language)
 
 
 def ago(elapsed_ms: int, language: str) -> str:

@@ -7,7 +7,7 @@ from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit
 from storage.queries import merchant_lists as lists
 
-SIZE = 25
+SIZE = 10  # each takes a third of a screen
 # Of these nothing can be accepted: the invoice is paid, or its payment is not in the chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised")
 

@@ -2,7 +2,16 @@
 
 from flask import Blueprint
 
-from btcpay.merchant_pages import attention, downloads, home, invoice, invoices, payments
+from btcpay.merchant_pages import (
+    attention,
+    downloads,
+    home,
+    invoice,
+    invoices,
+    links,
+    payments,
+    till,
+)
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.devices import Devices
 from btcpay.merchant_pages.way_in import WayIn
@@ -14,6 +23,6 @@ def merchant_pages(service: Service) -> Blueprint:
     area = Area(service)
     WayIn(area)
     Devices(area)
-    for pages in (home, attention, invoices, invoice, payments, downloads):
+    for pages in (home, attention, till, invoices, invoice, payments, links, downloads):
         pages.add(area)
     return area.blueprint

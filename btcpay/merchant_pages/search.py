@@ -11,9 +11,10 @@ from peewee import Select
 from btcpay.merchant_pages.listing import MORE, SIZE, Listing
 from btcpay.money import SATS_PER_BTC
 from storage.database import Database, Row
-from storage.queries.merchant_lists import FIRST, chosen
+from storage.queries.keyset import FIRST
+from storage.queries.merchant_lists import chosen
 
-PIECE = 2_000  # rows whose texts one request goes through: ten milliseconds
+PIECE = 1_000  # rows whose texts one request goes through: some milliseconds
 MOST_CHARACTERS = 200  # of what is typed; the longest that names something has 90
 END = "\x7f"  # behind every character of an id or an address
 

@@ -71,8 +71,8 @@ class Visit:
         return hmac.compare_digest(self.form.get("token", "").encode(), self._token.encode())
 
     def id_of_press(self, prefix: str) -> str:
-        """The id of what this showing of a form makes, however often it is sent."""
-        text = f"press {self.form.get('press', '')}".encode()
+        """The id of what this showing of a form makes of its fields, however often it is sent."""
+        text = f"press {urlencode(sorted(self.form.items()))}".encode()
         return id_of(prefix, hmac.digest(self.secret.encode(), text, "sha256"))
 
     @property

@@ -86,4 +86,21 @@ def row_of(sandbox: Sandbox, invoice: Json) -> dict[str, Any]:
         "chain": chain,
         "missing_sats": chain.missing_sats(invoice["amount_sats"]),
         "is_over": invoice["status"] in OVER,
+        "came": _told(chain, invoice),
     }
+
+
+def _told(chain: OnChain, invoice: Json) -> list[str]:
+    """What has come to an invoice's address, in words."""
+    all_sats = invoice["amount_sats"]
+    parts = []
+    if chain.confirmed_sats:
+        amount = "all" if chain.confirmed_sats == all_sats else f"{chain.confirmed_sats:,}"
+        parts.append(f"{amount} in block {', '.join(f'{height:,}' for height in chain.heights)}")
+    if chain.waiting_sats:
+        amount = "all" if chain.waiting_sats == all_sats else f"{chain.waiting_sats:,}"
+        parts.append(f"{amount} in the mempool")
+    if not parts:
+        return ["nothing came" if invoice["status"] in OVER else "nothing has come yet"]
+    missing_sats = chain.missing_sats(all_sats)
+    return [*parts, f"{missing_sats:,} missing"] if missing_sats else parts

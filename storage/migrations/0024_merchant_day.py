@@ -9,8 +9,8 @@ STATEMENTS = (
         day BIGINT NOT NULL,
         payments BIGINT NOT NULL CHECK (payments >= 0),
         unpriced BIGINT NOT NULL CHECK (unpriced BETWEEN 0 AND payments),
-        received_sats BIGINT NOT NULL CHECK (received_sats >= payments),
-        usd_cents BIGINT NOT NULL CHECK (usd_cents >= 0),
+        received_sats BIGINT NOT NULL CHECK (received_sats >= payments){whole_sats},
+        usd_cents BIGINT NOT NULL CHECK (usd_cents >= 0){whole_cents},
         PRIMARY KEY (merchant_id, day)
     )""",
     # An amount in dollars always has two places: without the point it is cents.
@@ -24,5 +24,11 @@ STATEMENTS = (
 
 def up(migrator, db):
     """Adds the table, with the days of all payments that there are."""
+    # SQLite keeps any number in any column; a server's columns hold nothing else.
+    is_sqlite = type(migrator).__name__ == "SqliteMigrator"
+    whole = {
+        f"whole_{unit}": f" CHECK (typeof({column}) = 'integer')" if is_sqlite else ""
+        for unit, column in (("sats", "received_sats"), ("cents", "usd_cents"))
+    }
     for statement in STATEMENTS:
-        db.execute_sql(statement)
+        db.execute_sql(statement.format(**whole))

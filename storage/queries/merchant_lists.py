@@ -10,13 +10,13 @@ from peewee import JOIN, ColumnBase, Expression, Select, fn
 
 from storage.database import slot
 from storage.models import Attention, Invoice, Output, Payment
+from storage.queries import keyset
 
 Listed = type[Invoice] | type[Payment]
-FIRST = {"at": 2**62, "place": 2**62}  # behind it is the newest row of all
 MOST_CHOSEN = 26  # rows that CHOSEN takes: a page, and one to know whether there is another
 
 # What came to an invoice, confirmed or waiting, in time or not: for people, not for settlement.
-_CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
+CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
     (Output.invoice_id == Invoice.id) & Output.vanished_at.is_null()
 )
 _INVOICES = Invoice.select(
@@ -28,7 +28,7 @@ _INVOICES = Invoice.select(
     Invoice.customer_email,
     Invoice.created_at,
     Attention.reason.alias("attention"),
-    _CAME_SATS.alias("received_sats"),
+    CAME_SATS.alias("received_sats"),
 ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
 _OF_ADDRESS = Invoice.id == Payment.address_invoice_id
 _PAYMENTS = Payment.select(
@@ -49,25 +49,12 @@ def _own(model: Listed) -> Any:
     return model.merchant_id == slot("merchant_id")
 
 
-def _order(model: Listed, newest_first: bool = True) -> list[ColumnBase]:
-    columns = (model.created_at, model.seq)
-    return [column.desc() if newest_first else column.asc() for column in columns]
-
-
 def _older(query: Select, model: Listed) -> Select:
-    """The newest of those behind the named row, the newest first."""
-    behind = (model.created_at <= slot("at")) & (
-        (model.created_at < slot("at")) | (model.seq < slot("place"))
-    )
-    return query.where(_own(model) & behind).order_by(*_order(model)).limit(slot("limit"))
+    return keyset.older(query.where(_own(model)), model)
 
 
 def _newer(query: Select, model: Listed) -> Select:
-    """The oldest of those before it, the oldest first."""
-    before = (model.created_at >= slot("at")) & (
-        (model.created_at > slot("at")) | (model.seq > slot("place"))
-    )
-    return query.where(_own(model) & before).order_by(*_order(model, False)).limit(slot("limit"))
+    return keyset.newer(query.where(_own(model)), model)
 
 
 _OF_STATUS = Invoice.status == slot("status")
@@ -75,18 +62,14 @@ INVOICES, INVOICES_NEWER = _older(_INVOICES, Invoice), _newer(_INVOICES, Invoice
 INVOICES_BY_STATUS, INVOICES_BY_STATUS_NEWER = (
     query.where(_OF_STATUS) for query in (INVOICES, INVOICES_NEWER)
 )
-INVOICE_PLACE = Invoice.select(Invoice.created_at.alias("at"), Invoice.seq.alias("place")).where(
-    (Invoice.id == slot("id")) & _own(Invoice)
-)
+INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
 
 # Those that settle nothing: parts, and what came late, beyond or after a cancellation. An index
 # holds only them.
 _LOOSE = Payment.invoice_id.is_null()
 PAYMENTS, PAYMENTS_NEWER = _older(_PAYMENTS, Payment), _newer(_PAYMENTS, Payment)
 LOOSE_PAYMENTS, LOOSE_PAYMENTS_NEWER = (query.where(_LOOSE) for query in (PAYMENTS, PAYMENTS_NEWER))
-PAYMENT_PLACE = Payment.select(Payment.created_at.alias("at"), Payment.seq.alias("place")).where(
-    (Payment.id == slot("id")) & _own(Payment)
-)
+PAYMENT_PLACE = keyset.place_of(Payment).where(_own(Payment))
 
 # What a search in texts goes through, a piece at a time; then the rows that were found.
 INVOICE_TEXTS = _older(
@@ -119,7 +102,7 @@ _CHOSEN = [slot(f"id_{number}") for number in range(MOST_CHOSEN)]
 def _few(query: Select, model: Listed, condition: Expression) -> Select:
     """The newest first; by the condition's index, not by that of all that the merchant has."""
     own = (model.merchant_id + 0) == slot("merchant_id")
-    return query.where(condition & own).order_by(*_order(model))
+    return query.where(condition & own).order_by(*keyset.order(model))
 
 
 INVOICES_CHOSEN = _few(_INVOICES, Invoice, Invoice.id.in_(_CHOSEN))

@@ -7,6 +7,8 @@ ALL = Merchant.select().order_by(Merchant.id)
 BY_NAME = Merchant.select().where(Merchant.name == slot("name"))
 BY_ACCOUNT_KEY = Merchant.select().where(Merchant.account_key == slot("account_key"))
 BY_ID = Merchant.select().where(Merchant.id == slot("id"))
+# Locks the merchant's row: what must be made once is looked for under this lock.
+LOCKED = BY_ID.for_update()
 
 ADD = Merchant.insert(
     slots(

@@ -57,7 +57,7 @@ WANTING = (
         Invoice.amount_usd_quote,
     )
     .join(Invoice, on=(Invoice.id == Attention.invoice_id))
-    .where(Invoice.merchant_id == slot("merchant_id"))
+    .where(Attention.merchant_id == slot("merchant_id"))
     .order_by(Attention.since_at, Attention.invoice_id)
     .limit(slot("limit"))
 )

@@ -1,6 +1,6 @@
 """What needs a human, as the merchant meets it: listed, counted, yellow, settled or dismissed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,11 +9,20 @@ from databases import ON_POSTGRES, plan
 from fake_esplora import Json, Terminal, Till, open_till
 from findings import found
 from samples import figures
+from wanting import (
+    NAMES,
+    WAYS,
+    after_cancellation,
+    dust_missing,
+    late,
+    reorganised,
+    see,
+    short,
+)
 
 from btcpay.check.explain import explanation, next_look_of
 from btcpay.invoices.story import story_of
 from btcpay.invoices.update_attention import heed
-from btcpay.sandbox.payer.mischief import double_spends
 from btcpay.settlement.attention import WAYS_OUT
 from storage.queries import attentions
 
@@ -27,68 +36,6 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
 @pytest.fixture
 def btcpay(till: Till) -> Terminal:
     return Terminal(till)
-
-
-def see(till: Till) -> None:
-    till.mine()
-    till.check()
-
-
-def late(till: Till, sats: int | None = None) -> Json:
-    """An invoice that expired, and money that came afterwards."""
-    invoice = till.shop.invoice(expires_in_hours=1, description="two bags")
-    till.clock.move(hours=2)
-    till.check()
-    till.pay(invoice, sats)
-    see(till)
-    return invoice
-
-
-def short(till: Till) -> Json:
-    invoice = till.shop.invoice(expires_in_hours=1)
-    till.pay(invoice, 1_000)
-    see(till)
-    till.clock.move(hours=2)
-    till.check()
-    return invoice
-
-
-def too_much(till: Till) -> Json:
-    invoice = till.shop.invoice()
-    till.pay(invoice, invoice["amount_sats"] + 294)
-    see(till)
-    return invoice
-
-
-def after_cancellation(till: Till) -> Json:
-    invoice = till.shop.invoice()
-    Terminal(till).run("invoice", "cancel", invoice["id"])
-    till.pay(invoice)
-    see(till)
-    return invoice
-
-
-def reorganised(till: Till) -> Json:
-    """Its payment was spent otherwise in another block: the money is gone."""
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    see(till)
-    instead = double_spends(till.sandbox.wallet, 1)
-    till.sandbox.chain.reorganise(1, till.now, instead)
-    till.check()
-    return invoice
-
-
-def dust_missing(till: Till) -> Json:
-    invoice = till.shop.invoice()
-    till.pay(invoice, invoice["amount_sats"] - 293)
-    see(till)
-    return invoice
-
-
-WAYS = [late, short, too_much, after_cancellation, reorganised, dust_missing]
-NAMES = ["paid_late", *(way.__name__ for way in WAYS[1:])]
-Way = Callable[[Till], Json]
 
 
 def reason_of(till: Till, invoice: Json) -> str | None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import cldr
 import pytest
 from babel.dates import TIMEDELTA_UNITS, format_datetime, format_skeleton, format_timedelta
-from babel.numbers import format_decimal
+from babel.numbers import format_decimal, format_percent
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +17,8 @@ from btcpay.times import from_ms, to_ms
 
 in_each_language = pytest.mark.parametrize("language", LANGUAGES)
 FIRST, LAST = (to_ms(datetime(year, 1, 1, tzinfo=UTC)) for year in (2009, 2200))
+
+PERCENT = {"ar": "\u200e%\u200e", "fa": "\u066a"}  # where Babel writes an English sign
 
 
 def with_digits(told: str, language: str) -> str:
@@ -54,6 +56,13 @@ def test_an_amount_in_bitcoin_has_eight_places_in_the_languages_own_marks(langua
 
 
 @in_each_language
+@given(number=st.integers(0, 999))
+def test_hundredths(language, number):
+    told = with_digits(format_percent(Decimal(number) / 100, locale=language), language)
+    assert formats.percent(number, language) == told.replace("%", PERCENT.get(language, "%"))
+
+
+@in_each_language
 @given(amount_usd=st.decimals(0, 10**9, places=4) | st.decimals(0, 10**6, places=2))
 def test_dollars_and_cents(language, amount_usd):
     expected = decimal(amount_usd, "#,##0.00", language)
@@ -79,8 +88,8 @@ def test_a_time_in_every_month_at_every_hour(language):
 @in_each_language
 @given(at_ms=st.integers(FIRST, LAST))
 def test_any_day(language, at_ms):
-    expected = format_skeleton("MMMd", from_ms(at_ms), UTC, locale=language)
-    assert formats.day(at_ms, language) == with_digits(expected, language)
+    expected = with_digits(format_skeleton("MMMd", from_ms(at_ms), UTC, locale=language), language)
+    assert formats.day(at_ms, language) == expected
 
 
 @in_each_language
@@ -88,6 +97,13 @@ def test_any_day(language, at_ms):
 def test_any_time(language, at_ms):
     expected = moment(from_ms(at_ms), language)
     assert formats.moment(at_ms, language) == expected
+
+
+@in_each_language
+@given(at_ms=st.integers(FIRST, LAST))
+def test_any_time_without_its_seconds(language, at_ms):
+    head, _, tail = formats.moment(at_ms, language).rpartition(f":{from_ms(at_ms).second:02}")
+    assert formats.minute(at_ms, language) == head + tail
 
 
 def ago(elapsed_s: int, language: str) -> str:

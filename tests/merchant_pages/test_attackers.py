@@ -163,10 +163,10 @@ def test_no_list_or_search_shows_what_another_merchant_has(shop, browser):
     ids = belongings(shop, shop.add_merchant("other"), "Tea of the other")
     words = [*ids, "Tea", "customer@example.com"]
     for rule in (rule for rule in rules(shop, "GET") if "<" not in rule):
-        for name in ("q", "search", "link", "invoice", "after", "before", "id", "merchant"):
+        for name in ("q", "after", "older", "newer", "below", "last", "merchant"):
             for word in words:
                 shop.clock.move(seconds=1)
-                answer = browser.get(rule, query_string={name: word})
+                answer = browser.get(rule, query_string={name: word}, buffered=True)
                 assert answer.status_code in (200, 303, 400, 404), f"{rule}?{name}={word}"
                 told = answer.text.replace(word, "")
                 assert not any(other in told for other in words if other not in word), rule
@@ -292,7 +292,7 @@ def all_pages(shop: Shop, browser: MerchantBrowser) -> dict[str, Any]:
     found = {}
     for path in (path for rule in rules(shop, "GET") for path in filled(rule, ids)):
         new_minute(shop)
-        found[path] = browser.get(path)
+        found[path] = browser.get(path, buffered=True)
     for path in ("/unknown", "/invoices/inv_unknown"):
         found[path] = browser.get(path)
     found["unauthorized"] = shop.client.get("/merchant")
@@ -343,7 +343,8 @@ def test_other_methods_are_refused_and_looking_changes_nothing(shop, browser):
     gets = [path for rule in rules(shop, "GET") for path in filled(rule, ids)]
     for path in [*gets, f"/login/{secret}"]:
         new_minute(shop)
-        shown, head = browser.get(path), browser.client.head(f"/merchant{path}")
+        shown = browser.get(path, buffered=True)
+        head = browser.client.head(f"/merchant{path}", buffered=True)
         assert (head.status_code, head.data) == (shown.status_code, b""), path
         for method in ("OPTIONS", "PUT", "DELETE", "PATCH", "TRACE"):
             answer = browser.client.open(f"/merchant{path}", method=method)

@@ -88,6 +88,7 @@ WHAT_STAYS = {
     "the name of the log": r"(?m)^log +var/sandbox/sandbox\.log, webhooks\.log "
     r"\(emptied at each start\)$",
     "how to begin anew": r"(?m)^begin anew +`rm -r var`",
+    "the merchant's pages": r"(?m)^its pages +http://127\.0\.0\.1:\d+/merchant/login/\w{24}$",
 }
 
 
@@ -109,6 +110,8 @@ def test_key_curl_line_and_links_stay_in_sight_and_one_line_below_changes_in_its
     log = newcomer.folder / "var/sandbox/sandbox.log"
     until(lambda: log.read_text().count("ERROR") >= 3, "three checks to fail")
     newcomer.waits_for(r"^check FAILED \d+ s ago, see var/sandbox/sandbox\.log, explorer DOWN, ")
+    newcomer.press("explorer", state="lies")
+    newcomer.waits_for("explorer LIES")
     newcomer.press("explorer", state="up")
     newcomer.press("price", usd="61000", state="up")
     newcomer.waits_for(r"^checked [01] s ago, explorer up, price 61000, block 205, 0 waiting")
@@ -125,6 +128,13 @@ def test_the_doctor_beside_it_is_green_by_the_line_that_the_screen_names(newcome
     findings = json.loads(ended.stdout)
     assert [finding for finding in findings if finding["colour"] != "green"] == []
     assert {"file modes", "check", "price"} <= {finding["name"] for finding in findings}
+
+
+def test_the_link_that_is_printed_logs_the_merchant_in(newcomer):
+    link = newcomer.sees("its pages +(.*)")[1]
+    with requests.Session() as session:
+        page = session.post(link, headers={"Sec-Fetch-Site": "same-origin"}, timeout=20)
+        assert page.status_code == 200 and page.url.endswith("/merchant")
 
 
 def test_ctrl_c_ends_every_process_and_leaves_what_is_above_the_status_line(newcomer):

@@ -33,6 +33,16 @@ def totals(till: Till) -> tuple[dict, dict]:
     return db.only(balances.OF_MERCHANT, **merchant), db.only(balances.RECOMPUTED, **merchant)
 
 
+def assert_days(till: Till) -> None:
+    """The days are those of the payments that stand."""
+    summed = """SELECT merchant_id, created_at / 86400000 AS day, COUNT(*),
+        COUNT(*) - COUNT(amount_usd_at_receipt), SUM(amount_sats),
+        COALESCE(SUM(CAST(REPLACE(amount_usd_at_receipt, '.', '') AS BIGINT)), 0)
+        FROM payment GROUP BY merchant_id, day"""
+    kept = till.shop.sql("SELECT * FROM merchant_day").fetchall()
+    assert sorted(kept) == sorted(till.shop.sql(summed).fetchall())
+
+
 def test_a_new_merchant_has_nothing(till: Till) -> None:
     assert till.balance() == (0, 0)
 
@@ -52,10 +62,12 @@ def test_a_reorganisation_takes_the_money_out_again(till: Till) -> None:
     till.pay(invoice)
     till.mine()
     till.check()
+    assert len(till.shop.sql("SELECT * FROM merchant_day").fetchall()) == 1
     chain, wallet = till.sandbox.chain, till.sandbox.wallet
     chain.reorganise(1, till.now, double_spends(wallet, 1))
     till.check()
     assert till.balance() == (0, 0)
+    assert till.shop.sql("SELECT * FROM merchant_day").fetchall() == []
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -78,6 +90,7 @@ def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till: Till, s
             continue
         read, summed = totals(till)
         assert read == summed
+        assert_days(till)
     till.check()
     assert till.balance()[1] > 0
 

@@ -41,7 +41,7 @@ WHOLE = {
 PARTS = {
     *("balances._SUMS", "hints._COIN", "listings._CAME_SATS", "listings._CHOSEN"),
     *("listings._LISTED", "listings._PAYMENTS", "looked_for._UNSETTLED"),
-    *("merchant_lists._CAME_SATS", "merchant_lists._INVOICES", "merchant_lists._PAYMENTS"),
+    *("merchant_lists.CAME_SATS", "merchant_lists._INVOICES", "merchant_lists._PAYMENTS"),
     "webhooks._PENDING",
 }
 # Indexes that hold little, however long the history is.

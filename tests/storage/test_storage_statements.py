@@ -1,23 +1,11 @@
 """How many statements the hot paths run: counted by SQLite itself."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
-from builders import Shop
 from databases import about_sqlite
+from merchant_browser import ON, MerchantBrowser
+from statements import statements
 
 pytestmark = about_sqlite  # its driver tells what runs; the statements are the same ones
-
-
-@contextmanager
-def statements(shop: Shop) -> Iterator[list[str]]:
-    """What this thread's connection runs meanwhile."""
-    connection = shop.service.db.connection.connection()
-    found: list[str] = []
-    connection.set_trace_callback(found.append)
-    yield found
-    connection.set_trace_callback(None)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +48,22 @@ def test_polling_the_checkout_page_runs_a_handful_of_reads(shop):
     with statements(shop) as run:
         assert shop.client.get(path).status_code == 200
     assert len(run) <= 4 and all(statement.startswith("SELECT") for statement in run), run
+
+
+@pytest.mark.parametrize(
+    ("path", "limit"),
+    [
+        pytest.param("/till?last={invoice}", 2, id="the till: session, the invoice before"),
+        pytest.param("/till/{invoice}", 6, id="its code: session, brand, and what a poll reads"),
+        pytest.param("/links", 2, id="links: session, a page with what came through each"),
+        pytest.param("/links/{link}", 3, id="a link: session, link, a page of invoices"),
+        pytest.param("/links/{link}/card", 3, id="its card: session, link, brand"),
+    ],
+)
+def test_a_page_of_the_merchant_runs_a_handful_of_reads(open_shops, path, limit):
+    shop = open_shops(**ON)
+    browser = MerchantBrowser(shop).log_in()
+    path = path.format(invoice=shop.invoice()["id"], link=shop.link()["id"])
+    with statements(shop) as run:
+        browser.page(path)
+    assert len(run) == limit and all(one.startswith("SELECT") for one in run), run

@@ -109,7 +109,9 @@ ROWS = {
         "UPDATE invoice SET currency = 'EUR', price_in_currency = '55200' WHERE id = 'inv_1'",
         "UPDATE payment SET currency = 'EUR', amount_at_receipt = '0.01' WHERE id = 'pay_1'",
     ),
+    "0024_merchant_day": (),
     "0026_merchant_lists": (),
+    "0028_link_pages": (),
 }
 
 
@@ -347,6 +349,22 @@ def test_what_was_seen_before_its_block_is_told_from_the_history(url):
     assert found == {"tx_a": 1, "tx_b": 0, "tx_c": 1}
 
 
+def test_the_payments_of_before_are_summed_by_day(url):
+    bring_to(url, "0021_merchant_session")
+    with raw(url) as connection:
+        connection.execute(
+            "INSERT INTO payment (id, merchant_id, address_invoice_id, amount_sats,"
+            " amount_usd_at_receipt, tx_hash, created_at)"
+            " VALUES ('pay_3', 1, 'inv_1', 9, '1234.50', 'tx_e', 86399999),"
+            " ('pay_4', 1, 'inv_1', 9, '0.07', 'tx_f', 86400000)"
+        )
+    migrate.migrate(url, "regtest")
+    with raw(url) as connection:
+        found = sorted(tuple(row.values()) for row in tables(connection)["merchant_day"])
+    # Of merchant and day: payments, those without a price, satoshis, cents.
+    assert found == [(1, 0, 3, 2, 5 + 7 + 9, 123_450), (1, 1, 1, 0, 9, 7)]
+
+
 def test_a_proven_coinbase_is_one_and_an_ordinary_one_is_none(url):
     bring_to(url, "0009_claim")
     with raw(url) as connection:
@@ -365,6 +383,7 @@ SATOSHIS = [
     ("balance", "confirmed_sats"),
     ("balance", "total_sats"),
     ("balance", "settled_sats"),
+    ("merchant_day", "received_sats"),
 ]
 
 

@@ -46,7 +46,7 @@ PIPED = 'exec "$0" "$@" 3<&0 4>&1 0</dev/null 1>&2'
 ANSWER_S = 40  # generous: other work may run on the machine
 PHONE, SMALL, TABLET, DESK = (390, 844), (320, 568), (768, 1024), (1280, 800)
 # Chromium logs each page that is answered with one of these as an error of its console.
-TOLD_AS_PAGES = (400, 404, 410, 429, 503)
+TOLD_AS_PAGES = (400, 401, 403, 404, 410, 429, 503)
 CENTRE = """(selector) => {
     const it = document.querySelector(selector);
     it.scrollIntoView({block: 'center', behavior: 'instant'});
@@ -236,7 +236,8 @@ class Tab:
     def strangers(self) -> list[str]:
         """Requests to anywhere but the service, and to neighbours that the test allows."""
         own = [urlsplit(root).netloc for root in (self.root, *self.neighbours)]
-        return [url for url in self.requests if urlsplit(url).netloc not in own]
+        urls = (url for url in self.requests if not url.startswith("data:"))  # the browser's own
+        return [url for url in urls if urlsplit(url).netloc not in own]
 
     @property
     def polls(self) -> int:

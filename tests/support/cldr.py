@@ -45,6 +45,11 @@ def day(locale: Locale) -> str:
     return as_format(locale.datetime_skeletons["MMMd"].pattern)
 
 
+def percent(locale: Locale, sign: str) -> str:
+    """The pattern of whole hundredths."""
+    return locale.percent_formats[None].pattern.replace("#,##0", "{0}").replace("%", sign)
+
+
 def as_format(pattern: str) -> str:
     """CLDR's pattern for `str.format`."""
     return "".join(
@@ -83,6 +88,7 @@ def table() -> dict[str, dict[str, Any]]:
             "digits": "".join(chr(ord(ZEROS[system]) + value) for value in range(10)),
             "decimal": symbols["decimal"],
             "group": symbols["group"],
+            "percent": percent(locale, symbols["percentSign"]),
             "moment": moment(locale),
             "day": day(locale),
             "months": [locale.months["format"]["abbreviated"][month] for month in range(1, 13)],

@@ -5,6 +5,7 @@ What is filmed is `btcpay sandbox` itself, played by its own scenes in a browser
 
 import base64
 import io
+import itertools
 import sys
 import tempfile
 import time
@@ -17,7 +18,7 @@ from PIL import Image, ImageChops
 from playground import Playground, start_playground
 
 FILMED, STAGE = "paid-in-time", (1120, 700)
-EVERY_S, LAST_S = 0.5, 4.0
+FIRST_S, EVERY_S, LAST_S = 1.5, 0.5, 4.0
 # A clock that goes on is no new frame; a new line, or another page of the customer's, is.
 LEAST_PIXELS = 1500
 QUALITY, MOST_BYTES = 70, 500_000
@@ -42,19 +43,18 @@ def is_new(frame: Image.Image, before: Image.Image) -> bool:
 def film(tab: Tab, playground: Playground, file: Path) -> None:
     """One scene as an animated WebP, each frame as long as it stood."""
     tab.emulate(STAGE, still=True)
-    tab.call("Emulation.setScrollbarsHidden", hidden=True)
-    frames, lasted_ms = [shot(tab)], [1500]
+    frames, began_s = [shot(tab)], [time.monotonic() - FIRST_S]
     tab.click(f"#scene-{FILMED}")
     tab.until("document.querySelector('#story li')")
     while state_of(playground)["state"] == "playing":
-        time.sleep(EVERY_S)
         if is_new(frame := shot(tab), frames[-1]):
             frames.append(frame)
-            lasted_ms.append(0)
-        lasted_ms[-1] += int(EVERY_S * 1000)
+            began_s.append(time.monotonic())
+        time.sleep(EVERY_S)
     tab.until("document.querySelector('#story .end')")
     frames.append(shot(tab))
-    lasted_ms.append(int(LAST_S * 1000))
+    began_s += [time.monotonic(), time.monotonic() + LAST_S]
+    lasted_ms = [int(1000 * (end - begin)) for begin, end in itertools.pairwise(began_s)]
     frames[0].save(
         file,
         save_all=True,
@@ -92,6 +92,7 @@ def main(folder: Path, file: Path) -> None:
         playground = start_playground(Path(place))
         try:
             tab = browser.open(playground.chain, size=STAGE)
+            tab.call("Emulation.setScrollbarsHidden", hidden=True)
             tab.go(f"{playground.chain}/")
             tab.until("document.getElementById('customer').dataset.page")
             film(tab, playground, file)

@@ -101,7 +101,7 @@
     return quiet < 10 * MINUTE ? 2 * SECOND : quiet < HOUR ? 10 * SECOND : MINUTE;
   };
   const ask = async () => {
-    const answer = await fetch(location.pathname + "/status", { cache: "no-store" });
+    const answer = await fetch(find("main").dataset.poll || location.pathname + "/status", { cache: "no-store" });
     if (!answer.ok) throw answer;
     hear(await answer.json());
     if (sign(status) !== signature || (isOver() && mayStillBePaid())) await renew();

@@ -60,7 +60,9 @@
     } finally {
       pressing -= 1;
     }
-    if (url.endsWith("/scene")) find("story").scrollIntoView({ block: "nearest" });
+    // On a phone the customer's page is below the story: both fit from here on.
+    const place = matchMedia("(min-width: 64rem)").matches ? "nearest" : "start";
+    if (url.endsWith("/scene")) find("story").scrollIntoView({ block: place });
   };
   addEventListener("submit", (event) => {
     event.preventDefault();

@@ -1,0 +1,40 @@
+"""Lists page by page, both ways, by time and place: as fast at their end as at their start.
+
+A page stands behind a row that is named by its time (`at`) and its place in that time (`place`).
+"""
+
+from typing import Any
+
+from peewee import ColumnBase, Select
+
+from storage.database import slot
+
+FIRST = {"at": 2**62, "place": 2**62}  # behind it is the newest row of all
+
+
+def older(query: Select, model: Any) -> Select:
+    """The newest of those behind the named row, the newest first."""
+    behind = (model.created_at <= slot("at")) & (
+        (model.created_at < slot("at")) | (model.seq < slot("place"))
+    )
+    return query.where(behind).order_by(*order(model)).limit(slot("limit"))
+
+
+def newer(query: Select, model: Any) -> Select:
+    """The oldest of those before it, the oldest first."""
+    before = (model.created_at >= slot("at")) & (
+        (model.created_at > slot("at")) | (model.seq > slot("place"))
+    )
+    return query.where(before).order_by(*order(model, False)).limit(slot("limit"))
+
+
+def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
+    """By time, then by place."""
+    columns = (model.created_at, model.seq)
+    return [column.desc() if newest_first else column.asc() for column in columns]
+
+
+def place_of(model: Any) -> Select:
+    """The time of the row of this id, and its place in that time."""
+    columns = (model.created_at.alias("at"), model.seq.alias("place"))
+    return model.select(*columns).where(model.id == slot("id"))

@@ -1,0 +1,42 @@
+"""A merchant's links as their pages show them, with what came through each."""
+
+from typing import Any
+
+from peewee import SQL, Expression, Select, fn
+
+from storage.database import slot
+from storage.models import Invoice, PaymentLink
+from storage.queries import keyset
+from storage.queries.merchant_lists import CAME_SATS
+
+MOST_COUNTED = 500  # of a link's invoices: an index is read so far and no further
+
+
+def _count(*conditions: Expression) -> Any:
+    """How many of a link's invoices are so, at most MOST_COUNTED."""
+    of_link = Invoice.payment_link_id == PaymentLink.id
+    found = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions).limit(MOST_COUNTED)
+    return Select([found.alias("counted")], [fn.COUNT(SQL("*"))])
+
+
+_IS_OWN = PaymentLink.merchant_id == slot("merchant_id")
+_OWN = PaymentLink.select(
+    PaymentLink,
+    _count().alias("invoices"),
+    _count(Invoice.status == "paid").alias("paid"),
+).where(_IS_OWN)
+LINKS, LINKS_NEWER = keyset.older(_OWN, PaymentLink), keyset.newer(_OWN, PaymentLink)
+LINK_PLACE = keyset.place_of(PaymentLink).where(_IS_OWN)
+LINK = _OWN.where(PaymentLink.id == slot("id"))
+
+_OF_LINK = Invoice.payment_link_id == slot("payment_link_id")
+_INVOICES = Invoice.select(
+    Invoice.id,
+    Invoice.status,
+    Invoice.amount_usd_quote,
+    Invoice.amount_sats,
+    Invoice.created_at,
+    CAME_SATS.alias("received_sats"),
+).where(_OF_LINK)
+INVOICES, INVOICES_NEWER = keyset.older(_INVOICES, Invoice), keyset.newer(_INVOICES, Invoice)
+INVOICE_PLACE = keyset.place_of(Invoice).where(_OF_LINK)

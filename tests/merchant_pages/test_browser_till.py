@@ -1,0 +1,99 @@
+"""The till and a link's card in a real browser, as a waiter uses them; without a script too."""
+
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+
+import pytest
+from browser import Browser, Tab
+from builders import TickerServer
+from hosted import Counter, Json, open_counter
+from merchant_browser import ON
+
+from btcpay.merchant_sessions import new_login
+from btcpay.money import btc_text
+
+
+@pytest.fixture(scope="module")
+def counter(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
+) -> Iterator[Counter]:
+    with open_counter(tmp_path_factory.mktemp("counter"), ticker, **ON) as opened:
+        yield opened
+
+
+def log_in(open_tab: Callable[..., Tab], counter: Counter, **environment: bool) -> Tab:
+    """A browser of its own, logged in by a fresh link."""
+    shop, tab = counter.shop, open_tab(counter.root, **environment)
+    secret = new_login(shop.service.db, shop.merchant_id, counter.clock())
+    tab.go(f"{counter.root}/merchant/login/{secret}")
+    tab.click("#log-in")
+    tab.until("location.pathname === '/merchant'")
+    return tab
+
+
+def show_code(tab: Tab, counter: Counter, amount: str) -> Json:
+    """Types the amount and presses Enter; the invoice that is shown."""
+    tab.go(f"{counter.root}/merchant/till")
+    tab.until("document.activeElement.id === 'amount_usd'")
+    tab.type(amount)
+    tab.press("Enter")
+    tab.until("document.getElementById('qr')")
+    id = tab.ask("location.pathname.split('/').pop()")
+    return counter.shop.get(f"/invoices/{id}").json
+
+
+def assert_is_quiet(tab: Tab) -> None:
+    """Who is paid is not asked for any more, and a till without an invoice asks nothing."""
+    polls = tab.polls
+    tab.pass_time(60)
+    assert tab.polls == polls > 0
+
+
+def test_two_tills_turn_green_by_themselves_each_for_its_own_payment(open_tab, counter):
+    tab, other = log_in(open_tab, counter), log_in(open_tab, counter)
+    invoice, theirs = show_code(tab, counter, "25"), show_code(other, counter, "30")
+    address = invoice["deposit_address"]
+    assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(invoice['amount_sats'])}"
+    tab.ask("window.stayed = true")
+    colour = "getComputedStyle(document.getElementById('main')).backgroundColor"
+    colours = [tab.ask(colour)]
+    counter.pay(invoice)
+    for state, words in (("seen", "Payment seen. The whole amount"), ("paid", "Paid. The payment")):
+        tab.until_state(state)
+        colours.append(tab.ask(colour))
+        assert tab.text("announce").startswith(words) and not tab.is_shown("qr")
+        if state == "seen":
+            counter.mine()
+    assert len(set(colours)) == 3 and tab.ask("window.stayed")  # nothing was loaded again
+    assert_is_quiet(tab)
+    assert other.ask("document.getElementById('main').dataset.state") == "waiting"
+    counter.pay(theirs)
+    other.until_state("seen")
+    other.click("#next")
+    other.until("document.getElementById('last')")
+    assert "On its way" in other.text("last") and other.focus() == "amount_usd"
+    assert_is_quiet(other)
+
+
+def test_a_till_without_a_script_turns_green_too(open_tab, counter):
+    tab = log_in(open_tab, counter, script=False)
+    invoice = show_code(tab, counter, "25")
+    counter.pay(invoice)
+    tab.until_state("seen")
+    counter.mine()
+    tab.until_state("paid")
+    tab.click("#next")
+    tab.until("document.getElementById('last')")
+
+
+def test_a_card_prints_on_one_page_and_leads_to_its_link(open_tab, counter):
+    link = counter.shop.link(title="Tip jar", description="Thank you " * 40)
+    tab = log_in(open_tab, counter)
+    tab.go(f"{counter.root}/merchant/links/{link['id']}/card")
+    tab.until("document.getElementById('card')")
+    tab.emulate(media="print", theme="dark")
+    assert tab.qr().text == link["link_url"]
+    assert not tab.is_shown("print") and not tab.is_shown("languages")
+    pdf = b64decode(tab.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1

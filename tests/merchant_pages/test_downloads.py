@@ -1,0 +1,146 @@
+"""Files from the merchant's pages: those of the command line, of one merchant, however long."""
+
+import csv
+import io
+import socket
+import threading
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+import requests
+from builders import Live, Shop, pay
+from fake_esplora import Terminal
+from merchant_browser import ON, MerchantBrowser
+
+from btcpay.exports.payments import COLUMNS
+from btcpay.merchant_pages.downloads import AT_ONCE
+from btcpay.merchant_sessions import new_login
+from btcpay.server.client_connection import KEPT_BYTES, Answer
+
+
+@pytest.fixture
+def shop(open_shops) -> Shop:
+    return open_shops(**ON)
+
+
+@pytest.fixture
+def browser(shop) -> MerchantBrowser:
+    return MerchantBrowser(shop).log_in()
+
+
+def lines(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_the_files_are_those_of_the_command_line(shop, browser):
+    """With a formula defused, and without a customer's address."""
+    for text in ("=1+1", "Kaffee; =2", None):
+        pay(shop, shop.invoice(description=text, customer_email="ann@example.com"))
+    theirs = shop.issue("write", shop.add_merchant("rival"))
+    pay(shop, shop.post("/invoices", {"amount_usd": 7, "description": "secret"}, theirs).json)
+    btcpay = Terminal(SimpleNamespace(shop=shop))
+    sent = browser.get("/downloads/payments", buffered=True)
+    told, _ = btcpay.run("export", "payments", "--merchant", "shop")
+    assert sent.text.replace("\r\n", "\n") == told and tuple(lines(sent.text)[0]) == COLUMNS
+    assert {line["description"] for line in lines(sent.text)} == {"'=1+1", "Kaffee;' =2", ""}
+    assert "secret" not in sent.text and "ann@" not in sent.text
+    assert sent.headers["Content-Type"] == "text/csv; charset=utf-8"
+    assert sent.headers["Content-Disposition"] == 'attachment; filename="payments.csv"'
+    assert sent.headers["Cache-Control"] == "no-store"
+    labels = browser.get("/downloads/labels", buffered=True)
+    told, _ = btcpay.run("export", "labels", "--merchant", "shop")
+    assert labels.text == told and "secret" not in labels.text
+
+
+def test_days_are_whole_and_those_of_utc(shop, browser, clock):
+    clock.at = clock.at.replace(hour=0, minute=0, second=0)
+    made = []
+    for hours in (-1, 0, 23, 24):
+        at = clock.at + timedelta(hours=hours)
+        pay(shop, invoice := shop.invoice(), mined_at=at)
+        shop.sql(
+            f"UPDATE payment SET created_at = {int(at.timestamp() * 1000)}"  # noqa: S608
+            f" WHERE address_invoice_id = '{invoice['id']}'"
+        )
+        made.append(invoice["id"])
+    day = f"{clock.at:%Y-%m-%d}"
+    answer = browser.get(f"/downloads/payments?from={day}&to={day}", buffered=True)
+    assert [line["invoice_id"] for line in lines(answer.text)] == made[1:3]
+    assert f'filename="payments-{day}-{day}.csv"' in answer.headers["Content-Disposition"]
+    for everything in ("", "?from=&to=", "?from=x&to=9999-99-99", "?from=0001-01-01&to=9999-12-30"):
+        answer = browser.get(f"/downloads/payments{everything}", buffered=True)
+        assert len(lines(answer.text)) == 4, everything
+
+
+def test_a_few_at_once_and_then_others_wait(shop, browser):
+    opened = [browser.get("/downloads/payments", buffered=False) for _ in range(AT_ONCE)]
+    assert browser.get("/downloads/labels", buffered=True).status_code == 429
+    opened[0].close()
+    assert browser.get("/downloads/labels", buffered=True).status_code == 200
+
+
+@pytest.fixture
+def pair():
+    """A server's socket and its client's."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
+
+
+def test_a_long_answer_is_sent_while_it_is_made(pair):
+    ours, theirs = pair
+    taken = []
+    reader = threading.Thread(target=lambda: taken.append(read_all(theirs)))
+    reader.start()
+    answer, most = Answer(ours), 0
+    for _ in range(100):
+        answer.sendall(b"x" * 100_000)
+        most = max(most, len(answer.data))
+    ours.sendall(answer.data)
+    ours.shutdown(socket.SHUT_WR)
+    reader.join()
+    assert most <= KEPT_BYTES and taken == [10_000_000]
+
+
+def read_all(sock: socket.socket) -> int:
+    """How many bytes came until the end."""
+    size = 0
+    while data := sock.recv(65_536):
+        size += len(data)
+    return size
+
+
+@pytest.mark.parametrize("has_gone", [True, False], ids=["gone", "never reads"])
+def test_a_client_that_takes_nothing_ends_it(pair, monkeypatch, has_gone):
+    monkeypatch.setattr("btcpay.server.client_connection.PIECE_S", 0.1)
+    ours, theirs = pair
+    if has_gone:
+        theirs.close()
+    answer = Answer(ours)
+    with pytest.raises(BrokenPipeError):
+        for _ in range(100):
+            answer.sendall(b"x" * 100_000)
+    assert answer.data == b""  # nothing is sent twice
+
+
+def test_a_server_sends_a_file_longer_than_it_keeps(shop, tmp_path):
+    """Descriptions of the longest kind; the connection serves the next request too."""
+    for _ in range(3):
+        pay(shop, shop.invoice(description="x" * 500))
+    (row,) = shop.sql("SELECT MAX(seq) FROM payment").fetchall()
+    copies = 1_200
+    shop.sql(
+        f"""WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {copies})
+            INSERT INTO payment
+                (id, merchant_id, address_invoice_id, amount_sats, tx_hash, created_at)
+            SELECT 'pay_' || n, merchant_id, address_invoice_id, 1, 'tx' || n, created_at + n
+            FROM payment, n WHERE seq = {row[0]}"""  # noqa: S608
+    )
+    secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
+    with Live(shop, tmp_path) as live, requests.Session() as session:
+        session.post(f"{live.url}/merchant/login/{secret}")
+        answer = session.get(f"{live.url}/merchant/downloads/payments")
+        assert len(answer.content) > KEPT_BYTES and len(lines(answer.text)) == copies + 3
+        assert session.get(f"{live.url}/merchant/payments").status_code == 200
+        assert "Traceback" not in live.log()

@@ -1,0 +1,183 @@
+"""An invoice's page: its story in words, and what its merchant decides there, once."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import Clock, TickerServer, pay
+from fake_esplora import Json, Till, open_till
+from merchant_browser import ON, MerchantBrowser
+from paths import PROJECT
+from wanting import NAMES, WAYS, late, see
+
+from btcpay.merchant_pages import invoice as invoice_page
+from btcpay.merchant_pages.attention import ONLY_SET_ASIDE
+from btcpay.merchant_pages.invoice import MOST_REASON
+from btcpay.settlement.attention import REASONS
+from storage.queries import events
+from storage.queries.events import Kind
+
+WORDS = "btcpay/merchant_pages/templates/merchant/{}.html"
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock, **ON) as opened:
+        yield opened
+
+
+@pytest.fixture
+def browser(till) -> MerchantBrowser:
+    return MerchantBrowser(till.shop).log_in()
+
+
+def why(browser: MerchantBrowser, invoice: Json) -> str:
+    return browser.page(f"/invoices/{invoice['id']}").texts["why"].strip()
+
+
+def has(browser: MerchantBrowser, invoice: Json, button: str) -> bool:
+    """Whether the page has the form of that button."""
+    return (
+        f"/invoices/{invoice['id']}/{button}" in browser.page(f"/invoices/{invoice['id']}").source
+    )
+
+
+def decide(browser: MerchantBrowser, invoice: Json, what: str, **fields: str) -> str:
+    """Presses a button, and follows to the page that then says what was done."""
+    answer = browser.post(f"/invoices/{invoice['id']}/{what}", **fields)
+    assert answer.status_code == 303
+    landed = answer.headers["Location"].rpartition("merchant")[2]
+    return browser.page(landed).source
+
+
+def test_a_story_from_the_first_sight_to_the_receipt(till, browser):
+    invoice = till.shop.invoice(description="two <b>bags</b>", customer_email="ann@example.com")
+    source = browser.page(f"/invoices/{invoice['id']}").source
+    assert "two &lt;b&gt;bags&lt;/b&gt;" in source and "mailto:ann@example.com" in source
+    assert f"../../pay/{invoice['id']}" in source and invoice["deposit_address"] in source
+    assert why(browser, invoice) == "Nothing has been seen at its address yet."
+    till.pay(invoice, 20_000)
+    till.look_for(invoice)
+    assert why(browser, invoice).startswith("Part of it has come. 0.00021667 BTC are missing")
+    txid = till.pay(invoice, 21_667)
+    till.look_for(invoice)
+    assert why(browser, invoice).endswith("once it is confirmed: 0 of 1.")
+    till.mine()
+    till.check()
+    assert why(browser, invoice) == "Paid in full and confirmed."
+    source = browser.page(f"/invoices/{invoice['id']}").source
+    assert txid in source and "The invoice is paid." in source and "Open the receipt" in source
+    assert not has(browser, invoice, "cancel") and not has(browser, invoice, "accept")
+
+
+@pytest.mark.parametrize(("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES)
+def test_what_needs_the_merchant_says_why_and_is_decided_once(till, browser, way, reason):
+    """Every button that is offered is taken, on the list and on the page."""
+    invoice = way(till)
+    told, kinds = browser.page("/attention").source, till.kinds(invoice)
+    assert told.count(f'id="about-{invoice["id"]}"') == 1
+    can_accept = reason not in ONLY_SET_ASIDE
+    assert has(browser, invoice, "accept") is (f"{invoice['id']}/accept" in told) is can_accept
+    assert has(browser, invoice, "set-aside") and f"{invoice['id']}/set-aside" in told
+    what, done, kind = (
+        ("accept", "Accepted:", "paid") if can_accept else ("set-aside", "Set aside.", "dismissed")
+    )
+    assert done in decide(browser, invoice, what, reason="as agreed", back="attention")
+    assert till.kinds(invoice) == [*kinds, kind]
+    assert "Nothing needs you." in browser.page("/attention").source
+    assert '<q dir="auto">as agreed</q>' in browser.page(f"/invoices/{invoice['id']}").source
+    again = decide(browser, invoice, what)
+    assert "is paid already" in again or "needs you any more" in again
+    assert till.kinds(invoice) == [*kinds, kind]
+
+
+def test_what_is_set_aside_keeps_the_invoice_as_it_is_and_comes_back_with_news(till, browser):
+    invoice = late(till)
+    assert "Set aside." in decide(browser, invoice, "set-aside")
+    assert till.look(invoice)["status"] == "expired"
+    (event,) = [one for one in events_of(till, invoice) if one["kind"] == "dismissed"]
+    assert json.loads(event["detail"])["reason"] == "Settled with the customer"
+    till.pay(invoice)
+    see(till)
+    assert f'id="about-{invoice["id"]}"' in browser.page("/attention").source
+
+
+def events_of(till: Till, invoice: Json) -> list[dict[str, Any]]:
+    return till.shop.service.db.rows(events.OF_INVOICE, invoice_id=invoice["id"])
+
+
+def test_presses_at_once_do_it_once(till, browser):
+    """Each from a thread of its own, as a server has them."""
+    invoice = late(till)
+    token, cookie = browser.token(), browser.client.get_cookie("merchant").value
+    answers, start = [], threading.Barrier(4)
+
+    def press() -> None:
+        other = MerchantBrowser(till.shop)
+        other.client.set_cookie("merchant", cookie)
+        start.wait()
+        answers.append(other.post(f"/invoices/{invoice['id']}/accept", token).headers["Location"])
+        till.shop.service.db.close()
+
+    threads = [threading.Thread(target=press) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert sorted(one.partition("done=")[2] for one in answers) == ["accepted", *3 * ["paid"]]
+    assert till.kinds(invoice).count("paid") == 1
+
+
+def test_an_open_invoice_is_canceled_and_only_on_purpose_when_money_has_come(till, browser):
+    plain, part = till.shop.invoice(), till.shop.invoice()
+    assert "Canceled. Its page" in decide(browser, plain, "cancel")
+    assert "is not open any more" in decide(browser, plain, "cancel")
+    till.pay(part, 1_000)
+    till.look_for(part)
+    assert "money is on its way" in decide(browser, part, "cancel")
+    assert till.look(part)["status"] == "open"
+    assert "Canceled. Its page" in decide(browser, part, "cancel", force="yes")
+    assert [till.look(one)["status"] for one in (plain, part)] == ["canceled"] * 2
+
+
+def test_nothing_is_accepted_where_nothing_came_and_a_reason_is_cut(till, browser):
+    invoice = till.shop.invoice()
+    assert not has(browser, invoice, "accept")
+    assert "no confirmed payment" in decide(browser, invoice, "accept")
+    late_one = late(till)
+    decide(browser, late_one, "accept", reason="a\0 b\n" + "c" * 1000)
+    (row,) = till.shop.sql(
+        f"SELECT settled_reason FROM invoice WHERE id = '{late_one['id']}'"  # noqa: S608
+    ).fetchall()
+    assert row[0] == "a b " + "c" * (MOST_REASON - 4)
+
+
+@pytest.mark.parametrize("what", ["accept", "set-aside", "cancel"])
+def test_another_merchants_invoice_is_not_found(till, browser, what):
+    shop = till.shop
+    theirs = shop.issue("write", shop.add_merchant("rival"))
+    invoice = shop.post("/invoices", {"amount_usd": 7}, theirs).json
+    unknown = invoice["id"][:-1] + ("a" if invoice["id"][-1] != "a" else "b")
+    for id in (invoice["id"], unknown, "inv_x", "%00"):
+        assert browser.get(f"/invoices/{id}").status_code == 404
+        assert browser.post(f"/invoices/{id}/{what}", force="yes").status_code == 404
+    assert shop.get(f"/invoices/{invoice['id']}", theirs).json["status"] == "open"
+
+
+def test_every_kind_of_event_and_every_reason_has_its_words():
+    """By what the templates name: a kind that is new would be shown by its name alone."""
+    history, words = (
+        Path(PROJECT / WORDS.format(name)).read_text() for name in ("history", "words")
+    )
+    assert [kind for kind in Kind if f'kind == "{kind}"' not in history] == []
+    assert [reason for reason in REASONS if words.count(f'"{reason}":') != 2] == []
+
+
+def test_much_dust_makes_no_endless_page(browser, monkeypatch):
+    monkeypatch.setattr(invoice_page, "MOST_SHOWN", 3)
+    invoice = browser.shop.invoice(2_000)
+    txids = [pay(browser.shop, invoice, 1_000, confirmed=False) for _ in range(5)]
+    source = browser.page(f"/invoices/{invoice['id']}").source
+    assert sum(txid in source for txid in txids) == 3
+    assert "Only the first 3" in source and "Only the last 3" in source

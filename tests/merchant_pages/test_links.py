@@ -1,0 +1,189 @@
+"""The pages of payment links: what came through each, made, switched, printed."""
+
+import re
+from typing import Any
+
+import pytest
+from builders import Shop, pay
+from merchant_browser import ON, MerchantBrowser
+from payer import Page
+from payer import made as invoice_of
+from payer import press as press_link
+from werkzeug.test import TestResponse
+
+from btcpay.merchant_pages.listing import SIZE
+from storage.queries.link_pages import MOST_COUNTED
+
+TRICK = "<script>alert(1)</script> javascript:alert(1)"
+
+
+@pytest.fixture
+def browser(open_shops) -> MerchantBrowser:
+    return MerchantBrowser(open_shops(**ON)).log_in()
+
+
+def press(browser: MerchantBrowser, **typed: str) -> TestResponse:
+    return browser.post("/links", **browser.page("/links/new").values | typed)
+
+
+def made(answer: TestResponse) -> str:
+    assert answer.status_code == 303, answer.text
+    pattern = r"\.\./merchant/links/(lnk_\w+)\?done=made"
+    return re.fullmatch(pattern, answer.headers["Location"])[1]
+
+
+def public(shop: Shop, id: str) -> dict[str, Any]:
+    return next(row for row in shop.get("/payment-links").json["data"] if row["id"] == id)
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [
+        pytest.param({}, {"amount_mode": "flexible", "title": None}, id="nothing: any amount"),
+        pytest.param(
+            {"title": "Membership", "amount_usd": "120"},
+            {"amount_mode": "fixed", "title": "Membership", "amount_usd": 120},
+            id="a price",
+        ),
+        pytest.param(
+            {"min_amount_usd": "5", "max_amount_usd": "5,50"},
+            {"amount_mode": "flexible", "min_amount_usd": 5, "max_amount_usd": 5.5},
+            id="bounds",
+        ),
+        pytest.param(
+            {"description": "One\r\nTwo"}, {"description": "One\nTwo"}, id="lines as browsers send"
+        ),
+    ],
+)
+def test_a_press_makes_a_link_and_shows_it(browser, typed, stored):
+    id = made(press(browser, **typed))
+    assert public(browser.shop, id).items() >= stored.items()
+    page = browser.page(f"/links/{id}?done=made")
+    url = public(browser.shop, id)["link_url"]
+    assert page.texts["url"] == page.attributes["copy"]["data-copy"] == url
+    assert browser.shop.client.get(f"/link/{id}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "told"),
+    [
+        pytest.param({"amount_usd": "x"}, "amount_usd", "such as 25", id="no amount"),
+        pytest.param({"max_amount_usd": "0"}, "max_amount_usd", "above 0", id="nothing at most"),
+        pytest.param(
+            {"min_amount_usd": "6", "max_amount_usd": "5"},
+            "max_amount_usd",
+            "less than the least",
+            id="bounds the wrong way round",
+        ),
+        pytest.param(
+            {"amount_usd": "6", "min_amount_usd": "5"},
+            "min_amount_usd",
+            "price is fixed",
+            id="a price and a bound",
+        ),
+    ],
+)
+def test_what_does_not_fit_makes_nothing_and_says_why(browser, typed, field, told):
+    answer = press(browser, title="Tip jar", **typed)
+    page = Page(answer.text)
+    assert answer.status_code == 400 and told in page.texts[f"{field}-problem"]
+    assert page.values.items() >= ({"title": "Tip jar"} | typed).items()
+    assert browser.shop.get("/payment-links").json["data"] == []
+
+
+def test_texts_that_the_interface_would_refuse_are_refused(browser):
+    assert press(browser, title="x" * 201).status_code == 400
+    assert press(browser, description="a\0b").status_code == 400
+    assert browser.shop.get("/payment-links").json["data"] == []
+
+
+def test_a_press_that_comes_twice_makes_one_link(browser):
+    form = browser.page("/links/new").values | {"title": "Tip jar"}
+    assert made(browser.post("/links", **form)) == made(browser.post("/links", **form))
+    assert made(browser.post("/links", **form | {"title": "Two"})) != made(
+        browser.post("/links", **form)
+    )
+    assert len(browser.shop.get("/payment-links").json["data"]) == 2
+
+
+def test_what_came_through_a_link_is_counted_and_listed(browser):
+    shop, client = browser.shop, browser.shop.client
+    link = shop.link(amount_usd=5)
+    ids = [invoice_of(press_link(client, link))]
+    for confirmed in (False, True):
+        ids.append(invoice_of(press_link(shop.client, link)))
+        pay(shop, shop.get(f"/invoices/{ids[-1]}").json, confirmed=confirmed)
+    shop.invoice()  # of no link
+    page = browser.page(f"/links/{link['id']}")
+    assert page.texts["used"] == "Invoices: 3, paid: 1"
+    assert "Invoices: 3, paid: 1" in browser.page("/links").source
+    shown = re.findall(r'merchant/invoices/(\w+)"', page.source)
+    assert shown == ids[::-1]
+    badges = re.findall(r'data-status="(\w+)"', page.source)
+    assert badges == ["active", "paid", "seen", "open"]
+
+
+def test_counting_stops_where_it_would_take_long(browser):
+    shop, link = browser.shop, browser.shop.link()["id"]
+    shop.sql(
+        "INSERT INTO invoice (id, merchant_id, payment_link_id, status, amount_sats,"  # noqa: S608
+        " amount_usd_quote, price_usd, deposit_address, address_index, created_at)"
+        " WITH RECURSIVE n(i) AS"
+        f" (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= {MOST_COUNTED})"
+        f" SELECT 'inv_' || i, {shop.merchant_id}, '{link}', 'open', 1, '1', '1', 'a' || i,"
+        " 100 + i, 1 FROM n"
+    )
+    page = browser.page(f"/links/{link}")
+    assert page.texts["used"] == "Invoices: 500 or more, paid: 0"
+
+
+def test_links_and_what_came_through_one_go_on_page_by_page(browser):
+    shop = browser.shop
+    ids = [shop.link(title=f"Link {number}")["id"] for number in range(SIZE + 2)]
+    came = [invoice_of(press_link(shop.client, {"id": ids[0]}, str(5 + n))) for n in range(3)]
+    first = browser.page("/links")
+    older = next(attrs["href"] for _, attrs in first.tags if attrs.get("rel") == "next")
+    second = browser.page(older.removeprefix("../merchant"))
+    shown = re.findall(r"/links/(lnk_\w+)", first.source + second.source)
+    assert shown == ids[::-1]
+    page = browser.page(f"/links/{ids[0]}?older={came[1]}")
+    assert re.findall(r"/invoices/(\w+)", page.source) == [came[0]]
+
+
+def test_a_link_is_switched_off_and_on_again(browser):
+    shop, id = browser.shop, browser.shop.link()["id"]
+    assert browser.post(f"/links/{id}/deactivate").headers["Location"].endswith("?done=off")
+    assert shop.client.get(f"/link/{id}").status_code == 410
+    assert "nobody can pay" in browser.page(f"/links/{id}/card").source
+    kinds = "SELECT kind FROM public_event ORDER BY seq DESC"
+    assert shop.sql(kinds).fetchone()[0] == "payment_link.deactivated"
+    assert browser.post(f"/links/{id}/activate").status_code == 303
+    assert shop.client.get(f"/link/{id}").status_code == 200
+
+
+def test_another_merchants_link_is_not_there(browser):
+    shop = browser.shop
+    key = shop.issue("write", shop.add_merchant("other"))
+    id = shop.post("/payment-links", {"title": "Theirs"}, key).json["id"]
+    assert "Theirs" not in browser.page("/links").source
+    assert browser.get(f"/links/{id}").status_code == 404
+    assert browser.get(f"/links/{id}/card").status_code == 404
+    for deed in ("activate", "deactivate"):
+        assert browser.post(f"/links/{id}/{deed}").status_code == 404
+    assert shop.client.get(f"/link/{id}").status_code == 200
+
+
+def test_tricks_in_a_title_are_text_on_every_page(browser):
+    id = made(press(browser, title=TRICK, description=TRICK))
+    for path in ("/links", f"/links/{id}", f"/links/{id}/card"):
+        page = browser.page(path)
+        assert TRICK not in page.source and "&lt;script&gt;alert(1)" in page.source
+        hrefs = [attrs.get("href", "") for _, attrs in page.tags]
+        assert [href for href in hrefs if href.startswith("javascript")] == []
+
+
+def test_the_card_says_what_it_is_for_and_asks_for_nothing_by_itself(browser):
+    link = browser.shop.link(title="Membership", description="One year", amount_usd=120)
+    page = browser.page(f"/links/{link['id']}/card")
+    assert page.texts["url"] == link["link_url"] and page.texts["description"] == "One year"
+    assert "120.00 USD" in page.texts["card"] and "<svg" in page.source

@@ -1,0 +1,275 @@
+"""A merchant's lists: their pages, what a search finds, whose rows they are, what they cost."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+import pytest
+from builders import Shop, pay
+from databases import about_sqlite, plan
+from merchant_browser import ON, MerchantBrowser
+
+from btcpay.merchant_pages import attention, listing, search
+from btcpay.merchant_pages.search import Wanted
+from storage.queries import merchant_lists
+
+SATS = 41_667  # of an invoice that is not said to be another
+
+
+@pytest.fixture
+def browser(open_shops) -> MerchantBrowser:
+    return MerchantBrowser(open_shops(**ON)).log_in()
+
+
+def listed(text: str) -> list[str]:
+    """The ids that the rows of a page lead to, in their order."""
+    return re.findall(r'class="what"><a href="[^"]*/invoices/(inv_\w+)', text)
+
+
+def link(text: str, rel: str) -> str | None:
+    """Where a pager's link leads, below /merchant."""
+    found = re.search(rf'<a rel="{rel}" href="[^"]*?merchant([^"]*)"', text)
+    return found and found[1].replace("&amp;", "&")
+
+
+def walk(browser: MerchantBrowser, path: str, rel: str) -> tuple[list[list[str]], str]:
+    """Page after page; the ids of each, and the path of the last."""
+    pages = [listed(browser.page(path).source)]
+    while following := link(browser.page(path).source, rel):
+        path = following
+        pages.append(listed(browser.page(path).source))
+    return pages, path
+
+
+@pytest.mark.parametrize("path", ["/invoices", "/payments"])
+def test_pages_lead_through_all_rows_and_back(browser, clock, monkeypatch, path):
+    """Rows of the same millisecond too, and one that came meanwhile moves nothing."""
+    monkeypatch.setattr(listing, "SIZE", 3)
+    monkeypatch.setattr(listing, "MORE", 4)
+    shop, made = browser.shop, []
+    for number in range(8):
+        made.insert(0, shop.invoice()["id"])
+        pay(shop, {"id": made[0], "amount_sats": SATS})
+        if number % 3 == 0:
+            clock.move(seconds=1)
+    down, last = walk(browser, path, "next")
+    assert down == [made[:3], made[3:6], made[6:]]
+    up, top = walk(browser, last, "prev")
+    assert up == [made[6:], made[3:6], made[:3]] and link(browser.page(top).source, "prev") is None
+    clock.move(seconds=1)
+    pay(shop, late := shop.invoice())
+    assert listed(browser.page(last).source) == made[6:]
+    assert walk(browser, last, "prev")[0][1:] == [made[3:6], made[:3], [late["id"], *made[:2]]]
+
+
+def test_a_status_lists_its_own(browser, clock):
+    shop = browser.shop
+    paid, opened, canceled = (shop.invoice() for _ in range(3))
+    pay(shop, paid)
+    browser.post(f"/invoices/{canceled['id']}/cancel")
+    of = {
+        name: listed(browser.page(f"/invoices?status={name}").source)
+        for name in ("open", "paid", "canceled", "expired", "nonsense")
+    }
+    assert of.pop("nonsense") == [canceled["id"], opened["id"], paid["id"]]
+    assert of == {
+        "open": [opened["id"]],
+        "paid": [paid["id"]],
+        "canceled": [canceled["id"]],
+        "expired": [],
+    }
+
+
+def test_payments_without_invoice_have_a_list_of_their_own(browser):
+    shop = browser.shop
+    whole, part = shop.invoice(), shop.invoice(description="a part")
+    pay(shop, whole), pay(shop, part, 1_000)
+    assert set(listed(browser.page("/payments").source)) == {whole["id"], part["id"]}
+    assert listed(browser.page("/payments?kind=loose").source) == [part["id"]]
+    assert listed(browser.page("/payments?kind=loose&q=part").source) == [part["id"]]
+
+
+def found(browser: MerchantBrowser, path: str, typed: str) -> list[str]:
+    """Of what is opened at once the one id."""
+    answer = browser.get(f"{path}?q={quote(typed)}")
+    if answer.status_code == 303:
+        return re.findall(r"inv_\w+$", answer.headers["Location"])
+    assert answer.status_code == 200
+    return listed(answer.text)
+
+
+NAMES = {
+    "an id": "{id}",
+    "the beginning of an id": "{id:.9}",
+    "a link to its page": "https://shop.example/pay/{id}?lang=de",
+    "an address": "{deposit_address}",
+    "the beginning of an address": "{deposit_address:.16}",
+    "an address in capitals, as QR codes have it": "{capitals}",
+    "a request to pay": "bitcoin:{deposit_address}?amount=0.1",
+    "a transaction": "{txid}",
+    "the beginning of a transaction's id": "{txid:.10}",
+    "a block explorer's page": "https://explorer.example/tx/{txid}",
+    "blanks around it": "  {id} ",
+}
+
+
+@pytest.mark.parametrize("path", ["/invoices", "/payments"])
+@pytest.mark.parametrize("typed", NAMES.values(), ids=NAMES)
+def test_what_names_a_row_finds_it(browser, path, typed):
+    shop = browser.shop
+    wanted, other = shop.invoice(), shop.invoice()
+    txid = pay(shop, wanted)
+    pay(shop, other)
+    typed = typed.format(**wanted, txid=txid, capitals=wanted["deposit_address"].upper())
+    assert found(browser, path, typed) == [wanted["id"]]
+
+
+def test_a_transaction_that_waits_is_found_and_a_payment_by_its_own_id(browser):
+    shop = browser.shop
+    waiting, paid = shop.invoice(), shop.invoice()
+    txid = pay(shop, waiting, confirmed=False)
+    assert found(browser, "/invoices", txid) == [waiting["id"]]
+    assert found(browser, "/payments", txid) == []
+    pay(shop, paid)
+    (payment,) = shop.get("/payments").json["data"]
+    assert found(browser, "/payments", payment["id"]) == [paid["id"]]
+
+
+@pytest.mark.parametrize("path", ["/invoices", "/payments"])
+def test_nothing_of_another_merchant_is_found_or_listed(browser, path):
+    shop = browser.shop
+    theirs = shop.issue("write", shop.add_merchant("rival"))
+    invoice = shop.post("/invoices", {"amount_usd": 7, "description": "secret"}, theirs).json
+    txid = pay(shop, invoice)
+    for typed in ("", invoice["id"], invoice["deposit_address"], txid, "secret", "7"):
+        assert found(browser, path, typed) == []
+    for way in ("older", "newer"):  # as the beginning of a page it is unknown
+        assert listed(browser.page(f"{path}?{way}={invoice['id']}").source) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_found"),
+    [
+        pytest.param("tea", True, id="a word"),
+        pytest.param("POUNDS tea", True, id="all words, in any order and case"),
+        pytest.param("tea coffee", False, id="not some of the words"),
+        pytest.param("ann@", True, id="the beginning of an e-mail address"),
+        pytest.param("1234.50", True, id="dollars"),
+        pytest.param("1234,5", True, id="dollars with a comma"),
+        pytest.param("$ 1234.5", True, id="dollars with their sign"),
+        pytest.param("1234.51", False, id="other dollars"),
+        pytest.param("41667", True, id="satoshis"),
+        pytest.param("0.00041667 BTC", True, id="bitcoin"),
+        pytest.param("0.00041668", False, id="other bitcoin"),
+        pytest.param("1234.5 tea", False, id="no amount among words"),
+        pytest.param("%", False, id="no pattern"),
+        pytest.param("9" * 200, False, id="a number without end"),
+    ],
+)
+def test_what_a_search_in_texts_finds(typed, is_found):
+    row = {
+        "description": "Two Pounds of Tea",
+        "customer_email": "Ann@example.com",
+        "amount_usd": "1234.50",
+        "amount_sats": 41_667,
+    }
+    assert Wanted(typed)(row) is is_found
+
+
+def test_a_search_in_texts_says_how_far_it_went_and_goes_on_from_there(browser, clock, monkeypatch):
+    monkeypatch.setattr(search, "PIECE", 3)
+    made = []
+    for number in range(8):
+        made.insert(0, browser.shop.invoice(description=f"tea {number % 2}")["id"])
+        clock.move(minutes=1)
+    pages, path = [], "/invoices?q=tea+1"
+    while path:
+        source = browser.page(path).source
+        pages.append(listed(source))
+        path = link(source, "next")
+        assert ("Search further back" in source) is (path is not None)
+    assert pages == [[made[0], made[2]], [made[4]], [made[6]]]
+
+
+ODD = ["%00", "inv_%00", "%ED%A0%80", "a" * 5000, "inv_", "' OR 1=1 --", "\U0001f600" * 300]
+
+
+@pytest.mark.parametrize("path", ["/invoices", "/payments", "/attention"])
+@pytest.mark.parametrize(
+    "odd",
+    ODD,
+    ids=["NUL", "NUL in an id", "half a letter", "a long text", "no id", "SQL", "pictures"],
+)
+def test_odd_questions_are_answered(browser, path, odd):
+    text = odd if odd.startswith(("%", "inv_%")) else quote(odd)
+    for name in ("q", "older", "newer", "after", "status", "kind", "done", "lang"):
+        assert browser.get(f"{path}?{name}={text}").status_code == 200, name
+
+
+@about_sqlite
+def test_each_page_runs_at_most_six_statements(browser, clock):
+    """Its driver tells what runs; the statements are the same ones."""
+    shop = browser.shop
+    invoice = shop.invoice(description="tea", expires_in_hours=1)
+    txid = pay(shop, invoice, 1_000)
+    for path in (
+        "/invoices",
+        f"/invoices?older={invoice['id']}",
+        f"/invoices?newer={invoice['id']}",
+        "/invoices?q=tea",
+        f"/invoices?q=1{'a' * 20}",
+        f"/invoices/{invoice['id']}",
+        "/payments",
+        f"/payments?q={txid[:9]}",
+        "/payments?q=pay_nothing",
+        "/payments?kind=loose&q=tea",
+        "/attention",
+        f"/attention?after={invoice['id']}",
+        "/downloads",
+    ):
+        with statements(shop) as run:
+            assert browser.get(path).status_code == 200
+        assert 1 <= len(run) <= 6 and all(one.startswith("SELECT") for one in run), (path, run)
+
+
+@contextmanager
+def statements(shop: Shop) -> Iterator[list[str]]:
+    """What this thread's connection runs meanwhile."""
+    connection = shop.service.db.connection.connection()
+    found: list[str] = []
+    connection.set_trace_callback(found.append)
+    yield found
+    connection.set_trace_callback(None)
+
+
+BY_BEGINNING = {
+    "INVOICES_BY_ID": ("sqlite_autoindex_invoice_1", "invoice_id_begins"),
+    "INVOICES_BY_ADDRESS": ("sqlite_autoindex_invoice_2", "invoice_address_begins"),
+    "INVOICES_BY_TXID": ("output_txid", "output_txid"),
+    "PAYMENTS_BY_ADDRESS": ("sqlite_autoindex_invoice_2", "invoice_address_begins"),
+    "PAYMENTS_BY_TXID": ("output_txid", "output_txid"),
+}
+
+
+@pytest.mark.parametrize("name", BY_BEGINNING)
+def test_a_beginning_is_looked_up_in_an_index(browser, name):
+    """Of the databases, not of the merchant's rows: those can be a million."""
+    db = browser.shop.service.db
+    told = plan(db, getattr(merchant_lists, name)[db.is_server], "1")
+    assert BY_BEGINNING[name][db.is_server] in told and "newest" not in told, told
+
+
+def test_what_needs_the_merchant_is_listed_longest_first_page_by_page(browser, clock, monkeypatch):
+    monkeypatch.setattr(attention, "SIZE", 2)
+    shop, made = browser.shop, []
+    for _ in range(5):
+        pay(shop, invoice := shop.invoice(), 2 * SATS)
+        made.append(invoice["id"])
+        clock.move(minutes=1)
+    pages, path = [], "/attention"
+    while path:
+        source = browser.page(path).source
+        pages.append(re.findall(r'id="about-(inv_\w+)"', source))
+        path = link(source, "next")
+    assert pages == [made[:2], made[2:4], made[4:]]

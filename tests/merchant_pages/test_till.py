@@ -1,0 +1,206 @@
+"""The till: one press makes one invoice, and its page says how it stands."""
+
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from builders import Shop, pay, until
+from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from payer import Page, count
+from werkzeug.test import TestResponse
+
+from btcpay.times import to_ms
+
+
+@pytest.fixture
+def browser(open_shops) -> MerchantBrowser:
+    return MerchantBrowser(open_shops(**ON)).log_in()
+
+
+def fields(browser: MerchantBrowser) -> dict[str, str]:
+    """What the form carries, so that it makes one invoice however often it is sent."""
+    return browser.page("/till").values
+
+
+def press(browser: MerchantBrowser, amount: str = "25", **typed: str) -> TestResponse:
+    return browser.post("/till", **fields(browser) | {"amount_usd": amount} | typed)
+
+
+def made(answer: TestResponse) -> str:
+    """The id of the invoice that the answer leads to."""
+    assert answer.status_code == 303, answer.text
+    return re.fullmatch(r"\.\./merchant/till/(inv_\w+)", answer.headers["Location"])[1]
+
+
+def invoice(browser: MerchantBrowser, **typed: str) -> dict[str, Any]:
+    return browser.shop.get(f"/invoices/{made(press(browser, **typed))}").json
+
+
+def test_a_press_makes_an_invoice_that_lives_for_a_quarter_of_an_hour(browser):
+    found = invoice(browser, amount="19,90", note="Table 4")
+    assert found["amount_usd_quote"] == 19.9 and found["description"] == "Table 4"
+    row = browser.shop.sql("SELECT expires_at, created_at FROM invoice").fetchone()
+    assert row[0] - row[1] == 15 * 60_000
+    page = browser.page(f"/till/{found['id']}")
+    assert page.state == "waiting" and page.texts["amount-usd"] == "19.90 USD"
+    assert page.texts["description"] == "Table 4" and "<svg" in page.source
+    assert page.attributes["main"]["data-poll"] == f"../../pay/{found['id']}/status"
+
+
+@pytest.mark.parametrize(
+    ("amount", "told"),
+    [
+        pytest.param("", "such as 25", id="nothing is no amount"),
+        pytest.param("five", "such as 25", id="a word is none"),
+        pytest.param("1.000", "such as 25", id="a thousand to some and one to others is none"),
+        pytest.param("-5", "such as 25", id="less than nothing is none"),
+        pytest.param("0", "above 0", id="nothing at all is too little"),
+        pytest.param("1000000.01", "up to 1,000,000.00", id="more than a million is too much"),
+    ],
+)
+def test_what_is_no_amount_makes_nothing_and_says_what_to_type(browser, amount, told):
+    answer = press(browser, amount, note="Table 4")
+    page = Page(answer.text)
+    assert answer.status_code == 400 and told in page.texts["amount-problem"]
+    assert page.values["amount_usd"] == amount and page.values["note"] == "Table 4"
+    assert count(browser.shop) == 0
+
+
+def test_without_a_price_nothing_is_made_and_what_was_typed_stays(browser, ticker):
+    ticker.status = 500
+    answer = press(browser, "25")
+    page = Page(answer.text)
+    assert answer.status_code == 503 and "nothing was created" in page.texts["problem"]
+    assert page.values["amount_usd"] == "25" and count(browser.shop) == 0
+
+
+def test_a_press_that_comes_twice_makes_one_invoice(browser):
+    form = fields(browser) | {"amount_usd": "25"}
+    assert made(browser.post("/till", **form)) == made(browser.post("/till", **form))
+    other = browser.post("/till", **form | {"amount_usd": "26"})
+    assert made(other) != made(browser.post("/till", **form)) and count(browser.shop) == 2
+
+
+def test_a_press_that_comes_eight_times_at_once_makes_one_invoice(browser):
+    form, barrier = fields(browser) | {"amount_usd": "25"}, threading.Barrier(8)
+    cookie = browser.client.get_cookie("merchant").value
+
+    def once(_: int) -> str:
+        client = browser.shop.client
+        client.set_cookie("merchant", cookie)
+        barrier.wait(20)
+        return made(client.post("/merchant/till", data=form, headers=FROM_THIS_SITE))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(once, range(8)))) == 1
+    assert count(browser.shop) == 1
+
+
+@pytest.mark.parametrize("confirmed", [False, True], ids=["waiting", "in a block"])
+def test_a_page_gone_back_to_after_its_payment_is_for_the_next_customer(browser, confirmed):
+    form = fields(browser) | {"amount_usd": "25"}
+    first = made(browser.post("/till", **form))
+    pay(browser.shop, browser.shop.get(f"/invoices/{first}").json, confirmed=confirmed)
+    second = made(browser.post("/till", **form))
+    assert second != first and browser.page(f"/till/{second}").state == "waiting"
+
+
+def test_a_press_is_not_led_to_an_invoice_whose_time_is_over(browser):
+    form = fields(browser) | {"amount_usd": "25"}
+    first = made(browser.post("/till", **form))
+    browser.shop.clock.move(minutes=15)
+    assert made(browser.post("/till", **form)) != first
+
+
+def test_two_tills_have_an_invoice_each(browser):
+    other = MerchantBrowser(browser.shop).log_in()
+    one, two = invoice(browser), invoice(other)
+    assert one["id"] != two["id"] and one["deposit_address"] != two["deposit_address"]
+    pay(browser.shop, one)
+    assert browser.page(f"/till/{one['id']}").state == "paid"
+    assert other.page(f"/till/{two['id']}").state == "waiting"
+
+
+def seen(shop: Shop, found: dict[str, Any]) -> None:
+    pay(shop, found, confirmed=False)
+
+
+def partial(shop: Shop, found: dict[str, Any]) -> None:
+    pay(shop, found, 20_000, confirmed=False)
+
+
+def overdue(shop: Shop, _: dict[str, Any]) -> None:
+    shop.clock.move(minutes=15)
+
+
+def expired(shop: Shop, _: dict[str, Any]) -> None:
+    shop.sql("UPDATE invoice SET status = 'expired', finished_at = created_at + 1")
+
+
+def expired_and_paid_late(shop: Shop, found: dict[str, Any]) -> None:
+    expired(shop, found)
+    pay(shop, found, 20_000)
+
+
+@pytest.mark.parametrize(
+    ("happens", "asks", "told"),
+    [
+        pytest.param(partial, True, "0.00020000 of 0.00041667", id="a part asks for the rest"),
+        pytest.param(seen, False, "on its way", id="a payment that waits for its block"),
+        pytest.param(pay, False, "is confirmed", id="a payment in a block"),
+        pytest.param(overdue, False, "Nothing should be sent", id="the time is over"),
+        pytest.param(expired, False, "Nothing should be sent", id="an end without a payment"),
+        pytest.param(expired_and_paid_late, False, "came beside", id="a payment after the end"),
+    ],
+)
+def test_the_page_says_how_the_payment_stands(browser, happens, asks, told):
+    found = invoice(browser)
+    happens(browser.shop, found)
+    page = browser.page(f"/till/{found['id']}")
+    assert told in page.texts["words"] + page.texts.get("beyond", "")
+    assert page.asks_for_money is (asks or page.state in ("seen", "paid"))  # a tick is drawn too
+    assert ("qr" in page.attributes) is asks
+    still_open = page.status["status"] == "open"
+    assert ('http-equiv="refresh"' in page.source) is still_open
+
+
+def test_who_is_paid_is_looked_for_no_more_and_an_idle_till_asks_nothing(browser):
+    """A look at the page of an open invoice has the check ask the mempool for it."""
+    shop, asked = browser.shop, "SELECT asked_at FROM invoice"
+    found = invoice(browser)
+    browser.page(f"/till/{found['id']}")
+    until(lambda: shop.sql(asked).fetchone()[0] == to_ms(shop.clock()), "the look to be noted")
+    pay(shop, found)
+    before = to_ms(shop.clock())
+    shop.clock.move(minutes=5)
+    browser.page(f"/till/{found['id']}")
+    assert browser.page("/till").attributes["main"] == {"id": "main"}  # nothing to poll
+    shop.service.notes.close()
+    assert shop.sql(asked).fetchone()[0] == before
+
+
+def test_the_next_one_shows_how_the_one_before_stands(browser):
+    found = invoice(browser)
+    page = browser.page(f"/till/{found['id']}")
+    next = page.attributes["next"]["href"].removeprefix("../../merchant")
+    assert "Open" in browser.page(next).texts["last"]
+    pay(browser.shop, found, confirmed=False)
+    assert "On its way" in browser.page(next).texts["last"]
+    assert "last" not in browser.page("/till?last=inv_unknown").texts
+
+
+def test_another_merchants_invoice_is_not_there(browser):
+    other = browser.shop.issue("write", browser.shop.add_merchant("other"))
+    theirs = browser.shop.post("/invoices", {"amount_usd": 25}, other).json["id"]
+    assert browser.get(f"/till/{theirs}").status_code == 404
+    assert "last" not in browser.page(f"/till?last={theirs}").texts
+
+
+def test_an_invoice_of_the_interface_is_shown_too(browser):
+    found = browser.shop.invoice(amount_usd=25)
+    page = browser.page(f"/till/{found['id']}")
+    assert page.state == "waiting" and "time-left" not in page.texts  # it never ends
+    assert Decimal(page.texts["amount-btc"]) == Decimal("0.00041667")

@@ -1,0 +1,87 @@
+"""The first page says what came in, what comes, what wants the merchant, how the service stands."""
+
+from datetime import timedelta
+
+import pytest
+from builders import pay
+from databases import about_sqlite
+from merchant_browser import ON, MerchantBrowser
+from statements import statements
+
+from storage.queries import meta
+
+
+@pytest.fixture
+def shop(open_shops):
+    return open_shops(**ON)
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_what_came_in_today_and_in_thirty_days(shop):
+    shop.clock.move(days=-29)
+    pay(shop, shop.invoice(100))
+    shop.clock.move(days=28)
+    pay(shop, shop.invoice(50))
+    pay(shop, shop.invoice(30))
+    shop.clock.move(days=1)
+    pay(shop, shop.invoice(20))
+    page = MerchantBrowser(shop).log_in().page()
+    assert words(page.texts["took-today"]).startswith("Received today 20.00 USD 1 payment")
+    assert "Yesterday: 80.00 USD" in page.texts["took-today"]
+    assert "200.00 USD 4 payments" in words(page.texts["took-in-all"])
+    days = words(page.texts["days"])
+    assert days.index("20.00") < days.rindex("2 payments") < days.rindex("100.00")
+    bars = [attrs for tag, attrs in page.tags if attrs.get("class") == "bar"]
+    assert [int(bar["height"]) for bar in bars if bar["height"] != "0"] == [1000, 800, 200]
+
+
+def test_what_comes_is_one_line_for_each_invoice_at_its_own_price(shop):
+    invoice = shop.invoice(30, description="Table 7")
+    for sats in (20_000, 10_000):
+        pay(shop, invoice, sats, confirmed=False)
+    page = MerchantBrowser(shop).log_in().page()
+    assert "18.00 USD 1 invoice" in words(page.texts["comes"])
+    line = words(page.texts["on-its-way"])
+    assert line.count("Table 7") == 1 and "Waits for a block" in line and "18.00 USD" in line
+    assert f"invoices/{invoice['id']}" in page.source
+
+
+def test_what_wants_the_merchant_says_why_and_leads_on(shop):
+    browser = MerchantBrowser(shop).log_in()
+    assert "wanting" not in browser.page().texts
+    invoice = shop.invoice(description="<b>Socks</b>")
+    pay(shop, invoice, 2 * invoice["amount_sats"])
+    told = words(browser.page().texts["wanting"])
+    assert "<b>Socks</b>" in told and "More has come than was asked for." in told
+
+
+def test_another_merchants_money_is_not_on_the_page(shop):
+    pay(shop, shop.invoice(25, description="Of the first"))
+    pay(shop, shop.invoice(25, description="Of the first"), confirmed=False)
+    page = MerchantBrowser(shop).log_in(shop.add_merchant("second")).page()
+    assert "Of the first" not in page.source and "25.00" not in page.source
+
+
+def test_a_check_that_does_not_run_is_said_first(shop):
+    browser, db = MerchantBrowser(shop).log_in(), shop.service.db
+    told = "Payments are not being found"
+    assert told in browser.page().source
+    meta.put_time(db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=15))
+    assert told not in browser.page().source
+    shop.clock.move(minutes=1)
+    assert told in browser.page().source
+
+
+@about_sqlite
+def test_the_page_takes_six_statements_however_much_there_is(shop):
+    browser = MerchantBrowser(shop).log_in()
+    for number in range(3):
+        pay(shop, shop.invoice(), confirmed=bool(number % 2))
+    for _ in range(2):
+        with statements(shop) as run:
+            browser.page()
+        reads = [statement for statement in run if statement.startswith("SELECT")]
+        assert len(reads) <= 6, reads

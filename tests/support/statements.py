@@ -1,0 +1,16 @@
+"""What SQLite itself says of the statements that run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from builders import Shop
+
+
+@contextmanager
+def statements(shop: Shop) -> Iterator[list[str]]:
+    """What this thread's connection runs meanwhile."""
+    connection = shop.service.db.connection.connection()
+    found: list[str] = []
+    connection.set_trace_callback(found.append)
+    yield found
+    connection.set_trace_callback(None)
