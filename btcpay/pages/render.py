@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flask import Response, render_template, request
+from flask import Response, current_app, request
 from werkzeug.exceptions import HTTPException
 
 from btcpay import branding
@@ -50,8 +50,7 @@ class Pages:
         styles = [up + self.assets.address(STYLE)]
         if brand and brand["accent"]:
             styles.append(f"{up}accent/{brand['accent'][1:]}.css")
-        text = render_template(
-            template,
+        text = current_app.jinja_env.get_template(template).render(
             brand=brand,
             up=up,
             styles=styles,
