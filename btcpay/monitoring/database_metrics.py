@@ -57,8 +57,10 @@ class Figures(Collector):
 
     def _known(self) -> Iterator[Metric]:
         db = self._db
-        count = db.only(tallies.OPEN_INVOICES, status="open")["invoices"]
-        yield GaugeMetricFamily("btcpay_open_invoices", "Invoices that wait for money.", count)
+        count = db.only(tallies.OPEN_INVOICES)["invoices"]
+        yield GaugeMetricFamily(
+            "btcpay_open_invoices", "Invoices that wait for money, at most 10,000.", count
+        )
         yield _wanting({row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)})
         settled = db.only(tallies.SETTLED)["sats"]
         yield GaugeMetricFamily(

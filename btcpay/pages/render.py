@@ -4,7 +4,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Response, render_template, request
+from flask import Response, current_app, request
 from werkzeug.exceptions import HTTPException
 
 from btcpay import branding
@@ -69,8 +69,7 @@ class Pages:
         styles = [up + self.assets.address(style) for style in self._styles]
         if brand and brand["accent"]:
             styles.append(f"{up}accent/{brand['accent'][1:]}.css")
-        text = render_template(
-            template,
+        text = current_app.jinja_env.get_template(template).render(
             brand=brand,
             up=up,
             asset=lambda file: up + self.assets.address(file),
