@@ -233,9 +233,10 @@ class Tab:
 
     @property
     def strangers(self) -> list[str]:
-        """Requests to anywhere but the service."""
+        """Requests to anywhere but the service; the browser's own drawings ask nobody."""
         own = urlsplit(self.root).netloc
-        return [url for url in self.requests if urlsplit(url).netloc != own]
+        asked = [url for url in self.requests if not url.startswith("data:")]
+        return [url for url in asked if urlsplit(url).netloc != own]
 
     @property
     def polls(self) -> int:
