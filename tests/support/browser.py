@@ -235,13 +235,8 @@ class Tab:
     def strangers(self) -> list[str]:
         """Requests to anywhere but the service; the browser's own drawings ask nobody."""
         own = urlsplit(self.root).netloc
-<<<<<<< HEAD
-        urls = (url for url in self.requests if not url.startswith("data:"))  # the browser's own
-        return [url for url in urls if urlsplit(url).netloc != own]
-=======
         asked = [url for url in self.requests if not url.startswith("data:")]
         return [url for url in asked if urlsplit(url).netloc != own]
->>>>>>> m2
 
     @property
     def polls(self) -> int:
