@@ -1,8 +1,9 @@
 """How a request gets into the merchant's pages: session, window, token; and how it gets out."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, g, request
 
 from btcpay.errors import Forbidden, Unauthorized
 from btcpay.merchant_pages.visit import ROOT, Visit
@@ -21,6 +22,13 @@ def _kept_apart(response: Response) -> Response:
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return response
+
+
+class Caller(NamedTuple):
+    """Who asked, for the log: a session stands where a key does."""
+
+    merchant_id: int
+    key_id: str
 
 
 class Area:
@@ -85,6 +93,7 @@ class Area:
         if session is None:
             self.count_stranger(secret)
             raise Unauthorized("log in with a new link")
+        g.caller = Caller(session.merchant_id, session.id)
         self.count(counted, session.id)
         service.notes.note(sessions.USED, session.id, now)
         return Visit(service, self.pages, session, secret, now)

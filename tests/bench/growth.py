@@ -24,8 +24,11 @@ from fill import KEYS, fill, invoice_id, secret
 from history import add_history
 from server import ROOT, Server, free_port
 
+from btcpay.merchant_sessions import log_in, new_login
+from btcpay.times import utc_now
 from storage.backup.to_postgres import carry_over
 from storage.database import open_database
+from storage.queries import merchants
 
 WEIGH = Path(__file__).with_name("weigh.py")
 SMALL, LARGE = 1_000, 1_000_000
@@ -67,6 +70,21 @@ ANSWERS = {
     "readyz": "GET /readyz",
     "metrics": "GET /metrics",
 }
+# The merchant's pages, each by its path below /merchant; of them the processor's time counts.
+PAGES = {
+    "today": "",
+    "till": "/till",
+    "devices": "/sessions",
+    "wants attention": "/attention",
+    "invoices": "/invoices",
+    "paid invoices": "/invoices?status=paid",
+    "an invoice by its id": f"/invoices?q={invoice_id(PAID)[:12]}",
+    "words, searched for": "/invoices?q=no+such+words",
+    "an invoice": f"/invoices/{invoice_id(PAID)}",
+    "payments": "/payments",
+    "links": "/links",
+}
+PAGE, MOST_PAGE_MS = "page: ", 20
 ORDER = '{"amount_usd": 25, "expires_in_hours": 1}'
 
 
@@ -125,6 +143,31 @@ def ask_all(environ: dict[str, str]) -> Iterator[tuple[str, Cost]]:
             yield name, Cost(median(took_ms), server.memory_mib())
 
 
+def ask_pages(environ: dict[str, str]) -> Iterator[tuple[str, Cost]]:
+    """The processor's time for each of the merchant's pages, of a session of its own."""
+    db, port = open_database(environ["BTCPAY_DATABASE_URL"]), free_port()
+    merchant_id, now = db.only(merchants.BY_NAME, name="bench")["id"], utc_now()
+    links = [new_login(db, merchant_id, now) for _ in PAGES]
+    cookies = [f"merchant={log_in(db, link, '', '', now)}" for link in links]
+    db.close()
+    own = {
+        "BTCPAY_BASE_URL": f"http://127.0.0.1:{port}",
+        "BTCPAY_METRICS_BIND": "",
+        "BTCPAY_MERCHANT_PAGES": "on",
+    }
+    with Server(port, ["gunicorn", "wsgi:app"], ROOT, environ | own) as server:
+        server.first_answer_s("GET /healthz")
+        for (name, path), cookie in zip(PAGES.items(), cookies, strict=True):
+            for warm in (True, False):
+                began_s = server.processor_s()
+                for _ in range(1 if warm else REQUESTS):
+                    answer = server.ask(f"GET /merchant{path}", cookie=cookie)
+                    if not answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 303")):
+                        raise SystemExit(f"{path}: {answer[:600]!r}")
+            cpu_ms = 1000 * (server.processor_s() - began_s) / REQUESTS
+            yield f"{PAGE}{name}", Cost(cpu_ms, server.memory_mib())
+
+
 def shop(folder: Path, stored: int, on_server: bool) -> str:
     """A database with so many invoices and their history; its URL."""
     path = folder / f"{stored}.db"
@@ -162,12 +205,13 @@ def costs(folder: Path, stored: int, on_server: bool, explorer: str) -> dict[str
     for words in (*COMMANDS, *WHOLE):
         if not (on_server and words.startswith("backup")):  # a server's own programs do that
             found[words] = least(words.format(folder=folder, count=stored // 20), environ)
-    return found | dict(ask_all(environ))
+    return found | dict(ask_all(environ)) | dict(ask_pages(environ))
 
 
 def show(name: str, small: Cost, large: Cost) -> bool:
     """One line of the report; whether it is flat, in memory at least."""
     is_slower = large.cpu_ms > MOST_RATIO * small.cpu_ms + NOISE_MS and name not in WHOLE
+    is_slower |= name.startswith(PAGE) and large.cpu_ms > MOST_PAGE_MS
     is_larger = large.peak_mib > small.peak_mib + NOISE_MIB
     grows = ", ".join(["time"] * is_slower + ["memory"] * is_larger)
     print(

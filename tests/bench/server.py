@@ -43,10 +43,11 @@ class Server:
             stderr=self._log,
         )
 
-    def ask(self, line: str, key: str = "", body: str | None = None) -> bytes:
+    def ask(self, line: str, key: str = "", body: str | None = None, cookie: str = "") -> bytes:
         """The whole answer to one request on a connection of its own."""
         head = f"{line} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {key}\r\n"
         head += "Connection: close\r\nContent-Type: application/json\r\n"
+        head += f"Cookie: {cookie}\r\n" if cookie else ""
         request = f"{head}Content-Length: {len(body or '')}\r\n\r\n{body or ''}"
         with socket.create_connection(("127.0.0.1", self.port), START_S) as connection:
             connection.sendall(request.encode())

@@ -9,8 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 import requests
-from builders import Live, Shop, pay
+from browser import Tab
+from builders import Live, Shop, pay, until
 from fake_esplora import Terminal
+from hosted import open_counter
 from merchant_browser import ON, MerchantBrowser
 
 from btcpay.exports.payments import COLUMNS
@@ -25,7 +27,7 @@ def shop(open_shops) -> Shop:
 
 
 @pytest.fixture
-def browser(shop) -> MerchantBrowser:
+def owner(shop) -> MerchantBrowser:
     return MerchantBrowser(shop).log_in()
 
 
@@ -33,14 +35,14 @@ def lines(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def test_the_files_are_those_of_the_command_line(shop, browser):
+def test_the_files_are_those_of_the_command_line(shop, owner):
     """With a formula defused, and without a customer's address."""
     for text in ("=1+1", "Kaffee; =2", None):
         pay(shop, shop.invoice(description=text, customer_email="ann@example.com"))
     theirs = shop.issue("write", shop.add_merchant("rival"))
     pay(shop, shop.post("/invoices", {"amount_usd": 7, "description": "secret"}, theirs).json)
     btcpay = Terminal(SimpleNamespace(shop=shop))
-    sent = browser.get("/downloads/payments", buffered=True)
+    sent = owner.get("/downloads/payments", buffered=True)
     told, _ = btcpay.run("export", "payments", "--merchant", "shop")
     assert sent.text.replace("\r\n", "\n") == told and tuple(lines(sent.text)[0]) == COLUMNS
     assert {line["description"] for line in lines(sent.text)} == {"'=1+1", "Kaffee;' =2", ""}
@@ -48,12 +50,12 @@ def test_the_files_are_those_of_the_command_line(shop, browser):
     assert sent.headers["Content-Type"] == "text/csv; charset=utf-8"
     assert sent.headers["Content-Disposition"] == 'attachment; filename="payments.csv"'
     assert sent.headers["Cache-Control"] == "no-store"
-    labels = browser.get("/downloads/labels", buffered=True)
+    labels = owner.get("/downloads/labels", buffered=True)
     told, _ = btcpay.run("export", "labels", "--merchant", "shop")
     assert labels.text == told and "secret" not in labels.text
 
 
-def test_days_are_whole_and_those_of_utc(shop, browser, clock):
+def test_days_are_whole_and_those_of_utc(shop, owner, clock):
     clock.at = clock.at.replace(hour=0, minute=0, second=0)
     made = []
     for hours in (-1, 0, 23, 24):
@@ -65,19 +67,19 @@ def test_days_are_whole_and_those_of_utc(shop, browser, clock):
         )
         made.append(invoice["id"])
     day = f"{clock.at:%Y-%m-%d}"
-    answer = browser.get(f"/downloads/payments?from={day}&to={day}", buffered=True)
+    answer = owner.get(f"/downloads/payments?from={day}&to={day}", buffered=True)
     assert [line["invoice_id"] for line in lines(answer.text)] == made[1:3]
     assert f'filename="payments-{day}-{day}.csv"' in answer.headers["Content-Disposition"]
     for everything in ("", "?from=&to=", "?from=x&to=9999-99-99", "?from=0001-01-01&to=9999-12-30"):
-        answer = browser.get(f"/downloads/payments{everything}", buffered=True)
+        answer = owner.get(f"/downloads/payments{everything}", buffered=True)
         assert len(lines(answer.text)) == 4, everything
 
 
-def test_a_few_at_once_and_then_others_wait(shop, browser):
-    opened = [browser.get("/downloads/payments", buffered=False) for _ in range(AT_ONCE)]
-    assert browser.get("/downloads/labels", buffered=True).status_code == 429
+def test_a_few_at_once_and_then_others_wait(shop, owner):
+    opened = [owner.get("/downloads/payments", buffered=False) for _ in range(AT_ONCE)]
+    assert owner.get("/downloads/labels", buffered=True).status_code == 429
     opened[0].close()
-    assert browser.get("/downloads/labels", buffered=True).status_code == 200
+    assert owner.get("/downloads/labels", buffered=True).status_code == 200
 
 
 @pytest.fixture
@@ -144,3 +146,22 @@ def test_a_server_sends_a_file_longer_than_it_keeps(shop, tmp_path):
         assert len(answer.content) > KEPT_BYTES and len(lines(answer.text)) == copies + 3
         assert session.get(f"{live.url}/merchant/payments").status_code == 200
         assert "Traceback" not in live.log()
+
+
+def test_a_file_is_downloaded_as_often_as_its_button_is_pressed(open_tab, tmp_path, ticker):
+    """Forms that only ask are no orders, which a second press must not repeat."""
+    with open_counter(tmp_path, ticker, **ON) as counter:
+        shop, tab = counter.shop, open_tab(counter.root)
+        secret = new_login(shop.service.db, shop.merchant_id, counter.clock())
+        tab.go(f"{counter.root}/merchant/login/{secret}")
+        tab.click("#log-in")
+        tab.until("location.pathname === '/merchant'")
+        tab.go(f"{counter.root}/merchant/downloads")
+        for times in (1, 2):
+            tab.click(".days button")
+            until(lambda: tab.ask("1") and sent(tab) == times, "a download")  # noqa: B023
+
+
+def sent(tab: Tab) -> int:
+    """How many files the browser has asked for."""
+    return sum("/downloads/payments" in url for url in tab.requests)

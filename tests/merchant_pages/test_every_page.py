@@ -1,5 +1,7 @@
 """What holds for every page of the merchant's, also for those that are added later."""
 
+from urllib.parse import quote
+
 import pytest
 from builders import pay
 from databases import about_sqlite
@@ -85,3 +87,7 @@ def test_odd_texts_break_no_page_and_no_form(browser):
             path = next(filled(rule, ids))
             answer = browser.post(path, token, **dict.fromkeys(fields, text))
             assert answer.status_code < 500, f"{path} {text!r}"
+        for rule in (rule for rule in rules(shop, "GET") if "<" in rule):
+            shop.clock.move(seconds=61)
+            (path,) = filled(rule, [quote(text)])
+            assert browser.get(path).status_code == 404, path

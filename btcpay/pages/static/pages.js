@@ -174,10 +174,14 @@
 
   // Forms. A double click makes one invoice; coming back makes the button work again.
   addEventListener("submit", (event) => {
-    if (event.target.dataset.sent) event.preventDefault();
-    event.target.dataset.sent = "yes";
+    const form = event.target;
+    if (form.method !== "post") return; // a search, a download: again means again
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "yes";
   });
-  addEventListener("pageshow", () => every("form", (it) => { delete it.dataset.sent; }));
+  addEventListener("pageshow", () => {
+    for (const form of document.forms) delete form.dataset.sent;
+  });
   // A wrong amount is typed over.
   document.querySelector("[aria-invalid]")?.select();
 
