@@ -46,7 +46,7 @@ PIPED = 'exec "$0" "$@" 3<&0 4>&1 0</dev/null 1>&2'
 ANSWER_S = 40  # generous: other work may run on the machine
 PHONE, SMALL, DESK = (390, 844), (320, 568), (1280, 800)
 # Chromium logs each page that is answered with one of these as an error of its console.
-TOLD_AS_PAGES = (400, 404, 410, 429, 503)
+TOLD_AS_PAGES = (400, 401, 403, 404, 410, 429, 503)
 CENTRE = """(selector) => {
     const it = document.querySelector(selector);
     it.scrollIntoView({block: 'center', behavior: 'instant'});
