@@ -1,0 +1,198 @@
+"""The merchant's pages in a real browser: how all of them look, by keyboard, and two trips."""
+
+from collections.abc import Callable, Iterator
+
+import bitcoin_node
+import pytest
+from browser import DESK, PHONE, SMALL, Browser, Tab, lack
+from builders import TickerServer, pay
+from fake_esplora import FakeEsplora, say
+from hosted import Counter, open_counter
+from merchant_browser import ON, MerchantBrowser
+from merchant_paths import filled, rules
+
+from btcpay.merchant_sessions import new_login
+
+# What stands out of the window, to either side; what readers alone hear is elsewhere.
+EDGES = """[...document.querySelectorAll('body *')]
+    .filter((it) => it.checkVisibility() && !it.closest('.unseen, thead')
+        && (it.getBoundingClientRect().right > innerWidth + 0.5
+            || it.getBoundingClientRect().left < -0.5))
+    .map((it) => it.outerHTML.slice(0, 80))"""
+SIDEWAYS = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
+AXE = """axe.run(document, {resultTypes: ['violations']}).then(({violations}) =>
+    violations.map(({id, nodes}) => `${id}: ${nodes.map((node) => node.html).join(' ')}`))"""
+# The focused element, whether an outline shows it, and whether nothing lies over its middle.
+FOCUSED = """(() => {
+    const it = document.activeElement, box = it.getBoundingClientRect();
+    const style = getComputedStyle(it), line = it.getClientRects()[0];
+    const there = document.elementFromPoint(line.x + line.width / 2, line.y + line.height / 2);
+    const outlined = parseFloat(style.outlineWidth) >= 2 && style.outlineStyle !== 'none';
+    return [it === document.body, outlined || it.type === 'date', // whose parts show it themselves
+        it.contains(there) || there?.contains(it), it.outerHTML.slice(0, 80)];
+})()"""
+REACHABLE = """[...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
+    .filter((it) => it.type !== 'hidden' && !it.disabled && it.checkVisibility()
+        && (it.type !== 'radio' || it.checked)).length"""
+
+
+@pytest.fixture(scope="module")
+def counter(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
+) -> Iterator[Counter]:
+    with open_counter(tmp_path_factory.mktemp("counter"), ticker, **ON) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """axe-core's script."""
+    if reason := bitcoin_node.why_not_installed():
+        lack(reason)
+    return (bitcoin_node.FOLDER / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
+
+
+def log_in(tab: Tab, counter: Counter) -> Tab:
+    """As the merchant does: opens a fresh link, presses its button."""
+    secret = new_login(counter.shop.service.db, counter.shop.merchant_id, counter.clock())
+    tab.go(f"{counter.root}/merchant/login/{secret}")
+    tab.click("#log-in")
+    tab.until("location.pathname === '/merchant'")
+    return tab
+
+
+def late(counter: Counter, description: str) -> str:
+    """An invoice that is paid after it has expired; its id."""
+    invoice = counter.invoice(left_s=-60, description=description)
+    counter.till.check()
+    counter.till.pay(invoice)
+    counter.mine()
+    return invoice["id"]
+
+
+@pytest.fixture(scope="module")
+def pages(counter: Counter) -> list[str]:
+    """The path of every page, of a shop that has some of everything, long words among it."""
+    shop = counter.shop
+    paid = shop.invoice(description="Two bags of coffee and a word without end: " + "Kaffee" * 20)
+    counter.pay(paid)
+    counter.mine()
+    waiting = shop.invoice(amount_usd=999_999.99)
+    pay(shop, waiting, 1000, confirmed=False)
+    link = shop.link(title="W" * 60)
+    MerchantBrowser(shop).log_in()  # another device
+    ids = [paid["id"], waiting["id"], late(counter, "A cake"), link["id"]]
+    shown = MerchantBrowser(shop).log_in()
+    found = []
+    for path in (path for rule in rules(shop, "GET") for path in filled(rule, ids)):
+        answer = shown.get(path, buffered=True)
+        if answer.status_code == 200 and answer.mimetype == "text/html":
+            found.append(path)
+    assert len(found) >= 12
+    return found
+
+
+@pytest.mark.parametrize("language", ["en", "ar"])
+def test_every_page_fits_in_both_themes_and_axe_finds_nothing(
+    open_tab, counter, axe, pages, language
+):
+    """Arabic runs from right to left."""
+    tab = log_in(open_tab(counter.root), counter)
+    faults = []
+    for path in pages:
+        tab.go(f"{counter.root}/merchant{path}?lang={language}")
+        tab.until("document.getElementById('main')")
+        tab.ask(f"{axe}; 0")
+        for theme in ("light", "dark"):
+            for size in (DESK, SMALL):
+                tab.emulate(size, theme)
+                faults += [(path, theme, size, edge) for edge in tab.ask(EDGES)]
+                assert tab.ask(f"[innerWidth, {SIDEWAYS}]") == [size[0], 0], (path, theme, size)
+            faults += [(path, theme, fault) for fault in tab.ask(AXE)]
+    assert faults == []
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["at a desk", "on a phone"])
+def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_tab, counter, pages, size):
+    tab = log_in(open_tab(counter.root, size=size), counter)
+    faults = []
+    for path in pages:
+        tab.go(f"{counter.root}/merchant{path}")
+        tab.until("document.getElementById('main')")
+        tab.ask("document.activeElement.blur()")  # the field that has it at first
+        reachable, reached = tab.ask(REACHABLE), 0
+        while reached <= reachable:
+            tab.press("Tab")
+            is_over, is_outlined, is_uncovered, what = tab.ask(FOCUSED)
+            if is_over:
+                break
+            reached += 1
+            if not (is_outlined and is_uncovered):
+                faults.append((path, is_outlined, is_uncovered, what))
+        if reached != reachable:
+            faults.append((path, f"{reached} of {reachable}"))
+    assert faults == []
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with a script", "without a script"])
+def test_somebody_who_has_no_shell_sells_and_accepts_what_came_late(open_tab, counter, script):
+    shop = counter.shop
+    tab = log_in(open_tab(counter.root, script=script), counter)
+    tab.click("#sections a[href$='till']")
+    tab.until("document.getElementById('amount_usd')")
+    tab.click("#amount_usd")
+    tab.type("25")
+    tab.click("#show")
+    tab.until("document.getElementById('qr')")
+    invoice = shop.get(f"/invoices/{tab.ask('location.pathname').rpartition('/')[2]}").json
+    assert tab.qr().text.startswith(f"bitcoin:{invoice['deposit_address']}?amount=")
+    counter.pay(invoice)
+    counter.mine()
+    if not script:
+        tab.call("Page.reload")  # which the page does by itself, too
+    tab.until_state("paid")
+    late_id = late(counter, f"A cake that came late, {script}")
+    tab.go(f"{counter.root}/merchant")
+    tab.until("document.getElementById('sections')")
+    tab.go(f"{counter.root}/merchant/attention")
+    tab.until(f"document.querySelector('a[href*=\"{late_id}\"]')")
+    tab.click(f"a[href*='{late_id}']")
+    tab.until("document.getElementById('attention')")
+    tab.click("#attention form[action*='accept'] button")
+    tab.until("!document.getElementById('attention') && document.querySelector('.notice')")
+    assert shop.get(f"/invoices/{late_id}").json["status"] == "paid"
+
+
+def test_who_logged_out_sees_nothing_by_the_button_back(open_tab, counter):
+    tab = log_in(open_tab(counter.root), counter)
+    tab.go(f"{counter.root}/merchant/invoices")
+    tab.until("document.querySelector('table')")
+    tab.go(f"{counter.root}/merchant/sessions")
+    tab.click("form[action*='/end'] button")  # this device stands first
+    tab.until("!document.getElementById('sections')")
+    for _ in range(2):
+        tab.ask("history.back()")
+        tab.until("document.body.textContent.includes('Please log in')")
+        assert not tab.ask("!!document.querySelector('table')")
+
+
+def test_a_form_of_another_site_does_nothing_in_the_merchants_name(
+    browser: Browser, counter: Counter, open_tab: Callable[..., Tab]
+):
+    """The other port is the same site to a browser: the cookie goes along."""
+    with FakeEsplora() as site:
+        form = f'<form method="post" action="{counter.root}/merchant/sessions/end-others"></form>'
+        page = f"<!doctype html><title>x</title><body>{form}</body>"
+        site.instead = lambda _: say(page, **{"Content-Type": "text/html"})
+        tab = browser.open(counter.root)
+        try:
+            log_in(tab, counter)
+            tab.go(site.root)
+            tab.ask("document.forms[0].submit()")
+            tab.until("document.querySelector('h1')")
+            assert tab.status == 403 and "not sent by this page" in tab.ask(
+                "document.body.textContent"
+            )
+            assert tab.go(f"{counter.root}/merchant") == 200
+        finally:
+            tab.close()

@@ -1,0 +1,87 @@
+"""What holds for every page of the merchant's, also for those that are added later."""
+
+import pytest
+from builders import pay
+from databases import about_sqlite
+from merchant_browser import ON, MerchantBrowser
+from merchant_paths import filled, rules
+from payer import Page
+from statements import statements
+
+from btcpay.languages.catalogs import LANGUAGES
+
+MOST_STATEMENTS = 6
+ODD = ("\x00", "%ED%A0%80", "%00", "9" * 40, "-1", "\u202e", "'", "a" * 3000)
+
+
+@pytest.fixture
+def browser(open_shops) -> MerchantBrowser:
+    return MerchantBrowser(open_shops(**ON)).log_in()
+
+
+def paths(browser: MerchantBrowser) -> list[str]:
+    """Each page, of a shop that has some of everything."""
+    shop = browser.shop
+    paid, late, waiting = (shop.invoice(description=f"Tea {n}") for n in range(3))
+    pay(shop, paid)
+    pay(shop, paid, 5000)
+    pay(shop, late, 1000)
+    pay(shop, waiting, 1000, confirmed=False)
+    ids = [paid["id"], late["id"], waiting["id"], shop.link(title="Tip jar")["id"]]
+    found = [path for rule in rules(shop, "GET") for path in filled(rule, ids)]
+    there = [path for path in found if browser.get(path, buffered=True).status_code == 200]
+    assert len(there) >= 12
+    return there
+
+
+@about_sqlite
+def test_a_page_runs_at_most_six_statements_and_writes_nothing(browser):
+    for path in paths(browser):
+        browser.shop.clock.move(seconds=61)
+        with statements(browser.shop) as run:
+            assert browser.get(path, buffered=True).status_code == 200
+        assert 1 <= len(run) <= MOST_STATEMENTS, f"{path}: {run}"
+        assert all(statement.startswith(("SELECT", "WITH")) for statement in run), f"{path}: {run}"
+
+
+def test_a_page_is_there_in_every_language_and_has_one_heading(browser):
+    for path in paths(browser):
+        for language in LANGUAGES:
+            browser.shop.clock.move(seconds=61)
+            answer = browser.get(path, query_string={"lang": language}, buffered=True)
+            assert answer.status_code == 200, f"{path} {language}"
+            if answer.mimetype == "text/html":
+                page = Page(answer.text)
+                assert page.tags[0][1]["lang"] == language
+                assert [tag for tag, _ in page.tags].count("h1") == 1, path
+                assert len(page.tags) < 3000
+
+
+def test_odd_texts_break_no_page_and_no_form(browser):
+    """Whatever stands in a parameter or a field is answered, and by no failure of ours."""
+    shop, token, shown = browser.shop, browser.token(), paths(browser)
+    names = (
+        "q",
+        "status",
+        "kind",
+        "after",
+        "older",
+        "newer",
+        "below",
+        "last",
+        "from",
+        "to",
+        "done",
+    )
+    fields = ("press", "reason", "amount_usd", "description", "title", "mode", "email")
+    ids = [path.rpartition("/")[2] for path in shown if path.count("/") > 1]
+    for text in ODD:
+        for path in shown:
+            shop.clock.move(seconds=61)
+            answer = browser.get(path, query_string=dict.fromkeys(names, text), buffered=True)
+            assert answer.status_code < 500, f"{path} {text!r}"
+        for rule in set(rules(shop, "POST")) - {"/logout", "/sessions/end-others"}:
+            shop.clock.move(seconds=61)
+            path = next(filled(rule, ids))
+            answer = browser.post(path, token, **dict.fromkeys(fields, text))
+            assert answer.status_code < 500, f"{path} {text!r}"
