@@ -179,9 +179,7 @@
     if (form.dataset.sent) event.preventDefault();
     form.dataset.sent = "yes";
   });
-  addEventListener("pageshow", () => {
-    for (const form of document.forms) delete form.dataset.sent;
-  });
+  addEventListener("pageshow", () => every("form", (it) => { delete it.dataset.sent; }));
   // A wrong amount is typed over.
   document.querySelector("[aria-invalid]")?.select();
 
