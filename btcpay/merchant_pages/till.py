@@ -8,6 +8,7 @@ from flask import Response
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.standing import standing_of, whole_invoice
 from btcpay.errors import NotFound, PriceUnavailable
+from btcpay.ids import is_id
 from btcpay.invoices import create
 from btcpay.merchant_pages.amount_field import AmountRefused, typed_usd
 from btcpay.merchant_pages.area import Area
@@ -65,7 +66,8 @@ def _form(
     visit: Visit, status: int = 200, typed: Mapping[str, str] = UNTYPED, **told: str
 ) -> Response:
     service, id = visit.service, visit.query.get("last", "")
-    last = service.db.row(till.LAST, id=id, merchant_id=visit.merchant_id) if id else None
+    shown = is_id("inv", id)
+    last = service.db.row(till.LAST, id=id, merchant_id=visit.merchant_id) if shown else None
     return visit.page("till.html", status, last=last, typed=typed, told=told)
 
 
