@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 from flask import Flask, Response
@@ -45,12 +44,15 @@ def create_invoice(call: Call) -> Response:
     service = call.service
     order = create.order_of(call.merchant_id, call.body(accepts.NEW_INVOICE))
 
-    def make(price_usd: Decimal) -> dict[str, Any]:
+    def price() -> create.Price:
+        return create.live_price(service.db, service.prices, call.merchant_id, service.now())
+
+    def make(price: create.Price) -> dict[str, Any]:
         network, now = service.settings.network, service.now()
-        row = create.new_invoice(service.db, network, now, order, price_usd)
+        row = create.new_invoice(service.db, network, now, order, price)
         return call.resources.invoice.dump(row)
 
-    return call.once(lambda: create.live_price(service.prices, service.now()), make)
+    return call.once(price, make)
 
 
 def list_invoices(call: Call) -> Response:

@@ -12,6 +12,7 @@ from typing import Any
 import requests
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import ProxyError
 from urllib3.util import Timeout
 
 from btcpay.http_proxy import is_near, left_of, through_socks
@@ -103,7 +104,10 @@ class _PromptHTTP(HTTPConnection):
     def _new_conn(self) -> socket.socket:
         until_s = time.monotonic() + (self.timeout or CONNECT_TIMEOUT_S)
         if self._socks_options:
-            return through_socks(self._socks_options, self.host, self.port, until_s)
+            try:
+                return through_socks(self._socks_options, self.host, self.port, until_s)
+            except (OSError, ValueError) as error:
+                raise ProxyError("did not let us through", error) from error
         sock = super()._new_conn()
         if self.proxy:
             sock.settimeout(left_of(until_s))

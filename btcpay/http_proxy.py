@@ -6,8 +6,6 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from urllib3.exceptions import ProxyError
-
 try:
     import socks
 except ImportError:  # it is the extra [socks]
@@ -36,7 +34,7 @@ def left_of(until_s: float) -> float:
 def through_socks(options: Any, host: str, port: int | None, until_s: float) -> socket.socket:
     """A connection to a host, which the proxy looks up; its time-out is what is left.
 
-    `options` are urllib3's (`_socks_options`). Raises urllib3's ProxyError when it is not there by
+    `options` are urllib3's (`_socks_options`). Raises OSError or ValueError when it is not there by
     `until_s` of `time.monotonic()`.
     """
     place = options["proxy_host"].strip("[]"), options["proxy_port"]
@@ -45,9 +43,9 @@ def through_socks(options: Any, host: str, port: int | None, until_s: float) -> 
         sock.set_proxy(socks.SOCKS5, *place, True, options["username"], options["password"])
         sock.settimeout(left_of(until_s))
         sock.connect((host, port))
-    except (OSError, ValueError) as error:  # pysocks' own are OSErrors
+    except (OSError, ValueError):  # pysocks' own are OSErrors
         sock.close()
-        raise ProxyError("did not let us through", error) from error
+        raise
     sock.reached()
     return sock
 

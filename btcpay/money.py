@@ -26,8 +26,12 @@ def sats_for_usd(amount_usd: Decimal, price_usd: Decimal) -> int | None:
 
 def usd_for_sats(amount_sats: int, price_usd: Decimal) -> Decimal:
     """What `amount_sats` are worth at `price_usd` a bitcoin, to the nearest cent, half to even."""
-    usd = _NEAREST.multiply(Decimal(amount_sats), price_usd) / SATS_PER_BTC
-    return usd.quantize(CENT, ROUND_HALF_EVEN, _NEAREST)
+    return value_of_sats(amount_sats, price_usd).quantize(CENT, ROUND_HALF_EVEN, _NEAREST)
+
+
+def value_of_sats(amount_sats: int, price: Decimal) -> Decimal:
+    """What `amount_sats` are worth at `price` a bitcoin, in its currency, not rounded."""
+    return _NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC
 
 
 def btc_text(amount_sats: int) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from btcpay.price_sources import PUBLIC_TICKERS
+from btcpay.price_sources import PUBLIC_CURRENCY_TICKERS, PUBLIC_TICKERS
 
 SANDBOX_PORT = 8001
 SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}"
@@ -22,8 +22,8 @@ class Network:
     like; `gone_after`: how long looks at the mempool must miss what was seen in time;
     `genesis_hash`: the block at height 0 (Bitcoin Core, kernel/chainparams.cpp), by which an
     explorer of another network is known: the test networks share their address prefixes;
-    `explorers`: Esplora roots; `price_sources`: URL#/json/pointer; `calls_per_hour`: what an
-    explorer lets one address ask, a public one 700.
+    `explorers`: Esplora roots; `price_sources`: URL#/json/pointer, `currency_sources` with a place
+    for the currency; `calls_per_hour`: what an explorer lets one address ask, a public one 700.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Network:
     genesis_hash: str
     explorers: tuple[str, ...]
     price_sources: tuple[str, ...] = PUBLIC_TICKERS
+    currency_sources: tuple[str, ...] = PUBLIC_CURRENCY_TICKERS
     calls_per_hour: int = 600
     pow_limit_bits: int | None = None
     tip_max_age: timedelta | None = None
@@ -94,6 +95,7 @@ NETWORKS = {
             "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206",
             (SANDBOX_URL,),
             (f"{SANDBOX_URL}/price#/usd",),
+            (f"{SANDBOX_URL}/price#/{{currency}}",),
             calls_per_hour=10_000_000,  # nobody's regtest is public: the explorer is one's own
             gone_after=timedelta(),
         ),

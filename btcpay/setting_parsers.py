@@ -20,6 +20,14 @@ class PriceSource:
     url: str
     pointer: str
 
+    def of(self, currency: str) -> "PriceSource":
+        """The source for that currency, whose code goes where `{currency}` stands."""
+        names = {"{CURRENCY}": currency.upper(), "{currency}": currency.lower()}
+        url, pointer = self.url, self.pointer
+        for place, code in names.items():
+            url, pointer = url.replace(place, code), pointer.replace(place, code)
+        return PriceSource(url, pointer)
+
 
 @dataclass(frozen=True)
 class Confirmations:
@@ -137,18 +145,30 @@ def explorers(text: str, proxy: str = "") -> tuple[str, ...]:
     return roots
 
 
-def price_sources(text: str, proxy: str = "") -> tuple[PriceSource, ...]:
+_SOURCES = "one or more URL#/json/pointer, separated by spaces"
+
+
+def price_sources(text: str, proxy: str = "", accepted: str = _SOURCES) -> tuple[PriceSource, ...]:
     """One or more URL#/json/pointer."""
     sources = []
     for item in text.split():
         url, hash_sign, pointer = item.partition("#")
         if not is_http_url(url) or not hash_sign or not re.fullmatch(r"(/[^/]*)*", pointer):
-            raise ValueError("one or more URL#/json/pointer, separated by spaces")
+            raise ValueError(accepted)
         sources.append(PriceSource(url, pointer))
     if not sources:
-        raise ValueError("one or more URL#/json/pointer, separated by spaces")
+        raise ValueError(accepted)
     _require_way([source.url for source in sources], proxy)
     return tuple(sources)
+
+
+def currency_sources(text: str, proxy: str = "") -> tuple[PriceSource, ...]:
+    """The same, each with a place for the code of a currency."""
+    accepted = f"{_SOURCES}, each with {{CURRENCY}} (for EUR) or {{currency}} (for eur) in it"
+    sources = price_sources(text, proxy, accepted)
+    if any(source == source.of("EUR") for source in sources):
+        raise ValueError(accepted)
+    return sources
 
 
 def confirmations(text: str) -> Confirmations:

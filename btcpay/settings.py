@@ -69,6 +69,12 @@ class Settings:
             whole(1, len(above.price_sources)),
         )
     )
+    currency_sources: tuple[PriceSource, ...] = derived(
+        lambda above: (
+            " ".join(above.network.currency_sources),
+            partial(accepts.currency_sources, proxy=above.proxy),
+        )
+    )
     price_max_age_s: int = setting("120", whole(1, 3600))
     confirmations: Confirmations = setting("1", accepts.confirmations)
     blocks: str = setting("all", accepts.blocks)

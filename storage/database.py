@@ -1,18 +1,18 @@
 """One database, SQLite or PostgreSQL, and statements compiled once from the models."""
 
-import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 from peewee import Field, Model, PeeweeException, Query, Select, SqliteDatabase, Value
 
 from storage.faults import as_peewee_errors
 from storage.postgres import open_pool
-from storage.sqlite import Sqlite, refuse_folder
+from storage.shared_commit import SharedCommit
+from storage.sqlite import Sqlite
 
 # WAL: readers go on beside the one writer. FULL: a commit that is lost after its answer went out
 # would hand out an address twice. 10 s: a check may hold the lock.
@@ -27,6 +27,7 @@ LOCK_WAIT_S = 10
 _AS_IT_IS = nullcontext()
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 
 class Slot:
@@ -93,6 +94,7 @@ class Database:
         self._turn: AbstractContextManager[Any] = (
             nullcontext() if self.is_server else threading.RLock()
         )
+        self._shared = SharedCommit(self._turn, self.write)
 
     def rows(self, query: Query, **values: Any) -> list[Row]:
         """All rows of a query (or of its RETURNING), each a dict by column name."""
@@ -130,6 +132,16 @@ class Database:
         except PeeweeException:
             self.is_doubtful = True
             raise
+
+    def written(self, do: Callable[[], T]) -> T:
+        """What `do` returns, once what it has written is kept; with SQLite by a shared commit.
+
+        So it may run in another thread, and again when that failed: it only uses the database.
+        """
+        if not self.is_server:
+            return self._shared.run(do)
+        with self.write():
+            return do()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -206,13 +218,3 @@ def open_database(url: str) -> Database:
 def in_one_line(error: Exception) -> str:
     """What a database says of an error; a server says it in several lines."""
     return " ".join(str(error).split())
-
-
-def create_file(path: Path) -> None:
-    """Makes an empty SQLite file that only its owner can read, and its folder.
-
-    Raises DatabaseNotReady for a folder.
-    """
-    refuse_folder(path)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

@@ -1,5 +1,6 @@
-"""SQLite on a full or damaged disk: reports what failed first, as one of peewee's errors."""
+"""SQLite's file, and a full or damaged disk: what failed first is reported, as peewee's error."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,3 +41,13 @@ def refuse_folder(path: Path) -> None:
             f"{path.absolute()} is a folder, not a file: end BTCPAY_DATABASE_URL with a file's"
             " name, such as /var/lib/btcpay/btcpay.db"
         )
+
+
+def create_file(path: Path) -> None:
+    """Makes an empty SQLite file that only its owner can read, and its folder.
+
+    Raises DatabaseNotReady for a folder.
+    """
+    refuse_folder(path)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

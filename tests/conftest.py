@@ -15,7 +15,12 @@ from builders import Clock, Shop, TickerServer, open_shop
 from databases import ON_POSTGRES
 from fake_esplora import LiedTo, open_lied_to
 from hosted import Counter, open_counter
+from hypothesis import settings
 from paths import TESTS
+
+# Not by the clock: a machine that stands still for a moment fails nothing.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 # On a server these would show nothing more: they meet no database, or a server in every run, or are
 # about pages, the sandbox, deploying and the budget's arithmetic, for which one database will do.
@@ -37,6 +42,7 @@ ELSEWHERE = (
         "price_sources",
         "prove_block",
         "scan_block",
+        "second_prices",
     ),
     *("settings", "settlement", "settlement_merge", "settlement_properties", "urgency", "verify"),
     *(

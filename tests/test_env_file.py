@@ -151,7 +151,7 @@ def test_the_line_ends_of_windows_are_told_once():
     ]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(st.text("Aab=\"' \t#;\\{}[]*?!%^,:@/.-+1\u00e9", max_size=14))
 def test_of_random_lines_those_that_are_taken_are_read_alike(tmp_path_factory, text):
     try:

@@ -24,7 +24,9 @@ GROUND = VALUES | {
         "branding",
         "browsers",
         "clock_skew",
+        "currencies",
         "env_file",
+        "http_calls",
         "http_client",
         "http_deadline",
         "http_proxy",
@@ -34,7 +36,7 @@ GROUND = VALUES | {
         "price",
     ),
     "price_sources",
-    *("setting_parsers", "settings"),
+    *("second_prices", "setting_parsers", "settings", "tickers"),
 }
 ROOMS: dict[str, set[str]] = {
     "bitcoin": set(),
@@ -47,7 +49,7 @@ ROOMS: dict[str, set[str]] = {
     "explorers": GROUND | {"bitcoin", "storage"},
     "wallet": GROUND | {"bitcoin", "explorers", "storage"},
     "events": PLAIN | {"ids", "schemas", "storage"},
-    "invoices": GROUND | {"events", "settlement", "wallet", "storage"},
+    "invoices": GROUND | {"events", "schemas", "settlement", "wallet", "storage"},
     "chain": GROUND | {"bitcoin", "explorers", "spv", "storage"},
     "check": GROUND
     | {"bitcoin", "chain", "events", "explorers", "invoices", "settlement", "spv", "storage"}
@@ -60,8 +62,7 @@ ROOMS: dict[str, set[str]] = {
     "api": GROUND | {"events", "schemas", "server", "settlement", "storage", "web"},
     "pages": GROUND | {"languages", "server", "storage", "web"},
     "checkout": GROUND
-    | {"invoices", "languages", "pages", "schemas", "server", "settlement", "storage", "wallet"}
-    | {"web"},
+    | {"invoices", "languages", "pages", "server", "settlement", "storage", "wallet", "web"},
     "merchant_pages": GROUND
     | {
         "chain",
@@ -95,15 +96,17 @@ ROOMS: dict[str, set[str]] = {
 CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
 IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
 # Modules that are loaded when they are used: those of other commands than the one that runs, what
-# tells others, what reads an explorer's JSON, and the driver of a store. All but the last are most
-# of what an idle check would take.
+# tells others, what calls others over HTTP, what reads an explorer's JSON, and the driver of a
+# store. All but the last are most of what an idle check would take.
 LATE = [
     "btcpay/cli/main.py",
     "btcpay/cli/outward.py",
     "btcpay/explorers/shape.py",
+    "btcpay/http_client.py",
     "btcpay/web/rate_limits.py",
 ]
-LAST_RESORTS = ["btcpay/check/apply.py"]  # the loops over invoices; Flask needs no `except`
+# The loops over invoices, and over transactions of several threads; Flask needs no `except`.
+LAST_RESORTS = ["btcpay/check/apply.py", "storage/shared_commit.py"]
 
 
 def sources() -> list[Path]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btcpay import http_client
-from btcpay.price import agree, median, resolve_pointer, to_price
+from btcpay.tickers import agree, median, resolve_pointer, to_price
 
 # RFC 6901, section 5.
 RFC_DOCUMENT = {

@@ -9,8 +9,9 @@ from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated
 
 from btcpay import http_client, price
 from btcpay.errors import PriceUnavailable
-from btcpay.price import Prices, ask
+from btcpay.price import Prices
 from btcpay.setting_parsers import PriceSource
+from btcpay.tickers import ask
 
 
 class Seconds:
@@ -84,22 +85,22 @@ def fails(_path: str) -> Reply:
 )
 def test_a_source_without_a_number_has_failed(server, reply):
     server.instead = lambda _: reply
-    assert ask(http_client.new_session(), PriceSource(f"{server.root}/", "/usd")) is None
+    assert ask(http_client.Session(), PriceSource(f"{server.root}/", "/usd")) is None
 
 
 def test_a_source_on_a_closed_port_has_failed():
-    assert ask(http_client.new_session(), PriceSource("http://127.0.0.1:9/", "/usd")) is None
+    assert ask(http_client.Session(), PriceSource("http://127.0.0.1:9/", "/usd")) is None
 
 
 def test_a_redirect_is_a_failed_source(server):
     moved = say("", 301, Location="/here")
     server.instead = lambda path: moved if path == "/" else say({"usd": "100"})
-    assert ask(http_client.new_session(), PriceSource(f"{server.root}/", "/usd")) is None
+    assert ask(http_client.Session(), PriceSource(f"{server.root}/", "/usd")) is None
 
 
 def test_the_log_of_a_failed_source_holds_no_key_from_its_query(server, caplog):
     server.instead = fails
-    ask(http_client.new_session(), PriceSource(f"{server.root}/?api_key=hunter2", "/usd"))
+    ask(http_client.Session(), PriceSource(f"{server.root}/?api_key=hunter2", "/usd"))
     assert "503" in caplog.text and "hunter2" not in caplog.text
 
 

@@ -61,9 +61,9 @@ def proxy(request: pytest.FixtureRequest, server: FakeEsplora) -> Iterator[Proxy
 
 
 def get(server: FakeEsplora, proxy: str, timeout_s: float = 10, host: str = NAME) -> bytes:
-    session = http_client.new_session(proxy=proxy)
+    session = http_client.Session(proxy=proxy)
     url = f"{server.root.partition(':')[0]}://{host}:{1000}/x"
-    return http_client.get(session, url, timeout_s, http_client.Wanted(bytes, 1_000_000))
+    return session.get(url, timeout_s, http_client.Wanted(bytes, 1_000_000))
 
 
 def test_the_proxy_gets_the_name_and_this_machine_looks_up_none(server, proxy):
@@ -167,9 +167,9 @@ def test_a_tls_handshake_that_never_ends_behind_a_proxy_is_left_at_the_time_out(
         for kind in (Socks, Http):
             with kind(port) as proxy, pytest.raises(http_client.Unreachable):
                 began_s = time.monotonic()
-                session = http_client.new_session(proxy=proxy.url)
+                session = http_client.Session(proxy=proxy.url)
                 wanted = http_client.Wanted(bytes, 100)
-                http_client.get(session, f"https://{NAME}/x", 0.6, wanted)
+                session.get(f"https://{NAME}/x", 0.6, wanted)
             assert proxy.asked == [(NAME, 443)] and time.monotonic() - began_s < 1.1
 
 
@@ -198,9 +198,9 @@ def test_what_is_on_this_machine_or_in_its_network_is_asked_directly(url, near):
 
 def test_an_explorer_of_ones_own_is_asked_directly_beside_the_proxy(plain):
     with Http(0) as proxy:
-        session = http_client.new_session(proxy=proxy.url)
+        session = http_client.Session(proxy=proxy.url)
         wanted = http_client.Wanted(bytes, 100)
-        assert http_client.get(session, f"{plain.root}/x", 5, wanted) == b"there"
+        assert session.get(f"{plain.root}/x", 5, wanted) == b"there"
         assert proxy.asked == []
 
 

@@ -32,6 +32,7 @@ DEFAULTS = {
     "EXPLORERS": ("http://127.0.0.1:8001",),
     "PRICE_SOURCES": (PriceSource("http://127.0.0.1:8001/price", "/usd"),),
     "PRICE_QUORUM": 1,
+    "CURRENCY_SOURCES": (PriceSource("http://127.0.0.1:8001/price", "/{currency}"),),
     "PRICE_MAX_AGE_S": 120,
     "BLOCKS": "all",
     "EXPLORER_CALLS_PER_HOUR": 10_000_000,
@@ -127,6 +128,7 @@ GOOD = {
     "BASE_URL": ["https://pay.example.com", "http://[::1]:8000", "https://example.com/shop"],
     "EXPLORERS": ["http://a", "http://a/api https://b:3000/api/"],
     "PRICE_SOURCES": ["http://a#", "http://a#/x http://b?pair=XBT#/0/~1"],
+    "CURRENCY_SOURCES": ["http://a/{CURRENCY}#/x http://b#/{currency}", "http://a?of={currency}#"],
     "PROXY": [
         "socks5h://127.0.0.1:9050",
         "socks5h://user:pa%20ss@tor.example:9050",
@@ -198,6 +200,7 @@ BAD = {
         "http://a/\udcff",
     ],
     "PRICE_SOURCES": ["http://a", "http://a#usd", "a#/usd", "http://a#/x http://b"],
+    "CURRENCY_SOURCES": ["http://a#/eur", "http://a#/{currency} http://b#/usd", "http://a/{EUR}#"],
     "CONFIRMATIONS": [
         "0",
         "101",

@@ -63,25 +63,26 @@ def once(
     """
     if subject is None:
         prepared = prepare()
-        with db.write():
-            return make(prepared), False
+        return db.written(lambda: make(prepared)), False
     owner = new_id("own")
-    with db.write():
-        kept = _claim(db, subject, owner, now)
+    kept = db.written(lambda: _claim(db, subject, owner, now))
     if kept is not None:
         return kept, True
     try:
         prepared = prepare()
-        with db.write():
-            answer = make(prepared)
-            done = {"response": answer, "resource_id": orjson.loads(answer)["id"]}
-            if db.run(idempotency.FULFIL, **subject.where(), owner=owner, **done) != 1:
-                raise Conflict("another request with this Idempotency-Key has overtaken this one")
-            return answer, False
+        return db.written(lambda: _kept(db, subject, owner, make(prepared))), False
     except BaseException:
         with db.write():
             db.run(idempotency.RELEASE, **subject.where(), owner=owner)
         raise
+
+
+def _kept(db: Database, subject: Subject, owner: str, answer: str) -> str:
+    """The answer, kept under its key. Raises Conflict when the claim does not stand any more."""
+    done = {"response": answer, "resource_id": orjson.loads(answer)["id"]}
+    if db.run(idempotency.FULFIL, **subject.where(), owner=owner, **done) != 1:
+        raise Conflict("another request with this Idempotency-Key has overtaken this one")
+    return answer
 
 
 def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | None:

@@ -13,7 +13,7 @@ from btcpay.errors import CommandError
 from btcpay.merchant_sessions import end_every
 from btcpay.settings import Settings
 from btcpay.wallet.discovery import Move, apply_moves
-from storage import migrate
+from storage import locks, migrate, versions
 from storage.backup import replaced, sqlite_file, to_postgres
 from storage.database import Database, open_database
 from storage.queries import idempotency, meta
@@ -110,10 +110,10 @@ def _prepare(
 def _refuse_strange(contents: sqlite_file.Contents, file: Path, network: str) -> None:
     if contents.network not in (None, network):
         raise CommandError(f"{file} belongs to {contents.network}, BTCPAY_NETWORK says {network}")
-    if contents.version > migrate.VERSION:
+    if contents.version > versions.VERSION:
         raise CommandError(
             f"{file} is at version {contents.version}, newer than this program's"
-            f" {migrate.VERSION}: install the newer program"
+            f" {versions.VERSION}: install the newer program"
         )
 
 
@@ -126,7 +126,7 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[InPlace]:
     found, place_has = None, InPlace()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     url = settings.database_url
-    with migrate.only_one(open_database(url), url, "check") as free:
+    with locks.only_one(open_database(url), url, "check") as free:
         if not free:
             raise CommandError(f"a check or another restore uses {path}: stop it first")
         for purpose in ("restoring", "aside"):  # of a restore that was killed

@@ -6,7 +6,7 @@ from pathlib import Path
 from peewee import PeeweeException
 
 from btcpay.errors import CommandError
-from storage import migrate
+from storage import versions
 from storage.backup import sqlite_file
 from storage.database import in_one_line, open_database, sqlite_path
 from storage.queries import meta
@@ -22,7 +22,7 @@ def write_backup(database_url: str, file: Path, overwrite: bool = False) -> sqli
     path = sqlite_path(database_url)
     if path is None:
         raise CommandError(f"this database is PostgreSQL's: use pg_dump as {DOCS} says")
-    migrate.refuse_missing(database_url)
+    versions.refuse_missing(database_url)
     refuse_own(path, file)
     if not file.parent.is_dir():
         raise CommandError(f"there is no folder {file.parent}: make it first")

@@ -3,18 +3,17 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from decimal import Decimal
+from datetime import datetime
 from typing import Any
 
 from btcpay.check.news import news_of
+from btcpay.check.receipt_prices import worth
 from btcpay.check.report import Report
 from btcpay.errors import BeyondMoney
 from btcpay.ids import new_id
 from btcpay.invoices.events import finish, record
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
 from btcpay.invoices.update_attention import heed
-from btcpay.money import usd_for_sats
 from btcpay.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle
 from btcpay.settlement.values import Output, Receipt, Scan, Verdict
@@ -23,9 +22,6 @@ from btcpay.times import to_ms
 from storage.database import Database, Row
 from storage.queries import balances, blocks, days, gaps, invoices, payments
 from storage.queries.events import Kind
-
-# Found later than this, a receipt would get the price of another hour; none is better than that.
-RECEIPT_PRICE_AGE = timedelta(hours=1)
 
 Proofs = Mapping[str, str]
 log = logging.getLogger(__name__)
@@ -169,7 +165,7 @@ def _add_payment(
         "address_invoice_id": row["id"],
         "invoice_id": row["id"] if receipt.settles else None,
         "amount_sats": receipt.amount_sats,
-        "amount_usd_at_receipt": _usd_text(receipt, scan.price_usd, now),
+        **worth(db, row["merchant_id"], receipt, scan, now),
         "tx_hash": receipt.txid,
         "created_at": to_ms(receipt.received_at),
     }
@@ -196,12 +192,6 @@ def _extend_proof(db: Database, key: dict[str, str], height: int, confirmations:
         document = json.loads(db.only(payments.PROOF, **key)["document"])
         whole = extended(document, [bytes(row["header"]) for row in following])
         db.run(payments.EXTEND_PROOF, **key, document=json.dumps(whole))
-
-
-def _usd_text(receipt: Receipt, price_usd: Decimal | None, now: datetime) -> str | None:
-    if price_usd is None or now - receipt.block.mined_at > RECEIPT_PRICE_AGE:
-        return None
-    return str(usd_for_sats(receipt.amount_sats, price_usd))
 
 
 def _finish(db: Database, row: Row, verdict: Verdict, scan: Scan, now: datetime) -> None:

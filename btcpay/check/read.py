@@ -8,6 +8,7 @@ from datetime import datetime
 
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import NOT_KEPT, facts_of, pays_us, read_spends_again, spends_of
+from btcpay.check.receipt_prices import NO_PRICES, receipt_prices
 from btcpay.check.report import Report
 from btcpay.errors import ExplorerError, OutOfQuota
 from btcpay.explorers.pool import Explorers
@@ -85,7 +86,7 @@ class Reader:
         """Whether nothing of it has to be read again."""
         hash = row["hash"]
         block, host = self.explorers.ask_named(lambda one: prove_block(one.raw_block(hash), hash))
-        price_usd = self.prices.current_or_none() if pays_us(self.db, block) else None
+        prices = receipt_prices(self.db, self.prices) if pays_us(self.db, block) else NO_PRICES
         now = self.now()
         with self.db.write():
             # Of blocks that are read at once, each knows what the one before it has found.
@@ -102,7 +103,8 @@ class Reader:
                     confirmed=facts.confirmed,
                     spent=facts.spent,
                     replaced=facts.replaced,
-                    price_usd=price_usd,
+                    price_usd=prices.usd,
+                    second_prices=prices.second,
                     explorer=host,
                 )
                 if not try_apply(

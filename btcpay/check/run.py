@@ -10,6 +10,7 @@ from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.facts import fill_scripts
 from btcpay.check.looks import Address, Look, address_of, gather, watched_of
+from btcpay.check.receipt_prices import NO_PRICES, receipt_prices
 from btcpay.check.report import Report
 from btcpay.check.urgency import Plan, plan
 from btcpay.clock_skew import REMEDY
@@ -83,9 +84,9 @@ class Checker:
             for row in self.db.rows(looked_for.DEEPENING)
             if self._is_ready(row, tip_height, report)
         }
-        price_usd = self.prices.current_or_none() if ready else None
+        prices = receipt_prices(self.db, self.prices) if ready else NO_PRICES
         for invoice_id in sorted(ready):
-            scan = Scan(self.now(), tip_height, price_usd=price_usd)
+            scan = Scan(self.now(), tip_height, price_usd=prices.usd, second_prices=prices.second)
             try_apply(self.db, self.settings, invoice_id, scan, self.now(), report)
 
     def _is_ready(self, row: Row, tip_height: int, report: Report) -> bool:

@@ -1,4 +1,8 @@
-"""The amount that a visitor typed, in USD: digits, and a point or a comma before the cents."""
+"""The amount that a visitor typed, in USD: digits, and a point or a comma before the cents.
+
+The digits may be those of any script. A dollar sign before them does not matter: the field shows
+one.
+"""
 
 import re
 import unicodedata
@@ -11,9 +15,15 @@ _AMOUNT = re.compile(
 
 
 def parse_usd(text: str) -> Decimal | None:
-    """`25`, `19.90`, `19,90`, with full-width digits too; None for anything else."""
-    match = _AMOUNT.fullmatch(unicodedata.normalize("NFKC", text).strip())
+    """`25`, `19.90`, `19,90`, `۱۹٫۹۰`; None for anything else."""
+    plain = unicodedata.normalize("NFKC", text).strip().removeprefix("$").lstrip()
+    match = _AMOUNT.fullmatch("".join(map(_in_ascii, plain)))
     if not match:
         return None
     cents = match[2] or match[3]
     return Decimal(f"{match[1]}.{cents}" if cents else match[1])
+
+
+def _in_ascii(sign: str) -> str:
+    """A digit as it is in ASCII, the decimal mark of Arabic and Persian as a point."""
+    return "." if sign == "\u066b" else str(unicodedata.decimal(sign, sign))

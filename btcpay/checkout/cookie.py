@@ -1,9 +1,8 @@
-"""How a browser comes back to the invoice that it made: by a signed cookie, or by its form."""
+"""What a browser has made at a link: its last invoice by a signed cookie, one by its form."""
 
 import hashlib
 import hmac
 import re
-from collections.abc import Sequence
 from functools import cached_property
 from urllib.parse import urlsplit
 
@@ -16,7 +15,6 @@ from storage.database import Database
 from storage.queries import meta
 
 COOKIE = "invoices"
-REMEMBERED = 5  # between so many amounts a visitor may go back and forth
 _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 
 
@@ -26,7 +24,7 @@ def new_form() -> str:
 
 
 class Returning:
-    """The cookie of each link's page: the ids of invoices, newest first.
+    """The cookie of each link's page: the id of the last invoice that this browser made there.
 
     The key is random, made once and kept in the database: all processes sign with it. The link's
     id is the salt, so that a cookie is worth nothing at another link.
@@ -51,28 +49,31 @@ class Returning:
 
         Nobody else can work it out from the form, since the key is needed.
         """
-        if not _FORM.fullmatch(form):
-            return None
-        text = f"form {link_id} {form}".encode()
-        return id_of("inv", hmac.digest(self._key.encode(), text, "sha256"))
+        return self._id_from(f"form {link_id} {form}") if _FORM.fullmatch(form) else None
 
-    def known(self, link_id: str) -> Sequence[str]:
-        """The invoices that this browser made; none when the cookie is not ours."""
+    def made_after(self, invoice_id: str) -> str:
+        """The id of the one invoice that follows from a paid one. Likewise."""
+        return self._id_from(f"after {invoice_id}")
+
+    def _id_from(self, text: str) -> str:
+        return id_of("inv", hmac.digest(self._key.encode(), text.encode(), "sha256"))
+
+    def last(self, link_id: str) -> str | None:
+        """The last invoice that this browser made; None when the cookie is not ours."""
         cookie = request.cookies.get(COOKIE)
-        if not cookie:
-            return ()
+        if not cookie or meta.get(self._db, meta.Key.COOKIE_KEY) is None:
+            return None  # nothing was ever signed; to look at a link makes no key either
         try:
-            ids = self._signer(link_id).loads(cookie)
+            id = self._signer(link_id).loads(cookie)
         except BadData:
-            return ()
-        return [id for id in ids if is_id("inv", id)][:REMEMBERED]
+            return None
+        return id if isinstance(id, str) and is_id("inv", id) else None
 
     def remember(self, response: Response, link_id: str, invoice_id: str) -> None:
-        """Sends the cookie with this invoice in front, for as long as such an invoice lives."""
-        ids = [invoice_id, *(id for id in self.known(link_id) if id != invoice_id)]
+        """Sends the cookie with this invoice, for as long as such an invoice lives."""
         response.set_cookie(
             COOKIE,
-            str(self._signer(link_id).dumps(ids[:REMEMBERED])),
+            str(self._signer(link_id).dumps(invoice_id)),
             max_age=self._life_s,
             path=self._root.path + request.path,
             secure=self._root.scheme == "https",

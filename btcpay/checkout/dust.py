@@ -1,8 +1,8 @@
-"""Whether a payment link's price is less than can be sent: the page says so before anyone pays."""
+"""What is too little to be sent: a link's page says so of its price, and refuses it as amount."""
 
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 
-from btcpay.money import sats_for_usd
+from btcpay.money import CENT, SATS_PER_BTC, sats_for_usd
 from btcpay.server.service import Service
 from btcpay.wallet.account import DUST_SATS
 from storage.database import Row
@@ -23,7 +23,16 @@ def dust_of(service: Service, link: Row) -> int | None:
     price_usd = service.prices.current_or_none()
     if price_usd is None:
         return None
-    account = service.db.only(merchants.BY_ID, id=link["merchant_id"])
-    least_sats = DUST_SATS[account["script_type"]]
+    least_sats = _least_sats(service, link)
     amount_sats = sats_for_usd(Decimal(link["amount_usd"]), price_usd)
     return least_sats if amount_sats and amount_sats < least_sats else None
+
+
+def dust_usd_of(service: Service, link: Row, price_usd: Decimal) -> Decimal:
+    """The least amount in whole cents that can be sent to a link's merchant at that price."""
+    least_usd = _least_sats(service, link) * price_usd / SATS_PER_BTC
+    return least_usd.quantize(CENT, ROUND_CEILING)
+
+
+def _least_sats(service: Service, link: Row) -> int:
+    return DUST_SATS[service.db.only(merchants.BY_ID, id=link["merchant_id"])["script_type"]]

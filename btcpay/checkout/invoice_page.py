@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
 from btcpay.branding import INVOICE
 from btcpay.checkout import bip21
+from btcpay.checkout.second import Second, second_of
+from btcpay.checkout.standing import Standing, Story, status_of
+from btcpay.money import usd_for_sats
 from btcpay.settlement.values import Verdict
-from btcpay.times import iso, iso_ms, to_ms
-from storage.database import Row
+from btcpay.times import to_ms
 
 # By then a check that runs every minute has missed many runs.
 LONG_AGO_MS = 10 * 60_000
 COUNTDOWN_MS = 5 * 60_000
+BLOCK_MINUTES = 10  # on average, on every public network
 # Where a page leads back to. While money is on its way nowhere: the shop must neither give thanks
 # for it yet nor ask for it again.
 RETURNS = {"paid": "return_paid"} | dict.fromkeys(
@@ -23,74 +25,29 @@ RETURNS = {"paid": "return_paid"} | dict.fromkeys(
 
 
 @dataclass(frozen=True)
-class Standing:
-    """An invoice's row, the verdict on it, the confirmations that it needs, and the time.
-
-    `least_sats`: what can be sent to its address.
-    """
-
-    row: Row
-    verdict: Verdict
-    needed: int
-    now: datetime
-    least_sats: int
-
-    @property
-    def left_ms(self) -> int | None:
-        """Until the deadline; None when there is none."""
-        expires_at = self.row["expires_at"]
-        return None if expires_at is None else expires_at - to_ms(self.now)
-
-    @property
-    def state(self) -> str:
-        """The status; instead of open it is seen, overdue, partial or waiting."""
-        if self.row["status"] != "open":
-            return self.row["status"]
-        if self.verdict.missing_sats == 0:
-            return "seen"
-        if self.left_ms is not None and self.left_ms <= 0:
-            return "overdue"
-        return "partial" if self.verdict.received_sats else "waiting"
-
-
-def status_of(standing: Standing) -> dict[str, Any]:
-    """All that /pay/{invoice}/status answers.
-
-    `missing_sats` is what is missing, even when that is less than can be sent.
-    """
-    row, verdict = standing.row, standing.verdict
-    return {
-        "status": row["status"],
-        "amount_sats": row["amount_sats"],
-        "received_sats": verdict.received_sats,
-        "unconfirmed_sats": verdict.unconfirmed_sats,
-        "missing_sats": verdict.missing_sats,
-        "confirmations": verdict.confirmations,
-        "confirmations_needed": standing.needed,
-        "expires_at": row["expires_at"] and iso_ms(row["expires_at"]),
-        "checked_at": row["checked_at"] and iso_ms(row["checked_at"]),
-        "now": iso(standing.now),
-    }
-
-
-@dataclass(frozen=True)
 class InvoicePage:
     """What the template gets. Amounts in satoshis, times in ms since 1970, durations in ms.
 
-    `due_sats` is what to pay now, never less than can be sent, `owed_sats` what is missing; `uri`
-    and `qr` (SVG) ask for exactly `due_sats` and are None unless `state` is waiting or partial.
-    `beyond_sats` came and settles nothing: too late, too much. `return_url` leads to the shop.
+    `due_sats` is what to pay now, never less than can be sent, `owed_sats` what is missing, and
+    `due_usd` what that is at the invoice's price; `uri` and `qr` (SVG) ask for exactly `due_sats`
+    and are None unless `state` is waiting or partial. `beyond_sats` came and settles nothing: too
+    late, too much. `return_url` leads to the shop, `link_id` to a link that makes another invoice.
+    `second`: what dollars were worth in another currency.
     """
 
     id: str
     state: str
     status: dict[str, Any]
+    story: Story
     amount_sats: int
     amount_usd: Decimal
+    second: Second | None
     due_sats: int
+    due_usd: Decimal
     owed_sats: int
     received_sats: int
     beyond_sats: int
+    beyond_usd: Decimal
     confirmations: int
     confirmations_left: int
     description: str | None
@@ -99,9 +56,11 @@ class InvoicePage:
     paid_at: int | None
     expires_at: int | None
     left_ms: int | None
+    life_ms: int | None
     checked_at: int | None
     checked_ms: int | None
     return_url: str | None
+    link_id: str | None
     uri: str | None
     qr: str | None
     long_ago_ms: ClassVar[int] = LONG_AGO_MS
@@ -124,6 +83,20 @@ class InvoicePage:
         return f"{left_s // 60}:{left_s % 60:02d}"
 
     @property
+    def ring_percent(self) -> int:
+        """How much of the ring is drawn: the time that is left, or the confirmations there are."""
+        if self.state == "seen":
+            return 100 * self.confirmations // self.status["confirmations_needed"]
+        if not self.uri:
+            return 0
+        return 100 * max(0, self.left_ms or 0) // self.life_ms if self.life_ms else 100
+
+    @property
+    def usual_minutes(self) -> int:
+        """How long the confirmations that are missing take on average."""
+        return BLOCK_MINUTES * self.confirmations_left
+
+    @property
     def is_unwatched(self) -> bool:
         """Whether the last look at the chain was long ago."""
         return self.checked_ms is not None and self.checked_ms > LONG_AGO_MS
@@ -131,33 +104,43 @@ class InvoicePage:
 
 def page_of(standing: Standing, brand: Mapping[str, Any]) -> InvoicePage:
     """The page's values; the brand's name is what wallets show as the recipient."""
-    row, verdict = standing.row, standing.verdict
-    owed_sats = verdict.missing_sats or row["amount_sats"]
-    payable = standing.state in ("waiting", "partial")
+    row, verdict, state = standing.row, standing.verdict, standing.state
+    payable = state in ("waiting", "partial")
+    owed_sats = verdict.missing_sats if payable else row["amount_sats"]
     due_sats = max(owed_sats, standing.least_sats) if payable else owed_sats
-    checked_at = row["checked_at"]
+    amount_usd, price_usd = Decimal(row["amount_usd_quote"]), Decimal(row["price_usd"])
+    beyond_sats = _beyond_sats(standing)
+    checked_at, expires_at = row["checked_at"], row["expires_at"]
     return InvoicePage(
         id=row["id"],
-        state=standing.state,
+        state=state,
         status=status_of(standing),
+        story=standing.story,
         amount_sats=row["amount_sats"],
-        amount_usd=Decimal(row["amount_usd_quote"]),
+        amount_usd=amount_usd,
+        second=second_of(row),
         due_sats=due_sats,
+        due_usd=usd_for_sats(due_sats, price_usd) if state == "partial" else amount_usd,
         owed_sats=owed_sats,
         received_sats=_received_sats(verdict),
-        beyond_sats=_beyond_sats(row, verdict),
+        beyond_sats=beyond_sats,
+        beyond_usd=usd_for_sats(beyond_sats, price_usd),
         confirmations=min(verdict.confirmations, standing.needed),
         confirmations_left=max(0, standing.needed - verdict.confirmations),
         description=row["description"] or None,
         address=row["deposit_address"],
         tx_hash=row["tx_hash"],
         paid_at=row["paid_at"],
-        expires_at=row["expires_at"],
+        expires_at=expires_at,
         left_ms=standing.left_ms,
+        life_ms=None if expires_at is None else expires_at - row["created_at"],
         checked_at=checked_at,
         checked_ms=None if checked_at is None else to_ms(standing.now) - checked_at,
         return_url=_return_url(standing, brand),
-        **_request(row, due_sats, brand["name"]) if payable else {"uri": None, "qr": None},
+        link_id=row["payment_link_id"]
+        if standing.story.link_is_active and not beyond_sats
+        else None,
+        **_request(standing, due_sats, brand["name"]) if payable else {"uri": None, "qr": None},
     )
 
 
@@ -167,11 +150,11 @@ def _return_url(standing: Standing, brand: Mapping[str, Any]) -> str | None:
     return url and url.replace(INVOICE, standing.row["id"])
 
 
-def _request(row: Mapping[str, Any], due_sats: int, label: str | None) -> dict[str, str]:
+def _request(standing: Standing, due_sats: int, label: str | None) -> dict[str, str]:
     """The URI for the button, and its QR code without texts: a small code is read more easily."""
-    address = row["deposit_address"]
+    address = standing.row["deposit_address"]
     return {
-        "uri": bip21.payment_uri(address, due_sats, label, row["description"]),
+        "uri": bip21.payment_uri(address, due_sats, label, standing.row["description"]),
         "qr": bip21.qr_svg(bip21.payment_uri(address, due_sats)),
     }
 
@@ -182,8 +165,17 @@ def _received_sats(verdict: Verdict) -> int:
     return sum(settling) if verdict.status == "paid" else verdict.received_sats
 
 
-def _beyond_sats(row: Mapping[str, Any], verdict: Verdict) -> int:
-    """What came without settling: after the end, or beside what an invoice asked for."""
-    if row["status"] == "open":
+def _beyond_sats(standing: Standing) -> int:
+    """What came without settling: after the end, too little at it, or more than was asked for.
+
+    Too much that is less than can be sent is none: nobody could send it back.
+    """
+    verdict, state = standing.verdict, standing.state
+    beside_sats = sum(one.amount_sats for one in verdict.receipts if not one.settles)
+    if state in ("overdue", "expired", "canceled"):
+        return max(beside_sats, verdict.received_sats)
+    if state not in ("seen", "paid"):
         return 0
-    return sum(receipt.amount_sats for receipt in verdict.receipts if not receipt.settles)
+    came_sats = _received_sats(verdict) + (beside_sats if state == "paid" else 0)
+    beyond_sats = came_sats - standing.row["amount_sats"]
+    return beyond_sats if beyond_sats >= standing.least_sats else 0

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
@@ -9,9 +10,13 @@ from flask import Blueprint, Response, request
 from btcpay import branding
 from btcpay.checkout.cookie import Returning, new_form
 from btcpay.checkout.dust import dust_of
-from btcpay.checkout.invoice_page import Standing, page_of, status_of
-from btcpay.checkout.link_order import LinkRefused, Visitor, from_elsewhere, link_values, order
-from btcpay.checkout.look import standing_of, whole_invoice
+from btcpay.checkout.invoice_page import page_of
+from btcpay.checkout.link_order import Visitor, order, still_to_pay
+from btcpay.checkout.link_page import link_values
+from btcpay.checkout.link_refused import LinkRefused, from_elsewhere
+from btcpay.checkout.rates import rates_of
+from btcpay.checkout.shown import bitcoin, without_turns
+from btcpay.checkout.standing import Standing, standing_of, status_of, story_of, whole_invoice
 from btcpay.errors import NotFound
 from btcpay.ids import is_id
 from btcpay.pages import languages
@@ -37,9 +42,12 @@ def pages(service: Service) -> Blueprint:
     add("/pay/<id>/status", checkout.show_status)
     add("/link/<id>", checkout.show_link)
     add("/link/<id>", checkout.pay_link, "POST")
+    add("/link/<id>/price", checkout.show_price)
     add("/logo/<sha256>", checkout.show_logo)
     add("/accent/<name>", checkout.show_accent)
     add("/assets/<name>", checkout.show_asset)
+    blueprint.add_app_template_filter(bitcoin)
+    blueprint.add_app_template_filter(without_turns)
     blueprint.before_request(checkout.pages.admit)
     blueprint.after_request(checkout.pages.guard)
     blueprint.register_error_handler(Exception, checkout.pages.failed)
@@ -58,8 +66,11 @@ class Checkout:
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
         found = self._standing_of(id)
+        found = replace(found, story=story_of(self.service, found))
         brand = self.pages.brand(found.row["merchant_id"])
-        return self.pages.page("invoice.html", brand=brand, page=page_of(found, brand))
+        page = page_of(found, brand)
+        press = new_form() if page.link_id else None
+        return self.pages.page("invoice.html", brand=brand, page=page, press=press)
 
     def show_status(self, id: str) -> Response:
         """What the page polls: an allow-list of fields."""
@@ -74,8 +85,9 @@ class Checkout:
         link, fields = self._link(id), parse_qs(read_body().decode("utf-8", "replace"))
         text = fields.get("amount_usd", [""])[0]
         form_id = self._returning.made_by(id, fields.get("press", [""])[0])
-        known = self._returning.known(id)
-        visitor = Visitor(counted_as(request.remote_addr), text, known, form_id)
+        last_id = self._returning.last(id)
+        next_id = last_id and self._returning.made_after(last_id)
+        visitor = Visitor(counted_as(request.remote_addr), text, form_id, last_id, next_id)
         try:
             if is_from_another_site(request.headers, self.service.settings.base_url):
                 raise from_elsewhere()
@@ -87,6 +99,10 @@ class Checkout:
         response.headers["Location"] = f"../pay/{invoice_id}{languages.carried()}"
         self._returning.remember(response, id, invoice_id)
         return response
+
+    def show_price(self, id: str) -> Response:
+        """What a link's page works out bitcoin by while somebody types; the page never waits."""
+        return answer(rates_of(self.service, self._link(id)))
 
     def show_logo(self, sha256: str) -> Response:
         """A merchant's logo, with the media type that was found when it was stored."""
@@ -130,9 +146,12 @@ class Checkout:
         self, link: Row, refused: LinkRefused | None = None, typed: str = ""
     ) -> Response:
         brand = self.pages.brand(link["merchant_id"])
-        values = link_values(link, refused, typed, dust_of(self.service, link))
+        last_id = self._returning.last(link["id"])
+        unpaid = still_to_pay(self.service, link, last_id) if last_id else None
+        values = link_values(link, refused, typed, dust_of(self.service, link), unpaid)
         status = refused.status if refused else 200 if values["active"] else 410
-        page = self.pages.page("link.html", status, brand, press=new_form(), **values)
+        values |= {"press": new_form(), "root": self.service.settings.base_url}
+        page = self.pages.page("link.html", status, brand, **values)
         if refused and refused.retry_after_s:
             page.headers["Retry-After"] = str(refused.retry_after_s)
         return page

@@ -20,7 +20,7 @@ from btcpay.explorers.open import open_explorers, open_quota
 from btcpay.invoices.status import find_invoice
 from btcpay.price import new_prices
 from btcpay.times import utc_now
-from storage import migrate
+from storage import locks
 from storage.database import in_one_line
 
 # Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
@@ -80,7 +80,7 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
     settings, prices = shell.settings, new_prices(shell.settings)
     per_hour = per_hour or settings.explorer_calls_per_hour
     in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
-    session = http_client.new_session(in_flight, settings.proxy)
+    session = http_client.Session(in_flight, settings.proxy)
 
     def new() -> Checker:
         quota = open_quota(settings, shell.db, utc_now, per_hour)
@@ -91,7 +91,7 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
 
 
 def _alone(shell: Shell, wait: bool = False) -> AbstractContextManager[bool]:
-    return migrate.only_one(shell.db, shell.settings.database_url, "check", wait)
+    return locks.only_one(shell.db, shell.settings.database_url, "check", wait)
 
 
 def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Report | None:

@@ -15,7 +15,7 @@ from btcpay.server.startup import read_or_exit
 from btcpay.settings import Settings, is_said, strange_names
 from btcpay.times import iso_ms
 from storage.database import Database, Row, place_of
-from storage.migrate import open_ready
+from storage.versions import open_ready
 
 TELLING = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # whose defaults are mostly not meant
 A_LETTER = 0.9  # so alike are two names when a letter is wrong

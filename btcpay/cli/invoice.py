@@ -99,9 +99,9 @@ def invoice_create(shell: Shell, merchant_name: str, as_json: bool, **fields: An
     """Make an invoice, as create-invoice does; prints its id and its page."""
     owner, settings = find_merchant(shell.db, merchant_name), shell.settings
     order = create.order_of(owner["id"], validated(NEW_INVOICE, fields))
-    price_usd = create.live_price(new_prices(settings), utc_now())
+    price = create.live_price(shell.db, new_prices(settings), owner["id"], utc_now())
     with shell.db.write():
-        row = create.new_invoice(shell.db, settings.network, utc_now(), order, price_usd)
+        row = create.new_invoice(shell.db, settings.network, utc_now(), order, price)
     tell(Resources(settings.base_url).invoice.dump(row), "pay_url", as_json)
 
 

@@ -1,19 +1,39 @@
-"""`link`: payment links, made, on and off."""
+"""`link`: payment links, made, on and off, and what they suggest."""
 
+from decimal import Decimal
 from typing import Any
 
 import click
 
 from btcpay.cli.context import Shell, as_json, say, show, with_shell
+from btcpay.cli.context import number as exact
 from btcpay.cli.operation_options import number, tell, validated
+from btcpay.errors import CommandError
 from btcpay.invoices import links
 from btcpay.times import utc_now
 from btcpay.wallet.merchants import find_merchant
 from schemas.requests import NEW_PAYMENT_LINK
 from schemas.resources import Resources
+from storage.database import Row
 from storage.queries import listings
 
-LINK_COLUMNS = ("id", "status", "title", "amount_mode", "amount_usd", "created_at")
+LINK_COLUMNS = ("id", "status", "title", "amount_mode", "amount_usd", "suggested", "created_at")
+SUGGESTING_COLUMNS = ("id", "title", "suggested")
+
+
+def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
+    """`5,10,20` as amounts; none for `off` and for nothing."""
+    try:
+        return [] if text in (None, "off") else links.read_suggested(text)
+    except CommandError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _listed(row: Row, as_json: bool) -> Row:
+    """The row with its suggested amounts as a list, or as they are given to the command."""
+    amounts = (row["suggested"] or "").split()
+    shown = [exact("usd", amount) for amount in amounts] if as_json else ",".join(amounts)
+    return row | {"suggested": shown}
 
 
 @click.group()
@@ -28,15 +48,20 @@ def link() -> None:
 @click.option("--max-usd", "max_amount_usd", metavar="AMOUNT", callback=number)
 @click.option("--title", metavar="TEXT", help="Shown on the page.")
 @click.option("--description", metavar="TEXT", help="Shown on the page and on its invoices.")
+@click.option(
+    "--suggest", metavar="5,10,20", callback=_amounts, help="Amounts that one press pays."
+)
 @as_json
 @with_shell
-def link_create(shell: Shell, merchant_name: str, as_json: bool, **fields: Any) -> None:
+def link_create(
+    shell: Shell, merchant_name: str, suggest: list[Decimal], as_json: bool, **fields: Any
+) -> None:
     """Make a payment link, as create-payment-link does; prints its id and its page.
 
     Without --usd the payer chooses the amount.
     """
     owner = find_merchant(shell.db, merchant_name)
-    wanted = validated(NEW_PAYMENT_LINK, fields)
+    wanted = validated(NEW_PAYMENT_LINK, fields) | {"suggested": suggest}
     with shell.db.write():
         row = links.new_link(shell.db, utc_now(), owner["id"], wanted)
     tell(Resources(shell.settings.base_url).payment_link.dump(row), "link_url", as_json)
@@ -48,7 +73,19 @@ def link_create(shell: Shell, merchant_name: str, as_json: bool, **fields: Any) 
 @with_shell
 def link_list(shell: Shell, limit: int, as_json: bool) -> None:
     """The newest payment links of all merchants."""
-    show(listings.newest_links(shell.db, limit), LINK_COLUMNS, as_json)
+    rows = listings.newest_links(shell.db, limit)
+    show([_listed(row, as_json) for row in rows], LINK_COLUMNS, as_json)
+
+
+@link.command("suggest")
+@click.argument("link_id", metavar="ID")
+@click.argument("amounts", metavar="5,10,20|off", callback=_amounts)
+@as_json
+@with_shell
+def link_suggest(shell: Shell, link_id: str, amounts: list[Decimal], as_json: bool) -> None:
+    """Set the amounts that a link's page suggests, each paid by one press; `off`: none."""
+    row = links.suggest(shell.db, link_id, amounts)
+    show([_listed(row, as_json)], SUGGESTING_COLUMNS, as_json)
 
 
 @link.command("deactivate")

@@ -4,8 +4,8 @@ import signal
 import threading
 
 import click
-import requests
 
+from btcpay import http_client
 from btcpay.cli.context import Shell, say, with_shell
 from btcpay.events import read
 from btcpay.events.read import Event
@@ -53,7 +53,7 @@ def listen(shell: Shell, merchant: str | None, since: int | None, url: str | Non
 class _Forward:
     """An endpoint for as long as the command runs: nothing is tried again."""
 
-    def __init__(self, endpoint: Row, session: requests.Session) -> None:
+    def __init__(self, endpoint: Row, session: http_client.Session) -> None:
         self._endpoint, self._session = endpoint, session
 
     def send(self, event: Event) -> None:

@@ -8,6 +8,7 @@ import click
 
 from btcpay import branding
 from btcpay.cli.context import Shell, answer_json, as_json, plain, printable, say, show, with_shell
+from btcpay.cli.merchant_currency import currency
 from btcpay.cli.merchant_login import login, logout, sessions
 from btcpay.errors import CommandError
 from btcpay.languages.catalogs import LANGUAGES
@@ -217,3 +218,6 @@ def merchant_mail(
         say("nothing is sent before BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
     receipts = bool(row["receipts"])
     show([row | {"merchant": merchant_name, "receipts": receipts}], MAIL_COLUMNS, as_json)
+
+
+merchant.add_command(currency)

@@ -4,8 +4,8 @@ import click
 
 from btcpay.cli.context import Shell, answer_json, as_json, with_shell
 from storage.database import place_of
-from storage.migrate import FIRST, VERSION
 from storage.migrate import migrate as bring_up_to_date
+from storage.versions import FIRST, VERSION
 
 
 @click.command()

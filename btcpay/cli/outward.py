@@ -8,7 +8,7 @@ from importlib import import_module
 from peewee import PeeweeException
 
 from btcpay.cli.context import Shell
-from storage import migrate
+from storage import locks
 from storage.database import in_one_line
 from storage.queries import public_events
 
@@ -60,7 +60,7 @@ class Outward:
         """Once, unless another process is at it."""
         db = self._shell.db
         try:
-            with migrate.only_one(db, self._shell.settings.database_url, name) as alone:
+            with locks.only_one(db, self._shell.settings.database_url, name) as alone:
                 told = self._runs[name]() if alone else ""
         except PeeweeException as error:
             log.error("%s could not use the database: %s", name, in_one_line(error))

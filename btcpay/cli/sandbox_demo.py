@@ -21,18 +21,19 @@ from storage.database import Database
 from storage.queries import merchants
 
 MERCHANT, MEMO, TITLE = "demo", "Demo", "Tip jar"
-PAGES = {"BTCPAY_MERCHANT_PAGES": "on"}
 TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network
 
 
-def write_key(db: Database, settings: Settings, state: Path) -> str:
-    """The demo merchant's write key. It is worth nothing, so a file keeps it for the next start."""
-    file = state / "write_key"
+def write_key(db: Database, settings: Settings, file: Path) -> str:
+    """A write key of the demo merchant's, which the file keeps for the next start.
+
+    It is worth nothing, and is called what the file is called.
+    """
     secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
     if secret and keys.caller_of(db, secret, utc_now()):
         return secret
     merchant_id = _merchant(db, settings)
-    secret = keys.issue(db, settings.network, merchant_id, "write", "sandbox", utc_now()).secret
+    secret = keys.issue(db, settings.network, merchant_id, "write", file.name, utc_now()).secret
     file.touch(mode=0o600)
     file.write_text(secret + "\n", encoding="ascii")
     return secret

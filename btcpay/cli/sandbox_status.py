@@ -86,7 +86,8 @@ class StatusLine:
             return
         switches = {name: state[name] for name in self._told}
         for name in [name for name, told in self._told.items() if switches[name] != told]:
-            say(f"the {name} is {switches[name]}")
+            how = switches[name]
+            say(f"the {name} lies" if how == "lies" else f"the {name} is {how}")
         self._told = switches
 
     def _log_part(self) -> list[str]:
@@ -105,7 +106,7 @@ def _parts(state: dict[str, Any]) -> list[str]:
     """What matters first: a narrow terminal shows only as many of them as fit."""
     price = state["usd"].removesuffix(".00") if state["price"] == "up" else "DOWN"
     return [
-        f"explorer {'DOWN' if state['explorer'] == 'down' else 'up'}",
+        f"explorer {'up' if state['explorer'] == 'up' else state['explorer'].upper()}",
         f"price {price}",
         f"block {state['height']}",
         f"{state['waiting']} waiting",

@@ -5,7 +5,7 @@ from peewee import DatabaseError, PeeweeException
 from btcpay.doctor.finding import GREEN, RED, Finding
 from btcpay.errors import DatabaseNotReady
 from btcpay.settings import Settings
-from storage import migrate
+from storage import versions
 from storage.database import Database, in_one_line, open_database, sqlite_path
 from storage.faults import as_peewee_errors
 from storage.queries import meta
@@ -25,10 +25,10 @@ def look_into(settings: Settings, is_whole: bool) -> tuple[Finding, Database | N
     path = sqlite_path(settings.database_url)
     trouble = OF_FILE if path else OF_SERVER
     try:
-        migrate.refuse_missing(settings.database_url)
+        versions.refuse_missing(settings.database_url)
         db = open_database(settings.database_url)
         with db.connected():
-            migrate.refuse_unfit(db)
+            versions.refuse_unfit(db)
             if is_whole and not db.is_server:
                 _require_whole(db)
             finding = _version(db, settings)
@@ -55,9 +55,9 @@ def _require_whole(db: Database) -> None:
 
 
 def _version(db: Database, settings: Settings) -> Finding:
-    found, wanted, network = migrate.version(db), migrate.VERSION, settings.network.name
+    found, wanted, network = versions.version(db), versions.VERSION, settings.network.name
     if found is None:
-        return Finding(NAME, RED, "it is empty, or of another program", migrate.REMEDY)
+        return Finding(NAME, RED, "it is empty, or of another program", versions.REMEDY)
     if found < wanted:
         backup = "`pg_dump`" if db.is_server else "`btcpay backup FILE`"
         sentence = f"it is at version {found}, this program needs {wanted}"

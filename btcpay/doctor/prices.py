@@ -9,12 +9,15 @@ from btcpay import http_client
 from btcpay.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.clock_skew import agreed_ahead, has_our_clock, told_time
 from btcpay.doctor.explorers import OF_SANDBOX
-from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
+from btcpay.doctor.finding import GREEN, RED, YELLOW, Finding, Opened, Patient
 from btcpay.networks import SANDBOX_URL
-from btcpay.price import MAX_DEVIATION, agree, median, read_price, timeout_s_of
+from btcpay.price import new_prices
 from btcpay.setting_parsers import PriceSource
+from btcpay.tickers import MAX_DEVIATION, agree, median, read_price, timeout_s_of
+from storage.queries import merchants
 
 REMEDY = "if this lasts, name another one in BTCPAY_PRICE_SOURCES"
+SECOND_REMEDY = "if this lasts, name other ones in BTCPAY_CURRENCY_SOURCES"
 
 
 def findings(patient: Patient) -> Iterator[Finding]:
@@ -47,6 +50,18 @@ def findings(patient: Patient) -> Iterator[Finding]:
         yield Finding("clock of the prices", RED, told, CLOCK_REMEDY)
 
 
+def second(opened: Opened) -> Iterator[Finding]:
+    """Merchants' second currencies: yellow without a price, since nothing is shown then."""
+    beside = new_prices(opened.patient.settings).beside
+    for row in opened.db.rows(merchants.CURRENCIES):
+        name, price = f"price in {row['currency']}", beside.asked(row["currency"])
+        if price is None:
+            told = "none: too few sources know one, or agree on it"
+            yield Finding(name, YELLOW, told, f"nothing is shown in it; {SECOND_REMEDY}")
+        else:
+            yield Finding(name, GREEN, f"{price:f} {row['currency']} for a bitcoin")
+
+
 def _why_none(answered: int, asked: int, quorum: int) -> str:
     if not answered:
         return f"none of {asked} source{'' if asked == 1 else 's'} answers"
@@ -61,7 +76,7 @@ def _ask(source: PriceSource, patient: Patient, aheads: list[timedelta]) -> Deci
             aheads.append(patient.now() - told)
 
     try:
-        session = http_client.new_session(proxy=patient.settings.proxy)
+        session = http_client.Session(proxy=patient.settings.proxy)
         return read_price(session, source, hear, timeout_s_of(patient.settings.proxy))
     except LookupError:
         return f"has nothing at {source.pointer} in its answer"

@@ -56,6 +56,8 @@ def examine(
             yield from _told(look_into.__name__, look_into(opened))
     yield from _told("explorers", _outside(patient, db if found.colour == GREEN else None))
     yield from prices.findings(patient)
+    if db:
+        yield from _told("second currencies", prices.second(Opened(patient, db)))
     yield from mail.server(patient)
     yield from settings_findings(patient)
     if db:

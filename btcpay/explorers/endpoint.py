@@ -7,8 +7,6 @@ import time
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-import requests
-
 from btcpay import http_client
 from btcpay.explorers.quota import Quota, QuotaSpent, name_of
 from btcpay.times import iso
@@ -37,7 +35,7 @@ class Endpoint:
     def __init__(
         self,
         url: str,
-        session: requests.Session,
+        session: http_client.Session,
         quota: Quota | None,
         hear: http_client.Hear,
         turn: http_client.Turn | None = None,
@@ -69,9 +67,7 @@ class Endpoint:
         with self._lock:
             self.calls += 1
         url = self._url + path
-        return http_client.get(
-            self._session, url, timeout_s, wanted, self._hear, self._turn, self._count
-        )
+        return self._session.get(url, timeout_s, wanted, self._hear, self._turn, self._count)
 
     def _count(self, size: int) -> None:
         with self._lock:

@@ -7,8 +7,6 @@ Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height, /bloc
 
 import re
 
-import requests
-
 from btcpay import http_client
 from btcpay.bitcoin.wire import hash256, shown
 from btcpay.explorers.endpoint import TEXT, Endpoint
@@ -41,7 +39,7 @@ class Esplora(Endpoint):
         self,
         network: Network,
         url: str,
-        session: requests.Session,
+        session: http_client.Session,
         quota: Quota | None,
         hear: http_client.Hear,
         turn: http_client.Turn | None = None,

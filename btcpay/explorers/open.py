@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-import requests
-
 from btcpay import http_client
 from btcpay.explorers.esplora import Esplora
 from btcpay.explorers.pool import Explorers
@@ -23,15 +21,15 @@ def open_quota(
 def open_explorers(
     settings: Settings,
     quota: Quota | None,
-    session: requests.Session | None = None,
+    session: http_client.Session | None = None,
     urls: Sequence[str] | None = None,
 ) -> Explorers:
     """All explorers of the settings, or those of `urls`; `session` keeps connections over runs."""
-    session = session or http_client.new_session(proxy=settings.proxy)
+    session = session or http_client.Session(proxy=settings.proxy)
     return Explorers(settings.network, urls or settings.explorers, session, quota)
 
 
 def open_one(settings: Settings, url: str, quota: Quota | None, hear: http_client.Hear) -> Esplora:
     """One explorer alone, for whoever looks into each; `hear` gets the headers of every answer."""
-    session = http_client.new_session(proxy=settings.proxy)
+    session = http_client.Session(proxy=settings.proxy)
     return Esplora(settings.network, url, session, quota, hear)

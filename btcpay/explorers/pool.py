@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-import requests
-
 from btcpay import http_client
 from btcpay.clock_skew import ClockSkew
 from btcpay.errors import ExplorerError, OutOfQuota, ProofFailed
@@ -39,7 +37,7 @@ class Explorers:
         self,
         network: Network,
         urls: Sequence[str],
-        session: requests.Session,
+        session: http_client.Session,
         quota: Quota | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:

@@ -30,6 +30,8 @@ COLUMNS = (
     "block_height",
     "block_hash",
     "payment_id",
+    "currency",
+    "value_at_receipt",
 )
 PAGE = 500  # payments in memory at a time
 END = 2**62  # later than any stored time
@@ -100,6 +102,8 @@ def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None
         "block_height": block["block_height"],
         "block_hash": block["block_hash"],
         "payment_id": row["id"],
+        "currency": row["currency"],
+        "value_at_receipt": row["amount_at_receipt"],
     }
 
 

@@ -20,15 +20,37 @@ from storage.database import Database, Row
 from storage.queries import invoices, merchants
 
 MS_PER_HOUR = 3_600_000
+PATIENCE_S = 1  # for a second currency, after the dollars are there: it is only information
 log = logging.getLogger(__name__)
 
 
-def live_price(prices: Prices, now: datetime) -> Decimal:
-    """USD for one bitcoin, to make an invoice at. Raises PriceUnavailable.
+class Price(NamedTuple):
+    """What one bitcoin costs when an invoice is made.
+
+    `in_currency` is its price in the merchant's second `currency`; both None without one.
+    """
+
+    usd: Decimal
+    currency: str | None = None
+    in_currency: Decimal | None = None
+
+
+def live_price(db: Database, prices: Prices, merchant_id: int, now: datetime) -> Price:
+    """What one bitcoin costs, to make a merchant's invoice at. Raises PriceUnavailable.
 
     Raised also while most price sources say that our clock is ahead: the invoice would be dated in
-    the future, and a payment in a block before that date would look older than the invoice.
+    the future, and a payment in a block before that date would look older than the invoice. For
+    the second currency nothing is raised, and nobody waits longer than PATIENCE_S.
     """
+    currency = db.only(merchants.CURRENCY, id=merchant_id)["currency"]
+    if currency:
+        prices.beside.ask(currency)
+    price_usd = _live_usd(prices, now)
+    in_currency = prices.beside.known(currency, PATIENCE_S) if currency else None
+    return Price(price_usd, currency if in_currency else None, in_currency)
+
+
+def _live_usd(prices: Prices, now: datetime) -> Decimal:
     price_usd = prices.current()
     if ahead := prices.clock_ahead(now):
         told = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
@@ -72,15 +94,13 @@ def order_of(merchant_id: int, wanted: Mapping[str, Any]) -> Order:
     return Order(merchant_id, life=life, **fields)
 
 
-def new_invoice(
-    db: Database, network: Network, now: datetime, order: Order, price_usd: Decimal
-) -> Row:
+def new_invoice(db: Database, network: Network, now: datetime, order: Order, price: Price) -> Row:
     """Stores an invoice for an order, tells of it, and returns its public row.
 
     Call it inside `db.write()`: the index is taken in the transaction that stores the
     invoice, so that a crash gives out no address, and two callers never get the same.
     """
-    amount_sats = quote(order.amount_usd, price_usd)
+    amount_sats = quote(order.amount_usd, price.usd)
     account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
     index = account["next_index"] - 1
     address = derive(account["xpub"], account["script_type"], index, network)
@@ -91,7 +111,9 @@ def new_invoice(
         "status": "open",
         "amount_sats": amount_sats,
         "amount_usd_quote": str(order.amount_usd),
-        "price_usd": str(price_usd),
+        "price_usd": str(price.usd),
+        "currency": price.currency,
+        "price_in_currency": None if price.in_currency is None else str(price.in_currency),
         "description": order.description,
         "customer_email": order.customer_email,
         "deposit_address": address,

@@ -35,6 +35,11 @@ def digits(text: str, language: str) -> str:
     return text.translate(_of(language)["written"])
 
 
+def signs(language: str) -> str:
+    """The ten digits, the decimal mark and the one between groups, for a script that writes too."""
+    return "0123456789.,".translate(_of(language)["signs"])
+
+
 def btc(amount_sats: int, language: str) -> str:
     """Bitcoin with all eight places: `0,00041667` in German."""
     return btc_shown(amount_sats).translate(_of(language)["signs"])
@@ -58,9 +63,20 @@ def usd(amount_usd: Decimal, language: str) -> str:
     return f"{cents(amount_usd, language)} USD"
 
 
+def money(amount: Decimal, currency: str, language: str) -> str:
+    """An amount of another currency, with the decimals that it comes with: `1,234 JPY`."""
+    return f"{f'{amount:,f}'.translate(_of(language)['signs'])}\u00a0{currency}"
+
+
 def cents(amount_usd: Decimal, language: str) -> str:
     """The number alone, to the nearest cent, half to even: `19,90` in German."""
     return f"{amount_usd:,.2f}".translate(_of(language)["signs"])
+
+
+def short(amount_usd: Decimal, language: str) -> str:
+    """The number alone, without cents when there are none: `5`, `19,90` in German."""
+    is_whole = amount_usd == amount_usd.to_integral_value()
+    return whole(int(amount_usd), language) if is_whole else cents(amount_usd, language)
 
 
 def moment(at_ms: int, language: str) -> str:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from flask import Response
 
 from btcpay.checkout.invoice_page import page_of
-from btcpay.checkout.look import standing_of, whole_invoice
+from btcpay.checkout.standing import standing_of, whole_invoice
 from btcpay.errors import NotFound, PriceUnavailable
 from btcpay.ids import is_id
 from btcpay.invoices import create
@@ -84,7 +84,7 @@ def _ordered(visit: Visit, amount_usd: Decimal) -> str:
     order = create.order_of(
         visit.merchant_id, load(NEW_INVOICE, wanted | {"description": visit.form.get("note")})
     )
-    price_usd = create.live_price(service.prices, visit.now)
+    price = create.live_price(service.db, service.prices, visit.merchant_id, visit.now)
     with service.db.write():
         service.db.only(merchants.LOCKED, id=visit.merchant_id)
         of_press = {"id": id, "merchant_id": visit.merchant_id}
@@ -93,4 +93,4 @@ def _ordered(visit: Visit, amount_usd: Decimal) -> str:
         if service.db.row(invoices.WHOLE, id=id) is None:
             order = order._replace(id=id)
         network = service.settings.network
-        return create.new_invoice(service.db, network, visit.now, order, price_usd)["id"]
+        return create.new_invoice(service.db, network, visit.now, order, price)["id"]

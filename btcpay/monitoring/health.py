@@ -14,7 +14,7 @@ from btcpay.chain.progress import progress_of
 from btcpay.times import iso
 from btcpay.web.rate_limits import Limiter
 from btcpay.web.routes import add_path, answer
-from storage import migrate
+from storage import versions
 from storage.database import Database, in_one_line
 from storage.queries import meta
 
@@ -80,7 +80,7 @@ def readiness(needed: Needed, trial: Trial) -> Response:
     The store of the rate limits is only shown: the shop goes on without it.
     """
     try:
-        found = migrate.version(needed.db)
+        found = versions.version(needed.db)
         checked_at = meta.time(needed.db, meta.Key.CHECKED_AT)
         check = _check(needed, checked_at) | _chain(needed)
         parts = {"database": _database(found, trial), "check": check}
@@ -94,8 +94,8 @@ def readiness(needed: Needed, trial: Trial) -> Response:
 
 
 def _database(found: str | None, trial: Trial) -> Part:
-    problem = f"this program needs version {migrate.VERSION}"
-    if found == migrate.VERSION:
+    problem = f"this program needs version {versions.VERSION}"
+    if found == versions.VERSION:
         if trial.passes():
             return {"ok": True, "version": found}
         problem = "it takes no writes"

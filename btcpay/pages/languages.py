@@ -25,6 +25,11 @@ def gettext(text: str, **values: str) -> str:
     return catalog(current()).gettext(text) % values
 
 
+def ngettext(one: str, more: str, number: int, **values: str) -> str:
+    """One of both texts, or of as many as the language has, by the number; with its values."""
+    return catalog(current()).ngettext(one, more, number) % values
+
+
 def current() -> str:
     """The language of this request: one of LANGUAGES."""
     if "language" not in g:

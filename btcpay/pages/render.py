@@ -106,7 +106,7 @@ class Pages:
         elif not isinstance(error, ApiError):
             error = unforeseen(error)
         response = error_response(error)
-        if request.path.endswith("/status"):
+        if request.path.endswith(("/status", "/price")):
             return response
         page = self.page(self._message, response.status_code, code=error.code, error=error)
         if isinstance(error, RateLimited):

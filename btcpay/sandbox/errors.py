@@ -3,6 +3,7 @@
 SandboxError
 ├── Rejected       a transaction that a node would refuse, with Bitcoin Core's reject reason
 ├── BadRequest     a button pressed with something that cannot be done
+├── ShopAway       the shop beside the chain cannot be asked
 └── JournalError   the state directory cannot be read, or another sandbox uses it
 """
 
@@ -17,6 +18,10 @@ class Rejected(SandboxError):
 
 class BadRequest(SandboxError):
     """Input of a person that cannot be acted on; the message says what to do instead."""
+
+
+class ShopAway(SandboxError):
+    """The shop does not answer, or not as it should."""
 
 
 class JournalError(SandboxError):

@@ -11,18 +11,24 @@ from btcpay.sandbox.errors import BadRequest
 SATS_PER_BTC = 100_000_000
 MAX_DIGITS = 16  # 21 million BTC in satoshis
 MAX_PRICE_USD = Decimal(1_000_000_000)
+MAX_INVOICE_USD = 1_000_000
 
 # What the page calls each field, for messages.
 LABELS = {
     "address": "Address",
+    "invoice": "Invoice",
     "amount": "Amount",
     "blocks": "Blocks",
     "txid": "Waiting payment",
     "away": "Take the money back",
     "depth": "Blocks to undo",
-    "double_spend": "Spend their payments elsewhere",
+    "double_spend": "Pay elsewhere instead",
     "state": "Up or down",
     "usd": "Dollars for a bitcoin",
+    "amount_usd": "Dollars",
+    "minutes": "Minutes",
+    "quick": "Quick",
+    "scene": "Scene",
 }
 SATS = re.compile(r"([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?: ?(?:sats?|satoshis?))?", re.IGNORECASE)
 BTC = re.compile(r"([0-9]*\.[0-9]+|[0-9]+(?= ?btc))(?: ?btc)?", re.IGNORECASE)
@@ -56,11 +62,11 @@ def read_order(form: Form) -> Order:
     if not address:
         raise refused("address", "give a regtest address or a bitcoin: URI")
     amount = form.get("amount", "").strip()
-    return Order(address, _read_amount(amount) if amount or uri_sats is None else uri_sats)
+    return Order(address, read_amount(amount) if amount or uri_sats is None else uri_sats)
 
 
-def _read_amount(given: str) -> int:
-    """As a checkout page shows and copies it: `41,667` satoshis, or with a point BTC."""
+def read_amount(given: str) -> int:
+    """Satoshis, as a checkout page shows and copies it: `41,667` satoshis, or with a point BTC."""
     if found := SATS.fullmatch(given):
         sats = int(found[1].replace(",", "")[: MAX_DIGITS + 1])
     elif found := BTC.fullmatch(given):
@@ -96,21 +102,27 @@ def read_count(form: Form, name: str, default: str = "") -> int:
 
 def read_price(form: Form) -> Decimal | None:
     """Field `usd`, to the cent, None when it is empty. Raises BadRequest."""
-    given = form.get("usd", "").strip()
-    if not given:
-        return None
-    price = _decimal(given, "usd")
-    if not Decimal("0.01") <= price <= MAX_PRICE_USD or price != price.quantize(Decimal("0.01")):
-        raise refused("usd", "give 0.01 to 1000000000, with at most two decimals")
-    return price
+    return _read_usd(form, "usd", MAX_PRICE_USD) if form.get("usd", "").strip() else None
 
 
-def read_switch(form: Form, now_up: bool) -> bool:
-    """Field `state`: up or down; empty turns the switch over. Raises BadRequest."""
+def read_invoice_usd(form: Form) -> Decimal:
+    """Field `amount_usd`, to the cent. Raises BadRequest."""
+    return _read_usd(form, "amount_usd", Decimal(MAX_INVOICE_USD))
+
+
+def _read_usd(form: Form, name: str, most: Decimal) -> Decimal:
+    usd = _decimal(form.get(name, "").strip().removeprefix("$").replace(",", ""), name)
+    if not Decimal("0.01") <= usd <= most or usd != usd.quantize(Decimal("0.01")):
+        raise refused(name, f"give 0.01 to {most:,}, with at most two decimals")
+    return usd
+
+
+def read_switch(form: Form, now: str, states: tuple[str, ...] = ("up", "down")) -> str:
+    """Field `state`: one of these; empty turns the switch over. Raises BadRequest."""
     given = form.get("state", "").strip()
-    if given not in ("", "up", "down"):
-        raise refused("state", "give up or down")
-    return given == "up" if given else not now_up
+    if given not in ("", *states):
+        raise refused("state", f"give {', '.join(states[:-1])} or {states[-1]}")
+    return given or ("down" if now == "up" else "up")
 
 
 def read_flag(form: Form, name: str) -> bool:

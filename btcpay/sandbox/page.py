@@ -1,4 +1,4 @@
-"""The page: what the chain looks like, above the buttons."""
+"""The page: scenes, the shop's invoices, the chain, faults and events, each with its buttons."""
 
 import itertools
 from collections.abc import Mapping
@@ -6,60 +6,118 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from flask import Blueprint, Response, jsonify, render_template
+from flask import Blueprint, Response, jsonify, make_response, render_template
 
 from btcpay.bitcoin.tx import Tx
+from btcpay.sandbox.errors import ShopAway
+from btcpay.sandbox.events import newest_events
+from btcpay.sandbox.invoices import row_of
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.node.lookup import find
 from btcpay.sandbox.node.script import address_of
+from btcpay.sandbox.scenes.stories import SCENES
+from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
+from btcpay.sandbox.strangers import refuse_strangers
 
-SHOWN_BLOCKS = 8
-SHOWN_TXS = 20
+SHOWN_INVOICES = 8
+SHOWN_BLOCKS = 5
+SHOWN_TXS = 6
+# Nothing but its own style and script; in the frame the shop's pages, wherever they are.
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'; frame-src http: https:"
+)
 
 
 def create_page() -> Blueprint:
-    blueprint = Blueprint("page", __name__, template_folder="templates")
+    blueprint = Blueprint(
+        "page",
+        __name__,
+        template_folder="templates",
+        static_folder="static",
+        static_url_path="/sandbox/static",
+    )
+    blueprint.before_request(refuse_strangers)
     blueprint.add_url_rule("/", "page", show)
     blueprint.add_url_rule("/sandbox/state", "state", state)
     return blueprint
 
 
 def state() -> Response:
-    """The page's first line as JSON, also while explorer and price are down."""
+    """The page's first line and its scene as JSON, also while explorer and price are down."""
     sandbox = current()
     chain, switches = sandbox.chain, sandbox.switches
     return jsonify(
         {
             "height": chain.ledger.height,
             "waiting": len(chain.mempool.entries),
-            "explorer": "up" if switches.explorer_up else "down",
+            "explorer": switches.explorer,
             "price": "up" if switches.price_up else "down",
             "usd": f"{switches.price_usd:.2f}",
+            "scene": sandbox.stage.view(),
         }
     )
 
 
-def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> str:
+def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> Response:
     """The page as HTML; when `message` says what went wrong, with what was typed in its fields."""
     sandbox = current()
+    shop = _shop_facts(sandbox)  # first: the chain's lock is not for whoever waits for the shop
     with sandbox.chain.lock:
-        facts = _facts(sandbox)
-    return render_template("sandbox.html", message=message, typed=typed, **facts)
+        facts = _chain_facts(sandbox)
+        rows = [row_of(sandbox, invoice) for invoice in shop["invoices"][:SHOWN_INVOICES]]
+    scene = sandbox.stage.view()
+    customer_page = _customer_page(scene, rows)
+    page = render_template(
+        "sandbox.html",
+        **facts | shop | {"rows": rows, "scene": scene, "customer_page": customer_page},
+        message=message,
+        typed=typed,
+        scenes=SCENES,
+        switches=sandbox.switches,
+        events=newest_events(sandbox.state_dir),
+    )
+    response = make_response(page)
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Referrer-Policy"] = "same-origin"
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
-def _facts(sandbox: Sandbox) -> dict[str, Any]:
+def _shop_facts(sandbox: Sandbox) -> dict[str, Any]:
+    """What the shop says of itself; `is_away` when it does not answer."""
+    shop = sandbox.shop
+    nothing: dict[str, Any] = {"has_shop": shop is not None, "is_away": shop is not None}
+    nothing |= {"invoices": [], "links": [], "merchant_page": ""}
+    if shop is None:
+        return nothing
+    try:
+        links = [link for link in shop.links() if link["status"] == "active"]
+        found = {"invoices": shop.invoices(), "merchant_page": shop.merchant_page()}
+    except ShopAway:
+        return nothing
+    return nothing | found | {"is_away": False, "links": links[:3]}
+
+
+def _customer_page(scene: Json | None, rows: list[dict[str, Any]]) -> str:
+    """The invoice that is looked at: the scene's, else the newest open one, else the newest."""
+    if scene and scene["invoice"]:
+        return str(scene["invoice"]["pay_url"])
+    ordered = sorted(rows, key=lambda row: row["is_over"])
+    return ordered[0]["pay_url"] if ordered else ""
+
+
+def _chain_facts(sandbox: Sandbox) -> dict[str, Any]:
     chain = sandbox.chain
     newest_blocks = chain.ledger.hashes[-SHOWN_BLOCKS:][::-1]
     return {
         "height": chain.ledger.height,
-        "switches": sandbox.switches,
         "balance_sats": sandbox.wallet.balance_sats,
         "wallet_address": sandbox.wallet.address,
         "blocks": [_block_row(chain.ledger, each) for each in newest_blocks],
         "waiting": len(chain.mempool.entries),
-        "payments": sandbox.wallet.payments(),
         "txs": [_tx_row(chain, sandbox.wallet.script, txid) for txid in _last_txids(chain)],
     }
 
@@ -74,11 +132,10 @@ def _last_txids(chain: Chain) -> list[str]:
 
 def _block_row(ledger: Ledger, block_hash: str) -> dict[str, Any]:
     block = ledger.blocks[block_hash]
-    time = datetime.fromtimestamp(block.time, UTC)
     return {
         "height": ledger.heights[block_hash],
         "hash": block_hash,
-        "time": time,
+        "time": datetime.fromtimestamp(block.time, UTC),
         "tx_count": len(block.txs),
     }
 

@@ -12,10 +12,11 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from btcpay.sandbox.buttons import create_buttons, wants_json
-from btcpay.sandbox.errors import BadRequest, Rejected
+from btcpay.sandbox.errors import BadRequest, Rejected, ShopAway
 from btcpay.sandbox.esplora.app import create_esplora, no_such_path
 from btcpay.sandbox.keepalive import Server
 from btcpay.sandbox.page import create_page, show
+from btcpay.sandbox.shop import Shop
 from btcpay.sandbox.state import attach, open_sandbox
 from btcpay.sandbox.ticker import create_ticker
 
@@ -25,14 +26,17 @@ def wall_clock() -> int:
     return int(time.time())
 
 
-def create_sandbox(state_dir: Path, clock: Callable[[], int] = wall_clock) -> Flask:
+def create_sandbox(
+    state_dir: Path, clock: Callable[[], int] = wall_clock, shop: Shop | None = None
+) -> Flask:
     """Continues the chain in `state_dir` or begins one there. Raises JournalError.
 
-    `state_dir` holds `chain.jsonl` and `wallet.wif`; it is locked until the process ends or
+    `shop` is the one that is paid on it, if one runs beside it. `state_dir` holds `chain.jsonl`
+    and `wallet.wif`; it is locked until the process ends or
     `app.extensions[EXTENSION].close()`.
     """
     app = create_app()
-    attach(app, open_sandbox(state_dir, clock))
+    attach(app, open_sandbox(state_dir, clock, shop))
     return app
 
 
@@ -44,6 +48,7 @@ def create_app() -> Flask:
     app.register_error_handler(NotFound, _not_found)
     app.register_error_handler(BadRequest, _refused)
     app.register_error_handler(Rejected, _refused)
+    app.register_error_handler(ShopAway, _no_shop)
     return app
 
 
@@ -70,6 +75,15 @@ def _not_found(_error: NotFound) -> ResponseReturnValue:
 
 def _refused(error: BadRequest | Rejected) -> ResponseReturnValue:
     """A button that could not be pressed: 400 with the reason, on the page or as JSON."""
+    return _told(str(error), 400)
+
+
+def _no_shop(error: ShopAway) -> ResponseReturnValue:
+    """A button that wants the shop, which does not answer: 502."""
+    return _told(f"{error}; the log says more", 502)
+
+
+def _told(message: str, status: int) -> ResponseReturnValue:
     if wants_json():
-        return jsonify({"error": str(error)}), 400
-    return show(str(error), request.form), 400
+        return jsonify({"error": message}), status
+    return show(message, request.form), status

@@ -1,16 +1,19 @@
 """One running sandbox: its chain, its payer, its ticker and faults, and its clock."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
 from flask import Flask, current_app
 
+from btcpay.sandbox.lie import Lie
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.journal import Journal
 from btcpay.sandbox.payer.keyfile import open_key
 from btcpay.sandbox.payer.wallet import Wallet
+from btcpay.sandbox.scenes.stage import Stage
+from btcpay.sandbox.shop import Shop
 
 FIRST_BLOCKS = 200  # so that 100 coinbases are mature: 100 payments need not wait for one another
 FIRST_BLOCKS_APART_S = 600
@@ -22,38 +25,54 @@ EXTENSION = "btcpay-sandbox"
 class Switches:
     """What the buttons set: the price in dollars, and which of the two services are down.
 
-    `told` is what the page says of the last button.
+    `lie` is what the explorer invents; `told` is what the page says of the last button.
     """
 
     price_usd: Decimal = FIRST_PRICE_USD
     explorer_up: bool = True
     price_up: bool = True
+    lie: Lie | None = None
     told: str = ""
+
+    @property
+    def explorer(self) -> str:
+        """up, down or lies."""
+        if not self.explorer_up:
+            return "down"
+        return "lies" if self.lie else "up"
+
+    def mend(self) -> None:
+        """Explorer and ticker answer again, and truly."""
+        self.explorer_up, self.price_up, self.lie = True, True, None
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """`clock` gives unix seconds."""
+    """`clock` gives unix seconds; `shop` is None where the chain runs alone."""
 
     chain: Chain
     wallet: Wallet
     switches: Switches
     clock: Callable[[], int]
     journal: Journal
+    state_dir: Path
+    shop: Shop | None = None
+    stage: Stage = field(default_factory=Stage)
 
     def close(self) -> None:
-        """Lets another sandbox use the state directory."""
+        """Ends the scene, and lets another sandbox use the state directory."""
+        self.stage.stop()
         self.journal.close()
 
 
-def open_sandbox(state_dir: Path, clock: Callable[[], int]) -> Sandbox:
+def open_sandbox(state_dir: Path, clock: Callable[[], int], shop: Shop | None = None) -> Sandbox:
     """Continues the chain in `state_dir`, or begins one. Raises JournalError."""
     state_dir.mkdir(parents=True, exist_ok=True)
     journal = Journal(state_dir / "chain.jsonl")
     key = open_key(state_dir / "wallet.wif")
     chain = Chain(journal, key.script)
     _mine_first_blocks(chain, clock())
-    return Sandbox(chain, Wallet(key, chain), Switches(), clock, journal)
+    return Sandbox(chain, Wallet(key, chain), Switches(), clock, journal, state_dir, shop)
 
 
 def _mine_first_blocks(chain: Chain, now: int) -> None:

@@ -12,7 +12,7 @@ from btcpay.settings import Settings
 from btcpay.web.rate_limits import Limiter
 from schemas.resources import Resources
 from storage.database import Database
-from storage.migrate import open_ready
+from storage.versions import open_ready
 from storage.write_behind import Notes
 
 

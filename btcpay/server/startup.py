@@ -17,7 +17,7 @@ from btcpay.errors import DatabaseNotReady, SettingsError
 from btcpay.settings import Settings, read
 from btcpay.web.rate_limits import missing_driver
 from storage.database import in_one_line
-from storage.migrate import open_ready
+from storage.versions import open_ready
 
 FREED_WITHIN_S = 5  # as long as gunicorn tries
 CLIENT_SILENCE_S = 5  # longer than a phone on a bad line is silent amid a request

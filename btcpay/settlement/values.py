@@ -45,6 +45,7 @@ class Scan:
     `waiting`: what the mempool shows; None when it was not asked. `misses`: whether what it does
     not show is gone: the list is whole, and every block is read. `ends_at`: deadlines up to then
     may have passed; None while a block up to the tip is not read, or the mempool was not asked.
+    `second_prices`: of a bitcoin in other currencies than dollars, by their codes.
     `explorer`: the host that was asked.
     """
 
@@ -57,6 +58,7 @@ class Scan:
     misses: bool = False
     ends_at: datetime | None = None
     price_usd: Decimal | None = None
+    second_prices: Mapping[str, Decimal] = field(default_factory=dict)
     explorer: str | None = None
 
 

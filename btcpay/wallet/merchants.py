@@ -79,6 +79,11 @@ def set_brand(db: Database, merchant: Row, change: Row, clear: bool = False) -> 
     return row
 
 
+def set_currency(db: Database, merchant: Row, currency: str | None) -> None:
+    """Sets the currency that a merchant's pages show beside the dollar; None: no other."""
+    db.run(merchants.SET_CURRENCY, id=merchant["id"], currency=currency)
+
+
 def set_mail(db: Database, merchant: Row, change: Row) -> Row:
     """Changes where a merchant wants mail; the whole row. Without a change nothing is written."""
     with db.write():

@@ -7,10 +7,7 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from datetime import datetime
-from http.cookiejar import DefaultCookiePolicy
 from typing import NamedTuple
-
-import requests
 
 from btcpay import http_client
 from btcpay.events.read import Event
@@ -33,15 +30,13 @@ class Answer(NamedTuple):
     text: str
 
 
-def new_session(connections: int, proxy: str = "") -> requests.Session:
+def new_session(connections: int, proxy: str = "") -> http_client.Session:
     """A session that takes no cookies; what is far is told through the `proxy`, if there is one."""
-    session = http_client.new_session(connections, proxy)
-    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-    return session
+    return http_client.Session(connections, proxy, takes_cookies=False)
 
 
 def send(
-    session: requests.Session, endpoint: Row, event: Event, at: datetime, timeout_s: float
+    session: http_client.Session, endpoint: Row, event: Event, at: datetime, timeout_s: float
 ) -> Answer:
     """Tells an endpoint of an event; what goes wrong is an answer too."""
     if endpoint["command"] is not None:
@@ -49,9 +44,7 @@ def send(
     body = event.body
     signed = headers(secrets_of(endpoint, at), event.id, at, body)
     try:
-        status, start = http_client.post(
-            session, endpoint["url"], timeout_s, body, signed, KEPT_BYTES
-        )
+        status, start = session.post(endpoint["url"], timeout_s, body, signed, KEPT_BYTES)
     except http_client.FetchError as error:
         return Answer(False, None, str(error))
     text = start.decode("utf-8", "replace").replace("\0", "")

@@ -12,7 +12,7 @@ from pathlib import Path
 from peewee import SqliteDatabase
 from playhouse.migrations import Runner
 
-from storage.migrate import MIGRATIONS, VERSIONS
+from storage.versions import MIGRATIONS, VERSIONS
 
 # An object as SQLite keeps it: type, name, table, and the statement that made it.
 SchemaObject = tuple[str, str, str, str | None]

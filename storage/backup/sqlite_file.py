@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from btcpay.errors import CommandError
 from storage.backup.expected_schema import objects_in, planted
-from storage.database import create_file
 from storage.queries.meta import Key
+from storage.sqlite import create_file
 
 BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for as long as it runs
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"

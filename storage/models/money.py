@@ -15,6 +15,8 @@ class Payment(Model):
     amount_usd_at_receipt = TextField(null=True)
     tx_hash = TextField()
     created_at = BigIntegerField()
+    currency = TextField(null=True)
+    amount_at_receipt = TextField(null=True)
 
 
 class Output(Model):

@@ -14,6 +14,7 @@ class Merchant(Model):
     next_index = BigIntegerField()
     created_at = BigIntegerField()
     wallet_gap_limit = BigIntegerField()
+    currency = TextField(null=True)
 
 
 class Brand(Model):
@@ -61,6 +62,7 @@ class PaymentLink(Model):
     min_amount_usd = TextField(null=True)
     max_amount_usd = TextField(null=True)
     created_at = BigIntegerField()
+    suggested = TextField(null=True)
 
     class Meta:
         table_name = "payment_link"
@@ -95,6 +97,8 @@ class Invoice(Model):
     script = TextField(null=True)
     history_at = BigIntegerField(null=True)
     gap_before = BigIntegerField(null=True)
+    currency = TextField(null=True)
+    price_in_currency = TextField(null=True)
 
 
 class MerchantLogin(Model):

@@ -26,6 +26,8 @@ PAYMENTS = (
         Payment.invoice_id,
         Payment.amount_sats,
         Payment.amount_usd_at_receipt,
+        Payment.currency,
+        Payment.amount_at_receipt,
         Payment.tx_hash,
         Payment.created_at,
         Invoice.status,

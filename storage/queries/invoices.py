@@ -65,13 +65,20 @@ WAITED_FOR_OF_LINK = Invoice.select(
     & (Invoice.expires_at > slot("now"))
     & (slot("since") < _LAST_LOOK)
 )
+_OF_LINK = (Invoice.id == slot("id")) & (Invoice.payment_link_id == slot("payment_link_id"))
 # A link's invoice that a browser may be led back to: it can be paid, and nothing has come to it.
 # After a payment, even one that vanished, the next visitor may be somebody else.
 UNTOUCHED = Invoice.select(Invoice.id, Invoice.amount_usd_quote).where(
-    (Invoice.id == slot("id"))
-    & (Invoice.payment_link_id == slot("payment_link_id"))
-    & _UNTOUCHED
-    & (Invoice.expires_at > slot("now"))
+    _OF_LINK & _UNTOUCHED & (Invoice.expires_at > slot("now"))
+)
+# One to which money has come, waiting or confirmed.
+PAID_TO = Invoice.select(Invoice.id).where(
+    _OF_LINK
+    & fn.EXISTS(
+        Output.select(Output.txid).where(
+            (Output.invoice_id == Invoice.id) & Output.vanished_at.is_null()
+        )
+    )
 )
 
 # Leaves a state only from the state that was read.

@@ -21,3 +21,4 @@ LIST = (
 ADD = PaymentLink.insert(every(PaymentLink)).returning(*PaymentLink._meta.sorted_fields)
 
 SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(PaymentLink.id == slot("id"))
+SUGGEST = PaymentLink.update(slots(PaymentLink.suggested)).where(PaymentLink.id == slot("id"))

@@ -33,4 +33,9 @@ FORWARD = Merchant.update(slots(Merchant.next_index)).where(
     (Merchant.id == slot("id")) & (Merchant.next_index < slot("next_index"))
 )
 
+SET_CURRENCY = Merchant.update(slots(Merchant.currency)).where(Merchant.id == slot("id"))
+CURRENCY = Merchant.select(Merchant.currency).where(Merchant.id == slot("id"))
+# Every second currency that a merchant has.
+CURRENCIES = Merchant.select(Merchant.currency).where(Merchant.currency.is_null(False)).distinct()
+
 SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(Merchant.id == slot("id"))

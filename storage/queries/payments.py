@@ -1,5 +1,7 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
+from peewee import fn
+
 from storage.database import every, slot, slots
 from storage.models import Output, Payment, Proof
 
@@ -52,6 +54,19 @@ ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
 KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
 # Of one transaction, which may have come again.
 VANISHED = OUTPUTS.where((Output.txid == slot("txid")) & Output.vanished_at.is_null(False))
+_LATER = Output.alias("later")
+# When something vanished last to which nothing has come since, as after a replacement; else null.
+GONE = Output.select(fn.MAX(Output.vanished_at).alias("gone_at")).where(
+    (Output.invoice_id == slot("invoice_id"))
+    & Output.vanished_at.is_null(False)
+    & ~fn.EXISTS(
+        _LATER.select(_LATER.txid).where(
+            (_LATER.invoice_id == Output.invoice_id)
+            & _LATER.vanished_at.is_null()
+            & (_LATER.first_seen_at >= Output.vanished_at)
+        )
+    )
+)
 
 _SEEN = (
     Output.first_seen_at,

@@ -325,7 +325,7 @@ NEAR_BODIES = st.dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=150, derandomize=True, database=None)
 @given(path=st.sampled_from(POSTS), value=JSON_VALUES | NEAR_BODIES, retried=st.booleans())
 def test_no_json_value_is_a_fault(shop: Shop, path: str, value: Any, retried: bool) -> None:
     key = shop.issue("write")
@@ -334,14 +334,14 @@ def test_no_json_value_is_a_fault(shop: Shop, path: str, value: Any, retried: bo
         assert_no_fault(shop.post(path, value, key, headers=headers))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=150, derandomize=True, database=None)
 @given(path=st.sampled_from(POSTS), body=st.binary(max_size=200))
 def test_no_bytes_are_a_fault(shop: Shop, path: str, body: bytes) -> None:
     response = send(shop, path, body)
     assert_no_fault(response)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100, derandomize=True, database=None)
 @given(name=st.text(), path=st.sampled_from(["/invoices/", "/payment-links/", "/"]))
 def test_no_path_is_a_fault(shop: Shop, path: str, name: str) -> None:
     encoded = name.encode("utf-8", "surrogatepass").hex("%")

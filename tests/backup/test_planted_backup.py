@@ -14,7 +14,7 @@ from fake_esplora import Terminal, Till, open_till
 from playhouse.migrations import Runner
 
 from btcpay.wallet.account import derive, parse_account
-from storage import migrate
+from storage import versions
 from storage.backup import sqlite_file
 from storage.backup.expected_schema import objects_by_version
 from storage.database import open_database
@@ -116,12 +116,12 @@ def test_until_then_nothing_was_read_but_the_list_of_what_it_holds(name, till, t
     ), touched
 
 
-@pytest.mark.parametrize("version", migrate.VERSIONS)
+@pytest.mark.parametrize("version", versions.VERSIONS)
 def test_a_backup_of_every_version_is_what_the_migrations_made(version, tmp_path):
     file = tmp_path / "older.db"
     file.touch()
     db = open_database(f"sqlite:///{file}")
-    Runner(db.connection, str(migrate.MIGRATIONS)).up(version)
+    Runner(db.connection, str(versions.MIGRATIONS)).up(version)
     db.close()
     assert sqlite_file.inspect(file, file).version == version
 

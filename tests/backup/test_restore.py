@@ -29,7 +29,7 @@ from btcpay.errors import CommandError
 from btcpay.merchant_sessions import log_in, login_of, new_login, session_of
 from btcpay.wallet.account import derive
 from btcpay.wallet.discovery import Move
-from storage import migrate
+from storage import locks, versions
 from storage.database import open_database
 from storage.queries import merchants
 
@@ -102,7 +102,7 @@ def test_a_backup_is_whole_its_owners_alone_and_says_what_it_is(till, tmp_path):
     file = tmp_path / "kept" / "monday.db"
     file.parent.mkdir()
     told = Terminal(till).json("backup", str(file))
-    assert (told["version"], told["network"]) == (migrate.VERSION, "regtest")
+    assert (told["version"], told["network"]) == (versions.VERSION, "regtest")
     assert told["bytes"] == file.stat().st_size and file.stat().st_mode & 0o777 == 0o600
     assert len(content(file)["invoice"]) == 1
     assert [path.name for path in file.parent.iterdir()] == ["monday.db"]
@@ -224,7 +224,7 @@ def test_while_a_service_or_a_check_uses_the_database_nothing_is_restored(till, 
     assert "in use" in said  # the shop of this test has it open
     place = tmp_path / "place.db"
     url = f"sqlite:///{place}"
-    with migrate.only_one(open_database(url), url, "check"):
+    with locks.only_one(open_database(url), url, "check"):
         said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
     assert "a check" in said and not place.exists()
 
@@ -272,7 +272,7 @@ def test_a_merchant_whom_only_the_database_in_place_has_is_named_and_not_lost_un
 def test_counters_are_moved_in_place_beside_the_service_and_a_check(till):
     till.shop.invoice()  # has it open
     url = till.shop.environ["BTCPAY_DATABASE_URL"]
-    with migrate.only_one(open_database(url), url, "check") as free:
+    with locks.only_one(open_database(url), url, "check") as free:
         assert free
         Terminal(till).run("restore", "--in-place", "--yes")
     assert till.shop.invoice()["deposit_address"]
@@ -400,14 +400,14 @@ def test_an_older_backup_is_brought_up_to_date(till, tmp_path):
     file, place = tmp_path / "older.db", tmp_path / "place.db"
     file.touch()
     db = open_database(f"sqlite:///{file}")
-    Runner(db.connection, str(migrate.MIGRATIONS)).up("0002_proof")
+    Runner(db.connection, str(versions.MIGRATIONS)).up("0002_proof")
     db.connection.execute_sql("INSERT INTO meta VALUES ('network', 'regtest')")
     db.close()
     process = Terminal(till).start("restore", str(file), "--yes", "--json", **url_of(place))
     told = json.loads(process.communicate(timeout=60)[0])
     assert told["migrated"][0] == "0003_balance"
-    opened = migrate.open_ready(f"sqlite:///{place}", "regtest")
-    assert migrate.version(opened) == migrate.VERSION
+    opened = versions.open_ready(f"sqlite:///{place}", "regtest")
+    assert versions.version(opened) == versions.VERSION
     opened.close()
 
 

@@ -23,7 +23,7 @@ from paths import PROJECT
 from playhouse.migrations import Runner
 
 from btcpay.merchant_sessions import log_in, new_login, session_of
-from storage import migrate
+from storage import versions
 from storage.database import open_database
 from storage.queries import merchants
 
@@ -216,7 +216,7 @@ def test_a_dump_of_an_older_version_replaces_a_newer_database(till, machine):
     older = postgres.server().create("template1")
     db = open_database(older)
     with db.connected():
-        Runner(db.connection, str(migrate.MIGRATIONS)).up("0002_proof")
+        Runner(db.connection, str(versions.MIGRATIONS)).up("0002_proof")
     db.close()
     with raw(older) as connection:
         connection.execute("INSERT INTO meta VALUES ('network', 'regtest')")

@@ -25,7 +25,7 @@ from playhouse.migrations import Runner
 from scenes import over_the_deadline
 
 from btcpay.wallet.account import derive
-from storage import migrate
+from storage import versions
 from storage.backup import to_postgres
 from storage.database import open_database
 from storage.queries import merchants
@@ -49,7 +49,7 @@ def target() -> Iterator[str]:
     """A server's database that was migrated, and nothing else."""
     url = postgres.server().create()
     with open_db(url) as db:
-        migrate.open_ready(url, "regtest").close()
+        versions.open_ready(url, "regtest").close()
         assert not db.rows(merchants.ALL)
     yield url
     postgres.server().drop(url)
@@ -295,7 +295,7 @@ def test_an_older_backup_is_brought_up_to_date_first(till, target, tmp_path):
     file = tmp_path / "older.db"
     file.touch()
     with open_db(f"sqlite:///{file}") as db:
-        Runner(db.connection, str(migrate.MIGRATIONS)).up("0002_proof")
+        Runner(db.connection, str(versions.MIGRATIONS)).up("0002_proof")
     change(file, "INSERT INTO meta VALUES ('network', 'regtest')")
     with closing(sqlite3.connect(tmp_path / "btcpay.db")) as shop:
         (row,) = shop.execute(
@@ -378,7 +378,7 @@ def test_killed_at_any_point_it_leaves_the_empty_database_or_all_of_it(
     lived_in(till, tmp_path)
     file = backed_up(till, tmp_path / "kept.db")
     whole = postgres.server().create()
-    migrate.open_ready(whole, "regtest").close()
+    versions.open_ready(whole, "regtest").close()
     last = int(said_by_one(whole).rpartition("told ")[2])
     assert last > 60
     before, after = rows_of(target), rows_of(whole)["invoice"]

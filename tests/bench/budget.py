@@ -16,7 +16,7 @@ from builders import Clock, TickerServer
 from fake_esplora import Till, open_till
 
 from btcpay.ids import new_id
-from btcpay.invoices.create import Order, new_invoice
+from btcpay.invoices.create import Order, Price, new_invoice
 from btcpay.times import to_ms
 from storage.queries import invoices
 
@@ -89,11 +89,11 @@ class Simulation:
 
     def _make(self, count: int) -> list[Any]:
         service, shop = self.till.shop.service, self.till.shop
-        price = service.prices.current()
+        price = Price(service.prices.current())
         made = []
         with service.db.write():
             for _ in range(count):
-                order = Order(shop.merchant_id, price / 1000, None, id=new_id("inv"))
+                order = Order(shop.merchant_id, price.usd / 1000, None, id=new_id("inv"))
                 row = new_invoice(
                     service.db, service.settings.network, self.till.clock(), order, price
                 )

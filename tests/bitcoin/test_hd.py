@@ -50,7 +50,7 @@ def test_a_published_chain_that_is_not_hardened_is_derived_without_the_private_k
 
 
 @given(seed=st.binary(min_size=16, max_size=64), hardened=places, below=places)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_private_and_public_derivation_agree(seed, hardened, below):
     private = HdWallet.from_seed(seed)
     for index in hardened:

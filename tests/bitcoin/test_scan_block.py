@@ -85,7 +85,7 @@ txs = st.builds(
 
 
 @given(st.lists(txs, min_size=1, max_size=4), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_block_is_read_as_by_objects(some, has_coinbase):
     require_the_same_by_objects(block_of([coinbase(), *some] if has_coinbase else some))
 
@@ -219,7 +219,7 @@ def test_a_block_has_at_most_four_million_bytes():
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_bytes_of_any_kind_are_malformed_and_never_an_error_of_another_kind(raw):
     with pytest.raises(Malformed):
         scan_block(SMALL[:80] + raw + b"\xff")

@@ -65,7 +65,7 @@ def test_a_multiple_is_what_doubling_and_adding_come_to(scalar):
 
 
 @given(scalar=scalars)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_multiple_is_what_doubling_and_adding_come_to(scalar):
     assert times(scalar) == plainly(scalar)
 
@@ -80,7 +80,7 @@ def test_every_digit_of_the_table_has_its_point():
 
 
 @given(point=scalars, tweak=st.one_of(st.integers(0, ORDER - 1), st.sampled_from(EDGES)))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_sum_is_as_libsecp256k1_has_it(point, tweak):
     coincurve = pytest.importorskip("coincurve")
     judge = coincurve.PrivateKey.from_int(point).public_key
@@ -119,14 +119,14 @@ def test_a_tweak_below_n_that_does_not_lead_to_infinity_is_valid(tweak):
 
 
 @given(scalar=st.one_of(scalars, st.sampled_from(EDGES)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_point_and_its_opposite_are_at_infinity(scalar):
     with pytest.raises(ValueError, match="infinity"):
         negative(times(scalar)).add(scalar)
 
 
 @given(scalar=st.one_of(scalars, st.sampled_from(EDGES)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_point_and_itself_are_its_double(scalar):
     assert times(scalar).add(scalar) == plainly(2 * scalar % ORDER)
 
@@ -144,7 +144,7 @@ def test_a_walk_that_meets_infinity_or_a_double_on_its_way_goes_on(place, digit,
 
 
 @given(scalar=scalars)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_point_is_written_as_it_was_read(scalar):
     point = times(scalar)
     assert Point.parse(point.format()) == point
@@ -179,7 +179,7 @@ def test_what_is_no_compressed_point_is_an_error(data):
 
 
 @given(x=st.integers(0, 2**256 - 1), first=st.sampled_from([2, 3]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_is_read_as_a_point_is_what_libsecp256k1_reads(x, first):
     coincurve = pytest.importorskip("coincurve")
     data = bytes([first]) + x.to_bytes(32, "big")

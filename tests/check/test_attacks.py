@@ -72,7 +72,7 @@ def test_an_explorer_that_is_behind_does_not_expire_what_another_saw_paid(lied_t
         old = till.sandbox.chain.ledger.height - 3
         behind.lies = {"/blocks/tip/height": lambda _: str(old), "/address/": lambda _: []}
         for _ in range(2):
-            session, roots = http_client.new_session(), [till.liar.root, behind.root]
+            session, roots = http_client.Session(), [till.liar.root, behind.root]
             explorers = Explorers(till.settings.network, roots, session, pause=lambda _: None)
             assert till.checker(explorers=explorers).run().failed == [invoice["id"]]
             till.clock.move(minutes=1)

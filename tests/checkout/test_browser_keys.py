@@ -9,7 +9,7 @@ from hosted import Counter, show
 from btcpay import branding
 
 PICKER = ["languages"]  # closed; its links are stops when it is open
-BUTTONS = ["open-wallet", "copy-amount", "copy-address", "copy-link"]
+BUTTONS = ["unit", "open-wallet", "copy-link", "copy-amount", "copy-address"]
 # The focused element's outline: its width, style and colour, and whether it stands in the window.
 OUTLINE = """(() => {
     const it = document.activeElement, box = it.getBoundingClientRect();
@@ -49,10 +49,10 @@ def test_tab_leads_through_the_page_in_order_and_shows_where_it_is(open_tab, cou
     assert places == BUTTONS + PICKER
 
 
-def test_a_finished_invoice_has_nothing_to_stop_at_but_the_languages(open_tab, counter):
+def test_a_finished_invoice_has_nothing_to_stop_at_but_unit_and_languages(open_tab, counter):
     invoice = counter.invoice()
     counter.finish(invoice, "canceled")
-    assert list(walk(show(open_tab, counter, invoice))) == PICKER
+    assert list(walk(show(open_tab, counter, invoice))) == ["unit", *PICKER]
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
@@ -75,7 +75,7 @@ def test_amount_address_and_link_are_copied_by_key(
     assert expected["copy-link"].endswith("&message=Tea%20%26%20cake")
     for place in walk(tab):
         if place in expected:
-            label = tab.text(place)
+            label = tab.ask(f"document.getElementById('{place}').ariaLabel") or tab.text(place)
             tab.press(key)
             tab.until(f"document.getElementById('{place}').textContent === 'Copied'")
             assert tab.text("announce") == f"{label}: Copied"
@@ -102,10 +102,13 @@ def test_a_link_is_paid_by_keyboard(open_tab, counter):
 def test_a_change_leaves_the_keyboard_where_it_was_or_at_the_heading(open_tab, counter):
     invoice = counter.invoice()
     tab = show(open_tab, counter, invoice)
-    tab.press("Tab", "Tab", "Tab")
+    tab.press("Tab", "Tab", "Tab", "Tab", "Tab")
     counter.pay(invoice, 1_000)
     tab.pass_time(3)
-    assert (tab.text("amount-total"), tab.focus()) == ("of 0.00041667 BTC in total", "copy-address")
+    assert (tab.text("amount-total"), tab.focus()) == (
+        "of 25.00 USD (0.00041667 BTC) in total",
+        "copy-address",
+    )
     counter.pay(invoice, invoice["amount_sats"] - 1_000)
     tab.pass_time(3)
     assert (tab.text("state"), tab.focus()) == ("Payment seen", "state")

@@ -14,7 +14,7 @@ def test_the_page_speaks_the_browsers_language_also_when_it_changes(open_tab, co
     counter.pay(invoice)
     tab.pass_time(3)
     assert tab.text("confirmations")
-    assert tab.ask("document.querySelector('[aria-current]').lang") == language
+    assert tab.ask("document.querySelector('footer [aria-current]').lang") == language
     assert tab.text("announce").startswith(tab.text("state"))
     assert (tab.text("state") == "Payment seen") is (language == "en")
 
@@ -33,4 +33,4 @@ def test_a_language_that_is_picked_stays_from_the_link_to_the_invoice(open_tab, 
     tab.click("footer a[lang=ja]")
     tab.until("document.documentElement.lang === 'ja'")
     assert tab.text("state") == WAITING["ja"]
-    assert tab.ask("document.querySelector('[aria-current]').textContent") == "日本語"
+    assert tab.ask("document.querySelector('footer [aria-current]').textContent") == "日本語"

@@ -57,6 +57,17 @@ def test_a_phone_reads_address_and_amount_off_the_screen(open_tab, counter, them
     assert surrounding(tab) == {(255, 255, 255)}
 
 
+def test_a_press_on_the_code_copies_its_link(open_tab, counter):
+    wallet, tab = open_tab("data:"), show(open_tab, counter, counter.invoice())
+    wallet.go("data:text/html,<!doctype html><textarea name=to autofocus></textarea>")
+    tab.click("#qr")
+    tab.until("document.getElementById('qr').dataset.said === 'Copied'")
+    assert tab.text("announce") == "QR code of the payment: Copied"
+    link = tab.ask("document.getElementById('open-wallet').getAttribute('href')")
+    assert wallet.paste() == link
+    assert tab.qr().text == link  # it can be read again
+
+
 @pytest.mark.parametrize("network", ["mainnet", "regtest"])
 def test_electrum_reads_the_qr_code_and_the_link_as_the_same_request(
     open_tab, ticker, tmp_path, network

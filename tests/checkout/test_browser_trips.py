@@ -1,5 +1,8 @@
 """Trips of a payer through the pages, in a real browser before the real server."""
 
+from datetime import datetime, timedelta
+from decimal import Decimal
+
 import pytest
 from browser import Browser
 from builders import until
@@ -7,6 +10,7 @@ from fake_esplora import Terminal
 from hosted import show
 from playground import children_of, is_alive
 
+from btcpay.invoices.links import suggest
 from btcpay.money import btc_shown, btc_text
 
 
@@ -42,7 +46,7 @@ def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter)
     assert f"missing {rest} BTC to the same address" in tab.text("announce")
     assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(whole - 20_000)}"
     assert tab.text("amount-btc") == rest and tab.text("address") == address
-    assert tab.text("amount-total") == f"of {btc_shown(whole)} BTC in total"
+    assert tab.text("amount-total") == f"of 25.00 USD ({btc_shown(whole)} BTC) in total"
     assert tab.ask("document.getElementById('open-wallet').href").startswith(tab.qr().text)
     counter.pay(invoice, whole - 20_000)
     tab.pass_time(3)
@@ -96,39 +100,53 @@ def test_an_invoice_expires_before_the_payers_eyes(open_tab, counter):
     assert tab.text("address") == invoice["deposit_address"]
 
 
-def test_a_fixed_link_leads_to_its_invoice_and_back_to_the_same_one(open_tab, counter):
+def test_a_fixed_link_makes_an_invoice_for_each_press_and_leads_on_to_an_unpaid_one(
+    open_tab, counter
+):
     link = counter.shop.link(amount_usd=12, title="Membership", description="One year")
     tab = show(open_tab, counter, link)
     assert (tab.text("title"), tab.text("amount")) == ("Membership", "12.00 USD")
+    tab.until("document.getElementById('worth').textContent === '\u2248\u00a00.00020000\u00a0BTC'")
     tab.click("#submit")
     tab.until("document.getElementById('qr')")
     first = tab.ask("location.pathname")
     assert tab.text("amount-usd") == "12.00 USD" and tab.text("description") == "One year"
     tab.ask("history.back()")
+    tab.until("document.getElementById('continue')")
+    tab.click("#continue")
+    tab.until("document.getElementById('qr')")
+    assert tab.ask("location.pathname") == first
+    tab.ask("history.back()")
     tab.until("document.getElementById('submit')")
     tab.click("#submit")
     tab.until("document.getElementById('qr')")
-    assert tab.ask("location.pathname") == first
-    other = show(open_tab, counter, link)
-    other.click("#submit")
-    other.until("document.getElementById('qr')")
-    assert other.ask("location.pathname") != first
+    assert tab.ask("location.pathname") != first
 
 
 def test_a_flexible_link_says_what_is_wrong_beside_the_field_and_takes_what_is_right(
     open_tab, counter
 ):
-    tab = show(open_tab, counter, counter.shop.link(min_amount_usd=5, max_amount_usd=50))
+    link = counter.shop.link(min_amount_usd=5, max_amount_usd=50)
+    suggest(counter.shop.service.db, link["id"], [Decimal(5), Decimal(20)])
+    tab = show(open_tab, counter, link)
+    worth = "document.getElementById('worth').textContent"
     tab.click("#amount_usd")
     tab.type("4")
+    tab.until(f"{worth} === '\u2248\u00a00.00006667\u00a0BTC'")
     tab.click("#submit")
     tab.until("document.getElementById('amount-problem')")
     assert tab.status == 400 and tab.focus() == "amount_usd"
     assert tab.text("amount-problem") == "Enter an amount from 5.00 USD to 50.00 USD."
+    tab.until(f"{worth} === '\u2248\u00a00.00006667\u00a0BTC'")
     tab.type("7.50")  # in place of the 4
-    tab.click("#submit")
+    tab.until(f"{worth} === '\u2248\u00a00.00012500\u00a0BTC'")
+    tab.press("Enter")  # the field's own form, not the first of what is suggested
     tab.until("document.getElementById('qr')")
     assert tab.text("amount-usd") == "7.50 USD"
+    tab.go(counter.page(link))
+    tab.click("#suggested button:last-child")
+    tab.until("document.getElementById('qr')")
+    assert tab.text("amount-usd") == "20.00 USD"
 
 
 def test_without_javascript_a_refresh_does_the_same(open_tab, counter):
@@ -195,7 +213,7 @@ def test_a_page_that_nobody_sees_does_not_ask_until_it_is_looked_at(open_tab, co
 
 
 @pytest.mark.parametrize("ended", ["paid", "expired", "canceled"])
-def test_a_page_that_cannot_change_any_more_does_not_ask(open_tab, counter, ended):
+def test_a_page_that_has_ended_asks_once_a_minute(open_tab, counter, ended):
     invoice = counter.invoice()
     tab = show(open_tab, counter, invoice)
     if ended == "paid":
@@ -207,7 +225,76 @@ def test_a_page_that_cannot_change_any_more_does_not_ask(open_tab, counter, ende
     asked = tab.polls
     tab.pass_time(600)
     assert tab.ask("document.getElementById('main').dataset.state") == ended
-    assert asked and tab.polls == asked
+    assert asked and 9 <= tab.polls - asked <= 10
+
+
+def test_a_receipt_follows_a_reorganisation_and_the_payment_back(open_tab, counter):
+    invoice = counter.invoice()
+    tab = show(open_tab, counter, invoice)
+    counter.pay(invoice)
+    counter.mine()
+    tab.pass_time(3)
+    assert tab.text("state") == "Paid"
+    counter.till.sandbox.chain.reorganise(1, counter.till.now)
+    counter.till.check()
+    tab.pass_time(61)
+    assert tab.text("state") == "Payment seen"
+    assert "a reorganisation of the blockchain" in tab.text("announce")
+    counter.mine()
+    tab.pass_time(3)
+    assert tab.text("announce") == "Paid. Thank you. This is your receipt."
+
+
+def test_what_was_replaced_and_vanished_is_said(open_tab, counter):
+    invoice = counter.invoice()
+    tab = show(open_tab, counter, invoice)
+    txid = counter.pay(invoice)
+    tab.pass_time(3)
+    assert tab.text("state") == "Payment seen"
+    counter.till.sandbox.chain.mempool.remove({txid})
+    counter.till.look_for(invoice)
+    tab.pass_time(3)
+    assert tab.text("state") == "Waiting for your payment"
+    assert "has vanished before it was confirmed" in tab.text("announce")
+
+
+def test_an_expired_invoice_of_a_link_leads_to_a_new_one(open_tab, counter):
+    link = counter.shop.link(min_amount_usd=1)
+    tab = show(open_tab, counter, link)
+    tab.click("#amount_usd")
+    tab.type("7.50")
+    tab.click("#submit")
+    tab.until("document.getElementById('qr')")
+    first = tab.ask("location.pathname")
+    counter.finish({"id": first.rpartition("/")[2]}, "expired")
+    tab.until_state("expired")
+    assert "a new invoice at today" in tab.text("words")
+    tab.click("#again")
+    tab.until("document.getElementById('qr')")
+    assert tab.ask("location.pathname") != first and tab.text("amount-usd") == "7.50 USD"
+
+
+def test_amounts_change_their_unit_and_times_are_the_payers_own(open_tab, counter):
+    invoice = counter.invoice(left_s=3590)
+    tab = open_tab(counter.root)
+    tab.call("Emulation.setTimezoneOverride", timezoneId="Asia/Kathmandu")
+    tab.go(counter.page(invoice))
+    until_ms = datetime.fromisoformat(invoice["expires_at"]) + timedelta(hours=5, minutes=45)
+    local = f"{until_ms:%I:%M}".lstrip("0")
+    assert tab.text("pay-by").replace("\u202f", " ") in (
+        f"Pay by {local} {until_ms:%p}in 59 minutes",
+        f"Pay by {until_ms:%a, %b} {until_ms.day}, {local} {until_ms:%p}in 59 minutes",
+    )
+    tab.click("#unit")
+    assert tab.text("unit") == "Show BTC"
+    assert tab.text("bitcoin").startswith("41,667 satoshis")
+    assert "exactly 41,667 satoshis to" in tab.text("words")
+    counter.pay(invoice, 20_000)
+    tab.pass_time(3)
+    assert "20,000 satoshis have arrived" in tab.text("announce")
+    assert tab.ask("document.querySelector('#details dd').textContent") == "21,667 satoshis"
+    tab.click("#unit")
+    assert tab.text("bitcoin").startswith("0.00021667 BTC")
 
 
 def test_what_goes_wrong_on_a_page_is_noticed(browser: Browser, counter):

@@ -7,15 +7,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from builders import Shop, pay
-from payer import Page
+from payer import Page, made, press
 
 from btcpay.chain.kept import add_header
 from btcpay.checkout import bip21
-from btcpay.checkout.invoice_page import InvoicePage, Standing, page_of, status_of
+from btcpay.checkout.invoice_page import InvoicePage, page_of
+from btcpay.checkout.standing import Standing, status_of
 from btcpay.languages import formats
 from btcpay.money import btc_shown, btc_text
 from btcpay.settlement.values import Verdict
-from storage.queries import brands, invoices
+from storage.queries import attentions, brands, invoices, links
 
 STATUS_FIELDS = {
     "status",
@@ -59,7 +60,7 @@ def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop: Shop) -> None:
     assert page.texts["description"] == "Two bags of coffee"
     assert page.uri.startswith(f"bitcoin:{invoice['deposit_address']}?amount=0.00041667&")
     assert page.texts["address"] == invoice["deposit_address"]
-    assert page.source.count("<svg") == 1
+    assert "<svg" in page.source.partition('id="qr"')[2]
 
 
 def test_the_address_stands_in_groups_that_joined_are_the_address(shop: Shop) -> None:
@@ -88,6 +89,8 @@ def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop: Shop) -> Non
     assert page.attributes["copy-amount"]["data-copy"] == "0.00021667"
     rest = bip21.payment_uri(invoice["deposit_address"], 21_667)
     assert bip21.qr_svg(rest) in page.source and bip21.qr_svg(rest) not in whole.source
+    assert page.texts["amount-usd"] == "13.00 USD"
+    assert page.texts["amount-total"] == "of 25.00 USD (0.00041667 BTC) in total"
 
 
 def test_what_is_seen_in_full_waits_for_confirmations_and_asks_for_nothing(open_shops) -> None:
@@ -98,6 +101,7 @@ def test_what_is_seen_in_full_waits_for_confirmations_and_asks_for_nothing(open_
     assert page.state == "seen" and not page.asks_for_money
     assert "3 more confirmations" in page.texts["words"]
     assert page.texts["confirmations"] == "Confirmations: 0 of 3"
+    assert "usually 30 minutes" in page.source
     assert page.texts["address"] == invoice["deposit_address"]
 
 
@@ -132,11 +136,25 @@ def test_a_receipt_of_too_much_shows_what_came(shop: Shop) -> None:
     assert page.texts["received-btc"] == "0.00050000" and page.texts["amount-btc"] == "0.00041667"
 
 
-def test_a_second_payment_to_a_paid_invoice_is_said_to_be_with_the_seller(shop: Shop) -> None:
+@pytest.mark.parametrize(
+    ("payments", "confirmed", "told"),
+    [
+        pytest.param([50_000], True, "0.00008333 BTC more came", id="in one payment"),
+        pytest.param([50_000], False, "0.00008333 BTC more came", id="that waits for its block"),
+        pytest.param([41_667, 1000], True, "0.00001000 BTC more came", id="by a second payment"),
+        pytest.param([41_667 + 294], True, "0.00000294 BTC more came", id="by what can be sent"),
+        pytest.param([41_667 + 293], True, None, id="by what cannot be sent back"),
+        pytest.param([41_667], True, None, id="by nothing"),
+    ],
+)
+def test_too_much_says_how_much_and_whom_to_ask(
+    shop: Shop, payments: list[int], confirmed: bool, told: str | None
+) -> None:
     invoice = shop.invoice()
-    pay(shop, invoice)
-    pay(shop, invoice, 1000)
-    assert "0.00001000 BTC came beyond" in show(shop, invoice).texts["beyond"]
+    for sats in payments:
+        pay(shop, invoice, sats, confirmed=confirmed)
+    beyond = show(shop, invoice).texts.get("beyond")
+    assert beyond is None if told is None else told in beyond and "ask the seller" in beyond
 
 
 def test_an_expired_invoice_reassures_and_keeps_its_address_readable(shop: Shop) -> None:
@@ -154,7 +172,54 @@ def test_money_that_came_too_late_is_acknowledged(shop: Shop) -> None:
     finish(shop, invoice, "expired")
     pay(shop, invoice, 1000)
     page = show(shop, invoice)
-    assert page.state == "expired" and "0.00001000 BTC were found" in page.texts["beyond"]
+    assert page.state == "expired" and "0.00001000 BTC came" in page.texts["beyond"]
+
+
+def test_half_paid_and_expired_says_what_came_and_gives_one_advice(shop: Shop) -> None:
+    invoice = shop.invoice(expires_in_hours=1)
+    pay(shop, invoice, 20_000)
+    shop.clock.move(hours=2)
+    for state in ("overdue", "expired"):
+        page = show(shop, invoice)
+        words = " ".join(page.texts["words"].split())
+        assert page.state == state and words == " ".join(page.texts["beyond"].split())
+        assert words.startswith(
+            "0.00020000 BTC came, worth 12.00 USD at this invoice\u2019s price."
+        )
+        assert words.count("please") == 1
+        assert page.texts["amount-usd"] == "25.00 USD"
+        if state == "overdue":
+            finish(shop, invoice, "expired")
+
+
+@pytest.mark.parametrize("state", ["overdue", "expired"])
+def test_an_invoice_of_a_link_that_was_not_paid_in_time_offers_a_new_one(
+    shop: Shop, state: str
+) -> None:
+    link = shop.link(amount_usd=7.5)
+    first = made(press(shop.client, link))
+    shop.clock.move(hours=2)
+    if state == "expired":
+        finish(shop, {"id": first}, "expired")
+    page = show(shop, {"id": first})
+    form = page.attributes["pay"]
+    assert page.state == state and form["action"] == f"../link/{link['id']}"
+    fields = {"amount_usd": "7.5", "press": page.attributes["again"]["value"]}
+    again = made(shop.client.post(f"/link/{link['id']}", data=fields))
+    assert again != first and show(shop, {"id": again}).state == "waiting"
+    assert made(shop.client.post(f"/link/{link['id']}", data=fields)) == again  # sent twice
+    shop.service.db.run(links.SET_STATUS, id=link["id"], status="inactive")
+    gone = show(shop, {"id": first})
+    assert "pay" not in gone.attributes and "ask the seller for a new" in gone.texts["words"]
+
+
+def test_whoever_paid_too_late_is_not_asked_to_pay_again(shop: Shop) -> None:
+    first = made(press(shop.client, shop.link(amount_usd=7.5)))
+    shop.clock.move(hours=2)
+    finish(shop, {"id": first}, "expired")
+    pay(shop, shop.get(f"/invoices/{first}").json, 12_500)
+    page = show(shop, {"id": first})
+    assert "pay" not in page.attributes and "7.50 USD" in page.texts["beyond"]
 
 
 def test_a_canceled_invoice_asks_not_to_be_paid(shop: Shop) -> None:
@@ -199,6 +264,67 @@ def test_a_countdown_shows_when_less_than_five_minutes_are_left(
     assert ("hidden" in page.attributes["time-left"]) is not counts
     assert ("hidden" in page.attributes["pay-by"]) is counts
     assert page.texts["countdown"] == shown
+
+
+@pytest.mark.parametrize("left", [0.25, 0.75])
+def test_the_ring_is_what_is_left_of_the_time(shop: Shop, left: float) -> None:
+    invoice = shop.invoice(expires_in_hours=4)
+    shop.clock.move(hours=4 * (1 - left))
+    page = show(shop, invoice)
+    assert page.attributes["ring-left"]["stroke-dasharray"] == f"{100 * left:.0f} 100"
+    assert page.attributes["main"]["data-life-ms"] == "14400000"
+
+
+def test_what_was_seen_and_vanished_is_said_until_more_comes(shop: Shop) -> None:
+    invoice = shop.invoice(expires_in_hours=1)
+    pay(shop, invoice, confirmed=False)
+    shop.sql("UPDATE output SET vanished_at = first_seen_at + 60000")
+    page = show(shop, invoice)
+    assert page.state == "waiting" and "has vanished" in page.texts["story"]
+    assert "pay once more" in page.texts["story"]
+    shop.clock.move(hours=2)
+    late = show(shop, invoice)
+    assert late.state == "overdue" and "has vanished" in late.texts["story"]
+    assert "pay once more" not in late.texts["story"]
+    shop.clock.move(hours=-2, minutes=1)
+    pay(shop, invoice, 1_000, confirmed=False)
+    assert "story" not in show(shop, invoice).attributes
+
+
+def test_what_was_replaced_by_as_much_has_not_vanished(shop: Shop) -> None:
+    """One look shows both: that the old one is gone, and the new one."""
+    invoice = shop.invoice()
+    old = pay(shop, invoice, 1_000, confirmed=False)
+    shop.clock.move(minutes=1)
+    pay(shop, invoice, 1_000, confirmed=False)
+    shop.sql(
+        "UPDATE output SET vanished_at = (SELECT MAX(first_seen_at) FROM output)"  # noqa: S608
+        f" WHERE txid = '{old}'"
+    )
+    page = show(shop, invoice)
+    assert page.state == "partial" and "story" not in page.attributes
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["waits again", "is gone"])
+def test_a_payment_that_a_reorganisation_took_back_is_spoken_of(shop: Shop, again: bool) -> None:
+    invoice = shop.invoice()
+    if again:
+        pay(shop, invoice, confirmed=False)
+    wanted = {"invoice_id": invoice["id"], "reason": "reorganised", "since_at": 1}
+    wanted["merchant_id"] = shop.merchant_id
+    shop.service.db.run(attentions.WANT, **wanted)
+    page = show(shop, invoice)
+    assert page.state == ("seen" if again else "waiting")
+    assert "a reorganisation of the blockchain" in page.texts["story"]
+    assert ("pay once more" in page.texts["story"]) is not again
+
+
+def test_the_amounts_have_their_satoshis_beside_them(shop: Shop) -> None:
+    invoice = shop.invoice()
+    pay(shop, invoice, 20_000, confirmed=False)
+    page = show(shop, invoice)
+    assert page.source.count('data-sats="21,667 satoshis">') == 3  # amount, words, what is copied
+    assert page.attributes["copy-amount"]["data-copy-sats"] == "21667"
 
 
 def test_an_invoice_without_expiry_has_no_deadline_on_its_page(shop: Shop) -> None:
@@ -258,7 +384,7 @@ def test_page_and_status_tell_nothing_but_what_they_are_for(shop: Shop) -> None:
 
 def test_without_javascript_a_link_refreshes_the_page(shop: Shop) -> None:
     page = show(shop, shop.invoice(), "?lang=en")
-    (refresh,) = re.findall(r'<noscript><p><a href="(.*?)">', page.source)
+    (refresh,) = re.findall(r'<noscript><p><a class="button second" href="(.*?)">', page.source)
     assert refresh == "?lang=en"
 
 
@@ -283,7 +409,8 @@ def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(
 def test_a_page_says_why_it_asks_for_more_than_is_due(shop: Shop) -> None:
     page = show(shop, shop.invoice(0.0001))
     assert "Only 0.00000001 BTC are due" in page.texts["dust"]
-    assert "least that can be sent: 0.00000294 BTC" in page.texts["dust"]
+    assert "wallets cannot send so little" in page.texts["dust"]
+    assert "the least that can be sent, 0.00000294 BTC" in page.texts["dust"]
     assert page.texts["amount-usd"] == "< 0.01 USD"
 
 

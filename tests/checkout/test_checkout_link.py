@@ -3,6 +3,7 @@
 import hashlib
 import re
 import threading
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from builders import Clock, Shop, TickerServer, dump, open_shop
 from databases import raw
 from itsdangerous import URLSafeSerializer
 from payer import Page, count, made, press
-from werkzeug.test import TestResponse
 
 from btcpay.checkout.amounts import parse_usd
-from btcpay.money import btc_shown
+from btcpay.errors import CommandError
+from btcpay.ids import new_id
+from btcpay.invoices.links import suggest
+from btcpay.money import CENT, btc_shown
 from storage.database import open_database
 from storage.queries import invoices, links, meta
 
@@ -40,6 +43,21 @@ def test_a_price_below_what_can_be_sent_is_said_before_the_payer_tries(
     invoice = made(press(shop.client, low))
     page = Page(shop.client.get(f"/pay/{invoice}").text)
     assert page.texts["amount-btc"] == btc_shown(least) and "dust" in page.texts
+
+
+def test_a_link_that_is_sent_has_a_title_and_a_preview(open_shops) -> None:
+    shop = open_shops(BTCPAY_BASE_URL="https://pay.example/till")
+    link = shop.link(amount_usd=1200, title="Tea & cake", description="One\nyear")
+    page = Page(shop.client.get(f"/link/{link['id']}").text)
+    assert "<title>Tea &amp; cake \u00b7 shop</title>" in page.source
+    told = {one["property"]: one["content"] for tag, one in page.tags if "property" in one}
+    assert told == {
+        "og:type": "website",
+        "og:url": f"https://pay.example/till/link/{link['id']}",
+        "og:site_name": "shop",
+        "og:title": "Tea & cake",
+        "og:description": "1,200.00 USD \u00b7 One year",
+    }
 
 
 def test_without_a_price_a_link_is_shown_all_the_same(shop: Shop, ticker: TickerServer) -> None:
@@ -70,7 +88,8 @@ def test_looking_at_a_link_writes_nothing(shop: Shop, method: str) -> None:
     link = shop.link(amount_usd=5)
     before = dump(shop)
     for _ in range(3):
-        response = shop.client.open(f"/link/{link['id']}", method=method)
+        headers = {"Cookie": "invoices=IkEi.B"}  # as if signed, before anything ever was
+        response = shop.client.open(f"/link/{link['id']}", method=method, headers=headers)
         assert response.status_code == 200 and "Set-Cookie" not in response.headers
     assert dump(shop) == before
 
@@ -98,9 +117,15 @@ def test_pressing_makes_the_invoice_and_leads_to_it(shop: Shop) -> None:
         pytest.param("-5", None, id="a negative amount"),
         pytest.param("1e3", None, id="an exponent"),
         pytest.param("NaN", None, id="not a number"),
-        pytest.param("$5", None, id="a dollar sign"),
+        pytest.param("$ 5", "5", id="a dollar sign before it"),
+        pytest.param("$0.001", "0.001", id="and before less than a cent"),
+        pytest.param("$$5", None, id="two of them"),
+        pytest.param("5 \u20ac", None, id="the sign of other money"),
         pytest.param("5.", None, id="a point and nothing"),
-        pytest.param("\u0665", None, id="digits of another script"),
+        pytest.param("\u0661\u0662\u066b\u0665\u0660", "12.50", id="Arabic digits and their mark"),
+        pytest.param("\u06f2\u06f5", "25", id="Persian digits"),
+        pytest.param("\u06f1\u066c\u06f0\u06f0\u06f0", None, id="their mark between groups"),
+        pytest.param("\u00bd", None, id="a half"),
         pytest.param("9" * 10_000, None, id="ten thousand digits"),
     ],
 )
@@ -134,6 +159,84 @@ def test_a_wrong_amount_comes_back_with_the_reason_beside_the_field(
 @pytest.mark.parametrize("typed", ["5", "50"])
 def test_the_bounds_themselves_are_taken(shop: Shop, typed: str) -> None:
     made(press(shop.client, shop.link(min_amount_usd=5, max_amount_usd=50), typed))
+
+
+@pytest.mark.parametrize(
+    ("script_type", "least"), [("p2wpkh", "0.18"), ("p2sh-p2wpkh", "0.33"), ("p2pkh", "0.33")]
+)
+def test_an_amount_that_no_wallet_can_send_is_refused_with_the_least_one(
+    shop: Shop, script_type: str, least: str
+) -> None:
+    shop.sql(f"UPDATE merchant SET script_type = '{script_type}'")  # noqa: S608
+    link = shop.link()
+    refused = press(shop.client, link, str(Decimal(least) - CENT))
+    assert refused.status_code == 400 and count(shop) == 0
+    assert f"at least {least} USD" in Page(refused.text).texts["amount-problem"]
+    page = Page(shop.client.get(f"/pay/{made(press(shop.client, link, least))}").text)
+    assert "dust" not in page.texts
+
+
+def test_where_the_seller_allows_no_more_than_dust_the_payer_is_not_refused(shop: Shop) -> None:
+    made(press(shop.client, shop.link(max_amount_usd=0.1), "0.1"))
+
+
+def test_suggested_amounts_are_buttons_of_a_form_of_their_own(shop: Shop) -> None:
+    """The field's form has one button: Enter in the field pays what was typed."""
+    link = shop.link(min_amount_usd=1)
+    set_suggested(shop, link, "5", "19.90")
+    page = Page(shop.client.get(f"/link/{link['id']}").text)
+    offered = [tag["value"] for name, tag in page.tags if name == "button" and "value" in tag]
+    assert offered == ["5", "19.90"]
+    assert page.texts["suggested"].split() == ["$5", "$19.90"]
+    assert page.source.partition('id="pay"')[2].count("<button") == 1
+    invoice = shop.get(f"/invoices/{made(press(shop.client, link, '19.90'))}").json
+    assert invoice["amount_usd_quote"] == 19.9
+
+
+def set_suggested(shop: Shop, link: dict[str, Any], *amounts: str) -> None:
+    suggest(shop.service.db, link["id"], [Decimal(amount) for amount in amounts])
+
+
+@pytest.mark.parametrize(
+    ("fields", "amounts", "told"),
+    [
+        ({"amount_usd": 5}, ["5"], "fixed price"),
+        ({"min_amount_usd": 5}, ["4.99"], "bounds"),
+        ({"max_amount_usd": 5}, ["5.01"], "bounds"),
+        ({}, ["0"], "bounds"),
+        ({}, ["5", "5.00"], "each once"),
+        ({}, list("1234567"), "at most 6"),
+    ],
+    ids=["of a fixed link", "below its least", "above its most", "nothing", "twice", "too many"],
+)
+def test_amounts_that_a_link_cannot_take_are_not_suggested(
+    shop: Shop, fields: dict[str, Any], amounts: list[str], told: str
+) -> None:
+    link = shop.link(**fields)
+    with pytest.raises(CommandError, match=told):
+        set_suggested(shop, link, *amounts)
+
+
+def test_the_page_is_told_the_price_and_how_long_it_is_one(
+    shop: Shop, ticker: TickerServer
+) -> None:
+    path, asked = f"/link/{shop.link()['id']}/price", ticker.asked
+    shop.client.get(path.removesuffix("/price"))
+    assert ticker.asked == asked  # the page itself waits for no ticker
+    told = [shop.client.get(path).json for _ in range(3)]
+    assert {one["usd"] for one in told} == {"60000.00"} and ticker.asked == asked + 1
+    assert 110_000 < told[-1]["good_for_ms"] <= told[0]["good_for_ms"] <= 120_000
+    assert shop.client.get(f"/link/{new_id('lnk')}/price").status_code == 404
+
+
+def test_without_a_price_the_page_is_told_none(shop: Shop, ticker: TickerServer) -> None:
+    ticker.status = 503
+    told = shop.client.get(f"/link/{shop.link()['id']}/price")
+    assert told.status_code == 200 and told.json == {
+        "usd": None,
+        "currency": None,
+        "good_for_ms": 0,
+    }
 
 
 def test_without_a_price_the_page_says_what_to_do(shop: Shop, ticker: TickerServer) -> None:
@@ -175,42 +278,31 @@ def test_a_link_with_too_many_unpaid_invoices_makes_no_more(open_shops) -> None:
     assert count(shop) == 1
 
 
-def test_the_same_browser_comes_back_to_its_open_invoice(shop: Shop) -> None:
+def test_the_page_leads_a_browser_on_to_what_it_has_not_paid(shop: Shop) -> None:
     link, client = shop.link(), shop.client
-    first = made(press(client, link, "5"))
-    assert made(press(client, link, "5.00")) == first
-    second = made(press(client, link, "6"))
-    assert second != first
-    assert made(press(client, link, "5")) == first  # back and forth between amounts
-    assert count(shop) == 2
+    invoice_id = made(press(client, link, "12.50"))
+    page = Page(client.get(f"/link/{link['id']}?lang=de").text)
+    assert page.attributes["continue"]["href"] == f"../pay/{invoice_id}?lang=de"
+    assert "12,50" in page.texts["unpaid"]
+    assert "unpaid" not in Page(shop.client.get(f"/link/{link['id']}").text).texts
 
 
-def test_coming_back_needs_no_price_and_counts_for_no_limit(
-    open_shops, ticker: TickerServer
-) -> None:
-    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1", BTCPAY_PRICE_MAX_AGE_S="1")
+def test_a_finished_or_overdue_invoice_is_not_led_to(shop: Shop) -> None:
     link, client = shop.link(amount_usd=5), shop.client
-    first = made(press(client, link))
-    ticker.status = 503
-    assert [made(press(client, link)) for _ in range(3)] == [first] * 3
 
+    def is_led() -> bool:
+        return "unpaid" in Page(client.get(f"/link/{link['id']}").text).texts
 
-def test_another_browser_gets_an_invoice_of_its_own(shop: Shop) -> None:
-    link = shop.link(amount_usd=5)
-    assert made(press(shop.client, link)) != made(press(shop.client, link))
-
-
-def test_a_finished_or_overdue_invoice_is_not_come_back_to(shop: Shop) -> None:
-    link, client = shop.link(amount_usd=5), shop.client
     first = made(press(client, link))
     values = dict.fromkeys(("tx_hash", "paid_at", "settled_reason"))
     shop.service.db.run(
         invoices.FINISH, id=first, from_status="open", status="canceled", finished_at=1, **values
     )
-    second = made(press(client, link))
-    assert second != first
+    assert not is_led()
+    made(press(client, link))
+    assert is_led()
     shop.clock.move(minutes=60)
-    assert made(press(client, link)) not in (first, second)
+    assert not is_led()
 
 
 def test_the_cookie_is_for_this_link_alone_and_short_lived(open_shops) -> None:
@@ -230,42 +322,41 @@ def cookie_key(shop: Shop) -> str:
     return meta.get(shop.service.db, meta.Key.COOKIE_KEY)
 
 
-def forge(key: str, salt: str, ids: Any) -> str:
-    return str(
-        URLSafeSerializer(key, salt=salt, signer_kwargs={"digest_method": hashlib.sha256}).dumps(
-            ids
-        )
-    )
+def forge(key: str, salt: str, said: Any) -> str:
+    signer = URLSafeSerializer(key, salt=salt, signer_kwargs={"digest_method": hashlib.sha256})
+    return str(signer.dumps(said))
 
 
-def press_with(shop: Shop, link: dict[str, Any], cookie: str) -> TestResponse:
+def led_to(shop: Shop, link: dict[str, Any], cookie: str) -> bool:
+    """Whether the page leads on to an unpaid invoice of this cookie."""
     headers = {"Cookie": f"invoices={cookie}".encode().decode("latin-1")}
-    return press(shop.app.test_client(use_cookies=False), link, headers=headers)
+    client = shop.app.test_client(use_cookies=False)
+    return "unpaid" in Page(client.get(f"/link/{link['id']}", headers=headers).text).texts
 
 
 @pytest.mark.parametrize(
-    "kind", ["another key", "another link", "garbage", "cut", "no list of ids"]
+    "kind", ["another key", "another link", "garbage", "cut", "no id", "of an older version"]
 )
 def test_a_cookie_that_is_not_ours_for_this_link_is_nothing(shop: Shop, kind: str) -> None:
     link, other = shop.link(amount_usd=5), shop.link(amount_usd=5)
     victim = made(press(shop.client, link))
-    good = forge(cookie_key(shop), link["id"], [victim])
+    good = forge(cookie_key(shop), link["id"], victim)
     forged = {
-        "another key": forge("x" * 43, link["id"], [victim]),
-        "another link": forge(cookie_key(shop), other["id"], [victim]),
+        "another key": forge("x" * 43, link["id"], victim),
+        "another link": forge(cookie_key(shop), other["id"], victim),
         "garbage": "\u00e9;.." * 500,
         "cut": good[:-1],
-        "no list of ids": forge(cookie_key(shop), link["id"], ["../../etc", "inv_'"]),
+        "no id": forge(cookie_key(shop), link["id"], "../../etc"),
+        "of an older version": forge(cookie_key(shop), link["id"], [victim]),
     }[kind]
-    assert made(press_with(shop, link, forged)) != victim
-    assert made(press_with(shop, link, good)) == victim
+    assert not led_to(shop, link, forged)
+    assert led_to(shop, link, good)
 
 
-def test_an_invoice_of_another_link_is_not_come_back_to_even_if_signed(shop: Shop) -> None:
+def test_an_invoice_of_another_link_is_not_led_to_even_if_signed(shop: Shop) -> None:
     link, other = shop.link(amount_usd=5), shop.link(amount_usd=5)
     foreign = made(press(shop.client, other))
-    cookie = forge(cookie_key(shop), link["id"], [foreign])
-    assert made(press_with(shop, link, cookie)) != foreign
+    assert not led_to(shop, link, forge(cookie_key(shop), link["id"], foreign))
 
 
 def test_the_key_of_the_cookies_is_made_once_whoever_comes_first(shop: Shop) -> None:
@@ -314,4 +405,5 @@ def test_title_and_description_are_text_and_never_markup(shop: Shop, text: str) 
     assert page.texts["title"] == text and page.texts["description"] == text
     assert page.attributes["title"]["dir"] == page.attributes["description"]["dir"] == "auto"
     assert not {"img"} & {tag for tag, _ in page.tags}
-    assert text not in re.search("<title>(.*?)</title>", page.source)[1]
+    assert not {"<", "\u202e"} & set(re.search("<title>(.*?)</title>", page.source)[1])
+    assert not re.search(r"<meta[^>]*\u202e", page.source)

@@ -24,17 +24,70 @@ def test_who_comes_after_a_payment_gets_an_address_of_their_own(
     link, client = shop.link(amount_usd=5), shop.client
     first = made(press(client, link))
     pay(shop, shop.get(f"/invoices/{first}").json, amount_sats, confirmed=confirmed)
+    assert open_here(client, link) is None
     second = made(press(client, link))
     assert second != first and shop.get(f"/invoices/{second}").json["status"] == "open"
-    assert made(press(client, link)) == second  # to which nothing has come
+    assert open_here(client, link) == second  # to which nothing has come
+
+
+def open_here(client: FlaskClient, link: dict[str, Any]) -> str | None:
+    """The invoice that the link's page says is still to be paid in this browser."""
+    page = Page(client.get(f"/link/{link['id']}").text)
+    href = page.attributes.get("continue", {}).get("href")
+    return href and href.removeprefix("../pay/")
+
+
+def test_a_payment_that_nobody_has_seen_yet_is_no_reason_to_share_its_address(shop: Shop) -> None:
+    """The next customer comes before the check: each press makes its own invoice."""
+    link, client = shop.link(amount_usd=5), shop.client
+    assert len({made(press(client, link)) for _ in range(3)}) == 3
 
 
 def test_a_payment_that_vanished_has_been_seen_all_the_same(shop: Shop) -> None:
     link, client = shop.link(amount_usd=5), shop.client
     first = made(press(client, link))
+    assert open_here(client, link) == first
     pay(shop, shop.get(f"/invoices/{first}").json, confirmed=False)
     shop.sql("UPDATE output SET vanished_at = first_seen_at + 1")
-    assert made(press(client, link)) != first
+    assert open_here(client, link) is None
+
+
+def test_whoever_pays_is_not_counted_for_the_next_one(open_shops) -> None:
+    """So that a tablet on a counter serves any number of customers in an hour."""
+    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1")
+    link, client = shop.link(amount_usd=5), shop.client
+    for _ in range(3):
+        invoice_id = made(press(client, link))
+        pay(shop, shop.get(f"/invoices/{invoice_id}").json, confirmed=False)
+    made(press(client, link))
+    assert press(client, link).status_code == 429  # nothing has come to the last one
+    assert count(shop) == 4
+
+
+def test_one_payment_frees_one_invoice_and_no_more(open_shops) -> None:
+    """A cookie can be sent again and again."""
+    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1")
+    link = shop.link()
+    first = press(shop.client, link, "5")
+    pay(shop, shop.get(f"/invoices/{made(first)}").json, confirmed=False)
+    headers = {"Cookie": first.headers["Set-Cookie"].partition(";")[0]}
+
+    def again(amount: str) -> TestResponse:
+        client = shop.app.test_client(use_cookies=False)
+        return press(client, link, amount, headers=headers)
+
+    assert made(again("5")) == made(again("5"))
+    assert again("6").status_code == 429
+    shop.sql("UPDATE output SET vanished_at = first_seen_at + 1")
+    assert count(shop) == 2
+
+
+def test_money_that_vanished_frees_nothing(open_shops) -> None:
+    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1")
+    link, client = shop.link(amount_usd=5), shop.client
+    pay(shop, shop.get(f"/invoices/{made(press(client, link))}").json, confirmed=False)
+    shop.sql("UPDATE output SET vanished_at = first_seen_at + 1")
+    assert press(client, link).status_code == 429
 
 
 # Twice at once
@@ -42,7 +95,7 @@ def test_a_payment_that_vanished_has_been_seen_all_the_same(shop: Shop) -> None:
 
 def token(client: FlaskClient, link: dict[str, Any]) -> str:
     """What the page's form carries, so that it makes one invoice however often it is sent."""
-    return Page(client.get(f"/link/{link['id']}").text).attributes["submit"]["value"]
+    return Page(client.get(f"/link/{link['id']}").text).attributes["press"]["value"]
 
 
 def send(client: FlaskClient, link: dict[str, Any], press: str, amount: str = "") -> TestResponse:

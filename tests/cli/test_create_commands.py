@@ -219,3 +219,30 @@ def test_payments_are_found_by_an_index_in_a_list_however_long(till):
     assert "SCAN" not in told and "TEMP B-TREE" not in told, told
     told = plan(db, listings.PAYMENTS_OF_INVOICE)
     assert "(address_invoice_id=?)" in told and "SCAN" not in told, told
+
+
+def test_a_link_suggests_amounts_until_they_are_taken_off(btcpay, till):
+    said, _ = btcpay.run("link", "create", "shop", "--min-usd", "1", "--suggest", "5, 10,19.90")
+    id = said.split()[0]
+    path = f"/link/{id}"
+    assert "$19.90" in till.shop.client.get(path).text
+    listed = next(row for row in btcpay.json("link", "list") if row["id"] == id)
+    assert listed["suggested"] == [5, 10, 19.9]
+    assert btcpay.json("link", "suggest", id, "2")[0]["suggested"] == [2]
+    assert btcpay.json("link", "suggest", id, "off")[0]["suggested"] == []
+    assert 'id="suggested"' not in till.shop.client.get(path).text
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        ("link create shop --suggest five", 2, "such as 5,10,19.90"),
+        ("link create shop --suggest 1e3", 2, "such as 5,10,19.90"),
+        ("link create shop --usd 5 --suggest 5", 1, "fixed price"),
+        ("link suggest lnk_none 5", 1, "there is no payment link 'lnk_none'"),
+    ],
+)
+def test_what_cannot_be_suggested_is_refused(btcpay, till, words, status, told):
+    links = len(btcpay.json("link", "list"))
+    _, talk = btcpay.run(*words.split(), status=status)
+    assert told in talk and len(btcpay.json("link", "list")) == links

@@ -14,7 +14,7 @@ from fake_esplora import FakeEsplora, Till, open_till, say
 from forge import forge
 from paths import PROJECT
 
-from storage import migrate
+from storage import locks, migrate
 from storage.database import open_database
 from storage.queries import meta
 
@@ -141,7 +141,7 @@ def test_a_check_that_hangs_is_told_when_none_was_complete_for_too_long(cron):
         pytest.skip("several check at once on a server")
     url = cron.till.settings.database_url
     db = open_database(url)
-    with contextlib.closing(db), migrate.only_one(db, url, "check"):
+    with contextlib.closing(db), locks.only_one(db, url, "check"):
         assert cron.mail() == ""
         meta.put(db, meta.Key.CHECKED_AT, "1")
         assert "none has been complete since 1970" in cron.mail()

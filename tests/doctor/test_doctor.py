@@ -25,7 +25,7 @@ from btcpay.doctor.settings import findings, masked
 from btcpay.http_client import BadStatus, Unreachable
 from btcpay.networks import NETWORKS
 from btcpay.wallet.account import derive
-from storage import migrate
+from storage import versions
 from storage.database import Database, open_database
 from storage.queries import balances, merchants
 
@@ -104,12 +104,12 @@ def test_a_missing_database_is_red_and_is_not_made(till, tmp_path):
 def test_the_kind_of_the_database_is_named(till):
     kind = "PostgreSQL [0-9]+[.][0-9]+" if ON_POSTGRES else "SQLite"
     assert re.fullmatch(
-        f"{kind}, version {migrate.VERSION}, regtest", found(till)["database"].sentence
+        f"{kind}, version {versions.VERSION}, regtest", found(till)["database"].sentence
     )
 
 
 def test_an_old_schema_is_red_and_the_rest_is_still_looked_into(till):
-    newest = migrate.VERSION
+    newest = versions.VERSION
     till.shop.sql(f"DELETE FROM schema_migration WHERE name = '{newest}'")  # noqa: S608
     everything = found(till)
     assert everything["database"].colour == "red"
@@ -531,6 +531,17 @@ def test_a_price_source_far_off_is_yellow(usd, colour, till, ticker):
 def test_an_answer_without_a_price_says_where_it_was_looked_for(till, ticker):
     source = {"BTCPAY_PRICE_SOURCES": f"{ticker.url}#/last"}
     assert "nothing at /last" in found(till, **source)["price source 127.0.0.1"].sentence
+
+
+@pytest.mark.parametrize(("eur", "colour"), [("55200", "green"), ("0", "yellow")])
+def test_a_second_currency_is_examined_where_a_merchant_has_one(eur, colour, till, ticker):
+    assert not [name for name in colours(till) if name.startswith("price in")]
+    ticker.price("60000", eur=eur)
+    till.shop.sql("UPDATE merchant SET currency = 'EUR'")
+    everything = found(till)
+    till.shop.sql("UPDATE merchant SET currency = NULL")
+    assert everything["price in EUR"].colour == colour and everything["price"].colour == "green"
+    assert "55200 EUR for a bitcoin" in everything["price in EUR"].sentence or colour == "yellow"
 
 
 # The settings

@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-import requests
 from fake_esplora import (
     FakeEsplora,
     Json,
@@ -39,16 +38,16 @@ UNKNOWN = "ab" * 32
 HTML = "<!doctype html><title>Just a moment...</title>"
 
 
-class Heard(requests.Session):
+class Heard(http_client.Session):
     """Notes the time-out of each call."""
 
     def __init__(self) -> None:
         super().__init__()
         self.timeouts: list[float] = []
 
-    def get(self, url: Any, **kwargs: Any) -> requests.Response:
-        self.timeouts.append(kwargs["timeout"])
-        return super().get(url, **kwargs)
+    def get(self, url: str, timeout_s: float, *others: Any) -> Any:
+        self.timeouts.append(timeout_s)
+        return super().get(url, timeout_s, *others)
 
 
 @pytest.fixture
@@ -72,9 +71,9 @@ def released() -> Iterator[threading.Event]:
 
 
 def asking(
-    server: FakeEsplora, session: requests.Session | None = None, network: str = "regtest"
+    server: FakeEsplora, session: http_client.Session | None = None, network: str = "regtest"
 ) -> Esplora:
-    session = session or http_client.new_session()
+    session = session or http_client.Session()
     return Esplora(NETWORKS[network], server.root, session, None, lambda _headers: None)
 
 

@@ -29,7 +29,7 @@ from btcpay.explorers.pool import Explorers
 from btcpay.networks import NETWORKS
 
 address, script, *roots = sys.argv[1:]
-session = http_client.new_session(4)
+session = http_client.Session(4)
 
 def explorers():
     return Explorers(NETWORKS["regtest"], roots, session, pause=lambda _: None)

@@ -46,7 +46,7 @@ def released() -> Iterator[threading.Event]:
 
 def get(server: FakeEsplora, path: str = "/x", timeout_s: float = 5, max_bytes: int = 100) -> bytes:
     wanted = http_client.Wanted(bytes, max_bytes)
-    return http_client.get(http_client.new_session(), server.root + path, timeout_s, wanted)
+    return http_client.Session().get(server.root + path, timeout_s, wanted)
 
 
 def test_an_answer_of_exactly_the_limit_is_read(server):
@@ -60,8 +60,8 @@ def test_what_comes_is_counted_as_it_comes(server):
     for limit in (70_000, 100):
         wanted = http_client.Wanted(len, limit)
         with contextlib.suppress(http_client.FetchError):
-            session = http_client.new_session()
-            assert http_client.get(session, server.root, 5, wanted, count=pieces.append) == 70_000
+            session = http_client.Session()
+            assert session.get(server.root, 5, wanted, count=pieces.append) == 70_000
     assert 70_000 < sum(pieces) <= 140_000
 
 
@@ -164,7 +164,7 @@ def test_what_is_longer_than_any_value_is_cut_as_it_comes(server, pieces):
 
     server.instead = lambda _: reply
     wanted = http_client.Wanted(bytes, len(body), max_kept=2_000)
-    found = http_client.get(http_client.new_session(), f"{server.root}/x", 5, wanted)
+    found = http_client.Session().get(f"{server.root}/x", 5, wanted)
     assert found == b"[" + b",".join(b'"%s"' % text[:128] for text in texts) + b"]"
 
 
@@ -172,7 +172,7 @@ def test_what_is_left_of_an_answer_is_bounded_too(server):
     server.instead = lambda _: say(b"[" + b"[]," * 99 + b"[]]")
     wanted = http_client.Wanted(bytes, 1_000, max_kept=300)
     with pytest.raises(http_client.FetchError, match="more than 300 bytes of short values"):
-        http_client.get(http_client.new_session(), f"{server.root}/x", 5, wanted)
+        http_client.Session().get(f"{server.root}/x", 5, wanted)
 
 
 def test_long_answers_are_held_one_at_a_time_and_short_ones_do_not_wait(server):
@@ -180,17 +180,15 @@ def test_long_answers_are_held_one_at_a_time_and_short_ones_do_not_wait(server):
     turn = http_client.Turn()
 
     def make(body: bytes) -> int:
-        short = http_client.get(
-            http_client.new_session(), f"{server.root}/short", 5, text, turn=turn
-        )
+        short = http_client.Session().get(f"{server.root}/short", 5, text, turn=turn)
         with pytest.raises(http_client.Unreachable):
-            http_client.get(http_client.new_session(), f"{server.root}/long", 0.3, text, turn=turn)
+            http_client.Session().get(f"{server.root}/long", 0.3, text, turn=turn)
         return len(body) + len(short)
 
     text = http_client.Wanted(bytes, 2_000_000)
     url, longest = f"{server.root}/long", http_client.Wanted(make, 2_000_000)
-    assert http_client.get(http_client.new_session(), url, 20, longest, turn=turn) == 1_001_000
-    assert len(http_client.get(http_client.new_session(), url, 20, text, turn=turn)) == 1_000_000
+    assert http_client.Session().get(url, 20, longest, turn=turn) == 1_001_000
+    assert len(http_client.Session().get(url, 20, text, turn=turn)) == 1_000_000
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(certified):

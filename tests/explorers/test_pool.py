@@ -21,11 +21,11 @@ ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 SCRIPT = bytes.fromhex("0014751e76e8199196d454941c45d1b3a323f1433bd6")
 
 
-class Hasty(requests.Session):
+class Hasty(http_client.Session):
     """A session that waits a fifth of a second where the client says twenty."""
 
-    def get(self, url: Any, **kwargs: Any) -> requests.Response:
-        return super().get(url, **(kwargs | {"timeout": 0.2}))
+    def get(self, url: str, timeout_s: float, *others: Any) -> Any:
+        return super().get(url, 0.2, *others)
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def released() -> Iterator[threading.Event]:
     event.set()
 
 
-def client(*servers: FakeEsplora, session: requests.Session | None = None) -> Explorers:
+def client(*servers: FakeEsplora, session: http_client.Session | None = None) -> Explorers:
     roots = [server.root for server in servers]
-    return Explorers(REGTEST, roots, session or http_client.new_session(), pause=lambda _: None)
+    return Explorers(REGTEST, roots, session or http_client.Session(), pause=lambda _: None)
 
 
 def found(explorers: Explorers) -> list[int]:
@@ -105,7 +105,7 @@ def test_an_explorer_that_never_answers_is_left_after_the_time_out(first, second
 
 
 def test_a_closed_port_is_left_for_the_next_explorer(second):
-    explorers = Explorers(REGTEST, ["http://127.0.0.1:9", second.root], http_client.new_session())
+    explorers = Explorers(REGTEST, ["http://127.0.0.1:9", second.root], http_client.Session())
     assert found(explorers) == [7]
 
 
@@ -137,7 +137,7 @@ def test_who_asks_may_refuse_an_answer_and_the_next_explorer_is_asked(first, sec
 
 def test_who_answered_is_named(first, second):
     root = first.root.replace("127.0.0.1", "localhost")
-    explorers = Explorers(REGTEST, [root, second.root], http_client.new_session())
+    explorers = Explorers(REGTEST, [root, second.root], http_client.Session())
     assert explorers.ask_named(Esplora.tip_height) == (1000, "localhost")
     first.instead = lambda _: say("no", 404)
     assert explorers.ask_named(Esplora.tip_height) == (1000, "127.0.0.1")
@@ -156,7 +156,7 @@ def test_neither_the_error_nor_the_log_holds_an_endpoints_credentials(first, cap
     first.instead = lambda _: say("oops", 500)
     root = first.root.replace("http://", "http://user:hunter2@")
     with pytest.raises(ExplorerError) as caught:
-        found(Explorers(REGTEST, [root], http_client.new_session()))
+        found(Explorers(REGTEST, [root], http_client.Session()))
     assert "hunter2" not in str(caught.value) + caplog.text
 
 

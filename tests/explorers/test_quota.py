@@ -163,7 +163,7 @@ def test_old_minutes_are_forgotten(shop, make, clock):
 
 def client(quota: Quota | None, *servers: FakeEsplora, paused: list[float] | None = None) -> Any:
     pause = (lambda s: None) if paused is None else paused.append
-    return Explorers(REGTEST, [s.root for s in servers], http_client.new_session(4), quota, pause)
+    return Explorers(REGTEST, [s.root for s in servers], http_client.Session(4), quota, pause)
 
 
 def test_when_the_quota_of_one_is_spent_the_next_is_asked(make, esplora, second):
@@ -252,7 +252,7 @@ def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora
         now[0] += seconds
 
     esplora.instead = lambda _: dropped
-    explorers = Explorers(REGTEST, [esplora.root], http_client.new_session(), None, wait)
+    explorers = Explorers(REGTEST, [esplora.root], http_client.Session(), None, wait)
     for _ in range(3):
         with pytest.raises(ExplorerError):
             explorers.ask(Esplora.tip_height)

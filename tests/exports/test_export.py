@@ -92,6 +92,8 @@ def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock
         "block_height": "100",
         "block_hash": "0b" * 32,
         "payment_id": payment["id"],
+        "currency": "",
+        "value_at_receipt": "",
     }
 
 

@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 
 from btcpay.monitoring.health import TRIED_EVERY_S, Trial
 from btcpay.times import iso, to_ms
-from storage import migrate
+from storage import versions
 from storage.queries import meta
 
 
@@ -38,7 +38,7 @@ def test_a_shop_with_a_fresh_check_is_ready(checked: Shop) -> None:
     assert response.status_code == 200
     assert response.json == {
         "ok": True,
-        "database": {"ok": True, "version": migrate.VERSION},
+        "database": {"ok": True, "version": versions.VERSION},
         "check": {
             "ok": True,
             "checked_at": iso(checked.clock()),
@@ -98,7 +98,7 @@ def test_another_version_of_the_database_is_not_ready(checked: Shop) -> None:
     response = ready(checked)
     assert response.status_code == 503
     assert response.json["database"]["version"] == "9999_later"
-    assert migrate.VERSION in response.json["database"]["problem"]
+    assert versions.VERSION in response.json["database"]["problem"]
 
 
 def test_a_database_that_cannot_be_read_is_not_ready(checked: Shop) -> None:

@@ -157,11 +157,56 @@ def test_a_browser_is_sent_back_to_the_page_which_shows_the_payment(page):
     answer = page.session.post(url, data=form, allow_redirects=False, timeout=5)
     assert (answer.status_code, answer.headers["Location"]) == (303, "/")
     html = page.get("/").text
-    assert f"Paid 4321 satoshis to {ADDRESS}; now mine a block." in html
-    assert "4321 to" in html and ADDRESS in html
-    for name in ("pay", "pay short", "pay too much", "mine a block", "replace", "reorganise"):
+    assert f"Paid 4,321 sat to {ADDRESS}. It waits: mine a block." in html
+    assert f"4,321 sat to <code>{ADDRESS}" in html
+    for name in ("pay", "part", "too much", "mine a block", "replace", "reorganise"):
         assert f">{name}</button>" in html
     assert ">explorer down</button>" in html and ">price down</button>" in html
+
+
+STRANGERS = {
+    "a form of another site": {"Origin": "https://evil.example"},
+    "a form of another port of this machine": {"Origin": "http://127.0.0.1:9"},
+    "a page without an origin": {"Origin": "null"},
+    "a frame of another site": {"Sec-Fetch-Site": "cross-site"},
+    "a name that leads here": {"Host": "evil.example"},
+}
+
+
+@pytest.mark.parametrize("headers", STRANGERS.values(), ids=STRANGERS)
+def test_what_another_site_presses_is_refused(page, headers):
+    before = page.get("/blocks/tip/height").text
+    for accepts in ({}, JSON):
+        answer = page.session.post(
+            f"{page.root}/sandbox/mine", headers=headers | accepts, timeout=5
+        )
+        assert answer.status_code == 403
+    assert page.get("/blocks/tip/height").text == before
+
+
+def test_its_own_page_presses_and_nobody_shows_it_in_a_frame_or_by_another_name(page):
+    own = {"Origin": page.root, "Sec-Fetch-Site": "same-origin"}
+    assert page.session.post(f"{page.root}/sandbox/mine", headers=own, timeout=5).ok
+    assert "frame-ancestors 'none'" in page.get("/").headers["Content-Security-Policy"]
+    for path in ("/", "/sandbox/state"):
+        asked = page.session.get(page.root + path, headers={"Host": "evil.example"}, timeout=5)
+        assert asked.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("button", "fields"),
+    [
+        ("invoice", {"amount_usd": "25"}),
+        ("scene", {"scene": "paid-in-time"}),
+        ("pay", {"invoice": "inv_1"}),
+        ("replace", {"invoice": "inv_1"}),
+        ("explorer", {"state": "lies"}),
+    ],
+)
+def test_the_chain_alone_says_that_no_shop_is_there(page, button, fields):
+    answer = page.press(button, **fields)
+    assert (answer.status_code, "no shop runs" in answer.json()["error"]) == (400, True)
+    assert "Scenes" not in page.get("/").text
 
 
 @pytest.mark.parametrize(
@@ -193,12 +238,13 @@ def test_a_browser_is_sent_back_to_the_page_which_shows_the_payment(page):
         ("replace", {"txid": "ab" * 32}, "no waiting payment"),
         ("reorganise", {"depth": "101"}, "Blocks to undo: give"),
         ("reorganise", {"depth": "9999999", "double_spend": "1"}, "Blocks to undo"),
-        ("reorganise", {"depth": "1", "double_spend": "maybe"}, "Spend their payments elsewhere: "),
+        ("reorganise", {"depth": "1", "double_spend": "maybe"}, "Pay elsewhere instead: "),
         ("explorer", {"state": "sideways"}, "Up or down: "),
         ("price", {"usd": "free"}, "Dollars for a bitcoin: "),
         ("price", {"usd": "0"}, "Dollars for a bitcoin: "),
         ("price", {"usd": "1.001"}, "Dollars for a bitcoin: "),
         ("price", {"usd": "1e400"}, "Dollars for a bitcoin: "),
+        ("price", {"usd": "60,000.001"}, "Dollars for a bitcoin: "),
     ],
 )
 def test_wrong_input_is_refused_with_a_message(page, button, fields, named):
@@ -210,6 +256,12 @@ def test_wrong_input_is_refused_with_a_message(page, button, fields, named):
     assert shown.status_code == 400 and 'role="alert"' in shown.text
     typed = [str(escape(value)) for name, value in fields.items() if name not in UNTYPED]
     assert [f'value="{value}"' for value in typed if f'value="{value}"' not in shown.text] == []
+
+
+def test_a_price_is_taken_as_the_page_shows_it(page):
+    assert page.press("price", usd="$61,234.50").json()["usd"] == "61234.50"
+    assert "$61,234.50" in page.get("/").text.replace("<b>", "")
+    page.press("price", usd="60000")
 
 
 def test_replacing_when_nothing_waits_says_what_to_do(page):

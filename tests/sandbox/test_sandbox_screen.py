@@ -20,8 +20,8 @@ from playground import children_of, is_alive, start_playground
 from ports import free_port
 from terminal import CTRL_C, InTerminal, Screen
 
-from btcpay.cli.sandbox import command_line
 from btcpay.cli.sandbox_children import Children
+from btcpay.cli.sandbox_place import command_line
 from btcpay.cli.sandbox_status import fitting
 from btcpay.errors import CommandError
 
@@ -110,6 +110,8 @@ def test_key_curl_line_and_links_stay_in_sight_and_one_line_below_changes_in_its
     log = newcomer.folder / "var/sandbox/sandbox.log"
     until(lambda: log.read_text().count("ERROR") >= 3, "three checks to fail")
     newcomer.waits_for(r"^check FAILED \d+ s ago, see var/sandbox/sandbox\.log, explorer DOWN, ")
+    newcomer.press("explorer", state="lies")
+    newcomer.waits_for("explorer LIES")
     newcomer.press("explorer", state="up")
     newcomer.press("price", usd="61000", state="up")
     newcomer.waits_for(r"^checked [01] s ago, explorer up, price 61000, block 205, 0 waiting")

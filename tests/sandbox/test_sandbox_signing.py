@@ -95,14 +95,14 @@ def test_the_example_of_bip143_is_signed_as_it_is_there(sign):
 
 
 @given(secret=st.integers(1, ORDER - 1), preimage=st.binary(max_size=200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_both_sign_with_the_same_bytes(secret, preimage):
     pytest.importorskip("bit")
     assert by_the_key(secret, preimage) == by_itself(secret, preimage)
 
 
 @given(secret=st.integers(1, ORDER - 1), digest=st.binary(min_size=32, max_size=32))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_signature_is_one_of_the_public_key_and_has_the_lower_s(secret, digest):
     """By the equation of SEC 1, 4.1.4: x of (z/s) * G + (r/s) * Q is r."""
     r, s = der(ecdsa.sign(secret, digest))

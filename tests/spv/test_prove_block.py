@@ -132,7 +132,7 @@ def test_no_single_bit_of_it_changes_what_is_proven():
 
 
 @given(st.lists(st.integers(0, 8 * len(SMALL) - 1), min_size=2, max_size=5))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_few_bits_of_it_change_what_is_proven(bits):
     raw = SMALL
     for bit in bits:
@@ -287,7 +287,7 @@ def test_the_coinbases_script_may_be_anything_it_wants():
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_bytes_of_any_kind_are_refused_and_never_an_error_of_another_kind(raw):
     for block in (raw, header_over([bytes(32)]) + raw, block_of_raw([raw])):
         with pytest.raises(ProofFailed):

@@ -581,7 +581,7 @@ def test_a_changed_witness_changes_nothing_that_is_proven():
         assert outcome(flip_raw("payment")(WORKED, bit)) == outcome(WORKED)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(
     st.lists(
         st.tuples(st.sampled_from(sorted(FLIPS)), st.integers(0, 10_000)), min_size=2, max_size=6
@@ -594,7 +594,7 @@ def test_no_few_bits_of_it_change_what_is_proven(flips):
     assert outcome(evidence) in (None, outcome(WORKED))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(st.binary(max_size=200), st.binary(max_size=200), st.lists(st.binary(max_size=90)))
 def test_bytes_of_any_kind_are_refused_and_never_an_error_of_another_kind(raw, coinbase, headers):
     evidence = Evidence(Branch(raw, 0, []), Branch(coinbase, 0, []), headers)

@@ -15,9 +15,10 @@ from btcpay.money import MAX_MONEY_SATS
 from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.payer.mischief import double_spends, replace
 from btcpay.wallet.account import script_of
-from storage.database import create_file, open_database
-from storage.migrate import MIGRATIONS
+from storage.database import open_database
 from storage.queries import balances
+from storage.sqlite import create_file
+from storage.versions import MIGRATIONS
 
 
 @pytest.fixture

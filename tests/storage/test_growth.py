@@ -13,10 +13,11 @@ from playhouse.migrations import Runner
 
 from btcpay.ids import new_id
 from btcpay.wallet.gap_limit import gap_of, gap_of_merchant
-from storage import migrate, queries
-from storage.database import Database, Statement, create_file, open_database
+from storage import migrate, queries, versions
+from storage.database import Database, Statement, open_database
 from storage.models import Output
 from storage.queries import gaps, invoices, merchants, payments
+from storage.sqlite import create_file
 
 GROWING = (
     "invoice|output|payment|event|payment_link|proof|idempotency_key|api_key|attention|block"
@@ -118,7 +119,7 @@ def test_a_database_of_before_gets_the_gaps_of_its_payments(tmp_path):
     url = f"sqlite:///{tmp_path}/old.db"
     create_file(tmp_path / "old.db")
     db = open_database(url)
-    Runner(db.connection, str(migrate.MIGRATIONS)).up("0015_blocks")
+    Runner(db.connection, str(versions.MIGRATIONS)).up("0015_blocks")
     run = db.connection.execute_sql
     run(
         "INSERT INTO merchant (name, script_type, xpub, account_key, next_index, created_at)"

@@ -16,7 +16,7 @@ from paths import PROJECT
 from peewee import OperationalError
 
 from btcpay.errors import DatabaseNotReady
-from storage import migrate
+from storage import migrate, versions
 from storage.database import open_database
 from storage.queries import merchants, meta
 
@@ -82,7 +82,7 @@ def test_a_server_that_is_away_is_no_empty_database(url):
     port = postgres.server().port
     db = open_database(url.replace(f":{port}/", ":9/"))
     with pytest.raises(OperationalError, match="refused"):
-        migrate.version(db)
+        versions.version(db)
 
 
 def test_every_connection_comes_back_to_the_pool(till):
@@ -98,8 +98,8 @@ def test_a_pool_whose_connections_are_all_in_use_is_an_error_of_the_database(url
     db.connection._max_connections, db.connection._wait_timeout = 1, 0.01
     in_use = pytest.raises(OperationalError, match="connections are in use")
     with db.connected(), ThreadPoolExecutor(1) as pool, in_use:
-        pool.submit(migrate.version, db).result()
-    assert migrate.version(db) == migrate.VERSION
+        pool.submit(versions.version, db).result()
+    assert versions.version(db) == versions.VERSION
     db.close()
 
 

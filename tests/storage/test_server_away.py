@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from btcpay import settings
 from btcpay.doctor.finding import Finding
 from btcpay.doctor.run import examine
-from storage import migrate
+from storage import versions
 
 SECRET = "correct-horse"  # noqa: S105 - of nobody
 
@@ -135,7 +135,7 @@ def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
                 assert told() == (200, 503, 0)
             assert told() == (200, 200, 1)
         answer = requests.get(f"{live.url}/readyz", timeout=10)
-        assert answer.json()["database"] == {"ok": True, "version": migrate.VERSION}
+        assert answer.json()["database"] == {"ok": True, "version": versions.VERSION}
 
 
 def test_the_probe_names_no_reason_that_a_visitor_should_not_know(shop):
@@ -238,7 +238,7 @@ def test_the_doctor_finds_a_user_without_rights(till, url):
 
 
 def test_the_doctor_finds_a_server_that_is_too_old(till, monkeypatch):
-    monkeypatch.setattr(migrate, "OLDEST", 99)
+    monkeypatch.setattr(versions, "OLDEST", 99)
     finding = found(till)["database"]
     assert (finding.colour, finding.remedy) == ("red", "99 or newer is needed")
     assert finding.sentence.startswith("this is PostgreSQL ")
@@ -252,5 +252,5 @@ def test_the_doctor_finds_a_database_that_cannot_store_every_letter(till):
 
 
 def test_an_old_schema_is_backed_up_as_a_server_is(till):
-    till.shop.sql(f"DELETE FROM schema_migration WHERE name = '{migrate.VERSION}'")  # noqa: S608
+    till.shop.sql(f"DELETE FROM schema_migration WHERE name = '{versions.VERSION}'")  # noqa: S608
     assert found(till)["database"].remedy == "run `btcpay migrate`, after `pg_dump`"

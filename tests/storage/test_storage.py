@@ -15,7 +15,7 @@ from paths import PROJECT
 from peewee import IntegrityError, Model
 
 from btcpay.errors import DatabaseNotReady
-from storage import migrate, models
+from storage import locks, migrate, models, versions
 from storage.database import Database, open_database
 from storage.queries import merchants
 
@@ -339,7 +339,7 @@ def test_a_database_of_another_version_is_refused_naming_what_helps(url, version
     migrate.migrate(url, "regtest")
     set_version(url, version)
     with pytest.raises(DatabaseNotReady, match=help):
-        migrate.open_ready(url, "regtest")
+        versions.open_ready(url, "regtest")
 
 
 @pytest.mark.parametrize("command", ["check", "serve"])
@@ -360,7 +360,7 @@ def test_migrating_does_not_touch_a_newer_database(url):
         migrate.migrate(url, "regtest")
 
 
-@pytest.mark.parametrize("open_it", [migrate.migrate, migrate.open_ready])
+@pytest.mark.parametrize("open_it", [migrate.migrate, versions.open_ready])
 def test_a_database_of_another_network_is_refused(url, open_it):
     migrate.migrate(url, "mainnet")
     with pytest.raises(DatabaseNotReady, match="belongs to mainnet, BTCPAY_NETWORK says regtest"):
@@ -396,12 +396,12 @@ def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(url):
     migrate.migrate(url, "regtest")
     first, second, third = (open_database(url) for _ in range(3))
     with (
-        migrate.only_one(first, url, "check") as one,
-        migrate.only_one(second, url, "check") as two,
-        migrate.only_one(third, url, "backup") as other,
+        locks.only_one(first, url, "check") as one,
+        locks.only_one(second, url, "check") as two,
+        locks.only_one(third, url, "backup") as other,
     ):
         assert (one, two, other) == (True, False, True)
-    with migrate.only_one(second, url, "check") as again:
+    with locks.only_one(second, url, "check") as again:
         assert again
     for db in (first, second, third):
         db.close()
@@ -414,10 +414,10 @@ def test_a_lock_that_root_takes_does_not_lock_out_the_databases_owner(tmp_path):
     migrate.migrate(url, "regtest")
     os.chown(tmp_path / "shop.db", nobody.pw_uid, nobody.pw_gid)
     db = open_database(url)
-    with migrate.only_one(db, url, "check"):
+    with locks.only_one(db, url, "check"):
         assert (tmp_path / "shop.db.check.lock").stat().st_uid == nobody.pw_uid
     (tmp_path / "shop.db.webhooks.lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="symbolic links"), migrate.only_one(db, url, "webhooks"):
+    with pytest.raises(OSError, match="symbolic links"), locks.only_one(db, url, "webhooks"):
         pass
     assert not (tmp_path / "elsewhere").exists()
     db.close()

@@ -12,11 +12,12 @@ from databases import raw, tables
 from forge import forge
 from playhouse.migrations import Runner
 
-from storage import migrate
-from storage.database import create_file, open_database, sqlite_path
+from storage import migrate, versions
+from storage.database import open_database, sqlite_path
 from storage.queries import balances, meta
+from storage.sqlite import create_file
 
-VERSIONS = sorted(path.stem for path in migrate.MIGRATIONS.glob("0*.py"))
+VERSIONS = sorted(path.stem for path in versions.MIGRATIONS.glob("0*.py"))
 
 # What each version's program could have stored, as that version's columns are.
 ROWS = {
@@ -99,6 +100,15 @@ ROWS = {
         "INSERT INTO merchant_login VALUES ('digest', 1, 23)",
         "INSERT INTO merchant_session VALUES ('ses_1', 1, 'other digest', 'Firefox', 22, 23)",
     ),
+    "0022_suggested": (
+        "INSERT INTO payment_link (id, merchant_id, status, amount_mode, suggested, created_at)"
+        " VALUES ('lnk_2', 1, 'active', 'flexible', '5 10.50', 22)",
+    ),
+    "0023_currency": (
+        "UPDATE merchant SET currency = 'EUR' WHERE id = 1",
+        "UPDATE invoice SET currency = 'EUR', price_in_currency = '55200' WHERE id = 'inv_1'",
+        "UPDATE payment SET currency = 'EUR', amount_at_receipt = '0.01' WHERE id = 'pay_1'",
+    ),
     "0024_merchant_day": (),
     "0026_merchant_lists": (),
     "0028_link_pages": (),
@@ -140,7 +150,7 @@ def bring_to(url: str, version: str) -> dict[str, Any]:
 def _run_up(url: str, version: str) -> None:
     db = open_database(url)
     with db.connected():
-        Runner(db.connection, str(migrate.MIGRATIONS)).up(version)
+        Runner(db.connection, str(versions.MIGRATIONS)).up(version)
     db.close()
 
 
@@ -168,7 +178,7 @@ def test_a_database_of_every_version_is_brought_up_to_date_with_its_rows_intact(
         known = before[table][0].keys() & after[table][0].keys() if before[table] else set()
         # A server gives rows that were changed another place.
         assert _rows(after[table], known) == _rows(before[table], known), table
-    db = migrate.open_ready(url, "regtest")
+    db = versions.open_ready(url, "regtest")
     sums = [tuple(db.only(balances.OF_MERCHANT, merchant_id=n).values()) for n in (1, 2)]
     assert sums == [(5, 16), (0, 0)]
     assert meta.get(db, meta.Key.NETWORK) == "regtest"

@@ -15,7 +15,7 @@ def explorers(till: Till, *roots: str, kind: type[Explorers] = Explorers) -> Exp
     """These, in this order, within the quota of the settings."""
     settings = till.settings
     quota = Quota(till.shop.service.db, settings.explorer_calls_per_hour, till.clock)
-    session = http_client.new_session(4)
+    session = http_client.Session(4)
     return kind(settings.network, roots or settings.explorers, session, quota, lambda _: None)
 
 

@@ -44,7 +44,7 @@ FLAGS = [
 # The pipe is file descriptors 3 and 4 of the browser.
 PIPED = 'exec "$0" "$@" 3<&0 4>&1 0</dev/null 1>&2'
 ANSWER_S = 40  # generous: other work may run on the machine
-PHONE, SMALL, DESK = (390, 844), (320, 568), (1280, 800)
+PHONE, SMALL, TABLET, DESK = (390, 844), (320, 568), (768, 1024), (1280, 800)
 # Chromium logs each page that is answered with one of these as an error of its console.
 TOLD_AS_PAGES = (400, 401, 403, 404, 410, 429, 503)
 CENTRE = """(selector) => {
@@ -206,6 +206,7 @@ class Tab:
         self.status = 0
         self.requests: list[str] = []
         self.complaints: list[str] = []
+        self.neighbours: list[str] = []
         self._pages: dict[str, int] = {}
         self._time_is_up = self._was_put_away = False
 
@@ -233,10 +234,10 @@ class Tab:
 
     @property
     def strangers(self) -> list[str]:
-        """Requests to anywhere but the service; the browser's own drawings ask nobody."""
-        own = urlsplit(self.root).netloc
-        asked = [url for url in self.requests if not url.startswith("data:")]
-        return [url for url in asked if urlsplit(url).netloc != own]
+        """Requests to anywhere but the service, and to neighbours that the test allows."""
+        own = [urlsplit(root).netloc for root in (self.root, *self.neighbours)]
+        urls = (url for url in self.requests if not url.startswith("data:"))  # the browser's own
+        return [url for url in urls if urlsplit(url).netloc not in own]
 
     @property
     def polls(self) -> int:

@@ -95,8 +95,9 @@ class TickerServer:
         finally:
             self._may_answer.set()
 
-    def price(self, usd: str) -> None:
-        self.body = json.dumps({"usd": usd}).encode()
+    def price(self, usd: str, **others: str) -> None:
+        """The price in dollars, and in other currencies by their codes."""
+        self.body = json.dumps({"usd": usd} | others).encode()
 
     def __enter__(self) -> "TickerServer":
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -196,6 +197,7 @@ def open_shop(folder: Path, ticker_url: str, clock: Clock, **environ: str) -> Sh
     environ = {
         "BTCPAY_NETWORK": "regtest",
         "BTCPAY_PRICE_SOURCES": f"{ticker_url}#/usd",
+        "BTCPAY_CURRENCY_SOURCES": f"{ticker_url}#/{{currency}}",
         "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
     } | environ
     app = create_app(settings.read(environ), clock)

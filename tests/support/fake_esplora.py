@@ -42,6 +42,7 @@ from btcpay.sandbox.node.block import (
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import choose
 from btcpay.sandbox.server import create_app
+from btcpay.sandbox.shop import Shop as SandboxShop
 from btcpay.sandbox.state import Sandbox, attach, open_sandbox
 from btcpay.settings import Settings
 from btcpay.times import to_ms
@@ -360,10 +361,12 @@ class DatedHandler(Handler):
 
 
 @contextlib.contextmanager
-def serving_sandbox(folder: Path, clock: Clock) -> Iterator[tuple[Sandbox, str]]:
+def serving_sandbox(
+    folder: Path, clock: Clock, shop: SandboxShop | None = None
+) -> Iterator[tuple[Sandbox, str]]:
     """A real regtest chain on a real socket, whose time is the test's clock; its root URL."""
     app = _idle_apps.pop() if _idle_apps else create_app()
-    sandbox = open_sandbox(folder, lambda: int(clock().timestamp()))
+    sandbox = open_sandbox(folder, lambda: int(clock().timestamp()), shop)
     attach(app, sandbox)
     with DatedServer(app, 0) as server:
         server.clock = clock
@@ -431,7 +434,7 @@ class Till:
     def explorers(self, db: Database | None = None) -> Explorers:
         """Those of the settings, within their quota; never waiting before they are asked again."""
         quota = Quota(db or self.shop.service.db, self.settings.explorer_calls_per_hour, self.clock)
-        session = http_client.new_session(4)
+        session = http_client.Session(4)
         settings = self.settings
         return Explorers(settings.network, settings.explorers, session, quota, lambda _: None)
 

@@ -61,7 +61,7 @@ class Page(HTMLParser):
 
     @property
     def asks_for_money(self) -> bool:
-        return "<svg" in self.source or "bitcoin:" in self.source
+        return "qr" in self.attributes or "bitcoin:" in self.source
 
 
 def press(client: FlaskClient, link: dict[str, Any], amount: str = "", **kw: Any) -> TestResponse:

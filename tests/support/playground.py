@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,7 @@ class Playground:
     service: str
     chain: str
     environ: dict[str, str]
+    began_s: float  # when it was started, by the clock that never jumps
 
     @property
     def key(self) -> str:
@@ -117,11 +119,13 @@ def start_playground(
     """Runs `btcpay sandbox` until it has introduced itself."""
     service_port, chain_port = service_port or free_port(), chain_port or free_port()
     service, chain = f"http://127.0.0.1:{service_port}", f"http://127.0.0.1:{chain_port}"
+    began_s = time.monotonic()
     environ = {name: value for name, value in os.environ.items() if "BTCPAY" not in name} | {
         "BTCPAY_DATABASE_URL": f"sqlite:///{folder}/btcpay.db",
         "BTCPAY_BASE_URL": service,
         "BTCPAY_EXPLORERS": chain,
         "BTCPAY_PRICE_SOURCES": f"{chain}/price#/usd",
+        "BTCPAY_CURRENCY_SOURCES": f"{chain}/price#/{{currency}}",
     }
     log = open(folder / "talk", "w+", encoding="utf-8")  # noqa: SIM115 - the child's
     process = subprocess.Popen(
@@ -140,4 +144,5 @@ def start_playground(
             raise AssertionError(f"the sandbox did not start: {log.read()}")
         introduction += line
     api = f"{service}/api/v1"
-    return Playground(process, introduction, folder / "talk", api, service, chain, environ)
+    talk = folder / "talk"
+    return Playground(process, introduction, talk, api, service, chain, environ, began_s)

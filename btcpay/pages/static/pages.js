@@ -2,9 +2,11 @@
 "use strict";
 (() => {
   const find = (id) => document.getElementById(id);
+  const every = (selector, act) => document.querySelectorAll(selector).forEach(act);
   const announce = (text) => { find("announce").textContent = text; };
-  const told = () => `${find("state").textContent}. ${find("words").textContent.replace(/\s+/g, " ").trim()}`;
-  const SECOND = 1000, MINUTE = 60 * SECOND;
+  const text = (id) => (find(id)?.textContent || "").replace(/\s+/g, " ").trim();
+  const told = () => `${text("state")}. ${text("words")} ${text("story")}`.trim();
+  const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 
   // The server's clock: its `now` when it answered, and what has passed here since.
   let status, signature, serverNow, heardAt, changedAt = performance.now();
@@ -25,6 +27,54 @@
   const isOver = () => status.expires_at && now() >= Date.parse(status.expires_at);
   const mayStillBePaid = () => ["waiting", "partial"].includes(find("main").dataset.state);
 
+  // Amounts in the unit that the reader chose: each has its other text beside it.
+  const showUnit = () => every("[data-sats]", (it) => {
+    it.dataset.btc ??= it.textContent;
+    const shown = it.dataset[document.body.dataset.unit || "btc"];
+    if (it.textContent !== shown) it.textContent = shown;
+  });
+  const isInSats = () => document.body.dataset.unit === "sats";
+
+  // Times of the reader's own zone: a deadline as short as it can be, a receipt's with its zone.
+  const LANGUAGE = document.documentElement.lang;
+  const CLOCK = { hour: "numeric", minute: "2-digit" }, DATE = { day: "numeric", month: "short" };
+  const showTimes = () => every("time[data-local]", (it) => {
+    const at = new Date(it.dateTime);
+    const isToday = at.toDateString() === new Date().toDateString();
+    const day = it.dataset.local === "at" ? { ...DATE, year: "numeric", timeZoneName: "short" }
+      : isToday ? {} : { ...DATE, weekday: "short" };
+    it.textContent = new Intl.DateTimeFormat(LANGUAGE, { ...day, ...CLOCK }).format(at);
+  });
+  const digits = (number, least = 1) =>
+    new Intl.NumberFormat(LANGUAGE, { minimumIntegerDigits: least }).format(number);
+  const RELATIVE = [["day", DAY], ["hour", HOUR], ["minute", MINUTE], ["second", SECOND]];
+  const relative = (ms, least) => {
+    const [unit, size] = RELATIVE.find(([, size]) => Math.abs(ms) >= size * least) || RELATIVE[3];
+    return new Intl.RelativeTimeFormat(LANGUAGE).format(Math.trunc(ms / size), unit);
+  };
+
+  // What goes on with time: how long ago the chain was looked at, how much is left to pay.
+  const show = () => {
+    const { longAgoMs, countdownMs, lifeMs } = find("main").dataset;
+    const checked = find("checked-ago");
+    if (checked && status.checked_at) {
+      const elapsed = Math.max(SECOND, now() - Date.parse(status.checked_at));
+      checked.dateTime = status.checked_at;
+      checked.textContent = relative(-elapsed, 1);
+      find("long-ago").hidden = elapsed <= longAgoMs;
+    }
+    if (find("countdown")) {
+      const left = Math.max(0, Date.parse(status.expires_at) - now());
+      const seconds = Math.ceil(left / SECOND), isUrgent = left < countdownMs;
+      find("standing").classList.toggle("urgent", isUrgent);
+      find("time-left").hidden = !isUrgent;
+      find("pay-by").hidden = isUrgent;
+      find("pay-in").textContent = relative(left, 2);
+      find("countdown").textContent = `${digits(Math.floor(seconds / 60))}:${digits(seconds % 60, 2)}`;
+      find("ring-left").setAttribute("stroke-dasharray", `${(100 * left) / lifeMs} 100`);
+    }
+  };
+
   // Takes the page's new content, and keeps the keyboard's place in it.
   const renew = async () => {
     const answer = await fetch(location.href, { cache: "no-store" });
@@ -35,41 +85,20 @@
     old.replaceWith(document.adoptNode(fresh));
     document.title = page.title;
     read();
+    showUnit();
+    showTimes();
     changedAt = performance.now();
     if (focused) (find(focused) || find("state")).focus();
     if (told() !== before) announce(told());
   };
 
-  const RELATIVE = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
-  const ago = (seconds) => {
-    const [unit, size] = RELATIVE.find(([, size]) => seconds >= size);
-    const format = new Intl.RelativeTimeFormat(document.documentElement.lang);
-    return format.format(-Math.floor(seconds / size), unit);
-  };
-  const show = () => {
-    if (isFinal()) return;
-    const { longAgoMs, countdownMs } = find("main").dataset;
-    const checked = find("checked-ago");
-    if (checked && status.checked_at) {
-      const elapsed = Math.max(0, now() - Date.parse(status.checked_at));
-      checked.dateTime = status.checked_at;
-      checked.textContent = ago(Math.max(1, Math.floor(elapsed / SECOND)));
-      find("long-ago").hidden = elapsed <= longAgoMs;
-    }
-    if (find("countdown")) {
-      const left = Math.max(0, Date.parse(status.expires_at) - now());
-      const seconds = Math.ceil(left / SECOND);
-      find("time-left").hidden = left >= countdownMs;
-      find("pay-by").hidden = !find("time-left").hidden;
-      find("countdown").textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-    }
-  };
-
-  // Every 2 s while something may happen, slower when nothing has for long; slower on errors.
+  // Every 2 s while something may happen, slower when nothing has for long; slower on errors. Once
+  // a minute after the end: a reorganisation, or the seller, may still change it.
   let timer, failures = 0, asking = false;
   const pause = () => {
     const quiet = performance.now() - changedAt;
-    return quiet < 10 * MINUTE ? 2 * SECOND : quiet < 60 * MINUTE ? 10 * SECOND : MINUTE;
+    if (isFinal()) return MINUTE;
+    return quiet < 10 * MINUTE ? 2 * SECOND : quiet < HOUR ? 10 * SECOND : MINUTE;
   };
   const ask = async () => {
     const answer = await fetch(find("main").dataset.poll || location.pathname + "/status", { cache: "no-store" });
@@ -78,7 +107,7 @@
     if (sign(status) !== signature || (isOver() && mayStillBePaid())) await renew();
   };
   const poll = async () => {
-    if (asking || document.hidden || isFinal()) return;
+    if (asking || document.hidden) return;
     asking = true;
     let wait;
     try {
@@ -103,6 +132,7 @@
     if (!document.hidden) poll();
   };
 
+  // Buttons, and the QR code, which is copied by a press.
   const copy = async (text) => {
     if (navigator.clipboard) return navigator.clipboard.writeText(text);
     const field = document.createElement("textarea"), focused = document.activeElement;
@@ -114,40 +144,52 @@
     field.remove();
     focused?.focus({ preventScroll: true });
   };
-  const press = async (button) => {
-    if (button.id === "print") return print();
-    const { copy: text, copyHref } = button.dataset;
+  const say = (it) => {
+    const done = document.body.dataset.copied, label = it.dataset.label || it.textContent;
+    announce(`${it.getAttribute("aria-label") || label}: ${done}`);
+    it.dataset.said = done;
+    setTimeout(() => delete it.dataset.said, 2 * SECOND);
+    if (!it.matches("button")) return;
+    it.dataset.label = label;
+    it.textContent = done;
+    setTimeout(() => { it.textContent = label; }, 2 * SECOND);
+  };
+  const press = async (it) => {
+    if (it.id === "print") return print();
+    if (it.id === "unit") {
+      document.body.dataset.unit = isInSats() ? "btc" : "sats";
+      return showUnit();
+    }
+    const { copy: text, copySats, copyHref } = it.dataset;
     if (!text && !copyHref) return;
-    await copy(text || find(copyHref).getAttribute("href"));
-    const label = button.dataset.label || button.textContent;
-    button.dataset.label = label;
-    button.textContent = document.body.dataset.copied;
-    announce(`${label}: ${document.body.dataset.copied}`);
-    setTimeout(() => { button.textContent = label; }, 2 * SECOND);
+    await copy((isInSats() && copySats) || text || find(copyHref).getAttribute("href"));
+    say(it);
   };
 
   document.documentElement.classList.add("js");
   addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (button) press(button).catch(() => {});
+    const it = event.target.closest("button, [data-copy-href]");
+    if (it) press(it).catch(() => {});
   });
-  // A double click makes one invoice; coming back makes the button work again.
+
+  // Forms. A double click makes one invoice; coming back makes the button work again.
   addEventListener("submit", (event) => {
     const form = event.target;
     if (form.method !== "post") return; // a search, a download: again means again
     if (form.dataset.sent) event.preventDefault();
     form.dataset.sent = "yes";
   });
-  addEventListener("pageshow", () => {
-    for (const form of document.forms) delete form.dataset.sent;
-  });
+  addEventListener("pageshow", () => every("form", (it) => { delete it.dataset.sent; }));
   // A wrong amount is typed over.
   document.querySelector("[aria-invalid]")?.select();
+
+  // An invoice's page.
   if (!find("main").dataset.status) return;
   read();
+  showTimes();
   show();
   setInterval(show, SECOND);
   document.addEventListener("visibilitychange", wake);
   addEventListener("online", wake);
-  timer = setTimeout(poll, 2 * SECOND);
+  timer = setTimeout(poll, pause());
 })();

@@ -16,8 +16,7 @@ MAX_MEMPOOL_TXS = 50
 def txs(address: str) -> Response:
     """Up to 50 waiting transactions and the newest 25 confirmed ones."""
     script, chain = _script(address), current().chain
-    waiting = waiting_of(chain, script)[:MAX_MEMPOOL_TXS]
-    return _page(waiting + confirmed_of(chain, script)[:CHAIN_TXS_PER_PAGE])
+    return _page(_waiting(script) + confirmed_of(chain, script)[:CHAIN_TXS_PER_PAGE])
 
 
 def txs_chain(address: str, last_seen: str) -> Response:
@@ -29,7 +28,13 @@ def txs_chain(address: str, last_seen: str) -> Response:
 
 
 def txs_mempool(address: str) -> Response:
-    return _page(waiting_of(current().chain, _script(address))[:MAX_MEMPOOL_TXS])
+    return _page(_waiting(_script(address)))
+
+
+def _waiting(script: bytes) -> list[Found]:
+    lie = current().switches.lie
+    told = lie.waiting(script) if lie else []
+    return (told + waiting_of(current().chain, script))[:MAX_MEMPOOL_TXS]
 
 
 def _page(founds: list[Found]) -> Response:

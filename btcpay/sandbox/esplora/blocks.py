@@ -50,7 +50,9 @@ def header(block_hash: str) -> Response:
 
 
 def raw(block_hash: str) -> Response:
-    return binary(_block(block_hash).raw)
+    block, lie = _block(block_hash), current().switches.lie
+    height = current().chain.ledger.heights[block.hash]
+    return binary(lie.block(block, height) if lie else block.raw)
 
 
 def _block(block_hash: str) -> Block:

@@ -56,10 +56,16 @@ class Wallet:
         Without `fee_sats` at 2 sat per virtual byte. Raises BadRequest for an address or amount
         that cannot be paid, Rejected for a fee that would not be relayed.
         """
-        outputs = [_output(address, sats) for address, sats in amounts_sats.items()]
         with self.chain.lock:
-            coins, paid_fee_sats = self._fund(outputs, fee_sats)
-            return self.chain.accept(self.build(coins, outputs, paid_fee_sats, rbf), now)
+            return self.chain.accept(self.draft(amounts_sats, fee_sats, rbf), now)
+
+    def draft(
+        self, amounts_sats: Mapping[str, int], fee_sats: int | None = None, rbf: bool = True
+    ) -> bytes:
+        """The transaction of `pay_many`, signed and sent to nobody. Raises BadRequest."""
+        outputs = [_output(address, sats) for address, sats in amounts_sats.items()]
+        coins, paid_fee_sats = self._fund(outputs, fee_sats)
+        return self.build(coins, outputs, paid_fee_sats, rbf)
 
     def payments(self) -> list[str]:
         """The txids of the wallet's own waiting transactions, newest first."""

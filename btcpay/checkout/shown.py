@@ -1,0 +1,25 @@
+"""How pages write what comes from a row: amounts in bitcoin, texts where no markup can be."""
+
+import re
+
+from markupsafe import Markup
+
+from btcpay.languages import formats
+from btcpay.pages import languages
+
+# What turns the direction of writing around (Unicode, UAX 9): a title has no markup to end it.
+_TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def bitcoin(amount_sats: int) -> Markup:
+    """The amount in BTC, with that in satoshis beside it for the script to show in its place."""
+    language = languages.current()
+    number = formats.whole(amount_sats, language)
+    satoshis = languages.ngettext("one satoshi", "%(sats)s satoshis", amount_sats, sats=number)
+    shown = '<bdi data-sats="{}">{} BTC</bdi>'
+    return Markup(shown).format(satoshis, formats.btc(amount_sats, language))
+
+
+def without_turns(text: str) -> str:
+    """One line that cannot write over what stands beside it: for a window's title, a preview."""
+    return " ".join(_TURNS.sub("", text).split())

@@ -1,0 +1,117 @@
+"""Where an invoice stands for its page and its status: the facts, gathered once."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from btcpay.errors import NotFound
+from btcpay.ids import is_id
+from btcpay.invoices.status import checked_ms, rules_for, verdict_of
+from btcpay.server.service import Service
+from btcpay.settlement.values import Verdict
+from btcpay.times import iso, iso_ms, to_ms
+from btcpay.wallet.account import least_sats_of
+from storage.database import Row
+from storage.queries import attentions, invoices, links, payments
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a payer should be told of an invoice's past, and how it can go on.
+
+    `was_undone`: a reorganisation took its payment back; `has_vanished`: a payment was seen that no
+    mempool shows any more, and none has come since; `link_is_active`: its payment link makes
+    another one.
+    """
+
+    was_undone: bool = False
+    has_vanished: bool = False
+    link_is_active: bool = False
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An invoice's row, the verdict on it, the confirmations that it needs, and the time.
+
+    `least_sats`: what can be sent to its address.
+    """
+
+    row: Row
+    verdict: Verdict
+    needed: int
+    now: datetime
+    least_sats: int
+    story: Story = Story()
+
+    @property
+    def left_ms(self) -> int | None:
+        """Until the deadline; None when there is none."""
+        expires_at = self.row["expires_at"]
+        return None if expires_at is None else expires_at - to_ms(self.now)
+
+    @property
+    def state(self) -> str:
+        """The status; instead of open it is seen, overdue, partial or waiting."""
+        if self.row["status"] != "open":
+            return self.row["status"]
+        if self.verdict.missing_sats == 0:
+            return "seen"
+        if self.left_ms is not None and self.left_ms <= 0:
+            return "overdue"
+        return "partial" if self.verdict.received_sats else "waiting"
+
+
+def whole_invoice(service: Service, id: str) -> Row:
+    """The whole row, of whichever merchant. Raises NotFound."""
+    row = service.db.row(invoices.WHOLE, id=id) if is_id("inv", id) else None
+    if row is None:
+        raise NotFound("there is no such invoice")
+    return row
+
+
+def standing_of(service: Service, row: Row) -> Standing:
+    """Where the invoice stands; while it is open, a check is told that somebody looks."""
+    row["checked_at"] = checked_ms(service.db, row)
+    now = service.now()
+    if row["status"] == "open":
+        service.notes.note(invoices.ASKED, row["id"], now)
+    verdict = verdict_of(service.db, service.settings, row, now)
+    needed = rules_for(service.settings, row).confirmations
+    least_sats = least_sats_of(row["deposit_address"], service.settings.network)
+    return Standing(row, verdict, needed, now, least_sats)
+
+
+def story_of(service: Service, standing: Standing) -> Story:
+    """What the page alone tells: asked for where it may be needed, by keys."""
+    row, db = standing.row, service.db
+    if row["status"] in ("paid", "canceled"):
+        return Story()
+    attention = db.row(attentions.OF_INVOICE, invoice_id=row["id"])
+    gone = db.only(payments.GONE, invoice_id=row["id"]) if standing.state != "seen" else None
+    link_id = row["payment_link_id"] if standing.state in ("overdue", "expired") else None
+    link = db.row(links.ANY_BY_ID, id=link_id) if link_id else None
+    return Story(
+        was_undone=bool(attention and attention["reason"] == "reorganised"),
+        has_vanished=bool(gone and gone["gone_at"]),
+        link_is_active=bool(link and link["status"] == "active"),
+    )
+
+
+def status_of(standing: Standing) -> dict[str, Any]:
+    """All that /pay/{invoice}/status answers.
+
+    `missing_sats` is what is missing, even when that is less than can be sent.
+    """
+    row, verdict = standing.row, standing.verdict
+    return {
+        "status": row["status"],
+        "amount_sats": row["amount_sats"],
+        "received_sats": verdict.received_sats,
+        "unconfirmed_sats": verdict.unconfirmed_sats,
+        "missing_sats": verdict.missing_sats,
+        "confirmations": verdict.confirmations,
+        "confirmations_needed": standing.needed,
+        "expires_at": row["expires_at"] and iso_ms(row["expires_at"]),
+        "checked_at": row["checked_at"] and iso_ms(row["checked_at"]),
+        "now": iso(standing.now),
+    }

@@ -1,0 +1,100 @@
+"""Where scenes are played: one at a time, in a thread of its own, told line by line."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from btcpay.sandbox.errors import SandboxError
+
+# A line stays alone so long that it can be read aloud; a scene played quickly waits for nobody.
+FIRST_S, CHARACTERS_PER_S = 1.5, 28
+WITHIN_S = 60  # of real time, for each thing that has to happen
+LOOKS_EVERY_S = 0.4
+
+Json = dict[str, Any]
+
+
+class Stopped(SandboxError):
+    """Somebody has ended the scene, or begun another one."""
+
+
+class Stage:
+    """What the scene of now has told, and which invoice it is about. Thread safe.
+
+    `view` is all of it as JSON: `state` is playing, over, stopped or failed.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._thread: threading.Thread | None = None
+        self._view: Json | None = None
+        self.quick, self._read_at_s = False, 0.0
+
+    def view(self) -> Json | None:
+        """The scene that plays or was played last; None before the first."""
+        with self._lock:
+            return self._view and {**self._view, "lines": list(self._view["lines"])}
+
+    def start(self, name: str, title: str, act: Callable[[], None], quick: bool = False) -> None:
+        """Plays `act`; a scene that still plays is stopped."""
+        self.stop()
+        self._stop.clear()
+        self.quick, self._read_at_s = quick, 0.0
+        with self._lock:
+            opening = {"name": name, "title": title, "state": "playing"}
+            self._view = {**opening, "lines": [], "problem": None, "invoice": None}
+        self._thread = threading.Thread(target=self._play, args=(act,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the scene, if one plays, and waits for its end."""
+        self._stop.set()
+        if self._thread:
+            self._thread.join()
+
+    # What a scene calls. Each raises Stopped when the scene is to end.
+
+    def say(self, text: str) -> None:
+        """The next line, once the one before could be read."""
+        self._wait(self._read_at_s - time.monotonic())
+        with self._lock:
+            if self._view:
+                self._view["lines"].append(text)
+        self._read_at_s = time.monotonic() + self._reading_s(text)
+
+    def show(self, invoice: Json) -> None:
+        """From now on the scene is about this invoice."""
+        with self._lock:
+            if self._view:
+                self._view["invoice"] = {name: invoice[name] for name in ("id", "pay_url")}
+
+    def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Waits for it to hold. Raises SandboxError when it does not within a minute."""
+        end_s = time.monotonic() + WITHIN_S
+        while not holds():
+            if time.monotonic() > end_s:
+                raise SandboxError(f"waited in vain for {what}; the log says more")
+            self._wait(LOOKS_EVERY_S)
+
+    def _reading_s(self, text: str) -> float:
+        return 0 if self.quick else FIRST_S + len(text) / CHARACTERS_PER_S
+
+    def _wait(self, seconds: float) -> None:
+        if self._stop.wait(max(0, seconds)):
+            raise Stopped("stopped")
+
+    def _play(self, act: Callable[[], None]) -> None:
+        state, problem = "failed", "an error of the sandbox; the log says more"
+        try:
+            act()
+            self._wait(self._read_at_s - time.monotonic())
+            state, problem = "over", ""
+        except Stopped:
+            state, problem = "stopped", ""
+        except SandboxError as error:
+            problem = str(error)
+        finally:
+            with self._lock:
+                if self._view:
+                    self._view |= {"state": state, "problem": problem or None}

@@ -1,0 +1,62 @@
+"""Locks between processes: who does something alone with a database."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from storage.database import Database, sqlite_path
+
+_ADVISORY_LOCK = 0x62746370  # "btcp"; any number that no other program takes
+_AGAIN_S = 0.1
+
+
+@contextmanager
+def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[bool]:
+    """Yields whether this process is the only one doing `name` with this database.
+
+    The lock is the operating system's or the server's, so that it ends with its process.
+    """
+    path = sqlite_path(url)
+    if path:
+        with open(_lock_file(path, name), "w", encoding="ascii") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+        return
+    number = _ADVISORY_LOCK + sum(name.encode())
+    # The lock belongs to its connection, so this thread keeps the connection.
+    with db.connected():
+        while not (taken := _ask(db, "pg_try_advisory_lock", number)) and wait:
+            time.sleep(_AGAIN_S)
+        try:
+            yield taken
+        finally:
+            if taken:
+                _ask(db, "pg_advisory_unlock", number)
+
+
+def _lock_file(path: Path, name: str) -> int:
+    """Opens the file that is locked; the database's owner owns it, also when root makes it.
+
+    Else the owner's next check could not open it. The owner may own the folder: no link of his is
+    followed.
+    """
+    lock = f"{path}.{name}.lock"
+    try:
+        made = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return os.open(lock, os.O_WRONLY | os.O_NOFOLLOW)
+    if os.geteuid() == 0:
+        owner = (path if path.exists() else path.parent).stat()  # a restore comes before it
+        os.fchown(made, owner.st_uid, owner.st_gid)
+    return made
+
+
+def _ask(db: Database, function: str, number: int) -> bool:
+    return db.connection.execute_sql(f"SELECT {function}(%s)", (number,)).fetchone()[0]  # noqa: S608

@@ -1,0 +1,153 @@
+"""A second currency beside the dollar: on the pages, at receipt, in exports; never a wrong one."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from builders import Clock, Shop, TickerServer
+from fake_esplora import Terminal, Till, open_till
+from payer import Page, made, press
+
+EURO = "23.00\u00a0EUR"
+
+
+@pytest.fixture
+def euros(shop: Shop, ticker: TickerServer) -> Shop:
+    """A shop that shows euros too, and a ticker that knows them."""
+    ticker.price("60000.00", eur="55200.00", jpy="9000000")
+    show_in(shop, "EUR")
+    return shop
+
+
+def show_in(shop: Shop, currency: str) -> None:
+    shop.sql(f"UPDATE merchant SET currency = '{currency}'")  # noqa: S608
+
+
+def page_of(shop: Shop, invoice_id: str, query: str = "") -> Page:
+    return Page(shop.client.get(f"/pay/{invoice_id}{query}").text)
+
+
+def test_an_invoice_says_what_its_dollars_are_worth(euros: Shop, ticker: TickerServer) -> None:
+    invoice = euros.invoice(25)
+    ticker.price("60000.00", eur="99999.00")
+    euros.clock.move(hours=1)
+    page = page_of(euros, invoice["id"])
+    assert page.texts["amount-usd"] == "25.00 USD" and page.texts["amount-second"].endswith(EURO)
+    assert "2.300,00\u00a0EUR" in page_of(euros, euros.invoice(2500)["id"], "?lang=de").source
+
+
+def test_the_interface_knows_dollars_alone(euros: Shop) -> None:
+    shown = euros.invoice(25), euros.get("/invoices").json["data"][0]
+    show_in(euros, "GBP")
+    assert {frozenset(one) for one in (*shown, euros.invoice(25))} == {frozenset(shown[0])}
+    assert not {"currency", "price_in_currency"} & shown[0].keys()
+
+
+def test_yen_have_no_cents(euros: Shop) -> None:
+    show_in(euros, "JPY")
+    assert page_of(euros, euros.invoice(25)["id"]).texts["amount-second"].endswith("3,750\u00a0JPY")
+
+
+@pytest.mark.parametrize(
+    ("currency", "said"),
+    [
+        pytest.param(None, {"eur": "55200"}, id="no second currency"),
+        pytest.param("EUR", {}, id="a ticker that does not know it"),
+        pytest.param("EUR", {"eur": "0"}, id="a ticker without a price"),
+    ],
+)
+def test_where_there_is_no_price_nothing_is_shown_and_the_invoice_is_made(
+    shop: Shop, ticker: TickerServer, currency: str | None, said: dict[str, str]
+) -> None:
+    ticker.price("60000.00", **said)
+    if currency:
+        show_in(shop, currency)
+    page = page_of(shop, shop.invoice(25)["id"])
+    assert page.texts["amount-usd"] == "25.00 USD" and "amount-second" not in page.texts
+
+
+def test_a_page_asks_no_ticker(euros: Shop, ticker: TickerServer) -> None:
+    link, invoice = euros.link(amount_usd=25), euros.invoice(25)
+    asked = ticker.asked
+    for path in (f"/pay/{invoice['id']}", f"/pay/{invoice['id']}/status", f"/link/{link['id']}"):
+        assert euros.client.get(path).status_code == 200
+    assert ticker.asked == asked
+
+
+def test_a_links_page_is_told_both_prices(euros: Shop, ticker: TickerServer) -> None:
+    path = f"/link/{euros.link()['id']}/price"
+    told = [euros.client.get(path).json for _ in range(3)]
+    assert told[0].pop("good_for_ms") > 110_000
+    assert told[0] == {"usd": "60000.00", "currency": "EUR", "price": "55200.00", "places": 2}
+    assert ticker.asked == 2  # one for each currency
+
+
+def test_what_a_link_makes_has_it_too(euros: Shop) -> None:
+    invoice_id = made(press(euros.client, euros.link(amount_usd=25)))
+    assert page_of(euros, invoice_id).texts["amount-second"].endswith(EURO)
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+def exported(shop: Shop) -> list[dict[str, str]]:
+    text, _ = Terminal(SimpleNamespace(shop=shop)).run("export", "payments")
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_a_payment_keeps_its_value_at_receipt(till: Till, ticker: TickerServer) -> None:
+    """Not that of the quote, and not that of the export."""
+    shop = till.shop
+    ticker.price("60000.00", eur="55200.00")
+    show_in(shop, "EUR")
+    invoice = shop.invoice(25)
+    ticker.price("80000.00", eur="72000.00")
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    page = page_of(shop, invoice["id"])
+    assert page.state == "paid" and page.texts["amount-second"].endswith(EURO)
+    show_in(shop, "JPY")
+    ticker.price("60000.00", eur="55200.00")
+    (payment,) = exported(shop)
+    assert (payment["usd_at_receipt"], payment["currency"]) == ("33.33", "EUR")
+    assert payment["value_at_receipt"] == "30.00"
+
+
+def test_a_payment_without_such_a_price_has_none(till: Till, ticker: TickerServer) -> None:
+    ticker.price("60000.00")
+    show_in(till.shop, "EUR")
+    invoice = till.shop.invoice(25)
+    till.pay(invoice)
+    till.mine()
+    assert till.check().complete
+    (payment,) = exported(till.shop)
+    assert (payment["usd_at_receipt"], payment["currency"], payment["value_at_receipt"]) == (
+        "25.00",
+        "",
+        "",
+    )
+
+
+def test_the_command_sets_it_shows_it_and_takes_it_off(shop: Shop, ticker: TickerServer) -> None:
+    btcpay = Terminal(SimpleNamespace(shop=shop))
+    ticker.price("60000.00", eur="55200.00")
+    none = {"merchant": "shop", "currency": None, "price": None}
+    assert btcpay.json("merchant", "currency", "shop") == [none]
+    euro = {"merchant": "shop", "currency": "EUR", "price": 55200}
+    assert btcpay.json("merchant", "currency", "shop", "eur") == [euro]
+    assert btcpay.json("merchant", "currency", "shop") == [euro]
+    said, told = btcpay.run("merchant", "currency", "shop", "GBP")
+    assert "GBP" in said and "no price in GBP right now" in told
+    _, told = btcpay.run("merchant", "currency", "shop", "EUX", status=1)
+    assert "no currency of ISO 4217" in told
+    assert btcpay.json("merchant", "currency", "shop")[0]["currency"] == "GBP"
+    assert btcpay.json("merchant", "currency", "shop", "off") == [none]
+    made = btcpay.json("invoice", "create", "shop", "--usd", "25")
+    assert "amount-second" not in page_of(shop, made["id"]).texts

@@ -1,0 +1,103 @@
+"""`btcpay sandbox --once`: a shop for one run of somebody's tests."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import requests
+from builders import clean_environ, until
+from playground import children_of, is_alive
+
+ONCE = [sys.executable, "-P", "-m", "btcpay", "sandbox", "--once"]
+# What the tests of a shop do, with nothing but Python: docs/sandbox.md shows the same with curl.
+A_SHOPS_TESTS = """
+import json, os, sys, time
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+url, bench = os.environ["BTCPAY_URL"], os.environ["BTCPAY_SANDBOX_URL"]
+headers = {"Authorization": "Bearer " + os.environ["BTCPAY_KEY"], "Accept": "application/json"}
+def ask(url, data=None, **more):
+    return json.load(urlopen(Request(url, data, headers | more)))
+def press(button, **fields):
+    return ask(f"{bench}/sandbox/{button}", urlencode(fields).encode())
+order = {"Content-Type": "application/json"}
+invoice = ask(f"{url}/api/v1/invoices", b'{"amount_usd": 25}', **order)
+press("pay", invoice=invoice["id"])
+press("mine")
+while ask(f"{url}/api/v1/invoices/{invoice['id']}")["status"] != "paid":
+    time.sleep(0.2)
+print("paid", invoice["pay_url"].startswith(url), len(sys.argv))
+sys.exit(7)
+"""
+
+
+def started(*words: str, **how: Any) -> subprocess.Popen:
+    environ = clean_environ() | {"TMPDIR": str(how.pop("folder"))}
+    return subprocess.Popen([*ONCE, *words], env=environ, text=True, **how)
+
+
+def ready(process: subprocess.Popen) -> dict[str, Any]:
+    return json.loads(process.stdout.readline())
+
+
+def test_a_command_finds_a_shop_of_its_own_and_its_status_is_ours(tmp_path):
+    words = ("--", sys.executable, "-c", A_SHOPS_TESTS, "--once")
+    process = started(*words, folder=tmp_path, cwd=tmp_path, stdout=subprocess.PIPE)
+    said, _ = process.communicate(timeout=120)
+    assert (process.returncode, said) == (7, "paid True 2\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["its input is closed", "a signal"])
+def test_without_a_command_it_says_where_it_is_and_lasts_until_the_end(tmp_path, ending):
+    asked = subprocess.PIPE if ending == "its input is closed" else subprocess.DEVNULL
+    process = started(folder=tmp_path, stdin=asked, stdout=subprocess.PIPE)
+    shop = ready(process)
+    family = children_of(process.pid)
+    assert requests.get(f"{shop['url']}/healthz", timeout=10).ok
+    assert requests.get(f"{shop['sandbox_url']}/sandbox/state", timeout=10).json()["height"] == 200
+    keyed = {"Authorization": f"Bearer {shop['key']}"}
+    listed = requests.get(f"{shop['url']}/api/v1/invoices", headers=keyed, timeout=10)
+    assert listed.json()["data"] == []
+    beside = os.environ | shop["environ"]
+    hooks = [sys.executable, "-P", "-m", "btcpay", "webhook", "add", shop["merchant"]]
+    done = subprocess.run(
+        [*hooks, "http://127.0.0.1:9/"], env=beside, capture_output=True, text=True, timeout=60
+    )
+    assert "whsec_" in done.stdout, done.stderr
+    if ending == "a signal":
+        process.send_signal(signal.SIGTERM)
+    else:
+        process.stdin.close()
+    assert process.wait(60) == 0
+    until(lambda: not any(map(is_alive, family)), "every process to end")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_ends_the_command_too(tmp_path):
+    words = ("--", "sh", "-c", "echo $$; exec sleep 600")
+    process = started(*words, folder=tmp_path, stdout=subprocess.PIPE)
+    pid = int(process.stdout.readline())
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 128 + signal.SIGTERM
+    assert not is_alive(pid)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--once", "--", "no-such-program"], 1, "no-such-program cannot be run"),
+        (["--", "ls"], 2, "a command goes with --once"),
+    ],
+)
+def test_what_cannot_be_run_is_said(tmp_path, words: Sequence[str], status: int, said: str):
+    environ = clean_environ() | {"TMPDIR": str(tmp_path)}
+    ended = subprocess.run(
+        [*ONCE[:-1], *words], env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == status and said in ended.stderr

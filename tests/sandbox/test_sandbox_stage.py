@@ -1,0 +1,72 @@
+"""The stage that scenes are played on, and the page beside a shop that is away."""
+
+import pytest
+import requests
+from builders import Clock, until
+from fake_esplora import serving_sandbox
+from ports import free_port
+
+from btcpay.sandbox.errors import BadRequest
+from btcpay.sandbox.scenes import stage as stages
+from btcpay.sandbox.scenes.stage import Stage
+from btcpay.sandbox.shop import Kept, Shop
+
+
+def played(act) -> dict:
+    stage = Stage()
+    stage.start("one", "One", lambda: act(stage), quick=True)
+    until(lambda: stage.view()["state"] != "playing", "its end")
+    return stage.view()
+
+
+def refuse(stage: Stage) -> None:
+    stage.say("before")
+    raise BadRequest("nothing waits")
+
+
+def test_a_scene_that_cannot_go_on_says_why_after_what_it_has_told():
+    view = played(refuse)
+    assert (view["state"], view["problem"], view["lines"]) == (
+        "failed",
+        "nothing waits",
+        ["before"],
+    )
+
+
+def test_what_does_not_happen_is_waited_for_in_vain(monkeypatch):
+    monkeypatch.setattr(stages, "WITHIN_S", 0)
+    assert "waited in vain for rain" in played(lambda on: on.until(bool, "rain"))["problem"]
+
+
+def test_a_line_stays_until_it_could_be_read():
+    stage = Stage()
+    stage.start("one", "One", lambda: (stage.say("a" * 400), stage.say("b")))
+    until(lambda: stage.view()["lines"], "the first line")
+    assert stage.view()["lines"] == ["a" * 400]
+    stage.stop()
+    assert (stage.view()["state"], len(stage.view()["lines"])) == ("stopped", 1)
+
+
+def test_what_is_kept_is_asked_for_again_when_it_is_old_or_forgotten():
+    asked = []
+    fresh = Kept(lambda: asked.append(1) or len(asked), 3600)
+    assert [fresh(), fresh()] == [1, 1]
+    fresh.forget()
+    assert fresh() == 2
+    old = Kept(lambda: asked.append(1) or len(asked), 0)
+    assert [old(), old()] == [3, 4]
+
+
+@pytest.fixture
+def root(tmp_path):
+    shop = Shop(f"http://127.0.0.1:{free_port()}", "sk_test_x")
+    with serving_sandbox(tmp_path, Clock(), shop) as (_, root):
+        yield root
+
+
+def test_while_the_shop_is_away_the_page_says_so_and_the_chain_goes_on(root):
+    assert "The shop does not answer yet." in requests.get(root, timeout=10).text
+    for button, fields in (("pay", {"invoice": "inv_1"}), ("invoice", {"amount_usd": "1"})):
+        answer = requests.post(f"{root}/sandbox/{button}", data=fields, timeout=10)
+        assert answer.status_code == 502 and "the shop does not answer" in answer.text
+    assert requests.post(f"{root}/sandbox/mine", timeout=10).ok
