@@ -1,13 +1,16 @@
 """The first page says what came in, what comes, what wants the merchant, how the service stands."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from builders import pay
 from databases import about_sqlite
+from forge import forge
 from merchant_browser import ON, MerchantBrowser
 from statements import statements
 
+from btcpay.backup.write import note_backup
+from storage.database import create_file
 from storage.queries import meta
 
 
@@ -73,6 +76,21 @@ def test_a_check_that_does_not_run_is_said_first(shop):
     assert told not in browser.page().source
     shop.clock.move(minutes=1)
     assert told in browser.page().source
+
+
+@about_sqlite
+def test_the_page_knows_when_a_backup_was_made(shop, tmp_path):
+    browser = MerchantBrowser(shop).log_in()
+    assert "Never" in browser.page().texts["service"]
+    ended = forge().run(shop.environ, ["backup", "--quiet", str(tmp_path / "copy.db")])
+    assert (ended.status, ended.output, ended.errors) == (0, "", "")
+    assert "Never" not in browser.page().texts["service"]
+
+
+def test_a_database_that_takes_no_note_is_backed_up_all_the_same(tmp_path):
+    create_file(tmp_path / "strange.db")
+    problem = note_backup(f"sqlite:///{tmp_path}/strange.db", datetime.now(UTC))
+    assert problem == "no such table: meta"
 
 
 @about_sqlite
