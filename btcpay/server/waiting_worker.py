@@ -1,7 +1,8 @@
 """gunicorn's threads, which wait for no client: a loop beside them reads, sends and hangs up.
 
 A thread gets a request that has arrived. What is quick the loop answers itself: handing a request
-over and back costs as much. The loop sends what the kernel does not take at once of an answer.
+over and back costs as much. The loop sends what the kernel does not take at once of an answer; a
+download, longer than any page, is sent by its thread while it is made.
 Nothing waits for ever: a request may take WHOLE_S, an answer SEND_S, a client that hangs up
 LINGER_S. A proxy whose visitor never reads (Caddy keeps no answers) holds no thread.
 """

@@ -7,7 +7,7 @@ from peewee import SQL, Expression, Select, fn
 from storage.database import slot
 from storage.models import Invoice, PaymentLink
 from storage.queries import keyset
-from storage.queries.merchant_lists import CAME_SATS
+from storage.queries.listings import CAME_SATS
 
 MOST_COUNTED = 500  # of a link's invoices: an index is read so far and no further
 

@@ -11,19 +11,19 @@ from storage.models import Attention, Invoice, Merchant, Output, Payment
 from storage.queries import links, merchants
 
 # Confirmed or waiting, in time or not: for people, not for settlement.
-_CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
+CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
     (Output.invoice_id == Invoice.id) & Output.vanished_at.is_null()
 )
 _MISSING_SATS = Case(
     None,
-    [((Invoice.status != "paid") & (Invoice.amount_sats > _CAME_SATS),
-      Invoice.amount_sats - _CAME_SATS)],
+    [((Invoice.status != "paid") & (Invoice.amount_sats > CAME_SATS),
+      Invoice.amount_sats - CAME_SATS)],
     0,
 )  # fmt: skip
 _LISTED = Invoice.select(
     Invoice,
     Merchant.name.alias("merchant"),
-    _CAME_SATS.alias("received_sats"),
+    CAME_SATS.alias("received_sats"),
     _MISSING_SATS.alias("missing_sats"),
 ).join(Merchant, on=(Merchant.id == Invoice.merchant_id))
 

@@ -6,19 +6,16 @@ on merchant and time serve both ways. The sums are made for the rows that are sh
 
 from typing import Any
 
-from peewee import JOIN, ColumnBase, Expression, Select, fn
+from peewee import JOIN, ColumnBase, Expression, Select
 
 from storage.database import slot
 from storage.models import Attention, Invoice, Output, Payment
 from storage.queries import keyset
+from storage.queries.listings import CAME_SATS
 
 Listed = type[Invoice] | type[Payment]
 MOST_CHOSEN = 26  # rows that CHOSEN takes: a page, and one to know whether there is another
 
-# What came to an invoice, confirmed or waiting, in time or not: for people, not for settlement.
-CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
-    (Output.invoice_id == Invoice.id) & Output.vanished_at.is_null()
-)
 _INVOICES = Invoice.select(
     Invoice.id,
     Invoice.status,

@@ -102,7 +102,8 @@ def test_any_time(language, at_ms):
 @in_each_language
 @given(at_ms=st.integers(FIRST, LAST))
 def test_any_time_without_its_seconds(language, at_ms):
-    head, _, tail = formats.moment(at_ms, language).rpartition(f":{from_ms(at_ms).second:02}")
+    seconds = formats.digits(f":{from_ms(at_ms).second:02}", language)
+    head, _, tail = formats.moment(at_ms, language).rpartition(seconds)
     assert formats.minute(at_ms, language) == head + tail
 
 

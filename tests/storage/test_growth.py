@@ -39,9 +39,9 @@ WHOLE = {
 }
 # Never run by themselves: others are made of them.
 PARTS = {
-    *("balances._SUMS", "hints._COIN", "listings._CAME_SATS", "listings._CHOSEN"),
+    *("balances._SUMS", "hints._COIN", "listings.CAME_SATS", "listings._CHOSEN"),
     *("listings._LISTED", "listings._PAYMENTS", "looked_for._UNSETTLED"),
-    *("merchant_lists.CAME_SATS", "merchant_lists._INVOICES", "merchant_lists._PAYMENTS"),
+    *("merchant_lists._INVOICES", "merchant_lists._PAYMENTS"),
     "webhooks._PENDING",
 }
 # Indexes that hold little, however long the history is.
@@ -60,7 +60,8 @@ def constants() -> dict[str, Query]:
             query = value.get(False) if isinstance(value, dict) else value
             if isinstance(query, Select | Update | Delete):
                 found[f"{module.name}.{name}"] = query
-    return {name: query for name, query in found.items() if name not in PARTS}
+    parts = {id(found[name]) for name in PARTS}  # others import them by their names
+    return {name: query for name, query in found.items() if id(query) not in parts}
 
 
 def scans(db: Database, query: Query) -> list[str]:
