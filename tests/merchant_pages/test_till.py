@@ -161,8 +161,7 @@ def test_the_page_says_how_the_payment_stands(browser, happens, asks, told):
     happens(browser.shop, found)
     page = browser.page(f"/till/{found['id']}")
     assert told in page.texts["words"] + page.texts.get("beyond", "")
-    assert page.asks_for_money is (asks or page.state in ("seen", "paid"))  # a tick is drawn too
-    assert ("qr" in page.attributes) is asks
+    assert page.asks_for_money is ("qr" in page.attributes) is asks
     still_open = page.status["status"] == "open"
     assert ('http-equiv="refresh"' in page.source) is still_open
 
@@ -197,6 +196,13 @@ def test_another_merchants_invoice_is_not_there(browser):
     theirs = browser.shop.post("/invoices", {"amount_usd": 25}, other).json["id"]
     assert browser.get(f"/till/{theirs}").status_code == 404
     assert "last" not in browser.page(f"/till?last={theirs}").texts
+
+
+def test_a_second_currency_stands_beside_the_dollars(browser, ticker):
+    ticker.price("60000.00", eur="55200.00")
+    browser.shop.sql("UPDATE merchant SET currency = 'EUR'")
+    page = browser.page(f"/till/{invoice(browser)['id']}")
+    assert page.texts["amount-second"] == "\u2248 23.00\u00a0EUR"
 
 
 def test_an_invoice_of_the_interface_is_shown_too(browser):
