@@ -78,7 +78,7 @@ PAGES = {
     "wants attention": "/attention",
     "invoices": "/invoices",
     "paid invoices": "/invoices?status=paid",
-    "an invoice by its id": f"/invoices?q={invoice_id(PAID)[:12]}",
+    "an invoice by its id": f"/invoices?q={invoice_id(PAID)}",
     "words, searched for": "/invoices?q=no+such+words",
     "an invoice": f"/invoices/{invoice_id(PAID)}",
     "payments": "/payments",

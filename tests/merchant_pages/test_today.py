@@ -10,8 +10,8 @@ from merchant_browser import ON, MerchantBrowser
 from statements import statements
 
 from btcpay.backup.write import note_backup
-from storage.database import create_file
 from storage.queries import meta
+from storage.sqlite import create_file
 
 
 @pytest.fixture

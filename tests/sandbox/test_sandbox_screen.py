@@ -88,7 +88,7 @@ WHAT_STAYS = {
     "the name of the log": r"(?m)^log +var/sandbox/sandbox\.log, webhooks\.log "
     r"\(emptied at each start\)$",
     "how to begin anew": r"(?m)^begin anew +`rm -r var`",
-    "the merchant's pages": r"(?m)^its pages +http://127\.0\.0\.1:\d+/merchant/login/\w{24}$",
+    "the merchant's pages": r"(?m)^shop's pages +http://127\.0\.0\.1:\d+/merchant/login/\w{24}$",
 }
 
 
@@ -131,7 +131,7 @@ def test_the_doctor_beside_it_is_green_by_the_line_that_the_screen_names(newcome
 
 
 def test_the_link_that_is_printed_logs_the_merchant_in(newcomer):
-    link = newcomer.sees("its pages +(.*)")[1]
+    link = newcomer.sees("shop's pages +(.*)")[1]
     with requests.Session() as session:
         page = session.post(link, headers={"Sec-Fetch-Site": "same-origin"}, timeout=20)
         assert page.status_code == 200 and page.url.endswith("/merchant")

@@ -62,7 +62,7 @@ def tell_server(statement: str, *values: str) -> None:
 def read_only(url: str) -> Iterator[None]:
     """As a standby is; whoever is connected is sent away, before and after."""
     name = url.rpartition("/")[2]
-    leave = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+    leave = "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE datname = %s"
     tell_server(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     tell_server(leave, name)
     try:
