@@ -94,7 +94,7 @@ write key     {demo.secret}
 payment link  {demo.link_url()}
 shop's pages  {pages}
 is all well?  {other} doctor
-every event   {other} listen
+every event   the same with `listen` in place of `doctor`
 log           {place.log}, {place.told.name} (emptied at each start)
 begin anew    {place.afresh}, after Ctrl-C
 """

@@ -45,6 +45,7 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     words["merchant add"] += ["second", "--yes", "--xpub", new_xpub()]
     words["merchant brand"] += ["shop"]
     words["merchant return"] += ["shop"]
+    words["merchant currency"] += ["shop"]
     words["merchant mail"] += ["shop"]
     words["merchant login"] += ["shop"]
     words["merchant sessions"] += ["shop"]
