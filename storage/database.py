@@ -137,8 +137,9 @@ class Database:
         """What `do` returns, once what it has written is kept; with SQLite by a shared commit.
 
         So it may run in another thread, and again when that failed: it only uses the database.
+        Within `write` it is a part of that, alone: nobody else's order hangs on this thread's.
         """
-        if not self.is_server:
+        if not self.is_server and not self.connection.in_transaction():
             return self._shared.run(do)
         with self.write():
             return do()

@@ -58,7 +58,10 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
         if found := _made_before(service, link, amount_usd, visitor):
             return found
         _refuse_crowded(service, link)
-        return _created(service, link, amount_usd, price, promised_id)
+        if promised_id != visitor.next_id or not _is_made(service, promised_id):
+            return _created(service, link, amount_usd, price, promised_id)
+    # Another press was faster with what the payment freed, so this one is counted.
+    return order(service, link, visitor)
 
 
 @contextmanager
@@ -79,16 +82,20 @@ def _admitted(service: Service, link: Row, visitor: Visitor) -> Iterator[str | N
 
 def _has_paid(service: Service, link: Row, visitor: Visitor) -> bool:
     """Whether money has come to this browser's last invoice, and none was made after it."""
-    if visitor.last_id is None or service.db.row(invoices.WHOLE, id=visitor.next_id):
+    if visitor.last_id is None or _is_made(service, visitor.next_id):
         return False
     last = {"id": visitor.last_id, "payment_link_id": link["id"]}
     return service.db.row(invoices.PAID_TO, **last) is not None
 
 
+def _is_made(service: Service, invoice_id: str | None) -> bool:
+    return bool(invoice_id) and service.db.row(invoices.WHOLE, id=invoice_id) is not None
+
+
 def _created(
     service: Service, link: Row, amount_usd: Decimal, price: create.Price, promised_id: str | None
 ) -> str:
-    if promised_id and service.db.row(invoices.WHOLE, id=promised_id):
+    if _is_made(service, promised_id):
         promised_id = None  # it has been paid, or its form came with another amount
     order = create.Order(
         link["merchant_id"],

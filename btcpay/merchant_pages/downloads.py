@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from flask import Response
 
@@ -13,8 +13,8 @@ from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit
 from btcpay.times import to_ms
 from storage.queries import merchants
+from storage.queries.days import DAY_MS
 
-DAY = timedelta(days=1)
 AT_ONCE = 2  # downloads in one process: each keeps one of its eight threads while it lasts
 AGAIN_S = 10
 CHUNK_LINES = 200  # 70 kB at a time
@@ -47,7 +47,7 @@ class Downloads:
             visit.service.db,
             visit.service.db.only(merchants.BY_ID, id=visit.merchant_id),
             0 if first is None else max(0, to_ms(first)),
-            payments.END if last is None else to_ms(last + DAY),
+            payments.END if last is None else to_ms(last) + DAY_MS,
         )
         days = "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day)
         return self._send(payments.csv_lines(records), f"payments{days}.csv", "text/csv")

@@ -54,6 +54,12 @@ _UNTOUCHED = (Invoice.status == "open") & ~fn.EXISTS(
 _LAST_LOOK = Case(
     None, [(Invoice.asked_at > Invoice.created_at, Invoice.asked_at)], Invoice.created_at
 )
+# To a payment that vanished nothing is owed: who replaces each of them would pass any limit.
+_UNPAID = (Invoice.status == "open") & ~fn.EXISTS(
+    Output.select(Output.txid).where(
+        (Output.invoice_id == Invoice.id) & Output.vanished_at.is_null()
+    )
+)
 # How many of a link's invoices somebody may be about to pay, and when the first stops counting.
 WAITED_FOR_OF_LINK = Invoice.select(
     fn.COUNT(Invoice.seq).alias("invoices"),
@@ -61,7 +67,7 @@ WAITED_FOR_OF_LINK = Invoice.select(
     fn.MIN(Invoice.expires_at).alias("first_expiry"),
 ).where(
     (Invoice.payment_link_id == slot("payment_link_id"))
-    & _UNTOUCHED
+    & _UNPAID
     & (Invoice.expires_at > slot("now"))
     & (slot("since") < _LAST_LOOK)
 )

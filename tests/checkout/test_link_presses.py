@@ -82,6 +82,36 @@ def test_one_payment_frees_one_invoice_and_no_more(open_shops) -> None:
     assert count(shop) == 2
 
 
+def test_one_payment_frees_one_invoice_for_presses_at_once(open_shops) -> None:
+    """Each with another amount, so that none is a copy of another."""
+    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1")
+    link, barrier = shop.link(), threading.Barrier(6)
+    first = press(shop.client, link, "5")
+    pay(shop, shop.get(f"/invoices/{made(first)}").json, confirmed=False)
+    headers = {"Cookie": first.headers["Set-Cookie"].partition(";")[0]}
+
+    def once(number: int) -> int:
+        client = shop.app.test_client(use_cookies=False)
+        barrier.wait(20)
+        return press(client, link, f"{5 + number}", headers=headers).status_code
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sorted(pool.map(once, range(6))) == [303] + [429] * 5
+    assert count(shop) == 2
+
+
+def test_payments_that_each_vanish_after_the_next_press_pass_no_limit(open_shops) -> None:
+    """A waiting payment that is replaced by one to the next address costs next to nothing."""
+    limits = {"BTCPAY_LINK_INVOICES_PER_VISITOR": "1", "BTCPAY_LINK_OPEN_INVOICES": "3"}
+    shop = open_shops(**limits)
+    link, client = shop.link(amount_usd=5), shop.client
+    for _ in range(4):
+        invoice_id = made(press(client, link))
+        shop.sql("UPDATE output SET vanished_at = first_seen_at + 1")
+        pay(shop, shop.get(f"/invoices/{invoice_id}").json, 600, confirmed=False)
+    assert press(client, link).status_code == 429
+
+
 def test_money_that_vanished_frees_nothing(open_shops) -> None:
     shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1")
     link, client = shop.link(amount_usd=5), shop.client

@@ -1,5 +1,8 @@
 """The stage that scenes are played on, and the page beside a shop that is away."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import requests
 from builders import Clock, until
@@ -45,6 +48,29 @@ def test_a_line_stays_until_it_could_be_read():
     assert stage.view()["lines"] == ["a" * 400]
     stage.stop()
     assert (stage.view()["state"], len(stage.view()["lines"])) == ("stopped", 1)
+
+
+def test_scenes_begun_at_once_are_played_one_at_a_time():
+    stage, barrier = Stage(), threading.Barrier(4)
+    playing, most = [], []
+
+    def act() -> None:
+        playing.append(1)
+        most.append(len(playing))
+        try:
+            stage.until(bool, "the end")
+        finally:
+            playing.pop()
+
+    def begin(_: int) -> None:
+        barrier.wait(20)
+        stage.start("one", "One", act)
+
+    for _ in range(5):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(begin, range(4)))
+    stage.stop()
+    assert max(most) == 1 and playing == []
 
 
 def test_what_is_kept_is_asked_for_again_when_it_is_old_or_forgotten():

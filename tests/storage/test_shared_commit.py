@@ -79,6 +79,33 @@ def test_a_row_that_the_schema_refuses_keeps_nobody_else_from_being_stored(db):
     assert (last.result()[0], stored(db)) == ("b", ["a", "b"])
 
 
+def test_within_a_transaction_nobody_elses_order_is_a_part_of_it(db):
+    """Whoever waits would be answered, and then lose what was stored when the outer one fails."""
+    columns = {"xpub": "x", "next_index": 0, "created_at": 0, "script_type": "p2wpkh"}
+
+    def add(name: str) -> str:
+        def do() -> str:
+            db.run(merchants.ADD, name=name, account_key=name, **columns)
+            return name
+
+        return db.written(do)
+
+    def ask() -> str:
+        try:
+            return add("other")
+        finally:
+            db.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with pytest.raises(Conflict), db.write():
+            other = pool.submit(ask)
+            until(lambda: len(db._shared._waiting) == 1, "the other to queue")
+            add("mine")
+            raise Conflict("the outer one fails")
+        assert other.result() == "other"
+    assert stored(db) == ["other"]
+
+
 def test_a_single_one_is_a_transaction_of_its_own(db):
     with pytest.raises(Conflict):
         at_once(db, ["refused"])[0].result()

@@ -27,6 +27,7 @@ class Stage:
 
     def __init__(self) -> None:
         self._lock, self._stop = threading.Lock(), threading.Event()
+        self._turn = threading.RLock()  # of two presses at once the second ends the first's scene
         self._thread: threading.Thread | None = None
         self._view: Json | None = None
         self.quick, self._read_at_s = False, 0.0
@@ -38,20 +39,22 @@ class Stage:
 
     def start(self, name: str, title: str, act: Callable[[], None], quick: bool = False) -> None:
         """Plays `act`; a scene that still plays is stopped."""
-        self.stop()
-        self._stop.clear()
-        self.quick, self._read_at_s = quick, 0.0
-        with self._lock:
-            opening = {"name": name, "title": title, "state": "playing"}
-            self._view = {**opening, "lines": [], "problem": None, "invoice": None}
-        self._thread = threading.Thread(target=self._play, args=(act,), daemon=True)
-        self._thread.start()
+        with self._turn:
+            self.stop()
+            self._stop.clear()
+            self.quick, self._read_at_s = quick, 0.0
+            with self._lock:
+                opening = {"name": name, "title": title, "state": "playing"}
+                self._view = {**opening, "lines": [], "problem": None, "invoice": None}
+            self._thread = threading.Thread(target=self._play, args=(act,), daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
         """Ends the scene, if one plays, and waits for its end."""
-        self._stop.set()
-        if self._thread:
-            self._thread.join()
+        with self._turn:
+            self._stop.set()
+            if self._thread:
+                self._thread.join()
 
     # What a scene calls. Each raises Stopped when the scene is to end.
 
