@@ -40,8 +40,9 @@ catalogs: $(VENV)/.installed-dev  ## compiles the pages' translations, and how l
 	$(BIN)/pybabel --quiet compile --directory btcpay/languages/translations
 	PYTHONPATH=.:tests/support $(BIN)/python tests/support/cldr.py
 
-screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots; README's film
+screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots; the documents' sheet and film
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/checkout/test_browser_looks.py
+	$(BIN)/python tests/support/contact_sheet.py build/screenshots docs/checkout-states.webp
 	PYTHONPATH=.:tests/support $(BIN)/python tests/support/film.py build/screenshots docs/sandbox.webp
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
