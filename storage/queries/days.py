@@ -28,6 +28,15 @@ _ADD = MerchantDay.insert(every(MerchantDay)).on_conflict(
     update={total: total + getattr(EXCLUDED, total.name) for total in _TOTALS},
 )
 _OF_DAY = (MerchantDay.merchant_id == slot("merchant_id")) & (MerchantDay.day == slot("day"))
+# Only from a sum that has the payment in it beside another one.
+_TAKE = MerchantDay.update({total: total - slot(total.name) for total in _TOTALS}).where(
+    _OF_DAY
+    & (MerchantDay.payments > slot("payments"))
+    & (MerchantDay.unpriced >= slot("unpriced"))
+    & (MerchantDay.payments - MerchantDay.unpriced + slot("unpriced") >= slot("payments"))
+    & (MerchantDay.received_sats - MerchantDay.payments >= slot("received_sats"))
+    & (MerchantDay.usd_cents >= slot("usd_cents"))
+)
 _FORGET = MerchantDay.delete().where(_OF_DAY)
 # An amount in dollars always has two places: without the point it is cents.
 _CENTS = fn.REPLACE(Payment.amount_usd_at_receipt, ".", "").cast("BIGINT")
@@ -62,14 +71,16 @@ def add(db: Database, payment: Row) -> None:
 
 
 def take(db: Database, payment: Row) -> None:
-    """Counts the day of a payment anew that was taken back; likewise.
+    """Counts a payment no more that was taken back; likewise.
 
-    Not by a difference: a sum that lacks the payment would refuse it, and with it what undoes a
-    block. A check of an older program, at work while the database was brought up to date, leaves
-    such a sum.
+    A sum that lacks it is counted anew from the day's payments, else it would refuse, and with it
+    what undoes a block: a check of an older program, at work while the database was brought up to
+    date, leaves such a sum.
     """
-    day = payment["created_at"] // DAY_MS
-    merchant = {"merchant_id": payment["merchant_id"]}
+    counted = _counted(payment)
+    if db.run(_TAKE, **counted) == 1:
+        return
+    day, merchant = counted["day"], {"merchant_id": payment["merchant_id"]}
     db.run(_FORGET, **merchant, day=day)
     db.run(_COUNT_ANEW, **merchant, from_ms=day * DAY_MS, before_ms=(day + 1) * DAY_MS)
 

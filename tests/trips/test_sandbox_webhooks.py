@@ -36,7 +36,8 @@ def test_the_sandbox_prints_what_its_receiver_is_sent_and_listen_shows_a_life(
             if event["data"]["invoice"]["id"] == invoice["id"]:
                 life.append(event["type"])
         assert life[0] == "invoice.created" and life[-2:] == ["payment.received", "invoice.paid"]
-        assert f"{sys.executable} -m btcpay listen" in playground.introduction
+        assert f"{sys.executable} -m btcpay doctor\n" in playground.introduction
+        assert "the same with `listen`" in playground.introduction
         log = tmp_path / "sandbox" / "webhooks.log"
         assert log.name in playground.introduction
         about = lambda: [line for line in log.read_text().splitlines() if invoice["id"] in line]  # noqa: E731
