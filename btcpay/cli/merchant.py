@@ -7,12 +7,11 @@ from pathlib import Path
 import click
 
 from btcpay import branding
-from btcpay.cli.context import Shell, answer_json, as_json, plain, printable, say, show, with_shell
+from btcpay.cli.context import Shell, answer_json, as_json, plain, say, show, with_shell
 from btcpay.cli.merchant_currency import currency
 from btcpay.cli.merchant_login import login, logout, sessions
+from btcpay.cli.merchant_mail import mail
 from btcpay.errors import CommandError
-from btcpay.languages.catalogs import LANGUAGES
-from btcpay.mail_settings import checked_address
 from btcpay.times import utc_now
 from btcpay.wallet.account import SCRIPT_TYPES, are_seed_words, derive, parse_account
 from btcpay.wallet.gap_limit import gap_of_merchant
@@ -22,7 +21,6 @@ from btcpay.wallet.merchants import (
     refuse_taken,
     require_name,
     set_brand,
-    set_mail,
     set_return,
 )
 from storage.database import Database, Row
@@ -34,7 +32,6 @@ EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = ("id", "name", "script_type", "next_index", "created_at")
 LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit", "wallet_gap_limit")
 BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
-MAIL_COLUMNS = ("merchant", "address", "receipts", "language")
 RETURN_COLUMNS = ("merchant", *(column.name for column in brands.RETURNS))
 
 
@@ -43,8 +40,8 @@ def merchant() -> None:
     """Merchants and the account keys that their addresses come from."""
 
 
-for way_in in (login, sessions, logout):
-    merchant.add_command(way_in)
+for command in (login, sessions, logout, currency, mail):
+    merchant.add_command(command)
 
 
 # Words that nobody asked for may be seed words: no message of click's may repeat them.
@@ -183,41 +180,3 @@ def merchant_return(
         set_return(shell.db, owner, *urls)
     row = shell.db.row(brands.OF_MERCHANT, merchant_id=owner["id"]) or brands.BLANK
     show([row | {"merchant": merchant_name}], RETURN_COLUMNS, as_json)
-
-
-@merchant.command("mail")
-@click.argument("merchant_name", metavar="MERCHANT")
-@click.argument("address", required=False, metavar="[ADDRESS|off]")
-@click.option(
-    "--receipts/--no-receipts", default=None, help="Whether customers get one by mail when paid."
-)
-@click.option("--language", type=click.Choice(list(LANGUAGES)), help="Of all these mails.")
-@as_json
-@with_shell
-def merchant_mail(
-    shell: Shell,
-    merchant_name: str,
-    address: str | None,
-    receipts: bool | None,
-    language: str | None,
-    as_json: bool,
-) -> None:
-    """Show or set where a merchant is told of payments; `off`: no mail, no receipts."""
-    owner = find_merchant(shell.db, merchant_name)
-    change: Row = {} if receipts is None else {"receipts": int(receipts)}
-    change |= {"language": language} if language else {}
-    if address == "off":
-        change = {"address": None, "receipts": 0} | change
-    elif address is not None:
-        try:
-            change["address"] = checked_address(address)
-        except ValueError as error:
-            raise CommandError(f"{printable(address)} is not {error}") from None
-    row = set_mail(shell.db, owner, change)
-    if change and not (shell.settings.smtp_url and shell.settings.mail_from):
-        say("nothing is sent before BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
-    receipts = bool(row["receipts"])
-    show([row | {"merchant": merchant_name, "receipts": receipts}], MAIL_COLUMNS, as_json)
-
-
-merchant.add_command(currency)

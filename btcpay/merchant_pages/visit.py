@@ -10,10 +10,11 @@ from urllib.parse import parse_qs, urlencode
 
 from flask import Response, request
 
-from btcpay.ids import ID_CHARACTERS, id_of, random_base62
+from btcpay.checkout.cookie import new_form
+from btcpay.ids import id_of
 from btcpay.merchant_sessions import Session
 from btcpay.pages import languages
-from btcpay.pages.render import Pages
+from btcpay.pages.render import Pages, to_root
 from btcpay.server.service import Service
 from btcpay.web.body import read_body
 
@@ -32,12 +33,7 @@ def address(path: str = "", **query: object) -> str:
     """
     asked = {name: value for name, value in query.items() if value not in (None, "")}
     text = urlencode(asked | languages.picked())
-    return up() + ROOT[1:] + path + (f"?{text}" if text else "")
-
-
-def up() -> str:
-    """From this page to the root that the service stands under: `../` for each folder."""
-    return "../" * (request.path.count("/") - 1)
+    return to_root() + ROOT[1:] + path + (f"?{text}" if text else "")
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ class Visit:
             merchant=self.session.merchant,
             address=address,
             token=self._token,
-            press=random_base62(ID_CHARACTERS),
+            press=new_form(),
             done=request.args.get("done", ""),
             now=self.now,
             decimal=Decimal,

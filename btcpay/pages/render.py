@@ -65,7 +65,7 @@ class Pages:
     ) -> Response:
         """A template, with what all share: brand, language, formats, files."""
         language = languages.current()
-        up = "../" * (request.path.count("/") - 1)
+        up = to_root()
         styles = [up + self.assets.address(style) for style in self._styles]
         if brand and brand["accent"]:
             styles.append(f"{up}accent/{brand['accent'][1:]}.css")
@@ -120,6 +120,11 @@ class Pages:
         response.headers.setdefault("Referrer-Policy", "same-origin")
         response.headers.setdefault("Cache-Control", "no-store")
         return response
+
+
+def to_root() -> str:
+    """From this page to the root that the service stands under: `../` for each folder."""
+    return "../" * (request.path.count("/") - 1)
 
 
 def kept(content: bytes | str, media_type: str, for_ever: bool = True) -> Response:
