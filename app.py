@@ -12,19 +12,21 @@ from btcpay.api import admission, openapi
 from btcpay.api.call import Call
 from btcpay.api.operation import Operation
 from btcpay.checkout import views
-from btcpay.errors import NotFound
-from btcpay.ids import is_id
+from btcpay.health import metrics_server
+from btcpay.health import readyz as health
+from btcpay.health.database_metrics import Figures
 from btcpay.invoices import create
 from btcpay.invoices.links import new_link
 from btcpay.merchant_pages.blueprint import merchant_pages
-from btcpay.money import usd_for_sats
-from btcpay.monitoring import health, metrics_server, request_log
-from btcpay.monitoring.database_metrics import Figures
-from btcpay.server.service import open_service
-from btcpay.settings import Settings
-from btcpay.times import utc_now
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import NotFound
+from btcpay.values.ids import is_id
+from btcpay.values.money import usd_for_sats
+from btcpay.values.times import utc_now
+from btcpay.web import request_log
 from btcpay.web.application import Application
 from btcpay.web.routes import add_path, answer
+from btcpay.web.service import open_service
 from schemas import requests as accepts
 from schemas import resources as shows
 from storage.database import sqlite_path
@@ -137,7 +139,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     The operations stand under /api/v1, the hosted pages and the health checks beside them.
     """
     service = open_service(settings, now)
-    app = Application("btcpay", static_folder=None, template_folder="pages/templates")
+    app = Application("btcpay", static_folder=None, template_folder="web/pages/templates")
     app.extensions["btcpay"] = service
     file = sqlite_path(settings.database_url)
     figures = Figures(

@@ -7,8 +7,8 @@ import logging
 import os
 
 from app import create_app
-from btcpay.monitoring.logs import to_json
-from btcpay.server.startup import read_or_exit
+from btcpay.web.logs import to_json
+from btcpay.web.server.startup import read_or_exit
 
 logging.basicConfig(level=logging.getLogger("gunicorn.error").level or logging.INFO)
 to_json(logging.root)

@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import ValidationError, fields
 from orjson import Fragment
 
-from btcpay.times import iso_ms
+from btcpay.values.times import iso_ms
 
 _NO_SCALAR = re.compile("[\x00\ud800-\udfff]")
 

@@ -15,7 +15,7 @@ from marshmallow import (
     validates_schema,
 )
 
-from btcpay.errors import InvalidRequest
+from btcpay.values.errors import InvalidRequest
 from schemas.fields import Number, Text, says
 
 MAX_USD = 1_000_000

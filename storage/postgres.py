@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from peewee import OperationalError
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 
-from btcpay.errors import DatabaseNotReady
+from btcpay.values.errors import DatabaseNotReady
 
 OLDEST = 14  # its major version: the oldest that is still maintained
 # More than the eight threads that serve, or a check's sixteen; a server allows 100 by default.

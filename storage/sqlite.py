@@ -8,7 +8,7 @@ from typing import Any
 
 from peewee import OperationalError, SqliteDatabase
 
-from btcpay.errors import DatabaseNotReady
+from btcpay.values.errors import DatabaseNotReady
 
 
 class Sqlite(SqliteDatabase):

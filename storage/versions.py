@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from btcpay.errors import DatabaseNotReady
+from btcpay.values.errors import DatabaseNotReady
 from storage.database import Database, open_database, place_of, sqlite_path
 from storage.faults import as_peewee_errors
 from storage.postgres import OLDEST

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from peewee import PeeweeException, Query
 
-from btcpay.times import to_ms
+from btcpay.values.times import to_ms
 from storage.database import Database
 
 log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from commands import commands
 from paths import PROJECT
 
 from btcpay.cli.main import cli
-from btcpay.monitoring import database_metrics, process_metrics
-from btcpay.settings import Settings, read
+from btcpay.health import database_metrics, process_metrics
+from btcpay.settings.settings import Settings, read
 
 ROOTS = "(?:btcpay|storage|schemas|tests|docs)/"
 DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/*.md")])

@@ -15,94 +15,166 @@ from paths import PROJECT
 PACKAGES = ("btcpay", "schemas", "storage")
 ENTRIES = ("app", "wsgi")
 
-# The house: each room, and the rooms that it may import. A room is a folder of btcpay/; what lies
-# in btcpay/ itself is the ground, named by its modules where a room may use only some of them.
-PLAIN = {"errors", "times"}
-VALUES = PLAIN | {"ids", "money", "networks"}
-GROUND = VALUES | {
-    *(
-        "branding",
-        "browsers",
-        "clock_skew",
-        "currencies",
-        "env_file",
-        "http_calls",
-        "http_client",
-        "http_deadline",
-        "http_proxy",
-        "keys",
-        "mail_settings",
-        "merchant_sessions",
-        "price",
-    ),
-    "price_sources",
-    *("second_prices", "setting_parsers", "settings", "tickers"),
-}
+# The house: each room, and the rooms that it may import. A room is a folder; a folder within one
+# is a room of its own where the table names it.
 ROOMS: dict[str, set[str]] = {
+    "api": {
+        "merchants",
+        "notify.events",
+        "schemas",
+        "settings",
+        "settlement",
+        "storage",
+        "values",
+        "web",
+    },
+    "app": {
+        "api",
+        "checkout",
+        "health",
+        "invoices",
+        "merchant_pages",
+        "schemas",
+        "settings",
+        "storage",
+        "values",
+        "web",
+    },
+    "backup": {"chain.explorers", "merchants", "settings", "storage", "values"},
     "bitcoin": set(),
-    "storage": PLAIN,
-    "schemas": PLAIN,
-    "ground": GROUND | {"storage"},
-    "languages": VALUES,
-    "spv": VALUES | {"bitcoin"},
-    "settlement": VALUES,
-    "explorers": GROUND | {"bitcoin", "storage"},
-    "wallet": GROUND | {"bitcoin", "explorers", "storage"},
-    "events": PLAIN | {"ids", "schemas", "storage"},
-    "invoices": GROUND | {"events", "schemas", "settlement", "wallet", "storage"},
-    "chain": GROUND | {"bitcoin", "explorers", "spv", "storage"},
-    "check": GROUND
-    | {"bitcoin", "chain", "events", "explorers", "invoices", "settlement", "spv", "storage"}
-    | {"wallet"},
-    "webhooks": GROUND | {"events", "schemas", "storage"},
-    "mail": GROUND | {"events", "languages", "storage", "webhooks"},
-    "web": PLAIN | {"storage"},
-    "monitoring": PLAIN | {"chain", "settlement", "storage", "wallet", "web"},
-    "server": GROUND | {"monitoring", "schemas", "storage", "web"},
-    "api": GROUND | {"events", "schemas", "server", "settlement", "storage", "web"},
-    "pages": GROUND | {"languages", "server", "storage", "web"},
-    "checkout": GROUND
-    | {"invoices", "languages", "pages", "server", "settlement", "storage", "wallet", "web"},
-    "merchant_pages": GROUND
-    | {
+    "chain": {"bitcoin", "chain.explorers", "http", "proofs", "storage", "values"},
+    "chain.explorers": {"bitcoin", "http", "settings", "storage", "values"},
+    "check": {
+        "bitcoin",
+        "chain",
+        "chain.explorers",
+        "http",
+        "invoices",
+        "merchants",
+        "notify.events",
+        "prices",
+        "proofs",
+        "settings",
+        "settlement",
+        "storage",
+        "values",
+    },
+    "checkout": {
+        "invoices",
+        "languages",
+        "merchants",
+        "settings",
+        "settlement",
+        "storage",
+        "values",
+        "web",
+        "web.pages",
+    },
+    "cli": {
+        "backup",
+        "bitcoin",
+        "chain.explorers",
+        "check",
+        "exports",
+        "health.doctor",
+        "http",
+        "invoices",
+        "languages",
+        "merchants",
+        "notify.events",
+        "notify.mail",
+        "notify.webhooks",
+        "prices",
+        "proofs",
+        "schemas",
+        "settings",
+        "settlement",
+        "setup",
+        "storage",
+        "values",
+        "web",
+        "web.server",
+    },
+    "exports": {"storage", "values"},
+    "health": {"chain", "merchants", "settlement", "storage", "values", "web"},
+    "health.doctor": {
+        "bitcoin",
+        "chain",
+        "chain.explorers",
+        "http",
+        "merchants",
+        "notify.mail",
+        "prices",
+        "proofs",
+        "settings",
+        "settlement",
+        "storage",
+        "values",
+    },
+    "http": set(),
+    "invoices": {
+        "http",
+        "merchants",
+        "notify.events",
+        "prices",
+        "schemas",
+        "settings",
+        "settlement",
+        "storage",
+        "values",
+    },
+    "languages": {"values"},
+    "merchant_pages": {
         "chain",
         "checkout",
         "exports",
         "invoices",
         "languages",
-        "pages",
+        "merchants",
         "schemas",
-        "server",
+        "settings",
         "storage",
-        "wallet",
+        "values",
         "web",
+        "web.pages",
     },
-    "exports": VALUES | {"storage"},
-    "doctor": GROUND
-    | {"bitcoin", "chain", "explorers", "mail", "settlement", "spv", "storage", "wallet"},
-    "backup": GROUND | {"explorers", "storage", "wallet"},
-    "setup": GROUND,
-    "cli": GROUND
-    | {"backup", "bitcoin", "check", "doctor", "explorers", "exports", "invoices", "schemas"}
-    | {"events", "languages", "mail", "monitoring", "server", "settlement", "setup", "spv"}
-    | {"storage", "wallet", "webhooks"},
+    "merchants": {"bitcoin", "chain.explorers", "storage", "values"},
+    "notify": set(),
+    "notify.events": {"schemas", "storage", "values"},
+    "notify.mail": {
+        "languages",
+        "notify.events",
+        "notify.webhooks",
+        "settings",
+        "storage",
+        "values",
+    },
+    "notify.webhooks": {"http", "notify.events", "schemas", "settings", "storage", "values"},
+    "prices": {"http", "settings", "values"},
+    "proofs": {"bitcoin", "values"},
     "sandbox": {"bitcoin"},
-    "app": GROUND
-    | {"api", "checkout", "invoices", "merchant_pages", "monitoring", "schemas", "server"}
-    | {"storage", "web"},
-    "wsgi": {"app", "monitoring", "server"},
+    "schemas": {"values"},
+    "settings": {"http", "values"},
+    "settlement": set(),
+    "setup": {"settings", "values"},
+    "storage": {"values"},
+    "values": set(),
+    "web": {"health", "prices", "schemas", "settings", "storage", "values"},
+    "web.pages": {"languages", "merchants", "storage", "values", "web"},
+    "web.server": {"health", "settings", "storage", "values", "web"},
+    "wsgi": {"app", "web", "web.server"},
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
-CLOCKS = {"btcpay/times.py", "btcpay/sandbox/server.py"}
+CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/server.py"}
 IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
 # Modules that are loaded when they are used: those of other commands than the one that runs, what
 # tells others, what calls others over HTTP, what reads an explorer's JSON, and the driver of a
 # store. All but the last are most of what an idle check would take.
 LATE = [
+    "btcpay/chain/explorers/shape.py",
+    "btcpay/cli/check/outward.py",
     "btcpay/cli/main.py",
-    "btcpay/cli/outward.py",
-    "btcpay/explorers/shape.py",
-    "btcpay/http_client.py",
+    "btcpay/http/http_client.py",
     "btcpay/web/rate_limits.py",
 ]
 # The loops over invoices, and over transactions of several threads; Flask needs no `except`.
@@ -117,7 +189,7 @@ def sources() -> list[Path]:
 
 
 def name_of(path: Path) -> str:
-    """`btcpay.price` for btcpay/price.py, `btcpay` for its `__init__`."""
+    """`btcpay.prices.price` for btcpay/prices/price.py, `btcpay` for its `__init__`."""
     parts = path.relative_to(PROJECT).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
@@ -168,37 +240,26 @@ def offences(rule: Callable[[Path], Iterable[object]]) -> list[str]:
     return [f"{relative(path)}: {found}" for path in sources() for found in rule(path)]
 
 
+@cache
 def room_of(module: str) -> str:
-    """`check` for btcpay.check.run, `ground` for btcpay.price, `storage` for storage.models."""
-    top, *rest = module.split(".")
-    if top != "btcpay":
-        return top
-    return rest[0] if rest and f"btcpay.{rest[0]}" in PACKAGED else "ground"
-
-
-PACKAGED = {name_of(path) for path in sources() if path.name == "__init__.py"}
-
-
-def names_of(module: str) -> set[str]:
-    """By what the table may name it: its room, and on the ground its own name."""
-    room = room_of(module)
-    return {module.rpartition(".")[2]} if room == "ground" else {room}
+    """`check` for btcpay.check.run, `notify.mail` for btcpay.notify.mail.send, else `storage`."""
+    inner = module.removeprefix("btcpay.")
+    rooms = [room for room in ROOMS if within(inner, room)]
+    return max(rooms, key=len, default=module)
 
 
 def test_every_room_is_in_the_table_and_every_row_is_a_room():
-    assert {room_of(module) for module in MODULES} == set(ROOMS)
-    ground = {m.rpartition(".")[2] for m in MODULES if room_of(m) == "ground"}
-    assert ground == GROUND | {"btcpay", "__main__"}
+    assert {room_of(module) for module in MODULES} == {*ROOMS, "btcpay", "btcpay.__main__"}
 
 
 def test_imports_go_only_where_the_table_says():
     def strange(path: Path) -> list[str]:
         module = name_of(path)
-        if module == "btcpay.__main__":
+        if module in ("btcpay", "btcpay.__main__"):
             return []
         room = room_of(module)
         allowed = ROOMS[room] | {room, "btcpay"}  # `btcpay` itself has the version alone
-        return [found for found in imported(path) if not names_of(found) <= allowed]
+        return [found for found in imported(path) if room_of(found) not in allowed]
 
     assert offences(strange) == []
 
@@ -207,15 +268,17 @@ def test_explorers_are_opened_in_one_place():
     """Everybody else is given them; the pool makes those that it asks."""
     made = ("Explorers", "Esplora", "Endpoint", "Quota")
     found = {relative(path) for path in sources() for name, _ in calls(path) if name in made}
-    assert found == {"btcpay/explorers/open.py", "btcpay/explorers/pool.py"}
+    assert found == {"btcpay/chain/explorers/open.py", "btcpay/chain/explorers/pool.py"}
 
 
 def test_nobody_else_knows_how_an_explorer_is_asked():
     """Paths, time-outs and retries stay behind the methods of `Explorers` and `Esplora`."""
-    inner = {f"btcpay.explorers.{name}" for name in ("endpoint", "page")} | {"schemas.esplora"}
+    inner = {f"btcpay.chain.explorers.{name}" for name in ("endpoint", "page")} | {
+        "schemas.esplora"
+    }
 
     def asking(path: Path) -> set[str]:
-        own = room_of(name_of(path)) in ("explorers", "schemas")
+        own = room_of(name_of(path)) in ("chain.explorers", "schemas")
         return set() if own else imported(path) & inner
 
     assert offences(asking) == []
@@ -223,20 +286,17 @@ def test_nobody_else_knows_how_an_explorer_is_asked():
 
 def test_the_table_has_no_row_that_nobody_needs():
     """What a room may import and does not is a door that should be shut."""
-    used: dict[str, set[str]] = {room: set() for room in ROOMS}
+    used: dict[str, set[str]] = {room_of(module): set() for module in MODULES}
     for module, path in MODULES.items():
-        for found in imported(path):
-            used[room_of(module)] |= {room_of(found)}
-    doors = {room: {to for to in allowed if to in ROOMS} for room, allowed in ROOMS.items()}
-    assert {room: doors[room] - used[room] for room in ROOMS if doors[room] - used[room]} == {}
+        used[room_of(module)] |= {room_of(found) for found in imported(path)}
+    assert {room: ROOMS[room] - used[room] for room in ROOMS if ROOMS[room] - used[room]} == {}
 
 
-@pytest.mark.parametrize("name", sorted(f"btcpay.{name}" for name in PLAIN))
-def test_a_module_of_plain_values_imports_nothing_of_the_project(name):
-    assert imported(MODULES[name]) == set()
+def test_plain_values_import_nothing_but_each_other():
+    assert ROOMS["values"] == set()
 
 
-@pytest.mark.parametrize("room", ["settlement", "spv"])
+@pytest.mark.parametrize("room", ["settlement", "proofs"])
 def test_what_decides_and_what_proves_needs_nothing_but_python(room):
     """Loaded without any site-packages, so that no detour leads to a library either."""
     names = [name for name in MODULES if within(name, f"btcpay.{room}")]
@@ -248,18 +308,6 @@ def test_what_decides_and_what_proves_needs_nothing_but_python(room):
         timeout=60,
     )
     assert process.stdout == f"imported {len(names)}\n", process.stderr
-
-
-def test_the_picture_of_the_rooms_is_the_table_of_the_layers():
-    """Every room is in it once, above all that it may import; plain values are for everybody."""
-    page = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    picture = page.split("```")[1].splitlines()[1:]
-    words = [re.split(r" {6,}", line[14:])[0].split() for line in picture]
-    places = {room: place for place, rooms in enumerate(words) for room in rooms}
-    assert set(places) == set(ROOMS) and sum(map(len, words)) == len(ROOMS)
-    for room, allowed in ROOMS.items():
-        below = {name if name in ROOMS else "ground" for name in allowed - PLAIN} - {room}
-        assert [name for name in below if places[name] <= places[room]] == [], room
 
 
 def test_no_module_imports_itself_by_a_detour():
@@ -326,15 +374,15 @@ def outside(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     "name",
     [
-        "btcpay.spv.verify",
+        "btcpay.proofs.verify",
         "btcpay.settlement.settle",
         "btcpay.settlement.attention",
-        "btcpay.branding",
+        "btcpay.merchants.branding",
         "btcpay.checkout.bip21",
     ],
 )
 def test_what_is_pure_asks_nobody_and_reads_no_clock_or_database(name):
-    outside = ("btcpay.http_client", "btcpay.explorers", "storage")
+    outside = ("btcpay.http.http_client", "btcpay.chain.explorers", "storage")
     found = imported(MODULES[name])
     assert [m for m in found if any(within(m, part) for part in outside)] == []
 
@@ -350,7 +398,7 @@ def test_no_import_stands_inside_a_function():
             or (isinstance(node, ast.Call) and called(node) in IMPORTING)
         ]
 
-    assert [found.partition(":")[0] for found in offences(inner)] == LATE
+    assert sorted({found.partition(":")[0] for found in offences(inner)}) == LATE
 
 
 def called(node: ast.Call) -> str:
@@ -388,7 +436,7 @@ def test_only_the_top_asks_what_time_it_is():
     """Everything else gets `now`, or the function that answers it."""
 
     def asking(path: Path) -> list[str]:
-        return [name for name in outside(path) if name == "btcpay.times.utc_now"]
+        return [name for name in outside(path) if name == "btcpay.values.times.utc_now"]
 
     found = {room_of(name_of(path)) for path in sources() if asking(path)}
     assert found == {"app", "cli"}
@@ -479,7 +527,7 @@ print("imported", len(sys.argv) - 1)
 
 def test_importing_opens_nothing():
     """All modules but those that run when they are imported: gunicorn's two, and `__main__`."""
-    entries = ("wsgi", "btcpay.server.gunicorn_conf")
+    entries = ("wsgi", "btcpay.web.server.gunicorn_conf")
     names = [name for name in MODULES if name not in entries and not name.endswith("__main__")]
     names = [name for name in names if not re.search(r"\.\d", name)]
     names += [f"storage.migrations.{p.stem}" for p in (PROJECT / "storage/migrations").glob("0*")]

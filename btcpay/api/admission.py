@@ -8,14 +8,14 @@ from werkzeug.exceptions import HTTPException
 
 from btcpay.api.call import Call
 from btcpay.api.operation import Operation
-from btcpay.errors import ApiError, Forbidden, Unauthorized
-from btcpay.keys import Caller, caller_of
-from btcpay.server.service import Service
+from btcpay.merchants.keys import Caller, caller_of
+from btcpay.values.errors import ApiError, Forbidden, Unauthorized
 from btcpay.web import ignored_fields, rate_limits
 from btcpay.web.application import Answer
 from btcpay.web.errors import error_response, from_http, unforeseen
 from btcpay.web.rate_limits import Window
 from btcpay.web.routes import add_path
+from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as
 from storage.queries import keys
 

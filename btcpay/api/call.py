@@ -8,12 +8,12 @@ from flask import g, request
 from marshmallow import Schema
 
 from btcpay.api import idempotency
-from btcpay.keys import Caller
-from btcpay.server.service import Service
+from btcpay.merchants.keys import Caller
 from btcpay.web import ignored_fields, json_body
 from btcpay.web.application import Answer
 from btcpay.web.body import read_json
 from btcpay.web.errors import JSON
+from btcpay.web.service import Service
 from schemas import requests as accepts
 from schemas.resources import Resources
 from storage.database import Row

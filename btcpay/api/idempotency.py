@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 import orjson
 
-from btcpay.errors import Conflict, InvalidRequest
-from btcpay.ids import new_id
-from btcpay.times import to_ms
+from btcpay.values.errors import Conflict, InvalidRequest
+from btcpay.values.ids import new_id
+from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import idempotency
 

@@ -9,7 +9,7 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from btcpay.api.admission import ROOT
 from btcpay.api.openapi_events import webhooks
 from btcpay.api.operation import Operation
-from btcpay.settings import Settings
+from btcpay.settings.settings import Settings
 from btcpay.web.errors import STATUS
 from btcpay.web.ignored_fields import HEADER
 from schemas.fields import Number, Timestamp

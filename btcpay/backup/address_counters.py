@@ -4,12 +4,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from btcpay.errors import CommandError, ExplorerError
-from btcpay.explorers.open import open_explorers, open_quota
-from btcpay.merchant_sessions import end_every
-from btcpay.networks import SANDBOX_PORT, SANDBOX_URL
-from btcpay.settings import Settings
-from btcpay.wallet.discovery import Move, apply_moves, plan_moves
+from btcpay.chain.explorers.open import open_explorers, open_quota
+from btcpay.merchants.discovery import Move, apply_moves, plan_moves
+from btcpay.merchants.sessions import end_every
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import CommandError, ExplorerError
+from btcpay.values.networks import SANDBOX_PORT, SANDBOX_URL
 from storage.database import Database
 
 # Asks the owner, who is told the moves and the merchants that are lost by it: whoever declines

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from btcpay.backup.address_counters import Agree, Clock, plan
 from btcpay.backup.write import DOCS, refuse_own
-from btcpay.errors import CommandError
-from btcpay.merchant_sessions import end_every
-from btcpay.settings import Settings
-from btcpay.wallet.discovery import Move, apply_moves
+from btcpay.merchants.discovery import Move, apply_moves
+from btcpay.merchants.sessions import end_every
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import CommandError
 from storage import locks, migrate, versions
 from storage.backup import replaced, sqlite_file, to_postgres
 from storage.database import Database, open_database

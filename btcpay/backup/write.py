@@ -5,7 +5,7 @@ from pathlib import Path
 
 from peewee import PeeweeException
 
-from btcpay.errors import CommandError
+from btcpay.values.errors import CommandError
 from storage import versions
 from storage.backup import sqlite_file
 from storage.database import in_one_line, open_database, sqlite_path

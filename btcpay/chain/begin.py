@@ -2,15 +2,15 @@
 
 from datetime import datetime, timedelta
 
+from btcpay.chain.explorers.esplora import Esplora
+from btcpay.chain.explorers.headers import ShownHeader
+from btcpay.chain.explorers.pool import FAILURES, Explorers
 from btcpay.chain.headers import check_header
 from btcpay.chain.kept import add_header
-from btcpay.errors import ExplorerError
-from btcpay.explorers.esplora import Esplora
-from btcpay.explorers.headers import ShownHeader
-from btcpay.explorers.pool import FAILURES, Explorers
-from btcpay.http_client import FetchError
-from btcpay.networks import Network
-from btcpay.times import from_ms, from_unix_s
+from btcpay.http.http_client import FetchError
+from btcpay.values.errors import ExplorerError
+from btcpay.values.networks import Network
+from btcpay.values.times import from_ms, from_unix_s
 from storage.database import Database
 from storage.queries import blocks, meta
 from storage.queries.meta import Key

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from btcpay.bitcoin.header import Header, parse_header
+from btcpay.chain.explorers.esplora import Esplora
+from btcpay.chain.explorers.headers import ShownHeader
+from btcpay.chain.explorers.pool import FAILURES, MAX_BLOCKS_BEHIND, Explorers
 from btcpay.chain.headers import check_header, check_headers, work_of
 from btcpay.chain.kept import add_header, header_of
-from btcpay.errors import ProofFailed
-from btcpay.explorers.esplora import Esplora
-from btcpay.explorers.headers import ShownHeader
-from btcpay.explorers.pool import FAILURES, MAX_BLOCKS_BEHIND, Explorers
-from btcpay.http_client import FetchError
-from btcpay.networks import Network
+from btcpay.http.http_client import FetchError
+from btcpay.values.errors import ProofFailed
+from btcpay.values.networks import Network
 from storage.database import Database, Row
 from storage.queries import blocks, meta
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 from btcpay.bitcoin.header import Header, parse_header, target_of
 from btcpay.bitcoin.wire import Malformed
-from btcpay.errors import ProofFailed
-from btcpay.networks import Network
-from btcpay.spv.difficulty import RETARGET_INTERVAL, required_bits
+from btcpay.proofs.difficulty import RETARGET_INTERVAL, required_bits
+from btcpay.values.errors import ProofFailed
+from btcpay.values.networks import Network
 
 # The header at a height of the chain that is being followed, of which it needs one in a fortnight.
 Lookup = Callable[[int], Header]

@@ -1,7 +1,7 @@
 """The headers that we keep: rows of the database, and what they say."""
 
 from btcpay.bitcoin.header import Header, parse_header
-from btcpay.times import from_unix_s, to_ms
+from btcpay.values.times import from_unix_s, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks
 

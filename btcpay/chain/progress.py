@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.times import from_ms, to_ms
+from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.queries import blocks
 

@@ -9,16 +9,16 @@ from typing import Any
 from btcpay.check.news import news_of
 from btcpay.check.receipt_prices import worth
 from btcpay.check.report import Report
-from btcpay.errors import BeyondMoney
-from btcpay.ids import new_id
 from btcpay.invoices.events import finish, record
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
 from btcpay.invoices.update_attention import heed
-from btcpay.settings import Settings
+from btcpay.proofs.document import extended
+from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle
 from btcpay.settlement.values import Output, Receipt, Scan, Verdict
-from btcpay.spv.document import extended
-from btcpay.times import to_ms
+from btcpay.values.errors import BeyondMoney
+from btcpay.values.ids import new_id
+from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import balances, blocks, days, gaps, invoices, payments
 from storage.queries.events import Kind

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.chain.begin import begin
+from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.follow import Follower
 from btcpay.chain.progress import is_at_stake
 from btcpay.check.hints import Hints
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
-from btcpay.errors import ExplorerError
-from btcpay.explorers.pool import Explorers
-from btcpay.price import Prices
-from btcpay.settings import Settings
-from btcpay.times import from_ms, to_ms
+from btcpay.prices.price import Prices
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import ExplorerError
+from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.queries import blocks, meta
 from storage.queries.meta import Key

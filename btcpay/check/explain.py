@@ -9,12 +9,12 @@ from typing import Any
 from btcpay.check.looks import watched_of
 from btcpay.check.urgency import pace_of, urgency
 from btcpay.invoices.story import Story
-from btcpay.money import btc_shown, usd_text
-from btcpay.settings import Settings
+from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.settlement.reasons import confirmations_text
 from btcpay.settlement.values import Verdict
-from btcpay.times import iso_ms
+from btcpay.values.money import btc_shown, usd_text
+from btcpay.values.times import iso_ms
 from storage.database import Database, Row
 
 Lines = Iterator[tuple[str, str]]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from btcpay.bitcoin.wire import shown, u32, unshown
-from btcpay.errors import SPOILED
+from btcpay.merchants.account import script_of
+from btcpay.proofs.block import ProvenBlock
+from btcpay.proofs.document import to_document
 from btcpay.settlement.values import Block, SeenOutput
-from btcpay.spv.block import ProvenBlock
-from btcpay.spv.document import to_document
-from btcpay.wallet.account import script_of
+from btcpay.values.errors import SPOILED
 from storage.database import Database, Row
 from storage.queries import blocks, looked_for, merchants
 

@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from btcpay.bitcoin.header import parse_header
+from btcpay.chain.explorers.esplora import Esplora
+from btcpay.chain.explorers.headers import ShownHeader
+from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.kept import add_header
 from btcpay.chain.progress import LATELY
-from btcpay.errors import ExplorerError, OutOfQuota, ProofFailed
-from btcpay.explorers.esplora import Esplora
-from btcpay.explorers.headers import ShownHeader
-from btcpay.explorers.pool import Explorers
-from btcpay.settings import Settings
-from btcpay.times import to_ms
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import ExplorerError, OutOfQuota, ProofFailed
+from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, hints, looked_for, meta
 

@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from btcpay.chain.explorers.mempool import Mempool
+from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.urgency import BEFORE_DEADLINE, CLOSED_LATELY, Watched
-from btcpay.errors import ExplorerError
-from btcpay.explorers.mempool import Mempool
-from btcpay.explorers.pool import Explorers
-from btcpay.settings import Settings
+from btcpay.merchants.account import script_of
+from btcpay.settings.settings import Settings
 from btcpay.settlement.values import SeenOutput
-from btcpay.times import from_ms, from_ms_or_none, to_ms
-from btcpay.wallet.account import script_of
+from btcpay.values.errors import ExplorerError
+from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
 from storage.queries import invoices, looked_for, merchants
 

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import NOT_KEPT, facts_of, pays_us, read_spends_again, spends_of
 from btcpay.check.receipt_prices import NO_PRICES, receipt_prices
 from btcpay.check.report import Report
-from btcpay.errors import ExplorerError, OutOfQuota
-from btcpay.explorers.pool import Explorers
-from btcpay.price import Prices
-from btcpay.settings import Settings
+from btcpay.prices.price import Prices
+from btcpay.proofs.block import ProvenBlock, prove_block
+from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan
-from btcpay.spv.block import ProvenBlock, prove_block
-from btcpay.times import to_ms
+from btcpay.values.errors import ExplorerError, OutOfQuota
+from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, meta
 

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from btcpay.currencies import rounded
-from btcpay.money import usd_for_sats, value_of_sats
-from btcpay.price import Prices
+from btcpay.prices.price import Prices
 from btcpay.settlement.values import Receipt, Scan
+from btcpay.values.currencies import rounded
+from btcpay.values.money import usd_for_sats, value_of_sats
 from storage.database import Database
 from storage.queries import merchants
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.facts import fill_scripts
@@ -13,17 +14,16 @@ from btcpay.check.looks import Address, Look, address_of, gather, watched_of
 from btcpay.check.receipt_prices import NO_PRICES, receipt_prices
 from btcpay.check.report import Report
 from btcpay.check.urgency import Plan, plan
-from btcpay.clock_skew import REMEDY
-from btcpay.errors import SPOILED, OutOfQuota
-from btcpay.events.retention import forget_old
-from btcpay.explorers.pool import Explorers
+from btcpay.http.clock_skew import REMEDY
 from btcpay.invoices.retention import erase_emails
 from btcpay.invoices.status import output_of, rules_for
-from btcpay.price import Prices
-from btcpay.settings import Settings
+from btcpay.notify.events.retention import forget_old
+from btcpay.prices.price import Prices
+from btcpay.settings.settings import Settings
 from btcpay.settlement.decide import is_deep
 from btcpay.settlement.values import Scan
-from btcpay.times import from_ms, to_ms
+from btcpay.values.errors import SPOILED, OutOfQuota
+from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, idempotency, looked_for, meta, tallies
 from storage.queries.meta import Key

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from btcpay.check.news import undone
-from btcpay.events.publish import News
 from btcpay.invoices.events import record
 from btcpay.invoices.update_attention import heed
-from btcpay.settings import Settings
+from btcpay.notify.events.publish import News
+from btcpay.settings.settings import Settings
 from storage.database import Database, Row
 from storage.queries import balances, blocks, days, invoices, payments, tallies
 from storage.queries.events import Kind

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import segno
 
-from btcpay.money import btc_text
+from btcpay.values.money import btc_text
 
 MESSAGE_CHARACTERS = 140  # a wallet shows a line of it
 # Trying all eight masks takes 5 ms of every page. By ISO 18004's penalties this one was the best,

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from flask import Response, request
 from itsdangerous import BadData, URLSafeSerializer
 
-from btcpay.ids import ID_CHARACTERS, SECRET_CHARACTERS, id_of, is_id, random_base62
-from btcpay.settings import Settings
+from btcpay.settings.settings import Settings
+from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, id_of, is_id, random_base62
 from storage.database import Database
 from storage.queries import meta
 

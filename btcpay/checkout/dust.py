@@ -2,9 +2,9 @@
 
 from decimal import ROUND_CEILING, Decimal
 
-from btcpay.money import CENT, SATS_PER_BTC, sats_for_usd
-from btcpay.server.service import Service
-from btcpay.wallet.account import DUST_SATS
+from btcpay.merchants.account import DUST_SATS
+from btcpay.values.money import CENT, SATS_PER_BTC, sats_for_usd
+from btcpay.web.service import Service
 from storage.database import Row
 from storage.queries import merchants
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from btcpay.branding import INVOICE
 from btcpay.checkout import bip21
 from btcpay.checkout.second import Second, second_of
 from btcpay.checkout.standing import Standing, Story, status_of
-from btcpay.money import usd_for_sats
+from btcpay.merchants.branding import INVOICE
 from btcpay.settlement.values import Verdict
-from btcpay.times import to_ms
+from btcpay.values.money import usd_for_sats
+from btcpay.values.times import to_ms
 
 # By then a check that runs every minute has missed many runs.
 LONG_AGO_MS = 10 * 60_000

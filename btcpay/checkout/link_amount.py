@@ -7,9 +7,9 @@ from btcpay.checkout.dust import dust_usd_of
 from btcpay.checkout.link_refused import LinkRefused
 from btcpay.invoices.links import bounds
 from btcpay.languages import formats
-from btcpay.pages import languages
-from btcpay.pages.languages import gettext
-from btcpay.server.service import Service
+from btcpay.web.pages import languages
+from btcpay.web.pages.languages import gettext
+from btcpay.web.service import Service
 from storage.database import Row
 
 

@@ -9,12 +9,12 @@ from decimal import Decimal
 
 from btcpay.checkout.link_amount import chosen_usd, refuse_dust
 from btcpay.checkout.link_refused import GONE, LinkRefused
-from btcpay.errors import PriceUnavailable
 from btcpay.invoices import create
-from btcpay.pages.languages import gettext
-from btcpay.server.service import Service
-from btcpay.times import to_ms
+from btcpay.values.errors import PriceUnavailable
+from btcpay.values.times import to_ms
+from btcpay.web.pages.languages import gettext
 from btcpay.web.rate_limits import Window, link_invoices
+from btcpay.web.service import Service
 from storage.database import Row
 from storage.queries import invoices, links
 

@@ -1,6 +1,6 @@
 """Why a payment link makes no invoice now, as its page says it."""
 
-from btcpay.pages.languages import gettext
+from btcpay.web.pages.languages import gettext
 
 GONE = 410
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from btcpay.currencies import places_of
-from btcpay.server.service import Service
+from btcpay.values.currencies import places_of
+from btcpay.web.service import Service
 from storage.database import Row
 from storage.queries import merchants
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from btcpay.currencies import rounded
+from btcpay.values.currencies import rounded
 from storage.database import Row
 
 

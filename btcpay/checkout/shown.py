@@ -5,7 +5,7 @@ import re
 from markupsafe import Markup, escape
 
 from btcpay.languages import formats
-from btcpay.pages import languages
+from btcpay.web.pages import languages
 
 # What turns the direction of writing around (Unicode, UAX 9): a title has no markup to end it.
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

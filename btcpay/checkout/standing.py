@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from btcpay.errors import NotFound
-from btcpay.ids import is_id
 from btcpay.invoices.status import checked_ms, rules_for, verdict_of
-from btcpay.server.service import Service
+from btcpay.merchants.account import least_sats_of
 from btcpay.settlement.values import Verdict
-from btcpay.times import iso, iso_ms, to_ms
-from btcpay.wallet.account import least_sats_of
+from btcpay.values.errors import NotFound
+from btcpay.values.ids import is_id
+from btcpay.values.times import iso, iso_ms, to_ms
+from btcpay.web.service import Service
 from storage.database import Row
 from storage.queries import attentions, invoices, links, payments
 

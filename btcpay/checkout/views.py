@@ -7,7 +7,6 @@ from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
 
-from btcpay import branding
 from btcpay.checkout.cookie import Returning, new_form
 from btcpay.checkout.dust import dust_of
 from btcpay.checkout.invoice_page import page_of
@@ -17,13 +16,14 @@ from btcpay.checkout.link_refused import LinkRefused, from_elsewhere
 from btcpay.checkout.rates import rates_of
 from btcpay.checkout.shown import bitcoin, without_turns
 from btcpay.checkout.standing import Standing, standing_of, status_of, story_of, whole_invoice
-from btcpay.errors import NotFound
-from btcpay.ids import is_id
-from btcpay.pages import languages
-from btcpay.pages.render import Pages, accent_css, kept
-from btcpay.server.service import Service
+from btcpay.merchants import branding
+from btcpay.values.errors import NotFound
+from btcpay.values.ids import is_id
 from btcpay.web.body import read_body
+from btcpay.web.pages import languages
+from btcpay.web.pages.render import Pages, accent_css, kept
 from btcpay.web.routes import answer
+from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as, is_from_another_site
 from storage.database import Row
 from storage.queries import brands, links

@@ -6,7 +6,7 @@ import click
 
 from btcpay.backup.write import note_backup, write_backup
 from btcpay.cli.context import Shell, answer_json, as_json, say, with_shell
-from btcpay.times import utc_now
+from btcpay.values.times import utc_now
 
 
 @click.command()

@@ -6,9 +6,9 @@ import sys
 import click
 
 from btcpay.cli.context import Shell, answer_json, as_json, printable, with_shell
-from btcpay.doctor.finding import RED
-from btcpay.doctor.run import examine
-from btcpay.times import utc_now
+from btcpay.health.doctor.finding import RED
+from btcpay.health.doctor.run import examine
+from btcpay.values.times import utc_now
 
 COLUMNS = ("name", "colour", "sentence", "remedy")
 

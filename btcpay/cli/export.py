@@ -13,8 +13,8 @@ import orjson
 from btcpay.cli.context import Shell, as_json, number, with_shell
 from btcpay.exports import payments
 from btcpay.exports.labels import label_lines
-from btcpay.times import to_ms
-from btcpay.wallet.merchants import find_merchant
+from btcpay.merchants.merchants import find_merchant
+from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import merchants
 

@@ -8,14 +8,14 @@ import click
 from btcpay.check.explain import explanation, next_look_of
 from btcpay.cli.context import Shell, answer_json, as_json, plain, printable, say, show, with_shell
 from btcpay.cli.operation_options import number, tell, validated
-from btcpay.errors import CommandError
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import find_invoice
 from btcpay.invoices.story import Story, story_of
-from btcpay.price import new_prices
+from btcpay.merchants.merchants import find_merchant
+from btcpay.prices.price import new_prices
 from btcpay.settlement.attention import REASONS, WAYS_OUT
-from btcpay.times import iso_ms, utc_now
-from btcpay.wallet.merchants import find_merchant
+from btcpay.values.errors import CommandError
+from btcpay.values.times import iso_ms, utc_now
 from schemas.requests import NEW_INVOICE, STATUSES
 from schemas.resources import Resources
 from storage.database import Row

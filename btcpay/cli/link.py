@@ -8,10 +8,10 @@ import click
 from btcpay.cli.context import Shell, as_json, say, show, with_shell
 from btcpay.cli.context import number as exact
 from btcpay.cli.operation_options import number, tell, validated
-from btcpay.errors import CommandError
 from btcpay.invoices import links
-from btcpay.times import utc_now
-from btcpay.wallet.merchants import find_merchant
+from btcpay.merchants.merchants import find_merchant
+from btcpay.values.errors import CommandError
+from btcpay.values.times import utc_now
 from schemas.requests import NEW_PAYMENT_LINK
 from schemas.resources import Resources
 from storage.database import Row

@@ -7,25 +7,39 @@ import logging
 import os
 import sys
 from importlib import import_module
-from types import ModuleType
 from typing import Any, NoReturn
 
 import click
 from peewee import PeeweeException
 
 from btcpay.cli.context import say
-from btcpay.env_file import VARIABLE
-from btcpay.errors import CommandError, PriceUnavailable, SettingsError
-from btcpay.monitoring.logs import to_json
+from btcpay.settings.env_file import VARIABLE
+from btcpay.values.errors import CommandError, PriceUnavailable, SettingsError
+from btcpay.web.logs import to_json
 from storage.database import in_one_line
 
-# Each stands in the module of its name, which is read when the command is used: a check every
-# minute should not import the sandbox, nor ask a small board for the time that this takes.
-COMMANDS = (
-    *("backup", "check", "doctor", "export", "invoice", "key", "link", "listen", "merchant"),
-    *("migrate", "payment", "restore", "sandbox", "serve", "setup", "verify-proof", "wallet"),
-    "webhook",
-)
+# The module of each, which is read when the command is used: a check every minute should not
+# import the sandbox, nor ask a small board for the time that this takes.
+COMMANDS = {
+    "backup": "btcpay.cli.backup",
+    "check": "btcpay.cli.check.check",
+    "doctor": "btcpay.cli.doctor",
+    "export": "btcpay.cli.export",
+    "invoice": "btcpay.cli.invoice",
+    "key": "btcpay.cli.merchant.key",
+    "link": "btcpay.cli.link",
+    "listen": "btcpay.cli.notify.listen",
+    "merchant": "btcpay.cli.merchant.merchant",
+    "migrate": "btcpay.cli.migrate",
+    "payment": "btcpay.cli.payment",
+    "restore": "btcpay.cli.restore",
+    "sandbox": "btcpay.cli.sandbox.sandbox",
+    "serve": "btcpay.cli.serve",
+    "setup": "btcpay.cli.setup.setup",
+    "verify-proof": "btcpay.cli.verify_proof",
+    "wallet": "btcpay.cli.merchant.wallet",
+    "webhook": "btcpay.cli.notify.webhook",
+}
 BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 
 
@@ -40,8 +54,7 @@ class Commands(click.Group):
         """The command, out of its module; None when there is none of that name."""
         if name not in COMMANDS:
             return None
-        function = name.replace("-", "_")
-        command: click.Command = getattr(_module(function), function)
+        command: click.Command = getattr(import_module(COMMANDS[name]), name.replace("-", "_"))
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -55,13 +68,9 @@ class Commands(click.Group):
             raise
 
 
-def _module(name: str) -> ModuleType:
-    return import_module(f"btcpay.cli.{name}")
-
-
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        click.echo(_module("version").told())
+        click.echo(import_module("btcpay.cli.version").told())
         context.exit()
 
 

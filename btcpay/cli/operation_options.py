@@ -9,7 +9,7 @@ import click
 from marshmallow import Schema
 
 from btcpay.cli.context import answer_json
-from btcpay.errors import InvalidRequest
+from btcpay.values.errors import InvalidRequest
 from schemas import requests as accepts
 
 _JSON_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")

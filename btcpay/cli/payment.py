@@ -4,7 +4,7 @@ import click
 
 from btcpay.cli.context import Shell, as_json, show, with_shell
 from btcpay.invoices.status import find_invoice
-from btcpay.wallet.merchants import find_merchant
+from btcpay.merchants.merchants import find_merchant
 from storage.queries import listings
 
 LIST_COLUMNS = (

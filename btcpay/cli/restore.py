@@ -11,9 +11,9 @@ from btcpay.backup.restore import Restored, carry_over
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS
 from btcpay.cli.context import Shell, answer_json, as_json, say, with_shell
-from btcpay.errors import CommandError
-from btcpay.times import utc_now
-from btcpay.wallet.discovery import Move
+from btcpay.merchants.discovery import Move
+from btcpay.values.errors import CommandError
+from btcpay.values.times import utc_now
 from storage.database import Row, sqlite_path
 
 SKIP = 100  # addresses given out after the backup and not yet paid are unknown

@@ -5,9 +5,9 @@ from typing import BinaryIO
 import click
 
 from btcpay.cli.context import as_json, show
-from btcpay.errors import CommandError, ProofFailed
-from btcpay.spv.document import check_document, load
-from btcpay.times import iso
+from btcpay.proofs.document import check_document, load
+from btcpay.values.errors import CommandError, ProofFailed
+from btcpay.values.times import iso
 
 PROOF_COLUMNS = ("txid", "vout", "amount_sats", "script", "block_hash", "mined_at", "network")
 

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
-from btcpay.money import SATS_PER_BTC, usd_for_sats
-from btcpay.times import iso_ms
+from btcpay.values.money import SATS_PER_BTC, usd_for_sats
+from btcpay.values.times import iso_ms
 from storage.database import Database, Row
 from storage.queries import exports
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from btcpay.errors import Refused
-from btcpay.events.kinds import EventKind
-from btcpay.events.publish import News
 from btcpay.invoices.events import BY_HAND, finish, record
 from btcpay.invoices.status import find_invoice, verdict_of
 from btcpay.invoices.update_attention import heed
-from btcpay.settings import Settings
+from btcpay.notify.events.kinds import EventKind
+from btcpay.notify.events.publish import News
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import Refused
 from storage.database import Database, Row
 from storage.queries import attentions, balances, payments
 from storage.queries.events import Kind

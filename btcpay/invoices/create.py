@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from btcpay.clock_skew import REMEDY
-from btcpay.errors import PriceUnavailable
-from btcpay.events.kinds import EventKind
-from btcpay.events.publish import News, publish
-from btcpay.ids import new_id
-from btcpay.money import sats_for_usd
-from btcpay.networks import Network
-from btcpay.price import Prices
-from btcpay.times import to_ms
-from btcpay.wallet.account import derive, script_of
+from btcpay.http.clock_skew import REMEDY
+from btcpay.merchants.account import derive, script_of
+from btcpay.notify.events.kinds import EventKind
+from btcpay.notify.events.publish import News, publish
+from btcpay.prices.price import Prices
+from btcpay.values.errors import PriceUnavailable
+from btcpay.values.ids import new_id
+from btcpay.values.money import sats_for_usd
+from btcpay.values.networks import Network
+from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import invoices, merchants
 

@@ -3,8 +3,8 @@
 import json
 from datetime import datetime
 
-from btcpay.errors import StaleError
-from btcpay.times import to_ms
+from btcpay.values.errors import StaleError
+from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import events, invoices
 from storage.queries.events import Kind

@@ -6,11 +6,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from btcpay.errors import CommandError
-from btcpay.events.kinds import EventKind
-from btcpay.events.publish import publish_link
-from btcpay.ids import new_id
-from btcpay.times import to_ms
+from btcpay.notify.events.kinds import EventKind
+from btcpay.notify.events.publish import publish_link
+from btcpay.values.errors import CommandError
+from btcpay.values.ids import new_id
+from btcpay.values.times import to_ms
 from schemas.requests import MAX_USD
 from storage.database import Database, Row
 from storage.queries import links

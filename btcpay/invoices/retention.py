@@ -3,7 +3,7 @@
 import re
 from datetime import datetime, timedelta
 
-from btcpay.times import to_ms
+from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import idempotency, invoices
 

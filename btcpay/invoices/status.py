@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 
-from btcpay.errors import CommandError
-from btcpay.settings import Settings
+from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, Verdict
-from btcpay.times import from_ms, from_ms_or_none, to_ms
+from btcpay.values.errors import CommandError
+from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, invoices, meta, payments
 

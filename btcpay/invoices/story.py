@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.errors import CommandError
 from btcpay.invoices.status import checked_ms, rules_for, verdict_on
-from btcpay.settings import Settings
+from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Verdict
+from btcpay.values.errors import CommandError
 from storage.database import Database, Row
 from storage.queries import attentions, events, payments
 

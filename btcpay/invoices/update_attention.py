@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from btcpay.events.kinds import EventKind
-from btcpay.events.publish import News, publish
 from btcpay.invoices.events import BY_HAND
 from btcpay.invoices.status import invoice_of, verdict_of
-from btcpay.settings import Settings
+from btcpay.merchants.account import least_sats_of
+from btcpay.notify.events.kinds import EventKind
+from btcpay.notify.events.publish import News, publish
+from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import Happening, reason_for
 from btcpay.settlement.values import Verdict
-from btcpay.times import to_ms
-from btcpay.wallet.account import least_sats_of
+from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import attentions, events, invoices
 from storage.queries.events import Kind

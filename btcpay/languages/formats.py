@@ -1,7 +1,8 @@
 """Numbers and times as a language writes them: its digits, its marks, its words.
 
-So a dot means one thing on a page. What is copied into wallets is written by btcpay/money.py. How a
-language writes is Unicode's CLDR, of which `make catalogs` keeps translations/formats.json.
+So a dot means one thing on a page. What is copied into wallets is written by
+btcpay/values/money.py. How a language writes is Unicode's CLDR, of which `make catalogs` keeps
+translations/formats.json.
 """
 
 import json
@@ -10,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from btcpay.money import CENT, btc_shown
-from btcpay.times import from_ms
+from btcpay.values.money import CENT, btc_shown
+from btcpay.values.times import from_ms
 
 SECONDS = ":{at.second:02}"  # as each language's pattern has them
 TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 from btcpay.checkout.amounts import parse_usd
 from btcpay.languages import formats
-from btcpay.pages import languages
-from btcpay.pages.languages import gettext
+from btcpay.web.pages import languages
+from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD
 
 

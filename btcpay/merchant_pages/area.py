@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from flask import Blueprint, Response, g, request
 
-from btcpay.errors import Forbidden, Unauthorized
 from btcpay.merchant_pages.visit import ROOT, Visit
-from btcpay.merchant_sessions import LIFE, session_of
-from btcpay.pages.render import Pages
-from btcpay.server.service import Service
+from btcpay.merchants.sessions import LIFE, session_of
+from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web import rate_limits
+from btcpay.web.pages.render import Pages
+from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as, is_from_another_site
 from storage.queries import sessions
 

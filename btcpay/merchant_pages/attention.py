@@ -2,9 +2,9 @@
 
 from flask import Response
 
-from btcpay.ids import is_id
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit
+from btcpay.values.ids import is_id
 from storage.queries import merchant_lists as lists
 
 SIZE = 10  # each takes a third of a screen

@@ -15,7 +15,7 @@ from btcpay.merchant_pages import (
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.devices import Devices
 from btcpay.merchant_pages.way_in import WayIn
-from btcpay.server.service import Service
+from btcpay.web.service import Service
 
 
 def merchant_pages(service: Service) -> Blueprint:

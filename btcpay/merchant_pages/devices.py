@@ -2,11 +2,12 @@
 
 from flask import Response
 
-from btcpay import browsers, merchant_sessions
-from btcpay.errors import CommandError, NotFound
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit
-from btcpay.times import to_ms
+from btcpay.merchants import browsers
+from btcpay.merchants import sessions as merchant_sessions
+from btcpay.values.errors import CommandError, NotFound
+from btcpay.values.times import to_ms
 
 
 class Devices:

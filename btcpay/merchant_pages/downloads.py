@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 from flask import Response
 
-from btcpay.errors import RateLimited
 from btcpay.exports import payments
 from btcpay.exports.labels import label_lines
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit
-from btcpay.times import to_ms
+from btcpay.values.errors import RateLimited
+from btcpay.values.times import to_ms
 from storage.queries import merchants
 from storage.queries.days import DAY_MS
 

@@ -11,7 +11,7 @@ from btcpay.merchant_pages.on_its_way import by_invoice
 from btcpay.merchant_pages.standing import standing
 from btcpay.merchant_pages.takings import first_day, takings
 from btcpay.merchant_pages.visit import Visit
-from btcpay.times import to_ms
+from btcpay.values.times import to_ms
 from storage.queries import days, today
 
 LISTED = 5  # invoices of each kind on the page; their lists have all

@@ -7,14 +7,14 @@ from typing import Any
 
 from flask import Response
 
-from btcpay.errors import CommandError, NotFound, Refused
-from btcpay.ids import is_id
 from btcpay.invoices import by_hand
 from btcpay.invoices.events import BY_HAND
 from btcpay.invoices.story import Story, story_of
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit
-from btcpay.pages.languages import gettext
+from btcpay.values.errors import CommandError, NotFound, Refused
+from btcpay.values.ids import is_id
+from btcpay.web.pages.languages import gettext
 from storage.queries import invoices
 
 MOST_SHOWN = 100  # outputs, and events: who sends much dust to an address makes no endless page

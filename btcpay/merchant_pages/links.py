@@ -3,13 +3,13 @@
 from flask import Response
 
 from btcpay.checkout.bip21 import qr_svg
-from btcpay.errors import NotFound
-from btcpay.ids import is_id
 from btcpay.invoices.links import set_active
 from btcpay.merchant_pages import new_link
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.listing import Listing
 from btcpay.merchant_pages.visit import Visit
+from btcpay.values.errors import NotFound
+from btcpay.values.ids import is_id
 from storage.database import Row
 from storage.queries import link_pages as queries
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from peewee import Select
 
-from btcpay.ids import is_id
+from btcpay.values.ids import is_id
 from storage.database import Database, Row
 from storage.queries.keyset import FIRST
 

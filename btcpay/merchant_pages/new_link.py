@@ -8,7 +8,7 @@ from flask import Response
 from btcpay.invoices.links import new_link
 from btcpay.merchant_pages.amount_field import AmountRefused, typed_usd
 from btcpay.merchant_pages.visit import Visit
-from btcpay.pages.languages import gettext
+from btcpay.web.pages.languages import gettext
 from schemas.requests import NEW_PAYMENT_LINK, load
 from storage.queries import links, merchants
 

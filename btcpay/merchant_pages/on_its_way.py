@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from btcpay.invoices.status import rules_for
-from btcpay.money import usd_for_sats
-from btcpay.settings import Settings
+from btcpay.settings.settings import Settings
+from btcpay.values.money import usd_for_sats
 from storage.database import Row
 
 

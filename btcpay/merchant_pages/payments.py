@@ -4,12 +4,12 @@ from typing import Any
 
 from flask import Response
 
-from btcpay.ids import is_id
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.listing import Listing
 from btcpay.merchant_pages.search import MOST_CHARACTERS, Found, Names, by_name, in_texts
 from btcpay.merchant_pages.visit import Visit
-from btcpay.money import usd_for_sats
+from btcpay.values.ids import is_id
+from btcpay.values.money import usd_for_sats
 from storage.database import Row
 from storage.queries import merchant_lists as lists
 

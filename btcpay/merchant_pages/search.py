@@ -9,7 +9,7 @@ from typing import Any
 from peewee import Select
 
 from btcpay.merchant_pages.listing import MORE, SIZE, Listing
-from btcpay.money import SATS_PER_BTC
+from btcpay.values.money import SATS_PER_BTC
 from storage.database import Database, Row
 from storage.queries.keyset import FIRST
 from storage.queries.merchant_lists import chosen

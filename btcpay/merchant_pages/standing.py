@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.chain.progress import Progress
-from btcpay.settings import Settings
-from btcpay.times import from_ms
-from btcpay.wallet.gap_limit import MARGIN, Gap, gap_of
+from btcpay.merchants.gap_limit import MARGIN, Gap, gap_of
+from btcpay.settings.settings import Settings
+from btcpay.values.times import from_ms
 from storage.database import Row
 
 GREEN, YELLOW, RED = "green", "yellow", "red"

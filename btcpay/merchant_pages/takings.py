@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from btcpay.money import CENT
+from btcpay.values.money import CENT
 from storage.database import Row
 
 DAYS = 30

@@ -7,14 +7,14 @@ from flask import Response
 
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.standing import standing_of, whole_invoice
-from btcpay.errors import NotFound, PriceUnavailable
-from btcpay.ids import is_id
 from btcpay.invoices import create
 from btcpay.merchant_pages.amount_field import AmountRefused, typed_usd
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit
-from btcpay.pages.languages import gettext
-from btcpay.times import to_ms
+from btcpay.values.errors import NotFound, PriceUnavailable
+from btcpay.values.ids import is_id
+from btcpay.values.times import to_ms
+from btcpay.web.pages.languages import gettext
 from schemas.requests import NEW_INVOICE, load
 from storage.queries import invoices, merchants, till
 

@@ -11,12 +11,12 @@ from urllib.parse import parse_qs, urlencode
 from flask import Response, request
 
 from btcpay.checkout.cookie import new_form
-from btcpay.ids import id_of
-from btcpay.merchant_sessions import Session
-from btcpay.pages import languages
-from btcpay.pages.render import Pages, to_root
-from btcpay.server.service import Service
+from btcpay.merchants.sessions import Session
+from btcpay.values.ids import id_of
 from btcpay.web.body import read_body
+from btcpay.web.pages import languages
+from btcpay.web.pages.render import Pages, to_root
+from btcpay.web.service import Service
 
 ROOT = "/merchant"
 

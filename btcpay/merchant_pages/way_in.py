@@ -2,9 +2,9 @@
 
 from flask import Response, request
 
-from btcpay import merchant_sessions
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import address
+from btcpay.merchants import sessions as merchant_sessions
 
 GONE = 410
 

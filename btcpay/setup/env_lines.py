@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from btcpay.env_file import parse
-from btcpay.errors import SettingsError
+from btcpay.settings.env_file import parse
+from btcpay.values.errors import SettingsError
 
 
 def changed(text: str, changes: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from btcpay.errors import CommandError
+from btcpay.values.errors import CommandError
 
 STATE = Path("/var/lib/btcpay")  # systemd makes it too (StateDirectory=)
 MODE_OF_OWN_FOLDER = 0o700

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from btcpay.errors import SettingsError
-from btcpay.settings import PREFIX, read
+from btcpay.settings.settings import PREFIX, read
+from btcpay.values.errors import SettingsError
 
 NONE = "none"  # what is typed for a setting that is not to be set
 SQLITE = "sqlite:///"

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from btcpay.errors import CommandError
 from btcpay.setup.places import program
+from btcpay.values.errors import CommandError
 
 KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "REQUESTS_CA_BUNDLE")
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
-from btcpay.errors import CommandError
 from btcpay.setup.places import STATE
+from btcpay.values.errors import CommandError
 
 BACKUPS = Path("/var/backups/btcpay")
 STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")

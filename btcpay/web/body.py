@@ -6,7 +6,7 @@ from flask import current_app, request
 from gunicorn.http.errors import ParseException
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from btcpay.errors import InvalidRequest, PayloadTooLarge
+from btcpay.values.errors import InvalidRequest, PayloadTooLarge
 from btcpay.web import json_body
 from btcpay.web.errors import JSON
 

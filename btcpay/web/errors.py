@@ -6,7 +6,7 @@ import orjson
 from flask import Response, g
 from werkzeug.exceptions import HTTPException
 
-from btcpay.errors import (
+from btcpay.values.errors import (
     ApiError,
     InvalidRequest,
     MethodNotAllowed,

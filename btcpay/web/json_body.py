@@ -6,7 +6,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
 
-from btcpay.errors import InvalidRequest
+from btcpay.values.errors import InvalidRequest
 
 # Bodies are flat. Python's own parsers differ: 3.11's gives up near 1,000, 3.14's takes 10,000.
 MAX_DEPTH = 100

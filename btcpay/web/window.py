@@ -4,7 +4,7 @@ import math
 from datetime import datetime
 from typing import NamedTuple
 
-from btcpay.errors import RateLimited
+from btcpay.values.errors import RateLimited
 
 
 class Bucket(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from btcpay.errors import CommandError
+from btcpay.values.errors import CommandError
 from storage.backup.sqlite_file import MOVE_AWAY, network_of, new_file, publish, read_only
 
 

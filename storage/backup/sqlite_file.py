@@ -14,7 +14,7 @@ from glob import escape
 from pathlib import Path
 from urllib.parse import quote
 
-from btcpay.errors import CommandError
+from btcpay.values.errors import CommandError
 from storage.backup.expected_schema import objects_in, planted
 from storage.queries.meta import Key
 from storage.sqlite import create_file

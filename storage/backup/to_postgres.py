@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from btcpay.errors import CommandError
+from btcpay.values.errors import CommandError
 from storage.backup.sqlite_file import read_only
 from storage.database import Database
 from storage.faults import as_peewee_errors

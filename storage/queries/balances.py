@@ -6,7 +6,7 @@ from typing import Any
 
 from peewee import Case, ColumnBase, fn
 
-from btcpay.errors import BeyondMoney
+from btcpay.values.errors import BeyondMoney
 from storage.database import Database, Row, slot
 from storage.models import Balance, Output
 

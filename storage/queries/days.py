@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from peewee import EXCLUDED, fn
 
-from btcpay.times import to_ms
+from btcpay.values.times import to_ms
 from storage.database import Database, Row, every, slot
 from storage.models import MerchantDay, Payment
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from peewee import EXCLUDED
 
-from btcpay.times import from_ms, to_ms
+from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, slot
 from storage.models import Fact
 

@@ -13,7 +13,7 @@ from builders import Clock, Live, Shop, TickerServer, until
 from fake_esplora import Till, open_till
 from werkzeug.test import TestResponse
 
-from btcpay.times import to_ms
+from btcpay.values.times import to_ms
 from btcpay.web import json_body
 from storage.queries import idempotency, merchants
 

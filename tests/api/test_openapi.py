@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
 import app
 from btcpay.api import openapi
-from btcpay.settings import read
+from btcpay.settings.settings import read
 
 # Section 4: operation id, method and path, scope, status of success, and what section 7 adds.
 COMMON = {"401", "429", "500"}

@@ -10,7 +10,7 @@ from builders import Clock, Shop
 from werkzeug.test import TestResponse
 
 from app import create_app
-from btcpay import settings
+from btcpay.settings import settings
 
 CODES = {
     "invalid_request",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from builders import Shop, TickerServer, pay
 
-from btcpay.times import iso
+from btcpay.values.times import iso
 
 TEXT, NUMBER, WHOLE, NULL = str, (int, float), int, type(None)
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")

@@ -13,7 +13,7 @@ from databases import raw
 from fake_esplora import Terminal, Till, open_till
 from playhouse.migrations import Runner
 
-from btcpay.wallet.account import derive, parse_account
+from btcpay.merchants.account import derive, parse_account
 from storage import versions
 from storage.backup import sqlite_file
 from storage.backup.expected_schema import objects_by_version

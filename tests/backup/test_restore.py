@@ -22,13 +22,13 @@ from forge import Forge, command_line, fork_for_each_order
 from playhouse.migrations import Runner
 
 from app import create_app
-from btcpay import settings
 from btcpay.backup.address_counters import Agree
 from btcpay.backup.restore import Restored, restore
-from btcpay.errors import CommandError
-from btcpay.merchant_sessions import log_in, login_of, new_login, session_of
-from btcpay.wallet.account import derive
-from btcpay.wallet.discovery import Move
+from btcpay.merchants.account import derive
+from btcpay.merchants.discovery import Move
+from btcpay.merchants.sessions import log_in, login_of, new_login, session_of
+from btcpay.settings import settings
+from btcpay.values.errors import CommandError
 from storage import locks, versions
 from storage.database import open_database
 from storage.queries import merchants

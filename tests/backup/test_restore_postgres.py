@@ -22,7 +22,7 @@ from other_database import on, stop
 from paths import PROJECT
 from playhouse.migrations import Runner
 
-from btcpay.merchant_sessions import log_in, new_login, session_of
+from btcpay.merchants.sessions import log_in, new_login, session_of
 from storage import versions
 from storage.database import open_database
 from storage.queries import merchants

@@ -24,8 +24,8 @@ from other_database import on
 from playhouse.migrations import Runner
 from scenes import over_the_deadline
 
-from btcpay.merchant_sessions import log_in, new_login
-from btcpay.wallet.account import derive
+from btcpay.merchants.account import derive
+from btcpay.merchants.sessions import log_in, new_login
 from storage import versions
 from storage.backup import to_postgres
 from storage.database import open_database

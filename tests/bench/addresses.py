@@ -3,8 +3,8 @@
 import time
 
 from btcpay.bitcoin.secp256k1 import G
-from btcpay.networks import NETWORKS
-from btcpay.wallet.account import SCRIPT_TYPES, derive
+from btcpay.merchants.account import SCRIPT_TYPES, derive
+from btcpay.values.networks import NETWORKS
 
 # BIP32's test vector 1, m/0'.
 XPUB = (

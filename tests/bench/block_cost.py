@@ -13,15 +13,15 @@ from blocks import REAL, real_block
 from builders import TickerServer
 from fill import fill
 
-from btcpay import settings
 from btcpay.bitcoin.block import scan_block
+from btcpay.chain.explorers.allowance import UNLIMITED
 from btcpay.chain.kept import add_header
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
-from btcpay.explorers.allowance import UNLIMITED
-from btcpay.price import new_prices
-from btcpay.spv.block import prove_block
-from btcpay.times import utc_now
+from btcpay.prices.price import new_prices
+from btcpay.proofs.block import prove_block
+from btcpay.settings import settings
+from btcpay.values.times import utc_now
 from storage.database import Database, open_database
 from storage.queries import balances
 

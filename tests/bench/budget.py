@@ -15,9 +15,9 @@ from typing import Any
 from builders import Clock, TickerServer
 from fake_esplora import Till, open_till
 
-from btcpay.ids import new_id
 from btcpay.invoices.create import Order, Price, new_invoice
-from btcpay.times import to_ms
+from btcpay.values.ids import new_id
+from btcpay.values.times import to_ms
 from storage.queries import invoices
 
 MINUTES_OF_A_BLOCK, MINUTES_BETWEEN_PAYERS = 10, 6

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from btcpay.keys import sha256_of
+from btcpay.merchants.keys import sha256_of
 from storage.migrate import migrate
 
 KEYS = 6_000  # of either scope: each serves for some requests, then not again within a minute

@@ -24,8 +24,8 @@ from fill import KEYS, fill, invoice_id, secret
 from history import add_history
 from server import ROOT, Server, free_port
 
-from btcpay.merchant_sessions import log_in, new_login
-from btcpay.times import utc_now
+from btcpay.merchants.sessions import log_in, new_login
+from btcpay.values.times import utc_now
 from storage.backup.to_postgres import carry_over
 from storage.database import open_database
 from storage.queries import merchants

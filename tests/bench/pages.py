@@ -12,8 +12,8 @@ from jinja2 import DictLoader
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from app import create_app
-from btcpay.settings import read
-from btcpay.times import from_ms
+from btcpay.settings.settings import read
+from btcpay.values.times import from_ms
 
 TIMES = 120  # less than a thousand stored have of each status
 OPEN, PAID = STATUSES.index("open"), STATUSES.index("paid")

@@ -10,9 +10,9 @@ from rival import Rival
 
 from btcpay.chain.begin import begin
 from btcpay.chain.progress import progress_of
-from btcpay.errors import ExplorerError
 from btcpay.invoices.events import finish
-from btcpay.times import from_unix_s
+from btcpay.values.errors import ExplorerError
+from btcpay.values.times import from_unix_s
 from storage.queries import blocks, invoices, meta
 from storage.queries.meta import Key
 

@@ -10,9 +10,9 @@ from rival import HARDER, Rival
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.tx import TxOut
+from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.follow import Branch, Follower
 from btcpay.check.undo import undo_above
-from btcpay.explorers.pool import Explorers
 from btcpay.sandbox.node.block import BITS
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import Spendable

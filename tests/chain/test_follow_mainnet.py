@@ -10,11 +10,11 @@ from blocks import real_headers
 from fake_esplora import Liar, LiedTo, Reply, say
 
 from btcpay.bitcoin.header import build_header, parse_header
+from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.follow import Follower
 from btcpay.chain.kept import add_header
-from btcpay.errors import ExplorerError
-from btcpay.explorers.pool import Explorers
-from btcpay.networks import NETWORKS
+from btcpay.values.errors import ExplorerError
+from btcpay.values.networks import NETWORKS
 from storage.queries import blocks
 
 Lies = Callable[..., LiedTo]

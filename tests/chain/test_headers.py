@@ -8,8 +8,8 @@ from blocks import real_headers
 
 from btcpay.bitcoin.header import Header, bits_of, build_header, parse_header, target_of
 from btcpay.chain.headers import check_header, check_headers, work_of
-from btcpay.errors import ProofFailed
-from btcpay.networks import NETWORKS, Network
+from btcpay.values.errors import ProofFailed
+from btcpay.values.networks import NETWORKS, Network
 
 # The first headers of the main chain are easier than a header that a shop of today accepts.
 EASIEST = 0x1D00FFFF

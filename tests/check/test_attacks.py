@@ -16,9 +16,9 @@ from fake_esplora import Liar, LiedTo, Till, open_till, say, tx_of
 from forge import forge
 from playground import children_of, is_alive, start_playground
 
-from btcpay import http_client
-from btcpay.explorers.pool import Explorers
-from btcpay.wallet.account import script_of
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.http import http_client
+from btcpay.merchants.account import script_of
 from storage.queries import keys, links
 
 Lies = Callable[..., LiedTo]

@@ -21,10 +21,10 @@ from btcpay.api import idempotency
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
-from btcpay.errors import Conflict
 from btcpay.invoices.retention import erase_emails
-from btcpay.price import new_prices
-from btcpay.times import to_ms
+from btcpay.prices.price import new_prices
+from btcpay.values.errors import Conflict
+from btcpay.values.times import to_ms
 from storage.database import Database, open_database
 from storage.queries import blocks, keys, looked_for
 from storage.write_behind import Notes

@@ -13,7 +13,7 @@ from sweeper import Sweeper
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.hints import GAP
 from btcpay.check.report import Report
-from btcpay.wallet.account import script_of
+from btcpay.merchants.account import script_of
 from storage.database import open_database
 from storage.queries import blocks
 

@@ -10,7 +10,7 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import LiedTo, Terminal, Till, dropped, open_till
 
-from btcpay.clock_skew import CLOCK_OFF, ClockSkew, told_time
+from btcpay.http.clock_skew import CLOCK_OFF, ClockSkew, told_time
 from storage.queries import meta
 
 EMAIL = "ada@customer.example"

@@ -37,7 +37,7 @@ from scenes import (
 )
 
 from app import create_app
-from btcpay import settings
+from btcpay.settings import settings
 
 CREATED = 2  # the first digit of 201
 PROCESSES = 2  # that die at the same time, each in a world of its own

@@ -16,8 +16,8 @@ from builders import clean_environ
 from fake_esplora import Json, LiedTo, Reply, endless_head, filled, say, tx_of
 from paths import PROJECT
 
-from btcpay.explorers.mempool import MAX_PARTS
-from btcpay.wallet.account import script_of
+from btcpay.chain.explorers.mempool import MAX_PARTS
+from btcpay.merchants.account import script_of
 
 Lies = Callable[..., LiedTo]
 MOST_MB = 200

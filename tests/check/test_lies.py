@@ -17,7 +17,7 @@ from btcpay.bitcoin.block import scan_block
 from btcpay.bitcoin.header import bits_of, target_of
 from btcpay.bitcoin.tx import Tx
 from btcpay.bitcoin.wire import compact_size
-from btcpay.explorers import esplora
+from btcpay.chain.explorers import esplora
 from btcpay.sandbox.node.block import BITS, Block
 from storage.queries import blocks
 

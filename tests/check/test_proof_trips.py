@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_esplora import Json, LiedTo, Terminal, say, tx_of
 
-from btcpay.wallet.account import script_of
+from btcpay.merchants.account import script_of
 
 NOWHERE = {
     "BTCPAY_DATABASE_URL": "sqlite:////nowhere/at/all.db",

@@ -44,15 +44,15 @@ from hypothesis.stateful import (
 
 from btcpay.bitcoin.tx import TxOut
 from btcpay.cli.invoice import invoice as invoice_command
-from btcpay.errors import CommandError
+from btcpay.merchants.account import parse_account
+from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import Spendable, sign
 from btcpay.sandbox.payer.key import Key
 from btcpay.sandbox.payer.mischief import double_spends, replace
-from btcpay.wallet.account import parse_account
-from btcpay.wallet.merchants import add_merchant
+from btcpay.values.errors import CommandError
 from storage.queries import balances
 
 EXAMPLES = int(os.environ.get("STATEFUL_EXAMPLES", "12" if ON_POSTGRES else "24"))

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from btcpay.chain.explorers.allowance import UNLIMITED, Allowance
 from btcpay.check.urgency import OWN_PER_HOUR, Pace, Watched, pace_of, plan, shares, urgency
-from btcpay.explorers.allowance import UNLIMITED, Allowance
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)  # of patience with what has vanished; none on regtest

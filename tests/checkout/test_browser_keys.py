@@ -6,7 +6,7 @@ import pytest
 from browser import Tab
 from hosted import Counter, show
 
-from btcpay import branding
+from btcpay.merchants import branding
 
 PICKER = ["languages"]  # closed; its links are stops when it is open
 BUTTONS = ["unit", "open-wallet", "copy-link", "copy-amount", "copy-address"]

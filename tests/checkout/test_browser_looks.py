@@ -17,11 +17,11 @@ from builders import Live, TickerServer, pay
 from hosted import Hosted, Json, open_hosted, show
 from PIL import Image, ImageDraw
 
-from btcpay import branding
 from btcpay.chain.kept import add_header
-from btcpay.ids import random_base62
 from btcpay.invoices.links import suggest
 from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchants import branding
+from btcpay.values.ids import random_base62
 from storage.queries import attentions, brands, links
 
 LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40

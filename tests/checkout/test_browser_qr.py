@@ -9,7 +9,7 @@ from browser import DESK, PHONE, SMALL, Tab, lack
 from hosted import open_hosted, show
 
 from btcpay.checkout.bip21 import payment_uri
-from btcpay.money import btc_text
+from btcpay.values.money import btc_text
 
 # Debian's package belongs to Debian's Python.
 ELECTRUM = """

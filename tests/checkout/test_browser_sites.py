@@ -9,7 +9,7 @@ from builders import TickerServer, pay, until
 from fake_esplora import FakeEsplora, say
 from hosted import Hosted, open_hosted
 
-from btcpay.wallet.merchants import find_merchant, set_return
+from btcpay.merchants.merchants import find_merchant, set_return
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hosted import show
 from playground import children_of, is_alive
 
 from btcpay.invoices.links import suggest
-from btcpay.money import btc_shown, btc_text
+from btcpay.values.money import btc_shown, btc_text
 
 
 def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open_tab, counter):

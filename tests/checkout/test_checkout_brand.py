@@ -10,9 +10,9 @@ from fake_esplora import Terminal, Till, open_till
 from paths import PROJECT
 from payer import Page
 
-from btcpay import branding
-from btcpay.errors import CommandError
-from btcpay.wallet.merchants import find_merchant, set_brand
+from btcpay.merchants import branding
+from btcpay.merchants.merchants import find_merchant, set_brand
+from btcpay.values.errors import CommandError
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + b"\x00" * 40
 JPEG = b"\xff\xd8\xff\xe0" + b"\x00" * 40

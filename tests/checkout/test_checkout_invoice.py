@@ -14,8 +14,8 @@ from btcpay.checkout import bip21
 from btcpay.checkout.invoice_page import InvoicePage, page_of
 from btcpay.checkout.standing import Standing, status_of
 from btcpay.languages import formats
-from btcpay.money import btc_shown, btc_text
 from btcpay.settlement.values import Verdict
+from btcpay.values.money import btc_shown, btc_text
 from storage.queries import attentions, brands, invoices, links
 
 STATUS_FIELDS = {

@@ -13,10 +13,10 @@ from itsdangerous import URLSafeSerializer
 from payer import Page, count, made, press
 
 from btcpay.checkout.amounts import parse_usd
-from btcpay.errors import CommandError
-from btcpay.ids import new_id
 from btcpay.invoices.links import suggest
-from btcpay.money import CENT, btc_shown
+from btcpay.values.errors import CommandError
+from btcpay.values.ids import new_id
+from btcpay.values.money import CENT, btc_shown
 from storage.database import open_database
 from storage.queries import invoices, links, meta
 

@@ -9,8 +9,8 @@ from builders import Live, Shop, pay
 from paths import PROJECT
 from payer import Page
 
-from btcpay.pages.assets import Assets
 from btcpay.web import rate_limits
+from btcpay.web.pages.assets import Assets
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from payer import Page, count, made, press
 from werkzeug.test import TestResponse
 
-from btcpay.times import to_ms
+from btcpay.values.times import to_ms
 from storage.queries import invoices
 
 # After a payment: a tablet on a counter serves one customer after another

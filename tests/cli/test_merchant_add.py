@@ -8,9 +8,9 @@ from builders import Shop, clean_environ, new_xpub
 from databases import about_sqlite
 from paths import PROJECT
 
-from btcpay.errors import AccountKeyRefused
-from btcpay.networks import NETWORKS
-from btcpay.wallet.account import are_seed_words, parse_account
+from btcpay.merchants.account import are_seed_words, parse_account
+from btcpay.values.errors import AccountKeyRefused
+from btcpay.values.networks import NETWORKS
 
 # The first of BIP39's test vectors with 12 and with 24 words.
 TWELVE = "legal winner thank year wave sausage worth useful legal winner thank yellow"

@@ -10,7 +10,7 @@ from fake_esplora import Terminal, Till, open_till
 from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 from werkzeug.test import TestResponse
 
-from btcpay.times import utc_now
+from btcpay.values.times import utc_now
 
 
 @pytest.fixture

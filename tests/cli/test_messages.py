@@ -13,7 +13,7 @@ from fake_esplora import Terminal, Till, open_till
 from paths import PROJECT
 from terminal import InTerminal
 
-from btcpay.server import startup
+from btcpay.web.server import startup
 
 pytestmark = about_sqlite
 

@@ -16,7 +16,7 @@ from paths import PROJECT, VECTORS
 from btcpay.exports.labels import labels
 from btcpay.exports.payments import COLUMNS, cells, defused, received
 from btcpay.settlement.values import Block, SeenOutput
-from btcpay.times import iso, to_ms
+from btcpay.values.times import iso, to_ms
 from storage.queries import merchants, payments
 
 VECTORS = json.loads((VECTORS / "bip329.json").read_text())

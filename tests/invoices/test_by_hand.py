@@ -7,8 +7,8 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import Json, Till, open_till
 
-from btcpay.errors import CommandError
 from btcpay.invoices import by_hand
+from btcpay.values.errors import CommandError
 
 
 @pytest.fixture

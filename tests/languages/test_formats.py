@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.times import from_ms, to_ms
+from btcpay.values.times import from_ms, to_ms
 
 in_each_language = pytest.mark.parametrize("language", LANGUAGES)
 FIRST, LAST = (to_ms(datetime(year, 1, 1, tzinfo=UTC)) for year in (2009, 2200))

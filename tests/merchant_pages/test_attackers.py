@@ -16,9 +16,9 @@ from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 from merchant_paths import filled, rules
 from payer import Page
 
-from btcpay import merchant_sessions
-from btcpay.merchant_sessions import new_login, session_of
-from btcpay.times import to_ms
+from btcpay.merchants import sessions as merchant_sessions
+from btcpay.merchants.sessions import new_login, session_of
+from btcpay.values.times import to_ms
 from btcpay.web import rate_limits
 
 MINUTE_S = 61

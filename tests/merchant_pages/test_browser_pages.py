@@ -11,7 +11,7 @@ from hosted import Counter, open_counter
 from merchant_browser import ON, MerchantBrowser
 from merchant_paths import filled, rules
 
-from btcpay.merchant_sessions import new_login
+from btcpay.merchants.sessions import new_login
 
 # What stands out of the window, to either side; what readers alone hear is elsewhere.
 EDGES = """[...document.querySelectorAll('body *')]

@@ -10,8 +10,8 @@ from builders import TickerServer
 from hosted import Counter, Json, open_counter
 from merchant_browser import ON
 
-from btcpay.merchant_sessions import new_login
-from btcpay.money import btc_text
+from btcpay.merchants.sessions import new_login
+from btcpay.values.money import btc_text
 
 
 @pytest.fixture(scope="module")

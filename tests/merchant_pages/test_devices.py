@@ -2,7 +2,7 @@
 
 from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 
-from btcpay.merchant_sessions import new_login, sessions_of
+from btcpay.merchants.sessions import new_login, sessions_of
 
 FIREFOX = "Mozilla/5.0 (Android 14; Mobile; rv:132.0) Gecko/132.0 Firefox/132.0"
 

@@ -17,8 +17,8 @@ from merchant_browser import ON, MerchantBrowser
 
 from btcpay.exports.payments import COLUMNS
 from btcpay.merchant_pages.downloads import AT_ONCE
-from btcpay.merchant_sessions import new_login
-from btcpay.server.client_connection import KEPT_BYTES, Answer
+from btcpay.merchants.sessions import new_login
+from btcpay.web.server.client_connection import KEPT_BYTES, Answer
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def read_all(sock: socket.socket) -> int:
 
 @pytest.mark.parametrize("has_gone", [True, False], ids=["gone", "never reads"])
 def test_a_client_that_takes_nothing_ends_it(pair, monkeypatch, has_gone):
-    monkeypatch.setattr("btcpay.server.client_connection.PIECE_S", 0.1)
+    monkeypatch.setattr("btcpay.web.server.client_connection.PIECE_S", 0.1)
     ours, theirs = pair
     if has_gone:
         theirs.close()

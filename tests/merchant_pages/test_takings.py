@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from btcpay import settings
 from btcpay.chain.progress import Progress
 from btcpay.merchant_pages.chart import HEIGHT, STEP, chart_of
 from btcpay.merchant_pages.standing import standing
 from btcpay.merchant_pages.takings import DAYS, Sum, first_day, takings
-from btcpay.times import to_ms
+from btcpay.settings import settings
+from btcpay.values.times import to_ms
 
 TODAY = 20_000
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)

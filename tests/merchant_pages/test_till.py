@@ -12,7 +12,7 @@ from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 from payer import Page, count
 from werkzeug.test import TestResponse
 
-from btcpay.times import to_ms
+from btcpay.values.times import to_ms
 
 
 @pytest.fixture

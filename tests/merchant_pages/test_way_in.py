@@ -2,7 +2,7 @@
 
 from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 
-from btcpay.merchant_sessions import new_login
+from btcpay.merchants.sessions import new_login
 
 
 def test_there_is_nothing_when_it_is_off(open_shops):

@@ -20,10 +20,10 @@ from node_till import Chain, NodeTill, open_chain, open_node_till
 from btcpay.bitcoin.tx import TxOut, parse_tx
 from btcpay.check.report import Report
 from btcpay.invoices.events import finish
+from btcpay.proofs.document import check_document
 from btcpay.sandbox.node.block import build_block, build_coinbase
 from btcpay.sandbox.node.script import script_of
-from btcpay.spv.document import check_document
-from btcpay.times import from_unix_s
+from btcpay.values.times import from_unix_s
 from storage.database import open_database
 from storage.queries import invoices, payments
 

@@ -13,8 +13,8 @@ from builders import TickerServer
 from node_esplora import Answer, Fault
 from node_till import Chain, NodeTill, open_chain, open_node_till
 
+from btcpay.proofs.document import check_document
 from btcpay.sandbox.node.script import script_of
-from btcpay.spv.document import check_document
 from storage.queries import payments
 
 

@@ -26,13 +26,13 @@ from fake_esplora import Json
 from forge import Forge, fork_for_each_order
 from node_till import NodeTill, open_chain, open_node_till
 
-from btcpay import settings
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
+from btcpay.chain.explorers.open import open_explorers
 from btcpay.check.run import Checker
-from btcpay.explorers.open import open_explorers
-from btcpay.price import new_prices
+from btcpay.prices.price import new_prices
+from btcpay.proofs.document import check_document
 from btcpay.sandbox.node.script import script_of
-from btcpay.spv.document import check_document
+from btcpay.settings import settings
 from storage.database import open_database
 
 STEPS = int(os.environ.get("WALK_STEPS", "15" if ON_POSTGRES else "30"))

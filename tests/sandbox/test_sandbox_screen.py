@@ -20,10 +20,10 @@ from playground import children_of, is_alive, start_playground
 from ports import free_port
 from terminal import CTRL_C, InTerminal, Screen
 
-from btcpay.cli.sandbox_children import Children
-from btcpay.cli.sandbox_place import command_line
-from btcpay.cli.sandbox_status import fitting
-from btcpay.errors import CommandError
+from btcpay.cli.sandbox.children import Children
+from btcpay.cli.sandbox.place import command_line
+from btcpay.cli.sandbox.status import fitting
+from btcpay.values.errors import CommandError
 
 ROWS, COLUMNS = 24, 80
 UPSIDE_DOWN = ("down", "up")

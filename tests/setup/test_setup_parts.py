@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from programs import done, tool
 
-from btcpay.env_file import parse
-from btcpay.errors import CommandError, SettingsError
+from btcpay.settings.env_file import parse
 from btcpay.setup.env_lines import changed
 from btcpay.setup.places import make_folder, user_of, usual_places, write_settings
 from btcpay.setup.questions import QUESTIONS, answered, default_of
 from btcpay.setup.units import template, units, write
+from btcpay.values.errors import CommandError, SettingsError
 
 BY_NAME = {question.name: question for question in QUESTIONS}
 

@@ -10,11 +10,11 @@ from builders import Clock, TickerServer, dump
 from fake_esplora import LiedTo, Till, open_till, tx_of
 from playhouse.migrations import Runner
 
-from btcpay.errors import ExplorerError
-from btcpay.money import MAX_MONEY_SATS
+from btcpay.merchants.account import script_of
 from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.payer.mischief import double_spends, replace
-from btcpay.wallet.account import script_of
+from btcpay.values.errors import ExplorerError
+from btcpay.values.money import MAX_MONEY_SATS
 from storage.database import open_database
 from storage.queries import balances
 from storage.sqlite import create_file

@@ -23,7 +23,7 @@ from fake_esplora import Terminal
 from no_writes import counts, refuses_orders, still_reads
 from playground import children_of
 
-from btcpay.times import to_ms
+from btcpay.values.times import to_ms
 from storage.queries import meta
 
 pytestmark = about_sqlite  # for a server see test_server_away.py

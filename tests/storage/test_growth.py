@@ -11,8 +11,8 @@ from databases import about_sqlite, plan
 from peewee import Delete, Query, Select, Update
 from playhouse.migrations import Runner
 
-from btcpay.ids import new_id
-from btcpay.wallet.gap_limit import gap_of, gap_of_merchant
+from btcpay.merchants.gap_limit import gap_of, gap_of_merchant
+from btcpay.values.ids import new_id
 from storage import migrate, queries, versions
 from storage.database import Database, Statement, open_database
 from storage.models import Output

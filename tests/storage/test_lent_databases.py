@@ -6,9 +6,9 @@ import pytest
 from builders import REGTEST, new_xpub
 from databases import tables
 
-from btcpay.times import utc_now
-from btcpay.wallet.account import parse_account
-from btcpay.wallet.merchants import add_merchant
+from btcpay.merchants.account import parse_account
+from btcpay.merchants.merchants import add_merchant
+from btcpay.values.times import utc_now
 from storage.database import open_database
 
 

@@ -15,7 +15,7 @@ from fake_esplora import Till, open_till
 from paths import PROJECT
 from peewee import OperationalError
 
-from btcpay.errors import DatabaseNotReady
+from btcpay.values.errors import DatabaseNotReady
 from storage import migrate, versions
 from storage.database import open_database
 from storage.queries import merchants, meta

@@ -15,9 +15,9 @@ from no_writes import counts, refuses_orders, still_reads
 from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 
-from btcpay import settings
-from btcpay.doctor.finding import Finding
-from btcpay.doctor.run import examine
+from btcpay.health.doctor.finding import Finding
+from btcpay.health.doctor.run import examine
+from btcpay.settings import settings
 from storage import versions
 
 SECRET = "correct-horse"  # noqa: S105 - of nobody

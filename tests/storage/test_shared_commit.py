@@ -10,7 +10,7 @@ from builders import until
 from databases import about_sqlite, empty_database
 from peewee import IntegrityError
 
-from btcpay.errors import Conflict
+from btcpay.values.errors import Conflict
 from storage import migrate
 from storage.database import Database, open_database
 from storage.queries import merchants

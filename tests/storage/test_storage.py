@@ -14,7 +14,7 @@ from forge import forge
 from paths import PROJECT
 from peewee import IntegrityError, Model
 
-from btcpay.errors import DatabaseNotReady
+from btcpay.values.errors import DatabaseNotReady
 from storage import locks, migrate, models, versions
 from storage.database import Database, open_database
 from storage.queries import merchants

@@ -5,10 +5,10 @@ from typing import Any
 from builders import Clock
 from fake_esplora import LiedTo, Till
 
-from btcpay import http_client
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.explorers.quota import Quota
 from btcpay.check.report import Report
-from btcpay.explorers.pool import Explorers
-from btcpay.explorers.quota import Quota
+from btcpay.http import http_client
 
 
 def explorers(till: Till, *roots: str, kind: type[Explorers] = Explorers) -> Explorers:

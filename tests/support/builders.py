@@ -26,14 +26,15 @@ from hd_wallet import TPUB, XPUB, HdWallet
 from werkzeug.test import TestResponse
 
 from app import create_app
-from btcpay import keys, settings
 from btcpay.check.apply import apply
-from btcpay.networks import NETWORKS, Network
-from btcpay.server.service import Service
+from btcpay.merchants import keys
+from btcpay.merchants.account import parse_account
+from btcpay.merchants.merchants import add_merchant
+from btcpay.settings import settings
 from btcpay.settlement.values import Block, Scan, SeenOutput
-from btcpay.times import to_ms
-from btcpay.wallet.account import parse_account
-from btcpay.wallet.merchants import add_merchant
+from btcpay.values.networks import NETWORKS, Network
+from btcpay.values.times import to_ms
+from btcpay.web.service import Service
 from storage import migrate
 from storage.queries import looked_for
 

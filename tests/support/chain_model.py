@@ -16,7 +16,7 @@ from btcpay.bitcoin.tx import Tx
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.script import script_of
-from btcpay.times import from_ms
+from btcpay.values.times import from_ms
 
 Outpoint = tuple[str, int]
 

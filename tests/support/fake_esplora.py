@@ -24,13 +24,13 @@ from flask import Flask
 from forge import Process, forge
 from paths import PROJECT
 
-from btcpay import http_client
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.explorers.quota import Quota
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
-from btcpay.explorers.pool import Explorers
-from btcpay.explorers.quota import Quota
-from btcpay.price import new_prices
+from btcpay.http import http_client
+from btcpay.prices.price import new_prices
 from btcpay.sandbox.keepalive import Handler, Server
 from btcpay.sandbox.node.block import (
     GENESIS_RAW,
@@ -44,8 +44,8 @@ from btcpay.sandbox.payer.coins import choose
 from btcpay.sandbox.server import create_app
 from btcpay.sandbox.shop import Shop as SandboxShop
 from btcpay.sandbox.state import Sandbox, attach, open_sandbox
-from btcpay.settings import Settings
-from btcpay.times import to_ms
+from btcpay.settings.settings import Settings
+from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import events
 from storage.queries import invoices as pages

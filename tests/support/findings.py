@@ -2,9 +2,9 @@
 
 from fake_esplora import Till
 
-from btcpay import settings
-from btcpay.doctor.finding import Finding
-from btcpay.doctor.run import examine
+from btcpay.health.doctor.finding import Finding
+from btcpay.health.doctor.run import examine
+from btcpay.settings import settings
 
 PLENTY = 10**12
 

@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 from payer import Page
 from werkzeug.test import TestResponse
 
-from btcpay.merchant_sessions import new_login
+from btcpay.merchants.sessions import new_login
 
 FROM_THIS_SITE = {"Sec-Fetch-Site": "same-origin"}
 ON = {"BTCPAY_MERCHANT_PAGES": "on"}  # for `open_shops`

@@ -12,10 +12,10 @@ from hd_wallet import HdWallet
 from node_esplora import NodeEsplora
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
+from btcpay.merchants.account import derive, parse_account
+from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.key import Key
-from btcpay.wallet.account import derive, parse_account
-from btcpay.wallet.merchants import add_merchant
 
 Chain = tuple[BitcoinNode, NodeEsplora, Clock]
 ACCOUNT = "m/84'/1'/0'"

@@ -7,7 +7,7 @@ from builders import Shop
 from fake_esplora import Till
 
 from app import create_app
-from btcpay import settings
+from btcpay.settings import settings
 
 
 @contextlib.contextmanager

@@ -5,10 +5,10 @@ from fake_esplora import Json, Till
 from hd_wallet import HdWallet
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
+from btcpay.merchants.account import parse_account
+from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.payer.coins import Spendable, sign
 from btcpay.sandbox.payer.key import Key
-from btcpay.wallet.account import parse_account
-from btcpay.wallet.merchants import add_merchant
 from storage.queries import balances
 
 

@@ -31,7 +31,7 @@ from project import METADATA, PYTHONS
 from wheel import BUILD, BUILT_WITHIN_S, build, files_of
 
 from btcpay import __version__
-from btcpay.settings import OF_FILES, VARIABLES, read
+from btcpay.settings.settings import OF_FILES, VARIABLES, read
 
 DEPLOY = PROJECT / "deploy"
 FILES = PROJECT / "btcpay" / "setup" / "files"

@@ -14,7 +14,7 @@ import pytest
 import requests
 from builders import REGTEST, Clock, Live, Shop, TickerServer, open_shop, until
 
-from btcpay.wallet.account import derive
+from btcpay.merchants.account import derive
 from storage.models import IdempotencyKey, Invoice
 from storage.queries import merchants
 

@@ -20,7 +20,7 @@ from databases import raw, tables
 from fake_esplora import Json, Liar, Reply, Terminal, Till, open_till, silent
 
 from btcpay.api.idempotency import HOLD
-from btcpay.times import utc_now
+from btcpay.values.times import utc_now
 
 PROCESSES, THREADS, ORDERS = 4, 8, 6  # orders of each thread, two of three without a key
 CHECKS = 3

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from btcpay.errors import InvalidRequest
+from btcpay.values.errors import InvalidRequest
 from btcpay.web import json_body
 
 

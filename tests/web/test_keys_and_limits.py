@@ -11,7 +11,7 @@ from builders import Live, Shop, new_xpub, until
 from databases import about_sqlite, new_database, raw
 from forge import forge
 
-from btcpay import keys
+from btcpay.merchants import keys
 
 SECRET = re.compile("sk_test_[0-9A-Za-z]{43}")
 NOBODY = "sk_test_" + "0" * 43

@@ -17,8 +17,8 @@ from paths import PROJECT
 from redis import Redis
 from redis_server import RedisServer, needs_redis
 
-from btcpay import settings
-from btcpay.errors import SettingsError
+from btcpay.settings import settings
+from btcpay.values.errors import SettingsError
 from btcpay.web.rate_limits import READS, WRITES, Limiter, link_invoices
 from btcpay.web.redis_windows import ANSWER_TIMEOUT_S, PAUSE_S, TOLD_EVERY_S
 from btcpay.web.window import Bucket

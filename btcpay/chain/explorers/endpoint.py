@@ -1,0 +1,139 @@
+"""One explorer's endpoint: asked within its quota, paused while it fails, given up in the end."""
+
+import logging
+import random
+import threading
+import time
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from btcpay.chain.explorers.quota import Quota, QuotaSpent, name_of
+from btcpay.http import http_client
+from btcpay.values.times import iso
+
+log = logging.getLogger(__name__)
+
+REQUEST_TIMEOUT_S = 20  # for a whole answer; public explorers take several seconds when busy
+# Enough for a height, a hash, a header and where a coin was spent.
+TEXT = http_client.Wanted(bytes, max_bytes=4096)
+# A hundred outputs and inputs of each address are free; one run holds no more than 30,000 others.
+FEW_PARTS, MOST_PARTS = 100, 30_000
+PATIENCE = 6  # failures in a row, then it is not asked again in this run
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 8.0  # doubled at each failure in a row
+TOO_MANY = (403, 429)  # some answer "forbidden" to whom they have banned
+T = TypeVar("T")
+
+
+class Endpoint:
+    """Where one explorer is asked, and how it has done in this run. Thread safe.
+
+    `host` is what may be shown; `calls` counts requests, `bytes_read` the bodies that came, whole
+    or not, `failures` questions that were not answered as they should be. `hear` gets the headers
+    of every answer. Endpoints that are asked at once share a `turn` for long answers.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        session: http_client.Session,
+        quota: Quota | None,
+        hear: http_client.Hear,
+        turn: http_client.Turn | None = None,
+    ) -> None:
+        self.name = name_of(url)
+        self.host = str(urlsplit(url).hostname)
+        self.calls = self.bytes_read = self.failures = 0
+        self.is_fresh = False
+        self._url, self._session, self._quota, self._hear = url, session, quota, hear
+        self._turn = turn or http_client.Turn()
+        self._parts = 0
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._not_before_s = 0.0
+        self.is_spent = False
+        self.given_up = ""
+        self._had_refused = quota is not None and quota.refusals(self.name) > 0
+        if quota and (until := quota.rests_until(self.name)):
+            self.given_up = f"asked to be left alone, and is until {iso(until)}"
+
+    def read(
+        self, path: str, wanted: http_client.Wanted[T], timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> T:
+        """What `wanted` makes of the answer. Raises FetchError, and what `wanted` raises."""
+        if self.given_up:
+            raise http_client.FetchError(self.given_up)
+        if self._quota:
+            self._quota.take(self.name)
+        with self._lock:
+            self.calls += 1
+        url = self._url + path
+        return self._session.get(url, timeout_s, wanted, self._hear, self._turn, self._count)
+
+    def _count(self, size: int) -> None:
+        with self._lock:
+            self.bytes_read += size
+
+    def weigh(self, parts: int) -> None:
+        """Counts outputs and inputs that an address has. Raises FetchError.
+
+        A run holds those of many addresses at once, and stores them. So an explorer that tells of
+        thousands at each address is believed no further in this run.
+        """
+        with self._lock:
+            self._parts += max(0, parts - FEW_PARTS)
+            if self._parts > MOST_PARTS:
+                raise http_client.FetchError(f"told of more than {MOST_PARTS} outputs in one run")
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it may still be asked in this run; if not, `given_up` says why."""
+        return not self.given_up
+
+    def pause_s(self) -> float:
+        """How much longer it should be left alone after its last failure."""
+        return max(0.0, self._not_before_s - time.monotonic())
+
+    def succeeded(self) -> None:
+        """It has answered a whole question."""
+        with self._lock:
+            self._failures = 0
+
+    def close(self) -> None:
+        """At the end of a run: when it refused nothing in it, earlier refusals are forgotten."""
+        if self._quota and self._had_refused and self.calls and not self.given_up:
+            self._quota.answered(self.name)
+
+    def failed(self, error: Exception) -> bool:
+        """Takes note of a failure. Says whether to ask the same question here once more."""
+        if isinstance(error, QuotaSpent):
+            self.is_spent, self.given_up = True, str(error)
+            return False
+        with self._lock:
+            self.failures += 1
+        if isinstance(error, http_client.BadStatus) and error.status in TOO_MANY:
+            self._refused(error.retry_after_s)
+        elif isinstance(error, http_client.Unreachable) or _is_down(error):
+            self._back_off()
+            return self.is_usable
+        return False
+
+    def _back_off(self) -> None:
+        """Doubles the pause, but once for all calls that were under way when it began."""
+        with self._lock:
+            if self.pause_s():
+                return
+            pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**self._failures)
+            self._not_before_s = time.monotonic() + pause_s * random.uniform(0.5, 1.5)
+            self._failures += 1
+            if self._failures >= PATIENCE:
+                self.given_up = f"failed {PATIENCE} times in a row"
+
+    def _refused(self, retry_after_s: int) -> None:
+        with self._lock:
+            known, self.given_up = self.given_up, "asked to be left alone"
+        if self._quota and not known:
+            self._quota.refused(self.name, retry_after_s)
+
+
+def _is_down(error: Exception) -> bool:
+    return isinstance(error, http_client.BadStatus) and error.status >= 500

@@ -1,0 +1,207 @@
+"""All explorers as one: when one fails the next is asked; what nobody knows is never guessed."""
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from btcpay.chain.explorers.allowance import UNLIMITED, Allowance
+from btcpay.chain.explorers.esplora import Esplora
+from btcpay.chain.explorers.mempool import Mempool
+from btcpay.chain.explorers.quota import Quota, QuotaSpent
+from btcpay.http import http_client
+from btcpay.http.clock_skew import ClockSkew
+from btcpay.values.errors import ExplorerError, OutOfQuota, ProofFailed
+from btcpay.values.networks import Network
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+# What turns a question to the next explorer.
+FAILURES = (http_client.FetchError, ProofFailed)
+TRIES = 2  # of one question at one explorer: a kept connection may just have been closed
+MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; an explorer three behind is stuck
+
+
+class Explorers:
+    """Several explorers, asked in order of preference. Thread safe.
+
+    An explorer that failed goes to the back of the line for as long as this value lives, so that a
+    run does not wait for it at every address. `pause` waits so many seconds. `clock_skew` has heard
+    what time they told.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        urls: Sequence[str],
+        session: http_client.Session,
+        quota: Quota | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.clock_skew = ClockSkew()
+        turn, hear = http_client.Turn(), self.clock_skew.hear
+        self._line = [Esplora(network, url, session, quota, hear, turn) for url in urls]
+        self._quota, self._pause = quota, pause
+        self._lock = threading.Lock()
+        self._least_height = 0
+
+    # What the chain is asked. Each raises ExplorerError when no explorer can answer, and
+    # OutOfQuota when all that is missing is calls.
+
+    def ask(self, question: Callable[[Esplora], T]) -> T:
+        """What `question` makes of the first explorer that answers all of it.
+
+        FetchError and ProofFailed turn it to the next one. After a failure that
+        may pass, each is asked twice.
+        """
+        return self.ask_named(question)[0]
+
+    def ask_named(self, question: Callable[[Esplora], T]) -> tuple[T, str]:
+        """Like `ask`; and the host of the explorer that answered."""
+        tries: Counter[Esplora] = Counter()
+        errors: dict[Esplora, Exception] = {}
+        while explorer := self._next(tries):
+            try:
+                self._refuse_stale(explorer)
+                answer = question(explorer)
+            except FAILURES as error:
+                tries[explorer] += 1 if explorer.failed(error) else TRIES
+                errors[explorer] = error
+                self._note_failure(explorer, error)
+            else:
+                explorer.succeeded()
+                return answer, explorer.host
+        raise self._nobody(errors)
+
+    def waiting(self, address: str, script: bytes) -> tuple[Mempool, str]:
+        """What waits and pays `script`, the address's scriptPubKey; and the host that showed it."""
+        return self.ask_named(lambda one: one.waiting(address, script))
+
+    def is_used(self, address: str) -> bool:
+        """Whether the chain or the mempool knows the address; asks our own network alone."""
+
+        def question(explorer: Esplora) -> bool:
+            explorer.require_network()
+            return explorer.is_used(address)
+
+        return self.ask(question)
+
+    def expect(self, height: int) -> None:
+        """From now on asks only explorers whose tip is at most two blocks below this height.
+
+        The mempool of one that is behind shows neither what came since nor what has left it.
+        """
+        self._least_height = height - MAX_BLOCKS_BEHIND
+
+    def require_chain(self, known_height: int) -> None:
+        """From now on asks only explorers that know a block near the tip of our network's chain.
+
+        One that is behind would not show what has been paid since. A chain that is lower than
+        `known_height` is not believed.
+        """
+
+        def question(explorer: Esplora) -> tuple[Esplora, int]:
+            explorer.require_network()
+            height = explorer.tip_height()
+            if height < known_height:
+                told = f"has a chain of {height} blocks, {known_height} were known"
+                raise http_client.FetchError(told)
+            return explorer, height
+
+        found, height = self.ask(question)
+        self.expect(height)
+        for explorer in self._line:
+            explorer.is_fresh = explorer is found
+
+    # What it costs.
+
+    @property
+    def calls(self) -> int:
+        """Requests made so far, failed ones too."""
+        return sum(explorer.calls for explorer in self._line)
+
+    @property
+    def bytes_read(self) -> int:
+        """The bodies of the answers so far, those that broke off too."""
+        return sum(explorer.bytes_read for explorer in self._line)
+
+    def tallies(self) -> Iterator[tuple[str, str, int]]:
+        """What was asked and what failed: (name, host, total)."""
+        for explorer in self._line:
+            yield "explorer_calls", explorer.host, explorer.calls
+            yield "explorer_failures", explorer.host, explorer.failures
+
+    def allowance(self) -> Allowance:
+        """What may be spent on all of them together."""
+        if self._quota is None:
+            return UNLIMITED
+        return self._quota.allowance([explorer.name for explorer in self._line])
+
+    def close(self) -> None:
+        """At the end of a run: gives back what was counted and not asked."""
+        for explorer in self._line:
+            explorer.close()
+        if self._quota:
+            self._quota.give_back()
+
+    # Who is asked.
+
+    def others(self, known: Esplora | None = None) -> list[Esplora]:
+        """Those that may be asked but this one, or but the first in line."""
+        with self._lock:
+            known = known or self._line[0]
+            return [one for one in self._line if one is not known and one.is_usable]
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether any may still be asked in this run."""
+        return any(one.is_usable for one in self._line)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no second one, neither now nor at any time."""
+        return len(self._line) == 1
+
+    def prefer(self, one: Esplora) -> None:
+        """From now on asks this one first."""
+        with self._lock:
+            self._line.remove(one)
+            self._line.insert(0, one)
+
+    def _next(self, tries: Counter[Esplora]) -> Esplora | None:
+        """Whom to ask: the least tried, then those that need no pause, in their order."""
+        with self._lock:
+            left = [one for one in self._line if one.is_usable and tries[one] < TRIES]
+        if not left:
+            return None
+        explorer = min(left, key=lambda one: (tries[one], one.pause_s() > 0))
+        if pause_s := explorer.pause_s():
+            self._pause(pause_s)
+        return explorer
+
+    def _refuse_stale(self, explorer: Esplora) -> None:
+        if self._least_height <= 0 or explorer.is_fresh:
+            return
+        behind = self._least_height + MAX_BLOCKS_BEHIND - explorer.tip_height()
+        if behind > MAX_BLOCKS_BEHIND:
+            raise http_client.FetchError(f"is {behind} blocks behind the others")
+        explorer.is_fresh = True
+
+    def _note_failure(self, explorer: Esplora, error: Exception) -> None:
+        if isinstance(error, QuotaSpent):
+            return
+        # The host alone: a URL may carry credentials.
+        log.warning("explorer %s %s", explorer.host, error)
+        if not (isinstance(error, http_client.BadStatus) and error.status in (400, 404)):
+            with self._lock:
+                self._line.remove(explorer)
+                self._line.append(explorer)
+
+    def _nobody(self, errors: dict[Esplora, Exception]) -> ExplorerError:
+        if all(one.is_spent or isinstance(errors.get(one), QuotaSpent) for one in self._line):
+            return OutOfQuota("the budget of every explorer is spent for now")
+        said = (f"{one.host} {errors.get(one, one.given_up)}" for one in self._line)
+        return ExplorerError("no explorer answered: " + "; ".join(said))

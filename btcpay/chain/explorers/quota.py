@@ -1,0 +1,132 @@
+"""What each explorer may still be asked in a rolling hour, kept in the database across runs."""
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+from btcpay.chain.explorers.allowance import Allowance
+from btcpay.http.http_client import FetchError
+from btcpay.values.times import from_ms, to_ms
+from storage.database import Database
+from storage.queries import explorers, meta
+
+HOUR = timedelta(hours=1)
+MINUTE_MS = 60_000
+KEPT = timedelta(days=1)
+# Calls are counted before they are made, so many at once: a process that dies loses no more.
+CALLS_AT_ONCE = 20
+# From the second refusal in a row on, doubled at each further one; the first ends only its run.
+FIRST_REST = timedelta(minutes=1)
+LONGEST_REST = HOUR  # public explorers count by the hour
+
+
+class QuotaSpent(FetchError):
+    """This explorer's quota of the hour is spent."""
+
+
+def name_of(url: str) -> str:
+    """An endpoint's host, port and path: what may be stored and shown."""
+    parts = urlsplit(url)
+    return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+@dataclass
+class Quota:
+    """Counts the calls of this process to each explorer. Thread safe; `now` reads the wall clock.
+
+    `per_hour` holds for each explorer. Processes share it: the database adds up what they take.
+    """
+
+    db: Database
+    per_hour: int
+    now: Callable[[], datetime]
+    _credit: dict[str, int] = field(default_factory=dict)
+    _counted_at: dict[str, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, name: str) -> None:
+        """Counts one call to this explorer. Raises QuotaSpent."""
+        with self._lock:
+            if not self._credit.get(name):
+                self._credit[name] = self._reserve(name)
+            self._credit[name] -= 1
+
+    def _reserve(self, name: str) -> int:
+        """Counts some calls in advance, and says how many. Raises QuotaSpent."""
+        now_ms = to_ms(self.now())
+        minute_ms = now_ms - now_ms % MINUTE_MS
+        with self.db.write():
+            meta.lock(self.db)
+            used = self.db.only(explorers.USED_OF_ROOT, root=name, **_last_hour(now_ms))["calls"]
+            calls = min(CALLS_AT_ONCE, self.per_hour - used)
+            if calls < 1:
+                raise QuotaSpent(f"was asked {used} times in this hour, its budget is spent")
+            self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=calls)
+        self._counted_at[name] = minute_ms
+        return calls
+
+    def give_back(self) -> None:
+        """At the end of a run: returns what was counted and not spent, and drops old minutes."""
+        now = self.now()
+        with self._lock, self.db.write():
+            meta.lock(self.db)
+            for name, calls in self._credit.items():
+                if calls:
+                    minute_ms = self._counted_at[name]
+                    self.db.run(explorers.GIVE_BACK, root=name, minute_at=minute_ms, calls=calls)
+            self._credit.clear()
+            self.db.run(explorers.FORGET, before=to_ms(now - KEPT), now=to_ms(now + HOUR))
+
+    def allowance(self, names: Sequence[str]) -> Allowance:
+        """What may be spent on these explorers; one that rests has nothing."""
+        now_ms = to_ms(self.now())
+        rows = self.db.rows(explorers.USED, **_last_hour(now_ms))
+        used = {row["root"]: row["calls"] for row in rows}
+        awake = [name for name in names if not self.rests_until(name)]
+        left = [self.per_hour - used.get(name, 0) for name in awake]
+        last_ms = self.db.only(explorers.LAST_MINUTE, now=now_ms)["minute_at"]
+        return Allowance(
+            per_hour=self.per_hour if awake else 0,
+            left=max([0, *left]),
+            since_s=None if last_ms is None else (now_ms - last_ms) / 1000,
+        )
+
+    def rests_until(self, name: str) -> datetime | None:
+        """When an explorer that refused us may be asked again; None when it may be now."""
+        now = self.now()
+        for row in self.db.rows(explorers.RESTS):
+            until = from_ms(row["rests_until_at"])
+            # No rest is longer: the clock was wrong when a later time was written.
+            if row["root"] == name and now < until <= now + LONGEST_REST:
+                return until
+        return None
+
+    def refusals(self, name: str) -> int:
+        """How often it has refused us since it last answered."""
+        rows = {row["root"]: row["refusals"] for row in self.db.rows(explorers.RESTS)}
+        return rows.get(name, 0)
+
+    def refused(self, name: str, retry_after_s: int) -> None:
+        """Lets an explorer rest that said "too many": longer each time, or as long as it asked.
+
+        Jitter keeps shops that were refused together from coming back together.
+        """
+        before = self.refusals(name)
+        doubled = FIRST_REST * 2 ** min(before - 1, 10) if before else timedelta()
+        rest = max(doubled * random.uniform(0.8, 1.2), timedelta(seconds=retry_after_s))
+        until = self.now() + min(LONGEST_REST, rest)
+        self.db.run(explorers.REFUSED, root=name, refusals=1, rests_until_at=to_ms(until))
+
+    def answered(self, name: str) -> None:
+        """Forgets an explorer's refusals."""
+        self.db.run(explorers.ANSWERED, root=name)
+
+
+def _last_hour(now_ms: int) -> dict[str, int]:
+    # A minute that began before the hour counts whole: calls of its last second are in the hour.
+    # A clock that was ahead may have counted minutes of the next hour: they were spent just now.
+    hour_ms = HOUR // timedelta(milliseconds=1)
+    return {"after": now_ms - hour_ms - MINUTE_MS, "now": now_ms + hour_ms}

@@ -1,0 +1,106 @@
+"""`check`: the cron run, once or again and again."""
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import click
+from peewee import PeeweeException
+
+from btcpay.chain.explorers.open import open_explorers, open_quota
+from btcpay.check.report import Report
+from btcpay.check.run import Checker
+from btcpay.cli.check.outward import Outward
+from btcpay.cli.check.report import Teller, tell_skipped
+from btcpay.cli.context import Shell, as_json, with_shell
+from btcpay.http import http_client
+from btcpay.invoices.status import find_invoice
+from btcpay.prices.price import new_prices
+from btcpay.values.times import utc_now
+from storage import locks
+from storage.database import in_one_line
+
+# Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
+MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
+
+log = logging.getLogger(__name__)
+
+
+@click.command()
+@click.option("--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Again and again.")
+@click.option("--invoice", "invoice_id", metavar="ID", help="Only this one, whatever its age.")
+@click.option("--quiet", is_flag=True, help="Say nothing while all is well: for cron.")
+@as_json
+@with_shell
+def check(
+    shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool, as_json: bool
+) -> None:
+    """Read new blocks, look into the mempool, settle what is paid, deliver webhooks and mail.
+
+    Exit status 0: every block was read and everybody looked for; 1: not so, or the clock is ahead.
+    """
+    if watch is not None and invoice_id is not None:
+        raise click.UsageError("--watch and --invoice do not go together")
+    teller = Teller(shell, quiet, as_json)
+    if invoice_id is not None:
+        find_invoice(shell.db, invoice_id)
+        # A look by hand is always made; it counts, but nothing is refused.
+        with _alone(shell, wait=True):
+            teller.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
+    new, outward = _checkers(shell), Outward(shell)
+    if watch is None:
+        try:
+            report = _run_alone(shell, new, quiet)
+        finally:  # merchants are told of a check that fails
+            outward.start()
+            outward.wait()
+        teller.end(report)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    while not stop.is_set():
+        try:
+            report = _run_alone(shell, new, quiet)
+        except PeeweeException as error:
+            log.error("this check could not use the database: %s", in_one_line(error))
+        else:
+            teller.tell(report, brief=True)
+        outward.start()
+        stop.wait(watch)
+
+
+def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker]:
+    """Makes a checker for each run: explorers in their first order, connections and price kept.
+
+    `per_hour` stands in place of the quota that is set.
+    """
+    settings, prices = shell.settings, new_prices(shell.settings)
+    per_hour = per_hour or settings.explorer_calls_per_hour
+    in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
+    session = http_client.Session(in_flight, settings.proxy)
+
+    def new() -> Checker:
+        quota = open_quota(settings, shell.db, utc_now, per_hour)
+        explorers = open_explorers(settings, quota, session)
+        return Checker(shell.db, settings, explorers, prices, utc_now, in_flight)
+
+    return new
+
+
+def _alone(shell: Shell, wait: bool = False) -> AbstractContextManager[bool]:
+    return locks.only_one(shell.db, shell.settings.database_url, "check", wait)
+
+
+def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Report | None:
+    """A run over all that is due; None when another one is at it."""
+    with _alone(shell) as alone:
+        if alone:
+            checker = new()
+            report = checker.run()
+            checker.finish(report)
+            return report
+    tell_skipped(shell.db, shell.settings, quiet, utc_now())
+    return None

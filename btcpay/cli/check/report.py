@@ -1,0 +1,121 @@
+"""What a check tells: its summary, and with --quiet nothing while all is well (cron mails it)."""
+
+import logging
+import sys
+from datetime import datetime, timedelta
+from logging.handlers import MemoryHandler
+from typing import Any, NoReturn
+
+import click
+
+from btcpay.check.report import Report
+from btcpay.cli.context import Shell, answer_json, say
+from btcpay.http.clock_skew import REMEDY
+from btcpay.settings.settings import Settings
+from btcpay.values.times import iso
+from btcpay.web.logs import is_json
+from storage.database import Database, place_of
+from storage.queries import merchants, meta
+
+log = logging.getLogger(__name__)
+
+MOST_HELD = 1000  # log lines; a run with more of them is told as it comes
+
+
+class Teller:
+    """Tells runs of one command, in the way that was asked for.
+
+    `quiet` keeps log lines back until it is known whether all was well; errors never.
+    """
+
+    def __init__(self, shell: Shell, quiet: bool, as_json: bool) -> None:
+        self._quiet, self._as_json, self._held = quiet, as_json, list[MemoryHandler]()
+        self._merchants = len(shell.db.rows(merchants.ALL))
+        if not self._merchants:
+            url = shell.settings.database_url
+            say(f"there is no merchant in {place_of(url)}: nothing can be paid; is this the right")
+            say("BTCPAY_DATABASE_URL? `btcpay merchant add` adds one")
+        if quiet:
+            self._held = [_holding(handler) for handler in logging.root.handlers]
+            logging.root.handlers = list(self._held)
+
+    def tell(self, report: Report | None, brief: bool = False) -> None:
+        """A run, or None for one that was skipped; `brief`: only when something has changed."""
+        well = report is None or report.complete
+        for held in self._held:
+            held.buffer.clear() if well else held.flush()
+        if well and (self._quiet or (brief and not (report and report.changed))):
+            return
+        if self._as_json:
+            answer_json(self._summary(report))
+        elif report and is_json(logging.root):
+            level = logging.INFO if well else logging.ERROR
+            log.log(level, "check", extra={"fields": self._summary(report)})
+        elif report:
+            click.echo("\n".join(_lines(report)))
+
+    def end(self, report: Report | None) -> NoReturn:
+        """Tells it, and ends the command with its status."""
+        self.tell(report)
+        sys.exit(0 if report is None or report.complete else 1)
+
+    def _summary(self, report: Report | None) -> dict[str, Any]:
+        if report is None:
+            return {"skipped": True}
+        return {
+            "blocks_read": report.blocks,
+            "blocks_behind": report.behind,
+            "looked_at": report.looked,
+            "failed": report.failed,
+            "unreached": report.unreached,
+            "put_off": report.put_off,
+            "chain_failed": report.chain_failed,
+            "stuck": report.stuck or None,
+            "clock_ahead_s": report.clock_ahead_s,
+            "changed": report.changed,
+            "calls": report.calls,
+            "bytes": report.read_bytes,
+            "merchants": self._merchants,
+        }
+
+
+def _holding(handler: logging.Handler) -> MemoryHandler:
+    held = MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
+    held.setFormatter(handler.formatter)  # it formats nothing, and tells how lines are written
+    return held
+
+
+def _lines(report: Report) -> list[str]:
+    lines = [
+        f"blocks read: {report.blocks}, invoices that the mempool was asked for: {report.looked},"
+        f" calls: {report.calls}, MB: {report.read_bytes / 1e6:.1f}"
+    ]
+    if report.behind:
+        blocks = "1 block is" if report.behind == 1 else f"{report.behind} blocks are"
+        lines.append(f"{blocks} still to be read")
+    if report.failed:
+        lines.append(f"{len(report.failed)} invoices could not be looked for")
+    if report.unreached:
+        lines.append(
+            f"the budget of calls was spent before {len(report.unreached)} invoices that somebody"
+            " waits for: see BTCPAY_EXPLORER_CALLS_PER_HOUR"
+        )
+    if report.put_off:
+        lines.append(f"{report.put_off} invoices wait for the next run")
+    if report.chain_failed:
+        lines.append("no explorer could be asked for the chain: the next run goes on")
+    if report.stuck:
+        lines.append(f"the chain may not be whole, and nothing expires: {report.stuck}")
+    if report.clock_ahead_s:
+        lines.append(f"this machine's clock is {report.clock_ahead_s} s ahead: {REMEDY}")
+    return lines + [f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()]
+
+
+def tell_skipped(db: Database, settings: Settings, quiet: bool, now: datetime) -> None:
+    """Another check is at it: no news, unless none has been complete for too long."""
+    at = meta.time(db, meta.Key.CHECKED_AT) or now
+    if now - at > timedelta(minutes=settings.check_max_age_min):
+        told = f"another check is running, and none has been complete since {iso(at)}: look at it"
+        say(told, logging.ERROR)
+    elif not quiet:
+        say("another check is running; this one does nothing")

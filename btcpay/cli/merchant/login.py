@@ -1,0 +1,68 @@
+"""`merchant login`, `logout` and `sessions`: the way in to the merchant's pages, and its end."""
+
+import sys
+
+import click
+
+from btcpay.cli.context import Shell, answer_json, as_json, say, show, with_shell
+from btcpay.merchants import sessions as merchant_sessions
+from btcpay.merchants.browsers import named
+from btcpay.merchants.merchants import find_merchant
+from btcpay.values.errors import CommandError
+from btcpay.values.times import iso_ms, to_ms, utc_now
+from storage.database import Row
+
+COLUMNS = ("id", "browser", "created_at", "last_used_at")
+AGENT = "user_agent"  # what it said, for programs
+OFF = "the merchant's pages are off: set BTCPAY_MERCHANT_PAGES=on and restart the service"
+
+
+@click.command("login")
+@click.argument("merchant")
+@as_json
+@with_shell
+def login(shell: Shell, merchant: str, as_json: bool) -> None:
+    """Print a link that opens the merchant's pages once, within ten minutes."""
+    if not shell.settings.merchant_pages:
+        raise CommandError(OFF)
+    owner, now = find_merchant(shell.db, merchant), utc_now()
+    secret = merchant_sessions.new_login(shell.db, owner["id"], now)
+    url = f"{shell.settings.base_url}/merchant/login/{secret}"
+    if as_json:
+        expires_at = iso_ms(to_ms(now + merchant_sessions.LINK_LIFE))
+        answer_json({"merchant": merchant, "url": url, "expires_at": expires_at})
+        return
+    click.echo(url)
+    if sys.stderr.isatty():
+        say("works once, within ten minutes: open it in the browser that is to be logged in")
+
+
+@click.command("sessions")
+@click.argument("merchant")
+@as_json
+@with_shell
+def sessions(shell: Shell, merchant: str, as_json: bool) -> None:
+    """The browsers that are logged in to a merchant's pages, the newest first."""
+    owner = find_merchant(shell.db, merchant)
+    rows = merchant_sessions.sessions_of(shell.db, owner["id"], utc_now())
+    show([_told(row) for row in rows], (*COLUMNS, AGENT) if as_json else COLUMNS, as_json)
+
+
+def _told(row: Row) -> Row:
+    name = named(row["browser"])
+    return row | {"browser": " on ".join(part for part in name if part), AGENT: row["browser"]}
+
+
+@click.command("logout")
+@click.argument("merchant")
+@click.option("--session", metavar="ID", help="Only this one of `btcpay merchant sessions`.")
+@with_shell
+def logout(shell: Shell, merchant: str, session: str | None) -> None:
+    """Log out every browser of a merchant, and take back links that nobody has used."""
+    owner = find_merchant(shell.db, merchant)
+    if session is not None:
+        merchant_sessions.end(shell.db, owner["id"], session)
+        say(f"logged out {session}")
+        return
+    ended = merchant_sessions.end_all(shell.db, owner["id"])
+    say(f"logged out {ended} browser{'' if ended == 1 else 's'}")

@@ -1,0 +1,183 @@
+"""`webhook`: who is told of events, with which secret, and how it went."""
+
+import json
+import sys
+
+import click
+
+from btcpay.cli.context import Shell, answer_json, as_json, say, show, with_shell
+from btcpay.merchants.merchants import find_merchant
+from btcpay.notify.events.kinds import EventKind
+from btcpay.notify.events.samples import sample
+from btcpay.notify.webhooks import endpoints
+from btcpay.notify.webhooks.deliver import wants
+from btcpay.notify.webhooks.send import ATTEMPT_S, new_session, send
+from btcpay.values.errors import CommandError
+from btcpay.values.times import utc_now
+from schemas.resources import Resources
+from storage.queries import webhooks
+
+LIST_COLUMNS = (
+    "id",
+    "merchant",
+    "url",
+    "command",
+    "kinds",
+    "pending",
+    "failing_since_at",
+    "disabled_at",
+    "disabled_reason",
+    "created_at",
+)
+DELIVERY_COLUMNS = (
+    "number",
+    "event_id",
+    "kind",
+    "state",
+    "attempts",
+    "status",
+    "tried_at",
+    "next_at",
+    "answer",
+)
+TEST_COLUMNS = ("kind", "event_id", "is_taken", "status", "answer")
+
+
+@click.group()
+def webhook() -> None:
+    """Who is told of events: a URL, signed, or a command."""
+
+
+@webhook.command("add")
+@click.argument("merchant")
+@click.argument("url", required=False)
+@click.option(
+    "--exec", "command", metavar="COMMAND", help="A program instead: the body is on its input."
+)
+@click.option(
+    "--kinds",
+    multiple=True,
+    type=click.Choice([kind.value for kind in EventKind]),
+    metavar="KIND",
+    help="Only these; may be given more than once. See docs/events.md.",
+)
+@as_json
+@with_shell
+def webhook_add(
+    shell: Shell,
+    merchant: str,
+    url: str | None,
+    command: str | None,
+    kinds: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Tell a URL or a command what happens from now on; the secret is shown this once."""
+    if (url is None) == (command is None):
+        raise click.UsageError("give a URL, or --exec COMMAND")
+    owner = find_merchant(shell.db, merchant)
+    if url is not None:
+        endpoints.refuse_url(url, shell.settings.network)
+    else:
+        endpoints.refuse_command(command or "")
+    wanted = [EventKind(kind) for kind in kinds]
+    added = endpoints.add(shell.db, owner["id"], url, command, wanted, utc_now())
+    _show_secret(added, as_json)
+    say(f"added {added.id}; `btcpay webhook test {added.id}` tries it, `btcpay check` delivers")
+
+
+def _show_secret(added: endpoints.Added, as_json: bool) -> None:
+    """After the transaction: a secret that was shown signs."""
+    if as_json:
+        answer_json(added._asdict())
+    elif added.secret is not None:
+        click.echo(added.secret)
+
+
+@webhook.command("list")
+@as_json
+@with_shell
+def webhook_list(shell: Shell, as_json: bool) -> None:
+    """All endpoints, what waits for them, and why one is told no more."""
+    rows = shell.db.rows(webhooks.LIST)
+    for row in rows:
+        kinds = json.loads(row["kinds"] or "null")
+        row["kinds"] = kinds if as_json else ", ".join(kinds or ["all"])
+    show(rows, LIST_COLUMNS, as_json)
+
+
+@webhook.command("remove")
+@click.argument("webhook_id", metavar="ID")
+@with_shell
+def webhook_remove(shell: Shell, webhook_id: str) -> None:
+    """Forget an endpoint, and what waits for it."""
+    endpoints.remove(shell.db, webhook_id)
+    say(f"removed {webhook_id}")
+
+
+@webhook.command("rotate")
+@click.argument("webhook_id", metavar="ID")
+@as_json
+@with_shell
+def webhook_rotate(shell: Shell, webhook_id: str, as_json: bool) -> None:
+    """A new secret; for a day everything is signed with the old one too."""
+    _show_secret(endpoints.rotate(shell.db, webhook_id, utc_now()), as_json)
+    say("for 24 more hours the old secret signs too")
+
+
+@webhook.command("test")
+@click.argument("webhook_id", metavar="ID")
+@as_json
+@with_shell
+def webhook_test(shell: Shell, webhook_id: str, as_json: bool) -> None:
+    """Send a made-up event of each kind now; exit status 1 when one was not taken."""
+    endpoint = endpoints.find(shell.db, webhook_id)
+    session = new_session(1, shell.settings.proxy)
+    resources = Resources(shell.settings.base_url)
+    rows = []
+    for kind in EventKind:
+        event = sample(resources, endpoint["merchant_id"], kind, utc_now())
+        told = {"merchant_id": event.merchant_id, "kind": kind.value}
+        if wants(endpoint, told | {"number": endpoint["since_number"] + 1}):
+            answer = send(session, endpoint, event, utc_now(), ATTEMPT_S)
+            row = {"kind": kind.value, "event_id": event.id, "answer": answer.text}
+            rows.append(row | answer._asdict())
+    show(rows, TEST_COLUMNS, as_json)
+    sys.exit(0 if all(row["is_taken"] for row in rows) else 1)
+
+
+@webhook.command("deliveries")
+@click.argument("webhook_id", metavar="ID")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
+@as_json
+@with_shell
+def webhook_deliveries(shell: Shell, webhook_id: str, limit: int, as_json: bool) -> None:
+    """The newest deliveries: how often each was tried, and what was answered."""
+    endpoints.find(shell.db, webhook_id)
+    rows = shell.db.rows(webhooks.DELIVERIES, endpoint_id=webhook_id, limit=limit)
+    show(rows, DELIVERY_COLUMNS, as_json)
+
+
+@webhook.command("resend")
+@click.argument("webhook_id", metavar="ID")
+@click.option("--event", "event_id", metavar="EVENT", help="This one, whatever became of it.")
+@click.option("--failed", is_flag=True, help="All that was given up.")
+@click.option(
+    "--since", type=click.IntRange(0), metavar="NUMBER", help="All events behind this number."
+)
+@with_shell
+def webhook_resend(
+    shell: Shell, webhook_id: str, event_id: str | None, failed: bool, since: int | None
+) -> None:
+    """Have the next check send events again, with the same ids; enables a disabled endpoint."""
+    if [event_id is not None, failed, since is not None].count(True) != 1:
+        raise click.UsageError("give --event EVENT, --failed or --since NUMBER")
+    count, now = 1, utc_now()
+    if event_id is not None:
+        endpoints.resend_event(shell.db, webhook_id, event_id, now)
+    elif since is not None:
+        count = endpoints.resend_since(shell.db, webhook_id, since, now)
+    else:
+        count = endpoints.resend_failed(shell.db, webhook_id, now)
+    if not count and failed:
+        raise CommandError("nothing was given up")
+    say(f"the next check sends {count} again")

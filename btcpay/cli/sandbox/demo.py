@@ -1,0 +1,98 @@
+"""The sandbox's merchant, and what it has at the start: a key, an invoice, a payment link."""
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from btcpay.bitcoin.address import b58check_encode
+from btcpay.bitcoin.hd import HARDENED, ExtendedKey
+from btcpay.bitcoin.wire import Malformed
+from btcpay.merchants import keys
+from btcpay.merchants.account import parse_account
+from btcpay.merchants.merchants import add_merchant
+from btcpay.merchants.sessions import new_login
+from btcpay.settings.settings import Settings
+from btcpay.values.times import utc_now
+from storage.database import Database
+from storage.queries import merchants
+
+MERCHANT, MEMO, TITLE = "demo", "Demo", "Tip jar"
+TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network
+
+
+def write_key(db: Database, settings: Settings, file: Path) -> str:
+    """A write key of the demo merchant's, which the file keeps for the next start.
+
+    It is worth nothing, and is called what the file is called.
+    """
+    secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
+    if secret and keys.caller_of(db, secret, utc_now()):
+        return secret
+    merchant_id = _merchant(db, settings)
+    secret = keys.issue(db, settings.network, merchant_id, "write", file.name, utc_now()).secret
+    file.touch(mode=0o600)
+    file.write_text(secret + "\n", encoding="ascii")
+    return secret
+
+
+def _merchant(db: Database, settings: Settings) -> int:
+    row = db.row(merchants.BY_NAME, name=MERCHANT)
+    if row is None:
+        account = parse_account(_nobodys_account(), settings.network)
+        row = add_merchant(db, MERCHANT, account, utc_now())
+    return row["id"]
+
+
+def login_url(db: Database, settings: Settings) -> str:
+    """A link into the demo merchant's pages, which works once, within ten minutes."""
+    secret = new_login(db, _merchant(db, settings), utc_now())
+    return f"{settings.base_url}/merchant/login/{secret}"
+
+
+def _nobodys_account() -> str:
+    """The tpub of an account m/84'/1'/0' without a private key: what it is paid is play money."""
+    place = bytes([3]) + os.urandom(4) + HARDENED.to_bytes(4, "big")
+    while True:
+        payload = TPUB + place + os.urandom(32) + b"\x02" + os.urandom(32)
+        with contextlib.suppress(Malformed):  # half of all numbers are no point's x
+            ExtendedKey.parse(payload)
+            return b58check_encode(payload)
+
+
+@dataclass(frozen=True)
+class Demo:
+    """The merchant's program: it talks to the service as any client does."""
+
+    api: str
+    secret: str
+
+    @property
+    def curl_line(self) -> str:
+        """What a shell needs to make an invoice."""
+        return (
+            f"curl {self.api}/invoices -H 'Authorization: Bearer {self.secret}'"
+            " -H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
+        )
+
+    def pay_url(self) -> str:
+        """The page of an open invoice, the last start's if it is open: each one widens the gap."""
+        found = self._ask("GET", "/invoices?status=open&limit=100")["data"]
+        invoice = next((one for one in found if one["description"] == MEMO), None)
+        order = {"amount_usd": 25, "description": MEMO}
+        return (invoice or self._ask("POST", "/invoices", order))["pay_url"]
+
+    def link_url(self) -> str:
+        """A payment link's page, the last start's if it is active."""
+        found = self._ask("GET", "/payment-links?limit=100")["data"]
+        link = next((o for o in found if (o["title"], o["status"]) == (TITLE, "active")), None)
+        return (link or self._ask("POST", "/payment-links", {"title": TITLE}))["link_url"]
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {self.secret}"}
+        answer = requests.request(method, self.api + path, json=body, headers=headers, timeout=30)
+        answer.raise_for_status()
+        return answer.json()

@@ -1,0 +1,151 @@
+"""Where a sandbox is: its folder, its addresses, its programs' settings, what is in its way."""
+
+import contextlib
+import shlex
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from btcpay.health.doctor.settings import masked
+from btcpay.settings.settings import Settings, read
+from btcpay.values.errors import CommandError
+from storage.database import Database, place_of, sqlite_path
+from storage.queries import blocks
+
+# The explorer is this machine's own: open pages are looked for in every run.
+CALLS_PER_HOUR = "100000"
+
+
+@dataclass(frozen=True)
+class Place:
+    """`state` is the folder of chain, keys and logs, `port` the chain's on 127.0.0.1.
+
+    `own` are the variables that `settings` were read from.
+    """
+
+    settings: Settings
+    state: Path
+    port: int
+    own: Mapping[str, str]
+
+    @property
+    def chain_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def service_url(self) -> str:
+        host, _, port = self.settings.bind.rpartition(":")
+        return f"http://{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port}"
+
+    @property
+    def log(self) -> Path:
+        return self.state / "sandbox.log"
+
+    @property
+    def told(self) -> Path:
+        """What the receiver of webhooks has been told; the workbench reads it."""
+        return self.state / "webhooks.log"
+
+    @property
+    def afresh(self) -> str:
+        """What removes the whole playground."""
+        database = sqlite_path(self.settings.database_url)
+        if database is None:
+            return f"another database and `rm -r {shlex.quote(str(self.state))}`"
+        if database.parent == self.state.parent == Path("var"):
+            return "`rm -r var`"
+        # With the files that SQLite keeps beside it.
+        return f"`rm -r {shlex.quote(str(self.state))} {shlex.quote(str(database))}*`"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """For every program of this shop: our own variables, with the chain as explorer."""
+        return dict(self.own) | {
+            "BTCPAY_NETWORK": self.settings.network.name,
+            "BTCPAY_DATABASE_URL": self.settings.database_url,
+            "BTCPAY_EXPLORERS": self.chain_url,
+            "BTCPAY_PRICE_SOURCES": f"{self.chain_url}/price#/usd",
+            "BTCPAY_CURRENCY_SOURCES": f"{self.chain_url}/price#/{{currency}}",
+            "BTCPAY_PRICE_QUORUM": "1",
+        }
+
+    @property
+    def programs_environ(self) -> dict[str, str]:
+        """For service and check: they are quick and quiet, and may be shown on the workbench."""
+        benches = (self.chain_url, f"http://localhost:{self.port}")
+        pace = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": CALLS_PER_HOUR}
+        return {
+            **pace | self.environ,
+            "BTCPAY_MERCHANT_PAGES": "on",
+            "BTCPAY_FRAME_ANCESTORS": " ".join([*self.settings.frame_ancestors, *benches]),
+            # The pages ask every two seconds: a line for each would bury what matters in the log.
+            "GUNICORN_CMD_ARGS": f"--log-level warning {self.own.get('GUNICORN_CMD_ARGS', '')}",
+        }
+
+    def require_fit(self) -> None:
+        """Raises CommandError for another network, a socket file, a port that is taken."""
+        if self.settings.network.name != "regtest":
+            raise CommandError(
+                f"the sandbox is for regtest only, not for {self.settings.network.name}:"
+                " unset BTCPAY_NETWORK and the variables that go with it"
+            )
+        if self.settings.bind.startswith("unix:"):
+            raise CommandError("the sandbox serves on a port; BTCPAY_BIND names a socket file")
+        _refuse_taken(f"127.0.0.1:{self.port}", "--port")
+        _refuse_taken(self.settings.bind, "BTCPAY_BASE_URL or BTCPAY_BIND")
+
+    def prepare_folders(self) -> None:
+        """Makes the folders for their owner alone; 0.1.0 left the database's folder open."""
+        missing = [folder for folder in (self.state, *self.state.parents) if not folder.exists()]
+        for folder in reversed(missing):  # `parents=True` would give its mode to the last one only
+            folder.mkdir(mode=0o700)
+        database = sqlite_path(self.settings.database_url)
+        if database is None or not database.exists():
+            return
+        beside = {path.name for path in database.parent.iterdir()} - {self.state.name}
+        if all(name.startswith(database.name) for name in beside):  # else it may be others' too
+            with contextlib.suppress(PermissionError):
+                database.parent.chmod(0o700)
+
+    def require_same_age(self, db: Database) -> None:
+        """After chain or database was removed alone, the check would wait for lost blocks."""
+        height = requests.get(f"{self.chain_url}/sandbox/state", timeout=5).json()["height"]
+        if height < (blocks.tip_height(db) or 0):
+            raise CommandError(
+                f"the chain in {self.state} is older than {place_of(self.settings.database_url)}:"
+                f" {self.afresh} begins anew"
+            )
+
+
+def _refuse_taken(bind: str, name: str) -> None:
+    host, _, port = bind.rpartition(":")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, int(port)))
+        except OSError as error:
+            raise CommandError(
+                f"{bind} is taken ({error.strerror}): is another sandbox open? Else stop what"
+                f" listens there, or choose another port with {name}"
+            ) from None
+
+
+def command_line(program: str, environ: Mapping[str, str]) -> str:
+    """How another terminal in this folder calls `btcpay` beside the sandbox.
+
+    It sets the variables that the command needs to find this shop, without their secrets.
+    """
+    settings = read(environ)
+    needed = {
+        name: masked(value)
+        for name, value in sorted(environ.items())
+        if name.startswith("BTCPAY_")
+        if read({n: v for n, v in environ.items() if n != name}) != settings
+    }
+    assigned = [f"{name}={shlex.quote(value)}" for name, value in needed.items()]
+    own = [program] if Path(program).name == "btcpay" else [sys.executable, "-m", "btcpay"]
+    return " ".join([*assigned, *own])

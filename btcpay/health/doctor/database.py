@@ -1,0 +1,81 @@
+"""The database: whether it is there, ours, of this version, and takes writes."""
+
+from peewee import DatabaseError, PeeweeException
+
+from btcpay.health.doctor.finding import GREEN, RED, Finding
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import DatabaseNotReady
+from storage import versions
+from storage.database import Database, in_one_line, open_database, sqlite_path
+from storage.faults import as_peewee_errors
+from storage.queries import meta
+
+NAME = "database"
+OF_FILE = "look at its disk, its owner and its file mode; restore a backup when it is damaged"
+OF_SERVER = "see that the server runs and lets this user in and write; look at BTCPAY_DATABASE_URL"
+
+
+def look_into(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:
+    """The finding, and the database when it can be read; a missing one is not made.
+
+    `is_whole`: every page of a file is read, which takes seconds when it is large.
+
+    Red, but with a database: it can be read and takes no writes.
+    """
+    path = sqlite_path(settings.database_url)
+    trouble = OF_FILE if path else OF_SERVER
+    try:
+        versions.refuse_missing(settings.database_url)
+        db = open_database(settings.database_url)
+        with db.connected():
+            versions.refuse_unfit(db)
+            if is_whole and not db.is_server:
+                _require_whole(db)
+            finding = _version(db, settings)
+    except DatabaseNotReady as error:
+        sentence, _, remedy = str(error).partition(": ")
+        return Finding(NAME, RED, sentence, remedy), None
+    except PeeweeException as error:
+        return Finding(NAME, RED, f"cannot be used: {in_one_line(error)}", trouble), None
+    if finding.colour != GREEN:
+        return finding, None
+    try:
+        meta.try_to_write(db)
+    except PeeweeException as error:
+        return Finding(NAME, RED, f"takes no writes: {in_one_line(error)}", trouble), db
+    return finding, db
+
+
+def _require_whole(db: Database) -> None:
+    """Raises DatabaseError when a page is damaged; reads all of the file."""
+    with as_peewee_errors:
+        (told,) = db.connection.execute_sql("PRAGMA quick_check(1)").fetchone()
+    if told != "ok":
+        raise DatabaseError(told)
+
+
+def _version(db: Database, settings: Settings) -> Finding:
+    found, wanted, network = versions.version(db), versions.VERSION, settings.network.name
+    if found is None:
+        return Finding(NAME, RED, "it is empty, or of another program", versions.REMEDY)
+    if found < wanted:
+        backup = "`pg_dump`" if db.is_server else "`btcpay backup FILE`"
+        sentence = f"it is at version {found}, this program needs {wanted}"
+        return Finding(NAME, RED, sentence, f"run `btcpay migrate`, after {backup}")
+    if found > wanted:
+        sentence = f"it is at version {found}, newer than this program's {wanted}"
+        return Finding(NAME, RED, sentence, "install the newer program")
+    belongs = meta.get(db, meta.Key.NETWORK)
+    if belongs not in (None, network):
+        sentence = f"it belongs to {belongs}, BTCPAY_NETWORK says {network}"
+        remedy = f"set BTCPAY_DATABASE_URL to another database, or BTCPAY_NETWORK to {belongs}"
+        return Finding(NAME, RED, sentence, remedy)
+    return Finding(NAME, GREEN, f"{_kind(db)}, version {found}, {network}")
+
+
+def _kind(db: Database) -> str:
+    """`SQLite`, or `PostgreSQL 15.14`."""
+    if not db.is_server:
+        return "SQLite"
+    major, minor = divmod(db.connection.server_version, 10_000)
+    return f"PostgreSQL {major}.{minor}"

@@ -1,0 +1,49 @@
+"""Mail: whether the server lets us in, and what could not be sent."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from btcpay.health.doctor.finding import GREEN, YELLOW, Finding, Opened, Patient
+from btcpay.notify.mail.server import NoSession, open_session
+from btcpay.values.times import from_ms, iso, to_ms
+from storage.queries import mails
+
+# A server that is restarted is no finding.
+PATIENCE = timedelta(hours=1)
+RECENT = timedelta(days=1)
+LOOK = "look at BTCPAY_SMTP_URL, and at the mail server"
+
+
+def server(patient: Patient) -> Iterator[Finding]:
+    """Opens a session, and sends nothing. Without settings there is nothing to say."""
+    found, sender = patient.settings.smtp_url, patient.settings.mail_from
+    if found is None or sender is None:
+        if found or sender:
+            told = "only one of BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM is set: no mail is sent"
+            yield Finding("mail server", YELLOW, told, "set both, or neither")
+        return
+    try:
+        open_session(found, sender.domain).close()
+    except NoSession as error:
+        yield Finding("mail server", YELLOW, f"{found.host} {error}", LOOK)
+    else:
+        yield Finding("mail server", GREEN, f"{found.host} takes mail from {sender.address}")
+
+
+def outbox(opened: Opened) -> Iterator[Finding]:
+    """What waits for long, what was given up, and who wants mail that nobody can send."""
+    db, settings, now = opened.db, opened.patient.settings, opened.patient.now()
+    waiting = db.only(mails.WAITING)
+    lost = db.only(mails.GIVEN_UP, since=to_ms(now - RECENT))
+    wanting = [row["name"] for row in db.rows(mails.WANTED) if row["address"] or row["receipts"]]
+    if wanting and not (settings.smtp_url and settings.mail_from):
+        told = f"{', '.join(wanting)} would have mail, and no mail server is set"
+        yield Finding("mail", YELLOW, told, "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")
+    elif waiting["mails"] and now - from_ms(waiting["at"]) >= PATIENCE:
+        told = f"{waiting['mails']} wait, the oldest since {iso(from_ms(waiting['at']))}"
+        yield Finding("mail", YELLOW, f"{told}; last: {waiting['answer']}", LOOK)
+    elif lost["mails"]:
+        told = f"{lost['mails']} of the last day were given up; last: {lost['answer']}"
+        yield Finding("mail", YELLOW, told, "see that the addresses are right")
+    elif wanting:
+        yield Finding("mail", GREEN, "none waits for long")

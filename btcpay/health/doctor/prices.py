@@ -1,0 +1,84 @@
+"""Every price source: whether it answers, and how far its price is from the others'."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from decimal import Decimal
+from urllib.parse import urlsplit
+
+from btcpay.health.doctor.explorers import OF_SANDBOX
+from btcpay.health.doctor.finding import GREEN, RED, YELLOW, Finding, Opened, Patient
+from btcpay.http import http_client
+from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
+from btcpay.http.clock_skew import agreed_ahead, has_our_clock, told_time
+from btcpay.prices.price import new_prices
+from btcpay.prices.tickers import MAX_DEVIATION, agree, median, read_price, timeout_s_of
+from btcpay.settings.parsers import PriceSource
+from btcpay.values.networks import SANDBOX_URL
+from storage.queries import merchants
+
+REMEDY = "if this lasts, name another one in BTCPAY_PRICE_SOURCES"
+SECOND_REMEDY = "if this lasts, name other ones in BTCPAY_CURRENCY_SOURCES"
+
+
+def findings(patient: Patient) -> Iterator[Finding]:
+    """Sources in trouble are yellow while enough others agree; without a price nothing is sold."""
+    settings = patient.settings
+    aheads: list[timedelta] = []
+
+    answers = [_ask(source, patient, aheads) for source in settings.price_sources]
+    prices = [answer for answer in answers if isinstance(answer, Decimal)]
+    price_usd = agree(prices, settings.price_quorum)
+    bad = RED if price_usd is None else YELLOW
+    for source, answer in zip(settings.price_sources, answers, strict=True):
+        # Only the host: a URL may hold a key.
+        name = f"price source {urlsplit(source.url).hostname}"
+        if isinstance(answer, str):
+            is_sandbox = source.url.startswith(f"{SANDBOX_URL}/")
+            yield Finding(name, bad, answer, OF_SANDBOX if is_sandbox else REMEDY)
+            continue
+        off = (answer / median(prices) - 1) * 100
+        told = f"{answer} USD, {off:+.2f} % from the median"
+        far = abs(off) > MAX_DEVIATION * 100
+        yield Finding(name, bad, told, REMEDY) if far else Finding(name, GREEN, told)
+    if price_usd is None:
+        told = f"no price: {_why_none(len(prices), len(answers), settings.price_quorum)}"
+        yield Finding("price", RED, told, "no invoice can be made until enough sources agree")
+    else:
+        yield Finding("price", GREEN, f"{price_usd} USD for a bitcoin")
+    if ahead := agreed_ahead(aheads, len(answers)):
+        told = f"{ahead // timedelta(seconds=1)} s ahead of most price sources': no invoice is made"
+        yield Finding("clock of the prices", RED, told, CLOCK_REMEDY)
+
+
+def second(opened: Opened) -> Iterator[Finding]:
+    """Merchants' second currencies: yellow without a price, since nothing is shown then."""
+    beside = new_prices(opened.patient.settings).beside
+    for row in opened.db.rows(merchants.CURRENCIES):
+        name, price = f"price in {row['currency']}", beside.asked(row["currency"])
+        if price is None:
+            told = "none: too few sources know one, or agree on it"
+            yield Finding(name, YELLOW, told, f"nothing is shown in it; {SECOND_REMEDY}")
+        else:
+            yield Finding(name, GREEN, f"{price:f} {row['currency']} for a bitcoin")
+
+
+def _why_none(answered: int, asked: int, quorum: int) -> str:
+    if not answered:
+        return f"none of {asked} source{'' if asked == 1 else 's'} answers"
+    return f"of {asked} sources {quorum} must agree within 5 %, and fewer do"
+
+
+def _ask(source: PriceSource, patient: Patient, aheads: list[timedelta]) -> Decimal | str:
+    """The price, or why there is none. Adds to `aheads` how far our clock is ahead of its."""
+
+    def hear(headers: Mapping[str, str]) -> None:
+        if (told := told_time(headers)) and not has_our_clock(source.url):
+            aheads.append(patient.now() - told)
+
+    try:
+        session = http_client.Session(proxy=patient.settings.proxy)
+        return read_price(session, source, hear, timeout_s_of(patient.settings.proxy))
+    except LookupError:
+        return f"has nothing at {source.pointer} in its answer"
+    except (http_client.FetchError, ValueError) as error:
+        return str(error)

@@ -1,0 +1,130 @@
+"""`/healthz` and `/readyz`: whether the process lives, and whether all that it needs is there."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from flask import Flask, Response
+from peewee import PeeweeException
+
+from btcpay.chain.progress import progress_of
+from btcpay.values.times import iso
+from btcpay.web.rate_limits import Limiter
+from btcpay.web.routes import add_path, answer
+from storage import versions
+from storage.database import Database, in_one_line
+from storage.queries import meta
+
+Part = dict[str, Any]
+log = logging.getLogger(__name__)
+
+TRIED_EVERY_S = 60  # a trial waits for the disk, and anybody may ask
+LITTLE_BYTES = 64
+
+
+class Trial:
+    """Whether the database takes writes, found out by writing.
+
+    While all is well it writes a few bytes, once a minute. After a failure it writes as much as an
+    order does, each time it is asked, until that succeeds: a full disk may still take a few bytes.
+    `monotonic_s` answers seconds of a clock that never steps.
+    """
+
+    def __init__(self, db: Database, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._db = db
+        self._monotonic_s = monotonic_s
+        self._again_s = monotonic_s()
+
+    def passes(self) -> bool:
+        """Whether the last write succeeded; writes again when it is time to."""
+        now_s = self._monotonic_s()
+        if not self._db.is_doubtful and now_s < self._again_s:
+            return True
+        was_doubtful, self._db.is_doubtful = self._db.is_doubtful, False
+        self._again_s = now_s + TRIED_EVERY_S
+        try:
+            meta.try_to_write(self._db, meta.ORDER_BYTES if was_doubtful else LITTLE_BYTES)
+        except PeeweeException as error:
+            log.error("the database takes no writes: %s", in_one_line(error))
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What a service cannot do without, and how old its last complete check may be.
+
+    `blocks`: which are read, BTCPAY_BLOCKS.
+    """
+
+    db: Database
+    blocks: str
+    limiter: Limiter
+    check_max_age: timedelta
+    now: Callable[[], datetime]
+
+
+def add(app: Flask, needed: Needed) -> None:
+    """Serves both, without a key and outside the limits of the API; they tell no secret."""
+    trial = Trial(needed.db)
+    add_path(app, "/healthz", lambda: answer({"ok": True}), "healthz")
+    add_path(app, "/readyz", lambda: readiness(needed, trial), "readyz")
+
+
+def readiness(needed: Needed, trial: Trial) -> Response:
+    """200, or 503 when the database or the check fails; each part with its `ok`.
+
+    The store of the rate limits is only shown: the shop goes on without it.
+    """
+    try:
+        found = versions.version(needed.db)
+        checked_at = meta.time(needed.db, meta.Key.CHECKED_AT)
+        check = _check(needed, checked_at) | _chain(needed)
+        parts = {"database": _database(found, trial), "check": check}
+    except PeeweeException:
+        parts = {name: {"ok": False, "problem": "no answer"} for name in ("database", "check")}
+    ready = all(part["ok"] for part in parts.values())
+    parts["rate_limits"] = _rate_limits(needed.limiter)
+    response = answer({"ok": ready, **parts})
+    response.status_code = 200 if ready else 503
+    return response
+
+
+def _database(found: str | None, trial: Trial) -> Part:
+    problem = f"this program needs version {versions.VERSION}"
+    if found == versions.VERSION:
+        if trial.passes():
+            return {"ok": True, "version": found}
+        problem = "it takes no writes"
+    return {"ok": False, "version": found, "problem": problem}
+
+
+def _check(needed: Needed, at: datetime | None) -> Part:
+    """How old the last complete check is; a time in the future is as bad as a late one."""
+    if at is None:
+        return {"ok": False, "checked_at": None, "problem": "no check has been complete yet"}
+    if abs(needed.now() - at) <= needed.check_max_age:
+        return {"ok": True, "checked_at": iso(at)}
+    problem = f"not within the last {needed.check_max_age // timedelta(minutes=1)} minutes"
+    return {"ok": False, "checked_at": iso(at), "problem": problem}
+
+
+def _chain(needed: Needed) -> Part:
+    """How far the chain is known, and how many blocks are still to be read."""
+    known = progress_of(needed.db, needed.blocks, needed.now())
+    if known is None:
+        return {"height": None, "blocks_behind": 0, "tip_at": None}
+    return {
+        "height": known.height,
+        "blocks_behind": known.behind,
+        "tip_at": iso(known.mined_at),
+    }
+
+
+def _rate_limits(limiter: Limiter) -> Part:
+    if limiter.is_complete():
+        return {"ok": True}
+    return {"ok": False, "problem": "the store is away: each process counts by itself"}

@@ -1,0 +1,1 @@
+"""Outgoing HTTP: the one client."""

@@ -1,0 +1,138 @@
+"""What a merchant may put on the pages: name, logo, accent colour, a way back. Pure checks.
+
+An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1 to 21.
+"""
+
+import hashlib
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from btcpay.values.errors import CommandError
+
+TEXT_CONTRAST = 4.5  # WCAG 1.4.3, AA: the button's text on the accent
+SHAPE_CONTRAST = 3.0  # WCAG 1.4.11: the button on the page, whichever theme the visitor has
+LIGHT_PAGE, DARK_PAGE = "#ffffff", "#15181d"  # the backgrounds in static/pages.css
+BUTTON_TEXTS = ("#ffffff", "#000000")
+
+MAX_NAME_CHARACTERS = 60
+MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
+MAX_URL_CHARACTERS = 2000  # what every browser takes
+INVOICE = "{invoice}"  # in an address, the place of the invoice's id
+# No SVG: it can carry scripts.
+_SIGNATURES = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n.{4}IHDR", re.DOTALL),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBPVP8[ LX]", re.DOTALL),
+}
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of `#rrggbb`, 0 to 1 (WCAG 2.2, "relative luminance")."""
+    red, green, blue = (_linear(int(colour[place : place + 2], 16) / 255) for place in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(share: float) -> float:
+    return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG contrast of two colours, 1 to 21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def button_text(accent: str) -> str:
+    """White or black, whichever reads better on the accent."""
+    return max(BUTTON_TEXTS, key=lambda text: contrast(text, accent))
+
+
+def is_usable(accent: str) -> bool:
+    """Whether `#rrggbb` in lower case can be the button's colour in both themes."""
+    return not _too_low(accent)
+
+
+def _too_low(accent: str) -> list[str]:
+    needed = [
+        ("the button's text", button_text(accent), TEXT_CONTRAST),
+        ("the light page", LIGHT_PAGE, SHAPE_CONTRAST),
+        ("the dark page", DARK_PAGE, SHAPE_CONTRAST),
+    ]
+    return [
+        f"{contrast(accent, other):.1f}:1 against {what}, {least}:1 is needed"
+        for what, other, least in needed
+        if contrast(accent, other) < least
+    ]
+
+
+def checked_accent(text: str) -> str:
+    """The colour in lower case. Raises CommandError for another notation or too low a contrast."""
+    accent = text.strip().lower()
+    if not re.fullmatch("#[0-9a-f]{6}", accent):
+        raise CommandError("the accent must be a colour such as '#2563eb'")
+    if low := _too_low(accent):
+        advice = "a darker" if contrast(accent, LIGHT_PAGE) < SHAPE_CONTRAST else "a lighter"
+        raise CommandError(
+            f"the contrast of {accent} is too low ({'; '.join(low)}): choose {advice} one"
+        )
+    return accent
+
+
+def checked_name(text: str) -> str:
+    """The name to show. Raises CommandError unless it is one short line of printable text."""
+    name = text.strip()
+    if not name or not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
+        raise CommandError(f"the name must be printable, 1 to {MAX_NAME_CHARACTERS} characters")
+    return name
+
+
+def image_type(content: bytes) -> str:
+    """The media type by the first bytes. Raises CommandError for anything else, or too much."""
+    if len(content) > MAX_LOGO_BYTES:
+        raise CommandError(f"the logo must have at most {MAX_LOGO_BYTES} bytes")
+    for media_type, signature in _SIGNATURES.items():
+        if signature.match(content):
+            return media_type
+    raise CommandError("the logo must be a PNG, JPEG or WebP image")
+
+
+def checked_url(text: str) -> str:
+    """An address to lead back to. Raises CommandError for anything but a plain web address."""
+    url = text.strip()
+    if not re.fullmatch(rf"https?://[!-~]{{1,{MAX_URL_CHARACTERS}}}", url):
+        raise CommandError(
+            f"{text!a} must be an address of at most {MAX_URL_CHARACTERS} characters that begins"
+            " with https:// or http://, other letters than ASCII percent-encoded"
+        )
+    if set(url.replace(INVOICE, "")) & set('{}<>"\\^`|'):
+        raise CommandError(f"{url}: {INVOICE} is the only thing in braces, other signs are encoded")
+    if not _has_plain_host(url):
+        raise CommandError(f"{url} must name a host, without user, password or {INVOICE} in it")
+    return url
+
+
+def _has_plain_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and not set(parts.netloc) & set("@{") and parts.port != 0
+    except ValueError:  # a port that is no number, brackets without an address
+        return False
+
+
+def checked(
+    name: str | None = None, accent: str | None = None, logo: bytes | None = None
+) -> dict[str, Any]:
+    """What was given, as columns of the brand's row. Raises CommandError for what is unusable."""
+    columns: dict[str, Any] = {}
+    if name is not None:
+        columns["name"] = checked_name(name)
+    if accent is not None:
+        columns["accent"] = checked_accent(accent)
+    if logo is not None:
+        columns |= {
+            "logo": logo,
+            "logo_type": image_type(logo),
+            "logo_sha256": hashlib.sha256(logo).hexdigest(),
+        }
+    return columns

@@ -1,0 +1,87 @@
+"""Address discovery (BIP44): where each counter must stand so that no used address is given again.
+
+A restore does it, since addresses may have been given out after the backup was made.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.merchants.account import derive, parse_account
+from btcpay.merchants.gap_limit import gap_of_merchant
+from btcpay.values.errors import ExplorerError
+from btcpay.values.networks import Network
+from storage.database import Database, Row
+from storage.queries import blocks, merchants
+
+# Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
+# invoices in a row are more common than one would think: a crawler presses a link's button.
+LOOK_AHEAD = 100
+SHOWN = 3  # first addresses of each merchant, by which its owner recognises a planted account key
+MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
+
+
+@dataclass(frozen=True)
+class Move:
+    """A counter that moves from `before` to `after`.
+
+    `used` are the indexes from `before` on that the chain knows. `gap_limit` is what the wallet
+    needs from now on, for the next invoice too. `first` are the account's first addresses.
+    """
+
+    merchant_id: int
+    merchant: str
+    before: int
+    used: tuple[int, ...]
+    after: int
+    gap_limit: int
+    first: tuple[str, ...]
+
+
+def used_ahead(explorers: Explorers, merchant: Row, network: Network, run: int) -> list[int]:
+    """Used address indexes from the counter on, up to `run` unused ones in a row.
+
+    One call for each address. Raises ExplorerError.
+    """
+    used: list[int] = []
+    index = merchant["next_index"]
+    while index < (used[-1] + 1 if used else merchant["next_index"]) + run:
+        if explorers.is_used(derive(merchant["xpub"], merchant["script_type"], index, network)):
+            used.append(index)
+        if len(used) > MOST_USED:
+            raise ExplorerError("the explorers call every address used")
+        index += 1
+    return used
+
+
+def plan_moves(
+    db: Database, explorers: Explorers, network: Network, skip: int, given_out: Mapping[str, int]
+) -> list[Move]:
+    """Where every counter goes: past all addresses that the chain has seen, and `skip` further.
+
+    `given_out` has, by account key, how far a counter is known to have stood: none goes behind it.
+    Discovery ends at LOOK_AHEAD unused addresses in a row, or at `skip` when that is more.
+    Changes nothing. Raises ExplorerError when the chain could not be asked about an address.
+    """
+    explorers.require_chain(blocks.tip_height(db) or 0)
+    moves = []
+    for row in db.rows(merchants.ALL):
+        used = used_ahead(explorers, row, network, max(skip, LOOK_AHEAD))
+        after = (used[-1] + 1 if used else row["next_index"]) + skip
+        after = max(after, given_out.get(row["account_key"], 0))
+        moves.append(_move(db, row, network, used, after))
+    return moves
+
+
+def _move(db: Database, row: Row, network: Network, used: list[int], after: int) -> Move:
+    parse_account(row["xpub"], network, row["script_type"])  # refuses what is no account key
+    first = tuple(derive(row["xpub"], row["script_type"], n, network) for n in range(SHOWN))
+    gap = gap_of_merchant(db, row, used, after)
+    return Move(row["id"], row["name"], row["next_index"], tuple(used), after, gap.limit, first)
+
+
+def apply_moves(db: Database, moves: Iterable[Move]) -> None:
+    """Moves the counters; one that is further already stays where it is."""
+    with db.write():
+        for move in moves:
+            db.run(merchants.FORWARD, id=move.merchant_id, next_index=move.after)

@@ -1,0 +1,90 @@
+"""API keys: made from the secure source, stored as SHA-256, found by it."""
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from btcpay.values.errors import CommandError
+from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
+from btcpay.values.networks import Network
+from btcpay.values.times import to_ms
+from storage.database import Database, Row
+from storage.queries import keys
+
+
+class Caller(NamedTuple):
+    """Whose key a request carries."""
+
+    key_id: str
+    merchant_id: int
+    may_write: bool
+
+
+class Issued(NamedTuple):
+    """A new key; its secret is in no other place afterwards."""
+
+    id: str
+    scope: str
+    name: str
+    secret: str
+
+
+def sha256_of(secret: str) -> str:
+    """What is stored of a secret. No salt: 256 random bits cannot be guessed from a table."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def issue(
+    db: Database, network: Network, merchant_id: int, scope: str, name: str, now: datetime
+) -> Issued:
+    """Stores a new key of scope `read` or `write`."""
+    prefix = "sk_live_" if network.name == "mainnet" else "sk_test_"
+    secret = prefix + random_base62(SECRET_CHARACTERS)
+    key_id = new_id("key")
+    db.run(
+        keys.ADD,
+        id=key_id,
+        merchant_id=merchant_id,
+        name=name,
+        scope=scope,
+        secret_sha256=sha256_of(secret),
+        last_four=secret[-4:],
+        created_at=to_ms(now),
+    )
+    return Issued(key_id, scope, name, secret)
+
+
+def revoke(db: Database, key_id: str, now: datetime) -> None:
+    """Ends a key now and for ever. Raises CommandError when there is none, or it was before."""
+    _find(db, key_id)
+    if db.run(keys.REVOKE, id=key_id, at=to_ms(now)) != 1:
+        raise CommandError(f"the key {key_id} was revoked before")
+
+
+def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: datetime) -> Issued:
+    """A new key in place of an old one, which works until its grace is over.
+
+    Raises CommandError when there is none, or it was revoked or rotated before.
+    """
+    old = _find(db, key_id)
+    with db.write():
+        if db.run(keys.EXPIRE, id=key_id, at=to_ms(now + grace)) != 1:
+            raise CommandError(f"the key {key_id} was revoked or rotated before")
+        return issue(db, network, old["merchant_id"], old["scope"], old["name"], now)
+
+
+def _find(db: Database, key_id: str) -> Row:
+    row = db.row(keys.BY_ID, id=key_id)
+    if row is None:
+        raise CommandError(f"there is no key {key_id!r}")
+    return row
+
+
+def caller_of(db: Database, secret: str, now: datetime) -> Caller | None:
+    """Who presents this secret; None for an unknown or revoked one."""
+    row = db.row(keys.BY_SECRET, secret_sha256=sha256_of(secret))
+    if row is None or row["revoked_at"] is not None:
+        return None
+    if row["expires_at"] is not None and row["expires_at"] <= to_ms(now):
+        return None
+    return Caller(row["id"], row["merchant_id"], row["scope"] == "write")

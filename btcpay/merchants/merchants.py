@@ -1,0 +1,94 @@
+"""Merchants: who is paid, by the account key of a wallet."""
+
+from datetime import datetime
+
+from peewee import IntegrityError
+
+from btcpay.merchants.account import Account
+from btcpay.values.errors import AccountKeyRefused, CommandError
+from btcpay.values.times import to_ms
+from storage.database import Database, Row
+from storage.queries import balances, brands, mails, merchants
+
+
+def find_merchant(db: Database, name: str) -> Row:
+    """The merchant of that name. Raises CommandError when there is none."""
+    row = db.row(merchants.BY_NAME, name=name)
+    if row is None:
+        raise CommandError(f"there is no merchant {name!r}; `btcpay merchant list` names them")
+    return row
+
+
+def require_name(name: str) -> None:
+    """Raises CommandError for what cannot be a merchant's name."""
+    if not name.strip() or not name.isprintable():
+        raise CommandError("the merchant's name must be printable text")
+
+
+def refuse_taken(db: Database, account: Account) -> None:
+    """Raises AccountKeyRefused for a key that another merchant has."""
+    if taken := db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity):
+        raise AccountKeyRefused(
+            f"merchant {taken['name']} has this key already: use that merchant, or give this one"
+            " another account of the wallet"
+        )
+
+
+def add_merchant(db: Database, name: str, account: Account, now: datetime) -> Row:
+    """Stores a merchant with its empty balance; returns the whole row.
+
+    Raises CommandError for a name or a key that another one has.
+    """
+    require_name(name)
+    refuse_taken(db, account)
+    try:
+        with db.write():
+            db.run(
+                merchants.ADD,
+                name=name,
+                script_type=account.script_type,
+                xpub=account.text,
+                account_key=account.identity,
+                next_index=0,
+                created_at=to_ms(now),
+            )
+            row = db.only(merchants.BY_NAME, name=name)
+            db.run(balances.OPEN, merchant_id=row["id"])
+    except IntegrityError:
+        raise CommandError(f"there is a merchant {name!r}, or one with this key, already") from None
+    return row
+
+
+def set_return(db: Database, merchant: Row, paid: str | None, unpaid: str | None) -> None:
+    """Sets where the pages of a paid invoice and of an unpaid one lead back to; None: nowhere."""
+    with db.write():
+        row = {"merchant_id": merchant["id"], "return_paid": paid, "return_unpaid": unpaid}
+        db.run(brands.PUT_RETURNS, **brands.BLANK | row)
+
+
+def set_brand(db: Database, merchant: Row, change: Row, clear: bool = False) -> Row:
+    """Changes a merchant's brand by what `branding.checked` made; returns the whole row.
+
+    `clear` forgets what was set before. With neither, nothing is written.
+    """
+    with db.write():
+        row = None if clear else db.row(brands.WHOLE, merchant_id=merchant["id"])
+        row = (row or brands.BLANK) | change | {"merchant_id": merchant["id"]}
+        if clear or change:
+            db.run(brands.PUT, **row)
+    return row
+
+
+def set_currency(db: Database, merchant: Row, currency: str | None) -> None:
+    """Sets the currency that a merchant's pages show beside the dollar; None: no other."""
+    db.run(merchants.SET_CURRENCY, id=merchant["id"], currency=currency)
+
+
+def set_mail(db: Database, merchant: Row, change: Row) -> Row:
+    """Changes where a merchant wants mail; the whole row. Without a change nothing is written."""
+    with db.write():
+        row = db.row(mails.WANTED_BY, merchant_id=merchant["id"]) or mails.BLANK
+        row = row | change | {"merchant_id": merchant["id"]}
+        if change:
+            db.run(mails.PUT_WANTED, **row)
+    return row

@@ -1,0 +1,111 @@
+"""The way in to the merchant's pages: a link that works once, and the session that it opens.
+
+Secrets are random: 142 bits in a link, which is short enough to be read out, 256 in a session's
+cookie. What is stored is their SHA-256. There are no passwords.
+"""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from btcpay.merchants.keys import sha256_of
+from btcpay.values.errors import CommandError
+from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, is_id, new_id, random_base62
+from btcpay.values.times import to_ms
+from storage.database import Database, Row
+from storage.queries import sessions
+
+LINK_LIFE = timedelta(minutes=10)
+LIFE = timedelta(days=30)  # after its last use
+BROWSER_CHARACTERS = 200  # of what a browser says of itself
+
+
+class Session(NamedTuple):
+    """Whose browser it is; `merchant` is the name on the command line."""
+
+    id: str
+    merchant_id: int
+    merchant: str
+
+
+def new_login(db: Database, merchant_id: int, now: datetime) -> str:
+    """The secret of a link that opens one session of this merchant within ten minutes."""
+    secret = random_base62(ID_CHARACTERS)
+    with db.write():
+        db.run(sessions.OLD_LOGINS, now=to_ms(now))
+        db.run(
+            sessions.ADD_LOGIN,
+            secret_sha256=sha256_of(secret),
+            merchant_id=merchant_id,
+            expires_at=to_ms(now + LINK_LIFE),
+        )
+    return secret
+
+
+def login_of(db: Database, secret: str, now: datetime) -> str | None:
+    """Whose pages a link with this secret opens; None when it is no good. Uses up nothing."""
+    row = db.row(sessions.LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))
+    return row["merchant"] if row else None
+
+
+def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) -> str | None:
+    """Uses up a link, and opens a session; the session's secret, None when the link is no good.
+
+    `former`: the secret that the browser presents already ("" for none); its session ends.
+    """
+    presented = sha256_of(secret)
+    with db.write():
+        login = db.row(sessions.USE_LOGIN, secret_sha256=presented, now=to_ms(now))
+        if login is None:
+            return None
+        db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))
+        db.run(sessions.END_OLD, used_after=to_ms(now - LIFE))
+        opened = random_base62(SECRET_CHARACTERS)
+        db.run(
+            sessions.ADD,
+            id=new_id("ses"),
+            merchant_id=login["merchant_id"],
+            secret_sha256=sha256_of(opened),
+            browser=browser[:BROWSER_CHARACTERS],
+            created_at=to_ms(now),
+            last_used_at=to_ms(now),
+        )
+    return opened
+
+
+def session_of(db: Database, secret: str, now: datetime) -> Session | None:
+    """Whose session this secret is; None for an unknown, ended or old one."""
+    row = db.row(sessions.BY_SECRET, secret_sha256=sha256_of(secret), used_after=to_ms(now - LIFE))
+    return Session(row["id"], row["merchant_id"], row["merchant"]) if row else None
+
+
+def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[Row]:
+    """The merchant's sessions, the newest first: id, browser, created_at, last_used_at."""
+    return db.rows(sessions.OF_MERCHANT, merchant_id=merchant_id, used_after=to_ms(now - LIFE))
+
+
+def end(db: Database, merchant_id: int, session_id: str) -> None:
+    """Ends one session now. Raises CommandError when the merchant has none of that id."""
+    known = is_id("ses", session_id)
+    if not known or db.run(sessions.END, id=session_id, merchant_id=merchant_id) != 1:
+        raise CommandError(f"there is no session {session_id!r}")
+
+
+def end_others(db: Database, merchant_id: int, session_id: str) -> None:
+    """Ends all sessions of a merchant but this one, and links that nobody has used."""
+    with db.write():
+        db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
+        db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=session_id)
+
+
+def end_every(db: Database) -> None:
+    """Ends the sessions and links of all merchants: of a restored database, who knows whose."""
+    with db.write():
+        db.run(sessions.EVERY_LOGIN)
+        db.run(sessions.END_EVERY)
+
+
+def end_all(db: Database, merchant_id: int) -> int:
+    """Ends all sessions of a merchant, and links that nobody has used; how many sessions."""
+    with db.write():
+        db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
+        return db.run(sessions.END_ALL, merchant_id=merchant_id)

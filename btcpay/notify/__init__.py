@@ -1,0 +1,1 @@
+"""Events, and who is notified of them."""

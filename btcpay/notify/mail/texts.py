@@ -1,0 +1,108 @@
+"""What each mail says, in the merchant's language; the pages' words where they have them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from btcpay.languages import formats
+from btcpay.languages.catalogs import catalog
+from btcpay.notify.mail.letter import Letter
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a letter is about: an invoice's row, what was true of it at the event, its page."""
+
+    invoice: Mapping[str, Any]
+    state: Mapping[str, Any]
+    page_url: str
+
+
+def paid(told: Told, language: str) -> Letter:
+    """To the merchant: an invoice is paid."""
+    gettext = catalog(language).gettext
+    return Letter(
+        language,
+        gettext("Invoice paid: %(amount)s") % {"amount": _usd(told, language)},
+        [gettext("This invoice is paid.")],
+        _facts(told, language),
+        (gettext("Invoice"), told.page_url),
+    )
+
+
+def receipt(told: Told, language: str, seller: str) -> Letter:
+    """To the customer, whose page it leads to."""
+    gettext = catalog(language).gettext
+    return Letter(
+        language,
+        gettext("Receipt from %(name)s") % {"name": seller},
+        [gettext("Thank you. This is your receipt.")],
+        _facts(told, language),
+        (gettext("Print receipt"), told.page_url),
+    )
+
+
+def attention(told: Told, language: str) -> Letter:
+    """To the merchant: an invoice needs a human, and why."""
+    gettext = catalog(language).gettext
+    reasons = {
+        "reorganised": gettext("A reorganisation of the blockchain has taken its payment back."),
+        "paid_late": gettext("It was paid after its time was over."),
+        "short": gettext("Too little had come when its time was over."),
+        "too_much": gettext("More has come than was asked for."),
+        "after_cancellation": gettext("It was paid after it was canceled."),
+        "dust_missing": gettext("What is missing is less than wallets can send."),
+    }
+    show = gettext("On the server, %(command)s says more.")
+    return Letter(
+        language,
+        gettext("An invoice needs you: %(amount)s") % {"amount": _usd(told, language)},
+        [
+            reasons[told.state["attention"]],
+            show % {"command": f"btcpay invoice show {told.invoice['id']}"},
+        ],
+        _facts(told, language),
+        (gettext("Invoice"), told.page_url),
+    )
+
+
+def overdue(since_ms: int, language: str) -> Letter:
+    """To the merchant: no check has been complete since that time."""
+    gettext = catalog(language).gettext
+    since = gettext("No check of the blockchain has been complete since %(time)s.")
+    return Letter(
+        language,
+        gettext("Payments are not being found"),
+        [
+            since % {"time": formats.moment(since_ms, language)},
+            gettext(
+                "Until one is, no invoice becomes paid. No payment is lost: it is in your wallet,"
+                " and the next complete check will find it."
+            ),
+            gettext("On the server, %(command)s says more.") % {"command": "btcpay doctor"},
+        ],
+    )
+
+
+def _usd(told: Told, language: str) -> str:
+    return formats.usd(Decimal(told.invoice["amount_usd_quote"]), language)
+
+
+def _facts(told: Told, language: str) -> list[tuple[str, str]]:
+    """As the receipt on the page has them."""
+    gettext = catalog(language).gettext
+    invoice, state = told.invoice, told.state
+    facts = [
+        (gettext("Amount"), f"{formats.btc(invoice['amount_sats'], language)} BTC"),
+        (gettext("Value when quoted"), _usd(told, language)),
+    ]
+    if state["received_sats"] != invoice["amount_sats"]:
+        facts.append((gettext("Received"), f"{formats.btc(state['received_sats'], language)} BTC"))
+    if invoice["description"]:
+        facts.append((gettext("For"), invoice["description"]))
+    if state["paid_at"] is not None:
+        facts.append((gettext("Time"), formats.moment(state["paid_at"], language)))
+    if state["tx_hash"]:
+        facts.append((gettext("Transaction"), state["tx_hash"]))
+    return [*facts, (gettext("Invoice"), invoice["id"])]

@@ -1,0 +1,92 @@
+"""A whole block, proven by its header: all that it pays and spends, and that nothing is left out.
+
+Witnesses are not proven: neither an id nor a payment depends on one.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+
+from btcpay.bitcoin.block import NO_OUTPOINT, BlockParts, scan_block
+from btcpay.bitcoin.header import HEADER_BYTES, parse_header
+from btcpay.bitcoin.merkle import branch_in, has_twins, merkle_rows
+from btcpay.bitcoin.wire import Malformed, hash256, shown
+from btcpay.proofs.verify import NODE_BYTES, Branch, Evidence
+from btcpay.values.errors import ProofFailed
+from btcpay.values.money import MAX_MONEY_SATS
+from btcpay.values.times import from_unix_s
+
+
+@dataclass(frozen=True)
+class ProvenBlock:
+    """What a block contains; `hash` as shown, `mined_at` as its header says.
+
+    `parts`: the block as it was read; `rows`: its Merkle tree, from the ids up.
+    """
+
+    hash: str
+    mined_at: datetime
+    parts: BlockParts
+    rows: Sequence[Sequence[bytes]]
+
+    @property
+    def paid(self) -> Mapping[bytes, Sequence[tuple[int, int, int]]]:
+        """Script -> (position, vout, satoshis), in the block's order; as `BlockParts.paid`."""
+        return self.parts.paid
+
+    @property
+    def spent(self) -> Set[bytes]:
+        """The outpoints of all inputs but the coinbase's; as `BlockParts.spent`."""
+        return self.parts.spent
+
+    def txid(self, position: int) -> str:
+        """The id of the transaction at `position`, as shown; 0 is the coinbase's."""
+        return shown(self.parts.txids[position])
+
+    def evidence(self, position: int) -> Evidence:
+        """What proves the transaction at `position`, with this block's header alone.
+
+        A block may have transactions of 64 bytes, and `verify.prove` refuses the evidence of one.
+        None of them pays us: one with an output of ours has at least 82.
+        """
+        return Evidence(self._branch(position), self._branch(0), [self.parts.header])
+
+    def _branch(self, position: int) -> Branch:
+        siblings = [shown(node) for node in branch_in(self.rows, position)]
+        return Branch(self.parts.stripped(position), position, siblings)
+
+
+def prove_block(raw: bytes, hash: str) -> ProvenBlock:
+    """Checks that `raw` is the whole block of this hash. Raises ProofFailed, naming what is not so.
+
+    The caller has proven that a header of this hash exists, and its work.
+
+    1. It begins with the header, and its transactions decode, up to its last byte.
+    2. Their ids lead to the root in the header, in this order; and none of them was appended a
+       second time, which would lead there too (CVE-2012-2459).
+    3. The first is a coinbase, and no other is. It is not as long as a Merkle node: then these may
+       be the nodes of a row in between (CVE-2017-12842). That one suffices: nodes that begin with
+       a coinbase cannot be made, and were the transactions a row, the first would be a node too.
+    4. No output pays more than there is: on a test network anybody may make such a block.
+    """
+    if shown(hash256(raw[:HEADER_BYTES])) != hash:
+        raise ProofFailed("the block has another header")
+    try:
+        header, parts = parse_header(raw[:HEADER_BYTES]), scan_block(raw)
+    except Malformed as error:
+        raise ProofFailed(f"the block does not decode: {error}") from error
+    rows = merkle_rows(parts.txids)
+    if shown(rows[-1][0]) != header.merkle_root:
+        raise ProofFailed("the block's transactions do not lead to the header's root")
+    if has_twins(rows):
+        raise ProofFailed("the block's last transactions were doubled")
+    first = parts.stripped(0)
+    if first[4:41] != b"\x01" + NO_OUTPOINT:  # behind the version: one input, which spends nothing
+        raise ProofFailed("the block's first transaction is no coinbase")
+    if len(first) == NODE_BYTES:
+        raise ProofFailed("the coinbase is as long as a Merkle node")
+    if NO_OUTPOINT in parts.spent:
+        raise ProofFailed("the block has a second coinbase")
+    if any(sats > MAX_MONEY_SATS for paid in parts.paid.values() for _, _, sats in paid):
+        raise ProofFailed("the block pays more than there is")
+    return ProvenBlock(hash, from_unix_s(header.time), parts, rows)

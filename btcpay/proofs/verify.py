@@ -1,0 +1,133 @@
+"""Proof of payment: evidence checked against Bitcoin's own commitments. Pure.
+
+What it proves: a transaction of this id pays our script these amounts, is in the block of this
+header, and that much work was done on it. What it cannot prove: that no other chain has more.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from btcpay.bitcoin.header import Header, parse_header, target_of
+from btcpay.bitcoin.merkle import root_above
+from btcpay.bitcoin.tx import Tx, coinbase_height, parse_tx
+from btcpay.bitcoin.wire import Malformed, shown, unshown
+from btcpay.values.errors import ProofFailed
+from btcpay.values.times import from_unix_s
+
+MAX_BRANCH = 24  # a block of 4 million weight units has fewer than 2**17 transactions
+NODE_BYTES = 64  # CVE-2017-12842: a transaction of this size can pose as an inner Merkle node
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A raw transaction, its position in the block, and its siblings as shown, leaves first.
+
+    Without witness, as it is made now; a proof that was kept earlier may have one.
+    """
+
+    raw_tx: bytes
+    position: int
+    merkle: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is shown for one transaction; nothing of it is believed.
+
+    `headers`: the block's, and those that follow it, 80 bytes each.
+    """
+
+    payment: Branch
+    coinbase: Branch
+    headers: Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class Proven:
+    """What follows from the evidence: `amounts_sats` by output index, to the script asked for.
+
+    `height` is what the block's coinbase says (BIP34); None when it says none. `position`: the
+    transaction's place in the block, 0 the coinbase's.
+    """
+
+    txid: str
+    block_hash: str
+    mined_at: datetime
+    amounts_sats: Mapping[int, int]
+    height: int | None
+    position: int
+
+
+def prove(
+    evidence: Evidence, txid: str, script: bytes, max_target_bits: int, confirmations: int
+) -> Proven:
+    """Checks the evidence that `txid` pays `script`. Raises ProofFailed, naming what does not hold.
+
+    1. The raw transaction hashes to its id, is not as long as a Merkle node, and pays the script.
+    2. Its branch and the coinbase's lead to the root in the header and are equally long.
+    3. Header and followers name one another, `confirmations` of them; each has the work that it
+       claims, and claims no easier target than `max_target_bits` (compact).
+    """
+    try:
+        payment = parse_tx(evidence.payment.raw_tx)
+        coinbase = parse_tx(evidence.coinbase.raw_tx)
+        headers = [parse_header(raw) for raw in evidence.headers]
+    except Malformed as error:
+        raise ProofFailed(f"the evidence does not decode: {error}") from error
+    _require(payment.txid == txid, "the raw transaction has another id")
+    _require(bool(headers), "there is no header")
+    _check_branch(payment, evidence.payment, headers[0], "the transaction")
+    _check_coinbase(coinbase, evidence.coinbase, headers[0])
+    _require(
+        len(evidence.payment.merkle) == len(evidence.coinbase.merkle),
+        "the branch is not as long as the coinbase's",
+    )
+    _check_work(headers, target_of(max_target_bits), confirmations)
+    amounts_sats = {
+        vout: output.value_sats
+        for vout, output in enumerate(payment.outputs)
+        if output.script == script
+    }
+    _require(any(amounts_sats.values()), "the transaction does not pay the invoice's address")
+    mined_at = from_unix_s(headers[0].time)
+    return Proven(
+        txid,
+        headers[0].hash,
+        mined_at,
+        amounts_sats,
+        coinbase_height(coinbase.inputs[0].script_sig),
+        evidence.payment.position,
+    )
+
+
+def _check_coinbase(coinbase: Tx, branch: Branch, header: Header) -> None:
+    _require(coinbase.is_coinbase, "the block's first transaction is no coinbase")
+    _require(branch.position == 0, "the coinbase is not the first transaction")
+    _check_branch(coinbase, branch, header, "the coinbase")
+
+
+def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
+    _require(len(tx.stripped) != NODE_BYTES, f"{name} is as long as a Merkle node")
+    _require(len(branch.merkle) <= MAX_BRANCH, f"the branch of {name} is too long")
+    _require(
+        0 <= branch.position < 1 << len(branch.merkle),
+        f"the position of {name} is not in the tree",
+    )
+    siblings = [unshown(node) for node in branch.merkle]
+    root = shown(root_above(unshown(tx.txid), siblings, branch.position))
+    _require(root == header.merkle_root, f"the branch of {name} does not lead to the header's root")
+
+
+def _check_work(headers: Sequence[Header], max_target: int, confirmations: int) -> None:
+    _require(len(headers) >= confirmations, "fewer headers than confirmations asked for")
+    for header in headers:
+        _require(header.target <= max_target, "a header claims too little difficulty")
+        _require(header.has_work, "a header has not the work that it claims")
+    for before, after in zip(headers, headers[1:], strict=False):
+        _require(after.previous == before.hash, "the headers do not follow one another")
+
+
+def _require(holds: bool, reason: str) -> None:
+    if not holds:
+        raise ProofFailed(reason)

@@ -1,0 +1,176 @@
+"""The settings: read once from the environment, every mistake reported together."""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from btcpay.settings import env_file, mail_settings
+from btcpay.settings import parsers as accepts
+from btcpay.settings.mail_settings import MailServer, Sender
+from btcpay.settings.parsers import Confirmations, PriceSource, whole
+from btcpay.values.errors import SettingsError
+from btcpay.values.networks import Network
+
+PREFIX = "BTCPAY_"
+T = TypeVar("T")
+
+
+def derived(
+    row: Callable[[Any], tuple[str, Callable[[str], T]]],
+    may_be_empty: bool = False,
+    is_secret: bool = False,
+) -> T:
+    """A field whose default text, or what it accepts, follows from the settings above it.
+
+    An empty variable counts as absent, unless it `may_be_empty`. One that `is_secret` may also be
+    given as the path of a file, in a variable with _FILE behind its name.
+    """
+    return field(metadata={"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret})
+
+
+def setting(default: str, parse: Callable[[str], T], **more: bool) -> T:
+    """A field with its default as the environment would say it, and its parser."""
+    return derived(lambda _above: (default, parse), **more)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One row for every variable of docs/settings.md, which is BTCPAY_ and the field's name.
+
+    Units are in the names.
+    """
+
+    network: Network = setting("regtest", accepts.network)
+    database_url: str = setting("sqlite:///var/btcpay.db", accepts.database_url, is_secret=True)
+    base_url: str = setting("http://127.0.0.1:8000", accepts.base_url)
+    proxy: str = setting("", accepts.proxy, is_secret=True)
+    explorers: tuple[str, ...] = derived(
+        lambda above: (
+            " ".join(above.network.explorers),
+            partial(accepts.explorers, proxy=above.proxy),
+        )
+    )
+    price_sources: tuple[PriceSource, ...] = derived(
+        lambda above: (
+            " ".join(above.network.price_sources),
+            partial(accepts.price_sources, proxy=above.proxy),
+        )
+    )
+    # More than half: a minority of liars never sets the price by itself.
+    price_quorum: int = derived(
+        lambda above: (
+            str(len(above.price_sources) // 2 + 1),
+            whole(1, len(above.price_sources)),
+        )
+    )
+    currency_sources: tuple[PriceSource, ...] = derived(
+        lambda above: (
+            " ".join(above.network.currency_sources),
+            partial(accepts.currency_sources, proxy=above.proxy),
+        )
+    )
+    price_max_age_s: int = setting("120", whole(1, 3600))
+    confirmations: Confirmations = setting("1", accepts.confirmations)
+    blocks: str = setting("all", accepts.blocks)
+    explorer_calls_per_hour: int = derived(
+        lambda above: (str(above.network.calls_per_hour), whole(1, 10_000_000))
+    )
+    check_max_age_min: int = setting("15", whole(1, 10_080))
+    underpayment_tolerance_percent: Decimal = setting("0", accepts.percent)
+    rate_limit_store: str = setting("memory://", accepts.rate_limit_store, is_secret=True)
+    trusted_proxies: int = setting("0", whole(0, 10))
+    max_body_bytes: int = setting("65536", whole(1024, 16_777_216))
+    idempotency_ttl_h: int = setting("24", whole(1, 8760))
+    email_retention_days: int = setting("0", whole(0, 36_500))
+    link_invoice_expiry_min: int = setting("60", whole(1, 525_600))
+    link_invoices_per_visitor: int = setting("10", whole(1, 100_000))
+    link_open_invoices: int = setting("50", whole(1, 1_000_000))
+    frame_ancestors: tuple[str, ...] = setting("", accepts.origins)
+    merchant_pages: bool = setting("off", accepts.switch)
+    smtp_url: MailServer | None = setting("", mail_settings.smtp_url, is_secret=True)
+    mail_from: Sender | None = setting("", mail_settings.sender)
+    bind: str = derived(
+        lambda above: (f"127.0.0.1:{urlsplit(above.base_url).port or 8000}", accepts.bind)
+    )
+    metrics_bind: str = setting("127.0.0.1:9464", accepts.metrics_bind, may_be_empty=True)
+
+
+VARIABLES = {one.name: PREFIX + one.name.upper() for one in fields(Settings)}
+# The variable of a secret's file, by the name of the variable that is the secret itself.
+OF_FILES = {
+    VARIABLES[one.name]: VARIABLES[one.name] + env_file.OF_A_FILE
+    for one in fields(Settings)
+    if one.metadata["is_secret"]
+}
+
+
+def is_said(environ: Mapping[str, str], variable: str) -> bool:
+    """Whether the environment has the variable, or names a file for it."""
+    return any(environ.get(name, "").strip() for name in (variable, OF_FILES.get(variable, "")))
+
+
+def strange_names(environ: Mapping[str, str], near: float = 0.6) -> dict[str, str]:
+    """Variables that are set and that nothing reads, and which one may be meant, "" when none.
+
+    `near`: how alike the two must be, from 0 to 1 (difflib).
+    """
+    known = [*VARIABLES.values(), *OF_FILES.values()]
+    strange = [
+        name
+        for name, text in sorted(environ.items())
+        if name.startswith(PREFIX) and text.strip() and name not in (*known, env_file.VARIABLE)
+    ]
+    return {name: "".join(difflib.get_close_matches(name, known, 1, near)) for name in strange}
+
+
+def read(environ: Mapping[str, str]) -> Settings:
+    """Settings from the environment (README says what each variable means).
+
+    Raises SettingsError with every mistake found. After a mistake a setting has its default, so
+    that the next ones are found.
+    """
+    mistakes: list[str] = []
+    above = SimpleNamespace()
+    for one in fields(Settings):
+        name = VARIABLES[one.name]
+        default, parse = one.metadata["row"](above)
+        try:
+            text = _text_of(environ, name)
+            if not text and not (one.metadata["may_be_empty"] and name in environ):
+                text = default
+            value = parse(text)
+        except SettingsError as error:
+            mistakes += error.mistakes
+            value = parse(default)
+        except ValueError as error:
+            mistakes.append(f"{name} accepts {error}")
+            value = parse(default)
+        setattr(above, one.name, value)
+    if mistakes:
+        raise SettingsError(mistakes)
+    return Settings(**vars(above))
+
+
+def _text_of(environ: Mapping[str, str], name: str) -> str:
+    """What is said for a variable, "" for nothing. Raises SettingsError; it repeats no secret."""
+    text, by_file = environ.get(name, "").strip(), OF_FILES.get(name, "")
+    path = environ.get(by_file, "").strip()
+    if not path:
+        return text
+    if text:
+        raise SettingsError([f"{name} and {by_file} are both set: one of them is to be taken out"])
+    try:
+        found = Path(path).read_bytes().decode().strip()
+    except OSError as error:
+        raise SettingsError([f"{by_file}: {path} cannot be read: {error.strerror}"]) from None
+    except ValueError:  # no UTF-8, or a path with a null byte
+        raise SettingsError([f"{by_file}: {path!a} is no file of UTF-8"]) from None
+    if not found:
+        raise SettingsError([f"{by_file}: {path} is empty"])
+    return found

@@ -1,0 +1,103 @@
+"""What differs between the Bitcoin networks: prefixes, explorers, price sources."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from btcpay.values.price_sources import PUBLIC_CURRENCY_TICKERS, PUBLIC_TICKERS
+
+SANDBOX_PORT = 8001
+SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}"
+
+
+@dataclass(frozen=True)
+class Network:
+    """One Bitcoin network.
+
+    `bech32_hrp`: human-readable part (BIP173); `p2pkh`, `p2sh`: base58check version bytes;
+    `main_keys`: whether extended keys are xpub/ypub/zpub (BIP32, SLIP-132) or tpub/upub/vpub;
+    `max_target_bits`: the easiest target that a proof's headers may claim, in compact form;
+    `pow_limit_bits`: the easiest that consensus knows, where each header's target is checked
+    against consensus; None on test networks, where it is not: work is cheap there;
+    `tip_max_age`: an older tip says that the explorers stand still; None where blocks come as they
+    like; `gone_after`: how long looks at the mempool must miss what was seen in time;
+    `genesis_hash`: the block at height 0 (Bitcoin Core, kernel/chainparams.cpp), by which an
+    explorer of another network is known: the test networks share their address prefixes;
+    `explorers`: Esplora roots; `price_sources`: URL#/json/pointer, `currency_sources` with a place
+    for the currency; `calls_per_hour`: what an explorer lets one address ask, a public one 700.
+    """
+
+    name: str
+    bech32_hrp: str
+    p2pkh: bytes
+    p2sh: bytes
+    main_keys: bool
+    max_target_bits: int
+    genesis_hash: str
+    explorers: tuple[str, ...]
+    price_sources: tuple[str, ...] = PUBLIC_TICKERS
+    currency_sources: tuple[str, ...] = PUBLIC_CURRENCY_TICKERS
+    calls_per_hour: int = 600
+    pow_limit_bits: int | None = None
+    tip_max_age: timedelta | None = None
+    gone_after: timedelta = timedelta(hours=1)
+
+
+# p2pkh, p2sh, main_keys: every test network has the same.
+_OF_TESTS = (b"\x6f", b"\xc4", False)
+
+NETWORKS = {
+    network.name: network
+    for network in (
+        Network(
+            "mainnet",
+            "bc",
+            b"\x00",
+            b"\x05",
+            True,
+            # A quarter of the difficulty of November 2025 (1.52e14, bits 0x1701d936): a chain of
+            # less work is not the one that merchants mean, and costs a forger this much.
+            0x170764D8,
+            "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f",
+            ("https://blockstream.info/api", "https://mempool.space/api"),
+            pow_limit_bits=0x1D00FFFF,  # Bitcoin Core, kernel/chainparams.cpp
+            # Two hours without a block happen once in 160,000 blocks (exp(-12)): every three years.
+            tip_max_age=timedelta(hours=2),
+        ),
+        Network(
+            "testnet",
+            "tb",
+            *_OF_TESTS,
+            0x1D00FFFF,  # these are Bitcoin Core's powLimit (kernel/chainparams.cpp)
+            "000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943",
+            ("https://blockstream.info/testnet/api", "https://mempool.space/testnet/api"),
+        ),
+        Network(
+            "testnet4",
+            "tb",
+            *_OF_TESTS,
+            0x1D00FFFF,
+            "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043",
+            ("https://mempool.space/testnet4/api",),
+        ),
+        Network(
+            "signet",
+            "tb",
+            *_OF_TESTS,
+            0x1E0377AE,
+            "00000008819873e925422c1ff0f99f7cc9bbb232af63a077a480a3633bee1ef6",
+            ("https://mempool.space/signet/api",),
+        ),
+        Network(
+            "regtest",
+            "bcrt",
+            *_OF_TESTS,
+            0x207FFFFF,
+            "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206",
+            (SANDBOX_URL,),
+            (f"{SANDBOX_URL}/price#/usd",),
+            (f"{SANDBOX_URL}/price#/{{currency}}",),
+            calls_per_hour=10_000_000,  # nobody's regtest is public: the explorer is one's own
+            gone_after=timedelta(),
+        ),
+    )
+}

@@ -1,0 +1,55 @@
+"""The logs of service and commands: JSON lines, each with the id of the request it belongs to."""
+
+import logging
+from contextvars import ContextVar
+from typing import Any
+
+import orjson
+
+from btcpay.values.times import from_ms, iso
+
+# Set when a request begins; threads that work for no request have none.
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: `at`, `level`, `logger`, `message`.
+
+    When there is one, also `request_id`, and `exception`: a traceback as one text. What a line was
+    given as `extra={"fields": {...}}` stands beside them.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "at": iso(from_ms(int(record.created * 1000))),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if request_id := REQUEST_ID.get():
+            line["request_id"] = request_id
+        line |= getattr(record, "fields", {})
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return _dumps(line)
+
+
+def _dumps(line: dict[str, Any]) -> str:
+    try:
+        return orjson.dumps(line).decode()
+    except TypeError:  # half a surrogate pair, as a file name or a malformed header may have
+        plain = {
+            name: str(value).encode("ascii", "backslashreplace") for name, value in line.items()
+        }
+        return orjson.dumps({name: text.decode() for name, text in plain.items()}).decode()
+
+
+def to_json(logger: logging.Logger) -> None:
+    """Makes every handler of the logger write JSON lines."""
+    for handler in logger.handlers:
+        handler.setFormatter(JsonLines())
+
+
+def is_json(logger: logging.Logger) -> bool:
+    """Whether what the logger writes is JSON lines."""
+    return any(isinstance(handler.formatter, JsonLines) for handler in logger.handlers)

@@ -1,0 +1,139 @@
+"""Answers to visitors: pages and their headers, and every error as a page that says what to do."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from flask import Response, current_app, request
+from werkzeug.exceptions import HTTPException
+
+from btcpay.languages import formats
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchants import branding
+from btcpay.values.errors import ApiError, RateLimited
+from btcpay.values.money import btc_text
+from btcpay.values.times import iso_ms
+from btcpay.web.errors import error_response, from_http, unforeseen
+from btcpay.web.pages import languages
+from btcpay.web.pages.assets import Assets
+from btcpay.web.rate_limits import VISITS
+from btcpay.web.service import Service
+from btcpay.web.visitors import counted_as
+from storage.database import Row
+from storage.queries import brands
+
+STYLE, SCRIPT, ICON = "pages.css", "pages.js", "icon.svg"
+FOR_EVER = "public, max-age=31536000, immutable"
+
+
+class Pages:
+    """Renders the templates for one service.
+
+    `frame_ancestors`: who may show them in a frame; `message`: the template of errors;
+    `own_style`: a style sheet beside the one of all pages.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        frame_ancestors: Sequence[str],
+        message: str = "message.html",
+        own_style: str | None = None,
+    ) -> None:
+        self._service = service
+        self._message = message
+        self.assets = Assets()
+        self._styles = [STYLE, *([own_style] if own_style else [])]
+        network = service.settings.network.name
+        self._testing = None if network == "mainnet" else network
+        ancestors = " ".join(frame_ancestors) or "'none'"
+        self._policy = (
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
+            " connect-src 'self'; form-action 'self'; base-uri 'none';"
+            f" frame-ancestors {ancestors}"
+        )
+
+    def brand(self, merchant_id: int) -> Row:
+        """Name, accent, logo and ways back of a merchant, each None when it was not set.
+
+        `seller` is what to call it in any case: the name it was added by, when it has no other.
+        """
+        return self._service.db.only(brands.ON_PAGES, merchant_id=merchant_id)
+
+    def page(
+        self, template: str, status: int = 200, brand: Row | None = None, **values: Any
+    ) -> Response:
+        """A template, with what all share: brand, language, formats, files."""
+        language = languages.current()
+        up = to_root()
+        styles = [up + self.assets.address(style) for style in self._styles]
+        if brand and brand["accent"]:
+            styles.append(f"{up}accent/{brand['accent'][1:]}.css")
+        text = current_app.jinja_env.get_template(template).render(
+            brand=brand,
+            up=up,
+            asset=lambda file: up + self.assets.address(file),
+            styles=styles,
+            script=up + self.assets.address(SCRIPT),
+            icon=up + self.assets.address(ICON),
+            testing=self._testing,
+            language=language,
+            direction=formats.direction(language),
+            languages=LANGUAGES,
+            carried=languages.carried(),
+            f=formats,
+            btc=functools.partial(formats.btc, language=language),
+            btc_copied=btc_text,
+            iso=iso_ms,
+            **values,
+        )
+        response = Response(text, status, mimetype="text/html")
+        # The browser fetches them while it reads the page.
+        response.headers["Link"] = ", ".join(f"<{url}>; rel=preload; as=style" for url in styles)
+        return response
+
+    def admit(self) -> None:
+        """Counts a visit. Raises RateLimited."""
+        service = self._service
+        window = service.limiter.hit(VISITS, counted_as(request.remote_addr))
+        window.require_allowed(service.now())
+
+    def failed(self, error: Exception) -> Response:
+        """What went wrong: JSON when the script asks, otherwise a page."""
+        if isinstance(error, HTTPException):
+            error = from_http(error)
+        elif not isinstance(error, ApiError):
+            error = unforeseen(error)
+        response = error_response(error)
+        if request.path.endswith(("/status", "/price")):
+            return response
+        page = self.page(self._message, response.status_code, code=error.code, error=error)
+        if isinstance(error, RateLimited):
+            page.headers["Retry-After"] = str(error.retry_after_s)
+        return page
+
+    def guard(self, response: Response) -> Response:
+        """Nothing inline or from other hosts, no frame; no cache unless a view says so."""
+        response.headers["Content-Security-Policy"] = self._policy
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        # Not `no-referrer`: with it browsers send `Origin: null` for our own forms too.
+        response.headers.setdefault("Referrer-Policy", "same-origin")
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+def to_root() -> str:
+    """From this page to the root that the service stands under: `../` for each folder."""
+    return "../" * (request.path.count("/") - 1)
+
+
+def kept(content: bytes | str, media_type: str, for_ever: bool = True) -> Response:
+    """A file whose address changes with its content; `for_ever` false when it did not."""
+    response = Response(content, content_type=media_type)
+    response.headers["Cache-Control"] = FOR_EVER if for_ever else "no-store"
+    return response
+
+
+def accent_css(accent: str) -> str:
+    """The rule that gives the pages' button its colour; `accent` is `#rrggbb`."""
+    return f":root{{--accent:{accent};--on-accent:{branding.button_text(accent)}}}\n"

@@ -1,0 +1,51 @@
+"""What a running service holds: settings, database, price, windows, notes, counters, clock."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from btcpay.health.metrics_setup import FOLDER
+from btcpay.health.process_metrics import Counters
+from btcpay.prices.price import Prices, new_prices
+from btcpay.settings.settings import Settings
+from btcpay.web.rate_limits import Limiter
+from schemas.resources import Resources
+from storage.database import Database
+from storage.versions import open_ready
+from storage.write_behind import Notes
+
+
+@dataclass(frozen=True)
+class Service:
+    """Everything that a request may use; `now` reads the wall clock."""
+
+    settings: Settings
+    db: Database
+    prices: Prices
+    limiter: Limiter
+    notes: Notes
+    counters: Counters
+    resources: Resources
+    now: Callable[[], datetime]
+
+    def close(self) -> None:
+        """Ends the threads, when no request is under way any more."""
+        self.notes.close()
+
+
+def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
+    """Opens the database and whatever else a process needs. Raises DatabaseNotReady."""
+    db = open_ready(settings.database_url, settings.network.name)
+    db.close()  # gunicorn may fork now (--preload): two workers on one socket would mix their rows
+    counters = Counters(os.environ.get(FOLDER), lambda: now().timestamp())
+    return Service(
+        settings=settings,
+        db=db,
+        prices=new_prices(settings, counters.priced),
+        limiter=Limiter(settings.rate_limit_store, lambda: now().timestamp()),
+        notes=Notes(db),
+        counters=counters,
+        resources=Resources(settings.base_url),
+        now=now,
+    )

@@ -1,0 +1,768 @@
+"""What one explorer may answer to each question, and what is not believed; on a real socket."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+from fake_esplora import (
+    FakeEsplora,
+    Json,
+    Reply,
+    block_view,
+    blockstream,
+    dripping,
+    mempool_space,
+    say,
+    truncated,
+    tx_of,
+)
+
+from btcpay.bitcoin.header import parse_header
+from btcpay.chain.explorers.endpoint import FEW_PARTS, MOST_PARTS, REQUEST_TIMEOUT_S
+from btcpay.chain.explorers.esplora import RAW_BLOCK, RAW_BLOCK_TIMEOUT_S, Esplora, OtherNetwork
+from btcpay.chain.explorers.headers import MAX_HEADERS_BYTES, ShownHeader
+from btcpay.chain.explorers.mempool import MAX_PAGE_BYTES, MAX_PARTS, Waiting
+from btcpay.http import http_client
+from btcpay.http.http_client import FetchError, Unreachable
+from btcpay.sandbox.node.block import Block
+from btcpay.values.networks import NETWORKS
+
+ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
+SCRIPT = bytes.fromhex("0014751e76e8199196d454941c45d1b3a323f1433bd6")
+HEX = SCRIPT.hex()
+OTHER = "0014" + "11" * 20
+UNKNOWN = "ab" * 32
+HTML = "<!doctype html><title>Just a moment...</title>"
+
+
+class Heard(http_client.Session):
+    """Notes the time-out of each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timeouts: list[float] = []
+
+    def get(self, url: str, timeout_s: float, *others: Any) -> Any:
+        self.timeouts.append(timeout_s)
+        return super().get(url, timeout_s, *others)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeEsplora]:
+    with FakeEsplora() as server:
+        server.histories[ADDRESS] = []
+        yield server
+
+
+@pytest.fixture
+def explorer(server) -> Esplora:
+    return asking(server)
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    """Set at the end of the test, so that no reply outlives it."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def asking(
+    server: FakeEsplora, session: http_client.Session | None = None, network: str = "regtest"
+) -> Esplora:
+    session = session or http_client.Session()
+    return Esplora(NETWORKS[network], server.root, session, None, lambda _headers: None)
+
+
+# Plain texts
+
+HEIGHTS = [("0", 0), ("1000", 1000), (" 1000\n", 1000), ("100000000", 100_000_000)]
+NO_HEIGHTS = ["", "-1", "1.5", "1e3", "0x10", "\u0661", "null", "100000001", "9" * 400, HTML, "1 2"]
+NO_HASHES = ["", "0", "AB" * 32, "ab" * 31, "ab" * 33, "xy" * 32, f'"{UNKNOWN}"', "null", HTML]
+
+
+@pytest.mark.parametrize(("text", "height"), HEIGHTS)
+def test_the_tip_has_a_height(server, explorer, text, height):
+    server.instead = lambda _: say(text)
+    assert explorer.tip_height() == height
+    assert server.asked == ["/blocks/tip/height"]
+
+
+@pytest.mark.parametrize("text", NO_HEIGHTS)
+def test_anything_else_is_no_height(server, explorer, text):
+    server.instead = lambda _: say(text)
+    with pytest.raises(FetchError, match="no height"):
+        explorer.tip_height()
+
+
+def test_the_tip_and_every_height_have_a_hash(server, explorer):
+    assert explorer.tip_hash() == explorer.block_hash(1000) == server.block_at(1000).hash
+    assert server.asked == ["/blocks/tip/hash", "/block-height/1000"]
+
+
+@pytest.mark.parametrize("text", NO_HASHES)
+def test_anything_else_is_no_hash(server, explorer, text):
+    server.instead = lambda _: say(text)
+    for ask in (explorer.tip_hash, lambda: explorer.block_hash(7)):
+        with pytest.raises(FetchError, match="no block hash"):
+            ask()
+
+
+def test_a_height_above_the_tip_is_no_block(explorer):
+    with pytest.raises(FetchError, match="404"):
+        explorer.block_hash(1001)
+
+
+def test_a_header_is_the_one_of_its_hash(server, explorer):
+    block = server.block_at(1000)
+    assert explorer.header(block.hash) == block.header
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("00" * 80, id="another one"),
+        pytest.param("00" * 79, id="79 bytes"),
+        pytest.param("xy" * 80, id="no hex"),
+        pytest.param(HTML, id="a web page"),
+    ],
+)
+def test_anything_else_is_no_header(server, explorer, told):
+    server.instead = lambda _: say(told)
+    with pytest.raises(FetchError, match="header"):
+        explorer.header(server.block_at(1000).hash)
+
+
+def test_a_chain_of_another_network_is_refused_and_ours_asked_for_once(server, explorer):
+    explorer.require_network()
+    explorer.require_network()
+    assert server.asked == ["/block-height/0"]
+    with pytest.raises(OtherNetwork, match="shows another network than mainnet"):
+        asking(server, network="mainnet").require_network()
+
+
+# Headers
+
+
+def views(server: FakeEsplora, *heights: int) -> list[Json]:
+    """Blocks as a page shows them."""
+    return [block_view(server.block_at(height), height) for height in heights]
+
+
+def test_the_newest_headers_ascend_to_the_tip_and_link(server, explorer):
+    shown = explorer.headers(None)
+    assert server.asked == ["/blocks"]
+    assert shown == [ShownHeader(at, server.block_at(at).header) for at in range(991, 1001)]
+    parsed = [parse_header(header.raw) for header in shown]
+    assert [header.previous for header in parsed[1:]] == [header.hash for header in parsed[:-1]]
+
+
+def test_headers_up_to_a_height_end_there(server, explorer):
+    assert [header.height for header in explorer.headers(995)] == list(range(986, 996))
+    assert server.asked == ["/blocks/995"]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("previousblockhash", id="null"), pytest.param("gone", id="absent")]
+)
+def test_the_first_block_has_nothing_before_it(server, explorer, name):
+    server.tip = 3
+    page = views(server, 3, 2, 1, 0)
+    page[-1] = {("gone" if key == name else key): value for key, value in page[-1].items()}
+    server.instead = lambda _: say(page)
+    first, *_, last = explorer.headers(None)
+    assert parse_header(first.raw).hash == NETWORKS["regtest"].genesis_hash
+    assert (first.height, last.height) == (0, 3)
+
+
+FIFTEEN = range(1000, 985, -1)
+
+
+def test_a_page_as_mempool_space_shows_it_is_read(server, explorer):
+    extras = {"reward": 1.5, "coinbaseRaw": "ab" * 100, "pool": {"name": "x"}, "feeRange": [1] * 7}
+    page = [view | {"extras": extras, "stale": False} for view in views(server, *FIFTEEN)]
+    server.instead = lambda _: say(page)
+    assert [header.height for header in explorer.headers(None)] == list(range(986, 1001))
+
+
+ORDERS = {"ascending": lambda page: page[::-1], "any": lambda page: page[5:] + page[:5]}
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_the_order_on_a_page_does_not_matter(server, explorer, order):
+    truth = explorer.headers(None)
+    page = views(server, *range(1000, 990, -1))
+    server.instead = lambda _: say(order(page))
+    assert explorer.headers(None) == truth
+
+
+def of_version(version: int) -> Block:
+    return Block(version & 0xFFFFFFFF, "00" * 32, UNKNOWN, 1, 0x207FFFFF, 7, ())
+
+
+@pytest.mark.parametrize("version", [1, 0x20000000, 0x7FFFFFFF, -1, -0x80000000, 0xFFFFFFFF])
+def test_a_version_is_shown_signed_or_not(server, explorer, version):
+    block = of_version(version)
+    page = [block_view(block, 0) | {"version": version}]
+    server.instead = lambda _: say(page)
+    assert explorer.headers(None) == [ShownHeader(0, block.header)]
+
+
+def at(place: int, **changes: Any) -> Callable[[list[Json]], Any]:
+    """The page with one entry changed."""
+    return lambda page: [v | changes if n == place else v for n, v in enumerate(page)]
+
+
+def lacking(name: str) -> Callable[[list[Json]], Any]:
+    return lambda page: [{k: v for k, v in view.items() if k != name} for view in page]
+
+
+def text_of(page: list[Json], old: str, new: str) -> str:
+    text = json.dumps(page)
+    assert old in text
+    return text.replace(old, new)
+
+
+BROKEN_PAGES: dict[str, Callable[[list[Json]], Any]] = {
+    "no headers": lambda page: [],
+    "an object": lambda page: {"blocks": page},
+    "null": lambda page: None,
+    "texts": lambda page: [view["id"] for view in page],
+    "lists": lambda page: [[view] for view in page],
+    "half of it": lambda page: json.dumps(page)[:500],
+    "a web page": lambda page: HTML,
+    "a hole": lambda page: page[:4] + page[5:],
+    "one twice": lambda page: [page[0], *page],
+    "all twice": lambda page: page * 2,
+    "a fork": lambda page: [page[0], page[1] | {"id": UNKNOWN}, *page[2:]],
+    "one that links to another": at(3, previousblockhash=UNKNOWN),
+    "one that links to nothing": at(3, previousblockhash=None),
+    "one without what it links to": lacking("previousblockhash"),
+    "another nonce": at(0, nonce=123456),
+    "another time": at(0, timestamp=1),
+    "another version": at(0, version=1),
+    "another target": at(0, bits=0x1D00FFFF),
+    "another root": at(0, merkle_root=UNKNOWN),
+    "another height at the top": at(0, height=1001),
+    "all one too low": lambda page: [view | {"height": view["height"] - 1} for view in page],
+    "the same height": lambda page: [view | {"height": 1000} for view in page],
+    "a hash of another length": at(0, id="00"),
+    "a hash in capitals": lambda page: [view | {"id": view["id"].upper()} for view in page],
+    "a hash that is a number": at(0, id=7),
+    "a nonce beyond 32 bits": at(0, nonce=2**32),
+    "a negative nonce": at(0, nonce=-1),
+    "a nonce as text": at(0, nonce="7"),
+    "a nonce with a point": at(0, nonce=7.0),
+    "a nonce of null": at(0, nonce=None),
+    "a nonce of NaN": at(0, nonce=float("nan")),
+    "a time without end": at(0, timestamp=float("inf")),
+    "bits as text": at(0, bits="1d00ffff"),
+    "a version beyond 32 bits": at(0, version=2**32),
+    "a height of a thousand digits": at(0, height=10**1000),
+    "a height of too many digits": lambda page: text_of(page, "1000", "9" * 5000),
+    "a negative height": at(0, height=-1),
+    "a height as text": at(0, height="1000"),
+    "two nonces, of which the last counts": lambda page: text_of(
+        page, '"nonce":', '"nonce": 5, "nonce": 6, "none":'
+    ),
+    "too deep": lambda page: "[" * 100_000,
+    "no version": lacking("version"),
+    "no bits": lacking("bits"),
+    "no time": lacking("timestamp"),
+    "no id": lacking("id"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_PAGES)
+def test_a_page_that_is_no_chain_is_not_believed(server, explorer, name):
+    page = BROKEN_PAGES[name](views(server, *range(1000, 990, -1)))
+    server.instead = lambda _: say(page)
+    with pytest.raises(FetchError):
+        explorer.headers(1000)
+
+
+def test_two_chains_are_no_chain(server, explorer):
+    """Each header is its hash's, and the heights follow each other."""
+    with FakeEsplora() as other:
+        other.block_time -= 7
+        page = views(server, *range(1000, 995, -1)) + views(other, *range(995, 990, -1))
+    server.instead = lambda _: say(page)
+    with pytest.raises(FetchError, match="no chain"):
+        explorer.headers(1000)
+
+
+def test_a_chain_with_other_heights_is_no_chain(server, explorer):
+    """Each header is its hash's, and links to the one before."""
+    page = [view | {"height": view["height"] * 2} for view in views(server, 1000, 999, 998)]
+    server.instead = lambda _: say(page)
+    with pytest.raises(FetchError, match="no chain"):
+        explorer.headers(2000)
+
+
+def test_headers_of_another_height_are_not_what_was_asked_for(server, explorer):
+    server.instead = lambda _: say(views(server, *range(999, 989, -1)))
+    with pytest.raises(FetchError, match="other headers"):
+        explorer.headers(1000)
+
+
+@pytest.mark.parametrize(("padding", "is_read"), [(0, True), (1, False)])
+def test_a_page_of_headers_has_a_megabyte_at_most(server, explorer, padding, is_read):
+    body = json.dumps(views(server, 1000)).encode()
+    body += b" " * (MAX_HEADERS_BYTES - len(body) + padding)
+    server.instead = lambda _: say(body)
+    if is_read:
+        assert len(explorer.headers(1000)) == 1
+    else:
+        with pytest.raises(FetchError, match="more than 1000000 bytes"):
+            explorer.headers(1000)
+
+
+# Whole blocks
+
+
+def test_a_block_comes_whole_and_has_more_time_than_other_answers(server):
+    session = Heard()
+    explorer, block = asking(server, session), server.block_at(1000)
+    assert explorer.raw_block(block.hash) == block.raw
+    explorer.tip_height()
+    assert server.asked[0] == f"/block/{block.hash}/raw"
+    assert session.timeouts == [RAW_BLOCK_TIMEOUT_S, REQUEST_TIMEOUT_S] == [60, 20]
+
+
+@pytest.mark.parametrize(("more", "is_read"), [(0, True), (1, False)])
+def test_a_block_has_four_million_bytes_at_most(server, explorer, more, is_read):
+    server.instead = lambda _: say(bytes(RAW_BLOCK.max_bytes + more))
+    if is_read:
+        assert len(explorer.raw_block(UNKNOWN)) == 4_000_000
+    else:
+        with pytest.raises(FetchError, match="more than 4000000 bytes"):
+            explorer.raw_block(UNKNOWN)
+
+
+def chunked(*pieces: bytes) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+
+
+def sent(raw: bytes) -> Reply:
+    """These bytes, head and all, and the connection is closed."""
+
+    def reply(handler: Any) -> None:
+        handler.close_connection = True
+        handler.wfile.write(raw)
+
+    return reply
+
+
+BROKEN_OFF: dict[str, Reply] = {
+    "one byte short": truncated(b"a" * 300_000),
+    "half of it": say(b"a" * 150_000, **{"Content-Length": "300000", "Connection": "close"}),
+    "nothing of it": say(b"", **{"Content-Length": "300000", "Connection": "close"}),
+    "4 GB announced, and little sent": say(
+        b"a" * 1000, **{"Content-Length": str(2**32), "Connection": "close"}
+    ),
+    "4 GB announced, and more than a block sent": say(
+        b"a" * 4_000_001, **{"Content-Length": str(2**32), "Connection": "close"}
+    ),
+    "chunks without the last": sent(chunked(b"a" * 1000, b"b" * 1000)),
+    "a chunk that is cut": sent(chunked(b"a" * 1000, b"b" * 1000)[:-500]),
+    "a length that is none": sent(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"),
+    "compressed": say(b"a", **{"Content-Encoding": "gzip"}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_OFF)
+def test_a_block_that_breaks_off_is_no_answer(server, explorer, name):
+    server.instead = lambda _: BROKEN_OFF[name]
+    with pytest.raises(FetchError):
+        explorer.raw_block(UNKNOWN)
+
+
+def test_a_block_in_chunks_is_read(server, explorer):
+    server.instead = lambda _: sent(chunked(b"a" * 1000, b"b" * 70_000, b""))
+    assert explorer.raw_block(UNKNOWN) == b"a" * 1000 + b"b" * 70_000
+
+
+def test_a_block_that_drips_is_left_at_its_time_out(server, explorer, released):
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
+    server.instead = lambda _: dripping(head, b"a", released)
+    with pytest.raises(Unreachable, match=r"longer than 0\.3 s"):
+        explorer.read("/block", RAW_BLOCK, timeout_s=0.3)
+
+
+def test_what_came_is_counted_whole_or_not(server, explorer):
+    sizes = [len(server.block_at(1000).raw), len("1000")]
+    explorer.raw_block(server.block_at(1000).hash)
+    explorer.tip_height()
+    assert explorer.bytes_read == sum(sizes)
+    server.instead = lambda _: truncated(b"a" * 500)
+    with pytest.raises(FetchError):
+        explorer.raw_block(UNKNOWN)
+    server.instead = lambda _: sent(chunked(b"b" * 70, b""))
+    explorer.raw_block(UNKNOWN)
+    assert (explorer.bytes_read, explorer.calls) == (sum(sizes) + 500 + 70, 4)
+
+
+# What waits
+
+
+def waiting_txs(number: int) -> list[Json]:
+    return [tx_of(each, SCRIPT) for each in range(1, number + 1)]
+
+
+def seen(explorer: Esplora) -> list[int]:
+    """The numbers of the transactions that wait."""
+    return [int(output.txid, 16) for output in explorer.waiting(ADDRESS, SCRIPT).outputs]
+
+
+def test_what_waits_is_told_with_what_it_spends(server, explorer):
+    spends = [{"txid": UNKNOWN, "vout": n, "is_coinbase": False} for n in (3, 0)]
+    server.histories[ADDRESS] = [tx_of(1, SCRIPT, 1234, vin=spends)]
+    mempool = explorer.waiting(ADDRESS, SCRIPT)
+    inputs = (f"{UNKNOWN}:3", f"{UNKNOWN}:0")
+    assert mempool.outputs == [Waiting(f"{1:064x}", 0, 1234, inputs)]
+    assert mempool.is_whole and server.asked == [f"/address/{ADDRESS}/txs/mempool"]
+
+
+def test_nothing_waits(explorer):
+    assert explorer.waiting(ADDRESS, SCRIPT) == ([], True)
+
+
+@pytest.mark.parametrize(("txs", "is_whole"), [(24, True), (25, False), (50, False), (51, False)])
+def test_a_list_of_25_may_be_cut(server, explorer, txs, is_whole):
+    server.histories[ADDRESS] = waiting_txs(txs)
+    mempool = explorer.waiting(ADDRESS, SCRIPT)
+    assert (len(mempool.outputs), mempool.is_whole) == (min(txs, 50), is_whole)
+
+
+def test_what_is_in_a_block_meanwhile_waits_no_more_and_counts_for_the_lists_length(
+    server, explorer
+):
+    page = [*waiting_txs(24), tx_of(25, SCRIPT, height=1000)]
+    server.instead = lambda _: say(page)
+    mempool = explorer.waiting(ADDRESS, SCRIPT)
+    assert (len(mempool.outputs), mempool.is_whole) == (24, False)
+
+
+def test_a_transaction_that_is_listed_twice_waits_once(server, explorer):
+    server.histories[ADDRESS] = waiting_txs(2) * 2
+    assert seen(explorer) == [1, 2]
+
+
+@pytest.mark.parametrize(("inputs", "kept"), [(1, 1), (100, 100), (101, 0), (500, 0)])
+def test_of_at_most_a_hundred_inputs_is_told_what_they_spend(server, explorer, inputs, kept):
+    spends = [{"txid": f"{n:064x}", "vout": n} for n in range(inputs)]
+    server.histories[ADDRESS] = [tx_of(1, SCRIPT, vin=spends)]
+    (output,) = explorer.waiting(ADDRESS, SCRIPT).outputs
+    assert output.inputs == tuple(f"{n:064x}:{n}" for n in range(kept))
+
+
+def test_only_outputs_to_the_script_count_and_none_of_zero_satoshis(server, explorer):
+    outputs = [
+        {"scriptpubkey": OTHER, "value": 5},
+        {"scriptpubkey": HEX, "value": 6},
+        {"scriptpubkey": HEX, "value": 0},
+        {"scriptpubkey": HEX + "00", "value": 7},
+        {"scriptpubkey": HEX, "value": 8},
+    ]
+    server.histories[ADDRESS] = [tx_of(1, SCRIPT, vout=outputs), tx_of(2, OTHER)]
+    found = explorer.waiting(ADDRESS, SCRIPT).outputs
+    assert [(output.vout, output.amount_sats) for output in found] == [(1, 6), (4, 8)]
+
+
+@pytest.mark.parametrize("sats", [1, 2_100_000_000_000_000])
+def test_amounts_up_to_all_the_bitcoin_there_can_be_are_believed(server, explorer, sats):
+    server.histories[ADDRESS] = [tx_of(1, SCRIPT, sats)]
+    (output,) = explorer.waiting(ADDRESS, SCRIPT).outputs
+    assert output.amount_sats == sats
+
+
+def test_more_money_than_can_exist_does_not_wait(server, explorer):
+    server.histories[ADDRESS] = [tx_of(n, SCRIPT, 1_100_000_000_000_000) for n in (1, 2)]
+    with pytest.raises(FetchError, match="more money than can exist"):
+        explorer.waiting(ADDRESS, SCRIPT)
+
+
+GOOD = tx_of(1, SCRIPT)
+
+
+def damaged(**changes: Any) -> list[Json]:
+    return [GOOD | changes]
+
+
+def without(name: str) -> list[Json]:
+    return [{key: value for key, value in GOOD.items() if key != name}]
+
+
+def paying(value: Any, script: Any = HEX) -> list[Json]:
+    return damaged(vout=[{"scriptpubkey": script, "value": value}])
+
+
+def in_block(**changes: Any) -> list[Json]:
+    return damaged(status=tx_of(1, SCRIPT, height=999)["status"] | changes)
+
+
+# What is no list of transactions, whatever is asked of it.
+NO_TRANSACTIONS: dict[str, Any] = {
+    "nothing": b"",
+    "a web page": HTML,
+    "half a JSON value": '[{"txid": "',
+    "bytes that are no text": b"[\xff\xfe]",
+    "too deep": "[" * 100_000,
+    "a number of too many digits": "[" + "9" * 5000 + "]",
+    "null": None,
+    "an object": {"error": "not found"},
+    "texts": ["ab" * 32],
+    "numbers": [1, 2],
+    "NaN": "[NaN]",
+    "no txid": without("txid"),
+    "a txid of another length": damaged(txid="ab" * 31),
+    "a txid with a line break": damaged(txid="ab" * 32 + "\n"),
+    "a txid that leads elsewhere": damaged(txid="../" * 21 + "a"),
+    "a txid that is a number": damaged(txid=7),
+    "no status": without("status"),
+    "a status that is a text": damaged(status="confirmed"),
+    "confirmed as text": in_block(confirmed="yes"),
+    "confirmed as a number": in_block(confirmed=2),
+    "confirmed without a height": in_block(block_height=None),
+    "confirmed without a hash": in_block(block_hash=None),
+    "confirmed without a time": in_block(block_time=None),
+    "confirmed without any block": damaged(status={"confirmed": True}),
+    "a negative height": in_block(block_height=-1),
+    "a height as text": in_block(block_height="999"),
+    "a height of NaN": in_block(block_height=float("nan")),
+    "a block time beyond what headers hold": in_block(block_time=2**32),
+    "a block hash of another length": in_block(block_hash="00"),
+}
+# And what is not looked at but when it waits.
+NO_MONEY: dict[str, Any] = {
+    "an amount as text": paying("1000"),
+    "a negative amount": paying(-1),
+    "an amount above 21 million bitcoin": paying(2_100_000_000_000_001),
+    "an amount with a point": paying(1000.0),
+    "an amount of true": paying(True),
+    "an amount of null": paying(None),
+    "an amount of NaN": paying(float("nan")),
+    "an amount without end": paying(float("inf")),
+    "an output without script": damaged(vout=[{"value": 1}]),
+    "a script that is no hex": paying(1000, "xy"),
+    "a script that is a list": paying(1000, [HEX]),
+    "outputs that are numbers": damaged(vout=[1]),
+    "outputs that are an object": damaged(vout={}),
+    "no inputs": without("vin"),
+    "no outputs": without("vout"),
+    "an input without txid": damaged(vin=[{"vout": 0}]),
+    "an input without index": damaged(vin=[{"txid": UNKNOWN}]),
+    "an input's index as text": damaged(vin=[{"txid": UNKNOWN, "vout": "0"}]),
+    "an input's txid with more behind it": damaged(vin=[{"txid": UNKNOWN + ":1", "vout": 0}]),
+}
+
+
+@pytest.mark.parametrize("name", NO_TRANSACTIONS | NO_MONEY)
+def test_what_is_no_mempool_is_not_believed(server, explorer, name):
+    server.instead = lambda _: say((NO_TRANSACTIONS | NO_MONEY)[name])
+    with pytest.raises(FetchError):
+        explorer.waiting(ADDRESS, SCRIPT)
+
+
+@pytest.mark.parametrize("name", NO_TRANSACTIONS)
+def test_what_is_no_history_is_not_believed(server, explorer, name):
+    server.instead = lambda _: say(NO_TRANSACTIONS[name])
+    for ask in (explorer.blocks_of, explorer.is_used):
+        with pytest.raises(FetchError):
+            ask(ADDRESS)
+
+
+def test_of_a_name_that_comes_twice_the_last_counts(server, explorer):
+    page = text_of(damaged(), '"value": 1000', '"value": 5, "value": 6')
+    server.instead = lambda _: say(page)
+    assert [output.amount_sats for output in explorer.waiting(ADDRESS, SCRIPT).outputs] == [6]
+
+
+@pytest.mark.parametrize("status", [204, 302, 400, 403, 404, 429, 500, 502, 503])
+def test_another_status_is_an_error_and_never_nothing(server, explorer, status):
+    server.instead = lambda _: say("[]", status)
+    questions: list[Callable[[], Any]] = [
+        lambda: explorer.waiting(ADDRESS, SCRIPT),
+        lambda: explorer.blocks_of(ADDRESS),
+        lambda: explorer.is_used(ADDRESS),
+        lambda: explorer.outspend(UNKNOWN, 0),
+        lambda: explorer.headers(None),
+        lambda: explorer.raw_block(UNKNOWN),
+    ]
+    for ask in questions:
+        with pytest.raises(http_client.BadStatus):
+            ask()
+
+
+def test_a_page_with_large_witnesses_is_believed_though_it_is_megabytes(server, explorer):
+    script_asm = "OP_PUSHBYTES_75 " + "ab" * 75
+    large = {"txid": f"{99:064x}", "vout": 0, "is_coinbase": False, "witness": ["ab" * 90_000]}
+    inputs = [large | {"inner_witnessscript_asm": " ".join([script_asm] * 1_200)}]
+    server.instead = lambda _: say([tx | {"vin": inputs} for tx in waiting_txs(30)])
+    assert seen(explorer) == list(range(1, 31))
+
+
+def test_a_page_of_payouts_to_thousands_is_believed(server, explorer):
+    other = {
+        "scriptpubkey": OTHER,
+        "scriptpubkey_asm": f"OP_0 OP_PUSHBYTES_20 {OTHER[4:]}",
+        "scriptpubkey_type": "v0_p2wpkh",
+        "scriptpubkey_address": "bc1qzyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg37s5k0c",
+        "value": 21_000,
+    }
+    paid = [*([other] * 3_000), {"scriptpubkey": HEX, "value": 5}]
+    server.instead = lambda _: say([tx | {"vout": paid} for tx in waiting_txs(3)])
+    assert seen(explorer) == [1, 2, 3]
+
+
+def test_a_value_that_was_cut_is_none_that_is_looked_for(server, explorer):
+    server.histories[ADDRESS] = damaged(vout=[{"scriptpubkey": HEX + "00" * 100, "value": 1}])
+    assert seen(explorer) == []
+    server.instead = lambda _: say(b"[" + b"1" * 70_000 + b"]")
+    with pytest.raises(FetchError):
+        explorer.waiting(ADDRESS, SCRIPT)
+
+
+def test_an_oversized_page_is_left_before_it_fills_the_memory(server, explorer):
+    server.instead = lambda _: say(b"[" + b" " * MAX_PAGE_BYTES + b"]")
+    for ask in (lambda: explorer.waiting(ADDRESS, SCRIPT), lambda: explorer.blocks_of(ADDRESS)):
+        with pytest.raises(FetchError, match="more than"):
+            ask()
+
+
+def test_a_page_that_would_take_much_memory_is_not_read(server, explorer):
+    server.instead = lambda _: say("[" + "[]," * 150_000 + "[]]")
+    with pytest.raises(FetchError, match="more values than one page can hold"):
+        explorer.waiting(ADDRESS, SCRIPT)
+
+
+def to_us(outputs: int, **fields: Any) -> list[Json]:
+    return [tx_of(1, SCRIPT, vout=[{"scriptpubkey": HEX, "value": 330}] * outputs, **fields)]
+
+
+@pytest.mark.parametrize(("outputs", "is_read"), [(MAX_PARTS - 1, True), (MAX_PARTS, False)])
+def test_an_address_has_so_many_outputs_and_inputs_and_not_one_more(
+    server, explorer, outputs, is_read
+):
+    server.histories[ADDRESS] = to_us(outputs)  # and one input
+    if is_read:
+        assert len(seen(explorer)) == outputs
+    else:
+        with pytest.raises(FetchError, match="more than 15000 outputs"):
+            explorer.waiting(ADDRESS, SCRIPT)
+
+
+def test_in_one_run_an_explorer_tells_of_so_many_outputs_beyond_a_few_an_address(server, explorer):
+    each = 10_000 + FEW_PARTS
+    server.histories[ADDRESS] = to_us(each - 1)
+    for _ in range(MOST_PARTS // 10_000):
+        assert len(seen(explorer)) == each - 1
+    with pytest.raises(FetchError, match="more than 30000 outputs in one run"):
+        seen(explorer)
+    server.histories[ADDRESS] = waiting_txs(3)
+    assert seen(asking(server)) == [1, 2, 3]
+
+
+def test_what_pays_others_is_not_kept_whatever_it_spends(server, explorer):
+    spends = [{"txid": f"{n:064x}", "vout": 0} for n in range(90)]
+    server.histories[ADDRESS] = [tx_of(number, OTHER, vin=spends) for number in range(50)]
+    for _ in range(20):
+        assert seen(explorer) == []
+
+
+# Histories and coins
+
+
+@pytest.mark.parametrize(("paging", "calls"), [(blockstream, 4), (mempool_space, 8)])
+def test_the_blocks_of_an_address_are_those_of_its_whole_history(server, explorer, paging, calls):
+    confirmed = [tx_of(1000 - at, SCRIPT, height=at) for at in range(1000, 940, -1)]
+    server.paging, server.histories[ADDRESS] = paging, [*waiting_txs(3), *confirmed]
+    assert explorer.blocks_of(ADDRESS) == {(at, f"{at:064x}") for at in range(941, 1001)}
+    assert len(server.asked) == calls
+
+
+def test_an_address_that_somebody_floods_is_asked_for_no_further_than_eleven_pages(
+    server, explorer
+):
+    server.histories[ADDRESS] = [tx_of(1000 - at, SCRIPT, height=at) for at in range(999, 0, -1)]
+    assert len(explorer.blocks_of(ADDRESS)) == 11 * 25 and len(server.asked) == 11
+
+
+def test_several_transactions_of_a_block_name_it_once(server, explorer):
+    server.histories[ADDRESS] = [tx_of(n, SCRIPT, height=7) for n in range(3)]
+    assert explorer.blocks_of(ADDRESS) == {(7, f"{7:064x}")}
+
+
+def test_what_waits_is_in_no_block_but_its_address_is_used(server, explorer):
+    assert (explorer.blocks_of(ADDRESS), explorer.is_used(ADDRESS)) == (set(), False)
+    server.histories[ADDRESS] = waiting_txs(1)
+    assert (explorer.blocks_of(ADDRESS), explorer.is_used(ADDRESS)) == (set(), True)
+
+
+def test_an_unknown_output_is_not_spent(server, explorer):
+    assert explorer.outspend(UNKNOWN, 7) is None
+    assert server.asked == [f"/tx/{UNKNOWN}/outspend/7"]
+
+
+def test_a_spend_counts_once_it_is_in_a_block(server, explorer):
+    spends = (UNKNOWN, 7)
+    server.histories[ADDRESS] = [tx_of(1, OTHER, spends=spends)]
+    assert explorer.outspend(*spends) is None
+    server.histories[ADDRESS] = [tx_of(1, OTHER, height=999, spends=spends)]
+    assert explorer.outspend(*spends) == (999, f"{999:064x}")
+    assert explorer.outspend(UNKNOWN, 8) is None
+
+
+def test_a_spend_in_a_real_block_is_found(server, explorer):
+    server.pay(ADDRESS, SCRIPT, 1_000)
+    outpoint = server.waiting[ADDRESS].inputs[0].outpoint
+    server.confirm()
+    assert explorer.outspend(*outpoint) == (1001, server.block_at(1001).hash)
+
+
+STATUS = tx_of(1, OTHER, height=999)["status"]
+OUTSPENDS: dict[str, Any] = {
+    "spent": {"spent": True, "txid": UNKNOWN, "vin": 0, "status": STATUS},
+    "spent by nobody named": {"spent": True, "status": STATUS},
+}
+NO_OUTSPENDS: dict[str, Any] = {
+    "nothing": b"",
+    "a web page": HTML,
+    "null": None,
+    "a list": [{"spent": False}],
+    "an empty object": {},
+    "spent as text": {"spent": "false"},
+    "spent of null": {"spent": None},
+    "spent nowhere": {"spent": True},
+    "spent in null": {"spent": True, "status": None},
+    "spent in a block without hash": {"spent": True, "status": STATUS | {"block_hash": None}},
+    "spent in a block without height": {"spent": True, "status": {"confirmed": True}},
+    "spent at a height of NaN": {"spent": True, "status": STATUS | {"block_height": float("nan")}},
+    "spent at a height as text": {"spent": True, "status": STATUS | {"block_height": "7"}},
+    "more than that": json.dumps({"spent": False}) + " " * 4096,
+}
+
+
+@pytest.mark.parametrize("name", OUTSPENDS)
+def test_a_spend_names_its_block(server, explorer, name):
+    server.instead = lambda _: say(OUTSPENDS[name])
+    assert explorer.outspend(UNKNOWN, 0) == (999, f"{999:064x}")
+
+
+@pytest.mark.parametrize("name", NO_OUTSPENDS)
+def test_anything_else_does_not_say_whether_it_is_spent(server, explorer, name):
+    server.instead = lambda _: say(NO_OUTSPENDS[name])
+    with pytest.raises(FetchError):
+        explorer.outspend(UNKNOWN, 0)
+
+
+def test_what_an_explorer_is_asked_is_asked_each_time(server, explorer):
+    """Nothing is kept: whoever asks again wants to know anew."""
+    numbers = count(1)
+    server.instead = lambda _: say(str(next(numbers)))
+    assert [explorer.tip_height() for _ in range(3)] == [1, 2, 3]

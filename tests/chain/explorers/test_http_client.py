@@ -1,0 +1,211 @@
+"""One GET: complete within its time and size, or an error that says why and betrays no secret."""
+
+import contextlib
+import gzip
+import threading
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+from fake_esplora import FakeEsplora, dripping, dropped, say, silent
+from programs import certificate
+
+from btcpay.http import http_client
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certified")
+    certificate(folder)
+    return folder
+
+
+@pytest.fixture(params=["http", "https"])
+def server(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FakeEsplora]:
+    fake = FakeEsplora()
+    if request.param == "https":
+        folder = request.getfixturevalue("certified")
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(folder / "fullchain.pem"))
+        fake.secure(folder)
+    with fake:
+        yield fake
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    """Set at the end of the test, so that no reply outlives it."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def get(server: FakeEsplora, path: str = "/x", timeout_s: float = 5, max_bytes: int = 100) -> bytes:
+    wanted = http_client.Wanted(bytes, max_bytes)
+    return http_client.Session().get(server.root + path, timeout_s, wanted)
+
+
+def test_an_answer_of_exactly_the_limit_is_read(server):
+    server.instead = lambda _: say(b"a" * 100)
+    assert get(server) == b"a" * 100
+
+
+def test_what_comes_is_counted_as_it_comes(server):
+    server.instead = lambda _: say(b"a" * 70_000)
+    pieces: list[int] = []
+    for limit in (70_000, 100):
+        wanted = http_client.Wanted(len, limit)
+        with contextlib.suppress(http_client.FetchError):
+            session = http_client.Session()
+            assert session.get(server.root, 5, wanted, count=pieces.append) == 70_000
+    assert 70_000 < sum(pieces) <= 140_000
+
+
+def test_an_answer_of_one_byte_more_is_refused(server):
+    server.instead = lambda _: say(b"a" * 101)
+    with pytest.raises(http_client.FetchError, match="more than 100 bytes"):
+        get(server)
+
+
+@pytest.mark.parametrize("status", [201, 204, 206, 304, 400, 401, 404, 429, 500, 503])
+def test_only_200_is_an_answer_and_the_error_carries_the_status(server, status):
+    server.instead = lambda _: say(b"", status)
+    with pytest.raises(http_client.FetchError, match=str(status)) as caught:
+        get(server)
+    assert caught.value.status == status
+
+
+def test_a_redirect_is_no_answer_and_is_not_followed(server):
+    server.instead = lambda path: say("", 302, Location="/y") if path == "/x" else say("there")
+    with pytest.raises(http_client.FetchError, match="HTTP 302"):
+        get(server)
+    assert len(server.asked) == 1
+
+
+def test_an_answer_that_is_compressed_unasked_is_refused(server):
+    server.instead = lambda _: say(gzip.compress(b"there"), **{"Content-Encoding": "gzip"})
+    with pytest.raises(http_client.FetchError, match="compressed"):
+        get(server)
+
+
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://127.0.0.1/x", "http://["])
+def test_a_redirect_to_what_is_no_http_is_refused(server, location):
+    server.instead = lambda _: say("", 302, Location=location)
+    with pytest.raises(http_client.FetchError):
+        get(server)
+
+
+def test_the_message_never_holds_the_query(server):
+    for reply in (say("", 500), dropped, say(b"a" * 101)):
+        server.instead = lambda _, reply=reply: reply
+        with pytest.raises(http_client.FetchError) as caught:
+            get(server, "/x?token=hunter2")
+        assert "hunter2" not in str(caught.value)
+
+
+def test_a_server_that_says_nothing_is_left_at_the_time_out(server, released):
+    server.instead = lambda _: silent(released)
+    began_s = time.monotonic()
+    with pytest.raises(http_client.FetchError, match="took longer"):
+        get(server, timeout_s=0.3)
+    assert time.monotonic() - began_s < 3
+
+
+SLOW = {
+    "a body of known length": (b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n", b" "),
+    "a body of unknown length": (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "a chunk's extension": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a", b"a"),
+    "trailers": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"A: b\r\n"),
+    "a redirect's body": (b"HTTP/1.1 302 Found\r\nLocation: /y\r\n\r\n", b" "),
+    "one long header": (b"HTTP/1.1 200 OK\r\nX-A: ", b"b"),
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
+}
+
+
+@pytest.mark.parametrize("slow", [pytest.param(s, id=f"{name} drip") for name, s in SLOW.items()])
+def test_an_answer_that_drips_on_is_left_at_the_time_out(server, released, slow):
+    server.instead = lambda _: dripping(*slow, released)
+    patience = threading.Timer(2, released.set)  # so that a client without a limit ends too
+    patience.start()
+    with pytest.raises(http_client.FetchError):
+        get(server, timeout_s=0.3, max_bytes=1_000_000)
+    assert not released.is_set(), "the client waited for the server instead of its time-out"
+    patience.cancel()
+
+
+@pytest.mark.parametrize(("length", "believed"), [(60_000, True), (66_000, False)])
+def test_a_head_has_an_end(server, length, believed):
+    half = "a" * (length // 2)
+    server.instead = lambda _: say(b"there", **{"X-A": half, "X-B": half})
+    if believed:
+        assert get(server) == b"there"
+    else:
+        with pytest.raises(http_client.Unreachable):
+            get(server)
+
+
+@pytest.mark.parametrize("pieces", [1, 7, 128, 129, 1000, 65_536])
+def test_what_is_longer_than_any_value_is_cut_as_it_comes(server, pieces):
+    texts = [b"%d" % n * n for n in (1, 64, 127, 128, 129, 3_000)]
+    body = b"[" + b",".join(b'"%s"' % text for text in texts) + b"]"
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        for start in range(0, len(body), pieces):
+            handler.wfile.write(body[start : start + pieces])
+            handler.wfile.flush()
+
+    server.instead = lambda _: reply
+    wanted = http_client.Wanted(bytes, len(body), max_kept=2_000)
+    found = http_client.Session().get(f"{server.root}/x", 5, wanted)
+    assert found == b"[" + b",".join(b'"%s"' % text[:128] for text in texts) + b"]"
+
+
+def test_what_is_left_of_an_answer_is_bounded_too(server):
+    server.instead = lambda _: say(b"[" + b"[]," * 99 + b"[]]")
+    wanted = http_client.Wanted(bytes, 1_000, max_kept=300)
+    with pytest.raises(http_client.FetchError, match="more than 300 bytes of short values"):
+        http_client.Session().get(f"{server.root}/x", 5, wanted)
+
+
+def test_long_answers_are_held_one_at_a_time_and_short_ones_do_not_wait(server):
+    server.instead = lambda path: say(b"a" * (1_000_000 if path == "/long" else 1_000))
+    turn = http_client.Turn()
+
+    def make(body: bytes) -> int:
+        short = http_client.Session().get(f"{server.root}/short", 5, text, turn=turn)
+        with pytest.raises(http_client.Unreachable):
+            http_client.Session().get(f"{server.root}/long", 0.3, text, turn=turn)
+        return len(body) + len(short)
+
+    text = http_client.Wanted(bytes, 2_000_000)
+    url, longest = f"{server.root}/long", http_client.Wanted(make, 2_000_000)
+    assert http_client.Session().get(url, 20, longest, turn=turn) == 1_001_000
+    assert len(http_client.Session().get(url, 20, text, turn=turn)) == 1_000_000
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(certified):
+    with FakeEsplora() as fake:
+        fake.secure(certified)
+        fake.instead = lambda _: say(b"there")
+        with pytest.raises(http_client.Unreachable):
+            get(fake)
+
+
+def test_numbers_stay_exact():
+    assert http_client.parse_json(b"[0.1, 1e2, 3]") == [Decimal("0.1"), Decimal(100), 3]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"\xff", b"[" * 100_000, b"9" * 5000, b"<html>", b"[1,]", b"'a'"]
+)
+def test_what_is_no_json_is_refused(body):
+    with pytest.raises(http_client.FetchError, match="no JSON"):
+        http_client.parse_json(body)

@@ -1,0 +1,307 @@
+"""Several explorers as one, on real sockets: failing over, who is asked, and what it costs."""
+
+import gzip
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import requests
+from fake_esplora import FakeEsplora, Json, Reply, dropped, say, silent, truncated, tx_of
+
+from btcpay.chain.explorers.esplora import Esplora
+from btcpay.chain.explorers.mempool import MAX_PAGE_BYTES
+from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND, Explorers
+from btcpay.http import http_client
+from btcpay.values.errors import ExplorerError, ProofFailed
+from btcpay.values.networks import NETWORKS
+
+REGTEST = NETWORKS["regtest"]
+ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
+SCRIPT = bytes.fromhex("0014751e76e8199196d454941c45d1b3a323f1433bd6")
+
+
+class Hasty(http_client.Session):
+    """A session that waits a fifth of a second where the client says twenty."""
+
+    def get(self, url: str, timeout_s: float, *others: Any) -> Any:
+        return super().get(url, 0.2, *others)
+
+
+@pytest.fixture
+def first() -> Iterator[FakeEsplora]:
+    with FakeEsplora() as server:
+        server.histories[ADDRESS] = []
+        yield server
+
+
+@pytest.fixture
+def second() -> Iterator[FakeEsplora]:
+    """The explorer behind the first; it knows one transaction, number 7, that waits."""
+    with FakeEsplora() as server:
+        server.histories[ADDRESS] = [tx_of(7, SCRIPT, 77)]
+        yield server
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    """Set at the end of the test, so that no reply outlives it."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def client(*servers: FakeEsplora, session: http_client.Session | None = None) -> Explorers:
+    roots = [server.root for server in servers]
+    return Explorers(REGTEST, roots, session or http_client.Session(), pause=lambda _: None)
+
+
+def found(explorers: Explorers) -> list[int]:
+    """The numbers of the transactions that wait and pay the address."""
+    mempool, _ = explorers.waiting(ADDRESS, SCRIPT)
+    return [int(output.txid, 16) for output in mempool.outputs]
+
+
+HTML = b"<!doctype html><title>Just a moment...</title>"
+UNBELIEVABLE = {
+    "a 500": say("oops", 500),
+    "a 502 of a proxy": say(HTML, 502),
+    "a 503": say("Service Unavailable", 503),
+    "a 429": say("Too Many Requests", 429, **{"Retry-After": "1"}),
+    "a 403": say("blocked", 403),
+    "a 404: an error, not nothing": say("[]", 404),
+    "a 400": say("Invalid Bitcoin address", 400),
+    "a 204 without a body": say(b"", 204),
+    "a 200 without a body": say(b""),
+    "a 200 with HTML": say(HTML),
+    "a 200 with half a JSON value": say(b'[{"txid": "'),
+    "a body shorter than promised": truncated(b"[]"),
+    "a connection that is closed": dropped,
+    "a redirect in a circle": say("", 302, Location="/address/x/txs"),
+    "what Esplora never answers": say([tx_of(1, SCRIPT) | {"txid": 7}]),
+    "more than is taken in": say(b"[" + b" " * MAX_PAGE_BYTES + b"]"),
+    "more than is taken in, compressed": say(
+        gzip.compress(b" " * (MAX_PAGE_BYTES + 1)), **{"Content-Encoding": "gzip"}
+    ),
+}
+
+
+@pytest.mark.parametrize("reply", [pytest.param(r, id=name) for name, r in UNBELIEVABLE.items()])
+def test_what_cannot_be_believed_is_asked_of_the_next_explorer(first, second, reply: Reply):
+    first.instead = lambda _: reply
+    assert found(client(first, second)) == [7]
+
+
+@pytest.mark.parametrize("reply", [pytest.param(r, id=name) for name, r in UNBELIEVABLE.items()])
+def test_what_cannot_be_believed_is_an_error_when_nobody_else_can_be_asked(first, reply: Reply):
+    first.instead = lambda _: reply
+    with pytest.raises(ExplorerError, match=r"127\.0\.0\.1"):
+        found(client(first))
+
+
+def test_an_explorer_that_never_answers_is_left_after_the_time_out(first, second, released):
+    first.instead = lambda _: silent(released)
+    assert found(client(first, second, session=Hasty())) == [7]
+
+
+def test_a_closed_port_is_left_for_the_next_explorer(second):
+    explorers = Explorers(REGTEST, ["http://127.0.0.1:9", second.root], http_client.Session())
+    assert found(explorers) == [7]
+
+
+def test_a_question_that_breaks_in_the_middle_is_asked_whole_of_the_next_explorer(first, second):
+    def question(one: Esplora) -> tuple[str, bytes]:
+        hash = one.tip_hash()
+        return hash, one.raw_block(hash)
+
+    first.instead = lambda path: say("oops", 500) if "/raw" in path else None
+    second.block_time -= 7
+    block = second.block_at(1000)
+    assert client(first, second).ask(question) == (block.hash, block.raw)
+    assert second.asked == ["/blocks/tip/hash", f"/block/{block.hash}/raw"]
+
+
+def test_who_asks_may_refuse_an_answer_and_the_next_explorer_is_asked(first, second):
+    def question(one: Esplora) -> int:
+        height = one.tip_height()
+        if height < 2000:
+            raise ProofFailed("that is nothing")
+        return height
+
+    second.tip = 2000
+    assert client(first, second).ask(question) == 2000
+    assert len(first.asked) == 1  # it would say the same again
+    with pytest.raises(ExplorerError, match="that is nothing"):
+        client(first).ask(question)
+
+
+def test_who_answered_is_named(first, second):
+    root = first.root.replace("127.0.0.1", "localhost")
+    explorers = Explorers(REGTEST, [root, second.root], http_client.Session())
+    assert explorers.ask_named(Esplora.tip_height) == (1000, "localhost")
+    first.instead = lambda _: say("no", 404)
+    assert explorers.ask_named(Esplora.tip_height) == (1000, "127.0.0.1")
+    mempool, host = explorers.waiting(ADDRESS, SCRIPT)
+    assert (len(mempool.outputs), host) == (1, "127.0.0.1")
+
+
+def test_when_all_fail_the_error_says_why_of_each(first, second):
+    first.instead = lambda _: say("oops", 500)
+    second.instead = lambda _: say(HTML)
+    with pytest.raises(ExplorerError, match="no JSON.*HTTP 500"):
+        found(client(first, second))
+
+
+def test_neither_the_error_nor_the_log_holds_an_endpoints_credentials(first, caplog):
+    first.instead = lambda _: say("oops", 500)
+    root = first.root.replace("http://", "http://user:hunter2@")
+    with pytest.raises(ExplorerError) as caught:
+        found(Explorers(REGTEST, [root], http_client.Session()))
+    assert "hunter2" not in str(caught.value) + caplog.text
+
+
+# Who is asked
+
+
+def test_an_explorer_that_failed_goes_to_the_back_until_the_next_one_fails(first, second):
+    explorers = client(first, second)
+    first.histories[ADDRESS] = [tx_of(1, SCRIPT)]
+    first.instead = lambda _: say("oops", 500)
+    assert found(explorers) == [7]
+    first.instead = lambda _: None
+    asked = len(first.asked)
+    assert found(explorers) == [7] and len(first.asked) == asked
+    second.instead = lambda _: say("oops", 500)
+    assert found(explorers) == [1]
+
+
+@pytest.mark.parametrize("status", [400, 404])
+def test_an_explorer_that_does_not_know_one_thing_keeps_its_place(first, second, status):
+    explorers = client(first, second)
+    first.instead = lambda path: say("unknown", status) if ADDRESS in path else None
+    assert found(explorers) == [7]
+    first.tip, second.tip = 11, 22
+    assert explorers.ask(Esplora.tip_height) == 11
+
+
+def heights(explorers: list[Esplora]) -> list[int]:
+    """By which the explorers of a test are known."""
+    return [one.tip_height() for one in explorers]
+
+
+def test_the_others_are_all_but_the_first_in_line(first, second):
+    first.tip, second.tip = 11, 22
+    assert client(first).others() == []
+    explorers = client(first, second)
+    assert heights(explorers.others()) == [22]
+    first.instead = lambda _: say("oops", 500)
+    assert explorers.ask(Esplora.tip_height) == 22
+    first.instead = lambda _: None
+    assert heights(explorers.others()) == [11]
+
+
+def test_who_is_not_to_be_asked_any_more_is_none_of_the_others(first, second):
+    second.instead = lambda _: say("slow down", 429)
+    explorers = client(first, second)
+    (other,) = explorers.others()
+    with pytest.raises(http_client.BadStatus) as refused:
+        other.tip_height()
+    other.failed(refused.value)
+    assert explorers.others() == []
+
+
+def test_who_is_preferred_is_asked_first(first, second):
+    first.tip, second.tip = 11, 22
+    explorers = client(first, second)
+    (other,) = explorers.others()
+    explorers.prefer(other)
+    assert explorers.ask(Esplora.tip_height) == 22
+    assert heights(explorers.others()) == [11]
+    explorers.prefer(other)
+    assert explorers.ask(Esplora.tip_height) == 22
+
+
+def test_who_is_preferred_and_fails_is_left_for_the_others(first, second):
+    explorers = client(first, second)
+    explorers.prefer(explorers.others()[0])
+    first.tip = 11
+    second.instead = lambda _: say("oops", 500)
+    assert explorers.ask(Esplora.tip_height) == 11
+
+
+# What a restore asks
+
+
+@pytest.mark.parametrize(("known", "is_enough"), [(999, True), (1000, True), (1001, False)])
+def test_a_chain_that_is_lower_than_was_known_is_not_believed(first, known, is_enough):
+    if is_enough:
+        client(first).require_chain(known)
+    else:
+        with pytest.raises(ExplorerError, match="chain of 1000 blocks, 1001 were known"):
+            client(first).require_chain(known)
+
+
+def test_the_chain_of_another_network_is_not_asked(first, second):
+    first.tip, second.tip = 5000, 1000
+    first.instead = lambda path: say("00" * 32) if path == "/block-height/0" else None
+    explorers = client(first, second)
+    explorers.require_chain(0)
+    assert explorers.is_used(ADDRESS)
+    assert "/blocks/tip/height" not in first.asked
+    with pytest.raises(ExplorerError, match="shows another network than regtest"):
+        client(first).is_used(ADDRESS)
+
+
+@pytest.mark.parametrize(("behind", "asked"), [(MAX_BLOCKS_BEHIND, 1), (MAX_BLOCKS_BEHIND + 1, 0)])
+def test_once_a_chain_is_required_who_is_behind_is_not_asked(first, second, behind, asked):
+    second.tip = first.tip - behind
+    explorers = client(first, second)
+    explorers.require_chain(0)
+    first.instead = lambda _: say("oops", 500)
+    ask: Callable[[], object] = lambda: explorers.is_used(ADDRESS)  # noqa: E731
+    if asked:
+        assert ask() is True
+    else:
+        with pytest.raises(ExplorerError, match="is 3 blocks behind the others"):
+            ask()
+    assert [path for path in second.asked if "/address" in path] == [
+        f"/address/{ADDRESS}/txs"
+    ] * asked
+
+
+def test_without_a_required_chain_nobody_is_asked_how_high_it_is(first, second):
+    assert client(first, second).is_used(ADDRESS) is False
+    assert first.asked == ["/block-height/0", f"/address/{ADDRESS}/txs"]
+
+
+# What it costs
+
+
+def test_calls_are_counted_failed_ones_too(first, second):
+    explorers = client(first, second)
+    first.instead = lambda _: say("oops", 500)
+    explorers.ask(Esplora.tip_height)
+    found(explorers)
+    assert explorers.calls == len(first.asked) + len(second.asked) == 1 + 2
+    assert [total for _, _, total in explorers.tallies()] == [2, 0, 1, 1]
+
+
+def test_bytes_are_counted_of_all_explorers_and_of_answers_that_broke_off(first, second):
+    explorers = client(first, second)
+    first.instead = lambda _: truncated(b"a" * 500)
+    block = second.block_at(1000)
+    assert explorers.ask(lambda one: one.raw_block(block.hash)) == block.raw
+    assert explorers.bytes_read == 500 + len(block.raw)
+
+
+def test_a_page_of_headers_of_the_next_explorer_is_believed_whole(first, second):
+    def forked(path: str) -> Reply | None:
+        return say(broken) if path == "/blocks" else None
+
+    broken: list[Json] = requests.get(second.root + "/blocks", timeout=5).json()
+    broken[4] |= {"timestamp": 7}
+    first.instead = forked
+    headers = client(first, second).ask(lambda one: one.headers(None))
+    assert [header.raw for header in headers] == [
+        second.block_at(height).header for height in range(991, 1001)
+    ]

@@ -1,0 +1,333 @@
+"""The quota of calls: counted across runs and processes, and what an explorer's refusal costs."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from builders import Clock, Shop, until
+from fake_esplora import FakeEsplora, dropped, say
+
+from btcpay.chain.explorers import endpoint
+from btcpay.chain.explorers.allowance import Allowance
+from btcpay.chain.explorers.esplora import Esplora
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.explorers.quota import CALLS_AT_ONCE, Quota, QuotaSpent, name_of
+from btcpay.http import http_client
+from btcpay.values.errors import ExplorerError, OutOfQuota
+from btcpay.values.networks import NETWORKS
+from storage.database import open_database
+from storage.models import ExplorerUse
+from storage.queries import invoices
+
+REGTEST = NETWORKS["regtest"]
+NAME = "explorer:3000/api"
+
+
+@pytest.fixture
+def make(shop: Shop, clock: Clock) -> Callable[..., Quota]:
+    """A quota on the shop's database, as every new process has one."""
+    return lambda per_hour=100: Quota(shop.service.db, per_hour, clock)
+
+
+@pytest.fixture
+def esplora() -> Iterator[FakeEsplora]:
+    with FakeEsplora() as server:
+        yield server
+
+
+@pytest.fixture
+def second() -> Iterator[FakeEsplora]:
+    with FakeEsplora() as server:
+        yield server
+
+
+def spend(quota: Quota, calls: int, name: str = NAME) -> None:
+    for _ in range(calls):
+        quota.take(name)
+    quota.give_back()
+
+
+def left(quota: Quota, *names: str) -> int:
+    return quota.allowance(names or [NAME]).left
+
+
+def test_a_call_beyond_the_hours_quota_is_refused(make):
+    spend(make(), 100)
+    with pytest.raises(QuotaSpent, match="asked 100 times"):
+        make().take(NAME)
+
+
+@pytest.mark.parametrize(("minutes", "free"), [(60, 0), (61, 100)])
+def test_calls_are_free_again_when_their_minute_is_an_hour_old(make, clock, minutes, free):
+    clock.at = clock.at.replace(second=30)
+    spend(make(), 100)
+    clock.move(minutes=minutes, seconds=-29)
+    assert left(make()) == free
+
+
+def test_what_was_counted_and_not_made_is_given_back(make):
+    spend(make(), 3)
+    assert left(make()) == 97
+
+
+def test_what_was_counted_in_an_earlier_minute_is_given_back_to_it(make, clock):
+    clock.at = clock.at.replace(second=59)
+    quota = make()
+    quota.take(NAME)
+    clock.move(seconds=2)
+    quota.give_back()
+    assert left(make()) == 100 - 1
+
+
+def test_a_run_counts_further_calls_when_those_that_it_counted_are_made(make, clock):
+    quota = make()
+    for _ in range(CALLS_AT_ONCE + 1):
+        quota.take(NAME)
+    assert left(make()) == 100 - 2 * CALLS_AT_ONCE
+    quota.give_back()
+    assert left(make()) == 100 - CALLS_AT_ONCE - 1
+
+
+def test_a_process_that_dies_has_spent_what_it_had_counted(make):
+    make().take(NAME)
+    assert left(make()) == 100 - CALLS_AT_ONCE
+
+
+def test_each_explorer_has_a_quota_of_its_own(make):
+    spend(make(), 100)
+    spend(make(), 1, "other/api")
+    assert left(make(), NAME, "other/api") == 99
+
+
+def test_processes_that_spend_at_the_same_time_share_one_quota(shop, clock):
+    taken = []
+
+    def run() -> None:
+        db = open_database(shop.service.settings.database_url)
+        quota = Quota(db, 100, clock)
+        try:
+            while True:
+                quota.take(NAME)
+                taken.append(1)
+        except QuotaSpent:
+            db.close()
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 100
+
+
+def test_what_a_clock_that_was_ahead_has_spent_binds_nobody(make, clock):
+    clock.move(days=400)
+    spend(make(), 100)
+    make().refused(NAME, 3600)
+    clock.move(days=-400)
+    assert left(make()) == 100
+
+
+def test_only_host_port_and_path_of_a_root_are_kept(shop, clock):
+    assert name_of("https://user:hunter2@explorer:3000/api?token=x#y") == NAME
+
+
+def test_a_run_knows_when_the_one_before_was(make, clock):
+    clock.at = clock.at.replace(second=0)
+    assert make().allowance([NAME]) == Allowance(100, 100, since_s=None)
+    spend(make(), 1)
+    clock.move(minutes=1)
+    spend(make(), 1, "other/api")
+    clock.move(hours=5)
+    assert make().allowance([NAME]) == Allowance(100, 100, since_s=5 * 3600)
+
+
+def test_a_minute_of_a_clock_that_was_ahead_was_no_run(make, clock):
+    clock.move(days=400)
+    spend(make(), 1)
+    clock.move(days=-400)
+    assert make().allowance([NAME]).since_s is None
+
+
+def test_old_minutes_are_forgotten(shop, make, clock):
+    spend(make(), 1)
+    clock.move(days=2)
+    spend(make(), 1)
+    assert len(shop.service.db.rows(ExplorerUse.select())) == 1
+
+
+# What an explorer does when it is refused, fails, or has nothing left
+
+
+def client(quota: Quota | None, *servers: FakeEsplora, paused: list[float] | None = None) -> Any:
+    pause = (lambda s: None) if paused is None else paused.append
+    return Explorers(REGTEST, [s.root for s in servers], http_client.Session(4), quota, pause)
+
+
+def test_when_the_quota_of_one_is_spent_the_next_is_asked(make, esplora, second):
+    spend(make(), 100, name_of(esplora.root))
+    second.tip = 7
+    assert client(make(), esplora, second).ask(Esplora.tip_height) == 7
+    assert esplora.asked == []
+
+
+def test_when_all_quotas_are_spent_nobody_is_asked(make, esplora, second):
+    for server in (esplora, second):
+        spend(make(), 100, name_of(server.root))
+    with pytest.raises(OutOfQuota):
+        client(make(), esplora, second).ask(Esplora.tip_height)
+    assert esplora.asked == second.asked == []
+
+
+def test_a_question_that_meets_the_end_of_the_quota_is_not_answered_in_part(make, esplora):
+    esplora.histories["a"] = []
+    spend(make(), 99, name_of(esplora.root))
+    with pytest.raises(OutOfQuota):
+        client(make(), esplora).ask(lambda one: (one.tip_height(), one.tip_hash()))
+    assert len(esplora.asked) == 1
+
+
+@pytest.mark.parametrize("status", endpoint.TOO_MANY)
+def test_who_says_too_many_is_asked_no_more_in_this_run(make, esplora, second, status):
+    esplora.instead = lambda _: say("slow down", status)
+    explorers = client(make(), esplora, second)
+    for _ in range(3):
+        assert explorers.ask(Esplora.tip_height) == second.tip
+    assert len(esplora.asked) == 1
+
+
+def refusals(make: Any, esplora: FakeEsplora, clock: Clock, minutes: list[float]) -> int:
+    """Runs after so many minutes each; how often the explorer was asked."""
+    for pause in minutes:
+        clock.move(minutes=pause)
+        with pytest.raises(ExplorerError):
+            client(make(10_000), esplora).ask(Esplora.tip_height)
+    return len(esplora.asked)
+
+
+def test_after_a_first_refusal_the_next_run_asks_and_after_a_second_not(make, esplora, clock):
+    esplora.instead = lambda _: say("slow down", 429)
+    assert refusals(make, esplora, clock, [0, 0, 0.7, 0.6]) == 2 + 1
+
+
+def test_refusals_in_a_row_lengthen_the_rest_up_to_an_hour(make, esplora, clock):
+    esplora.instead = lambda _: say("slow down", 429)
+    every_minute = [1.0] * (6 * 60)
+    # 1, 2, 4, ... 32 minutes, then an hour each time: some ten calls in six hours, not 360.
+    assert 9 <= refusals(make, esplora, clock, every_minute) <= 14
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(119, 1), (121, 2)])
+def test_an_explorer_that_says_for_how_long_is_left_alone_so_long(
+    make, esplora, clock, seconds, asked
+):
+    esplora.instead = lambda _: say("slow down", 429, **{"Retry-After": "120"})
+    assert refusals(make, esplora, clock, [0, seconds / 60]) == asked
+
+
+def test_nobody_is_left_alone_for_longer_than_an_hour(make, esplora, clock):
+    esplora.instead = lambda _: say("slow down", 429, **{"Retry-After": "999999"})
+    assert refusals(make, esplora, clock, [0, 59, 2]) == 2
+
+
+def test_a_run_without_a_refusal_forgets_those_before_it(make, esplora, clock):
+    esplora.instead = lambda _: say("slow down", 429)
+    refusals(make, esplora, clock, [0, 0])
+    clock.move(minutes=2)
+    esplora.instead = lambda _: None
+    explorers = client(make(), esplora)
+    assert explorers.ask(Esplora.tip_height) == esplora.tip
+    explorers.close()
+    assert make().refusals(name_of(esplora.root)) == 0
+
+
+def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora, monkeypatch):
+    monkeypatch.setattr(endpoint.time, "monotonic", lambda: now[0])
+    now, paused = [100.0], []
+
+    def wait(seconds: float) -> None:
+        paused.append(seconds)
+        now[0] += seconds
+
+    esplora.instead = lambda _: dropped
+    explorers = Explorers(REGTEST, [esplora.root], http_client.Session(), None, wait)
+    for _ in range(3):
+        with pytest.raises(ExplorerError):
+            explorers.ask(Esplora.tip_height)
+    # A quarter of a second, doubled each time, each half to one and a half of it; then given up.
+    assert len(esplora.asked) == endpoint.PATIENCE == 6
+    assert [0.5 <= s / (0.25 * 2**n) <= 1.5 for n, s in enumerate(paused)] == [True] * 5
+    with pytest.raises(ExplorerError, match="failed 6 times in a row"):
+        explorers.ask(Esplora.tip_height)
+    assert len(esplora.asked) == 6
+
+
+def test_a_rate_limiter_that_lets_the_first_calls_through_is_left_alone_longer_too(
+    make, esplora, clock
+):
+    tokens = [0]
+
+    def limited(_: str) -> Any:
+        tokens[0] -= 1
+        return None if tokens[0] >= 0 else say("slow down", 429)
+
+    esplora.instead = limited
+    runs = 0
+    for _ in range(120):
+        clock.move(minutes=1)
+        tokens[0] = 1
+        explorers = client(make(10_000), esplora)
+        before = len(esplora.asked)
+        for _ in range(2):
+            with contextlib.suppress(ExplorerError):
+                explorers.ask(Esplora.tip_height)
+        explorers.close()
+        runs += len(esplora.asked) > before
+    assert 5 <= runs <= 10
+
+
+def test_calls_that_fail_together_count_as_one_failure(esplora):
+    esplora.instead = lambda _: say("oops", 500)
+    explorers = client(None, esplora)
+    threads = [threading.Thread(target=_swallow, args=(explorers,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    esplora.instead = lambda _: None
+    assert explorers.ask(Esplora.tip_height) == esplora.tip
+
+
+def _swallow(explorers: Explorers) -> None:
+    with pytest.raises(ExplorerError):
+        explorers.ask(Esplora.tip_height)
+
+
+def test_the_next_explorer_is_asked_before_anybody_waits(esplora, second):
+    esplora.instead = lambda _: dropped
+    paused: list[float] = []
+    assert client(None, esplora, second, paused=paused).ask(Esplora.tip_height) == second.tip
+    assert paused == [] and len(esplora.asked) == 1
+
+
+# Who looks
+
+
+def test_asked_for_is_noted_when_a_page_or_its_status_is_read(shop, clock):
+    invoice = shop.invoice()
+    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+    assert row["asked_at"] is None
+    for path in (f"/pay/{invoice['id']}", f"/pay/{invoice['id']}/status"):
+        clock.move(minutes=2)
+        assert shop.client.get(path).status_code == 200
+        _until_noted(shop, invoice["id"], clock.at)
+
+
+def _until_noted(shop: Shop, invoice_id: str, at: Any) -> None:
+    wanted = int(at.timestamp() * 1000)
+    until(
+        lambda: shop.service.db.only(invoices.WHOLE, id=invoice_id)["asked_at"] == wanted,
+        "the note that somebody looks",
+    )

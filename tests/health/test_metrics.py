@@ -1,0 +1,309 @@
+"""`/metrics`: what requests, checks and the database say, from whichever worker answers."""
+
+import os
+import platform
+import re
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import requests
+from builders import Clock, Live, Shop, TickerServer, until
+from databases import ON_POSTGRES, about_sqlite, plan
+from fake_esplora import Till, open_till
+from playground import children_of
+from ports import free_port
+from prometheus_client.parser import text_string_to_metric_families
+from redis_server import RedisServer, needs_redis
+from samples import Samples, figures
+
+from btcpay import __version__
+from btcpay.health import metrics_setup
+from btcpay.health.process_metrics import WorkerNumber
+from btcpay.settings import settings
+from btcpay.values.errors import SettingsError
+from storage.queries import tallies
+
+
+def read(text: str) -> Samples:
+    """`name{label="value"}` and its value, as Prometheus itself would read it."""
+    return {
+        sample.name
+        + "".join(f"{{{k}={v}}}" for k, v in sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def scrape(port: int, path: str = "/metrics") -> Samples:
+    answer = requests.get(f"http://127.0.0.1:{port}{path}", timeout=10)
+    assert answer.status_code == 200
+    return read(answer.text)
+
+
+def requests_of(found: Samples) -> Samples:
+    return {name: value for name, value in found.items() if name.startswith("btcpay_requests")}
+
+
+# the workers
+
+
+def test_requests_are_counted_by_operation_and_status(shop: Shop, tmp_path: Path) -> None:
+    port = free_port()
+    with Live(shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{port}") as live:
+        for _ in range(3):
+            live.ask("GET", "/balance", shop.read_key)
+        live.ask("POST", "/invoices", shop.read_key)
+        live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5})
+        requests.get(f"{live.url}/nothing", timeout=5)
+        found = scrape(port)
+    counted = "btcpay_requests_total{operation=%s}{status=%d}"
+    assert found[counted % ("get-balance", 200)] == 3
+    assert found[counted % ("create-invoice", 403)] == 1
+    assert found[counted % ("create-invoice", 201)] == 1
+    assert found[counted % ("none", 404)] == 1
+    assert found["btcpay_request_seconds_count{operation=create-invoice}"] == 2
+    assert found["btcpay_request_seconds_bucket{le=+Inf}{operation=get-balance}"] == 3
+    assert found["btcpay_request_seconds_sum{operation=get-balance}"] > 0
+    assert found["btcpay_open_invoices"] == 1
+    assert 0 <= found["btcpay_price_age_seconds"] < 10
+    assert found["btcpay_price_refreshes_total{outcome=price}"] == 1
+    assert found["btcpay_database_up"] == found["btcpay_rate_limit_store_up"] == 1
+
+
+def has_new_worker(live: Live, old: list[int]) -> bool:
+    """One that answers scrapes, in a thread: before it is so far a signal may be lost on it."""
+    new = set(children_of(live.pid)) - set(old)
+    return any(len(list(Path(f"/proc/{pid}/task").glob("*"))) > 1 for pid in new)
+
+
+@needs_redis
+def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop: Shop, tmp_path: Path) -> None:
+    port, folder = free_port(), tmp_path / "counts"
+    folder.mkdir()
+    with RedisServer(tmp_path) as redis:
+        environ = {
+            "GUNICORN_CMD_ARGS": "--workers 2",
+            "BTCPAY_RATE_LIMIT_STORE": redis.url,
+            "BTCPAY_METRICS_BIND": f"127.0.0.1:{port}",
+            metrics_setup.FOLDER: str(folder),
+        }
+        with Live(shop, tmp_path, **environ) as live, ThreadPoolExecutor(8) as pool:
+            until(lambda: live.log().count("Booting worker") == 2, "the second worker")
+
+            def health(_: int) -> int:
+                return requests.get(f"{live.url}/healthz", timeout=10).status_code
+
+            counted = "btcpay_requests_total{operation=healthz}{status=200}"
+            for round in (1, 2, 3):
+                assert set(pool.map(health, range(100))) == {200}
+                # Whoever answers says the same.
+                assert {scrape(port)[counted] for _ in range(6)} == {100.0 * round}
+                workers = children_of(live.pid)
+                assert len(workers) == 2
+                os.kill(workers[0], signal.SIGKILL)
+                until(lambda w=workers: has_new_worker(live, w), "a new worker")
+                until(lambda n=round: scrape(port)[counted] == 100 * n, "the same count")
+            files = sorted(path.name for path in folder.iterdir())
+            assert {name.rpartition("_")[2] for name in files if name.endswith(".db")} <= {
+                "0.db",
+                "1.db",
+            }
+            live.stop()
+            assert live.wait() == 0
+
+
+def test_the_folder_of_the_counts_ends_with_the_server(shop: Shop, tmp_path: Path) -> None:
+    def folders() -> list[Path]:
+        return list(Path(metrics_setup.MEMORY).glob(f"btcpay-metrics-{live.pid}-*"))
+
+    anywhere = {"BTCPAY_METRICS_BIND": f"127.0.0.1:{free_port()}"}
+    with Live(shop, tmp_path, by_command=True, **anywhere) as live:
+        assert len(folders()) == 1
+        live.stop()
+        assert live.wait() == 0
+    assert folders() == []
+
+
+def test_the_metrics_are_on_their_own_address_alone(shop: Shop, tmp_path: Path) -> None:
+    port = free_port()
+    with Live(shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{port}") as live:
+        assert requests.get(f"{live.url}/metrics", timeout=5).status_code == 404
+        assert live.ask("GET", "/metrics", shop.read_key).status_code == 404
+        for path in ("/", "/api/v1/balance", "/healthz"):
+            assert requests.get(f"http://127.0.0.1:{port}{path}", timeout=5).status_code == 404
+
+
+def test_a_silent_scraper_stops_neither_the_shop_nor_the_next_scrape(
+    shop: Shop, tmp_path: Path
+) -> None:
+    port = free_port()
+    with Live(shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{port}") as live:
+        with socket.create_connection(("127.0.0.1", port)):
+            started_s = time.monotonic()
+            assert live.ask("GET", "/balance", shop.read_key).status_code == 200
+            assert time.monotonic() - started_s < 3
+            assert scrape(port)["btcpay_database_up"] == 1
+        live.stop()
+        assert live.wait() == 0
+
+
+@pytest.mark.parametrize("bind", ["", "taken"])
+def test_without_metrics_the_shop_serves(shop: Shop, tmp_path: Path, bind: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        environ = {"BTCPAY_METRICS_BIND": taken if bind else ""}
+        with Live(shop, tmp_path, **environ) as live:
+            assert live.ask("GET", "/balance", shop.read_key).status_code == 200
+            told = re.findall("no metrics: BTCPAY_METRICS_BIND", live.log())
+    assert len(told) == (1 if bind else 0)
+
+
+def test_a_workers_number_is_the_lowest_that_is_free(tmp_path: Path) -> None:
+    assert [WorkerNumber(tmp_path)() for _ in range(3)] == [0, 1, 2]
+    number = WorkerNumber(tmp_path)
+    assert number() == number() == 3
+    child = os.fork()
+    if child == 0:
+        os._exit(number())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
+    assert WorkerNumber(tmp_path)() == 4
+
+
+# the settings
+
+
+@pytest.mark.parametrize(
+    ("environ", "bind"),
+    [
+        ({}, "127.0.0.1:9464"),
+        ({"BTCPAY_METRICS_BIND": ""}, ""),
+        ({"BTCPAY_METRICS_BIND": " "}, ""),
+        ({"BTCPAY_METRICS_BIND": "0.0.0.0:9000"}, "0.0.0.0:9000"),
+        ({"BTCPAY_METRICS_BIND": "[::1]:9464"}, "[::1]:9464"),
+    ],
+)
+def test_where_the_metrics_are(environ: dict[str, str], bind: str) -> None:
+    assert settings.read(environ).metrics_bind == bind
+
+
+@pytest.mark.parametrize(
+    "bind", ["9464", "127.0.0.1", ":9464", "127.0.0.1:99999", "unix:/x", "a b"]
+)
+def test_an_address_that_is_none_is_refused(bind: str) -> None:
+    with pytest.raises(SettingsError, match="BTCPAY_METRICS_BIND accepts host:port"):
+        settings.read({"BTCPAY_METRICS_BIND": bind})
+
+
+# the check, in another process
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+def finish(till: Till) -> None:
+    """A run over all that is due, as the command makes it."""
+    checker = till.checker()
+    checker.finish(checker.run())
+
+
+def test_what_checks_did_is_added_up_in_the_database(till: Till) -> None:
+    before = figures(till.shop)
+    assert before["btcpay_checks_total{outcome=complete}"] == 0
+    assert "btcpay_last_check_timestamp_seconds" not in before
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    finish(till)
+    finish(till)
+    found = figures(till.shop)
+    assert found["btcpay_checks_total{outcome=complete}"] == 2
+    assert found["btcpay_checks_total{outcome=incomplete}"] == 0
+    assert found["btcpay_check_seconds_total"] >= 0
+    assert found["btcpay_last_check_timestamp_seconds"] == till.clock().timestamp()
+    assert found["btcpay_explorer_calls_total{host=127.0.0.1}"] >= 4
+    assert found["btcpay_explorer_failures_total{host=127.0.0.1}"] == 0
+    assert found["btcpay_settled_satoshis"] == invoice["amount_sats"]
+    assert found["btcpay_open_invoices"] == 0
+
+
+def test_what_a_reorganisation_undoes_is_not_settled(till: Till) -> None:
+    till.pay(till.shop.invoice())
+    till.mine()
+    finish(till)
+    assert figures(till.shop)["btcpay_settled_satoshis"] > 0
+    before = figures(till.shop)
+    till.sandbox.chain.reorganise(1, till.now, [])
+    finish(till)
+    found = figures(till.shop)
+    assert found["btcpay_settled_satoshis"] == 0
+    counts = ("btcpay_reorganisations_total", "btcpay_payments_undone_total")
+    assert [(before[name], found[name]) for name in counts] == [(0, 1), (0, 1)]
+
+
+def test_a_block_that_follows_another_is_no_reorganisation(till: Till) -> None:
+    till.shop.invoice()
+    for _ in range(3):
+        till.mine()
+        finish(till)
+    assert figures(till.shop)["btcpay_reorganisations_total"] == 0
+
+
+def test_each_wallet_has_the_gap_limit_that_it_needs_and_the_one_that_it_has(till: Till) -> None:
+    other = till.shop.add_merchant('The "other" shop')
+    till.shop.sql(f"UPDATE merchant SET wallet_gap_limit = 100 WHERE id = {other}")  # noqa: S608
+    for _ in range(6):
+        last = till.shop.invoice()
+    found = figures(till.shop)
+    assert found["btcpay_gap_needed{merchant=shop}"] == 7
+    assert found["btcpay_gap_limit{merchant=shop}"] == 20
+    assert found['btcpay_gap_limit{merchant=The "other" shop}'] == 100
+    till.pay(last)
+    till.look_for(last)
+    till.shop.invoice()
+    assert figures(till.shop)["btcpay_gap_needed{merchant=shop}"] == 6
+
+
+def test_what_serves_is_named_also_while_the_database_is_away(shop: Shop) -> None:
+    shop.sql("ALTER TABLE tally RENAME TO gone")
+    named = [name for name in figures(shop) if name.startswith("btcpay_build_info")]
+    python = platform.python_version()
+    assert named == [f"btcpay_build_info{{python={python}}}{{version={__version__}}}"]
+
+
+@about_sqlite
+def test_the_free_disk_is_that_of_the_databases_folder(shop: Shop, tmp_path: Path) -> None:
+    free = shutil.disk_usage(tmp_path).free
+    assert abs(figures(shop)["btcpay_disk_free_bytes"] - free) < 2e9
+
+
+def test_a_database_that_does_not_answer_is_told_and_the_counters_stay(shop: Shop) -> None:
+    shop.get("/balance")
+    shop.sql("ALTER TABLE tally RENAME TO gone")
+    found = figures(shop)
+    assert found["btcpay_database_up"] == 0
+    assert "btcpay_open_invoices" not in found
+    assert found["btcpay_requests_total{operation=get-balance}{status=200}"] == 1
+
+
+def test_the_age_of_the_price_grows(shop: Shop) -> None:
+    assert "btcpay_price_age_seconds" not in figures(shop)
+    shop.invoice()
+    shop.clock.move(seconds=90)
+    assert figures(shop)["btcpay_price_age_seconds"] == 90
+
+
+@pytest.mark.parametrize("query", [tallies.OPEN_INVOICES, tallies.SETTLED, tallies.ALL])
+def test_a_scrape_reads_an_index_or_a_small_table(shop: Shop, query) -> None:
+    told = plan(shop.service.db, query)
+    small = re.search('(SCAN|Scan.* on) "?(t1|tally|balance)', told) and "invoice" not in told
+    covered = "Index Only Scan using invoice_watched" if ON_POSTGRES else "COVERING INDEX invoice_w"
+    assert small or covered in told, told

@@ -1,0 +1,245 @@
+"""Calls through a proxy: no name is looked up here, and nobody on the way may hold a call."""
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import Shop, TickerServer
+from fake_esplora import FakeEsplora, dripping, say, serving_sandbox
+from forge import forge
+from paths import PROJECT
+from programs import certificate
+from proxies import Http, Proxy, Socks
+from receiver import Receiver
+
+from btcpay.http import http_client
+from btcpay.http.http_proxy import is_near
+from btcpay.notify.events.kinds import EventKind
+from btcpay.notify.webhooks import endpoints
+
+pytest.importorskip("socks")
+NAME = "explorer.invalid"  # RFC 2606: in no DNS
+looked_up: list[str] = []
+
+
+def note_lookups(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in ("socket.getaddrinfo", "socket.gethostbyname") and arguments[0]:
+        looked_up.append(str(arguments[0]))
+
+
+sys.addaudithook(note_lookups)  # for as long as the process lives: nothing takes it off again
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    certificate(folder := tmp_path_factory.mktemp("certified"), NAME)
+    return folder
+
+
+@pytest.fixture(params=["http", "https"])
+def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+    fake = FakeEsplora()
+    if request.param == "https":
+        folder = request.getfixturevalue("certified")
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(folder / "fullchain.pem"))
+        fake.secure(folder)
+    with fake:
+        yield fake
+
+
+@pytest.fixture(params=[Socks, Http], ids=["socks", "http proxy"])
+def proxy(request: pytest.FixtureRequest, server: FakeEsplora) -> Iterator[Proxy]:
+    looked_up.clear()
+    with request.param(int(server.root.rpartition(":")[2])) as started:
+        yield started
+
+
+def get(server: FakeEsplora, proxy: str, timeout_s: float = 10, host: str = NAME) -> bytes:
+    session = http_client.Session(proxy=proxy)
+    url = f"{server.root.partition(':')[0]}://{host}:{1000}/x"
+    return session.get(url, timeout_s, http_client.Wanted(bytes, 1_000_000))
+
+
+def test_the_proxy_gets_the_name_and_this_machine_looks_up_none(server, proxy):
+    server.instead = lambda _: say("there")
+    assert get(server, proxy.url) == b"there"
+    assert proxy.asked == [(NAME, 1000)]
+    assert NAME not in looked_up
+
+
+@pytest.fixture
+def plain() -> Iterator[FakeEsplora]:
+    with FakeEsplora() as fake:
+        fake.instead = lambda _: say("there")
+        yield fake
+
+
+@pytest.mark.parametrize("kind", [Socks, Http])
+def test_an_onion_name_is_as_good_as_any(plain, kind):
+    onion = f"{'a' * 56}.onion"
+    with kind(int(plain.root.rpartition(":")[2])) as proxy:
+        assert get(plain, proxy.url, host=onion) == b"there"
+    assert proxy.asked == [(onion, 1000)] and onion not in looked_up
+
+
+def test_the_proxy_gets_name_and_password(server, proxy):
+    server.instead = lambda _: say("there")
+    get(server, proxy.url.replace("://", "://shop:pa%20ss@"))
+    assert proxy.logins[0] in (b"shop:pa ss", b"c2hvcDpwYSBzcw==")
+
+
+def test_the_environments_proxies_are_not_used(server, proxy, monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, proxy.url)
+    with pytest.raises(http_client.Unreachable):
+        get(server, "")
+    assert proxy.asked == []
+
+
+# pysocks waits for each byte of what the server says that it has bound.
+SOCKS_DRIPS = {"a bound name": b"\x05\x00\x00\x03\xff", "a bound IPv6 address": b"\x05\x00\x00\x04"}
+HTTP_DRIPS = {
+    "its status": (b"HTTP/1.1 2", b"0"),
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
+    "one long header": (b"HTTP/1.1 200 OK\r\nX-A: ", b"b"),
+}
+
+
+def left_in_time(server: FakeEsplora, proxy: Proxy, timeout_s: float = 0.6) -> None:
+    began_s = time.monotonic()
+    with pytest.raises(http_client.Unreachable):
+        get(server, proxy.url, timeout_s)
+    assert time.monotonic() - began_s < timeout_s + 0.5
+    assert proxy.asked, "it was not asked"
+
+
+@pytest.mark.parametrize("start", SOCKS_DRIPS.values(), ids=SOCKS_DRIPS)
+def test_a_socks_server_that_drips_is_left_at_the_time_out(server, start):
+    with Socks(0, instead=(start, b"a")) as proxy:
+        left_in_time(server, proxy)
+
+
+@pytest.mark.parametrize("drip", HTTP_DRIPS.values(), ids=HTTP_DRIPS)
+def test_an_http_proxy_that_drips_is_left_at_the_time_out(server, drip):
+    with Http(0, instead=drip) as proxy:
+        left_in_time(server, proxy)
+
+
+@pytest.mark.parametrize("kind", [Socks, Http])
+def test_a_proxy_that_says_nothing_is_left_at_the_time_out(server, kind):
+    with kind(0, instead=(b"", b"")) as proxy:
+        left_in_time(server, proxy)
+
+
+@pytest.mark.parametrize("kind", [Socks, Http])
+def test_a_proxy_that_hangs_up_is_no_answer(server, kind):
+    with kind(0, closes=True) as proxy:
+        left_in_time(server, proxy, 5)
+
+
+def test_a_proxy_that_is_not_there_is_no_answer(server):
+    for scheme in ("socks5h", "http"):
+        with pytest.raises(http_client.Unreachable, match="ProxyError"):
+            get(server, f"{scheme}://127.0.0.1:9")
+
+
+def test_slow_steps_share_one_time_out(server, proxy):
+    """The server behind a proxy that took half of the time has the other half."""
+    released = threading.Event()
+    threading.Timer(5, released.set).start()
+    server.instead = lambda _: dripping(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n", released)
+    began_s = time.monotonic()
+    with pytest.raises(http_client.Unreachable):
+        get(server, proxy.url, 0.8)
+    assert time.monotonic() - began_s < 1.3
+    released.set()
+
+
+def test_a_tls_handshake_that_never_ends_behind_a_proxy_is_left_at_the_time_out():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        for kind in (Socks, Http):
+            with kind(port) as proxy, pytest.raises(http_client.Unreachable):
+                began_s = time.monotonic()
+                session = http_client.Session(proxy=proxy.url)
+                wanted = http_client.Wanted(bytes, 100)
+                session.get(f"https://{NAME}/x", 0.6, wanted)
+            assert proxy.asked == [(NAME, 443)] and time.monotonic() - began_s < 1.1
+
+
+@pytest.mark.parametrize(
+    ("url", "near"),
+    [
+        ("http://127.0.0.1:8001", True),
+        ("http://[::1]:3000/api", True),
+        ("http://localhost:3000", True),
+        ("http://10.0.0.5:3000", True),
+        ("http://192.168.1.5", True),
+        ("http://172.16.0.1", True),
+        ("http://100.64.0.1", True),
+        ("http://[fd00::1]:3000", True),
+        ("http://8.8.8.8", False),
+        ("https://[2600::1]/api", False),
+        ("http://electrs:3000", False),
+        ("http://127.1/", False),
+        ("https://mempool.space/api", False),
+        ("http://localhost.example.com", False),
+    ],
+)
+def test_what_is_on_this_machine_or_in_its_network_is_asked_directly(url, near):
+    assert is_near(url) is near
+
+
+def test_an_explorer_of_ones_own_is_asked_directly_beside_the_proxy(plain):
+    with Http(0) as proxy:
+        session = http_client.Session(proxy=proxy.url)
+        wanted = http_client.Wanted(bytes, 100)
+        assert session.get(f"{plain.root}/x", 5, wanted) == b"there"
+        assert proxy.asked == []
+
+
+@pytest.mark.parametrize("kind", [Socks, Http])
+def test_price_and_explorer_of_a_shop_come_through_the_proxy(open_shops, tmp_path, clock, kind):
+    sources = "http://ticker.invalid/a#/usd http://ticker.invalid/b#/usd"
+    with TickerServer() as ticker, kind(int(ticker.url.split(":")[2][:-1])) as proxy:
+        shop: Shop = open_shops(BTCPAY_PRICE_SOURCES=sources, BTCPAY_PROXY=proxy.url)
+        assert shop.post("/invoices", {"amount_usd": 5}).status_code == 201
+        assert proxy.asked == [("ticker.invalid", 80)] * 2
+    with serving_sandbox(tmp_path / "chain", clock) as (_, chain):
+        with kind(int(chain.rpartition(":")[2])) as proxy:
+            environ = {"BTCPAY_EXPLORERS": f"http://{NAME}:3000", "BTCPAY_PROXY": proxy.url}
+            ended = forge().run(shop.environ | environ, ["check"])
+        assert ended.status == 0, ended.errors
+        assert set(proxy.asked) == {(NAME, 3000)}
+
+
+@pytest.mark.parametrize("kind", [Socks, Http])
+def test_a_webhook_is_told_through_the_proxy(shop: Shop, kind):
+    """By the check, and by `webhook test`: whoever hides where the shop is hides it there too."""
+    url = f"http://{NAME}:1000/hook"
+    added = endpoints.add(shop.service.db, shop.merchant_id, url, None, [], shop.clock())
+    shop.link()
+    with Receiver() as receiver, kind(receiver.port) as proxy:
+        environ = shop.environ | {"BTCPAY_PROXY": proxy.url}
+        for words in (["check"], ["webhook", "test", added.id]):
+            forge().run(environ, words)
+        assert len(receiver.messages) == 1 + len(EventKind)
+        assert set(proxy.asked) == {(NAME, 1000)}
+
+
+def test_a_socks_proxy_without_pysocks_is_a_mistake_that_says_what_to_install(tmp_path):
+    (tmp_path / "socks.py").write_text("raise ImportError\n")
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{tmp_path}:{PROJECT}"}
+    words = [sys.executable, "-m", "btcpay", "check"]
+    for url in ("socks5h://127.0.0.1:9050", "http://127.0.0.1:9"):
+        ended = subprocess.run(
+            words, env=environ | {"BTCPAY_PROXY": url}, cwd=tmp_path, capture_output=True, text=True
+        )
+        said = "BTCPAY_PROXY accepts socks5h:// with PySocks alone: pip install 'blocktill[socks]'"
+        assert (ended.returncode == 2, said in ended.stderr) == (("socks5h" in url),) * 2

@@ -1,0 +1,197 @@
+"""Descriptors against published vectors; the gap; what `btcpay wallet export` writes."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import Terminal, Till, open_till
+from paths import VECTORS
+
+from btcpay.merchants.account import derive, parse_account
+from btcpay.merchants.descriptor import checksum, import_request, receiving
+from btcpay.merchants.gap_limit import gap_of, set_gap_limit
+from btcpay.merchants.merchants import find_merchant
+from btcpay.values.errors import AccountKeyRefused
+from btcpay.values.networks import NETWORKS
+
+MAINNET = NETWORKS["mainnet"]
+VECTORS = json.loads((VECTORS / "bip_vectors.json").read_text(encoding="utf-8"))
+BIP84_ZPUB = VECTORS["bip84"]["account_zpub"]
+# BIP84's test wallet as other programs write its account (ACINQ/bitcoin-kmp's tests).
+BIP84_XPUB = (
+    "xpub6CatWdiZiodmUeTDp8LT5or8nmbKNcuyvz7WyksVFkKB4RHwCD3X"
+    "yuvPEbvqAQY3rAPshWcMLoP2fMFMKHPJ4ZeZXYVUhLv1VMrjPC7PW6V"
+)
+BIP84_DESCRIPTOR = f"wpkh([73c5da0a/84'/0'/0']{BIP84_XPUB}/0/*)#wc3n3van"
+CORE_EXAMPLE = (  # Bitcoin Core's doc/descriptors.md
+    "pkh([d34db33f/44'/0'/0']xpub6ERApfZwUNrhLCkDtcHTcxd75RbzS1ed54G1LkBUHQVHQKqhMkhgbmJbZRkrgZw4"
+    "koxb5JaHWkY4ALHY2grBGRjaDMzQLcgJvLJuZZvRcEL/1/*)#ml40v0wf"
+)
+
+
+def is_valid(descriptor: str) -> bool:
+    script, mark, given = descriptor.partition("#")
+    try:
+        return not mark or checksum(script) == given
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "descriptor",
+    [
+        pytest.param("raw(deadbeef)#89f8spxm", id="BIP380: valid checksum"),
+        pytest.param("raw(deadbeef)", id="BIP380: no checksum"),
+        pytest.param(CORE_EXAMPLE, id="Bitcoin Core's example"),
+        pytest.param(BIP84_DESCRIPTOR, id="BIP84's test wallet"),
+    ],
+)
+def test_a_published_checksum_is_what_we_compute(descriptor):
+    assert is_valid(descriptor)
+
+
+@pytest.mark.parametrize(
+    "descriptor",
+    [
+        pytest.param("raw(deadbeef)#", id="missing checksum"),
+        pytest.param("raw(deadbeef)#89f8spxmx", id="too long checksum"),
+        pytest.param("raw(deadbeef)#89f8spx", id="too short checksum"),
+        pytest.param("raw(dedbeef)#89f8spxm", id="error in payload"),
+        pytest.param("raw(deedbeef)#89f8spxm", id="another error in payload"),
+        pytest.param("raw(deadbeef)##9f8spxm", id="error in checksum"),
+        pytest.param("raw(Ü)#00000000", id="invalid character in payload"),
+    ],
+)
+def test_a_checksum_that_bip380_calls_invalid_is_not(descriptor):
+    assert not is_valid(descriptor)
+
+
+def test_the_test_wallet_of_bip84_has_the_descriptor_that_others_write():
+    account = parse_account(BIP84_ZPUB, MAINNET)
+    assert receiving(account, MAINNET, "73c5da0a") == BIP84_DESCRIPTOR
+    unnamed = receiving(account, MAINNET)
+    assert unnamed.startswith(f"wpkh({BIP84_XPUB}/0/*)#") and is_valid(unnamed)
+
+
+@pytest.mark.parametrize(
+    ("script_type", "form"),
+    [
+        ("p2wpkh", "wpkh({}/0/*)"),
+        ("p2sh-p2wpkh", "sh(wpkh({}/0/*))"),
+        ("p2pkh", "pkh({}/0/*)"),
+    ],
+)
+def test_each_script_has_its_form(script_type, form):
+    account = parse_account(BIP84_XPUB, MAINNET, script_type)
+    assert receiving(account, MAINNET).partition("#")[0] == form.format(BIP84_XPUB)
+
+
+@pytest.mark.parametrize("fingerprint", ["73c5da0", "73c5da0g", "73C5DA0A", ""])
+def test_a_fingerprint_that_is_none_is_refused(fingerprint):
+    with pytest.raises(AccountKeyRefused):
+        receiving(parse_account(BIP84_ZPUB, MAINNET), MAINNET, fingerprint)
+
+
+@pytest.mark.parametrize(
+    ("paid", "next_index", "limit", "highest"),
+    [
+        pytest.param([], 0, 1, None, id="nothing given out: the first address must be seen"),
+        pytest.param([], 20, 21, None, id="twenty that nobody pays, the next is the twenty-first"),
+        pytest.param([0, 1, 2], 3, 1, 2, id="all paid"),
+        pytest.param([0, 2], 13, 11, 2, id="ten in a row that nobody paid"),
+        pytest.param([0, 30, 31], 32, 30, 31, id="a hole in the middle counts too"),
+        pytest.param([50], 51, 51, 50, id="and one before the first payment"),
+        pytest.param([7], 3, 8, 7, id="paid ahead of the counter"),
+    ],
+)
+def test_a_wallet_must_look_as_far_as_the_longest_run_that_nobody_paid(
+    paid, next_index, limit, highest
+):
+    gap = gap_of(paid, next_index)
+    assert (gap.limit, gap.highest_paid) == (limit, highest)
+    seen = list(itertools.accumulate([-1, *paid], max))
+    assert all(after - before <= limit for before, after in itertools.pairwise(seen))
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+def test_the_export_is_what_importdescriptors_asks_for_and_the_list_what_invoices_get(till):
+    invoices = [till.shop.invoice() for _ in range(3)]
+    terminal = Terminal(till)
+    output, _ = terminal.run("wallet", "export", "shop")
+    assert output.count("\n") == 1
+    (request,) = json.loads(output)
+    assert request == terminal.json("wallet", "export", "shop")[0]
+    assert set(request) == {"desc", "active", "range", "timestamp", "internal"}
+    assert request["range"] == [0, 103] and request["active"] is False
+    assert is_valid(request["desc"]) and request["desc"].startswith("wpkh(tpub")
+    assert abs(request["timestamp"] - till.now) < 120
+    listed, _ = terminal.run("wallet", "export", "shop", "--addresses")
+    addresses = listed.split()
+    assert len(addresses) == 104
+    assert addresses[:3] == [invoice["deposit_address"] for invoice in invoices]
+
+
+def test_the_descriptors_key_leads_to_the_same_addresses(till):
+    invoice = till.shop.invoice()
+    desc = Terminal(till).json("wallet", "export", "shop", "--count", "5")[0]["desc"]
+    key = desc.removeprefix("wpkh(").partition("/")[0]
+    assert derive(key, "p2wpkh", 0, till.settings.network) == invoice["deposit_address"]
+    assert len(Terminal(till).json("wallet", "export", "shop", "--count", "5", "--addresses")) == 5
+
+
+def test_the_request_has_the_range_the_age_and_the_origin_that_were_asked_for():
+    merchant = {"xpub": BIP84_ZPUB, "script_type": "p2wpkh", "created_at": 1_700_000_000_999}
+    assert import_request(merchant, MAINNET, range(7), "73C5DA0A") == {
+        "desc": BIP84_DESCRIPTOR,
+        "active": False,
+        "range": [0, 6],
+        "timestamp": 1_700_000_000,
+        "internal": False,
+    }
+
+
+def test_an_unknown_merchant_has_no_wallet(till):
+    assert "no merchant" in Terminal(till).run("wallet", "export", "nobody", status=1)[1]
+
+
+def test_the_list_of_merchants_shows_the_gap(till):
+    invoices = [till.shop.invoice() for _ in range(4)]
+    till.pay(invoices[1])
+    till.mine()
+    till.check()
+    (row,) = Terminal(till).json("merchant", "list")
+    assert (row["next_index"], row["highest_paid"], row["gap_limit"]) == (4, 1, 3)
+    assert row["wallet_gap_limit"] == 20
+
+
+def test_what_a_wallet_is_said_to_have_is_kept_and_asked_for(till):
+    terminal = Terminal(till)
+    assert terminal.json("wallet", "gap", "shop") == {"needed": 1, "said": 20}
+    assert terminal.json("wallet", "gap", "shop", "120") == {"needed": 1, "said": 120}
+    assert terminal.json("merchant", "list")[0]["wallet_gap_limit"] == 120
+    assert "is said to be 120" in terminal.run("wallet", "gap", "shop")[0]
+
+
+def test_a_gap_limit_is_stored_for_that_merchant_alone(till):
+    db = till.shop.service.db
+    till.shop.add_merchant("other")
+    changed = set_gap_limit(db, find_merchant(db, "shop"), 60)
+    assert changed == find_merchant(db, "shop") and changed["wallet_gap_limit"] == 60
+    assert find_merchant(db, "other")["wallet_gap_limit"] == 20
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "1000001", "many"])
+def test_a_gap_limit_that_no_wallet_has_is_wrong_use(till, wrong):
+    Terminal(till).run("wallet", "gap", "shop", "--", wrong, status=2)
+
+
+def test_an_unknown_merchant_has_no_gap(till):
+    assert "no merchant" in Terminal(till).run("wallet", "gap", "nobody", status=1)[1]

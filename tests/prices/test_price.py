@@ -1,0 +1,221 @@
+"""The price without a network: what a source's answer is worth, and what many together say."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from btcpay.http import http_client
+from btcpay.prices.tickers import agree, median, resolve_pointer, to_price
+
+# RFC 6901, section 5.
+RFC_DOCUMENT = {
+    "foo": ["bar", "baz"],
+    "": 0,
+    "a/b": 1,
+    "c%d": 2,
+    "e^f": 3,
+    "g|h": 4,
+    "i\\j": 5,
+    'k"l': 6,
+    " ": 7,
+    "m~n": 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value"),
+    [
+        ("", RFC_DOCUMENT),
+        ("/foo", ["bar", "baz"]),
+        ("/foo/0", "bar"),
+        ("/", 0),
+        ("/a~1b", 1),
+        ("/c%d", 2),
+        ("/e^f", 3),
+        ("/g|h", 4),
+        ("/i\\j", 5),
+        ('/k"l', 6),
+        ("/ ", 7),
+        ("/m~0n", 8),
+    ],
+)
+def test_the_examples_of_rfc_6901_resolve(pointer, value):
+    assert resolve_pointer(RFC_DOCUMENT, pointer) == value
+
+
+def test_tilde_01_is_a_tilde_and_a_one_not_a_slash():
+    assert resolve_pointer({"~1": 1, "/": 2}, "/~01") == 1
+
+
+@pytest.mark.parametrize(
+    ("pointer", "reason"),
+    [
+        ("/none", "no such name"),
+        ("/foo/2", "no such index"),
+        ("/foo/01", "an index with a leading zero"),
+        ("/foo/-1", "a negative index"),
+        ("/foo/-", "the element after the last, which does not exist"),
+        ("/foo/+1", "an index with a sign"),
+        ("/foo/1e0", "an index that is no digits"),
+        ("/foo/\u0661", "a digit that is not ASCII"),
+        ("/foo/", "an empty index"),
+        ("/foo/9999999999", "an index beyond any answer"),
+        ("/foo/0/0", "a text has no members"),
+        ("/a~1b/x", "a number has no members"),
+    ],
+)
+def test_a_pointer_that_leads_nowhere_is_a_lookup_error(pointer, reason):
+    with pytest.raises(LookupError):
+        resolve_pointer(RFC_DOCUMENT, pointer)
+
+
+@pytest.mark.parametrize(
+    ("body", "price"),
+    [
+        pytest.param(b"60000", "60000", id="a whole number"),
+        pytest.param(b"60000.12345678", "60000.12345678", id="a number stays exact"),
+        pytest.param(b"6e4", "60000", id="a number with an exponent"),
+        pytest.param(b'"60000.10"', "60000.10", id="a numeric text"),
+        pytest.param(b'"00060000"', "60000", id="a text with leading zeros"),
+        pytest.param(b"0.00000002", "0.00000002", id="the least price there may be"),
+        pytest.param(b"999999999999", "999999999999", id="the highest price there may be"),
+    ],
+)
+def test_numbers_and_numeric_texts_are_prices(body, price):
+    assert to_price(http_client.parse_json(body)) == Decimal(price)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"0", id="zero"),
+        pytest.param(b"-60000", id="negative"),
+        pytest.param(b'"-1"', id="a negative text"),
+        pytest.param(b"0.00000001", id="too small to be true"),
+        pytest.param(b"1000000000000", id="too large to be true"),
+        pytest.param(b"1e400", id="larger than any float"),
+        pytest.param(b"1e-400", id="smaller than any float"),
+        pytest.param(b"1e999999", id="an exponent that would fill the memory"),
+        pytest.param(b"NaN", id="NaN"),
+        pytest.param(b"Infinity", id="Infinity"),
+        pytest.param(b"-Infinity", id="-Infinity"),
+        pytest.param(b'"NaN"', id="NaN as text"),
+        pytest.param(b'"Infinity"', id="Infinity as text"),
+        pytest.param(b"true", id="a boolean is no number"),
+        pytest.param(b"null", id="null"),
+        pytest.param(b"[60000]", id="a list"),
+        pytest.param(b'{"usd": 60000}', id="an object"),
+        pytest.param(b'""', id="an empty text"),
+        pytest.param(b'" 60000"', id="a text with a blank"),
+        pytest.param(b'"60000\\n"', id="a text with a line break"),
+        pytest.param(b'"6e4"', id="a text with an exponent"),
+        pytest.param(b'"60,000.00"', id="a text with thousands"),
+        pytest.param(b'"60000 USD"', id="a text with a unit"),
+        pytest.param(b'".5"', id="a text without a whole part"),
+        pytest.param(b'"5."', id="a text without decimals after the point"),
+        pytest.param('"\u0666"'.encode(), id="a digit that is not ASCII"),
+        pytest.param(b'"0x10"', id="hex"),
+        pytest.param(b'"1_000"', id="an underscore"),
+        pytest.param(b'"' + b"9" * 5000 + b'"', id="a text of 5000 digits"),
+    ],
+)
+def test_everything_else_is_no_price(body):
+    with pytest.raises(ValueError, match="there"):
+        to_price(http_client.parse_json(body))
+
+
+def usd(*prices: str) -> list[Decimal]:
+    return [Decimal(price) for price in prices]
+
+
+@pytest.mark.parametrize(
+    ("prices", "middle"),
+    [
+        pytest.param(usd("5"), "5", id="one"),
+        pytest.param(usd("3", "1"), "2", id="two: their mean"),
+        pytest.param(usd("9", "1", "2"), "2", id="three: the middle one, in whatever order"),
+        pytest.param(usd("1", "100", "3", "4"), "3.5", id="four: the mean of the middle two"),
+        pytest.param(usd("0.01", "0.02"), "0.015", id="the mean is exact"),
+    ],
+)
+def test_the_median(prices, middle):
+    assert median(prices) == Decimal(middle)
+
+
+@pytest.mark.parametrize(
+    ("prices", "quorum", "agreed"),
+    [
+        pytest.param(usd(), 1, None, id="nobody answered"),
+        pytest.param(usd("100"), 1, "100", id="one answered, one is enough"),
+        pytest.param(usd("100"), 2, None, id="one answered, two are asked"),
+        pytest.param(usd("100", "102"), 2, "101", id="two answered, two are asked"),
+        pytest.param(usd("100", "102"), 3, None, id="two answered, three are asked"),
+        pytest.param(usd("95", "100", "105"), 3, "100", id="5 % off exactly still counts"),
+        pytest.param(usd("94.99", "100", "100"), 3, None, id="just beyond 5 % below does not"),
+        pytest.param(usd("100", "100", "105.01"), 3, None, id="just beyond 5 % above does not"),
+        pytest.param(usd("94.99", "100", "102"), 2, "101", id="the median of those that are left"),
+        pytest.param(usd("1", "100", "100"), 2, "100", id="one broken source does not decide"),
+        pytest.param(usd("100", "200"), 1, None, id="two that contradict: neither is believed"),
+        pytest.param(usd("1", "1", "100", "100", "101"), 3, "100", id="three against two"),
+    ],
+)
+def test_sources_agree_within_5_percent_of_their_median_and_to_a_quorum(prices, quorum, agreed):
+    assert agree(prices, quorum) == (None if agreed is None else Decimal(agreed))
+
+
+# Five are set and three must agree, as by default: docs/going-live.md has this table in words.
+FAR, NEAR = "1000", "105.2"
+
+
+@pytest.mark.parametrize(
+    ("told", "agreed"),
+    [
+        pytest.param(usd("99", "100", "101", "102", FAR), "100.5", id="one liar: dropped"),
+        pytest.param(usd("99", "100", "101", "102", NEAR), "101", id="one liar: an honest price"),
+        pytest.param(usd("99", "100", FAR), None, id="one liar, two silent: no price"),
+        pytest.param(usd("100", "100", "103"), "100", id="one liar, two silent: an honest price"),
+        pytest.param(usd("99", "100", "101", FAR, FAR), "100", id="two liars: both dropped"),
+        pytest.param(
+            usd("99", "100", "101", NEAR, NEAR), "101", id="two liars: the highest honest price"
+        ),
+        pytest.param(
+            usd("99", "100", "101", "95.95", "95.95"), "99", id="two liars: or the lowest one"
+        ),
+        pytest.param(usd("100", "100", FAR, FAR), None, id="two liars, one silent: no price"),
+        pytest.param(usd("100", FAR, FAR), None, id="two liars, two silent: no price of their own"),
+        pytest.param(
+            usd("100", NEAR, NEAR), NEAR, id="two liars, two silent: up to 5.3 % beside the honest"
+        ),
+        pytest.param(usd(FAR, FAR), None, id="two liars, three silent: no price of their own"),
+        pytest.param(usd("99", "100", FAR, FAR, FAR), FAR, id="three liars: whatever they say"),
+    ],
+)
+def test_what_liars_among_five_can_do(told, agreed):
+    assert agree(told, 3) == (None if agreed is None else Decimal(agreed))
+
+
+@given(
+    st.lists(st.decimals("99", "101", places=2), min_size=1, max_size=5),
+    st.lists(st.decimals("0.01", 10**6, places=2), max_size=2),
+)
+def test_two_liars_among_five_never_move_the_price_further_than_their_five_percent(told, lied):
+    price = agree([*told, *lied][:5], 3)
+    if price is not None:
+        assert min(told) / Decimal("1.05") <= price <= max(told) / Decimal("0.95")
+
+
+honest = st.lists(st.decimals(98, 102, places=2), min_size=3, max_size=5)
+lies = st.lists(st.decimals("0.01", 10**9, places=2), max_size=2)
+
+
+@given(honest, lies, st.randoms(use_true_random=False))
+def test_a_lying_minority_cannot_move_the_price_out_of_the_honest_range_and_5_percent(
+    told, lied, random
+):
+    prices = told + lied
+    random.shuffle(prices)
+    price = agree(prices, 2)
+    assert price is not None
+    assert min(told) * Decimal("0.95") <= price <= max(told) * Decimal("1.05")

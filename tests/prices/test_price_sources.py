@@ -1,0 +1,284 @@
+"""The price over real sockets: fresh, old, failing, slow, and asked by many threads at once."""
+
+import threading
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+
+import pytest
+from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated
+
+from btcpay.http import http_client
+from btcpay.prices import price
+from btcpay.prices.price import Prices
+from btcpay.prices.tickers import ask
+from btcpay.settings.parsers import PriceSource
+from btcpay.values.errors import PriceUnavailable
+
+
+class Seconds:
+    """A clock that never steps, until it is moved."""
+
+    def __init__(self) -> None:
+        self.at_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.at_s
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
+
+
+@pytest.fixture
+def server() -> Iterator[FakeEsplora]:
+    """Answers 100 at every path unless told otherwise."""
+    with FakeEsplora() as fake:
+        fake.instead = lambda _: say({"usd": "100"})
+        yield fake
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    """Set at the end of the test, so that no reply outlives it."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def prices_of(
+    server: FakeEsplora,
+    seconds: Callable[[], float],
+    sources: int = 1,
+    quorum: int = 1,
+    max_age_s: int = 120,
+) -> Prices:
+    asked = [PriceSource(f"{server.root}/{number}", "/usd") for number in range(sources)]
+    return Prices(asked, quorum, max_age_s, seconds)
+
+
+def tells(usd: str) -> Callable[[str], Reply]:
+    return lambda _: say({"usd": usd})
+
+
+def fails(_path: str) -> Reply:
+    return say("Service Unavailable", 503)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(say({"usd": "100"}, 500), id="a 500 with a number"),
+        pytest.param(say({"usd": "100"}, 429), id="a 429 with a number"),
+        pytest.param(say({"usd": "100"}, 203), id="a 203 with a number"),
+        pytest.param(say({"error": "maintenance"}), id="a 200 with no number in it"),
+        pytest.param(say({"usd": None}), id="a 200 with null"),
+        pytest.param(say({"usd": "0"}), id="a 200 with zero"),
+        pytest.param(say({"usd": {"last": 1}}), id="a 200 with an object in its place"),
+        pytest.param(say([]), id="a 200 with a list in place of the object"),
+        pytest.param(say("<!doctype html>"), id="a 200 with HTML"),
+        pytest.param(say(""), id="a 200 with nothing"),
+        pytest.param(say("", 302, Location="/again"), id="redirects in a circle"),
+        pytest.param(say(b" " * 1_000_001), id="a huge body"),
+        pytest.param(truncated(b'{"usd": "100"}'), id="half a body"),
+        pytest.param(dropped, id="a closed connection"),
+    ],
+)
+def test_a_source_without_a_number_has_failed(server, reply):
+    server.instead = lambda _: reply
+    assert ask(http_client.Session(), PriceSource(f"{server.root}/", "/usd")) is None
+
+
+def test_a_source_on_a_closed_port_has_failed():
+    assert ask(http_client.Session(), PriceSource("http://127.0.0.1:9/", "/usd")) is None
+
+
+def test_a_redirect_is_a_failed_source(server):
+    moved = say("", 301, Location="/here")
+    server.instead = lambda path: moved if path == "/" else say({"usd": "100"})
+    assert ask(http_client.Session(), PriceSource(f"{server.root}/", "/usd")) is None
+
+
+def test_the_log_of_a_failed_source_holds_no_key_from_its_query(server, caplog):
+    server.instead = fails
+    ask(http_client.Session(), PriceSource(f"{server.root}/?api_key=hunter2", "/usd"))
+    assert "503" in caplog.text and "hunter2" not in caplog.text
+
+
+def test_a_source_that_never_answers_is_left_and_the_others_decide(server, seconds, released):
+    server.instead = lambda path: silent(released) if path == "/0" else say({"usd": "100"})
+    assert prices_of(server, seconds, sources=3, quorum=2).current() == 100
+
+
+def test_all_sources_are_asked_at_the_same_time(server, seconds):
+    barrier = threading.Barrier(5)
+
+    def together(_path: str) -> Reply:
+        barrier.wait(2)  # BrokenBarrierError, and no answer, unless all five are here
+        return say({"usd": "100"})
+
+    server.instead = together
+    assert prices_of(server, seconds, sources=5, quorum=5).current() == 100
+
+
+@pytest.mark.parametrize(("failing", "agreed"), [(2, True), (3, False)])
+def test_the_quorum_must_answer(server, seconds, failing, agreed):
+    server.instead = lambda path: fails(path) if int(path[1:]) < failing else say({"usd": "100"})
+    found = prices_of(server, seconds, sources=5, quorum=3).current_or_none()
+    assert (found == 100) is agreed
+
+
+@pytest.mark.parametrize(
+    ("age_s", "price_usd", "asked"),
+    [
+        pytest.param(29.9, 100, 1, id="just before 30 s it is fresh"),
+        pytest.param(30, 200, 2, id="at 30 s it is asked again"),
+    ],
+)
+def test_a_price_is_fresh_for_30_seconds(server, seconds, age_s, price_usd, asked):
+    prices = prices_of(server, seconds)
+    prices.current()
+    server.instead = tells("200")
+    seconds.at_s += age_s
+    assert (prices.current(), len(server.asked)) == (price_usd, asked)
+
+
+def test_a_price_is_never_fresh_for_longer_than_the_age_limit(server, seconds):
+    prices = prices_of(server, seconds, max_age_s=10)
+    prices.current()
+    seconds.at_s += 9.9
+    prices.current()
+    assert len(server.asked) == 1
+    seconds.at_s += 0.1
+    prices.current()
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("age_s", "price_usd"),
+    [
+        pytest.param(119.9, 100, id="until just before the limit"),
+        pytest.param(120, None, id="not from the limit on"),
+    ],
+)
+def test_after_a_failure_the_old_price_serves_to_the_age_limit(server, seconds, age_s, price_usd):
+    prices = prices_of(server, seconds)
+    prices.current()
+    server.instead = fails
+    seconds.at_s += age_s
+    assert prices.current_or_none() == price_usd
+
+
+def test_without_a_price_there_is_an_error_and_not_a_guess(server, seconds):
+    server.instead = fails
+    with pytest.raises(PriceUnavailable, match="unavailable"):
+        prices_of(server, seconds).current()
+
+
+@pytest.mark.parametrize(
+    ("later_s", "price_usd", "asked"),
+    [
+        pytest.param(1.9, None, 1, id="just before 2 s nobody is asked"),
+        pytest.param(2, 100, 2, id="after 2 s it is tried again"),
+    ],
+)
+def test_a_failure_is_remembered_for_two_seconds(server, seconds, later_s, price_usd, asked):
+    prices = prices_of(server, seconds)
+    server.instead = fails
+    assert prices.current_or_none() is None
+    server.instead = tells("100")
+    seconds.at_s += later_s
+    assert (prices.current_or_none(), len(server.asked)) == (price_usd, asked)
+
+
+@pytest.mark.parametrize("age_s", [1, 1.9, 2])
+def test_after_an_answer_nobody_waits_however_short_the_age_limit(server, seconds, age_s):
+    prices = prices_of(server, seconds, max_age_s=1)
+    for asked in range(1, 5):
+        assert (prices.current(), len(server.asked)) == (100, asked)
+        seconds.at_s += age_s
+
+
+def test_an_answer_ends_the_pause_and_the_next_failure_begins_one(server, seconds):
+    prices = prices_of(server, seconds, max_age_s=1)
+    prices.current()
+    server.instead = fails
+    seconds.at_s += 1
+    assert [prices.current_or_none() for _ in range(2)] == [None, None] and len(server.asked) == 2
+    seconds.at_s += 2
+    server.instead = tells("200")
+    assert prices.current() == 200
+    seconds.at_s += 1
+    assert prices.current() == 200 and len(server.asked) == 4
+
+
+def test_disagreement_is_remembered_like_a_failure(server, seconds):
+    server.instead = lambda path: say({"usd": "100" if path == "/0" else "200"})
+    prices = prices_of(server, seconds, sources=2, quorum=2)
+    assert prices.current_or_none() is None
+    assert prices.current_or_none() is None
+    assert len(server.asked) == 2
+
+
+def in_threads(count: int, work: Callable[[], Decimal | None]) -> list[Decimal | None]:
+    """What `work` returns in so many threads at once."""
+    results: list[Decimal | None] = []
+    threads = [threading.Thread(target=lambda: results.append(work())) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+@pytest.mark.parametrize("answer", [pytest.param(100, id="a price"), pytest.param(None, id="none")])
+def test_twenty_threads_ask_once_and_share_the_outcome(server, answer):
+    """Each reading of the clock is 3 s later: no thread that waited may think the outcome old."""
+    readings = iter(range(1, 10_000))
+    calling = threading.Semaphore(0)
+
+    def seconds() -> float:
+        calling.release()
+        return next(readings) * 3
+
+    def slow(path: str) -> Reply:
+        for _ in range(20):  # not before all twenty have come
+            assert calling.acquire(timeout=5)
+        return fails(path) if answer is None else say({"usd": "100"})
+
+    server.instead = slow
+    assert in_threads(20, prices_of(server, seconds).current_or_none) == [answer] * 20
+    assert len(server.asked) == 1
+
+
+def test_while_one_thread_refreshes_the_others_take_the_old_price(server, seconds):
+    prices = prices_of(server, seconds)
+    prices.current()
+    seconds.at_s += price.FRESH_S
+    served = threading.Event()
+
+    def waiting(_path: str) -> Reply:
+        served.wait(5)
+        return say({"usd": "200"})
+
+    server.instead = waiting
+    refreshed: list[Decimal] = []
+    refreshing = threading.Thread(target=lambda: refreshed.append(prices.current()))
+    refreshing.start()
+    while len(server.asked) < 2:  # until the refresh is under way
+        refreshing.join(0.001)
+    assert in_threads(5, prices.current) == [100] * 5
+    served.set()
+    refreshing.join()
+    assert refreshed == [200] and len(server.asked) == 2
+
+
+def test_a_new_price_follows_as_soon_as_the_sources_have_one(server, seconds):
+    prices = prices_of(server, seconds)
+    prices.current()
+    server.instead = fails
+    seconds.at_s += 60
+    assert prices.current() == 100
+    server.instead = tells("200")
+    seconds.at_s += price.RETRY_S
+    assert prices.current() == 200

@@ -1,0 +1,136 @@
+"""A second currency's price: asked beside the dollars, under their rules, waited for briefly."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+
+import pytest
+from fake_esplora import FakeEsplora, Reply, say, silent
+
+from btcpay.prices.price import Prices, new_prices
+from btcpay.settings import settings
+from btcpay.settings.parsers import PriceSource, currency_sources
+from btcpay.values.currencies import checked_currency, places_of, rounded
+from btcpay.values.errors import CommandError
+from btcpay.values.price_sources import PUBLIC_CURRENCY_TICKERS
+
+SOURCES = "{root}/0/{{CURRENCY}}#/{{currency}} {root}/1#/{{currency}} {root}/2#/{{currency}}"
+
+
+@pytest.fixture
+def server() -> Iterator[FakeEsplora]:
+    """Says what a bitcoin costs at every path unless told otherwise."""
+    with FakeEsplora() as fake:
+        fake.instead = lambda _: say({"usd": "100", "eur": "90", "jpy": 15000})
+        yield fake
+
+
+def prices_of(server: FakeEsplora, sources: str = SOURCES) -> Prices:
+    return new_prices(
+        settings.read(
+            {
+                "BTCPAY_PRICE_SOURCES": f"{server.root}/usd#/usd",
+                "BTCPAY_CURRENCY_SOURCES": sources.format(root=server.root),
+            }
+        )
+    )
+
+
+def test_the_code_stands_where_the_source_has_a_place_for_it(server):
+    assert prices_of(server).beside.asked("EUR") == 90
+    assert sorted(server.asked) == ["/0/EUR", "/1", "/2"]
+
+
+def test_each_currency_has_a_price_of_its_own_and_none_of_them_is_the_dollars(server):
+    prices = prices_of(server)
+    assert [prices.beside.asked(code) for code in ("EUR", "JPY")] == [90, 15000]
+    assert prices.current() == 100 and prices.beside.known("EUR") == 90
+
+
+@pytest.mark.parametrize(
+    ("euros", "agreed"),
+    [
+        pytest.param(["90", "91", "92"], "91", id="three answer: their median"),
+        pytest.param(["90", "92", None], "91", id="two of three suffice"),
+        pytest.param(["90", None, None], None, id="one of three does not"),
+        pytest.param(["90", "91", "900"], "90.5", id="a liar is dropped"),
+        pytest.param(["90", "100", "900"], None, id="none agrees with another"),
+    ],
+)
+def test_the_rules_are_those_of_the_dollar(server, euros, agreed):
+    def tell(path: str) -> Reply:
+        euro = euros[int(path[1])]
+        return say({"eur": euro}) if euro else say("Not Found", 404)
+
+    server.instead = tell
+    price = prices_of(server).beside.asked("EUR")
+    assert price == (None if agreed is None else Decimal(agreed))
+
+
+def test_a_currency_that_a_source_does_not_know_is_no_number(server):
+    assert prices_of(server).beside.asked("XPF") is None
+
+
+def took_s(what: Callable[[], object]) -> float:
+    began_s = time.monotonic()
+    what()
+    return time.monotonic() - began_s
+
+
+def test_nobody_waits_longer_for_a_silent_ticker_than_their_patience_and_only_once(server):
+    released = threading.Event()
+    server.instead = lambda _: silent(released)
+    beside = prices_of(server).beside
+    try:
+        assert took_s(lambda: beside.ask("EUR")) < 1
+        assert beside.known("EUR", 0.2) is None
+    finally:
+        released.set()
+    assert beside.asked("EUR") is None  # it has failed by now
+    released.clear()
+    try:
+        beside.ask("EUR")
+        assert took_s(lambda: beside.known("EUR", 60)) < 30
+    finally:
+        released.set()
+
+
+def test_many_who_ask_at_once_ask_the_tickers_once(server):
+    beside = prices_of(server).beside
+    for _ in range(50):
+        beside.ask("EUR")
+    assert beside.known("EUR", 60) == 90
+    assert len(server.asked) == 3
+
+
+def test_what_nobody_asked_for_is_not_known(server):
+    assert prices_of(server).beside.known("EUR", 60) is None and server.asked == []
+
+
+def test_every_public_ticker_has_a_place_for_the_currency():
+    sources = currency_sources(" ".join(PUBLIC_CURRENCY_TICKERS))
+    assert len({source.of("EUR").url.split("/")[2] for source in sources}) == 5
+    assert PriceSource("http://a/{CURRENCY}", "/{currency}").of("EUR") == PriceSource(
+        "http://a/EUR", "/eur"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "amount", "text"),
+    [("EUR", "23.005", "23.00"), ("JPY", "3750.5", "3750"), ("KWD", "7.70049", "7.700")],
+)
+def test_an_amount_has_the_decimals_of_its_currency(code, amount, text):
+    assert str(rounded(Decimal(amount), code)) == text
+    assert places_of(code) == len(text.partition(".")[2])
+
+
+@pytest.mark.parametrize("code", ["EUR", "eur", "CHF", "jpy", "BHD"])
+def test_codes_of_iso_4217_are_taken_in_any_case(code):
+    assert checked_currency(code) == code.upper()
+
+
+@pytest.mark.parametrize("code", ["USD", "usd", "EUX", "BTC", "", "EU", "EUR GBP", "\u20ac"])
+def test_anything_else_is_refused(code):
+    with pytest.raises(CommandError, match="EUR"):
+        checked_currency(code)

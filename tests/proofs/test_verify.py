@@ -1,0 +1,620 @@
+"""What proves a payment, and that nothing else does: every forgery fails for its own reason."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from btcpay.bitcoin.header import parse_header, target_of
+from btcpay.bitcoin.merkle import merkle_branch, merkle_root
+from btcpay.bitcoin.tx import (
+    NO_TXID,
+    NO_VOUT,
+    Outpoint,
+    Tx,
+    TxIn,
+    TxOut,
+    coinbase_height,
+    parse_tx,
+)
+from btcpay.bitcoin.wire import hash256, shown, u32, unshown
+from btcpay.proofs.verify import MAX_BRANCH, Branch, Evidence, Proven, prove
+from btcpay.sandbox.node.block import GENESIS
+from btcpay.sandbox.node.script import address_of
+from btcpay.sandbox.state import Sandbox, open_sandbox
+from btcpay.values.errors import ProofFailed
+from btcpay.values.networks import NETWORKS
+from btcpay.values.times import from_unix_s
+
+NOW = 1_800_000_000
+SCRIPT = b"\x00\x14" + b"\xab" * 20
+OTHER_SCRIPT = b"\x00\x14" + b"\xcd" * 20
+SATS = 25_000
+EASY = 0x207FFFFF  # regtest: every second hash meets it
+HARD = 0x1F00FFFF  # every 65,536th: changed headers that meet it do not happen by chance
+HARDER = 0x1E7FFFFF
+
+
+# A block's evidence, built from nothing
+
+
+def payment(script: bytes = SCRIPT, sats: int = SATS, number: int = 1) -> Tx:
+    spent = TxIn(Outpoint(f"{number:064x}", 0), b"", 0xFFFFFFFD, (b"\x30" * 71, b"\x02" * 33))
+    return Tx(2, (spent,), (TxOut(7_000, OTHER_SCRIPT), TxOut(sats, script)), 0)
+
+
+def coinbase_of(number: int = 0) -> Tx:
+    script_sig = b"\x03" + number.to_bytes(3, "little")
+    origin = TxIn(Outpoint(NO_TXID, NO_VOUT), script_sig, 0xFFFFFFFF, (bytes(32),))
+    return Tx(2, (origin,), (TxOut(50 * 10**8, OTHER_SCRIPT),), 0)
+
+
+def header(root: bytes, previous: str = NO_TXID, time: int = NOW, bits: int = EASY) -> bytes:
+    """A header with its work done."""
+    start = u32(4) + unshown(previous) + root + u32(time) + u32(bits)
+    raws = (start + u32(nonce) for nonce in itertools.count())
+    target = target_of(bits)
+    return next(raw for raw in raws if int.from_bytes(hash256(raw), "little") <= target)
+
+
+def followers(first: bytes, count: int, bits: int = EASY) -> list[bytes]:
+    """This header and `count` that follow it."""
+    headers = [first]
+    for number in range(count):
+        headers.append(header(bytes([number]) * 32, parse_header(headers[-1]).hash, NOW, bits))
+    return headers
+
+
+def leaves_of(txs: Sequence[Tx]) -> list[bytes]:
+    return [unshown(tx.txid) for tx in txs]
+
+
+def branch(tx: Tx, leaves: list[bytes], position: int) -> Branch:
+    return Branch(tx.raw, position, [shown(node) for node in merkle_branch(leaves, position)])
+
+
+def evidence_of(txs: Sequence[Tx], position: int, following: int = 0, bits: int = EASY) -> Evidence:
+    leaves = leaves_of(txs)
+    first = header(merkle_root(leaves), bits=bits)
+    return Evidence(
+        branch(txs[position], leaves, position),
+        branch(txs[0], leaves, 0),
+        followers(first, following, bits),
+    )
+
+
+TXS = (coinbase_of(), *(payment(number=number) for number in range(1, 7)))
+PAID = TXS[4]
+VALID = evidence_of(TXS, 4, following=2)
+
+
+def check(
+    evidence: Evidence,
+    txid: str = PAID.txid,
+    script: bytes = SCRIPT,
+    bits: int = EASY,
+    confirmations: int = 1,
+) -> Proven:
+    return prove(evidence, txid, script, bits, confirmations)
+
+
+# What proves
+
+
+def test_what_is_proven_is_what_the_block_and_the_transaction_say():
+    first = parse_header(VALID.headers[0])
+    expected = Proven(
+        PAID.txid,
+        first.hash,
+        from_unix_s(NOW),
+        {1: SATS},
+        coinbase_height(parse_tx(VALID.coinbase.raw_tx).inputs[0].script_sig),
+        VALID.payment.position,
+    )
+    assert check(VALID) == expected
+    assert check(VALID, confirmations=3) == expected
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    opened = open_sandbox(tmp_path_factory.mktemp("chain"), lambda: NOW)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8])
+def test_every_transaction_of_a_real_block_of_this_size_is_proven(sandbox, size):
+    address = address_of(SCRIPT)
+    for number in range(size - 1):
+        sandbox.wallet.pay(address, SATS + number, NOW)
+    hashes = sandbox.chain.mine(2, NOW)
+    block, next_block = (sandbox.chain.ledger.blocks[hash] for hash in hashes)
+    assert len(block.txs) == size
+    leaves = leaves_of(block.txs)
+    for position, tx in enumerate(block.txs):
+        evidence = Evidence(
+            branch(tx, leaves, position),
+            branch(block.txs[0], leaves, 0),
+            [block.header, next_block.header],
+        )
+        script = SCRIPT if position else sandbox.wallet.script
+        proven = check(evidence, tx.txid, script, confirmations=2)
+        paid = {n: o.value_sats for n, o in enumerate(tx.outputs) if o.script == script}
+        assert proven == Proven(
+            tx.txid,
+            block.hash,
+            from_unix_s(block.time),
+            paid,
+            coinbase_height(block.txs[0].inputs[0].script_sig),
+            position,
+        )
+
+
+def test_all_outputs_to_the_script_are_proven_and_no_others():
+    several = Tx(2, PAID.inputs, (TxOut(1, SCRIPT), TxOut(2, OTHER_SCRIPT), TxOut(3, SCRIPT)), 0)
+    txs = (coinbase_of(), several)
+    assert check(evidence_of(txs, 1), several.txid).amounts_sats == {0: 1, 2: 3}
+
+
+def test_more_followers_than_asked_for_prove_as_well():
+    assert check(evidence_of(TXS, 4, following=6), confirmations=3) == check(VALID)
+
+
+def test_the_last_of_an_odd_row_is_its_own_sibling_on_either_side_with_one_result():
+    evidence = evidence_of(TXS, 6)
+    mirrored = replace(evidence, payment=replace(evidence.payment, position=7))
+    proven = check(mirrored, TXS[6].txid)
+    assert replace(proven, position=6) == check(evidence, TXS[6].txid)
+
+
+# What does not
+
+
+def with_payment(**changes: object) -> Evidence:
+    return replace(VALID, payment=replace(VALID.payment, **changes))
+
+
+def with_coinbase(**changes: object) -> Evidence:
+    return replace(VALID, coinbase=replace(VALID.coinbase, **changes))
+
+
+def with_headers(*headers: bytes) -> Evidence:
+    return replace(VALID, headers=list(headers))
+
+
+def flipped(text: str) -> str:
+    return f"{int(text, 16) ^ 1:064x}"
+
+
+def without_work(raw: bytes) -> bytes:
+    """The header with a nonce that its target does not forgive."""
+    raws = (raw[:76] + u32(nonce) for nonce in itertools.count())
+    return next(each for each in raws if not parse_header(each).has_work)
+
+
+def with_bits(raw: bytes, bits: int) -> bytes:
+    return raw[:72] + u32(bits) + raw[76:]
+
+
+FIRST, SECOND, THIRD = VALID.headers
+ROOT = unshown(parse_header(FIRST).merkle_root)
+MERKLE = list(VALID.payment.merkle)
+GENESIS_MAINNET = bytes.fromhex(
+    "0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b2"
+    "7ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4a29ab5f49ffff001d1dac2b7c"
+)
+INVENTED = payment(number=99)
+RICHER = replace(PAID, outputs=(PAID.outputs[0], TxOut(SATS + 1, SCRIPT)))
+DECODES_NOT = "does not decode"
+NO_BRANCH = "branch of the transaction does not lead"
+
+FORGERIES: dict[str, tuple[Evidence, str]] = {
+    "an invented transaction under a real id": (
+        with_payment(raw_tx=INVENTED.raw),
+        "another id",
+    ),
+    "a changed amount": (with_payment(raw_tx=RICHER.raw), "another id"),
+    "a changed script": (
+        with_payment(raw_tx=payment(OTHER_SCRIPT, number=4).raw),
+        "another id",
+    ),
+    "a byte after the transaction": (with_payment(raw_tx=PAID.raw + b"\0"), DECODES_NOT),
+    "a transaction that ends too early": (with_payment(raw_tx=PAID.raw[:-1]), DECODES_NOT),
+    "no transaction": (with_payment(raw_tx=b""), DECODES_NOT),
+    "a number of inputs not in its shortest form": (
+        with_payment(raw_tx=PAID.stripped[:4] + b"\xfd\x01\x00" + PAID.stripped[5:]),
+        DECODES_NOT,
+    ),
+    "a byte after the coinbase": (with_coinbase(raw_tx=TXS[0].raw + b"\0"), DECODES_NOT),
+    "the branch of another transaction": (
+        with_payment(merkle=branch(TXS[3], leaves_of(TXS), 3).merkle, position=3),
+        NO_BRANCH,
+    ),
+    "the siblings in reverse": (with_payment(merkle=MERKLE[::-1]), NO_BRANCH),
+    "a sibling missing": (with_payment(merkle=MERKLE[:-1], position=0), NO_BRANCH),
+    "a sibling too many": (with_payment(merkle=[*MERKLE, "00" * 32]), NO_BRANCH),
+    "no siblings": (with_payment(merkle=[], position=0), NO_BRANCH),
+    "a position one too low": (with_payment(position=3), NO_BRANCH),
+    "a position one too high": (with_payment(position=5), NO_BRANCH),
+    "a position beyond the tree": (with_payment(position=8), "position of the transaction"),
+    "a position before the tree": (with_payment(position=-1), "position of the transaction"),
+    "a branch longer than a block can have": (
+        with_payment(merkle=["00" * 32] * (MAX_BRANCH + 1)),
+        "branch of the transaction is too long",
+    ),
+    "a coinbase's branch longer than a block can have": (
+        with_coinbase(merkle=["00" * 32] * (MAX_BRANCH + 1)),
+        "branch of the coinbase is too long",
+    ),
+    "a coinbase that is none": (
+        replace(VALID, coinbase=branch(TXS[1], leaves_of(TXS), 1)),
+        "is no coinbase",
+    ),
+    "a coinbase that is not in the block": (
+        with_coinbase(raw_tx=coinbase_of(9).raw),
+        "branch of the coinbase does not lead",
+    ),
+    "a coinbase at another position": (with_coinbase(position=1), "not the first transaction"),
+    "no header": (with_headers(), "no header"),
+    "a header of 79 bytes": (with_headers(FIRST[:-1]), DECODES_NOT),
+    "a header of 81 bytes": (with_headers(FIRST + b"\0"), DECODES_NOT),
+    "a header of another block": (with_headers(SECOND, THIRD), NO_BRANCH),
+    "the first header of mainnet": (with_headers(GENESIS_MAINNET), NO_BRANCH),
+    "a header without work": (with_headers(without_work(FIRST)), "not the work"),
+    "a follower without work": (with_headers(FIRST, without_work(SECOND)), "not the work"),
+    "a header whose target is none": (with_headers(with_bits(FIRST, 0x04923456)), "not the work"),
+    "a header whose target is zero": (with_headers(with_bits(FIRST, 0x03000000)), "not the work"),
+    "a header whose target overflows": (
+        with_headers(with_bits(FIRST, 0xFF123456)),
+        "not the work",
+    ),
+    "an easier target than the network allows": (
+        with_headers(header(ROOT, bits=0x2100FFFF)),
+        "too little difficulty",
+    ),
+    "a follower of an easier target": (
+        with_headers(FIRST, header(bytes(32), parse_header(FIRST).hash, bits=0x2100FFFF)),
+        "too little difficulty",
+    ),
+    "a follower of another block": (with_headers(FIRST, THIRD), "do not follow"),
+    "followers in another order": (with_headers(FIRST, THIRD, SECOND), "do not follow"),
+    "the same header twice": (with_headers(FIRST, FIRST), "do not follow"),
+}
+
+
+@pytest.mark.parametrize(("evidence", "reason"), FORGERIES.values(), ids=FORGERIES)
+def test_a_forgery_fails_for_its_own_reason(evidence, reason):
+    with pytest.raises(ProofFailed, match=reason):
+        check(evidence)
+
+
+@pytest.mark.parametrize("index", range(len(MERKLE)))
+@pytest.mark.parametrize("of", ["payment", "coinbase"])
+def test_one_changed_sibling_leads_elsewhere(of, index):
+    was = getattr(VALID, of)
+    merkle = [flipped(node) if at == index else node for at, node in enumerate(was.merkle)]
+    with pytest.raises(ProofFailed, match="does not lead"):
+        check(replace(VALID, **{of: replace(was, merkle=merkle)}))
+
+
+@pytest.mark.parametrize(
+    ("txid", "script", "reason"),
+    [
+        pytest.param(PAID.txid, b"\x00\x14" + bytes(20), "does not pay", id="to somebody else"),
+        pytest.param(PAID.txid, SCRIPT + b"\0", "does not pay", id="a longer script"),
+        pytest.param(PAID.txid, SCRIPT[:-1], "does not pay", id="a shorter script"),
+        pytest.param(PAID.txid, b"", "does not pay", id="no script"),
+        pytest.param(PAID.wtxid, SCRIPT, "another id", id="the id that the witness changes"),
+        pytest.param(TXS[3].txid, SCRIPT, "another id", id="another transaction of the block"),
+    ],
+)
+def test_a_real_transaction_does_not_prove_what_it_is_not_asked_for(txid, script, reason):
+    with pytest.raises(ProofFailed, match=reason):
+        check(VALID, txid, script)
+
+
+def test_an_output_of_nothing_is_no_payment():
+    nothing = payment(sats=0)
+    with pytest.raises(ProofFailed, match="does not pay"):
+        check(evidence_of((coinbase_of(), nothing), 1), nothing.txid)
+
+
+@pytest.mark.parametrize("following", range(4))
+@pytest.mark.parametrize("confirmations", range(1, 5))
+def test_as_many_headers_as_confirmations_are_enough_and_one_less_is_not(following, confirmations):
+    evidence = evidence_of(TXS, 4, following)
+    if following + 1 >= confirmations:
+        assert check(evidence, confirmations=confirmations).txid == PAID.txid
+    else:
+        with pytest.raises(ProofFailed, match="fewer headers"):
+            check(evidence, confirmations=confirmations)
+
+
+# CVE-2017-12842: what is a leaf and what is a node
+
+
+def of_64_bytes(witness: tuple[bytes, ...] = ()) -> Tx:
+    spent = TxIn(Outpoint("ff" * 32, 0), b"", 0xFFFFFFFF, witness)
+    return Tx(2, (spent,), (TxOut(SATS, b"\x51\x52\x53\x54"),), 0)
+
+
+@pytest.mark.parametrize("witness", [(), (b"\x01" * 9,)], ids=["bare", "behind a witness"])
+def test_a_transaction_of_64_bytes_is_refused(witness):
+    tx = of_64_bytes(witness)
+    assert len(tx.stripped) == 64
+    with pytest.raises(ProofFailed, match="the transaction is as long as a Merkle node"):
+        check(evidence_of((coinbase_of(), tx), 1), tx.txid, tx.outputs[0].script)
+
+
+@pytest.mark.parametrize("size", [63, 65])
+def test_a_transaction_of_a_byte_less_or_more_is_not(size):
+    tx = of_64_bytes()
+    script = (tx.outputs[0].script + b"\x55")[: size - 60]
+    tx = replace(tx, outputs=(TxOut(SATS, script),))
+    assert len(tx.stripped) == size
+    assert check(evidence_of((coinbase_of(), tx), 1), tx.txid, script).amounts_sats == {0: SATS}
+
+
+def test_a_coinbase_of_64_bytes_is_refused():
+    origin = TxIn(Outpoint(NO_TXID, NO_VOUT), b"\x51\x51\x51", 0xFFFFFFFF)
+    coinbase = Tx(2, (origin,), (TxOut(1, b"\x51"),), 0)
+    assert len(coinbase.stripped) == 64
+    with pytest.raises(ProofFailed, match="the coinbase is as long as a Merkle node"):
+        check(evidence_of((coinbase, PAID), 1))
+
+
+def evidence_over(leaves: list[bytes], forged: Branch) -> Evidence:
+    coinbase = branch(TXS[0], leaves, 0)
+    return Evidence(forged, coinbase, [header(merkle_root(leaves))])
+
+
+def test_a_transaction_hidden_in_a_leaf_of_64_bytes_is_refused():
+    """A miner's 64 bytes that end in the id of a transaction which is in no block."""
+    posing = b"\x07" * 32 + unshown(INVENTED.txid)
+    leaves = [*leaves_of(TXS[:2]), hash256(posing), unshown(TXS[3].txid)]
+    siblings = [shown(posing[:32]), *map(shown, merkle_branch(leaves, 2))]
+    with pytest.raises(ProofFailed, match="not as long as the coinbase's"):
+        check(evidence_over(leaves, Branch(INVENTED.raw, 5, siblings)), INVENTED.txid)
+
+
+def test_an_inner_node_posing_as_a_transaction_is_refused():
+    """Two leaves that together read as a transaction, whose branch is one shorter."""
+    posing = of_64_bytes()
+    leaves = [*leaves_of(TXS[:2]), posing.stripped[:32], posing.stripped[32:]]
+    siblings = [shown(node) for node in merkle_branch(leaves, 2)[1:]]
+    forged = evidence_over(leaves, Branch(posing.raw, 1, siblings))
+    with pytest.raises(ProofFailed, match="as long as a Merkle node"):
+        check(forged, posing.txid, posing.outputs[0].script)
+
+
+def test_a_branch_shorter_than_the_coinbases_is_refused_whatever_leads_there():
+    """No tree that Bitcoin builds has leaves at two heights."""
+    pair = hash256(unshown(TXS[0].txid) + unshown(TXS[1].txid))
+    root = hash256(pair + unshown(PAID.txid))
+    coinbase = Branch(TXS[0].raw, 0, [TXS[1].txid, PAID.txid])
+    forged = Evidence(Branch(PAID.raw, 1, [shown(pair)]), coinbase, [header(root)])
+    with pytest.raises(ProofFailed, match="not as long as the coinbase's"):
+        check(forged)
+
+
+# Targets and floors
+
+TARGETS = {  # Bitcoin Core, src/test/arith_uint256_tests.cpp; what is negative or too large is 0
+    0: 0,
+    0x00123456: 0,
+    0x01003456: 0,
+    0x02000056: 0,
+    0x03000000: 0,
+    0x04000000: 0,
+    0x00923456: 0,
+    0x01803456: 0,
+    0x02800056: 0,
+    0x03800000: 0,
+    0x04800000: 0,
+    0x01123456: 0x12,
+    0x01FEDCBA: 0,
+    0x02123456: 0x1234,
+    0x02008000: 0x80,
+    0x03123456: 0x123456,
+    0x04123456: 0x12345600,
+    0x04923456: 0,
+    0x05009234: 0x92340000,
+    0x20123456: 0x123456 << 232,
+    0x2100FFFF: 0xFFFF << 240,
+    0x220000FF: 0xFF << 248,
+    0x22000100: 0,
+    0x23000001: 0,
+    0xFF123456: 0,
+    0x1D00FFFF: 0xFFFF << 208,
+    0x207FFFFF: 0x7FFFFF << 232,
+}
+
+
+@pytest.mark.parametrize(
+    ("bits", "target"), [pytest.param(*pair, id=f"{pair[0]:08x}") for pair in TARGETS.items()]
+)
+def test_compact_targets_read_as_bitcoin_core_reads_them(bits, target):
+    assert target_of(bits) == target
+
+
+def test_a_hash_that_equals_the_target_has_work_and_one_more_has_not():
+    least = replace(parse_header(FIRST), bits=0x1D00FFFF, hash=f"{0xFFFF << 208:064x}")
+    assert least.has_work
+    assert not replace(least, hash=f"{(0xFFFF << 208) + 1:064x}").has_work
+
+
+# The first two blocks of mainnet; each holds its coinbase alone.
+MAINNET_1 = bytes.fromhex(
+    "010000006fe28c0ab6f1b372c1a6a246ae63f74f931e8365e15a089c68d6190000000000982051fd1e4ba744"
+    "bbbe680e1fee14677ba1a3c3540bf7b1cdb606e857233e0e61bc6649ffff001d01e36299"
+)
+GENESIS_TX = GENESIS.txs[0]  # regtest's genesis has mainnet's transaction
+_ALONE = Branch(GENESIS_TX.raw, 0, [])
+MAINNET = Evidence(_ALONE, _ALONE, [GENESIS_MAINNET, MAINNET_1])
+
+
+def prove_mainnet(max_target_bits: int) -> Proven:
+    script = GENESIS_TX.outputs[0].script
+    return prove(MAINNET, GENESIS_TX.txid, script, max_target_bits, 2)
+
+
+def test_the_first_block_of_mainnet_proves_its_coinbase_under_the_floor_of_its_time():
+    proven = prove_mainnet(NETWORKS["testnet"].max_target_bits)
+    assert proven.txid == "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b"
+    assert proven.block_hash == "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f"
+    assert proven.mined_at == from_unix_s(1231006505)
+    assert proven.amounts_sats == {0: 50 * 10**8}
+
+
+def test_the_floor_of_mainnet_refuses_the_work_of_2009():
+    with pytest.raises(ProofFailed, match="too little difficulty"):
+        prove_mainnet(NETWORKS["mainnet"].max_target_bits)
+
+
+def test_the_floor_of_mainnet_is_a_quarter_of_the_difficulty_of_november_2025():
+    assert target_of(NETWORKS["mainnet"].max_target_bits) == 4 * target_of(0x1701D936)
+
+
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name != "regtest"])
+def test_the_floor_of_every_network_but_regtest_refuses_regtest_headers(name):
+    with pytest.raises(ProofFailed, match="too little difficulty"):
+        check(VALID, bits=NETWORKS[name].max_target_bits)
+    assert check(VALID, bits=NETWORKS["regtest"].max_target_bits)
+
+
+@pytest.mark.parametrize(
+    ("floor", "holds"),
+    [
+        pytest.param(HARD, True, id="the floor itself"),
+        pytest.param(HARD + 1, True, id="a floor a bit easier"),
+        pytest.param(HARD - 1, False, id="a floor a bit harder"),
+        pytest.param(HARDER, False, id="a floor much harder"),
+    ],
+)
+def test_a_header_at_the_floor_is_enough_and_an_easier_one_is_not(floor, holds):
+    if holds:
+        assert check(WORKED, bits=floor).txid == PAID.txid
+    else:
+        with pytest.raises(ProofFailed, match="too little difficulty"):
+            check(WORKED, bits=floor)
+
+
+# Nothing near it proves anything else
+
+WORKED = evidence_of(TXS, 4, following=1, bits=HARD)
+Change = Callable[[Evidence, int], Evidence]
+
+
+def flip(data: bytes, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def flip_raw(of: str) -> Change:
+    def change(evidence: Evidence, bit: int) -> Evidence:
+        was = getattr(evidence, of)
+        raw_tx = flip(was.raw_tx, bit % (8 * len(was.raw_tx)))
+        return replace(evidence, **{of: replace(was, raw_tx=raw_tx)})
+
+    return change
+
+
+def flip_position(of: str) -> Change:
+    def change(evidence: Evidence, bit: int) -> Evidence:
+        was = getattr(evidence, of)
+        return replace(evidence, **{of: replace(was, position=was.position ^ 1 << bit % 32)})
+
+    return change
+
+
+def flip_sibling(of: str) -> Change:
+    def change(evidence: Evidence, bit: int) -> Evidence:
+        was = getattr(evidence, of)
+        node, inner = divmod(bit % (256 * len(was.merkle)), 256)
+        merkle = list(was.merkle)
+        merkle[node] = flip(bytes.fromhex(merkle[node]), inner).hex()
+        return replace(evidence, **{of: replace(was, merkle=merkle)})
+
+    return change
+
+
+def flip_header(evidence: Evidence, bit: int) -> Evidence:
+    at, inner = divmod(bit % (640 * len(evidence.headers)), 640)
+    headers = list(evidence.headers)
+    headers[at] = flip(headers[at], inner)
+    return replace(evidence, headers=headers)
+
+
+FLIPS: dict[str, tuple[Change, int]] = {
+    "the transaction": (flip_raw("payment"), 8 * len(VALID.payment.raw_tx)),
+    "the coinbase": (flip_raw("coinbase"), 8 * len(VALID.coinbase.raw_tx)),
+    "the transaction's position": (flip_position("payment"), 32),
+    "the coinbase's position": (flip_position("coinbase"), 32),
+    "the transaction's siblings": (flip_sibling("payment"), 256 * 3),
+    "the coinbase's siblings": (flip_sibling("coinbase"), 256 * 3),
+    "the headers": (flip_header, 640 * 2),
+}
+
+
+def outcome(evidence: Evidence) -> Proven | None:
+    try:
+        return check(evidence, bits=HARD, confirmations=2)
+    except ProofFailed:
+        return None
+
+
+@pytest.mark.parametrize(("change", "bits"), FLIPS.values(), ids=FLIPS)
+def test_no_single_bit_of_it_changes_what_is_proven(change, bits):
+    proven = outcome(WORKED)
+    outcomes = [outcome(change(WORKED, bit)) for bit in range(bits)]
+    assert all(each is None or each == proven for each in outcomes)
+    assert outcomes.count(None) > 0
+
+
+def test_a_changed_witness_changes_nothing_that_is_proven():
+    start = PAID.raw.index(b"\x30" * 71)
+    for bit in range(8 * start, 8 * (start + 71)):
+        assert outcome(flip_raw("payment")(WORKED, bit)) == outcome(WORKED)
+
+
+@settings(max_examples=300, derandomize=True)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(sorted(FLIPS)), st.integers(0, 10_000)), min_size=2, max_size=6
+    )
+)
+def test_no_few_bits_of_it_change_what_is_proven(flips):
+    evidence = WORKED
+    for name, bit in flips:
+        evidence = FLIPS[name][0](evidence, bit)
+    assert outcome(evidence) in (None, outcome(WORKED))
+
+
+@settings(max_examples=300, derandomize=True)
+@given(st.binary(max_size=200), st.binary(max_size=200), st.lists(st.binary(max_size=90)))
+def test_bytes_of_any_kind_are_refused_and_never_an_error_of_another_kind(raw, coinbase, headers):
+    evidence = Evidence(Branch(raw, 0, []), Branch(coinbase, 0, []), headers)
+    assert outcome(evidence) is None
+
+
+@pytest.mark.parametrize(
+    ("script_sig", "height"),
+    [
+        pytest.param("51", 1, id="OP_1 is height 1"),
+        pytest.param("60", 16, id="OP_16 is height 16"),
+        pytest.param("0111", 17, id="one byte"),
+        pytest.param("028000ff", 128, id="a second byte keeps the sign off"),
+        pytest.param("03c87903", 227_784, id="three bytes"),
+        pytest.param("", None, id="empty"),
+        pytest.param("0181", None, id="negative"),
+        pytest.param("0201", None, id="cut short"),
+        pytest.param("09" + "01" * 9, None, id="longer than any height"),
+    ],
+)
+def test_a_coinbase_begins_with_its_blocks_height(script_sig, height):
+    """BIP34."""
+    assert coinbase_height(bytes.fromhex(script_sig)) == height

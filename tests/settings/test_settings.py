@@ -1,0 +1,391 @@
+"""The settings: every variable's default, both sides of every bound, all mistakes at once."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from btcpay.settings.parsers import PriceSource
+from btcpay.settings.settings import OF_FILES, Settings, read, strange_names
+from btcpay.values.errors import SettingsError
+from btcpay.values.networks import NETWORKS
+
+PREFIX = "BTCPAY_"
+SOURCES = " ".join(f"https://{name}.example/#/usd" for name in "abc")
+
+
+def field_of(settings: Settings, name: str) -> Any:
+    return getattr(settings, name.removeprefix(PREFIX).lower())
+
+
+def mistakes(**environ: str) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        read({PREFIX + name: value for name, value in environ.items()})
+    return caught.value.mistakes
+
+
+DEFAULTS = {
+    "NETWORK": NETWORKS["regtest"],
+    "DATABASE_URL": "sqlite:///var/btcpay.db",
+    "BASE_URL": "http://127.0.0.1:8000",
+    "PROXY": "",
+    "EXPLORERS": ("http://127.0.0.1:8001",),
+    "PRICE_SOURCES": (PriceSource("http://127.0.0.1:8001/price", "/usd"),),
+    "PRICE_QUORUM": 1,
+    "CURRENCY_SOURCES": (PriceSource("http://127.0.0.1:8001/price", "/{currency}"),),
+    "PRICE_MAX_AGE_S": 120,
+    "BLOCKS": "all",
+    "EXPLORER_CALLS_PER_HOUR": 10_000_000,
+    "CHECK_MAX_AGE_MIN": 15,
+    "UNDERPAYMENT_TOLERANCE_PERCENT": 0,
+    "RATE_LIMIT_STORE": "memory://",
+    "SMTP_URL": None,
+    "MAIL_FROM": None,
+    "TRUSTED_PROXIES": 0,
+    "MAX_BODY_BYTES": 65536,
+    "IDEMPOTENCY_TTL_H": 24,
+    "EMAIL_RETENTION_DAYS": 0,
+    "LINK_INVOICE_EXPIRY_MIN": 60,
+    "LINK_INVOICES_PER_VISITOR": 10,
+    "LINK_OPEN_INVOICES": 50,
+    "FRAME_ANCESTORS": (),
+    "MERCHANT_PAGES": False,
+    "BIND": "127.0.0.1:8000",
+}
+METRICS_BIND = "127.0.0.1:9464"
+FILES = list(OF_FILES.values())
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+@pytest.mark.parametrize("blank", [None, "", "  "], ids=["absent", "empty", "blank"])
+def test_without_a_value_the_default_holds(name, blank):
+    environ = {} if blank is None else {PREFIX + name: blank}
+    assert field_of(read(environ), name) == DEFAULTS[name]
+
+
+def test_one_confirmation_is_the_default_for_every_amount():
+    asked = read({}).confirmations
+    assert [asked.for_usd(Decimal(usd)) for usd in ("0.01", "1000000")] == [1, 1]
+
+
+def test_the_defaults_name_every_setting():
+    fields = {name.lower() for name in DEFAULTS} | {"confirmations", "metrics_bind"}
+    assert set(Settings.__dataclass_fields__) == fields
+
+
+@pytest.mark.parametrize("network", sorted(set(NETWORKS) - {"regtest"}))
+def test_a_public_explorer_is_asked_600_times_an_hour_and_one_of_regtest_as_often_as_wanted(
+    network,
+):
+    assert read({"BTCPAY_NETWORK": network}).explorer_calls_per_hour == 600
+    assert read({"BTCPAY_NETWORK": "regtest"}).explorer_calls_per_hour == 10_000_000
+
+
+WHOLE = {
+    "PRICE_MAX_AGE_S": (1, 3600),
+    "EXPLORER_CALLS_PER_HOUR": (1, 10_000_000),
+    "CHECK_MAX_AGE_MIN": (1, 10_080),
+    "TRUSTED_PROXIES": (0, 10),
+    "MAX_BODY_BYTES": (1024, 16_777_216),
+    "IDEMPOTENCY_TTL_H": (1, 8760),
+    "EMAIL_RETENTION_DAYS": (0, 36_500),
+    "LINK_INVOICE_EXPIRY_MIN": (1, 525_600),
+    "LINK_INVOICES_PER_VISITOR": (1, 100_000),
+    "LINK_OPEN_INVOICES": (1, 1_000_000),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_whole_number_is_taken_from_its_least_to_its_largest_and_no_further(name):
+    low, high = WHOLE[name]
+    for value in (low, high):
+        assert field_of(read({PREFIX + name: str(value)}), name) == value
+    for value in (low - 1, high + 1):
+        (mistake,) = mistakes(**{name: str(value)})
+        assert mistake == f"{PREFIX}{name} accepts a whole number from {low} to {high}"
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize(
+    "text", ["x", "1.0", "1e3", "+5", "0x10", "1_0", "\u0665", "5 5", "true", "9" * 5000]
+)
+def test_what_is_no_plain_whole_number_is_a_mistake(name, text):
+    (mistake,) = mistakes(**{name: text})
+    assert mistake.startswith(f"{PREFIX}{name} ")
+
+
+GOOD = {
+    "NETWORK": ["mainnet", "testnet", "testnet4", "signet", "regtest"],
+    "DATABASE_URL": [
+        "sqlite:///btcpay.db",
+        "sqlite:////var/lib/btcpay.db",
+        "postgresql://u:p@host:5432/name",
+        "postgresql://host/name",
+        "postgresql://u@localhost/name?host=/run/postgresql",
+        "postgresql://u:p@host/name?sslmode=verify-full&sslrootcert=/etc/ssl/ca.pem",
+        "postgresql://u:100%25%2F@host/name",
+    ],
+    "BASE_URL": ["https://pay.example.com", "http://[::1]:8000", "https://example.com/shop"],
+    "EXPLORERS": ["http://a", "http://a/api https://b:3000/api/"],
+    "PRICE_SOURCES": ["http://a#", "http://a#/x http://b?pair=XBT#/0/~1"],
+    "CURRENCY_SOURCES": ["http://a/{CURRENCY}#/x http://b#/{currency}", "http://a?of={currency}#"],
+    "PROXY": [
+        "socks5h://127.0.0.1:9050",
+        "socks5h://user:pa%20ss@tor.example:9050",
+        "http://[::1]:8118/",
+    ],
+    "CONFIRMATIONS": ["1", "100", "1 3@1000 6@10000", "2 1@0.01"],
+    "UNDERPAYMENT_TOLERANCE_PERCENT": ["0", "0.0", "5", "5.00", "0.001"],
+    "SMTP_URL": ["smtp://127.0.0.1:25", "smtps://me:secret@mail.example.com"],
+    "MAIL_FROM": ["shop@example.com", "Shop <shop@example.com>"],
+    "RATE_LIMIT_STORE": ["memory://", "redis://127.0.0.1:6379/0", "rediss://host:6379/1"],
+    "MERCHANT_PAGES": ["on", "off"],
+    "FRAME_ANCESTORS": ["https://shop.example.com", "http://127.0.0.1:8080 https://[::1]"],
+    "BIND": ["127.0.0.1:8000", "0.0.0.0:1", "[::1]:65535", "unix:/run/btcpay.sock"],
+}
+BAD = {
+    "NETWORK": ["main", "Mainnet", "bitcoin", "mainnet testnet"],
+    "DATABASE_URL": [
+        "btcpay.db",
+        "sqlite://btcpay.db",
+        "sqlite:///",
+        "mysql://host/name",
+        "postgresql://host",
+        "postgresql:///name",
+        "postgresql://host:port/name",
+        "postgresql://host:65536/name",
+        "postgresql://u:100%@host/name",
+        "postgresql://u:%zz@host/name",
+        "postgresql://u:%00@host/name",
+        "postgresql://u:\udcff@host/name",
+    ],
+    "PROXY": [
+        "127.0.0.1:9050",
+        "socks5h://127.0.0.1",
+        "socks5h://:9050",
+        "socks5://127.0.0.1:9050",
+        "socks4a://127.0.0.1:9050",
+        "https://proxy.example:443",
+        "http://proxy.example:65536",
+        "http://proxy.example:8118/path",
+    ],
+    "BASE_URL": [
+        "pay.example.com",
+        "ftp://pay.example.com",
+        "https://",
+        "https://host:0",
+        "https://host:65536",
+        "https://host:x",
+        "https://ho st",
+        "https://host/?a=b",
+        "https://host/#a",
+        "https://user:secret@host",
+        "javascript:alert(1)",
+    ],
+    "MERCHANT_PAGES": ["yes", "ON", "1"],
+    "FRAME_ANCESTORS": [
+        "*",
+        "'self'",
+        "https://*.example.com",
+        "shop.example.com",
+        "https://shop.example.com/",
+        "https://a; script-src *",
+        "https://a,https://b",
+    ],
+    "EXPLORERS": [
+        "localhost:3000",
+        "http://a ftp://b",
+        "http://",
+        "http://a:99999",
+        "http://a/\udcff",
+    ],
+    "PRICE_SOURCES": ["http://a", "http://a#usd", "a#/usd", "http://a#/x http://b"],
+    "CURRENCY_SOURCES": ["http://a#/eur", "http://a#/{currency} http://b#/usd", "http://a/{EUR}#"],
+    "CONFIRMATIONS": [
+        "0",
+        "101",
+        "-1",
+        "x",
+        "1.5",
+        "1 3",
+        "1@10",
+        "1 3@x",
+        "1 0@10",
+        "1 101@10",
+        "1 3@1000 6@1000",
+        "1 6@10000 3@1000",
+        "1 3@-5",
+        "1 3@0",
+        "1, 3@10",
+    ],
+    "UNDERPAYMENT_TOLERANCE_PERCENT": [
+        "-0.1",
+        "5.001",
+        "NaN",
+        "Infinity",
+        "x",
+        "1%",
+        "1,5",
+        "\u0663",
+        "0_1",
+    ],
+    "SMTP_URL": ["mail.example.com", "smtp://", "smtp://me@h"],
+    "MAIL_FROM": ["shop", "a@b, c@d"],
+    "RATE_LIMIT_STORE": ["memory", "memory://x", "redis://", "memcached://host", "file:///x"],
+    "BIND": ["8000", "127.0.0.1", "host:", ":8000x", "host:65536", "host:99999", "ho st:80"],
+}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name in GOOD for text in GOOD[name]])
+def test_a_good_value_is_taken(name, text):
+    read({PREFIX + name: text})
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name in BAD for text in BAD[name]])
+def test_a_bad_value_is_a_mistake_that_names_its_variable(name, text):
+    (mistake,) = mistakes(**{name: text})
+    assert mistake.startswith(f"{PREFIX}{name} accepts ")
+
+
+def test_every_mistake_is_reported_at_once():
+    wrong = {name: texts[0] for name, texts in BAD.items()} | dict.fromkeys(WHOLE, "x")
+    wrong["PRICE_QUORUM"] = "0"
+    found = mistakes(**wrong)
+    assert sorted(line.split()[0] for line in found) == sorted(PREFIX + name for name in wrong)
+
+
+def test_no_mistake_repeats_the_value_for_it_may_be_a_secret():
+    found = mistakes(
+        DATABASE_URL="postgres://u:hunter2@h/n",
+        RATE_LIMIT_STORE="rdis://:hunter2@h",
+        SMTP_URL="stmp://me:hunter2@h",
+        EXPLORERS="htp://u:hunter2@h",
+    )
+    assert len(found) == 4 and "hunter2" not in " ".join(found)
+
+
+def test_unknown_variables_of_others_are_nobodys_mistake():
+    assert read({"PATH": "/bin", "BTCPAY": "x"}) == read({})
+
+
+@pytest.mark.parametrize(
+    ("sources", "quorum"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (6, 4), (7, 4)]
+)
+def test_the_quorum_is_more_than_half_of_the_sources_that_are_set(sources, quorum):
+    named = " ".join(f"http://host{number}#/usd" for number in range(sources))
+    assert read({"BTCPAY_PRICE_SOURCES": named}).price_quorum == quorum
+
+
+@pytest.mark.parametrize(("text", "good"), [("0", False), ("1", True), ("3", True), ("4", False)])
+def test_the_quorum_is_from_one_to_the_number_of_sources(text, good):
+    if good:
+        environ = {"BTCPAY_PRICE_SOURCES": SOURCES, "BTCPAY_PRICE_QUORUM": text}
+        assert read(environ).price_quorum == int(text)
+    else:
+        (mistake,) = mistakes(PRICE_SOURCES=SOURCES, PRICE_QUORUM=text)
+        assert mistake == "BTCPAY_PRICE_QUORUM accepts a whole number from 1 to 3"
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_each_network_brings_its_explorers_and_price_sources(network):
+    settings = read({"BTCPAY_NETWORK": network})
+    assert settings.explorers == NETWORKS[network].explorers
+    assert len(settings.price_sources) == (1 if network == "regtest" else 5)
+    assert settings.price_quorum == (1 if network == "regtest" else 3)
+    named = {"mainnet": "/api", "regtest": ":8001"}.get(network, f"/{network}/api")
+    assert all(root.endswith(named) for root in settings.explorers)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "bind"),
+    [
+        ("http://127.0.0.1:9000", "127.0.0.1:9000"),
+        ("https://pay.example.com", "127.0.0.1:8000"),
+        ("https://pay.example.com:8443", "127.0.0.1:8443"),
+    ],
+)
+def test_the_service_listens_at_the_port_of_its_base_url_unless_told_otherwise(base_url, bind):
+    assert read({"BTCPAY_BASE_URL": base_url}).bind == bind
+    told = {"BTCPAY_BASE_URL": base_url, "BTCPAY_BIND": "0.0.0.0:80"}
+    assert read(told).bind == "0.0.0.0:80"
+
+
+def test_trailing_slashes_of_roots_are_dropped():
+    settings = read({"BTCPAY_BASE_URL": "http://a/", "BTCPAY_EXPLORERS": "http://b/api/ http://c/"})
+    assert (settings.base_url, settings.explorers) == ("http://a", ("http://b/api", "http://c"))
+
+
+@pytest.mark.parametrize(
+    ("usd", "blocks"),
+    [("0.01", 1), ("999.99", 1), ("1000", 3), ("9999.99", 3), ("10000", 6), ("1000000", 6)],
+)
+def test_the_confirmations_follow_the_amount_from_each_step_on(usd, blocks):
+    asked = read({"BTCPAY_CONFIRMATIONS": "1 3@1000 6@10000"}).confirmations
+    assert asked.for_usd(Decimal(usd)) == blocks
+
+
+def test_the_settings_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        read({}).bind = "0.0.0.0:80"
+
+
+# The proxy
+
+
+@pytest.mark.parametrize("name", ["EXPLORERS", "PRICE_SOURCES"])
+def test_an_onion_name_needs_a_proxy(name):
+    text = f"http://{'a' * 56}.onion/api" + ("#/usd" if name == "PRICE_SOURCES" else "")
+    (mistake,) = mistakes(**{name: text})
+    assert mistake.startswith(f"{PREFIX}{name} accepts a .onion name with BTCPAY_PROXY alone")
+    read({PREFIX + name: text, "BTCPAY_PROXY": "http://127.0.0.1:8118"})
+
+
+def test_socks5_is_refused_since_it_would_look_names_up_here():
+    (mistake,) = mistakes(PROXY="socks5://127.0.0.1:9050")
+    assert mistake.endswith("; socks5:// would look names up on this machine")
+
+
+# Secrets in files
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+def test_a_secret_is_read_from_the_file_that_is_named(name, end, tmp_path):
+    text = GOOD[name.removeprefix(PREFIX)][-1]
+    (tmp_path / "secret").write_text(text + end, newline="")
+    read_from_file = read({OF_FILES[name]: f"{tmp_path}/secret"})
+    assert field_of(read_from_file, name) == field_of(read({name: text}), name)
+
+
+WRONG_FILES = {
+    "is missing": (None, "cannot be read: No such file or directory"),
+    "is empty": (b"", "is empty"),
+    "has a line end alone": (b"\n", "is empty"),
+    "is no UTF-8": (b"hunter2\xff", "is no file of UTF-8"),
+}
+
+
+@pytest.mark.parametrize("wrong", [pytest.param(w, id=name) for name, w in WRONG_FILES.items()])
+def test_a_file_of_a_secret_that_is_wrong_is_named_and_never_shown(wrong, tmp_path):
+    content, expected = wrong
+    if content is not None:
+        (tmp_path / "secret").write_bytes(content)
+    found = mistakes(**{name.removeprefix(PREFIX): f"{tmp_path}/secret" for name in FILES})
+    assert [mistake.partition(":")[0] for mistake in found] == FILES
+    assert all(expected in mistake and "hunter2" not in mistake for mistake in found)
+
+
+def test_a_file_that_has_no_good_value_is_told_by_the_variables_name(tmp_path):
+    (tmp_path / "secret").write_text("mysql://user:hunter2@host/name\n")
+    (mistake,) = mistakes(DATABASE_URL_FILE=f"{tmp_path}/secret")
+    assert mistake.startswith("BTCPAY_DATABASE_URL accepts") and "hunter2" not in mistake
+
+
+def test_a_secret_and_its_file_are_not_both_set(tmp_path):
+    (mistake,) = mistakes(DATABASE_URL="sqlite:///a.db", DATABASE_URL_FILE=f"{tmp_path}/secret")
+    assert mistake.startswith("BTCPAY_DATABASE_URL and BTCPAY_DATABASE_URL_FILE are both set")
+
+
+def test_only_a_secret_may_be_in_a_file_of_its_own():
+    names = ["BTCPAY_DATABASE_URL_FILE", "BTCPAY_NETWORK_FILE"]
+    assert list(strange_names(dict.fromkeys(names, "/run/secrets/x"))) == ["BTCPAY_NETWORK_FILE"]

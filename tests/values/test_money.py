@@ -1,0 +1,133 @@
+"""Satoshis and dollars: exact, rounded in the direction that is said, no float."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from btcpay.values.money import (
+    MAX_MONEY_SATS,
+    btc_shown,
+    btc_text,
+    sats_for_usd,
+    usd_for_sats,
+    usd_text,
+)
+
+amounts = st.decimals(min_value=Decimal("1e-18"), max_value=1_000_000, allow_nan=False, places=18)
+prices = st.decimals(min_value=Decimal("0.01"), max_value=Decimal("1e9"), places=8)
+sats = st.integers(0, MAX_MONEY_SATS)
+
+
+@given(amounts, prices)
+def test_the_satoshis_are_the_exact_quotient_rounded_up(amount_usd, price_usd):
+    exact = Fraction(amount_usd) / Fraction(price_usd) * 100_000_000
+    expected = math.ceil(exact)
+    assert sats_for_usd(amount_usd, price_usd) == (None if exact > MAX_MONEY_SATS else expected)
+
+
+@given(st.integers(1, MAX_MONEY_SATS), prices)
+def test_a_quotient_that_is_whole_is_not_rounded_up(amount_sats, price_usd):
+    amount_usd = Decimal(amount_sats).scaleb(-8) * price_usd
+    if Fraction(amount_usd) == Fraction(amount_sats, 10**8) * Fraction(price_usd):
+        assert sats_for_usd(amount_usd, price_usd) == amount_sats
+
+
+@pytest.mark.parametrize(
+    ("amount", "price", "expected"),
+    [
+        pytest.param("60000", "60000", 100_000_000, id="one bitcoin"),
+        pytest.param("25", "60000", 41_667, id="41,666.67 is rounded up"),
+        pytest.param("0.0006", "60000", 1, id="one satoshi exactly"),
+        pytest.param("0.00060000000000000001", "60000", 2, id="a trifle more is two"),
+        pytest.param("0.0000000000000000001", "60000", 1, id="the least amount is one satoshi"),
+        pytest.param("1e-300", "60000", 1, id="an amount with 300 decimals is one satoshi"),
+        pytest.param("1000000", "0.05", 2_000_000_000_000_000, id="20 million bitcoin"),
+        pytest.param("21", "0.000001", MAX_MONEY_SATS, id="all the bitcoin there can be"),
+        pytest.param("21.00000001", "0.000001", None, id="a trifle more cannot be"),
+        pytest.param("1000000", "0.00000002", None, id="far more cannot be"),
+    ],
+)
+def test_satoshis_for_dollars(amount, price, expected):
+    assert sats_for_usd(Decimal(amount), Decimal(price)) == expected
+
+
+def test_many_digits_are_not_lost_before_rounding_up():
+    third = Decimal("0." + "3" * 200 + "4")
+    assert sats_for_usd(third, Decimal(1)) == 33_333_334
+    above = Decimal("0.0006" + "0" * 100 + "1")
+    assert sats_for_usd(above, Decimal(60_000)) == 2
+
+
+@given(sats, prices)
+def test_dollars_are_the_exact_product_to_the_nearest_cent(amount_sats, price_usd):
+    exact = Fraction(amount_sats, 10**8) * Fraction(price_usd)
+    found = usd_for_sats(amount_sats, price_usd)
+    assert abs(Fraction(found) - exact) <= Fraction(1, 200)
+    assert found.as_tuple().exponent == -2
+
+
+@pytest.mark.parametrize(
+    ("amount_sats", "price", "usd"),
+    [
+        pytest.param(0, "60000", "0.00", id="nothing"),
+        pytest.param(50, "10000", "0.00", id="half a cent goes to even: zero"),
+        pytest.param(150, "10000", "0.02", id="a cent and a half goes to even: two"),
+        pytest.param(51, "10000", "0.01", id="more than half goes up"),
+        pytest.param(MAX_MONEY_SATS, "1e12", "21000000000000000000.00", id="all of it, dear"),
+    ],
+)
+def test_dollars_for_satoshis(amount_sats, price, usd):
+    assert str(usd_for_sats(amount_sats, Decimal(price))) == usd
+
+
+@pytest.mark.parametrize(
+    ("amount_sats", "text"),
+    [
+        (0, "0"),
+        (1, "0.00000001"),
+        (10, "0.0000001"),
+        (41_667, "0.00041667"),
+        (100_000_000, "1"),
+        (1_000_000_000, "10"),
+        (2_030_000_000, "20.3"),
+        (MAX_MONEY_SATS, "21000000"),
+    ],
+)
+def test_bitcoin_is_written_as_bip21_wants_it(amount_sats, text):
+    assert btc_text(amount_sats) == text
+
+
+@pytest.mark.parametrize(
+    ("amount_sats", "text"),
+    [(0, "0.00000000"), (41_600, "0.00041600"), (100_000_000, "1.00000000")],
+)
+def test_people_see_eight_places(amount_sats, text):
+    assert btc_shown(amount_sats) == text
+
+
+@given(sats)
+def test_bitcoin_text_reads_back_exactly(amount_sats):
+    text = btc_text(amount_sats)
+    assert Decimal(text) * 100_000_000 == amount_sats
+    assert "e" not in text.lower() and not text.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        ("0.0001", "< 0.01"),
+        ("0.00999", "< 0.01"),
+        ("0.01", "0.01"),
+        ("25", "25.00"),
+        ("25.5", "25.50"),
+        ("1E+3", "1,000.00"),
+        ("1000000", "1,000,000.00"),
+        ("0", "0.00"),
+    ],
+)
+def test_dollars_for_people_have_cents_and_no_exponent(amount, text):
+    assert usd_text(Decimal(amount)) == text

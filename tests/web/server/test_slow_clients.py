@@ -1,0 +1,236 @@
+"""Clients that drip, fall silent, never read or never hang up: the others are served meanwhile."""
+
+import contextlib
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from builders import Clock, Live, Shop, TickerServer, open_shop
+
+from btcpay.web.server.waiting_worker import WHOLE_S
+
+CLIENTS = 20  # the service has eight threads
+POST = b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+SOON_S = 2
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Shop]:
+    """One database for the module."""
+    ticker.reset()
+    with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def live(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One server for the module."""
+    with Live(shop, tmp_path_factory.mktemp("live")) as running:
+        yield running
+        assert "Traceback" not in running.log()
+
+
+@contextlib.contextmanager
+def clients(live: Live, begin: bytes, drip: bytes = b"", buffer: int = 0) -> Iterator[None]:
+    """So many connections that send `begin`, then the bytes of `drip` again and again, one a while.
+
+    They read nothing; with `buffer`, their kernels keep no more than that for them.
+    """
+    with contextlib.ExitStack() as stack:
+        opened = []
+        for _ in range(CLIENTS):
+            client = stack.enter_context(socket.socket())
+            if buffer:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+            client.connect(("127.0.0.1", live.port))
+            client.setblocking(False)
+            with contextlib.suppress(OSError):
+                client.sendall(begin)
+            opened.append(client)
+        ended = threading.Event()
+
+        def go_on() -> None:
+            for byte in itertools.cycle(drip):
+                for client in opened:
+                    with contextlib.suppress(OSError):
+                        client.send(bytes([byte]))
+                if ended.wait(0.2):
+                    return
+
+        thread = threading.Thread(target=go_on)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def assert_served(live: Live, shop: Shop) -> None:
+    """As many requests as there are threads, one after the other, each without a wait."""
+    key = shop.issue("read")
+    for _ in range(8):
+        started_s = time.monotonic()
+        assert live.ask("GET", "/balance", key).status_code == 200
+        assert time.monotonic() - started_s < SOON_S
+
+
+@pytest.mark.parametrize(
+    ("begin", "drip"),
+    [
+        pytest.param(b"", b"", id="say nothing"),
+        pytest.param(b"GET /healthz HT", b"", id="fall silent in the first line"),
+        pytest.param(b"GET /healthz HTTP/1.1\r\n", b"A: b\r\n", id="drip headers"),
+        pytest.param(POST + b"Content-Length: 9000\r\n\r\n{", b" ", id="drip a body"),
+        pytest.param(POST + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n", id="drip chunks"),
+        pytest.param(POST + b"Content-Length: 99999\r\n\r\n{", b" ", id="drip what is too large"),
+        pytest.param(
+            b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+            b"",
+            id="stay at the end",
+        ),
+        pytest.param(
+            b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /he", b"", id="begin a second request"
+        ),
+    ],
+)
+def test_the_others_are_served_while_clients(
+    live: Live, shop: Shop, begin: bytes, drip: bytes
+) -> None:
+    with clients(live, begin, drip):
+        assert_served(live, shop)
+
+
+def test_the_others_are_served_while_clients_read_nothing_of_a_large_answer(
+    live: Live, shop: Shop
+) -> None:
+    for _ in range(60):
+        shop.link(title="🪙" * 200, description="🪙" * 500)
+    key = shop.issue("read").encode()
+    asked = b"GET /api/v1/payment-links?limit=60 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
+    with clients(live, asked + key + b"\r\n\r\n", buffer=2048):
+        assert_served(live, shop)
+
+
+def test_the_others_are_served_while_clients_ask_and_ask_and_read_nothing(
+    live: Live, shop: Shop
+) -> None:
+    asked = b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+    with clients(live, asked * 100, buffer=2048):
+        for _ in range(3):
+            assert_served(live, shop)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    return connection.makefile("rb").read()
+
+
+def test_a_body_that_drips_on_is_answered_as_not_whole_and_the_connection_ended(
+    live: Live, shop: Shop
+) -> None:
+    key = shop.issue("write").encode()
+    with socket.create_connection(("127.0.0.1", live.port), 3 * WHOLE_S) as slow:
+        started_s = time.monotonic()
+        slow.sendall(POST + b"Authorization: Bearer %s\r\nContent-Length: 99\r\n\r\n{" % key)
+        ended = threading.Event()
+
+        def drip() -> None:
+            while not ended.wait(0.5):
+                with contextlib.suppress(OSError):
+                    slow.send(b" ")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        answer = read_all(slow)
+        took_s = time.monotonic() - started_s
+        ended.set()
+        thread.join()
+    assert answer.startswith(b"HTTP/1.1 400") and b"did not arrive whole" in answer
+    assert b"Connection: close" in answer
+    assert WHOLE_S - 1 < took_s < 2 * WHOLE_S
+
+
+def test_requests_sent_at_once_are_answered_in_their_order(live: Live, shop: Shop) -> None:
+    key = shop.issue("read").encode()
+    one = b"GET /api/v1/balance HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n"
+    with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
+        connection.sendall(one % (key, b"") * 5 + one % (key, b"Connection: close\r\n"))
+        answers = read_all(connection)
+    remaining = [line for line in answers.split(b"\r\n") if b"X-RateLimit-Remaining" in line]
+    assert remaining == [b"X-RateLimit-Remaining: %d" % left for left in range(119, 113, -1)]
+
+
+def test_a_client_that_waits_to_be_told_to_go_on_is_told_so_once(live: Live, shop: Shop) -> None:
+    head = POST + b"Authorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: 17\r\n"
+    with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
+        connection.sendall(head % shop.issue("write").encode() + b"Connection: close\r\n\r\n")
+        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b'{"amount_usd": 5}')
+        assert read_all(connection).startswith(b"HTTP/1.1 201")
+
+
+# what is left of a request must not be taken for the next
+
+
+NEXT = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+BAD, NO_KEY = b"Authorization: Bearer sk_test_no\r\n", b""
+
+
+def body(size: int, chunked: bool) -> bytes:
+    """Headers and body: blanks."""
+    if chunked:
+        pieces = [b" " * min(10_000, size - at) for at in range(0, size, 10_000)]
+        chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in [*pieces, b""])
+        return b"Transfer-Encoding: chunked\r\n\r\n" + chunks
+    return b"Content-Length: %d\r\n\r\n%s" % (size, b" " * size)
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["of its length", "in chunks"])
+@pytest.mark.parametrize("size", [10, 60_000, 65_536, 65_537, 70_000, 200_000])
+@pytest.mark.parametrize(
+    ("target", "lines", "status"),
+    [
+        pytest.param(b"POST /api/v1/invoices", b"write", 413, id="a body that is read"),
+        pytest.param(b"POST /api/v1/invoices", b"read", 403, id="a key that may not"),
+        pytest.param(b"POST /api/v1/invoices", BAD, 401, id="a wrong key"),
+        pytest.param(b"GET /api/v1/balance", NO_KEY, 401, id="no key"),
+        pytest.param(b"POST /api/v1/nothing", b"write", 404, id="an unknown path"),
+        pytest.param(b"DELETE /api/v1/balance", b"write", 405, id="a wrong method"),
+        pytest.param(b"GET /api/v1/openapi.json", NO_KEY, 200, id="an operation without body"),
+        pytest.param(b"POST /link/lnk_no", NO_KEY, 404, id="a page that is not there"),
+        pytest.param(b"GET /healthz", NO_KEY, 200, id="the health check"),
+    ],
+)
+def test_an_answer_keeps_the_connection_or_says_that_it_ends(
+    live: Live, shop: Shop, target: bytes, lines: bytes, status: int, size: int, chunked: bool
+) -> None:
+    """Whether a body was read or not; what says `keep-alive` answers the next request too."""
+    if lines in (b"read", b"write"):
+        lines = b"Authorization: Bearer %s\r\n" % shop.issue(lines.decode()).encode()
+    sent = b"%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s%s"
+    with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
+        with contextlib.suppress(OSError):
+            connection.sendall(sent % (target, lines, body(size, chunked)) + NEXT)
+        answers = read_all(connection)
+    first, *more = answers.split(b"HTTP/1.1 ")[1:]
+    code = int(first[:3])
+    expected = status if status != 413 or size > 65_536 else 400
+    assert code in (expected, 429) and (code == 429) <= (status == 401), first
+    assert len(more) == (0 if b"\r\nConnection: close\r\n" in first else 1)
+    assert b"\r\nConnection: close\r\n" in first or size <= 65_536 + 2048
+    assert [answer[:3] for answer in more] in ([], [b"200"])
+
+
+def test_who_sends_too_much_without_a_key_is_throttled_and_told_the_end(
+    live: Live, shop: Shop
+) -> None:
+    sent = b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\n" + BAD + body(200_000, False)
+    for _ in range(21):
+        with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
+            with contextlib.suppress(OSError):
+                connection.sendall(sent)
+            answer = read_all(connection)
+    assert answer.startswith(b"HTTP/1.1 429") and b"\r\nConnection: close\r\n" in answer
