@@ -216,14 +216,14 @@ def test_a_style_exists_for_usable_colours_alone(shop, name):
 
 
 def test_the_contrast_is_measured_against_the_backgrounds_that_the_pages_have():
-    css = (PROJECT / "btcpay" / "pages" / "static" / "pages.css").read_text()
+    css = (PROJECT / "btcpay" / "web" / "pages" / "static" / "pages.css").read_text()
     light, dark = re.findall(r"--page: (#\w{6});", css)
     assert (light, dark) == (branding.LIGHT_PAGE, branding.DARK_PAGE)
 
 
 def palettes() -> list[dict[str, str]]:
     """The colours of the light theme, and those of the dark one."""
-    css = (PROJECT / "btcpay" / "pages" / "static" / "pages.css").read_text()
+    css = (PROJECT / "btcpay" / "web" / "pages" / "static" / "pages.css").read_text()
     light, dark = re.findall(r"--page: #.*?\}", css, re.S)[:2]
     colours = [dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in (light, dark)]
     return [colours[0], colours[0] | colours[1]]

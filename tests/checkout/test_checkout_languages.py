@@ -27,7 +27,7 @@ def msgids() -> set[str | tuple[str, ...]]:
     """What pages and mails want translated; found when a test asks, since it takes a second."""
     return {
         message
-        for room in ("checkout", "mail", "merchant_pages", "pages")
+        for room in ("checkout", "notify/mail", "merchant_pages", "web/pages")
         for _, _, message, _, _ in extract_from_dir(PROJECT / "btcpay" / room, METHODS, TRIMMED)
     }
 
@@ -107,7 +107,7 @@ def test_the_glossary_has_the_words_that_the_catalogs_use(place, language):
 
 def test_no_text_stands_in_a_template_untranslated():
     """Between tags there are only expressions and what no language changes."""
-    rooms = ("checkout", "merchant_pages", "pages")
+    rooms = ("checkout", "merchant_pages", "web/pages")
     pages = (PROJECT / "btcpay" / room / "templates" for room in rooms)
     for path in (path for folder in pages for path in folder.rglob("*.html")):
         text = re.sub(r" data-[\w-]+=(\"[^\"]*\"|'[^']*')", "", path.read_text())
@@ -224,6 +224,6 @@ def test_an_error_page_is_in_the_visitors_language(shop):
 
 
 def test_the_script_has_no_text_of_its_own():
-    script = Path(PROJECT / "btcpay" / "pages" / "static" / "pages.js").read_text()
+    script = Path(PROJECT / "btcpay" / "web" / "pages" / "static" / "pages.js").read_text()
     strings = re.findall(r"\"([^\"\n]*)\"", re.sub(r"//.*", "", script))
     assert [text for text in strings if re.search(r"[A-Za-z]+ [A-Za-z]+", text)] == ["use strict"]

@@ -16,7 +16,7 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors "
 )
-STATIC = PROJECT / "btcpay" / "pages" / "static"
+STATIC = PROJECT / "btcpay" / "web" / "pages" / "static"
 
 
 def paths(shop: Shop) -> list[str]:

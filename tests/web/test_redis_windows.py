@@ -323,7 +323,8 @@ def test_a_driver_that_is_missing_is_named_before_anything_starts(shop: Shop) ->
 
 def test_one_process_needs_no_driver_and_does_not_load_it(shop: Shop) -> None:
     create = (
-        "import os, app; from btcpay import settings; app.create_app(settings.read(os.environ))"
+        "import os, app; from btcpay.settings import settings;"
+        " app.create_app(settings.read(os.environ))"
     )
     ended = without_driver(create, **shop.environ)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -21,7 +21,7 @@ MOST_MB = 100  # some 45 of them are Python and its libraries
 ASKING = """
 import json, pathlib, sys
 from concurrent.futures import ThreadPoolExecutor
-from btcpay import http_client
+from btcpay.http import http_client
 from btcpay.bitcoin.header import parse_header
 from btcpay.values.errors import ProofFailed
 from btcpay.chain.explorers.esplora import Esplora
