@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-postgres check format catalogs screenshots bench bench-check bench-growth bench-peers lock release clean
+.PHONY: run install test test-nightly test-postgres check format catalogs screenshots bench bench-check bench-growth bench-peers lock release clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -21,8 +21,11 @@ run: $(VENV)/.installed  ## sandbox, service and check on this machine
 install: $(VENV)/.installed  ## leaves .venv/bin/btcpay
 	@$(BIN)/python -m compileall -q app.py wsgi.py gunicorn.conf.py btcpay schemas storage
 
-test: $(VENV)/.installed-dev  ## the whole suite
+test: $(VENV)/.installed-dev  ## the suite, but for what needs minutes
 	$(PYTEST)
+
+test-nightly: $(VENV)/.installed-dev  ## walks, kills, looks, registries, proxies
+	$(PYTEST) tests/nightly
 
 test-postgres: $(VENV)/.installed-dev  ## what meets a database, on a PostgreSQL of the tests' own
 	TESTS_ON=postgresql $(PYTEST)

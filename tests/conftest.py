@@ -16,68 +16,25 @@ from databases import ON_POSTGRES
 from fake_esplora import LiedTo, open_lied_to
 from hosted import Counter, open_counter
 from hypothesis import settings
-from paths import TESTS
 
 # Not by the clock: a machine that stands still for a moment fails nothing.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
-
-# On a server these would show nothing more: they meet no database, or a server in every run, or are
-# about pages, the sandbox, deploying and the budget's arithmetic, for which one database will do.
-ELSEWHERE = (
-    *(
-        "addresses",
-        "answers",
-        "difficulty",
-        "documents",
-        "dump",
-        "hd",
-        "header",
-        "http_client",
-        "layers",
-        "merkle",
-        "money",
-        "pool",
-        "price",
-        "price_sources",
-        "prove_block",
-        "scan_block",
-        "second_prices",
-    ),
-    *("settings", "settlement", "settlement_merge", "settlement_properties", "urgency", "verify"),
-    *(
-        "attacks_postgres",
-        "carry_over",
-        "env_file",
-        "kill_under_load",
-        "lent_databases",
-        "many_processes",
-        "postgres",
-    ),
-    *("planted_backup", "restore_postgres", "server_away", "upgrades"),
-    *(
-        "browser_keys",
-        "browser_languages",
-        "browser_looks",
-        "browser_pages",
-        "browser_qr",
-        "browser_sites",
-    ),
-    *("browser_till", "browser_trips"),
-    *("deploy", "going_live", "hostile_answers", "hostile_memory"),
-    "node_sandbox_agrees",
-    *("headers", "readme", "release", "requirements", "trips", "wheel", "worst_blocks"),
-    *("sandbox_blocks", "sandbox_buttons", "sandbox_chain", "sandbox_esplora", "sandbox_page"),
-)
-collect_ignore = (
-    [path for name in ELSEWHERE for path in TESTS.rglob(f"test_{name}.py")] if ON_POSTGRES else []
-)
 
 
 def pytest_configure() -> None:
     """Has the tests' folders in memory, where there is room: SQLite waits for a disk."""
     if folder := postgres.in_memory():
         tempfile.tempdir = os.environ["TMPDIR"] = folder
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On PostgreSQL runs what a second database can break: the tests marked `both_databases`."""
+    if not ON_POSTGRES:
+        return
+    chosen = {item for item in items if item.get_closest_marker("both_databases")}
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
 
 
 def pytest_collection_finish() -> None:

@@ -17,6 +17,8 @@ from btcpay.values.times import to_ms
 from btcpay.web import json_body
 from storage.queries import idempotency, merchants
 
+pytestmark = pytest.mark.both_databases
+
 ORDER = {"amount_usd": 5}
 RETRY = {"Idempotency-Key": "order 7"}
 

@@ -31,6 +31,8 @@ from storage.backup import to_postgres
 from storage.database import open_database
 from storage.queries import merchants
 
+pytestmark = pytest.mark.both_databases
+
 ODD = "tab\t, line\n, back\\slash, \\N, \\., 'quotes\", \u20bf \U0001f600"
 LOGO = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(40) + bytes(range(256))
 ORDER = {"amount_usd": 25, "description": ODD, "customer_email": "a@example.com"}

@@ -24,6 +24,8 @@ from btcpay.sandbox.payer.mischief import double_spends
 from storage.database import open_database
 from storage.queries import balances, blocks
 
+pytestmark = pytest.mark.both_databases
+
 Lies = Callable[..., LiedTo]
 
 

@@ -12,6 +12,8 @@ from btcpay.invoices.events import finish
 from btcpay.sandbox.payer.mischief import replace
 from storage.queries import invoices
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:

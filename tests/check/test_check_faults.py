@@ -17,6 +17,8 @@ from btcpay.merchants.account import script_of
 from storage.database import open_database
 from storage.queries import blocks
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:

@@ -25,6 +25,8 @@ from scenes import (
     state,
 )
 
+pytestmark = pytest.mark.both_databases
+
 TIP = "/blocks/tip/hash"
 # No check waits for long here: more than two at once would only contend for the interpreter.
 WORKERS = 2

@@ -39,6 +39,8 @@ from scenes import (
 from app import create_app
 from btcpay.settings import settings
 
+pytestmark = pytest.mark.both_databases
+
 CREATED = 2  # the first digit of 201
 PROCESSES = 2  # that die at the same time, each in a world of its own
 

@@ -12,6 +12,8 @@ from sweeper import Sweeper
 from btcpay.sandbox.payer.mischief import double_spends
 from storage.queries import balances, meta
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[LiedTo]:

@@ -7,6 +7,8 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import Json, Till, open_till
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:

@@ -16,6 +16,8 @@ from btcpay.sandbox.payer.mischief import double_spends, replace
 from storage.database import open_database
 from storage.queries import payments
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def till(lied_to: Callable[..., LiedTo]) -> LiedTo:

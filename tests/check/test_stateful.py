@@ -55,6 +55,8 @@ from btcpay.sandbox.payer.mischief import double_spends, replace
 from btcpay.values.errors import CommandError
 from storage.queries import balances
 
+pytestmark = pytest.mark.both_databases
+
 EXAMPLES = int(os.environ.get("STATEFUL_EXAMPLES", "12" if ON_POSTGRES else "24"))
 PARTS = 4  # that may run beside each other
 STEPS = 20

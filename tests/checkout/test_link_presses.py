@@ -13,6 +13,8 @@ from werkzeug.test import TestResponse
 from btcpay.values.times import to_ms
 from storage.queries import invoices
 
+pytestmark = pytest.mark.both_databases
+
 # After a payment: a tablet on a counter serves one customer after another
 
 

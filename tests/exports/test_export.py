@@ -19,6 +19,8 @@ from btcpay.settlement.values import Block, SeenOutput
 from btcpay.values.times import iso, to_ms
 from storage.queries import merchants, payments
 
+pytestmark = pytest.mark.both_databases
+
 VECTORS = json.loads((VECTORS / "bip329.json").read_text())
 
 

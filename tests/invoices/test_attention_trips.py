@@ -26,6 +26,8 @@ from btcpay.invoices.update_attention import heed
 from btcpay.settlement.attention import WAYS_OUT
 from storage.queries import attentions
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:

@@ -10,6 +10,8 @@ from fake_esplora import Json, Till, open_till
 from btcpay.invoices import by_hand
 from btcpay.values.errors import CommandError
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:

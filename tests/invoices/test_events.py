@@ -12,6 +12,8 @@ from btcpay.invoices.events import record
 from storage.queries import events, meta
 from storage.queries.events import Kind
 
+pytestmark = pytest.mark.both_databases
+
 SOURCES = [
     path for folder in ("btcpay", "storage") for path in sorted((PROJECT / folder).rglob("*.py"))
 ]

@@ -3,6 +3,7 @@
 import sqlite3
 from pathlib import Path
 
+import pytest
 from builders import Clock, Shop, TickerServer, pay
 from databases import ON_POSTGRES, about_sqlite, plan
 from fake_esplora import open_till
@@ -12,6 +13,8 @@ from btcpay.invoices.retention import erase_emails
 from storage import migrate
 from storage.database import open_database
 from storage.queries import invoices
+
+pytestmark = pytest.mark.both_databases
 
 EMAIL = "ada@customer.example"
 

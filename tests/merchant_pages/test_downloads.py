@@ -20,6 +20,8 @@ from btcpay.merchant_pages.downloads import AT_ONCE
 from btcpay.merchants.sessions import new_login
 from btcpay.web.server.client_connection import KEPT_BYTES, Answer
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def shop(open_shops) -> Shop:

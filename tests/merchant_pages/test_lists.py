@@ -14,6 +14,8 @@ from btcpay.merchant_pages import attention, listing, search
 from btcpay.merchant_pages.search import Wanted
 from storage.queries import merchant_lists
 
+pytestmark = pytest.mark.both_databases
+
 SATS = 41_667  # of an invoice that is not said to be another
 
 

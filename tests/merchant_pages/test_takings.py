@@ -11,6 +11,8 @@ from btcpay.merchant_pages.takings import DAYS, Sum, first_day, takings
 from btcpay.settings import settings
 from btcpay.values.times import to_ms
 
+pytestmark = pytest.mark.both_databases
+
 TODAY = 20_000
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
 

@@ -20,6 +20,8 @@ from storage.queries import balances
 from storage.sqlite import create_file
 from storage.versions import MIGRATIONS
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:

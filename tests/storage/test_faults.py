@@ -8,6 +8,8 @@ from peewee import IntegrityError, InternalError, OperationalError, ProgrammingE
 
 from storage.faults import is_outside
 
+pytestmark = pytest.mark.both_databases
+
 
 def of_sqlite(code: int) -> OperationalError:
     error = sqlite3.OperationalError("as it says")

@@ -19,6 +19,8 @@ from storage.models import Output
 from storage.queries import gaps, invoices, merchants, payments
 from storage.sqlite import create_file
 
+pytestmark = pytest.mark.both_databases
+
 GROWING = (
     "invoice|output|payment|event|payment_link|proof|idempotency_key|api_key|attention|block"
     "|public_event|webhook_delivery|mail|merchant_session|merchant_day"

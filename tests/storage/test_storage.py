@@ -19,6 +19,8 @@ from storage import locks, migrate, models, versions
 from storage.database import Database, open_database
 from storage.queries import merchants
 
+pytestmark = pytest.mark.both_databases
+
 MIGRATIONS = sorted(path.stem for path in (PROJECT / "storage/migrations").glob("0*.py"))
 
 

@@ -13,6 +13,8 @@ from forge import forge
 
 from btcpay.merchants import keys
 
+pytestmark = pytest.mark.both_databases
+
 SECRET = re.compile("sk_test_[0-9A-Za-z]{43}")
 NOBODY = "sk_test_" + "0" * 43
 EMAIL = "ada.lovelace@example.com"

@@ -15,6 +15,8 @@ from btcpay.notify.events.publish import publish_link
 from schemas.resources import Resources
 from storage.queries import public_events
 
+pytestmark = pytest.mark.both_databases
+
 WRITERS, EACH = 3, 12
 
 

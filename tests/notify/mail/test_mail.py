@@ -19,7 +19,10 @@ from btcpay.settings.settings import Settings, read
 from storage.queries import invoices, meta
 from storage.queries.meta import Key
 
-pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while")
+pytestmark = [
+    pytest.mark.both_databases,
+    pytest.mark.filterwarnings("ignore:Requiring AUTH while"),
+]
 SHOP, ADA = "owner@shop.example", "ada@example.com"
 
 

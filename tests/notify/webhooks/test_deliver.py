@@ -23,6 +23,8 @@ from btcpay.values.networks import NETWORKS
 from schemas.resources import Resources
 from storage.queries import webhooks
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
