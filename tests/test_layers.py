@@ -152,7 +152,7 @@ ROOMS: dict[str, set[str]] = {
     "notify.webhooks": {"http", "notify.events", "schemas", "settings", "storage", "values"},
     "prices": {"http", "settings", "values"},
     "proofs": {"bitcoin", "values"},
-    "sandbox": {"bitcoin"},
+    "sandbox": {"bitcoin", "values"},
     "schemas": {"values"},
     "settings": {"http", "values"},
     "settlement": set(),

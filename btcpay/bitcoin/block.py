@@ -11,10 +11,10 @@ from struct import Struct
 
 from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, SEGWIT_MARKER
-from btcpay.bitcoin.wire import Malformed, compact_size, hash256, u32, unshown
+from btcpay.bitcoin.wire import Malformed, compact_size, hash256, txid_bytes, u32
 
 MAX_BLOCK_BYTES = 4_000_000  # BIP141: a byte weighs one at least, and a block four million at most
-NO_OUTPOINT = unshown(NO_TXID) + u32(NO_VOUT)  # what a coinbase spends
+NO_OUTPOINT = txid_bytes(NO_TXID) + u32(NO_VOUT)  # what a coinbase spends
 
 _satoshis_at = Struct("<Q").unpack_from
 _Paid = dict[bytes, list[tuple[int, int, int]]]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from btcpay.bitcoin.wire import Malformed, Reader, hash256, shown, u32, unshown
+from btcpay.bitcoin.wire import Malformed, Reader, hash256, txid_bytes, txid_hex, u32
 
 HEADER_BYTES = 80
 
@@ -66,7 +66,7 @@ def build_header(
     `version` signed or unsigned, as explorers show it either way; the rest unsigned; 32 bits each.
     """
     try:
-        links = unshown(previous) + unshown(merkle_root)
+        links = txid_bytes(previous) + txid_bytes(merkle_root)
         signed = version.to_bytes(4, "little", signed=version < 0)
         header = signed + links + u32(time) + u32(bits) + u32(nonce)
     except (ValueError, OverflowError) as error:
@@ -82,6 +82,6 @@ def parse_header(raw: bytes) -> Header:
         raise Malformed(f"a header has {HEADER_BYTES} bytes, not {len(raw)}")
     reader = Reader(raw)
     reader.take(4)  # the version says nothing that a proof needs
-    previous, merkle_root = shown(reader.take(32)), shown(reader.take(32))
+    previous, merkle_root = txid_hex(reader.take(32)), txid_hex(reader.take(32))
     time, bits = reader.number(4), reader.number(4)
-    return Header(shown(hash256(raw)), previous, merkle_root, time, bits)
+    return Header(txid_hex(hash256(raw)), previous, merkle_root, time, bits)

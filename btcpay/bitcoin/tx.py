@@ -10,9 +10,9 @@ from btcpay.bitcoin.wire import (
     compact_size,
     hash256,
     prefixed,
-    shown,
+    txid_bytes,
+    txid_hex,
     u32,
-    unshown,
 )
 
 SEGWIT_MARKER = b"\x00\x01"
@@ -28,7 +28,7 @@ class Outpoint(NamedTuple):
 
     @property
     def raw(self) -> bytes:
-        return unshown(self.txid) + u32(self.vout)
+        return txid_bytes(self.txid) + u32(self.vout)
 
 
 class TxIn(NamedTuple):
@@ -85,11 +85,11 @@ class Tx:
 
     @cached_property
     def txid(self) -> str:
-        return shown(hash256(self.stripped))
+        return txid_hex(hash256(self.stripped))
 
     @cached_property
     def wtxid(self) -> str:
-        return shown(hash256(self.raw))
+        return txid_hex(hash256(self.raw))
 
     @property
     def is_coinbase(self) -> bool:
@@ -151,7 +151,7 @@ def read_tx(reader: Reader) -> Tx:
 
 
 def _read_input(reader: Reader) -> TxIn:
-    outpoint = Outpoint(shown(reader.take(32)), reader.number(4))
+    outpoint = Outpoint(txid_hex(reader.take(32)), reader.number(4))
     return TxIn(outpoint, reader.prefixed(), reader.number(4))
 
 

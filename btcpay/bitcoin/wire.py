@@ -19,13 +19,13 @@ def hash160(data: bytes) -> bytes:
     return ripemd160(hashlib.sha256(data).digest())
 
 
-def shown(digest: bytes) -> str:
-    """A hash as people and Esplora write it: its bytes reversed, in hex."""
+def txid_hex(digest: bytes) -> str:
+    """A hash of Bitcoin (a transaction's, a block's) as people write it: reversed, in hex."""
     return digest[::-1].hex()
 
 
-def unshown(text: str) -> bytes:
-    """The inverse of `shown`."""
+def txid_bytes(text: str) -> bytes:
+    """The inverse of `txid_hex`."""
     return bytes.fromhex(text)[::-1]
 
 

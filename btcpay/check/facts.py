@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from btcpay.bitcoin.wire import shown, u32, unshown
+from btcpay.bitcoin.wire import txid_bytes, txid_hex, u32
 from btcpay.merchants.account import script_of
 from btcpay.proofs.block import ProvenBlock
 from btcpay.proofs.document import to_document
@@ -70,7 +70,7 @@ def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, net
 
 def _spent_coins(db: Database, block: ProvenBlock) -> list[Row]:
     txids = {outpoint[:32] for outpoint in block.spent}
-    coins = blocks.coins_of(db, [shown(txid) for txid in txids])
+    coins = blocks.coins_of(db, [txid_hex(txid) for txid in txids])
     return [coin for coin in coins if _outpoint(coin["txid"], coin["vout"]) in block.spent]
 
 
@@ -79,7 +79,7 @@ def _replaced(db: Database, block: ProvenBlock) -> list[Row]:
     return [
         row
         for row in db.rows(looked_for.INPUTS)
-        if _spends_what_is_spent(row, block) and unshown(row["txid"]) not in block.parts.txids
+        if _spends_what_is_spent(row, block) and txid_bytes(row["txid"]) not in block.parts.txids
     ]
 
 
@@ -97,7 +97,7 @@ def _is_spent(outpoint: str, block: ProvenBlock) -> bool:
 
 
 def _outpoint(txid: str, vout: int) -> bytes:
-    return unshown(txid) + u32(vout)
+    return txid_bytes(txid) + u32(vout)
 
 
 def spends_of(block: ProvenBlock) -> bytes:
@@ -107,7 +107,7 @@ def spends_of(block: ProvenBlock) -> bytes:
 
 def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
     """Has later blocks read again that were read before we knew of these coins, and spend one."""
-    keys = [unshown(coin.txid)[:KEY_BYTES] + u32(coin.vout) for coin in coins]
+    keys = [txid_bytes(coin.txid)[:KEY_BYTES] + u32(coin.vout) for coin in coins]
     heights = {coin.block.height for coin in coins if coin.block}
     for row in db.rows(blocks.SPENDS, height=max(heights)) if heights else []:
         spends = bytes(row["spends"])

@@ -10,7 +10,7 @@ from datetime import datetime
 from btcpay.bitcoin.block import NO_OUTPOINT, BlockParts, scan_block
 from btcpay.bitcoin.header import HEADER_BYTES, parse_header
 from btcpay.bitcoin.merkle import branch_in, has_twins, merkle_rows
-from btcpay.bitcoin.wire import Malformed, hash256, shown
+from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
 from btcpay.proofs.verify import NODE_BYTES, Branch, Evidence
 from btcpay.values.errors import ProofFailed
 from btcpay.values.money import MAX_MONEY_SATS
@@ -41,7 +41,7 @@ class ProvenBlock:
 
     def txid(self, position: int) -> str:
         """The id of the transaction at `position`, as shown; 0 is the coinbase's."""
-        return shown(self.parts.txids[position])
+        return txid_hex(self.parts.txids[position])
 
     def evidence(self, position: int) -> Evidence:
         """What proves the transaction at `position`, with this block's header alone.
@@ -52,7 +52,7 @@ class ProvenBlock:
         return Evidence(self._branch(position), self._branch(0), [self.parts.header])
 
     def _branch(self, position: int) -> Branch:
-        siblings = [shown(node) for node in branch_in(self.rows, position)]
+        siblings = [txid_hex(node) for node in branch_in(self.rows, position)]
         return Branch(self.parts.stripped(position), position, siblings)
 
 
@@ -69,14 +69,14 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
        a coinbase cannot be made, and were the transactions a row, the first would be a node too.
     4. No output pays more than there is: on a test network anybody may make such a block.
     """
-    if shown(hash256(raw[:HEADER_BYTES])) != hash:
+    if txid_hex(hash256(raw[:HEADER_BYTES])) != hash:
         raise ProofFailed("the block has another header")
     try:
         header, parts = parse_header(raw[:HEADER_BYTES]), scan_block(raw)
     except Malformed as error:
         raise ProofFailed(f"the block does not decode: {error}") from error
     rows = merkle_rows(parts.txids)
-    if shown(rows[-1][0]) != header.merkle_root:
+    if txid_hex(rows[-1][0]) != header.merkle_root:
         raise ProofFailed("the block's transactions do not lead to the header's root")
     if has_twins(rows):
         raise ProofFailed("the block's last transactions were doubled")

@@ -11,7 +11,7 @@ from datetime import datetime
 from btcpay.bitcoin.header import Header, parse_header, target_of
 from btcpay.bitcoin.merkle import root_above
 from btcpay.bitcoin.tx import Tx, coinbase_height, parse_tx
-from btcpay.bitcoin.wire import Malformed, shown, unshown
+from btcpay.bitcoin.wire import Malformed, txid_bytes, txid_hex
 from btcpay.values.errors import ProofFailed
 from btcpay.values.times import from_unix_s
 
@@ -114,8 +114,8 @@ def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
         0 <= branch.position < 1 << len(branch.merkle),
         f"the position of {name} is not in the tree",
     )
-    siblings = [unshown(node) for node in branch.merkle]
-    root = shown(root_above(unshown(tx.txid), siblings, branch.position))
+    siblings = [txid_bytes(node) for node in branch.merkle]
+    root = txid_hex(root_above(txid_bytes(tx.txid), siblings, branch.position))
     _require(root == header.merkle_root, f"the branch of {name} does not lead to the header's root")
 
 

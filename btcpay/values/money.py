@@ -3,7 +3,8 @@
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
 
 SATS_PER_BTC = 100_000_000
-MAX_MONEY_SATS = 21_000_000 * SATS_PER_BTC  # Bitcoin Core, consensus/amount.h
+MAX_MONEY_BTC = 21_000_000  # Bitcoin Core, consensus/amount.h
+MAX_MONEY_SATS = MAX_MONEY_BTC * SATS_PER_BTC
 CENT = Decimal("0.01")
 
 # 50 digits: a quotient of up to 16 digits that is rounded up here and again to a whole satoshi
@@ -18,7 +19,7 @@ def sats_for_usd(amount_usd: Decimal, price_usd: Decimal) -> int | None:
     None when the quotient exceeds the 21 million bitcoin that can exist: such a price is wrong.
     """
     btc = _ROUND_UP.divide(amount_usd, price_usd)
-    if btc > 21_000_000:
+    if btc > MAX_MONEY_BTC:
         return None
     sats = _ROUND_UP.multiply(btc, Decimal(SATS_PER_BTC))
     return max(1, int(sats.to_integral_value(ROUND_CEILING)))

@@ -7,10 +7,9 @@ from typing import Any
 from peewee import Case, ColumnBase, fn
 
 from btcpay.values.errors import BeyondMoney
+from btcpay.values.money import MAX_MONEY_SATS
 from storage.database import Database, Row, slot
 from storage.models import Balance, Output
-
-MAX_MONEY_SATS = 2_100_000_000_000_000  # 21 million bitcoin
 
 OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
     Balance.merchant_id == slot("merchant_id")

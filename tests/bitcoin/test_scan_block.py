@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from btcpay.bitcoin.block import MAX_BLOCK_BYTES, BlockParts, scan_block
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
-from btcpay.bitcoin.wire import Malformed, compact_size, u32, unshown
+from btcpay.bitcoin.wire import Malformed, compact_size, txid_bytes, u32
 from btcpay.sandbox.node.block import GENESIS_RAW, parse_block
 
 OURS = re.compile(
@@ -29,7 +29,7 @@ def require_the_same_by_objects(raw: bytes) -> BlockParts:
                 paid[output.script].append((position, vout, output.value_sats))
     spenders = block.txs[1:] if block.txs[0].is_coinbase else block.txs
     assert parts.header == block.header
-    assert parts.txids == [unshown(tx.txid) for tx in block.txs]
+    assert parts.txids == [txid_bytes(tx.txid) for tx in block.txs]
     assert parts.paid == paid
     assert parts.spent == {each.outpoint.raw for tx in spenders for each in tx.inputs}
     assert [parts.stripped(n) for n in range(len(block.txs))] == [tx.stripped for tx in block.txs]

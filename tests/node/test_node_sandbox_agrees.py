@@ -22,7 +22,7 @@ from node_esplora import NodeEsplora
 
 from btcpay.bitcoin.merkle import merkle_root
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.bitcoin.wire import Malformed, hash160, shown, unshown
+from btcpay.bitcoin.wire import Malformed, hash160, txid_bytes, txid_hex
 from btcpay.sandbox.errors import Rejected
 from btcpay.sandbox.node.acceptance import MAX_CHAIN_TXS, judge
 from btcpay.sandbox.node.block import (
@@ -33,12 +33,13 @@ from btcpay.sandbox.node.block import (
 )
 from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.node.mempool import Mempool
-from btcpay.sandbox.node.rules import COINBASE_MATURITY_BLOCKS, MAX_MONEY_SATS, MAX_SATS_PER_VB
+from btcpay.sandbox.node.rules import COINBASE_MATURITY_BLOCKS, MAX_SATS_PER_VB
 from btcpay.sandbox.node.script import address_of, p2pkh, p2sh, script_of
 from btcpay.sandbox.payer.key import Key
 from btcpay.sandbox.payer.keyfile import open_key
 from btcpay.sandbox.payer.mischief import double_spends
 from btcpay.sandbox.state import Sandbox
+from btcpay.values.money import MAX_MONEY_SATS
 
 COIN_SATS = 1_000_000
 FEE_SATS = 1_000
@@ -596,7 +597,7 @@ def connect_checked(ledger: Ledger, node: BitcoinNode, block_hash: str) -> None:
     block = node.block(block_hash)
     assert block.raw.hex() == node.rpc("getblock", block_hash, False)
     assert block.hash == block_hash and block.meets_target
-    assert block.merkle_root == shown(merkle_root([unshown(tx.txid) for tx in block.txs]))
+    assert block.merkle_root == txid_hex(merkle_root([txid_bytes(tx.txid) for tx in block.txs]))
     height, fees_sats = ledger.height + 1, 0
     if height:
         coinbase, *txs = block.txs

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from btcpay.bitcoin.merkle import merkle_root, merkle_rows
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.bitcoin.wire import compact_size, hash256, unshown
+from btcpay.bitcoin.wire import compact_size, hash256, txid_bytes
 from btcpay.proofs.block import ProvenBlock, prove_block
 from btcpay.proofs.verify import prove
 from btcpay.values.errors import ProofFailed
@@ -70,7 +70,7 @@ def test_every_transaction_of_a_block_of_this_size_is_proven(size):
     assert block.mined_at == from_unix_s(MINED_AT_S)
     assert block.paid[P2WPKH][1:] == [(n, 0, 1_000 + n) for n in range(1, size)]
     assert block.spent == {Outpoint(f"{n:064x}", n).raw for n in range(1, size)}
-    leaves = [unshown(block.txid(n)) for n in range(size)]
+    leaves = [txid_bytes(block.txid(n)) for n in range(size)]
     assert merkle_root(leaves) == raw[36:68]
     for position in range(size):
         evidence = block.evidence(position)
@@ -182,7 +182,7 @@ def test_a_doubled_tail_is_refused_though_it_leads_to_the_root(count, tail):
     txs = [coinbase(), *map(payment, range(1, count))]
     honest, doubled = block_of(txs), [*txs, *txs[-tail:]]
     prove_block(honest, hash_of(honest))
-    assert merkle_root([unshown(tx.txid) for tx in doubled]) == honest[36:68]
+    assert merkle_root([txid_bytes(tx.txid) for tx in doubled]) == honest[36:68]
     refused(honest[:80] + body(doubled), "doubled")
 
 

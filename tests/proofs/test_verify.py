@@ -20,7 +20,7 @@ from btcpay.bitcoin.tx import (
     coinbase_height,
     parse_tx,
 )
-from btcpay.bitcoin.wire import hash256, shown, u32, unshown
+from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
 from btcpay.proofs.verify import MAX_BRANCH, Branch, Evidence, Proven, prove
 from btcpay.sandbox.node.block import GENESIS
 from btcpay.sandbox.node.script import address_of
@@ -54,7 +54,7 @@ def coinbase_of(number: int = 0) -> Tx:
 
 def header(root: bytes, previous: str = NO_TXID, time: int = NOW, bits: int = EASY) -> bytes:
     """A header with its work done."""
-    start = u32(4) + unshown(previous) + root + u32(time) + u32(bits)
+    start = u32(4) + txid_bytes(previous) + root + u32(time) + u32(bits)
     raws = (start + u32(nonce) for nonce in itertools.count())
     target = target_of(bits)
     return next(raw for raw in raws if int.from_bytes(hash256(raw), "little") <= target)
@@ -69,11 +69,11 @@ def followers(first: bytes, count: int, bits: int = EASY) -> list[bytes]:
 
 
 def leaves_of(txs: Sequence[Tx]) -> list[bytes]:
-    return [unshown(tx.txid) for tx in txs]
+    return [txid_bytes(tx.txid) for tx in txs]
 
 
 def branch(tx: Tx, leaves: list[bytes], position: int) -> Branch:
-    return Branch(tx.raw, position, [shown(node) for node in merkle_branch(leaves, position)])
+    return Branch(tx.raw, position, [txid_hex(node) for node in merkle_branch(leaves, position)])
 
 
 def evidence_of(txs: Sequence[Tx], position: int, following: int = 0, bits: int = EASY) -> Evidence:
@@ -200,7 +200,7 @@ def with_bits(raw: bytes, bits: int) -> bytes:
 
 
 FIRST, SECOND, THIRD = VALID.headers
-ROOT = unshown(parse_header(FIRST).merkle_root)
+ROOT = txid_bytes(parse_header(FIRST).merkle_root)
 MERKLE = list(VALID.payment.merkle)
 GENESIS_MAINNET = bytes.fromhex(
     "0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b2"
@@ -373,9 +373,9 @@ def evidence_over(leaves: list[bytes], forged: Branch) -> Evidence:
 
 def test_a_transaction_hidden_in_a_leaf_of_64_bytes_is_refused():
     """A miner's 64 bytes that end in the id of a transaction which is in no block."""
-    posing = b"\x07" * 32 + unshown(INVENTED.txid)
-    leaves = [*leaves_of(TXS[:2]), hash256(posing), unshown(TXS[3].txid)]
-    siblings = [shown(posing[:32]), *map(shown, merkle_branch(leaves, 2))]
+    posing = b"\x07" * 32 + txid_bytes(INVENTED.txid)
+    leaves = [*leaves_of(TXS[:2]), hash256(posing), txid_bytes(TXS[3].txid)]
+    siblings = [txid_hex(posing[:32]), *map(txid_hex, merkle_branch(leaves, 2))]
     with pytest.raises(ProofFailed, match="not as long as the coinbase's"):
         check(evidence_over(leaves, Branch(INVENTED.raw, 5, siblings)), INVENTED.txid)
 
@@ -384,7 +384,7 @@ def test_an_inner_node_posing_as_a_transaction_is_refused():
     """Two leaves that together read as a transaction, whose branch is one shorter."""
     posing = of_64_bytes()
     leaves = [*leaves_of(TXS[:2]), posing.stripped[:32], posing.stripped[32:]]
-    siblings = [shown(node) for node in merkle_branch(leaves, 2)[1:]]
+    siblings = [txid_hex(node) for node in merkle_branch(leaves, 2)[1:]]
     forged = evidence_over(leaves, Branch(posing.raw, 1, siblings))
     with pytest.raises(ProofFailed, match="as long as a Merkle node"):
         check(forged, posing.txid, posing.outputs[0].script)
@@ -392,10 +392,10 @@ def test_an_inner_node_posing_as_a_transaction_is_refused():
 
 def test_a_branch_shorter_than_the_coinbases_is_refused_whatever_leads_there():
     """No tree that Bitcoin builds has leaves at two heights."""
-    pair = hash256(unshown(TXS[0].txid) + unshown(TXS[1].txid))
-    root = hash256(pair + unshown(PAID.txid))
+    pair = hash256(txid_bytes(TXS[0].txid) + txid_bytes(TXS[1].txid))
+    root = hash256(pair + txid_bytes(PAID.txid))
     coinbase = Branch(TXS[0].raw, 0, [TXS[1].txid, PAID.txid])
-    forged = Evidence(Branch(PAID.raw, 1, [shown(pair)]), coinbase, [header(root)])
+    forged = Evidence(Branch(PAID.raw, 1, [txid_hex(pair)]), coinbase, [header(root)])
     with pytest.raises(ProofFailed, match="not as long as the coinbase's"):
         check(forged)
 

@@ -9,7 +9,7 @@ from paths import VECTORS
 from btcpay.bitcoin.header import build_header, parse_header
 from btcpay.bitcoin.merkle import merkle_root
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, SEGWIT_MARKER, Outpoint, Tx, TxIn, TxOut
-from btcpay.bitcoin.wire import compact_size, hash256, prefixed, shown, u32, unshown
+from btcpay.bitcoin.wire import compact_size, hash256, prefixed, txid_bytes, txid_hex, u32
 
 REAL = {
     "413567": "0000000000000000025aff8be8a55df8f89c77296db6198f272d6577325d4069",
@@ -34,18 +34,18 @@ def real_headers() -> list[bytes]:
 
 def header_over(txids: Sequence[bytes]) -> bytes:
     """A header with regtest's work over transactions of these ids in internal order."""
-    root = shown(merkle_root(txids))
+    root = txid_hex(merkle_root(txids))
     raws = (build_header(4, "11" * 32, root, MINED_AT_S, BITS, nonce) for nonce in count())
     return next(raw for raw in raws if parse_header(raw).has_work)
 
 
 def hash_of(raw: bytes) -> str:
     """The block's, by its header."""
-    return shown(hash256(raw[:80]))
+    return txid_hex(hash256(raw[:80]))
 
 
 def block_of(txs: Sequence[Tx]) -> bytes:
-    return block_of_raw([tx.raw for tx in txs], [unshown(tx.txid) for tx in txs])
+    return block_of_raw([tx.raw for tx in txs], [txid_bytes(tx.txid) for tx in txs])
 
 
 def block_of_raw(raws: Sequence[bytes], txids: Sequence[bytes] | None = None) -> bytes:
@@ -82,7 +82,7 @@ def one_witness_item(size: int) -> bytes:
 def _with_witness(witness: bytes) -> bytes:
     tx = payment(1)
     raw = tx.stripped[:4] + SEGWIT_MARKER + tx.stripped[4:-4] + witness + tx.stripped[-4:]
-    return block_of_raw([coinbase().raw, raw], [unshown(coinbase().txid), unshown(tx.txid)])
+    return block_of_raw([coinbase().raw, raw], [txid_bytes(coinbase().txid), txid_bytes(tx.txid)])
 
 
 def inputs() -> bytes:

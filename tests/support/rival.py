@@ -11,7 +11,7 @@ from fake_esplora import Reply, Till, block_view, say
 from btcpay.bitcoin.header import bits_of, target_of
 from btcpay.bitcoin.merkle import merkle_root
 from btcpay.bitcoin.tx import Tx
-from btcpay.bitcoin.wire import shown, unshown
+from btcpay.bitcoin.wire import txid_bytes, txid_hex
 from btcpay.sandbox.node.block import BITS, VERSION, Block, build_coinbase
 
 HARDER = bits_of(target_of(BITS) // 8)  # a block of this target has the work of eight
@@ -45,7 +45,7 @@ class Rival:
         for number in range(count):
             inside = list(txs) if number == 0 else []
             contents = (build_coinbase(self.height + 1, 0, b"\x51", inside), *inside)
-            root = shown(merkle_root([unshown(tx.txid) for tx in contents]))
+            root = txid_hex(merkle_root([txid_bytes(tx.txid) for tx in contents]))
             time = max(self.till.now if at is None else at, self.blocks[-1].time + 1)
             made = Block(VERSION, self.blocks[-1].hash, root, time, bits, 0, contents)
             self.blocks.append(worked(made))

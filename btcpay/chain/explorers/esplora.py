@@ -7,7 +7,7 @@ Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height, /bloc
 
 import re
 
-from btcpay.bitcoin.wire import hash256, shown
+from btcpay.bitcoin.wire import hash256, txid_hex
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
 from btcpay.chain.explorers.headers import ShownHeader, headers_to
 from btcpay.chain.explorers.mempool import Mempool, mempool_page, parts_in, transactions_page
@@ -68,7 +68,7 @@ class Esplora(Endpoint):
         raw = bytes.fromhex(
             _text(self.read(f"/block/{hash}/header", TEXT), "[0-9a-f]{160}", "header")
         )
-        if shown(hash256(raw)) != hash:
+        if txid_hex(hash256(raw)) != hash:
             raise http_client.FetchError("answered another block's header")
         return raw
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from btcpay.bitcoin.header import build_header
 from btcpay.bitcoin.tx import NO_TXID
-from btcpay.bitcoin.wire import Malformed, hash256, shown
+from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
 from btcpay.chain.explorers.page import values_in
 from btcpay.chain.explorers.shape import shaped
 from btcpay.http.http_client import FetchError, Wanted
@@ -53,6 +53,6 @@ def _raw(block: dict[str, Any]) -> bytes:
         raw = build_header(block["version"], previous, *(block[name] for name in names))
     except Malformed as error:
         raise FetchError(f"answered no header: {error}") from error
-    if shown(hash256(raw)) != block["id"]:
+    if txid_hex(hash256(raw)) != block["id"]:
         raise FetchError("answered a header that is not its hash's")
     return raw

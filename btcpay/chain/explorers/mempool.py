@@ -6,9 +6,10 @@ Source: Blockstream/esplora API.md, /address/:address/txs/mempool; mempool.space
 from typing import Any, NamedTuple
 
 from btcpay.chain.explorers.page import values_in
-from btcpay.chain.explorers.parts import MAX_MONEY_SATS, Parts, parts_of
+from btcpay.chain.explorers.parts import Parts, parts_of
 from btcpay.chain.explorers.shape import shaped
 from btcpay.http.http_client import FetchError, Wanted
+from btcpay.values.money import MAX_MONEY_SATS
 
 # Servers cap the list: electrs at 50, others lower. A shorter one is all that there is.
 WHOLE_BELOW = 25

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from btcpay.chain.explorers.shape import STRANGE
 from btcpay.http.http_client import FetchError
+from btcpay.values.money import MAX_MONEY_SATS
 
-MAX_MONEY_SATS = 2_100_000_000_000_000
 MAX_INPUTS = 100  # of a transaction that waits; who watches more for a replacement gains nothing
 _is_hash = re.compile("[0-9a-f]{64}").fullmatch
 _is_hex = re.compile("[0-9a-f]*").fullmatch

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from btcpay.bitcoin.merkle import merkle_root
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, read_tx
-from btcpay.bitcoin.wire import Reader, compact_size, hash256, shown, u32, unshown
+from btcpay.bitcoin.wire import Reader, compact_size, hash256, txid_bytes, txid_hex, u32
 
 BITS = 0x207FFFFF  # regtest's easiest target: every second hash meets it
 TARGET = 0x7FFFFF << 8 * (0x20 - 3)
@@ -40,12 +40,12 @@ class Block:
     @cached_property
     def header(self) -> bytes:
         """The 80 bytes that are hashed."""
-        links = unshown(self.previous) + unshown(self.merkle_root)
+        links = txid_bytes(self.previous) + txid_bytes(self.merkle_root)
         return u32(self.version) + links + u32(self.time) + u32(self.bits) + u32(self.nonce)
 
     @cached_property
     def hash(self) -> str:
-        return shown(hash256(self.header))
+        return txid_hex(hash256(self.header))
 
     @cached_property
     def raw(self) -> bytes:
@@ -64,7 +64,7 @@ class Block:
 def parse_block(raw: bytes) -> Block:
     """The block in `raw`, which must hold nothing else. Raises Malformed."""
     reader = Reader(raw)
-    version, previous, root = reader.number(4), shown(reader.take(32)), shown(reader.take(32))
+    version, previous, root = reader.number(4), txid_hex(reader.take(32)), txid_hex(reader.take(32))
     time, bits, nonce = reader.number(4), reader.number(4), reader.number(4)
     txs = tuple(read_tx(reader) for _ in range(reader.compact()))
     reader.finish()
@@ -74,7 +74,7 @@ def parse_block(raw: bytes) -> Block:
 def build_block(previous: str, time: int, coinbase: Tx, txs: list[Tx]) -> Block:
     """A block on `previous` with its work done: about two hashes."""
     contents = (coinbase, *txs)
-    root = shown(merkle_root([unshown(tx.txid) for tx in contents]))
+    root = txid_hex(merkle_root([txid_bytes(tx.txid) for tx in contents]))
     block = Block(VERSION, previous, root, time, BITS, 0, contents)
     while not block.meets_target:
         block = replace(block, nonce=block.nonce + 1)
@@ -96,7 +96,7 @@ def build_coinbase(height: int, fees_sats: int, script: bytes, txs: list[Tx]) ->
 
 def witness_commitment(txs: list[Tx]) -> bytes:
     """BIP141: over the wtxids of all but the coinbase, whose own counts as zero."""
-    root = merkle_root([bytes(32), *(unshown(tx.wtxid) for tx in txs)])
+    root = merkle_root([bytes(32), *(txid_bytes(tx.wtxid) for tx in txs)])
     return hash256(root + RESERVED)
 
 

@@ -6,8 +6,8 @@ from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Tx
 from btcpay.sandbox.errors import Rejected
 from btcpay.sandbox.node.ledger import Coin
 from btcpay.sandbox.node.script import OP_RETURN, kind, witness_version
+from btcpay.values.money import MAX_MONEY_SATS
 
-MAX_MONEY_SATS = 21_000_000 * 100_000_000
 MAX_BLOCK_WEIGHT = 4_000_000
 MAX_STANDARD_WEIGHT = 400_000
 MIN_STANDARD_BYTES = 65  # a transaction of 64 bytes can pass for a merkle node (CVE-2017-12842)

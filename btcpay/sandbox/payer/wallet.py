@@ -6,10 +6,11 @@ from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.mempool import Entry
-from btcpay.sandbox.node.rules import MAX_MONEY_SATS, least_sats
+from btcpay.sandbox.node.rules import least_sats
 from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.coins import Spendable, choose, estimate_vsize, sign, spendables, total
 from btcpay.sandbox.payer.key import Key
+from btcpay.values.money import MAX_MONEY_SATS
 
 FEE_SATS_PER_VB = 2
 CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner

@@ -14,7 +14,7 @@ from databases import ON_POSTGRES, about_sqlite, empty_database
 from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, open_till, say
 from findings import PLENTY, found
 
-from btcpay.bitcoin.wire import hash256, shown, u32, unshown
+from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
 from btcpay.health.doctor.chain import clock as look_at_clock
 from btcpay.health.doctor.disk import is_its_own, modes
 from btcpay.health.doctor.explorers import Visit, judge_tip, of_sandbox
@@ -675,8 +675,8 @@ GENESIS = {  # merkle root, time, bits, nonce of Bitcoin Core's kernel/chainpara
 def test_the_first_block_of_each_network_hashes_to_what_is_compared(name):
     root, time, bits, nonce = GENESIS[name]
     root = root or "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b"
-    header = u32(1) + bytes(32) + unshown(root) + u32(time) + u32(bits) + u32(nonce)
-    assert shown(hash256(header)) == NETWORKS[name].genesis_hash
+    header = u32(1) + bytes(32) + txid_bytes(root) + u32(time) + u32(bits) + u32(nonce)
+    assert txid_hex(hash256(header)) == NETWORKS[name].genesis_hash
 
 
 def test_money_that_comes_between_two_readings_is_no_fault(till):
