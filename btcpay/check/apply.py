@@ -11,7 +11,7 @@ from btcpay.check.receipt_prices import worth
 from btcpay.check.report import Report
 from btcpay.invoices.events import finish, record
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
-from btcpay.invoices.update_attention import heed
+from btcpay.invoices.update_attention import update_attention
 from btcpay.proofs.document import extended
 from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle
@@ -103,7 +103,7 @@ def _end(
     if has_ended:
         _finish(db, row, outcome.verdict, scan, now)
     if has_ended or outcome.changes or outcome.payments or outcome.settling:
-        heed(db, settings, row["id"], now, news_of(outcome, made, row["status"]))
+        update_attention(db, settings, row["id"], now, news_of(outcome, made, row["status"]))
 
 
 def _write_output(db: Database, row: Row, change: Change, scan: Scan, now: datetime) -> None:

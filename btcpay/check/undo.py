@@ -6,7 +6,7 @@ from datetime import datetime
 
 from btcpay.check.news import undone
 from btcpay.invoices.events import record
-from btcpay.invoices.update_attention import heed
+from btcpay.invoices.update_attention import update_attention
 from btcpay.notify.events.publish import News
 from btcpay.settings.settings import Settings
 from storage.database import Database, Row
@@ -37,7 +37,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
             db.run(blocks.UNSPEND, invoice_id=invoice_id, height=height)
             news += _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now)
         if invoice_id in paid:
-            heed(db, settings, invoice_id, now, news)
+            update_attention(db, settings, invoice_id, now, news)
 
 
 def _by_invoice(rows: Sequence[Row]) -> dict[str, list[Row]]:

@@ -25,10 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Price(NamedTuple):
-    """What one bitcoin costs when an invoice is made.
-
-    `in_currency` is its price in the merchant's second `currency`; both None without one.
-    """
+    """What one bitcoin costs, and in the merchant's second `currency`, if there is one."""
 
     usd: Decimal
     currency: str | None = None
@@ -38,9 +35,8 @@ class Price(NamedTuple):
 def live_price(db: Database, prices: Prices, merchant_id: int, now: datetime) -> Price:
     """What one bitcoin costs, to make a merchant's invoice at. Raises PriceUnavailable.
 
-    Raised also while most price sources say that our clock is ahead: the invoice would be dated in
-    the future, and a payment in a block before that date would look older than the invoice. For
-    the second currency nothing is raised, and nobody waits longer than PATIENCE_S.
+    Also while most price sources say that our clock is ahead: a payment in a block before the
+    invoice's date would look older than the invoice. A second currency is optional.
     """
     currency = db.only(merchants.CURRENCY, id=merchant_id)["currency"]
     if currency:
@@ -53,29 +49,16 @@ def live_price(db: Database, prices: Prices, merchant_id: int, now: datetime) ->
 def _live_usd(prices: Prices, now: datetime) -> Decimal:
     price_usd = prices.current()
     if ahead := prices.clock_ahead(now):
-        told = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
-        log.error("%s of most price sources', so no invoice is made; %s", told, REMEDY)
-        raise PriceUnavailable(f"{told}: no invoice is made until it is set right")
+        message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
+        log.error("%s of most price sources', so no invoice is made; %s", message, REMEDY)
+        raise PriceUnavailable(f"{message}: no invoice is made until it is set right")
     return price_usd
-
-
-def quote(amount_usd: Decimal, price_usd: Decimal) -> int:
-    """Satoshis due, rounded up. Raises PriceUnavailable beyond the bitcoin that can exist."""
-    amount_sats = sats_for_usd(amount_usd, price_usd)
-    if amount_sats is None:
-        raise PriceUnavailable("the BTC/USD price is implausible right now; retry shortly")
-    return amount_sats
-
-
-def _life_of(hours: Decimal | None) -> timedelta | None:
-    """How long an invoice of that many hours lives, to the millisecond below; None for ever."""
-    return None if hours is None else timedelta(milliseconds=int(hours * MS_PER_HOUR))
 
 
 class Order(NamedTuple):
     """What an invoice is made for, validated; without a `life` it never expires.
 
-    `id`: the invoice's, if one was promised already; otherwise it gets a new one.
+    `id`: one that a form has promised already.
     """
 
     merchant_id: int
@@ -88,19 +71,22 @@ class Order(NamedTuple):
 
 
 def order_of(merchant_id: int, wanted: Mapping[str, Any]) -> Order:
-    """The order of a merchant, from what the schema of create-invoice made of a body."""
+    """A merchant's order, from what the schema of create-invoice loads."""
     fields = dict(wanted)
-    life = _life_of(fields.pop("expires_in_hours", None))
+    hours = fields.pop("expires_in_hours", None)
+    life = None if hours is None else timedelta(milliseconds=int(hours * MS_PER_HOUR))
     return Order(merchant_id, life=life, **fields)
 
 
 def new_invoice(db: Database, network: Network, now: datetime, order: Order, price: Price) -> Row:
-    """Stores an invoice for an order, tells of it, and returns its public row.
+    """Stores an invoice, publishes its event, and returns its public row.
 
-    Call it inside `db.write()`: the index is taken in the transaction that stores the
-    invoice, so that a crash gives out no address, and two callers never get the same.
+    Call it inside `db.write()`: the index is taken in the transaction that stores the invoice.
+    Raises PriceUnavailable for more bitcoin than can exist.
     """
-    amount_sats = quote(order.amount_usd, price.usd)
+    amount_sats = sats_for_usd(order.amount_usd, price.usd)
+    if amount_sats is None:
+        raise PriceUnavailable("the BTC/USD price is implausible right now; retry shortly")
     account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
     index = account["next_index"] - 1
     address = derive(account["xpub"], account["script_type"], index, network)

@@ -9,8 +9,6 @@ from storage.database import Database, Row
 from storage.queries import events, invoices
 from storage.queries.events import Kind
 
-BY_HAND = "settled by hand: "  # begins the reason of an invoice's end that a human gave
-
 
 def finish(
     db: Database,
@@ -25,8 +23,8 @@ def finish(
 ) -> None:
     """Ends an invoice that still has the status of `row`, and records why.
 
-    `paid_at` is as a row has it. Raises StaleError, which undoes the transaction, when the status
-    has changed since.
+    `settled_reason` is the owner's. Raises StaleError, which undoes the transaction, when the
+    status has changed since.
     """
     changed = db.run(
         invoices.FINISH,
@@ -40,12 +38,13 @@ def finish(
     )
     if changed != 1:
         raise StaleError(f"invoice {row['id']} is not {row['status']} any more; try again")
-    detail = {"reason": reason} | ({"explorer": explorer} if explorer else {})
+    known = {"reason": reason, "explorer": explorer, "settled_reason": settled_reason}
+    detail = {name: text for name, text in known.items() if text}
     record(db, row["id"], Kind(status), detail, now)
 
 
 def record(db: Database, invoice_id: str, kind: Kind, detail: dict, now: datetime) -> None:
-    """Adds to the invoice's history; of a kind that is declared, else ValueError."""
+    """Adds to the invoice's history; a kind that is not declared is a ValueError."""
     db.run(
         events.ADD,
         invoice_id=invoice_id,

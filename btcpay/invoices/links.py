@@ -16,15 +16,16 @@ from storage.database import Database, Row
 from storage.queries import links
 
 MOST_SUGGESTED = 6  # buttons, of which a phone shows two rows
+AMOUNTS = ("amount_usd", "min_amount_usd", "max_amount_usd")
 
 
 def new_link(db: Database, now: datetime, merchant_id: int, wanted: Mapping[str, Any]) -> Row:
-    """Stores an active link, tells of it, and returns its row. Call it inside `db.write()`.
+    """Stores an active link, publishes its event, and returns its row. Call it in `db.write()`.
 
-    `wanted` is what the schema of create-payment-link made of a body; beside it may stand
-    `suggested`, amounts in USD. Raises CommandError for such that do not fit the link.
+    `wanted`: what the schema of create-payment-link loads, and perhaps amounts that are
+    `suggested`. Raises CommandError for such that do not fit the link.
     """
-    suggested = _checked(wanted.get("suggested", ()), wanted)
+    texts = {name: None if wanted.get(name) is None else str(wanted[name]) for name in AMOUNTS}
     row = db.only(
         links.ADD,
         id=wanted.get("id") or new_id("lnk"),  # a form has promised one
@@ -33,11 +34,9 @@ def new_link(db: Database, now: datetime, merchant_id: int, wanted: Mapping[str,
         title=wanted.get("title"),
         description=wanted.get("description"),
         amount_mode=wanted["amount_mode"],
-        amount_usd=_text(wanted.get("amount_usd")),
-        min_amount_usd=_text(wanted.get("min_amount_usd")),
-        max_amount_usd=_text(wanted.get("max_amount_usd")),
+        **texts,
         created_at=to_ms(now),
-        suggested=suggested,
+        suggested=_checked(wanted.get("suggested", ()), wanted),
     )
     publish_link(db, row, EventKind.PAYMENT_LINK_CREATED, now)
     return row
@@ -58,10 +57,7 @@ def read_suggested(text: str) -> list[Decimal]:
 
 
 def suggest(db: Database, link_id: str, amounts: Sequence[Decimal]) -> Row:
-    """Sets the amounts that a link suggests, in USD, none for no more; the link's row.
-
-    Raises CommandError when there is no such link, and for amounts that do not fit it.
-    """
+    """Sets the amounts in USD that a link suggests; the link's row. Raises CommandError."""
     with db.write():
         row = _locked(db, link_id)
         row["suggested"] = _checked(amounts, row)
@@ -82,10 +78,6 @@ def _checked(amounts: Sequence[Decimal], link: Mapping[str, Any]) -> str | None:
     if len(set(amounts)) < len(amounts) or len(amounts) > MOST_SUGGESTED:
         raise CommandError(f"at most {MOST_SUGGESTED} amounts can be suggested, each once")
     return " ".join(map(str, amounts))
-
-
-def _text(amount_usd: Decimal | None) -> str | None:
-    return None if amount_usd is None else str(amount_usd)
 
 
 def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:

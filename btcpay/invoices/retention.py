@@ -15,9 +15,9 @@ _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
-    """Erases the e-mail addresses of at most BATCH invoices, oldest first; returns how many.
+    """Erases those of at most BATCH invoices, oldest first; how many. 0 days: never.
 
-    Erases them from the answers kept for Idempotency-Keys too. 0 days: never.
+    From the answers that are kept for Idempotency-Keys too.
     """
     if not retention_days:
         return 0

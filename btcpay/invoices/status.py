@@ -23,7 +23,7 @@ def find_invoice(db: Database, invoice_id: str) -> Row:
 
 
 def rules_for(settings: Settings, invoice_row: Row) -> Rules:
-    """What these settings ask of an invoice of that amount."""
+    """Confirmations and tolerance for an invoice of that amount."""
     return Rules(
         settings.confirmations.for_usd(Decimal(invoice_row["amount_usd_quote"])),
         settings.underpayment_tolerance_percent,
@@ -67,10 +67,7 @@ def output_of(row: Row) -> Output:
 
 
 def known_outputs(db: Database, invoice_id: str, scan: Scan, rules: Rules) -> list[Output]:
-    """Every output to the invoice's address that a scan may concern.
-
-    Of what has vanished, which is no money, only what has vanished lately or is shown again.
-    """
+    """The outputs that a scan may concern; of vanished ones those of late, or that are back."""
     since_ms = to_ms(scan.asked_at - rules.gone_after)
     rows = db.rows(payments.KNOWN, invoice_id=invoice_id, vanished_after=since_ms - 1)
     found = {(row["txid"], row["vout"]): row for row in rows}
@@ -89,7 +86,7 @@ def checked_ms(db: Database, row: Row) -> int | None:
 
 
 def verdict_of(db: Database, settings: Settings, row: Row, now: datetime) -> Verdict:
-    """The verdict on what is stored."""
+    """The verdict on all outputs that have not vanished."""
     alive = db.rows(payments.ALIVE, invoice_id=row["id"])
     return verdict_on(db, settings, row, alive, now)
 
@@ -97,7 +94,7 @@ def verdict_of(db: Database, settings: Settings, row: Row, now: datetime) -> Ver
 def verdict_on(
     db: Database, settings: Settings, row: Row, outputs: Iterable[Row], now: datetime
 ) -> Verdict:
-    """Likewise, on rows that were read; its reason tells of those among them that vanished."""
+    """The verdict on these outputs; its reason names vanished ones among them."""
     return stored_verdict(
         invoice_of(row),
         [output_of(output) for output in outputs],

@@ -1,4 +1,4 @@
-"""All that is known of an invoice, gathered once for whoever tells it: command line and pages."""
+"""All that is known of an invoice, gathered once for the command line and the merchant's pages."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,12 +13,11 @@ from storage.queries import attentions, events, payments
 
 @dataclass(frozen=True)
 class Story:
-    """The invoice's row, where it stands and why, what was seen, what happened.
+    """An invoice's row, the verdict on it, what was seen, what happened.
 
-    `attention`: why it wants a human, a key of settlement's REASONS, since `attention_since_at`;
-    both None when it does not. `needed`: the confirmations that are asked for. `outputs` are all
-    that were ever seen, vanished ones too, with the payment that each is part of; `events` the
-    oldest first. `checked_at`: when it was last known to be up to date, None for never.
+    `attention`: why it needs a human, a key of settlement's REASONS, or None. `needed`: the
+    confirmations. `outputs`: vanished ones too. `events`: the oldest first. `checked_at`: when it
+    was last known to be up to date, None for never.
     """
 
     row: Row

@@ -8,7 +8,6 @@ from typing import Any
 from flask import Response
 
 from btcpay.invoices import by_hand
-from btcpay.invoices.events import BY_HAND
 from btcpay.invoices.story import Story, story_of
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit
@@ -65,14 +64,7 @@ def _own_story(visit: Visit, id: str) -> Story:
 def _shown_events(story: Story) -> list[dict[str, Any]]:
     """The newest first."""
     newest = story.events[: -MOST_SHOWN - 1 : -1]
-    return [event | {"told": _told(json.loads(event["detail"]))} for event in newest]
-
-
-def _told(detail: dict[str, Any]) -> dict[str, Any]:
-    """What is known of an event; `by_hand` is the reason of whoever accepted."""
-    reason = detail.get("reason", "")
-    by_hand = reason.removeprefix(BY_HAND) if reason.startswith(BY_HAND) else ""
-    return detail | {"by_hand": by_hand}
+    return [event | {"detail": json.loads(event["detail"])} for event in newest]
 
 
 def accept(visit: Visit, id: str) -> Response:

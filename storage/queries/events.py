@@ -17,7 +17,7 @@ class Kind(StrEnum):
     UNSPENT = "unspent"  # its coin has not moved: that block left the chain
     PAYMENT = "payment"  # its transaction is confirmed and counts; the payment's id
     REORGANISED = "reorganised"  # its block left the chain; the payment of that id is undone
-    PAID = "paid"  # the invoice ended for that reason, which begins with BY_HAND for a human's
+    PAID = "paid"  # the invoice ended for that reason, with `settled_reason` for a human's
     EXPIRED = "expired"  # as above
     CANCELED = "canceled"  # as above
     DISMISSED = "dismissed"  # a human set its attention aside, for that reason

@@ -22,7 +22,7 @@ from wanting import (
 
 from btcpay.check.explain import explanation, next_look_of
 from btcpay.invoices.story import story_of
-from btcpay.invoices.update_attention import heed
+from btcpay.invoices.update_attention import update_attention
 from btcpay.settlement.attention import WAYS_OUT
 from storage.queries import attentions
 
@@ -235,7 +235,7 @@ def test_what_is_stored_is_what_the_pure_function_says(till, way):
     stored = reason_of(till, invoice)
     db = till.shop.service.db
     with db.write():
-        decided = heed(db, till.settings, invoice["id"], till.clock())
+        decided = update_attention(db, till.settings, invoice["id"], till.clock())
     assert stored is not None and decided == stored
 
 
