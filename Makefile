@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-nightly test-postgres check format catalogs screenshots bench bench-check bench-growth bench-peers lock release clean
+.PHONY: run install test test-nightly test-postgres check format formats screenshots bench bench-check bench-growth bench-peers lock release clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -39,8 +39,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-catalogs: $(VENV)/.installed-dev  ## compiles the pages' translations, and how languages write numbers
-	$(BIN)/pybabel --quiet compile --directory btcpay/languages/translations
+formats: $(VENV)/.installed-dev  ## how languages write numbers and times, from Unicode's table
 	PYTHONPATH=.:tests/support $(BIN)/python tests/support/cldr.py
 
 screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots; the documents' sheet and film

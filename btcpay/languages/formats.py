@@ -1,8 +1,7 @@
 """Numbers and times as a language writes them: its digits, its marks, its words.
 
-So a dot means one thing on a page. What is copied into wallets is written by
-btcpay/values/money.py. How a language writes is Unicode's CLDR, of which `make catalogs` keeps
-translations/formats.json.
+How it does is Unicode's CLDR, of which `make formats` keeps translations/formats.json. What is
+copied into wallets is written by btcpay/values/money.py.
 """
 
 import json
@@ -53,8 +52,7 @@ def whole(number: int, language: str) -> str:
 
 def percent(number: int, language: str) -> str:
     """So many hundredths: `12%`, with a space where the language has one."""
-    text: str = _of(language)["percent"].format(whole(number, language))
-    return text
+    return str(_of(language)["percent"].format(whole(number, language)))
 
 
 def usd(amount_usd: Decimal, language: str) -> str:
@@ -82,36 +80,37 @@ def short(amount_usd: Decimal, language: str) -> str:
 
 def moment(at_ms: int, language: str) -> str:
     """A stored time to the second, in UTC and saying so."""
-    return _written(at_ms, language, _of(language)["moment"])
+    return f"{_written(at_ms, language, _of(language)['moment'])} UTC"
+
+
+def minute(at_ms: int, language: str) -> str:
+    """Like `moment`, without the seconds: for lists."""
+    return f"{_written(at_ms, language, _of(language)['moment'].replace(SECONDS, ''))} UTC"
+
+
+def day(at_ms: int, language: str) -> str:
+    """The day of a stored time in UTC, without its year: `Nov 22`."""
+    return _written(at_ms, language, _of(language)["day"])
 
 
 def _written(at_ms: int, language: str, pattern: str) -> str:
     at, table = from_ms(at_ms), _of(language)
     month, half = table["months"][at.month - 1], table["halves"][at.hour // 12]
-    told = pattern.format(at=at, month=month, hour=at.hour % 12 or 12, half=half)
-    return f"{digits(told, language)} UTC"
-
-
-def minute(at_ms: int, language: str) -> str:
-    """Like `moment`, without the seconds: for lists."""
-    return _written(at_ms, language, _of(language)["moment"].replace(SECONDS, ""))
-
-
-def day(at_ms: int, language: str) -> str:
-    """The day of a stored time in UTC, without its year: `Nov 22`."""
-    at, table = from_ms(at_ms), _of(language)
-    return digits(table["day"].format(at=at, month=table["months"][at.month - 1]), language)
+    return digits(pattern.format(at=at, month=month, hour=at.hour % 12 or 12, half=half), language)
 
 
 def ago(elapsed_ms: int, language: str) -> str:
     """How long ago something was, at least a second: `12 seconds ago`."""
     elapsed_s = max(1, elapsed_ms // 1000)
-    table = _of(language)
-    units = table["ago"]  # the longest first, the last a second
+    units = _of(language)["ago"]  # the longest first, the last a second
     unit_s, forms = next(unit for unit in units if elapsed_s >= unit[0])
     number = round(elapsed_s / unit_s)
-    form = forms[int(table["plural"][number if number < 100 else 100 + number % 100])]
-    return digits(form.format(number), language)
+    return digits(forms[plural(number, language)].format(number), language)
+
+
+def plural(number: int, language: str) -> int:
+    """Which of the language's forms goes with a number: one of CLDR's order, zero to other."""
+    return int(_of(language)["plural"][number if number < 100 else 100 + number % 100])
 
 
 def groups(text: str, size: int = 4) -> list[str]:

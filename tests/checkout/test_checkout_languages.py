@@ -2,20 +2,21 @@
 
 import re
 from functools import cache
+from gettext import GNUTranslations
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
-from babel.messages.mofile import read_mo, write_mo
+from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from builders import Shop
 from paths import PROJECT
 from payer import Page
 
-from btcpay.languages.catalogs import CATALOGS as FOLDER
-from btcpay.languages.catalogs import LANGUAGES
+from btcpay.languages import catalogs
+from btcpay.languages.catalogs import FOLDER, LANGUAGES
 
 METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
 TRIMMED = {"templates/**.html": {"trimmed": "true", "silent": "false"}}
@@ -33,7 +34,7 @@ def msgids() -> set[str | tuple[str, ...]]:
 
 
 def catalog(language: str) -> Catalog:
-    with (FOLDER / language / "LC_MESSAGES" / "messages.po").open("rb") as file:
+    with (FOLDER / f"{language}.po").open("rb") as file:
         return read_po(file, language)
 
 
@@ -46,7 +47,7 @@ def test_the_pages_have_texts_to_translate():
 
 
 def test_there_is_a_catalog_for_every_language_but_that_of_the_ids():
-    assert sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) == TRANSLATED
+    assert sorted(path.stem for path in FOLDER.glob("*.po")) == TRANSLATED
 
 
 @pytest.mark.parametrize("language", TRANSLATED)
@@ -79,17 +80,18 @@ def test_a_translation_has_the_same_places_for_values(language):
 
 
 @pytest.mark.parametrize("language", TRANSLATED)
-def test_what_is_compiled_is_what_is_written(language):
-    """`make catalogs` compiles; the checkout alone must serve, so the result is kept beside it."""
-    compiled = BytesIO((FOLDER / language / "LC_MESSAGES" / "messages.mo").read_bytes())
-    again = BytesIO()
-    write_mo(again, catalog(language))
-    again.seek(0)
-    strings = [
-        [(message.id, message.string) for message in read_mo(file) if message.id]
-        for file in (compiled, again)
-    ]
-    assert strings[0] == strings[1]
+def test_every_text_and_plural_form_is_the_one_that_gettext_finds(language):
+    """Babel compiles the same file for Python's gettext."""
+    compiled = BytesIO()
+    write_mo(compiled, catalog(language))
+    compiled.seek(0)
+    judge, read = GNUTranslations(compiled), catalogs.catalog(language)
+    for message in (message for message in catalog(language) if message.id):
+        if not message.pluralizable:
+            assert read.gettext(message.id) == judge.gettext(message.id)
+            continue
+        for number in range(250):
+            assert read.ngettext(*message.id, number) == judge.ngettext(*message.id, number)
 
 
 GLOSSARY = re.findall(

@@ -38,7 +38,7 @@ def moment(at: datetime, language: str) -> str:
     return f"{with_digits(format_datetime(at, 'medium', UTC, language), language)} UTC"
 
 
-def test_the_table_is_what_make_catalogs_writes():
+def test_the_table_is_what_make_formats_writes():
     assert json.loads(formats.TABLE.read_text(encoding="utf-8")) == cldr.table()
 
 

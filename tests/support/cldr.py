@@ -1,6 +1,6 @@
 """How our languages write numbers and times: of Unicode's CLDR, which Babel has, what pages need.
 
-`make catalogs` runs this: it writes the table that the service reads in Babel's place.
+`make formats` runs this: it writes the table that the service reads in Babel's place.
 """
 
 import json
@@ -63,8 +63,9 @@ ZEROS = {"latn": "0", "arab": "\u0660", "arabext": "\u06f0"}
 
 
 def plurals(locale: Locale) -> list[str]:
-    """The plural categories of a language, each once."""
-    return sorted({locale.plural_form(number) for number in range(200)})
+    """The plural categories of a language, each once, in the order of its catalog's forms."""
+    found = {locale.plural_form(number) for number in range(200)}
+    return [one for one in ("zero", "one", "two", "few", "many", "other") if one in found]
 
 
 def ago(locale: Locale) -> list[list[Any]]:
