@@ -1,4 +1,4 @@
-"""What every command shares: settings first, then the database, answers as text or JSON."""
+"""What every command shares: settings first, then the database; answers as text or as JSON."""
 
 import logging
 import os
@@ -17,10 +17,11 @@ from btcpay.web.server.startup import read_or_exit
 from storage.database import Database, Row, place_of
 from storage.versions import open_ready
 
-TELLING = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # whose defaults are mostly not meant
+HAVE_DEFAULTS = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # which are rarely what is meant
 A_LETTER = 0.9  # so alike are two names when a letter is wrong
 log = logging.getLogger(__name__)
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+limited = click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Shell:
     """The settings of this invocation, and what they lead to."""
 
     settings: Settings
+    as_json: bool = False
 
     @cached_property
     def db(self) -> Database:
@@ -36,26 +38,42 @@ class Shell:
         click.get_current_context().call_on_close(db.close)
         return db
 
+    def answer(self, value: Any, text: str | None) -> None:
+        """Answers with a JSON value, or with this text; with nothing where there is none."""
+        if self.as_json:
+            answer_json(value)
+        elif text is not None:
+            click.echo(text)
+
+    def show(self, rows: Sequence[Row], columns: str) -> None:
+        """Answers with these columns of rows."""
+        show(rows, columns, self.as_json)
+
 
 def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
     """Reads words and settings before the command does anything; mistakes end it with status 2."""
 
-    def command(*args: Any, **kwargs: Any) -> Any:
+    def command(*args: Any, as_json: bool = False, **kwargs: Any) -> Any:
         require_text(kwargs.values())
         settings = read_or_exit(os.environ)
         if function.__name__ != "sandbox":  # which works on its own whatever is set
-            _tell_defaults(settings)
-        return function(Shell(settings), *args, **kwargs)
+            _warn_of_defaults(settings)
+        return function(Shell(settings, as_json), *args, **kwargs)
 
     return update_wrapper(command, function)
 
 
-def _tell_defaults(settings: Settings) -> None:
-    """Whoever meant another shop, or mistyped a name, learns it, however well the command ends."""
+def answering(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`with_shell`, for a command that answers: as JSON too."""
+    return as_json(with_shell(function))
+
+
+def _warn_of_defaults(settings: Settings) -> None:
+    """Says which shop this is when nobody named it, and which variable may be mistyped."""
     for name, meant in strange_names(os.environ, A_LETTER).items():
         if meant:
             say(f"nothing reads {name}: did you mean {meant}?")
-    names = [name for name in TELLING if not is_said(os.environ, name)]
+    names = [name for name in HAVE_DEFAULTS if not is_said(os.environ, name)]
     if names:
         place = place_of(settings.database_url)
         say(f"{' and '.join(names)} not set: this is {settings.network.name}, {place}")
@@ -80,13 +98,13 @@ def say(text: str, level: int = logging.INFO) -> None:
         click.echo(text, err=True)
 
 
-def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
+def show(rows: Sequence[Row], columns: str, as_json: bool) -> None:
     """Answers with rows: a JSON array, or a table of these columns."""
     if as_json:
         answer_json([plain(row, columns) for row in rows])
         return
-    shown = [[printable(_timed(name, row[name])) for name in columns] for row in rows]
-    cells = [list(columns), *shown]
+    names = columns.split()
+    cells = [names, *([printable(_timed(name, row[name])) for name in names] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
@@ -104,24 +122,14 @@ def answer_json(value: Any) -> None:
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 
-def answer_lines(texts: Iterable[str], as_json: bool) -> None:
-    """Answers with a text a line, or with a JSON array; each as it comes, of a million too."""
-    between = "[\n  "
-    for text in texts:
-        click.echo(between + orjson.dumps(text).decode() if as_json else text, nl=not as_json)
-        between = ",\n  "
-    if as_json:
-        click.echo("\n]")
-
-
 def _timed(name: str, value: Any) -> Any:
     """Stored times as ISO 8601; everything else as it is."""
     return iso_ms(value) if name.endswith("_at") and isinstance(value, int) else value
 
 
-def plain(row: Row, columns: Sequence[str]) -> Row:
+def plain(row: Row, columns: str) -> Row:
     """The columns of a row as JSON has them; sums are kept as text, and leave as exact numbers."""
-    return {name: number(name, _timed(name, row[name])) for name in columns}
+    return {name: number(name, _timed(name, row[name])) for name in columns.split()}
 
 
 def number(name: str, value: Any) -> Any:

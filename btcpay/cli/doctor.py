@@ -5,26 +5,25 @@ import sys
 
 import click
 
-from btcpay.cli.context import Shell, answer_json, as_json, printable, with_shell
+from btcpay.cli.context import Shell, answering, printable
 from btcpay.health.doctor.finding import RED
 from btcpay.health.doctor.run import examine
 from btcpay.values.times import utc_now
 
-COLUMNS = ("name", "colour", "sentence", "remedy")
+COLUMNS = "name colour sentence remedy"
 
 
 @click.command()
 @click.option("--integrity", is_flag=True, help="Read the whole database too: pages and totals.")
-@as_json
-@with_shell
-def doctor(shell: Shell, integrity: bool, as_json: bool) -> None:
+@answering
+def doctor(shell: Shell, integrity: bool) -> None:
     """Look into the service's health: one line for each finding, with what helps.
 
     Exit status 1 when anything is red.
     """
     findings = list(examine(shell.settings, os.environ, utc_now, integrity=integrity))
-    if as_json:
-        answer_json([{name: vars(finding)[name] for name in COLUMNS} for finding in findings])
+    if shell.as_json:
+        shell.show([vars(finding) for finding in findings], COLUMNS)
     else:
         for finding in findings:
             remedy = f" -> {finding.remedy}" if finding.remedy else ""

@@ -2,15 +2,16 @@
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, TextIO
 
 import click
 import orjson
 
-from btcpay.cli.context import Shell, as_json, number, with_shell
+from btcpay.cli.context import Shell, answering, number, with_shell
 from btcpay.exports import payments
 from btcpay.exports.labels import label_lines
 from btcpay.merchants.merchants import find_merchant
@@ -33,7 +34,7 @@ class Moment(click.ParamType):
             return self.fail(f"{value!r} is neither a day (2026-01-31) nor an ISO 8601 time")
 
 
-of_merchant = click.option("--merchant", "merchant_name", metavar="NAME", help="Only this one's.")
+of_merchant = click.option("--merchant", metavar="NAME", help="Only this merchant's.")
 
 
 @click.group()
@@ -45,14 +46,9 @@ def export() -> None:
 @click.option("--from", "from_at", type=Moment(), help="Received then or later.")
 @click.option("--to", "to_at", type=Moment(), help="Received before that.")
 @of_merchant
-@as_json
-@with_shell
+@answering
 def export_payments(
-    shell: Shell,
-    from_at: datetime | None,
-    to_at: datetime | None,
-    merchant_name: str | None,
-    as_json: bool,
+    shell: Shell, from_at: datetime | None, to_at: datetime | None, merchant: str | None
 ) -> None:
     """Payments as CSV (RFC 4180, UTF-8), one line each: merchant by merchant, oldest first.
 
@@ -60,34 +56,30 @@ def export_payments(
     """
     if from_at and to_at and from_at > to_at:
         raise click.UsageError("--from is later than --to")
-    records = (
-        record
-        for merchant in _wanted(shell.db, merchant_name)
-        for record in payments.received(
-            shell.db,
-            merchant,
-            max(0, to_ms(from_at)) if from_at else 0,
-            to_ms(to_at) if to_at else payments.END,
-        )
+    first_ms = max(0, to_ms(from_at)) if from_at else 0
+    before_ms = to_ms(to_at) if to_at else payments.END
+    owners = _chosen(shell.db, merchant)
+    records = chain.from_iterable(
+        payments.received(shell.db, owner, first_ms, before_ms) for owner in owners
     )
     with _output(newline="") as file:
-        _write_json(file, records) if as_json else file.writelines(payments.csv_lines(records))
+        file.writelines(_json_lines(records) if shell.as_json else payments.csv_lines(records))
 
 
 @export.command("labels")
 @of_merchant
 @with_shell
-def export_labels(shell: Shell, merchant_name: str | None) -> None:
+def export_labels(shell: Shell, merchant: str | None) -> None:
     """Labels of addresses, transactions and outputs as BIP329 JSON lines.
 
-    Wallets such as Sparrow import them. They tell who paid for what: delete the file afterwards.
+    Wallets such as Sparrow import them. They show who paid for what: delete the file afterwards.
     """
     with _output(newline="\n") as file:
-        for merchant in _wanted(shell.db, merchant_name):
-            file.writelines(label_lines(shell.db, merchant))
+        for owner in _chosen(shell.db, merchant):
+            file.writelines(label_lines(shell.db, owner))
 
 
-def _wanted(db: Database, name: str | None) -> list[Row]:
+def _chosen(db: Database, name: str | None) -> list[Row]:
     return db.rows(merchants.ALL) if name is None else [find_merchant(db, name)]
 
 
@@ -102,10 +94,11 @@ def _output(newline: str) -> Iterator[TextIO]:
         file.detach()
 
 
-def _write_json(file: TextIO, records: Iterator[Row]) -> None:
+def _json_lines(records: Iterable[Row]) -> Iterator[str]:
     """One JSON array, as every command answers, a record a line."""
-    file.write("[")
-    for position, record in enumerate(records):
+    between = "[\n"
+    for record in records:
         exact = {name: number(name, value) for name, value in record.items()}
-        file.write((",\n" if position else "\n") + orjson.dumps(exact).decode())
-    file.write("\n]\n")
+        yield between + orjson.dumps(exact).decode()
+        between = ",\n"
+    yield "\n]\n" if between.startswith(",") else "[\n]\n"

@@ -6,8 +6,17 @@ from typing import Any
 import click
 
 from btcpay.check.explain import explanation, next_look_of
-from btcpay.cli.context import Shell, answer_json, as_json, plain, printable, say, show, with_shell
-from btcpay.cli.operation_options import number, tell, validated
+from btcpay.cli.context import (
+    Shell,
+    answer_json,
+    answering,
+    limited,
+    plain,
+    printable,
+    say,
+    with_shell,
+)
+from btcpay.cli.operation_options import number, validated
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import find_invoice
 from btcpay.invoices.story import Story, story_of
@@ -22,56 +31,19 @@ from storage.database import Row
 from storage.queries import listings, payments
 
 LIST_COLUMNS = (
-    "id",
-    "merchant",
-    "status",
-    "amount_sats",
-    "received_sats",
-    "amount_usd_quote",
-    "created_at",
-    "description",
+    "id merchant status amount_sats received_sats amount_usd_quote created_at description"
 )
-WANTING_COLUMNS = (
-    "id",
-    "merchant",
-    "status",
-    "reason",
-    "amount_sats",
-    "received_sats",
-    "missing_sats",
-    "since_at",
-    "description",
+ATTENTION_COLUMNS = (
+    "id merchant status reason amount_sats received_sats missing_sats since_at description"
 )
 SHOW_COLUMNS = (
-    "id",
-    "status",
-    "amount_sats",
-    "amount_usd_quote",
-    "price_usd",
-    "description",
-    "deposit_address",
-    "address_index",
-    "payment_link_id",
-    "tx_hash",
-    "settled_reason",
-    "expires_at",
-    "paid_at",
-    "checked_at",
-    "created_at",
+    "id status amount_sats amount_usd_quote price_usd description deposit_address address_index"
+    " payment_link_id tx_hash settled_reason expires_at paid_at checked_at created_at"
 )
-PAYMENT_COLUMNS = tuple(field.name for field in payments.PUBLIC)
-ATTENTION_COLUMNS = ("reason", "since_at")
+PAYMENT_COLUMNS = " ".join(field.name for field in payments.PUBLIC)
 OUTPUT_COLUMNS = (
-    "txid",
-    "vout",
-    "amount_sats",
-    "first_seen_at",
-    "block_height",
-    "block_hash",
-    "block_time_at",
-    "spent_height",
-    "vanished_at",
-    "payment_id",
+    "txid vout amount_sats first_seen_at block_height block_hash block_time_at spent_height"
+    " vanished_at payment_id"
 )
 
 
@@ -81,7 +53,7 @@ def invoice() -> None:
 
 
 @invoice.command("create")
-@click.argument("merchant_name", metavar="MERCHANT")
+@click.argument("merchant")
 @click.option(
     "--usd", "amount_usd", metavar="AMOUNT", required=True, callback=number, help="In US dollars."
 )
@@ -93,53 +65,49 @@ def invoice() -> None:
     callback=number,
     help="Without it the invoice never expires.",
 )
-@as_json
-@with_shell
-def invoice_create(shell: Shell, merchant_name: str, as_json: bool, **fields: Any) -> None:
+@answering
+def invoice_create(shell: Shell, merchant: str, **fields: Any) -> None:
     """Make an invoice, as create-invoice does; prints its id and its page."""
-    owner, settings = find_merchant(shell.db, merchant_name), shell.settings
+    owner, settings = find_merchant(shell.db, merchant), shell.settings
     order = create.order_of(owner["id"], validated(NEW_INVOICE, fields))
     price = create.live_price(shell.db, new_prices(settings), owner["id"], utc_now())
     with shell.db.write():
         row = create.new_invoice(shell.db, settings.network, utc_now(), order, price)
-    tell(Resources(settings.base_url).invoice.dump(row), "pay_url", as_json)
+    made = Resources(settings.base_url).invoice.dump(row)
+    shell.answer(made, f"{made['id']}\n{made['pay_url']}")
 
 
 @invoice.command("list")
 @click.option("--status", type=click.Choice(STATUSES))
-@click.option("--attention", is_flag=True, help="What wants a human, longest first, and why.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
-@as_json
-@with_shell
-def invoice_list(
-    shell: Shell, status: str | None, attention: bool, limit: int, as_json: bool
-) -> None:
+@click.option("--attention", is_flag=True, help="What needs attention, longest first, and why.")
+@limited
+@answering
+def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) -> None:
     """The newest invoices, and what came to their addresses, confirmed or waiting."""
     if attention and status:
         raise click.UsageError("--attention lists invoices of every status")
     if attention:
-        _show_wanting(shell.db.rows(listings.WANTING, limit=limit), as_json)
-        return
-    show(listings.newest_invoices(shell.db, status, limit), LIST_COLUMNS, as_json)
-
-
-def _show_wanting(rows: list[Row], as_json: bool) -> None:
-    """The list, and for each reason in it what can be done."""
-    if rows or as_json:
-        show(rows, WANTING_COLUMNS, as_json)
+        _show_attention(shell, shell.db.rows(listings.WANTING, limit=limit))
     else:
-        say("no invoice wants attention")
+        shell.show(listings.newest_invoices(shell.db, status, limit), LIST_COLUMNS)
+
+
+def _show_attention(shell: Shell, rows: list[Row]) -> None:
+    """The list, and for each reason in it what can be done."""
+    if not rows and not shell.as_json:
+        say("no invoice needs attention")
+        return
+    shell.show(rows, ATTENTION_COLUMNS)
     found = {row["reason"] for row in rows}
-    for reason in (reason for reason in WAYS_OUT if reason in found and not as_json):
+    for reason in (reason for reason in WAYS_OUT if reason in found and not shell.as_json):
         say(f"{reason}: {WAYS_OUT[reason]}")
 
 
 @invoice.command("show")
 @click.argument("invoice_id", metavar="ID")
 @click.option("--proof", is_flag=True, help="The proofs of its payments instead, as JSON.")
-@as_json
-@with_shell
-def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> None:
+@answering
+def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
     """All that is known of an invoice, and why it stands where it stands."""
     if proof:
         find_invoice(shell.db, invoice_id)
@@ -150,7 +118,7 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> N
         return
     story = story_of(shell.db, shell.settings, invoice_id, utc_now())
     next_look = next_look_of(shell.db, shell.settings, invoice_id, utc_now())
-    if as_json:
+    if shell.as_json:
         received = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
         answer_json(_all_facts(story, received, next_look))
         return
@@ -161,7 +129,7 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool, as_json: bool) -> N
 def _all_facts(story: Story, received: list[Row], next_look: str) -> dict:
     """The invoice, where it stands and why, its payments, what was seen, what happened."""
     verdict = story.verdict
-    wanted = {"reason": story.attention, "since_at": story.attention_since_at}
+    attention = {"reason": story.attention, "since_at": story.attention_since_at}
     return {
         "invoice": plain(story.row, SHOW_COLUMNS),
         "standing": {
@@ -172,7 +140,7 @@ def _all_facts(story: Story, received: list[Row], next_look: str) -> dict:
             "confirmations": verdict.confirmations,
             "confirmations_needed": story.needed,
         },
-        "attention": plain(wanted, ATTENTION_COLUMNS) if story.attention else None,
+        "attention": plain(attention, "reason since_at") if story.attention else None,
         "next_look": next_look,
         "payments": [plain(payment, PAYMENT_COLUMNS) for payment in received],
         "outputs": [plain(output, OUTPUT_COLUMNS) for output in story.outputs],
@@ -212,6 +180,6 @@ def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
 @click.option("--reason", required=True, help="Kept in the invoice's history.")
 @with_shell
 def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
-    """Set aside why an invoice wants attention, until something new happens to it."""
+    """Set aside why an invoice needs attention, until something new happens to it."""
     wanted = by_hand.dismiss(shell.db, shell.settings, invoice_id, reason, utc_now())
     say(f"dismissed {invoice_id}: {REASONS[wanted]}")

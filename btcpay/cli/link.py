@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from btcpay.cli.context import Shell, as_json, say, show, with_shell
+from btcpay.cli.context import Shell, answering, limited, say, with_shell
 from btcpay.cli.context import number as exact
-from btcpay.cli.operation_options import number, tell, validated
+from btcpay.cli.operation_options import number, validated
 from btcpay.invoices import links
 from btcpay.merchants.merchants import find_merchant
 from btcpay.values.errors import CommandError
@@ -17,8 +17,8 @@ from schemas.resources import Resources
 from storage.database import Row
 from storage.queries import listings
 
-LINK_COLUMNS = ("id", "status", "title", "amount_mode", "amount_usd", "suggested", "created_at")
-SUGGESTING_COLUMNS = ("id", "title", "suggested")
+LINK_COLUMNS = "id status title amount_mode amount_usd suggested created_at"
+SUGGESTING_COLUMNS = "id title suggested"
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
@@ -42,7 +42,7 @@ def link() -> None:
 
 
 @link.command("create")
-@click.argument("merchant_name", metavar="MERCHANT")
+@click.argument("merchant")
 @click.option("--usd", "amount_usd", metavar="AMOUNT", callback=number, help="A fixed price.")
 @click.option("--min-usd", "min_amount_usd", metavar="AMOUNT", callback=number)
 @click.option("--max-usd", "max_amount_usd", metavar="AMOUNT", callback=number)
@@ -51,41 +51,37 @@ def link() -> None:
 @click.option(
     "--suggest", metavar="5,10,20", callback=_amounts, help="Amounts that one press pays."
 )
-@as_json
-@with_shell
-def link_create(
-    shell: Shell, merchant_name: str, suggest: list[Decimal], as_json: bool, **fields: Any
-) -> None:
+@answering
+def link_create(shell: Shell, merchant: str, suggest: list[Decimal], **fields: Any) -> None:
     """Make a payment link, as create-payment-link does; prints its id and its page.
 
     Without --usd the payer chooses the amount.
     """
-    owner = find_merchant(shell.db, merchant_name)
+    owner = find_merchant(shell.db, merchant)
     wanted = validated(NEW_PAYMENT_LINK, fields) | {"suggested": suggest}
     with shell.db.write():
         row = links.new_link(shell.db, utc_now(), owner["id"], wanted)
-    tell(Resources(shell.settings.base_url).payment_link.dump(row), "link_url", as_json)
+    made = Resources(shell.settings.base_url).payment_link.dump(row)
+    shell.answer(made, f"{made['id']}\n{made['link_url']}")
 
 
 @link.command("list")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
-@as_json
-@with_shell
-def link_list(shell: Shell, limit: int, as_json: bool) -> None:
+@limited
+@answering
+def link_list(shell: Shell, limit: int) -> None:
     """The newest payment links of all merchants."""
     rows = listings.newest_links(shell.db, limit)
-    show([_listed(row, as_json) for row in rows], LINK_COLUMNS, as_json)
+    shell.show([_listed(row, shell.as_json) for row in rows], LINK_COLUMNS)
 
 
 @link.command("suggest")
 @click.argument("link_id", metavar="ID")
 @click.argument("amounts", metavar="5,10,20|off", callback=_amounts)
-@as_json
-@with_shell
-def link_suggest(shell: Shell, link_id: str, amounts: list[Decimal], as_json: bool) -> None:
+@answering
+def link_suggest(shell: Shell, link_id: str, amounts: list[Decimal]) -> None:
     """Set the amounts that a link's page suggests, each paid by one press; `off`: none."""
     row = links.suggest(shell.db, link_id, amounts)
-    show([_listed(row, as_json)], SUGGESTING_COLUMNS, as_json)
+    shell.show([_listed(row, shell.as_json)], SUGGESTING_COLUMNS)
 
 
 @link.command("deactivate")

@@ -8,7 +8,6 @@ from typing import Any
 import click
 from marshmallow import Schema
 
-from btcpay.cli.context import answer_json
 from btcpay.values.errors import InvalidRequest
 from schemas import requests as accepts
 
@@ -37,11 +36,3 @@ def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
         for parameter in click.get_current_context().command.params:
             shown = re.sub(rf"\b{parameter.name}\b", parameter.opts[0], shown)
         raise click.UsageError(shown) from None
-
-
-def tell(resource: Mapping[str, Any], page: str, as_json: bool) -> None:
-    """Answers with the whole resource as JSON, or with its id and the address of its page."""
-    if as_json:
-        answer_json(resource)
-    else:
-        click.echo(f"{resource['id']}\n{resource[page]}")

@@ -2,20 +2,13 @@
 
 import click
 
-from btcpay.cli.context import Shell, as_json, show, with_shell
+from btcpay.cli.context import Shell, answering, limited
 from btcpay.invoices.status import find_invoice
 from btcpay.merchants.merchants import find_merchant
 from storage.queries import listings
 
 LIST_COLUMNS = (
-    "id",
-    "merchant",
-    "invoice_id",
-    "address_invoice_id",
-    "amount_sats",
-    "amount_usd_at_receipt",
-    "created_at",
-    "tx_hash",
+    "id merchant invoice_id address_invoice_id amount_sats amount_usd_at_receipt created_at tx_hash"
 )
 
 
@@ -25,27 +18,23 @@ def payment() -> None:
 
 
 @payment.command("list")
-@click.option("--merchant", "merchant_name", metavar="MERCHANT", help="Of this merchant alone.")
+@click.option("--merchant", metavar="MERCHANT", help="Of this merchant alone.")
 @click.option("--invoice", "invoice_id", metavar="ID", help="What came to this invoice's address.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
-@as_json
-@with_shell
-def payment_list(
-    shell: Shell, merchant_name: str | None, invoice_id: str | None, limit: int, as_json: bool
-) -> None:
+@limited
+@answering
+def payment_list(shell: Shell, merchant: str | None, invoice_id: str | None, limit: int) -> None:
     """The newest payments: the invoice that each settled, and the one whose address it came to.
 
-    The first is empty for a part, and for what came late or beside.
+    The first is empty for a part, and for what came late or as a further payment.
     """
-    if merchant_name is not None and invoice_id is not None:
+    if merchant is not None and invoice_id is not None:
         raise click.UsageError("--merchant and --invoice do not go together")
     if invoice_id is not None:
         find_invoice(shell.db, invoice_id)
         rows = shell.db.rows(listings.PAYMENTS_OF_INVOICE, invoice_id=invoice_id, limit=limit)
-    elif merchant_name is not None:
-        owner = find_merchant(shell.db, merchant_name)
-        query = listings.PAYMENTS_OF_MERCHANT
-        rows = shell.db.rows(query, merchant_id=owner["id"], limit=limit)
+    elif merchant is not None:
+        of = find_merchant(shell.db, merchant)["id"]
+        rows = shell.db.rows(listings.PAYMENTS_OF_MERCHANT, merchant_id=of, limit=limit)
     else:
         rows = listings.newest_payments(shell.db, limit)
-    show(rows, LIST_COLUMNS, as_json)
+    shell.show(rows, LIST_COLUMNS)

@@ -10,7 +10,7 @@ from btcpay.backup.address_counters import Agree, move_counters
 from btcpay.backup.restore import Restored, carry_over
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS
-from btcpay.cli.context import Shell, answer_json, as_json, say, with_shell
+from btcpay.cli.context import Shell, answering, say
 from btcpay.merchants.discovery import Move
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
@@ -37,11 +37,8 @@ UNKNOWN = (
 @click.option(
     "--in-place", is_flag=True, help="Move the counters and log browsers out, as after pg_restore."
 )
-@as_json
-@with_shell
-def restore(
-    shell: Shell, file: Path | None, yes: bool, skip: int, in_place: bool, as_json: bool
-) -> None:
+@answering
+def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: bool) -> None:
     """Put a backup in the database's place, and every address counter past what the chain has seen.
 
     Where the database is PostgreSQL's, it is new, and a backup of SQLite is carried over to it.
@@ -59,10 +56,7 @@ def restore(
     else:
         asked = partial(agree, f"Carry {file} over to PostgreSQL?")
         told = _carry_over(shell, file, skip, asked)
-    if as_json:
-        answer_json(told)
-    else:
-        click.echo(f"restored {file}" if file else "moved the counters")
+    shell.answer(told, f"restored {file}" if file else "moved the counters")
 
 
 def _restore(shell: Shell, path: Path, file: Path, skip: int, agree: Agree) -> Row:

@@ -9,7 +9,7 @@ from btcpay.proofs.document import check_document, load
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.times import iso
 
-PROOF_COLUMNS = ("txid", "vout", "amount_sats", "script", "block_hash", "mined_at", "network")
+PROOF_COLUMNS = "txid vout amount_sats script block_hash mined_at network"
 
 
 @click.command("verify-proof")

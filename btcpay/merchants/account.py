@@ -19,6 +19,7 @@ from btcpay.bitcoin.wire import Malformed, hash160
 from btcpay.values.errors import AccountKeyRefused
 from btcpay.values.networks import Network
 
+ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 SCRIPT_TYPES = ("p2wpkh", "p2sh-p2wpkh", "p2pkh")
 # The least that nodes relay to such an address: Bitcoin Core's dust limit (policy/policy.cpp,
 # GetDustThreshold), 3 satoshis for each virtual byte of the output and of the input that spends it.

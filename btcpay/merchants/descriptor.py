@@ -5,7 +5,7 @@ Source: BIP380 (general, checksum), BIP381 (pkh, sh), BIP382 (wpkh); Bitcoin Cor
 
 import re
 
-from btcpay.merchants.account import Account, parse_account, plain_key
+from btcpay.merchants.account import ACCOUNT_DEPTH, Account, parse_account, plain_key
 from btcpay.values.errors import AccountKeyRefused
 from btcpay.values.networks import Network
 from storage.database import Row
@@ -24,7 +24,6 @@ _CHECKSUM_SYMBOLS = 8
 
 # The script expression around the key, and the purpose (BIP44) of the path that goes with it.
 _FORMS = {"p2wpkh": ("wpkh({})", 84), "p2sh-p2wpkh": ("sh(wpkh({}))", 49), "p2pkh": ("pkh({})", 44)}
-_ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 
 
 def checksum(script: str) -> str:
@@ -94,7 +93,7 @@ def import_request(
 def _origin(account: Account, network: Network, purpose: int, fingerprint: str) -> str:
     if not re.fullmatch("[0-9a-f]{8}", fingerprint):
         raise AccountKeyRefused("a fingerprint has 8 hex digits, such as 73c5da0a")
-    if account.depth != _ACCOUNT_DEPTH or account.number is None:
+    if account.depth != ACCOUNT_DEPTH or account.number is None:
         raise AccountKeyRefused("this is no account key (BIP44): its path is not known")
     coin = 0 if network.main_keys else 1
     return f"[{fingerprint}/{purpose}'/{coin}'/{account.number}']"

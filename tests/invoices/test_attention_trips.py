@@ -107,7 +107,7 @@ def test_every_invoice_is_listed_with_its_description_and_what_came(till, btcpay
 
 
 def test_an_empty_list_says_so(btcpay):
-    assert btcpay.run("invoice", "list", "--attention") == ("", "no invoice wants attention\n")
+    assert btcpay.run("invoice", "list", "--attention") == ("", "no invoice needs attention\n")
     assert btcpay.json("invoice", "list", "--attention") == []
 
 

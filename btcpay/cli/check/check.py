@@ -15,7 +15,7 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.outward import Outward
 from btcpay.cli.check.report import Teller, tell_skipped
-from btcpay.cli.context import Shell, as_json, with_shell
+from btcpay.cli.context import Shell, answering
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
 from btcpay.prices.price import new_prices
@@ -33,18 +33,15 @@ log = logging.getLogger(__name__)
 @click.option("--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Again and again.")
 @click.option("--invoice", "invoice_id", metavar="ID", help="Only this one, whatever its age.")
 @click.option("--quiet", is_flag=True, help="Say nothing while all is well: for cron.")
-@as_json
-@with_shell
-def check(
-    shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool, as_json: bool
-) -> None:
+@answering
+def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) -> None:
     """Read new blocks, look into the mempool, settle what is paid, deliver webhooks and mail.
 
     Exit status 0: every block was read and everybody looked for; 1: not so, or the clock is ahead.
     """
     if watch is not None and invoice_id is not None:
         raise click.UsageError("--watch and --invoice do not go together")
-    teller = Teller(shell, quiet, as_json)
+    teller = Teller(shell, quiet)
     if invoice_id is not None:
         find_invoice(shell.db, invoice_id)
         # A look by hand is always made; it counts, but nothing is refused.

@@ -28,8 +28,8 @@ class Teller:
     `quiet` keeps log lines back until it is known whether all was well; errors never.
     """
 
-    def __init__(self, shell: Shell, quiet: bool, as_json: bool) -> None:
-        self._quiet, self._as_json, self._held = quiet, as_json, list[MemoryHandler]()
+    def __init__(self, shell: Shell, quiet: bool) -> None:
+        self._quiet, self._as_json, self._held = quiet, shell.as_json, list[MemoryHandler]()
         self._merchants = len(shell.db.rows(merchants.ALL))
         if not self._merchants:
             url = shell.settings.database_url

@@ -5,23 +5,13 @@ from datetime import timedelta
 
 import click
 
-from btcpay.cli.context import Shell, answer_json, as_json, say, show, with_shell
+from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants.merchants import find_merchant
 from btcpay.values.times import utc_now
 from storage.queries import keys as stored_keys
 
-KEY_COLUMNS = (
-    "id",
-    "name",
-    "merchant_id",
-    "merchant",
-    "scope",
-    "last_four",
-    "created_at",
-    "last_used_at",
-    "revoked_at",
-)
+KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
 
 
 @click.group()
@@ -33,31 +23,25 @@ def key() -> None:
 @click.argument("merchant")
 @click.option("--scope", type=click.Choice(["read", "write"]), required=True)
 @click.option("--name", default="", help="A text to tell keys apart.")
-@as_json
-@with_shell
-def key_issue(shell: Shell, merchant: str, scope: str, name: str, as_json: bool) -> None:
+@answering
+def key_issue(shell: Shell, merchant: str, scope: str, name: str) -> None:
     """Issue a key; the secret is shown this once."""
-    owner = find_merchant(shell.db, merchant)
-    network = shell.settings.network
-    _show_secret(keys.issue(shell.db, network, owner["id"], scope, name, utc_now()), as_json)
+    network, owner = shell.settings.network, find_merchant(shell.db, merchant)
+    _show_secret(shell, keys.issue(shell.db, network, owner["id"], scope, name, utc_now()))
 
 
-def _show_secret(issued: keys.Issued, as_json: bool) -> None:
+def _show_secret(shell: Shell, issued: keys.Issued) -> None:
     """After the transaction: a secret that was shown works."""
-    if as_json:
-        answer_json(issued._asdict())
-    else:
-        click.echo(issued.secret)
-        if sys.stderr.isatty():
-            say("shown this once: only its hash is kept")
+    shell.answer(issued._asdict(), issued.secret)
+    if sys.stderr.isatty() and not shell.as_json:
+        say("shown this once: only its hash is kept")
 
 
 @key.command("list")
-@as_json
-@with_shell
-def key_list(shell: Shell, as_json: bool) -> None:
+@answering
+def key_list(shell: Shell) -> None:
     """All keys, without their secrets."""
-    show(shell.db.rows(stored_keys.ALL), KEY_COLUMNS, as_json)
+    shell.show(shell.db.rows(stored_keys.ALL), KEY_COLUMNS)
 
 
 @key.command("revoke")
@@ -79,10 +63,9 @@ def key_revoke(shell: Shell, key_id: str) -> None:
     metavar="HOURS",
     help="How long the old secret still works.",
 )
-@as_json
-@with_shell
-def key_rotate(shell: Shell, key_id: str, grace: int, as_json: bool) -> None:
+@answering
+def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
     """Issue a new secret; the old one works for the grace time."""
     network, period = shell.settings.network, timedelta(hours=grace)
-    _show_secret(keys.rotate(shell.db, network, key_id, period, utc_now()), as_json)
+    _show_secret(shell, keys.rotate(shell.db, network, key_id, period, utc_now()))
     say(f"the old key {key_id} works for {grace} more hours")

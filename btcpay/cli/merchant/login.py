@@ -1,10 +1,10 @@
-"""`merchant login`, `logout` and `sessions`: the way in to the merchant's pages, and its end."""
+"""`merchant login`, `logout` and `sessions`: who may open the merchant's pages."""
 
 import sys
 
 import click
 
-from btcpay.cli.context import Shell, answer_json, as_json, say, show, with_shell
+from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.browsers import named
 from btcpay.merchants.merchants import find_merchant
@@ -12,45 +12,39 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import iso_ms, to_ms, utc_now
 from storage.database import Row
 
-COLUMNS = ("id", "browser", "created_at", "last_used_at")
-AGENT = "user_agent"  # what it said, for programs
+COLUMNS = "id browser created_at last_used_at"
 OFF = "the merchant's pages are off: set BTCPAY_MERCHANT_PAGES=on and restart the service"
 
 
 @click.command("login")
 @click.argument("merchant")
-@as_json
-@with_shell
-def login(shell: Shell, merchant: str, as_json: bool) -> None:
+@answering
+def login(shell: Shell, merchant: str) -> None:
     """Print a link that opens the merchant's pages once, within ten minutes."""
     if not shell.settings.merchant_pages:
         raise CommandError(OFF)
     owner, now = find_merchant(shell.db, merchant), utc_now()
     secret = merchant_sessions.new_login(shell.db, owner["id"], now)
     url = f"{shell.settings.base_url}/merchant/login/{secret}"
-    if as_json:
-        expires_at = iso_ms(to_ms(now + merchant_sessions.LINK_LIFE))
-        answer_json({"merchant": merchant, "url": url, "expires_at": expires_at})
-        return
-    click.echo(url)
-    if sys.stderr.isatty():
+    expires_at = iso_ms(to_ms(now + merchant_sessions.LINK_LIFE))
+    shell.answer({"merchant": merchant, "url": url, "expires_at": expires_at}, url)
+    if sys.stderr.isatty() and not shell.as_json:
         say("works once, within ten minutes: open it in the browser that is to be logged in")
 
 
 @click.command("sessions")
 @click.argument("merchant")
-@as_json
-@with_shell
-def sessions(shell: Shell, merchant: str, as_json: bool) -> None:
+@answering
+def sessions(shell: Shell, merchant: str) -> None:
     """The browsers that are logged in to a merchant's pages, the newest first."""
     owner = find_merchant(shell.db, merchant)
     rows = merchant_sessions.sessions_of(shell.db, owner["id"], utc_now())
-    show([_told(row) for row in rows], (*COLUMNS, AGENT) if as_json else COLUMNS, as_json)
+    shell.show([_named(row) for row in rows], f"{COLUMNS} user_agent" if shell.as_json else COLUMNS)
 
 
-def _told(row: Row) -> Row:
-    name = named(row["browser"])
-    return row | {"browser": " on ".join(part for part in name if part), AGENT: row["browser"]}
+def _named(row: Row) -> Row:
+    name = " on ".join(part for part in named(row["browser"]) if part)
+    return row | {"browser": name, "user_agent": row["browser"]}
 
 
 @click.command("logout")

@@ -1,38 +1,30 @@
-"""`merchant`: who is paid, the account keys of their wallets, and how their pages look."""
+"""`merchant`: who is paid, and the account keys of their wallets."""
 
 import re
 import sys
-from pathlib import Path
 
 import click
 
-from btcpay.cli.context import Shell, answer_json, as_json, plain, say, show, with_shell
-from btcpay.cli.merchant.currency import currency
+from btcpay.cli.context import Shell, answering, plain, say
 from btcpay.cli.merchant.login import login, logout, sessions
-from btcpay.cli.merchant.mail import mail
-from btcpay.merchants import branding
-from btcpay.merchants.account import SCRIPT_TYPES, are_seed_words, derive, parse_account
-from btcpay.merchants.gap_limit import gap_of_merchant
-from btcpay.merchants.merchants import (
-    add_merchant,
-    find_merchant,
-    refuse_taken,
-    require_name,
-    set_brand,
-    set_return,
+from btcpay.cli.merchant.preferences import brand, currency, mail, way_back
+from btcpay.merchants.account import (
+    ACCOUNT_DEPTH,
+    SCRIPT_TYPES,
+    are_seed_words,
+    derive,
+    parse_account,
 )
+from btcpay.merchants.gap_limit import gap_of_merchant
+from btcpay.merchants.merchants import add_merchant, refuse_taken, require_name
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage.database import Database, Row
-from storage.queries import brands, merchants
+from storage.queries import merchants
 
 MOST_OF_A_LINE = 1000  # letters; an extended key has 111
-ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
-MERCHANT_COLUMNS = ("id", "name", "script_type", "next_index", "created_at")
-LIST_COLUMNS = (*MERCHANT_COLUMNS, "highest_paid", "gap_limit", "wallet_gap_limit")
-BRAND_COLUMNS = ("merchant", "name", "accent", "logo_type", "logo_sha256")
-RETURN_COLUMNS = ("merchant", *(column.name for column in brands.RETURNS))
+MERCHANT_COLUMNS = "id name script_type next_index created_at"
 
 
 @click.group()
@@ -40,7 +32,7 @@ def merchant() -> None:
     """Merchants and the account keys that their addresses come from."""
 
 
-for command in (login, sessions, logout, currency, mail):
+for command in (brand, currency, login, logout, mail, sessions, way_back):
     merchant.add_command(command)
 
 
@@ -56,11 +48,8 @@ for command in (login, sessions, logout, currency, mail):
 )
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--yes", is_flag=True, help="Do not ask whether the addresses are right.")
-@as_json
-@with_shell
-def merchant_add(
-    shell: Shell, name: str, xpub: str, script: str | None, yes: bool, as_json: bool
-) -> None:
+@answering
+def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bool) -> None:
     """Add a merchant by the account key of a wallet."""
     network = shell.settings.network
     account = parse_account(key_of(xpub, click.get_current_context().args), network, script)
@@ -75,10 +64,7 @@ def merchant_add(
     if not yes:
         _require_yes()
     row = add_merchant(shell.db, name, account, utc_now())
-    if as_json:
-        answer_json(plain(row, MERCHANT_COLUMNS) | {"addresses": first})
-    else:
-        click.echo(f"added {name}")
+    shell.answer(plain(row, MERCHANT_COLUMNS) | {"addresses": first}, f"added {name}")
 
 
 def _require_yes() -> None:
@@ -113,70 +99,13 @@ def _required(key: str) -> str:
 
 
 @merchant.command("list")
-@as_json
-@with_shell
-def merchant_list(shell: Shell, as_json: bool) -> None:
+@answering
+def merchant_list(shell: Shell) -> None:
     """All merchants: next address, highest paid one, gap limits that wallets need and have."""
-    show([_with_gap(shell.db, row) for row in shell.db.rows(merchants.ALL)], LIST_COLUMNS, as_json)
+    rows = [_with_gap(shell.db, row) for row in shell.db.rows(merchants.ALL)]
+    shell.show(rows, f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit")
 
 
 def _with_gap(db: Database, row: Row) -> Row:
     gap = gap_of_merchant(db, row)
     return row | {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
-
-
-@merchant.command("brand")
-@click.argument("merchant_name", metavar="MERCHANT")
-@click.option("--name", help="The name that the pages show; wallets show it as the recipient.")
-@click.option(
-    "--logo",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help=f"A PNG, JPEG or WebP image of at most {branding.MAX_LOGO_BYTES // 1024} KiB.",
-)
-@click.option("--accent", metavar="'#rrggbb'", help="The colour of the pages' button.")
-@click.option("--clear", is_flag=True, help="Forget what was set before.")
-@as_json
-@with_shell
-def merchant_brand(
-    shell: Shell,
-    merchant_name: str,
-    name: str | None,
-    logo: Path | None,
-    accent: str | None,
-    clear: bool,
-    as_json: bool,
-) -> None:
-    """Show or set what a merchant's pages look like."""
-    content = None
-    if logo is not None:
-        with logo.open("rb") as file:
-            content = file.read(branding.MAX_LOGO_BYTES + 1)
-    change = branding.checked(name, accent, content)
-    row = set_brand(shell.db, find_merchant(shell.db, merchant_name), change, clear)
-    show([row | {"merchant": merchant_name}], BRAND_COLUMNS, as_json)
-
-
-@merchant.command("return")
-@click.argument("merchant_name", metavar="MERCHANT")
-@click.argument("off", required=False, type=click.Choice(["off"]), metavar="[off]")
-@click.option("--paid", metavar="URL", help="Where the page of a paid invoice leads.")
-@click.option("--unpaid", metavar="URL", help="Where the page of an unpaid one leads.")
-@as_json
-@with_shell
-def merchant_return(
-    shell: Shell,
-    merchant_name: str,
-    off: str | None,
-    paid: str | None,
-    unpaid: str | None,
-    as_json: bool,
-) -> None:
-    """Show or set a way back to the shop, a link on the pages; {invoice} stands for the id."""
-    if (off and paid) or (unpaid and not paid):
-        raise click.UsageError("either --paid URL and maybe --unpaid URL, or off, or nothing")
-    owner = find_merchant(shell.db, merchant_name)
-    if off or paid:
-        urls = [None if url is None else branding.checked_url(url) for url in (paid, unpaid)]
-        set_return(shell.db, owner, *urls)
-    row = shell.db.row(brands.OF_MERCHANT, merchant_id=owner["id"]) or brands.BLANK
-    show([row | {"merchant": merchant_name}], RETURN_COLUMNS, as_json)

@@ -1,9 +1,11 @@
 """`wallet`: what a wallet needs to see every address that was given out, and is said to have."""
 
+from collections.abc import Iterable
+
 import click
 import orjson
 
-from btcpay.cli.context import Shell, answer_json, answer_lines, as_json, with_shell
+from btcpay.cli.context import Shell, answering
 from btcpay.merchants.account import derive
 from btcpay.merchants.descriptor import MOST_IN_RANGE, import_request
 from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant, set_gap_limit
@@ -24,15 +26,9 @@ def wallet() -> None:
 )
 @click.option("--addresses", is_flag=True, help="A plain list of addresses instead.")
 @click.option("--fingerprint", metavar="HEX", help="The master key's, for signing devices.")
-@as_json
-@with_shell
+@answering
 def wallet_export(
-    shell: Shell,
-    merchant: str,
-    count: int | None,
-    addresses: bool,
-    fingerprint: str | None,
-    as_json: bool,
+    shell: Shell, merchant: str, count: int | None, addresses: bool, fingerprint: str | None
 ) -> None:
     """Write the descriptor for Bitcoin Core's importdescriptors, with its range.
 
@@ -42,30 +38,40 @@ def wallet_export(
     row, network = find_merchant(shell.db, merchant), shell.settings.network
     indexes = range(count) if count else range(row["next_index"] + MARGIN + 1)
     if addresses:
-        answer_lines(
-            (derive(row["xpub"], row["script_type"], index, network) for index in indexes), as_json
+        _show_addresses(
+            (derive(row["xpub"], row["script_type"], index, network) for index in indexes),
+            shell.as_json,
         )
         return
     request = import_request(row, network, indexes[-MOST_IN_RANGE:], fingerprint)
-    # One line, so that the shell hands it over as one word; --json for whoever reads it.
-    answer_json([request]) if as_json else click.echo(orjson.dumps([request]))
+    # One line, so that the shell passes it on as one word.
+    shell.answer([request], orjson.dumps([request]).decode())
+
+
+def _show_addresses(addresses: Iterable[str], as_json: bool) -> None:
+    """Each as soon as it is derived: there may be a million."""
+    between = "[\n  "
+    for address in addresses:
+        click.echo(f'{between}"{address}"' if as_json else address, nl=not as_json)
+        between = ",\n  "
+    if as_json:
+        click.echo("\n]")
 
 
 @wallet.command("gap")
 @click.argument("merchant")
 @click.argument("limit", type=click.IntRange(1, MOST_IN_RANGE), required=False)
-@as_json
-@with_shell
-def wallet_gap(shell: Shell, merchant: str, limit: int | None, as_json: bool) -> None:
-    """Say which gap limit the wallet has now; without LIMIT, what was said last.
+@answering
+def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
+    """Note which gap limit the wallet has now; without LIMIT, show what was noted last.
 
-    It is 20 until you say otherwise. `btcpay doctor` warns when three quarters of it are used.
+    It is 20 until you set it. `btcpay doctor` warns when three quarters of it are used.
     """
     row = find_merchant(shell.db, merchant)
     if limit is not None:
         row = set_gap_limit(shell.db, row, limit)
     needed, said = gap_of_merchant(shell.db, row).limit, row["wallet_gap_limit"]
-    if as_json:
-        answer_json({"needed": needed, "said": said})
-    else:
-        click.echo(f"the wallet needs a gap limit of {needed}; its own is said to be {said}")
+    shell.answer(
+        {"needed": needed, "said": said},
+        f"the wallet needs a gap limit of {needed}; its own is said to be {said}",
+    )

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from btcpay.cli.context import Shell, answer_json, as_json, say, show, with_shell
+from btcpay.cli.context import Shell, answering, limited, say, with_shell
 from btcpay.merchants.merchants import find_merchant
 from btcpay.notify.events.kinds import EventKind
 from btcpay.notify.events.samples import sample
@@ -18,29 +18,10 @@ from schemas.resources import Resources
 from storage.queries import webhooks
 
 LIST_COLUMNS = (
-    "id",
-    "merchant",
-    "url",
-    "command",
-    "kinds",
-    "pending",
-    "failing_since_at",
-    "disabled_at",
-    "disabled_reason",
-    "created_at",
+    "id merchant url command kinds pending failing_since_at disabled_at disabled_reason created_at"
 )
-DELIVERY_COLUMNS = (
-    "number",
-    "event_id",
-    "kind",
-    "state",
-    "attempts",
-    "status",
-    "tried_at",
-    "next_at",
-    "answer",
-)
-TEST_COLUMNS = ("kind", "event_id", "is_taken", "status", "answer")
+DELIVERY_COLUMNS = "number event_id kind state attempts status tried_at next_at answer"
+TEST_COLUMNS = "kind event_id is_taken status answer"
 
 
 @click.group()
@@ -61,15 +42,9 @@ def webhook() -> None:
     metavar="KIND",
     help="Only these; may be given more than once. See docs/events.md.",
 )
-@as_json
-@with_shell
+@answering
 def webhook_add(
-    shell: Shell,
-    merchant: str,
-    url: str | None,
-    command: str | None,
-    kinds: tuple[str, ...],
-    as_json: bool,
+    shell: Shell, merchant: str, url: str | None, command: str | None, kinds: tuple[str, ...]
 ) -> None:
     """Tell a URL or a command what happens from now on; the secret is shown this once."""
     if (url is None) == (command is None):
@@ -81,28 +56,19 @@ def webhook_add(
         endpoints.refuse_command(command or "")
     wanted = [EventKind(kind) for kind in kinds]
     added = endpoints.add(shell.db, owner["id"], url, command, wanted, utc_now())
-    _show_secret(added, as_json)
+    shell.answer(added._asdict(), added.secret)
     say(f"added {added.id}; `btcpay webhook test {added.id}` tries it, `btcpay check` delivers")
 
 
-def _show_secret(added: endpoints.Added, as_json: bool) -> None:
-    """After the transaction: a secret that was shown signs."""
-    if as_json:
-        answer_json(added._asdict())
-    elif added.secret is not None:
-        click.echo(added.secret)
-
-
 @webhook.command("list")
-@as_json
-@with_shell
-def webhook_list(shell: Shell, as_json: bool) -> None:
+@answering
+def webhook_list(shell: Shell) -> None:
     """All endpoints, what waits for them, and why one is told no more."""
     rows = shell.db.rows(webhooks.LIST)
     for row in rows:
         kinds = json.loads(row["kinds"] or "null")
-        row["kinds"] = kinds if as_json else ", ".join(kinds or ["all"])
-    show(rows, LIST_COLUMNS, as_json)
+        row["kinds"] = kinds if shell.as_json else ", ".join(kinds or ["all"])
+    shell.show(rows, LIST_COLUMNS)
 
 
 @webhook.command("remove")
@@ -116,19 +82,18 @@ def webhook_remove(shell: Shell, webhook_id: str) -> None:
 
 @webhook.command("rotate")
 @click.argument("webhook_id", metavar="ID")
-@as_json
-@with_shell
-def webhook_rotate(shell: Shell, webhook_id: str, as_json: bool) -> None:
+@answering
+def webhook_rotate(shell: Shell, webhook_id: str) -> None:
     """A new secret; for a day everything is signed with the old one too."""
-    _show_secret(endpoints.rotate(shell.db, webhook_id, utc_now()), as_json)
+    rotated = endpoints.rotate(shell.db, webhook_id, utc_now())
+    shell.answer(rotated._asdict(), rotated.secret)
     say("for 24 more hours the old secret signs too")
 
 
 @webhook.command("test")
 @click.argument("webhook_id", metavar="ID")
-@as_json
-@with_shell
-def webhook_test(shell: Shell, webhook_id: str, as_json: bool) -> None:
+@answering
+def webhook_test(shell: Shell, webhook_id: str) -> None:
     """Send a made-up event of each kind now; exit status 1 when one was not taken."""
     endpoint = endpoints.find(shell.db, webhook_id)
     session = new_session(1, shell.settings.proxy)
@@ -141,20 +106,19 @@ def webhook_test(shell: Shell, webhook_id: str, as_json: bool) -> None:
             answer = send(session, endpoint, event, utc_now(), ATTEMPT_S)
             row = {"kind": kind.value, "event_id": event.id, "answer": answer.text}
             rows.append(row | answer._asdict())
-    show(rows, TEST_COLUMNS, as_json)
+    shell.show(rows, TEST_COLUMNS)
     sys.exit(0 if all(row["is_taken"] for row in rows) else 1)
 
 
 @webhook.command("deliveries")
 @click.argument("webhook_id", metavar="ID")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
-@as_json
-@with_shell
-def webhook_deliveries(shell: Shell, webhook_id: str, limit: int, as_json: bool) -> None:
+@limited
+@answering
+def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
     """The newest deliveries: how often each was tried, and what was answered."""
     endpoints.find(shell.db, webhook_id)
     rows = shell.db.rows(webhooks.DELIVERIES, endpoint_id=webhook_id, limit=limit)
-    show(rows, DELIVERY_COLUMNS, as_json)
+    shell.show(rows, DELIVERY_COLUMNS)
 
 
 @webhook.command("resend")

@@ -1,0 +1,127 @@
+"""`merchant brand`, `currency`, `mail` and `return`: each shows what is set, or sets it."""
+
+from typing import BinaryIO
+
+import click
+
+from btcpay.cli.context import Shell, answering, number, printable, say
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchants import branding
+from btcpay.merchants.merchants import (
+    find_merchant,
+    set_brand,
+    set_currency,
+    set_mail,
+    set_return,
+)
+from btcpay.prices.price import new_prices
+from btcpay.settings.mail_settings import checked_address
+from btcpay.values.currencies import checked_currency
+from btcpay.values.errors import CommandError
+from storage.database import Row
+from storage.queries import brands
+
+RETURN_COLUMNS = " ".join(["merchant", *(column.name for column in brands.RETURNS)])
+
+
+@click.command("brand")
+@click.argument("merchant")
+@click.option("--name", help="The name that the pages show; wallets show it as the recipient.")
+@click.option(
+    "--logo",
+    type=click.File("rb"),
+    help=f"A PNG, JPEG or WebP image of at most {branding.MAX_LOGO_BYTES // 1024} KiB.",
+)
+@click.option("--accent", metavar="'#rrggbb'", help="The colour of the pages' button.")
+@click.option("--clear", is_flag=True, help="Forget what was set before.")
+@answering
+def brand(
+    shell: Shell,
+    merchant: str,
+    name: str | None,
+    logo: BinaryIO | None,
+    accent: str | None,
+    clear: bool,
+) -> None:
+    """Show or set what a merchant's pages look like."""
+    content = logo.read(branding.MAX_LOGO_BYTES + 1) if logo else None
+    change = branding.checked(name, accent, content)
+    row = set_brand(shell.db, find_merchant(shell.db, merchant), change, clear)
+    shell.show([row | {"merchant": merchant}], "merchant name accent logo_type logo_sha256")
+
+
+@click.command("currency")
+@click.argument("merchant")
+@click.argument("code", required=False, metavar="[EUR|off]")
+@answering
+def currency(shell: Shell, merchant: str, code: str | None) -> None:
+    """Show or set a second currency: beside the dollars on the pages, and in exports.
+
+    Says what a bitcoin costs in it now.
+    """
+    owner = find_merchant(shell.db, merchant)
+    if code is not None:
+        owner["currency"] = None if code == "off" else checked_currency(code)
+        set_currency(shell.db, owner, owner["currency"])
+    row = {"merchant": merchant, "currency": owner["currency"], "price": None}
+    if owner["currency"]:
+        price = _price_in(shell, owner["currency"])
+        row["price"] = number("usd", price) if shell.as_json else price
+    shell.show([row], "merchant currency price")
+
+
+def _price_in(shell: Shell, currency: str) -> str | None:
+    """What a bitcoin costs now; None, and said, when the sources do not agree on it."""
+    price = new_prices(shell.settings).beside.asked(currency)
+    if price is None:
+        say(f"no price in {currency} right now: nothing is shown in it until enough sources agree")
+    return None if price is None else f"{price:f}"
+
+
+@click.command("mail")
+@click.argument("merchant")
+@click.argument("address", required=False, metavar="[ADDRESS|off]")
+@click.option(
+    "--receipts/--no-receipts", default=None, help="Whether customers get one by mail when paid."
+)
+@click.option("--language", type=click.Choice(list(LANGUAGES)), help="Of all these mails.")
+@answering
+def mail(
+    shell: Shell, merchant: str, address: str | None, receipts: bool | None, language: str | None
+) -> None:
+    """Show or set where a merchant gets mail about payments; `off`: no mail, no receipts."""
+    owner = find_merchant(shell.db, merchant)
+    change: Row = {} if receipts is None else {"receipts": int(receipts)}
+    change |= {"language": language} if language else {}
+    if address == "off":
+        change = {"address": None, "receipts": 0} | change
+    elif address is not None:
+        try:
+            change["address"] = checked_address(address)
+        except ValueError as error:
+            raise CommandError(f"{printable(address)} is not {error}") from None
+    row = set_mail(shell.db, owner, change)
+    if change and not (shell.settings.smtp_url and shell.settings.mail_from):
+        say("nothing is sent before BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
+    shown = row | {"merchant": merchant, "receipts": bool(row["receipts"])}
+    shell.show([shown], "merchant address receipts language")
+
+
+@click.command("return")
+@click.argument("merchant")
+@click.argument("off", required=False, type=click.Choice(["off"]), metavar="[off]")
+@click.option("--paid", metavar="URL", help="Where the page of a paid invoice leads.")
+@click.option("--unpaid", metavar="URL", help="Where the page of an unpaid one leads.")
+@answering
+def way_back(
+    shell: Shell, merchant: str, off: str | None, paid: str | None, unpaid: str | None
+) -> None:
+    """Show or set a way back to the shop, a link on the pages; {invoice} stands for the id."""
+    if (off and paid) or (unpaid and not paid):
+        raise click.UsageError("either --paid URL and maybe --unpaid URL, or off, or nothing")
+    owner = find_merchant(shell.db, merchant)
+    if off or paid:
+        urls = [None if url is None else branding.checked_url(url) for url in (paid, unpaid)]
+        set_return(shell.db, owner, *urls)
+    row = shell.db.row(brands.OF_MERCHANT, merchant_id=owner["id"]) or brands.BLANK
+    shell.show([row | {"merchant": merchant}], RETURN_COLUMNS)
