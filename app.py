@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from flask import Flask, Response
@@ -166,9 +166,8 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
         app,
         health.Needed(
             service.db,
-            settings.blocks,
+            settings,
             service.limiter,
-            timedelta(minutes=settings.check_max_age_min),
             service.now,
         ),
     )

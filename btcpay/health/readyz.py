@@ -4,13 +4,14 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from flask import Flask, Response
 from peewee import PeeweeException
 
-from btcpay.chain.progress import progress_of
+from btcpay.health.state import GREEN, State, state_in
+from btcpay.settings.settings import Settings
 from btcpay.values.times import iso
 from btcpay.web.rate_limits import Limiter
 from btcpay.web.routes import add_path, answer
@@ -55,15 +56,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Needed:
-    """What a service cannot do without, and how old its last complete check may be.
-
-    `blocks`: which are read, BTCPAY_BLOCKS.
-    """
+    """What a service cannot do without."""
 
     db: Database
-    blocks: str
+    settings: Settings
     limiter: Limiter
-    check_max_age: timedelta
     now: Callable[[], datetime]
 
 
@@ -81,8 +78,7 @@ def readiness(needed: Needed, trial: Trial) -> Response:
     """
     try:
         found = versions.version(needed.db)
-        checked_at = meta.time(needed.db, meta.Key.CHECKED_AT)
-        check = _check(needed, checked_at) | _chain(needed)
+        check = _check(state_in(needed.db, needed.settings, needed.now()), needed.settings)
         parts = {"database": _database(found, trial), "check": check}
     except PeeweeException:
         parts = {name: {"ok": False, "problem": "no answer"} for name in ("database", "check")}
@@ -102,26 +98,21 @@ def _database(found: str | None, trial: Trial) -> Part:
     return {"ok": False, "version": found, "problem": problem}
 
 
-def _check(needed: Needed, at: datetime | None) -> Part:
-    """How old the last complete check is; a time in the future is as bad as a late one."""
-    if at is None:
-        return {"ok": False, "checked_at": None, "problem": "no check has been complete yet"}
-    if abs(needed.now() - at) <= needed.check_max_age:
-        return {"ok": True, "checked_at": iso(at)}
-    problem = f"not within the last {needed.check_max_age // timedelta(minutes=1)} minutes"
-    return {"ok": False, "checked_at": iso(at), "problem": problem}
-
-
-def _chain(needed: Needed) -> Part:
-    """How far the chain is known, and how many blocks are still to be read."""
-    known = progress_of(needed.db, needed.blocks, needed.now())
-    if known is None:
-        return {"height": None, "blocks_behind": 0, "tip_at": None}
-    return {
-        "height": known.height,
-        "blocks_behind": known.behind,
-        "tip_at": iso(known.mined_at),
+def _check(state: State, settings: Settings) -> Part:
+    """Whether payments are found, and how far the chain is known and read."""
+    known = state.progress
+    part: Part = {
+        "ok": state.found == GREEN,
+        "checked_at": state.found_at and iso(state.found_at),
+        "height": known and known.height,
+        "blocks_behind": known.behind if known else 0,
+        "tip_at": known and iso(known.mined_at),
     }
+    if state.found_at is None:
+        part["problem"] = "no check has been complete yet"
+    elif not part["ok"]:
+        part["problem"] = f"not within the last {settings.check_max_age_min} minutes"
+    return part
 
 
 def _rate_limits(limiter: Limiter) -> Part:

@@ -5,13 +5,14 @@ from decimal import Decimal
 from flask import Response
 
 from btcpay.chain.progress import progress_of
+from btcpay.health.state import state_of
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.chart import chart_of
 from btcpay.merchant_pages.on_its_way import by_invoice
-from btcpay.merchant_pages.standing import standing
 from btcpay.merchant_pages.takings import first_day, takings
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.times import to_ms
+from btcpay.merchants.gap_limit import MARGIN, gap_of
+from btcpay.values.times import from_ms_or_none, to_ms
 from storage.queries import days, today
 
 LISTED = 5  # invoices of each kind on the page; their lists have all
@@ -33,6 +34,11 @@ def show(visit: Visit) -> Response:
     outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, **own)
     coming = by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings)
     shop = db.only(today.SHOP, **own)
+    checked_ms, backed_up_ms = (
+        None if shop[fact] is None else int(shop[fact]) for fact in ("checked_at", "backed_up_at")
+    )
+    paid = [] if shop["last_paid"] is None else [shop["last_paid"]]
+    gap = gap_of(paid, shop["next_index"], shop["widest"] or 0)
     return visit.page(
         "home.html",
         took=took,
@@ -45,7 +51,14 @@ def show(visit: Visit) -> Response:
         ],
         listed=LISTED,
         shop=shop,
-        standing=standing(shop, progress, settings, now),
+        state=state_of(
+            from_ms_or_none(checked_ms), progress, from_ms_or_none(backed_up_ms), settings, now
+        ),
+        checked_ms=checked_ms,
+        backed_up_ms=backed_up_ms,
+        gap=gap,
+        is_gap_well=gap.is_well_within(shop["wallet_gap_limit"]),
+        advised_gap_limit=gap.limit + MARGIN,
         has_own_backup=not db.is_server,
         day_ms=days.DAY_MS,
         now_ms=to_ms(now),

@@ -1,20 +1,11 @@
-"""The sums of thirty days, their bars, and how the service stands: tables of pure cases."""
-
-from datetime import UTC, datetime, timedelta
+"""The sums of thirty days, and their bars: tables of pure cases."""
 
 import pytest
 
-from btcpay.chain.progress import Progress
 from btcpay.merchant_pages.chart import HEIGHT, STEP, chart_of
-from btcpay.merchant_pages.standing import standing
 from btcpay.merchant_pages.takings import DAYS, Sum, first_day, takings
-from btcpay.settings import settings
-from btcpay.values.times import to_ms
-
-pytestmark = pytest.mark.both_databases
 
 TODAY = 20_000
-NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
 
 
 def day(number: int, cents: int, payments: int = 1, unpriced: int = 0) -> dict[str, int]:
@@ -77,49 +68,3 @@ def test_bars_stand_in_their_order_on_the_ground_and_a_day_without_a_payment_has
     assert [bar.day for bar in chart.bars] == list(range(TODAY - DAYS + 1, TODAY + 1))
     assert all(bar.y + bar.height == HEIGHT for bar in chart.bars)
     assert [bar.height for bar in chart.bars[-4:]] == [0, 834, 10, 10]
-
-
-SHOP = {
-    "checked_at": str(to_ms(NOW)),
-    "backed_up_at": str(to_ms(NOW)),
-    "last_paid": 4,
-    "next_index": 6,
-    "widest": 3,
-    "wallet_gap_limit": 20,
-}
-BLOCK = Progress(900_000, NOW - timedelta(minutes=7), 0)
-
-
-def ago(**delta: float) -> str:
-    return str(to_ms(NOW - timedelta(**delta)))
-
-
-@pytest.mark.parametrize(
-    ("part", "colour", "shop", "progress"),
-    [
-        pytest.param("check", "green", {"checked_at": ago(minutes=15)}, BLOCK, id="a check"),
-        pytest.param("check", "red", {"checked_at": ago(minutes=16)}, BLOCK, id="an old check"),
-        pytest.param("check", "red", {"checked_at": ago(minutes=-16)}, BLOCK, id="a future check"),
-        pytest.param("check", "red", {"checked_at": None}, BLOCK, id="no check"),
-        pytest.param("chain", "green", {}, BLOCK, id="a chain that is read"),
-        pytest.param("chain", "green", {}, None, id="no chain before the first invoice"),
-        pytest.param("chain", "yellow", {}, Progress(9, NOW, 1), id="a block to be read"),
-        pytest.param(
-            "chain", "red", {}, Progress(9, NOW - timedelta(hours=3), 0), id="an old newest block"
-        ),
-        pytest.param("gap_limit", "green", {"widest": 15}, BLOCK, id="three quarters of the gap"),
-        pytest.param("gap_limit", "yellow", {"widest": 16}, BLOCK, id="more than that"),
-        pytest.param("gap_limit", "yellow", {"next_index": 20}, BLOCK, id="or since the last"),
-        pytest.param("backup", "green", {"backed_up_at": ago(days=3)}, BLOCK, id="a backup"),
-        pytest.param("backup", "yellow", {"backed_up_at": ago(days=3.1)}, BLOCK, id="an old one"),
-        pytest.param("backup", "yellow", {"backed_up_at": None}, BLOCK, id="no backup"),
-    ],
-)
-def test_how_the_service_stands(part, colour, shop, progress):
-    of_mainnet = settings.read(
-        {"BTCPAY_NETWORK": "mainnet", "BTCPAY_EXPLORERS": "https://a.example"}
-    )
-    stands = standing(SHOP | shop, progress, of_mainnet, NOW)
-    others = {"check", "chain", "gap_limit", "backup"} - {part}
-    assert getattr(stands, part) == colour
-    assert {getattr(stands, other) for other in others} == {"green"}

@@ -11,7 +11,7 @@ from fake_esplora import FakeEsplora, Reply, say
 from payer import Page, press
 
 from btcpay.health.doctor import prices
-from btcpay.health.doctor.finding import Patient
+from btcpay.health.doctor.finding import Shop as Examined
 from btcpay.http.clock_skew import agreed_ahead, has_our_clock
 
 MINUTE = timedelta(minutes=1)
@@ -185,8 +185,8 @@ def test_the_doctor_is_red_when_no_invoice_can_be_made(
     shop: Shop, clock: Clock, hours: int, colour: str | None
 ) -> None:
     clock.move(hours=hours)
-    patient = Patient(shop.service.settings, shop.environ, clock, lambda _: 10**12)
-    found = {finding.name: finding for finding in prices.findings(patient)}
+    examined = Examined(shop.service.settings, shop.environ, clock, lambda _: 10**12)
+    found = {finding.name: finding for finding in prices.findings(examined)}
     assert found["price"].colour == "green"
     finding = found.get("clock of the prices")
     assert (finding and finding.colour) == colour

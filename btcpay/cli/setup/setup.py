@@ -13,7 +13,7 @@ import click
 from btcpay.cli.context import printable, require_text, say
 from btcpay.cli.merchant.merchant import key_of
 from btcpay.cli.setup.answers import Answers, Talk, refuse
-from btcpay.health.doctor.finding import GREEN, RED
+from btcpay.health.state import GREEN, RED
 from btcpay.merchants.account import SCRIPT_TYPES, Account, derive
 from btcpay.settings.env_file import VARIABLE, parse
 from btcpay.settings.settings import PREFIX

@@ -2,7 +2,8 @@
 
 from peewee import DatabaseError, PeeweeException
 
-from btcpay.health.doctor.finding import GREEN, RED, Finding
+from btcpay.health.doctor.finding import Finding
+from btcpay.health.state import GREEN, RED
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import DatabaseNotReady
 from storage import versions
@@ -15,7 +16,7 @@ OF_FILE = "look at its disk, its owner and its file mode; restore a backup when 
 OF_SERVER = "see that the server runs and lets this user in and write; look at BTCPAY_DATABASE_URL"
 
 
-def look_into(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:
+def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:
     """The finding, and the database when it can be read; a missing one is not made.
 
     `is_whole`: every page of a file is read, which takes seconds when it is large.
@@ -49,9 +50,9 @@ def look_into(settings: Settings, is_whole: bool) -> tuple[Finding, Database | N
 def _require_whole(db: Database) -> None:
     """Raises DatabaseError when a page is damaged; reads all of the file."""
     with as_peewee_errors:
-        (told,) = db.connection.execute_sql("PRAGMA quick_check(1)").fetchone()
-    if told != "ok":
-        raise DatabaseError(told)
+        (answer,) = db.connection.execute_sql("PRAGMA quick_check(1)").fetchone()
+    if answer != "ok":
+        raise DatabaseError(answer)
 
 
 def _version(db: Database, settings: Settings) -> Finding:

@@ -5,7 +5,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from btcpay.health.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
+from btcpay.health.doctor.finding import Finding, Shop
+from btcpay.health.state import GREEN, RED, YELLOW
 from storage.database import sqlite_path
 
 # Below the first a restore may lack room for two more copies. Below the second SQLite soon cannot
@@ -16,23 +17,23 @@ OWN_FOLDER = "move the database into a folder of its own, such as /var/lib/btcpa
 LISTED_OR_WRITTEN = 0o066  # a folder that others may only pass through shows them nothing
 
 
-def modes(patient: Patient) -> Iterator[Finding]:
+def modes(shop: Shop) -> Iterator[Finding]:
     """Only the service's user may read customers' addresses and the hashes of keys."""
-    path = sqlite_path(patient.settings.database_url)
+    path = sqlite_path(shop.settings.database_url)
     if path is None or not path.is_file():
         return
     files = [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm")]
     open_files = [file for file in files if _mode(file) & NOT_THE_OWNER]
     folder = path.parent.absolute()
-    remedies, told = [], [f"{file}" for file in open_files]
+    remedies, open_to_all = [], [f"{file}" for file in open_files]
     if _mode(folder) & LISTED_OR_WRITTEN:
-        told.append(f"the folder {folder}")
+        open_to_all.append(f"the folder {folder}")
         remedies.append(f"chmod 700 {_quoted(folder)}" if is_its_own(path) else OWN_FOLDER)
     if open_files:
         remedies.append(f"chmod 600 {' '.join(map(_quoted, open_files))}")
     if remedies:
         yield Finding(
-            "file modes", RED, f"other users may use {', '.join(told)}", "; ".join(remedies)
+            "file modes", RED, f"other users may use {', '.join(open_to_all)}", "; ".join(remedies)
         )
     else:
         yield Finding("file modes", GREEN, "only its owner may use the database")
@@ -61,12 +62,12 @@ def _mode(path: Path) -> int:
     return path.stat().st_mode if path.exists() else 0
 
 
-def free_space(patient: Patient) -> Iterator[Finding]:
+def free_space(shop: Shop) -> Iterator[Finding]:
     """A full disk stops every sale."""
-    path = sqlite_path(patient.settings.database_url)
+    path = sqlite_path(shop.settings.database_url)
     if path is None or not path.parent.exists():
         return
-    free = patient.free_bytes(path.parent)
+    free = shop.free_bytes(path.parent)
     colour = RED if free < TOO_LITTLE_BYTES else YELLOW if free < LITTLE_BYTES else GREEN
     remedy = "" if colour == GREEN else f"make room on the disk of {path.parent.absolute()}"
     yield Finding("disk", colour, f"{free // 1_000_000} MB are free", remedy)

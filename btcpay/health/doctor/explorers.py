@@ -1,4 +1,4 @@
-"""Every explorer: does it answer, on the right network, at the tip, and can it prove?"""
+"""Every explorer: does it answer, on the right network, at the tip? What it shows of us."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,25 +8,33 @@ from http.client import SERVICE_UNAVAILABLE
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.explorers.esplora import Esplora, OtherNetwork
-from btcpay.chain.explorers.open import open_one
-from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND
+from btcpay.chain.explorers.open import open_explorers, open_one
+from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND, Explorers
 from btcpay.chain.explorers.quota import Quota, QuotaSpent
-from btcpay.health.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
+from btcpay.health.doctor.finding import Finding, Shop
+from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.http import http_client
-from btcpay.http.clock_skew import told_time
+from btcpay.http.clock_skew import CLOCK_OFF, told_time
+from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
+from btcpay.merchants.account import derive
 from btcpay.proofs.block import prove_block
-from btcpay.values.errors import ProofFailed
+from btcpay.values.errors import ExplorerError, ProofFailed
 from btcpay.values.networks import SANDBOX_PORT, SANDBOX_URL, Network
 from btcpay.values.times import from_unix_s
+from storage.database import Database, Row
+from storage.queries import merchants
 
-# Two hours without a block happen once in 160,000 blocks (exp(-12)), which is every three years.
-TIP_AGE = timedelta(hours=2)
 OF_SANDBOX = "is `btcpay sandbox` still running?"
 REMEDY = "see whether it works in a browser; else name another one in BTCPAY_EXPLORERS"
+CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a while to come
+BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own
+EXPLORERS_FIRST = "repair the explorers first"
+AHEAD = 10  # addresses behind the counter that are asked about
+MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
 
 
 @dataclass
-class Visit:
+class Probe:
     """What an explorer showed; `trouble` says what is wrong with it, "" when nothing is.
 
     `ahead` is its clock minus ours, None when it told no time.
@@ -43,54 +51,54 @@ class Visit:
     ahead: timedelta | None = None
 
 
-def visit_all(patient: Patient, quota: Quota | None, known_height: int) -> list[Visit]:
-    """Visits each explorer, with three calls at most; a `quota` counts them.
+def probe_all(shop: Shop, quota: Quota | None, known_height: int) -> list[Probe]:
+    """Probes each explorer, with three calls at most; a `quota` counts them.
 
     `known_height` is the highest block that a check has proven.
     """
-    visits = [_visit(url, patient, quota) for url in patient.settings.explorers]
-    best = max([known_height, *(visit.height or 0 for visit in visits if not visit.is_foreign)])
-    for visit in visits:
-        if not visit.trouble:
-            judge_tip(visit, best, patient.settings.network, patient.now())
-    return visits
+    probes = [_probe(url, shop, quota) for url in shop.settings.explorers]
+    best = max([known_height, *(probe.height or 0 for probe in probes if not probe.is_foreign)])
+    for probe in probes:
+        if not probe.trouble:
+            judge_tip(probe, best, shop.settings.network, shop.now())
+    return probes
 
 
-def findings(visits: Sequence[Visit]) -> Iterator[Finding]:
+def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
     """One of several in trouble is yellow. All of them are red: nothing would ever be paid."""
-    all_bad = all(visit.trouble for visit in visits if not visit.is_spent)
-    for visit in visits:
-        name = f"explorer {visit.host}"
-        if not visit.trouble:
-            yield Finding(name, GREEN, f"at block {visit.height}, with whole blocks")
+    all_bad = all(probe.trouble for probe in probes if not probe.is_spent)
+    for probe in probes:
+        name = f"explorer {probe.host}"
+        if not probe.trouble:
+            yield Finding(name, GREEN, f"at block {probe.height}, with whole blocks")
         else:
-            red = (all_bad or visit.is_foreign) and not visit.is_spent
-            yield Finding(name, RED if red else YELLOW, visit.trouble, visit.remedy)
+            red = (all_bad or probe.is_foreign) and not probe.is_spent
+            yield Finding(name, RED if red else YELLOW, probe.trouble, probe.remedy)
 
 
-def _visit(url: str, patient: Patient, quota: Quota | None) -> Visit:
+def _probe(url: str, shop: Shop, quota: Quota | None) -> Probe:
     times: list[timedelta] = []
 
     def note_time(headers: Mapping[str, str]) -> None:
-        if told := told_time(headers):
-            times.append(told - patient.now())
+        if sent_at := told_time(headers):
+            times.append(sent_at - shop.now())
 
-    explorer = open_one(patient.settings, url, quota, note_time)
-    visit = Visit(url, explorer.host)
+    explorer = open_one(shop.settings, url, quota, note_time)
+    probe = Probe(url, explorer.host)
     try:
-        _ask(visit, explorer)
+        _ask(probe, explorer)
     except (http_client.FetchError, ProofFailed, Malformed) as error:
         explorer.failed(error)
-        visit.is_spent = isinstance(error, QuotaSpent)
+        probe.is_spent = isinstance(error, QuotaSpent)
         if isinstance(error, OtherNetwork):
-            visit.is_foreign, visit.remedy = True, "correct BTCPAY_EXPLORERS, or BTCPAY_NETWORK"
-        visit.trouble = visit.trouble or str(error)
+            probe.is_foreign, probe.remedy = True, "correct BTCPAY_EXPLORERS, or BTCPAY_NETWORK"
+        probe.trouble = probe.trouble or str(error)
         if url == SANDBOX_URL:
-            visit.trouble, visit.remedy = of_sandbox(error) or (visit.trouble, visit.remedy)
+            probe.trouble, probe.remedy = of_sandbox(error) or (probe.trouble, probe.remedy)
     else:
         explorer.succeeded()
-    visit.ahead = min(times, key=abs, default=None)
-    return visit
+    probe.ahead = min(times, key=abs, default=None)
+    return probe
 
 
 def of_sandbox(error: Exception) -> tuple[str, str] | None:
@@ -102,27 +110,83 @@ def of_sandbox(error: Exception) -> tuple[str, str] | None:
     return None
 
 
-def _ask(visit: Visit, explorer: Esplora) -> None:
-    """Fills in the visit. Raises at the first fault; `trouble` is set where it says more."""
+def _ask(probe: Probe, explorer: Esplora) -> None:
+    """Fills in the probe. Raises at the first fault; `trouble` is set where it says more."""
     explorer.require_network()
     tip = explorer.headers(None)[-1]
     header = parse_header(tip.raw)
-    visit.height, visit.tip_at = tip.height, from_unix_s(header.time)
+    probe.height, probe.tip_at = tip.height, from_unix_s(header.time)
     try:
         prove_block(explorer.raw_block(header.hash), header.hash)
     except QuotaSpent:
         raise
     except (http_client.FetchError, ProofFailed) as error:
-        visit.trouble = f"cannot show its last block, so it never settles: {error}"
-        visit.remedy = "name an Esplora root with /block/:hash/raw in BTCPAY_EXPLORERS"
+        probe.trouble = f"cannot show its last block, so it never settles: {error}"
+        probe.remedy = "name an Esplora root with /block/:hash/raw in BTCPAY_EXPLORERS"
         raise
 
 
-def judge_tip(visit: Visit, best: int, network: Network, now: datetime) -> None:
-    """Notes trouble when the tip is MAX_BLOCKS_BEHIND below `best`, or older than TIP_AGE."""
-    behind = best - (visit.height or 0)
+def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:
+    """Notes trouble when the tip is too far below `best`, or too old for its network."""
+    behind = best - (probe.height or 0)
     if behind > MAX_BLOCKS_BEHIND:
-        visit.trouble = f"is {behind} blocks behind, at {visit.height}"
-    elif network.name != "regtest" and visit.tip_at and now - visit.tip_at > TIP_AGE:
-        minutes = (now - visit.tip_at) // timedelta(minutes=1)
-        visit.trouble = f"has shown no block for {minutes} minutes; its last is {visit.height}"
+        probe.trouble = f"is {behind} blocks behind, at {probe.height}"
+    elif network.tip_max_age and probe.tip_at and now - probe.tip_at > network.tip_max_age:
+        minutes = (now - probe.tip_at) // timedelta(minutes=1)
+        probe.trouble = f"has shown no block for {minutes} minutes; its last is {probe.height}"
+
+
+def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
+    """Compares our clock with the explorers': one that agrees is enough."""
+    tips = [probe.tip_at for probe in probes if probe.tip_at and not probe.is_foreign]
+    if any(tip_at - shop.now() > BLOCK_AHEAD for tip_at in tips):
+        yield Finding("clock", RED, "the chain's last block is hours ahead of it", CLOCK_REMEDY)
+        return
+    off = min((probe.ahead for probe in probes if probe.ahead is not None), key=abs, default=None)
+    if off is None:
+        sentence = "no explorer told the time to compare it with"
+        yield Finding("clock", YELLOW, sentence, EXPLORERS_FIRST)
+        return
+    colour = RED if abs(off) > CLOCK_OFF else YELLOW if abs(off) > CLOCK_NEAR else GREEN
+    sentence = f"{abs(off) // timedelta(seconds=1)} s from the nearest explorer's"
+    yield Finding("clock", colour, sentence, "" if colour == GREEN else CLOCK_REMEDY)
+
+
+def addresses_ahead(
+    shop: Shop, db: Database, probes: Sequence[Probe], quota: Quota | None
+) -> Iterator[Finding]:
+    """Nobody but the service may hand out its account's addresses."""
+    good = [probe.url for probe in probes if not probe.trouble]
+    rows = db.rows(merchants.ALL)
+    if not good:
+        sentence = "no explorer could be asked whether somebody else hands them out"
+        yield Finding("addresses", YELLOW, sentence, EXPLORERS_FIRST)
+        return
+    explorers = open_explorers(shop.settings, quota, urls=good)
+    for merchant in rows[:MOST_MERCHANTS]:
+        yield _ahead_of(merchant, explorers, shop)
+    if rows[MOST_MERCHANTS:]:
+        sentence = f"{len(rows) - MOST_MERCHANTS} more merchants were not asked about"
+        yield Finding("addresses", GREEN, sentence)
+
+
+def _ahead_of(merchant: Row, explorers: Explorers, shop: Shop) -> Finding:
+    name, start = f"addresses of {merchant['name']}", merchant["next_index"]
+    xpub, script_type = merchant["xpub"], merchant["script_type"]
+    try:
+        used = [
+            index
+            for index in range(start, start + AHEAD)
+            if explorers.is_used(derive(xpub, script_type, index, shop.settings.network))
+        ]
+    except ExplorerError as error:
+        return Finding(name, YELLOW, f"could not be asked about: {error}", "try again later")
+    if not used:
+        return Finding(name, GREEN, f"the {AHEAD} from the next one ({start}) on are unused")
+    return Finding(
+        name,
+        RED,
+        f"number {', '.join(map(str, used))} is used on the chain, the next one is {start}",
+        "this is an old copy of the database, or another program uses the same account: give the"
+        " service an account of its own, and run `btcpay restore --in-place`",
+    )

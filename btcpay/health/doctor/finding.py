@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from btcpay.health.state import Colour
 from btcpay.settings.settings import Settings
-from storage.database import Database
-
-GREEN, YELLOW, RED = "green", "yellow", "red"
 
 
 @dataclass(frozen=True)
@@ -19,25 +17,17 @@ class Finding:
     """
 
     name: str
-    colour: str
+    colour: Colour
     sentence: str
     remedy: str = ""
     brief: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
-class Patient:
-    """The shop to examine; `now` reads the clock, `free_bytes` a folder's disk."""
+class Shop:
+    """The shop to examine; `now` reads the clock, `free_bytes` the disk of a folder."""
 
     settings: Settings
     environ: Mapping[str, str]
     now: Callable[[], datetime]
     free_bytes: Callable[[Path], int]
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A patient and its open database, which has this program's version."""
-
-    patient: Patient
-    db: Database

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from btcpay.health.doctor.finding import GREEN, YELLOW, Finding, Opened, Patient
+from btcpay.health.doctor.finding import Finding, Shop
+from btcpay.health.state import GREEN, YELLOW
 from btcpay.notify.mail.server import NoSession, open_session
 from btcpay.values.times import from_ms, iso, to_ms
+from storage.database import Database
 from storage.queries import mails
 
 # A server that is restarted is no finding.
@@ -14,13 +16,13 @@ RECENT = timedelta(days=1)
 LOOK = "look at BTCPAY_SMTP_URL, and at the mail server"
 
 
-def server(patient: Patient) -> Iterator[Finding]:
+def server(shop: Shop) -> Iterator[Finding]:
     """Opens a session, and sends nothing. Without settings there is nothing to say."""
-    found, sender = patient.settings.smtp_url, patient.settings.mail_from
+    found, sender = shop.settings.smtp_url, shop.settings.mail_from
     if found is None or sender is None:
         if found or sender:
-            told = "only one of BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM is set: no mail is sent"
-            yield Finding("mail server", YELLOW, told, "set both, or neither")
+            sentence = "only one of BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM is set: no mail is sent"
+            yield Finding("mail server", YELLOW, sentence, "set both, or neither")
         return
     try:
         open_session(found, sender.domain).close()
@@ -30,20 +32,20 @@ def server(patient: Patient) -> Iterator[Finding]:
         yield Finding("mail server", GREEN, f"{found.host} takes mail from {sender.address}")
 
 
-def outbox(opened: Opened) -> Iterator[Finding]:
+def outbox(shop: Shop, db: Database) -> Iterator[Finding]:
     """What waits for long, what was given up, and who wants mail that nobody can send."""
-    db, settings, now = opened.db, opened.patient.settings, opened.patient.now()
+    settings, now = shop.settings, shop.now()
     waiting = db.only(mails.WAITING)
     lost = db.only(mails.GIVEN_UP, since=to_ms(now - RECENT))
     wanting = [row["name"] for row in db.rows(mails.WANTED) if row["address"] or row["receipts"]]
     if wanting and not (settings.smtp_url and settings.mail_from):
-        told = f"{', '.join(wanting)} would have mail, and no mail server is set"
-        yield Finding("mail", YELLOW, told, "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")
+        sentence = f"{', '.join(wanting)} would have mail, and no mail server is set"
+        yield Finding("mail", YELLOW, sentence, "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")
     elif waiting["mails"] and now - from_ms(waiting["at"]) >= PATIENCE:
-        told = f"{waiting['mails']} wait, the oldest since {iso(from_ms(waiting['at']))}"
-        yield Finding("mail", YELLOW, f"{told}; last: {waiting['answer']}", LOOK)
+        sentence = f"{waiting['mails']} wait, the oldest since {iso(from_ms(waiting['at']))}"
+        yield Finding("mail", YELLOW, f"{sentence}; last: {waiting['answer']}", LOOK)
     elif lost["mails"]:
-        told = f"{lost['mails']} of the last day were given up; last: {lost['answer']}"
-        yield Finding("mail", YELLOW, told, "see that the addresses are right")
+        sentence = f"{lost['mails']} of the last day were given up; last: {lost['answer']}"
+        yield Finding("mail", YELLOW, sentence, "see that the addresses are right")
     elif wanting:
         yield Finding("mail", GREEN, "none waits for long")

@@ -6,7 +6,8 @@ from decimal import Decimal
 from urllib.parse import urlsplit
 
 from btcpay.health.doctor.explorers import OF_SANDBOX
-from btcpay.health.doctor.finding import GREEN, RED, YELLOW, Finding, Opened, Patient
+from btcpay.health.doctor.finding import Finding, Shop
+from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.http import http_client
 from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.http.clock_skew import agreed_ahead, has_our_clock, told_time
@@ -14,18 +15,19 @@ from btcpay.prices.price import new_prices
 from btcpay.prices.tickers import MAX_DEVIATION, agree, median, read_price, timeout_s_of
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.networks import SANDBOX_URL
+from storage.database import Database
 from storage.queries import merchants
 
 REMEDY = "if this lasts, name another one in BTCPAY_PRICE_SOURCES"
 SECOND_REMEDY = "if this lasts, name other ones in BTCPAY_CURRENCY_SOURCES"
 
 
-def findings(patient: Patient) -> Iterator[Finding]:
+def findings(shop: Shop) -> Iterator[Finding]:
     """Sources in trouble are yellow while enough others agree; without a price nothing is sold."""
-    settings = patient.settings
+    settings = shop.settings
     aheads: list[timedelta] = []
 
-    answers = [_ask(source, patient, aheads) for source in settings.price_sources]
+    answers = [_ask(source, shop, aheads) for source in settings.price_sources]
     prices = [answer for answer in answers if isinstance(answer, Decimal)]
     price_usd = agree(prices, settings.price_quorum)
     bad = RED if price_usd is None else YELLOW
@@ -37,27 +39,29 @@ def findings(patient: Patient) -> Iterator[Finding]:
             yield Finding(name, bad, answer, OF_SANDBOX if is_sandbox else REMEDY)
             continue
         off = (answer / median(prices) - 1) * 100
-        told = f"{answer} USD, {off:+.2f} % from the median"
+        sentence = f"{answer} USD, {off:+.2f} % from the median"
         far = abs(off) > MAX_DEVIATION * 100
-        yield Finding(name, bad, told, REMEDY) if far else Finding(name, GREEN, told)
+        yield Finding(name, bad, sentence, REMEDY) if far else Finding(name, GREEN, sentence)
     if price_usd is None:
-        told = f"no price: {_why_none(len(prices), len(answers), settings.price_quorum)}"
-        yield Finding("price", RED, told, "no invoice can be made until enough sources agree")
+        sentence = f"no price: {_why_none(len(prices), len(answers), settings.price_quorum)}"
+        yield Finding("price", RED, sentence, "no invoice can be made until enough sources agree")
     else:
         yield Finding("price", GREEN, f"{price_usd} USD for a bitcoin")
     if ahead := agreed_ahead(aheads, len(answers)):
-        told = f"{ahead // timedelta(seconds=1)} s ahead of most price sources': no invoice is made"
-        yield Finding("clock of the prices", RED, told, CLOCK_REMEDY)
+        sentence = (
+            f"{ahead // timedelta(seconds=1)} s ahead of most price sources': no invoice is made"
+        )
+        yield Finding("clock of the prices", RED, sentence, CLOCK_REMEDY)
 
 
-def second(opened: Opened) -> Iterator[Finding]:
+def second(shop: Shop, db: Database) -> Iterator[Finding]:
     """Merchants' second currencies: yellow without a price, since nothing is shown then."""
-    beside = new_prices(opened.patient.settings).beside
-    for row in opened.db.rows(merchants.CURRENCIES):
+    beside = new_prices(shop.settings).beside
+    for row in db.rows(merchants.CURRENCIES):
         name, price = f"price in {row['currency']}", beside.asked(row["currency"])
         if price is None:
-            told = "none: too few sources know one, or agree on it"
-            yield Finding(name, YELLOW, told, f"nothing is shown in it; {SECOND_REMEDY}")
+            sentence = "none: too few sources know one, or agree on it"
+            yield Finding(name, YELLOW, sentence, f"nothing is shown in it; {SECOND_REMEDY}")
         else:
             yield Finding(name, GREEN, f"{price:f} {row['currency']} for a bitcoin")
 
@@ -68,16 +72,16 @@ def _why_none(answered: int, asked: int, quorum: int) -> str:
     return f"of {asked} sources {quorum} must agree within 5 %, and fewer do"
 
 
-def _ask(source: PriceSource, patient: Patient, aheads: list[timedelta]) -> Decimal | str:
+def _ask(source: PriceSource, shop: Shop, aheads: list[timedelta]) -> Decimal | str:
     """The price, or why there is none. Adds to `aheads` how far our clock is ahead of its."""
 
-    def hear(headers: Mapping[str, str]) -> None:
-        if (told := told_time(headers)) and not has_our_clock(source.url):
-            aheads.append(patient.now() - told)
+    def note_time(headers: Mapping[str, str]) -> None:
+        if (sent_at := told_time(headers)) and not has_our_clock(source.url):
+            aheads.append(shop.now() - sent_at)
 
     try:
-        session = http_client.Session(proxy=patient.settings.proxy)
-        return read_price(session, source, hear, timeout_s_of(patient.settings.proxy))
+        session = http_client.Session(proxy=shop.settings.proxy)
+        return read_price(session, source, note_time, timeout_s_of(shop.settings.proxy))
     except LookupError:
         return f"has nothing at {source.pointer} in its answer"
     except (http_client.FetchError, ValueError) as error:

@@ -2,27 +2,27 @@
 
 import shlex
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from btcpay.chain.progress import progress_of
-from btcpay.health.doctor.finding import GREEN, RED, YELLOW, Finding, Opened
+from btcpay.health.doctor.finding import Finding, Shop
+from btcpay.health.state import GREEN, RED, YELLOW, State, state_in
 from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import iso
-from storage.queries import attentions, balances, merchants, meta
+from storage.database import Database
+from storage.queries import attentions, balances, merchants
 
 
-def totals(opened: Opened) -> Iterator[Finding]:
+def totals(shop: Shop, db: Database) -> Iterator[Finding]:
     """Each merchant's balance is kept as a total; it must equal the sum of the rows."""
-    db = opened.db
     for merchant in db.rows(merchants.ALL):
         of = {"merchant_id": merchant["id"]}
         with db.snapshot():  # between the two queries a check may settle something
             kept, summed = db.row(balances.OF_MERCHANT, **of), db.only(balances.RECOMPUTED, **of)
         name = f"totals of {merchant['name']}"
         if kept and kept == summed:
-            told = f"{kept['confirmed_sats']} satoshis confirmed, {kept['total_sats']} in all"
-            yield Finding(name, GREEN, told)
+            sentence = f"{kept['confirmed_sats']} satoshis confirmed, {kept['total_sats']} in all"
+            yield Finding(name, GREEN, sentence)
         else:
             yield Finding(
                 name,
@@ -33,9 +33,9 @@ def totals(opened: Opened) -> Iterator[Finding]:
             )
 
 
-def merchant_count(opened: Opened) -> Iterator[Finding]:
+def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
     """A database without a merchant is mostly the wrong file."""
-    count = len(opened.db.rows(merchants.ALL))
+    count = len(db.rows(merchants.ALL))
     remedy = "see that BTCPAY_DATABASE_URL names the right one; add one by `btcpay merchant add`"
     if count:
         yield Finding("merchants", GREEN, f"{count} in this database")
@@ -43,68 +43,68 @@ def merchant_count(opened: Opened) -> Iterator[Finding]:
         yield Finding("merchants", YELLOW, "there is none in this database", remedy)
 
 
-def last_check(opened: Opened) -> Iterator[Finding]:
-    """Without a check nothing is ever paid."""
-    checked_at = meta.time(opened.db, meta.Key.CHECKED_AT)
-    remedy = "run `btcpay check` from cron every minute, and see what it says"
-    if checked_at is None:
-        yield Finding("check", YELLOW, "no check has been complete yet", remedy)
-        return
-    most = timedelta(minutes=opened.patient.settings.check_max_age_min)
-    age = opened.patient.now() - checked_at
-    told = f"the last complete check was at {iso(checked_at)}"
-    if age > most:
-        yield Finding("check", RED, f"{told}, {age // timedelta(minutes=1)} minutes ago", remedy)
-    else:
-        yield Finding("check", GREEN, told)
+def state(shop: Shop, db: Database) -> Iterator[Finding]:
+    """Whether payments are found, and how far the chain is known and read."""
+    now = shop.now()
+    found = state_in(db, shop.settings, now)
+    yield _found(found, now)
+    yield _chain(found, now)
 
 
-def chain(opened: Opened) -> Iterator[Finding]:
-    """How far the chain is known and read: what is not read is not settled."""
-    settings, now = opened.patient.settings, opened.patient.now()
-    known = progress_of(opened.db, settings.blocks, now)
+def _found(found: State, now: datetime) -> Finding:
+    remedy = (
+        "" if found.found == GREEN else "run `btcpay check` every minute, and read what it says"
+    )
+    if found.found_at is None:
+        return Finding("check", found.found, "no check has been complete yet", remedy)
+    sentence = f"the last complete check was at {iso(found.found_at)}"
+    if found.found == GREEN:
+        return Finding("check", GREEN, sentence)
+    sentence += f", {(now - found.found_at) // timedelta(minutes=1)} minutes ago"
+    return Finding("check", found.found, sentence, remedy)
+
+
+def _chain(found: State, now: datetime) -> Finding:
+    known = found.progress
     if known is None:
-        yield Finding("chain", GREEN, "no block is known: the first invoice begins it")
-        return
-    age, most = now - known.mined_at, settings.network.tip_max_age
-    told = f"at block {known.height} of {iso(known.mined_at)}"
-    if most is not None and age > most:
-        told += f", {age // timedelta(minutes=1)} minutes ago: nothing expires meanwhile"
-        yield Finding("chain", RED, told, "see what the explorers are up to")
-    elif known.behind:
+        return Finding("chain", GREEN, "no block is known: the first invoice begins it")
+    sentence = f"at block {known.height} of {iso(known.mined_at)}"
+    if found.chain == RED:
+        minutes = (now - known.mined_at) // timedelta(minutes=1)
+        sentence += f", {minutes} minutes ago: nothing expires meanwhile"
+        return Finding("chain", RED, sentence, "see whether the explorers show a newer block")
+    if found.chain == YELLOW:
         blocks = "1 block is" if known.behind == 1 else f"{known.behind} blocks are"
-        told += f", {blocks} still to be read"
         remedy = "let `btcpay check` run; BTCPAY_EXPLORER_CALLS_PER_HOUR says how fast it may read"
-        yield Finding("chain", YELLOW, told, remedy)
-    else:
-        yield Finding("chain", GREEN, f"{told}, every block is read")
+        return Finding("chain", YELLOW, f"{sentence}, {blocks} still to be read", remedy)
+    return Finding("chain", GREEN, f"{sentence}, every block is read")
 
 
-def attention(opened: Opened) -> Iterator[Finding]:
+def attention(shop: Shop, db: Database) -> Iterator[Finding]:
     """What the rules leave to a human."""
-    counts = {row["reason"]: row["invoices"] for row in opened.db.rows(attentions.BY_REASON)}
+    counts = {row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)}
     if not counts:
-        yield Finding("attention", GREEN, "no invoice wants a human")
+        yield Finding("attention", GREEN, "no invoice needs attention")
         return
-    told = ", ".join(
+    sentence = ", ".join(
         f"{counts[reason]} {REASONS[reason]}" for reason in REASONS if reason in counts
     )
     yield Finding(
         "attention",
         YELLOW,
-        f"invoices that want a human: {told}",
+        f"invoices that need attention: {sentence}",
         "`btcpay invoice list --attention` names them, and says what to do",
     )
 
 
-def gaps(opened: Opened) -> Iterator[Finding]:
+def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
     """Warns early: a wallet does not show money beyond its gap limit."""
-    for merchant in opened.db.rows(merchants.ALL):
-        gap = gap_of_merchant(opened.db, merchant)
+    for merchant in db.rows(merchants.ALL):
+        gap = gap_of_merchant(db, merchant)
         paid = (
             "none is paid" if gap.highest_paid is None else f"the last paid is {gap.highest_paid}"
         )
-        told = (
+        sentence = (
             f"the next address is {gap.next_index}, {paid}: the wallet needs a gap limit of"
             f" {gap.limit}, and is said to have {merchant['wallet_gap_limit']}"
         )
@@ -114,4 +114,4 @@ def gaps(opened: Opened) -> Iterator[Finding]:
             f" (docs/backup.md); then say so: `{say}`"
         )
         name, well = f"gap of {merchant['name']}", gap.is_well_within(merchant["wallet_gap_limit"])
-        yield Finding(name, GREEN, told) if well else Finding(name, YELLOW, told, remedy)
+        yield Finding(name, GREEN, sentence) if well else Finding(name, YELLOW, sentence, remedy)

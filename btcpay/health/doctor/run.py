@@ -8,9 +8,10 @@ from pathlib import Path
 from peewee import PeeweeException
 
 from btcpay.chain.explorers.open import open_quota
-from btcpay.health.doctor import chain, database, disk, explorers, mail, prices, records, webhooks
-from btcpay.health.doctor.finding import GREEN, RED, Finding, Opened, Patient
-from btcpay.health.doctor.settings import findings as settings_findings
+from btcpay.health.doctor import database, disk, explorers, mail, prices, records, webhooks
+from btcpay.health.doctor import settings as variables
+from btcpay.health.doctor.finding import Finding, Shop
+from btcpay.health.state import GREEN, RED
 from btcpay.settings.settings import Settings
 from storage.database import Database, in_one_line
 from storage.queries import blocks
@@ -36,35 +37,33 @@ def examine(
     Makes at most 3 calls to each explorer, then 10 for each of 20 merchants. They count in the
     hour's quota.
     """
-    patient = Patient(settings, environ, now, free_bytes)
-    found, db = database.look_into(settings, integrity)
+    shop = Shop(settings, environ, now, free_bytes)
+    found, db = database.examine(settings, integrity)
     yield found
-    yield from disk.modes(patient)
-    yield from disk.free_space(patient)
+    yield from disk.modes(shop)
+    yield from disk.free_space(shop)
     if db:
-        opened = Opened(patient, db)
-        for look_into in (
+        for part in (
             records.merchant_count,
             *((records.totals,) if integrity else ()),
-            records.last_check,
-            records.chain,
+            records.state,
             records.attention,
             records.gaps,
-            webhooks.told,
+            webhooks.endpoints,
             mail.outbox,
         ):
-            yield from _told(look_into.__name__, look_into(opened))
-    yield from _told("explorers", _outside(patient, db if found.colour == GREEN else None))
-    yield from prices.findings(patient)
+            yield from _guarded(part.__name__, part(shop, db))
+    yield from _guarded("explorers", _outside(shop, db if found.colour == GREEN else None))
+    yield from prices.findings(shop)
     if db:
-        yield from _told("second currencies", prices.second(Opened(patient, db)))
-    yield from mail.server(patient)
-    yield from settings_findings(patient)
+        yield from _guarded("second currencies", prices.second(shop, db))
+    yield from mail.server(shop)
+    yield from variables.findings(shop)
     if db:
         db.close()
 
 
-def _told(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+def _guarded(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
     """The findings; when the database fails, a last one says so, and the examination goes on."""
     try:
         yield from findings
@@ -73,12 +72,12 @@ def _told(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
         yield Finding(name, RED, sentence, "repair the database first")
 
 
-def _outside(patient: Patient, db: Database | None) -> Iterator[Finding]:
-    quota = open_quota(patient.settings, db, patient.now) if db else None
+def _outside(shop: Shop, db: Database | None) -> Iterator[Finding]:
+    quota = open_quota(shop.settings, db, shop.now) if db else None
     known_height = blocks.tip_height(db) or 0 if db else 0
-    visits = explorers.visit_all(patient, quota, known_height)
-    yield from explorers.findings(visits)
-    yield from chain.clock(patient, visits)
+    probes = explorers.probe_all(shop, quota, known_height)
+    yield from explorers.findings(probes)
+    yield from explorers.clock(shop, probes)
     if db and quota:
-        yield from chain.addresses_ahead(Opened(patient, db), visits, quota)
+        yield from explorers.addresses_ahead(shop, db, probes, quota)
         quota.give_back()

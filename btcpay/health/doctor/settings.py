@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from btcpay.health.doctor.finding import GREEN, RED, YELLOW, Finding, Patient
+from btcpay.health.doctor.finding import Finding, Shop
+from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.settings import env_file
 from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, is_said, strange_names
 
@@ -13,43 +14,43 @@ OTHER_PROXIES = ("http_proxy", "https_proxy", "all_proxy")  # what curl reads
 NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")  # RFC 2606
 
 
-def findings(patient: Patient) -> Iterator[Finding]:
+def findings(shop: Shop) -> Iterator[Finding]:
     """One line for each variable that is set, one for all that are not."""
     known = [*VARIABLES.values(), *OF_FILES.values()]
-    is_set = {name: text.strip() for name, text in patient.environ.items() if text.strip()}
-    in_file = env_file.values_of(patient.environ)
+    is_set = {name: text.strip() for name, text in shop.environ.items() if text.strip()}
+    in_file = env_file.values_of(shop.environ)
     for name in known:
         if name in is_set:
             is_files = in_file.get(name, "").strip() == is_set[name]
-            where = patient.environ[env_file.VARIABLE] if is_files else "environment"
+            where = shop.environ[env_file.VARIABLE] if is_files else "environment"
             yield Finding(f"setting {name}", GREEN, f"{masked(is_set[name])} ({where})")
-    absent = [name for name in VARIABLES.values() if not is_said(patient.environ, name)]
+    absent = [name for name in VARIABLES.values() if not is_said(shop.environ, name)]
     have = "has its default" if len(absent) == 1 else "have their defaults"
-    told, brief = f"defaults: {', '.join(absent) or 'none'}", f"{len(absent)} {have}"
-    yield Finding("settings", GREEN, told, brief=f"{brief} (--json names them)")
-    for name, meant in strange_names(patient.environ).items():
+    sentence, brief = f"defaults: {', '.join(absent) or 'none'}", f"{len(absent)} {have}"
+    yield Finding("settings", GREEN, sentence, brief=f"{brief} (--json names them)")
+    for name, meant in strange_names(shop.environ).items():
         remedy = f"did you mean {meant}?" if meant else "docs/settings.md has the list"
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
     others = [name for name in is_set if name.lower() in OTHER_PROXIES]
-    if others and not patient.settings.proxy:
-        told = "not read: explorers and price sources are asked directly"
-        yield Finding(", ".join(sorted(others)), YELLOW, told, "set BTCPAY_PROXY")
-    yield _base_url(patient.settings)
-    if patient.settings.merchant_pages:
-        yield _merchant_pages(patient.settings)
+    if others and not shop.settings.proxy:
+        sentence = "not read: explorers and price sources are asked directly"
+        yield Finding(", ".join(sorted(others)), YELLOW, sentence, "set BTCPAY_PROXY")
+    yield _base_url(shop.settings)
+    if shop.settings.merchant_pages:
+        yield _merchant_pages(shop.settings)
 
 
 def _base_url(settings: Settings) -> Finding:
     parts, is_earnest = urlsplit(settings.base_url), settings.network.main_keys
-    told = f"payers are sent to {settings.base_url}"
+    sentence = f"payers are sent to {settings.base_url}"
     if NOBODYS.search(parts.hostname or ""):
-        told += ", a name from the examples that nobody can have"
+        sentence += ", a name from the examples that nobody can have"
         remedy = "set BTCPAY_BASE_URL to the https:// root of your own name"
-        return Finding("base URL", RED if is_earnest else YELLOW, told, remedy)
+        return Finding("base URL", RED if is_earnest else YELLOW, sentence, remedy)
     if is_earnest and (not _is_sealed(settings) or parts.hostname in LOOPBACK):
         remedy = "set BTCPAY_BASE_URL to the public https:// root"
-        return Finding("base URL", YELLOW, f"{told} with real bitcoin", remedy)
-    return Finding("base URL", GREEN, told)
+        return Finding("base URL", YELLOW, f"{sentence} with real bitcoin", remedy)
+    return Finding("base URL", GREEN, sentence)
 
 
 def _is_sealed(settings: Settings) -> bool:
@@ -59,12 +60,12 @@ def _is_sealed(settings: Settings) -> bool:
 
 
 def _merchant_pages(settings: Settings) -> Finding:
-    told = f"on, at {settings.base_url}/merchant"
+    sentence = f"on, at {settings.base_url}/merchant"
     if _is_sealed(settings) or urlsplit(settings.base_url).hostname in LOOPBACK:
-        return Finding("merchant's pages", GREEN, told)
-    told += ": whoever is on the same network can read login links and cookies"
+        return Finding("merchant's pages", GREEN, sentence)
+    sentence += ": whoever is on the same network can read login links and cookies"
     remedy = "set BTCPAY_BASE_URL to an https:// root, or BTCPAY_MERCHANT_PAGES=off"
-    return Finding("merchant's pages", RED, told, remedy)
+    return Finding("merchant's pages", RED, sentence, remedy)
 
 
 def masked(text: str) -> str:

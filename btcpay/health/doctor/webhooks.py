@@ -1,26 +1,28 @@
-"""Webhooks: who could not be told, or is told no more."""
+"""Webhooks: who cannot be reached, or is sent nothing more."""
 
 from collections.abc import Iterator
 from datetime import timedelta
 
-from btcpay.health.doctor.finding import GREEN, YELLOW, Finding, Opened
+from btcpay.health.doctor.finding import Finding, Shop
+from btcpay.health.state import GREEN, YELLOW
 from btcpay.values.times import from_ms, iso
+from storage.database import Database
 from storage.queries import webhooks
 
 # A receiver that is restarted is no finding.
 PATIENCE = timedelta(hours=1)
 
 
-def told(opened: Opened) -> Iterator[Finding]:
+def endpoints(shop: Shop, db: Database) -> Iterator[Finding]:
     """Each endpoint that is disabled, or has been failing for an hour."""
-    rows = opened.db.rows(webhooks.LIST)
-    now, well = opened.patient.now(), True
+    rows = db.rows(webhooks.LIST)
+    now, well = shop.now(), True
     for row in rows:
         name = f"webhook {row['id']}"
         again = f"`btcpay webhook resend {row['id']} --failed` tries again what was given up"
         if row["disabled_at"] is not None:
             well = False
-            said = f"is told no more since {iso(from_ms(row['disabled_at']))}"
+            said = f"is sent nothing more since {iso(from_ms(row['disabled_at']))}"
             yield Finding(name, YELLOW, f"{said}: {row['disabled_reason']}", again)
         elif row["failing_since_at"] and now - from_ms(row["failing_since_at"]) >= PATIENCE:
             well = False

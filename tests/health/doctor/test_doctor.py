@@ -15,10 +15,10 @@ from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, open_till, say
 from findings import PLENTY, found
 
 from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
-from btcpay.health.doctor.chain import clock as look_at_clock
 from btcpay.health.doctor.disk import is_its_own, modes
-from btcpay.health.doctor.explorers import Visit, judge_tip, of_sandbox
-from btcpay.health.doctor.finding import Finding, Opened, Patient
+from btcpay.health.doctor.explorers import Probe, judge_tip, of_sandbox
+from btcpay.health.doctor.explorers import clock as clock_findings
+from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.doctor.records import totals
 from btcpay.health.doctor.settings import findings, masked
 from btcpay.http.http_client import BadStatus, Unreachable
@@ -181,7 +181,7 @@ def test_files_that_others_may_read_are_red(name, mode, till):
 def of_modes(path: Path) -> list[Finding]:
     """What is found about the files of a SQLite database, the first alone is there."""
     read = settings.read({"BTCPAY_DATABASE_URL": f"sqlite:///{path}"})
-    return list(modes(Patient(read, {}, Clock(), lambda _: PLENTY)))
+    return list(modes(Shop(read, {}, Clock(), lambda _: PLENTY)))
 
 
 @about_sqlite
@@ -285,7 +285,7 @@ def test_a_check_that_is_too_long_ago_is_red(till, minutes, set_to, colour):
 
 def test_before_the_first_check_it_is_yellow(till):
     assert colours(till)["check"] == "yellow"
-    assert "from cron" in Terminal(till).run("doctor")[0]
+    assert "every minute" in Terminal(till).run("doctor")[0]
 
 
 def test_a_check_that_was_not_complete_does_not_count(till):
@@ -440,9 +440,9 @@ def test_how_far_the_chain_is_read(till):
     ],
 )
 def test_a_stale_tip(network, minutes, stale, clock):
-    visit = Visit(NOBODY, "x", height=5, tip_at=clock())
-    judge_tip(visit, 5, NETWORKS[network], clock() + timedelta(minutes=minutes))
-    assert bool(visit.trouble) == stale
+    probe = Probe(NOBODY, "x", height=5, tip_at=clock())
+    judge_tip(probe, 5, NETWORKS[network], clock() + timedelta(minutes=minutes))
+    assert bool(probe.trouble) == stale
 
 
 # The clock, and the addresses of others
@@ -461,17 +461,15 @@ def test_a_clock_that_is_off(seconds, colour, lied_to: Callable[..., LiedTo]):
 
 
 def test_one_explorer_with_the_same_time_is_enough(till):
-    visits = [Visit(NOBODY, "x", ahead=timedelta(seconds=s)) for s in (-4000, 3)]
-    patient = Patient(till.settings, {}, till.clock, lambda _: PLENTY)
-    assert [finding.colour for finding in look_at_clock(patient, visits)] == ["green"]
+    probes = [Probe(NOBODY, "x", ahead=timedelta(seconds=s)) for s in (-4000, 3)]
+    shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
+    assert [finding.colour for finding in clock_findings(shop, probes)] == ["green"]
 
 
 def test_a_block_hours_ahead_says_that_the_clock_is_behind(till):
     tip_at = till.clock() + timedelta(hours=2, seconds=1)
-    patient = Patient(till.settings, {}, till.clock, lambda _: PLENTY)
-    assert [f.colour for f in look_at_clock(patient, [Visit(NOBODY, "x", tip_at=tip_at)])] == [
-        "red"
-    ]
+    shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
+    assert [f.colour for f in clock_findings(shop, [Probe(NOBODY, "x", tip_at=tip_at)])] == ["red"]
 
 
 @pytest.mark.parametrize(("ahead", "colour"), [(0, "red"), (9, "red"), (10, "green")])
@@ -577,8 +575,8 @@ EXAMPLE = {"BTCPAY_BASE_URL": "https://pay.example.com"}  # as the documents hav
 
 
 def look_at_environment(**environ: str) -> dict[str, Finding]:
-    patient = Patient(settings.read(environ), environ, Clock(), lambda _: PLENTY)
-    return {finding.name: finding for finding in findings(patient)}
+    shop = Shop(settings.read(environ), environ, Clock(), lambda _: PLENTY)
+    return {finding.name: finding for finding in findings(shop)}
 
 
 @pytest.mark.parametrize(
@@ -698,10 +696,10 @@ def test_money_that_comes_between_two_readings_is_no_fault(till):
             return found
 
     beside = Beside(till.shop.service.db.connection)
-    patient = Patient(till.settings, {}, till.clock, lambda _: PLENTY)
-    (finding,) = totals(Opened(patient, beside))
+    shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
+    (finding,) = totals(shop, beside)
     assert (finding.colour, finding.sentence) == ("green", "0 satoshis confirmed, 0 in all")
     assert Beside.settled == 1
-    (finding,) = totals(Opened(patient, beside))
+    (finding,) = totals(shop, beside)
     assert finding.colour == "green" and not finding.sentence.startswith("0 ")
     elsewhere.close()

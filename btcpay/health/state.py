@@ -1,0 +1,80 @@
+"""Whether the shop is well: one pure function; `/readyz`, the doctor, mail and pages render it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from btcpay.chain.progress import Progress, progress_of
+from btcpay.settings.settings import Settings
+from storage.database import Database
+from storage.queries import meta
+
+# A shop that is backed up every night has missed two of them.
+BACKUP_AGE = timedelta(days=3)
+
+
+class Colour(StrEnum):
+    """How well a part is: red when a sale or its payment suffers, yellow when it soon may."""
+
+    GREEN = "green"
+    YELLOW = "yellow"
+    RED = "red"
+
+
+GREEN, YELLOW, RED = Colour
+
+
+@dataclass(frozen=True)
+class State:
+    """How well the shop is, and the facts that say so.
+
+    `found`: green when payments are found: a check was complete within BTCPAY_CHECK_MAX_AGE_MIN,
+    and is no further ahead of our clock. Yellow before the first. `/readyz` and every alarm mean
+    this alone. `chain`: red when the newest block is so old that the chain seems
+    to stand still, yellow while blocks are still to be read.
+    """
+
+    found: Colour
+    found_at: datetime | None
+    chain: Colour
+    progress: Progress | None
+    backup: Colour
+    backed_up_at: datetime | None
+
+
+def state_in(db: Database, settings: Settings, now: datetime) -> State:
+    """The state by the facts that the database has now."""
+    found_at, backed_up_at = (
+        meta.time(db, key) for key in (meta.Key.CHECKED_AT, meta.Key.BACKED_UP_AT)
+    )
+    return state_of(found_at, progress_of(db, settings.blocks, now), backed_up_at, settings, now)
+
+
+def state_of(
+    found_at: datetime | None,
+    progress: Progress | None,
+    backed_up_at: datetime | None,
+    settings: Settings,
+    now: datetime,
+) -> State:
+    """`found_at`: when a check was last complete; None of each before there is one."""
+    max_age = timedelta(minutes=settings.check_max_age_min)
+    return State(
+        found=YELLOW if found_at is None else GREEN if _is_within(found_at, max_age, now) else RED,
+        found_at=found_at,
+        chain=_chain(progress, settings.network.tip_max_age, now),
+        progress=progress,
+        backup=GREEN if _is_within(backed_up_at, BACKUP_AGE, now) else YELLOW,
+        backed_up_at=backed_up_at,
+    )
+
+
+def _is_within(at: datetime | None, age: timedelta, now: datetime) -> bool:
+    """A time in the future is as bad as one long ago."""
+    return at is not None and abs(now - at) <= age
+
+
+def _chain(progress: Progress | None, tip_max_age: timedelta | None, now: datetime) -> Colour:
+    if progress and tip_max_age is not None and now - progress.mined_at > tip_max_age:
+        return RED
+    return YELLOW if progress and progress.behind else GREEN
