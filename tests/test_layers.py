@@ -131,7 +131,6 @@ ROOMS: dict[str, set[str]] = {
         "exports",
         "health",
         "invoices",
-        "languages",
         "merchants",
         "schemas",
         "settings",

@@ -1,4 +1,4 @@
-"""The amount that a visitor typed, in USD: digits, and a point or a comma before the cents.
+"""The amount that somebody typed, in USD: what it says, or a sentence about what to type.
 
 The digits may be those of any script. A dollar sign before them does not matter: the field shows
 one.
@@ -8,10 +8,35 @@ import re
 import unicodedata
 from decimal import Decimal
 
+from btcpay.languages import formats
+from btcpay.web.pages import languages
+from btcpay.web.pages.languages import gettext
+
 # Three decimals only after a zero: `1.000` and `1,000` are a dollar to some, a thousand to others.
 _AMOUNT = re.compile(
     r"(0|[0-9]{1,9})(?:\.([0-9]{1,2}|[0-9]{4,9}|(?<=^0\.)[0-9]{3})|,([0-9]{1,2}))?"
 )
+
+
+class AmountRefused(Exception):
+    """Why, in the language of the request."""
+
+
+def read_usd(text: str, low: Decimal, high: Decimal) -> Decimal:
+    """From `low` to `high`, and above 0. Raises AmountRefused."""
+    language = languages.current()
+    amount_usd = parse_usd(text)
+    if amount_usd is None:
+        examples = {"one": "25", "other": formats.cents(Decimal("19.90"), language)}
+        raise AmountRefused(gettext("Enter an amount such as %(one)s or %(other)s.", **examples))
+    if not (amount_usd > 0 and low <= amount_usd <= high):
+        texts = {"low": formats.usd(low, language), "high": formats.usd(high, language)}
+        if low:
+            raise AmountRefused(gettext("Enter an amount from %(low)s to %(high)s.", **texts))
+        raise AmountRefused(
+            gettext("Enter an amount above 0 and up to %(high)s.", high=texts["high"])
+        )
+    return amount_usd
 
 
 def parse_usd(text: str) -> Decimal | None:

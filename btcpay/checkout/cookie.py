@@ -1,7 +1,6 @@
 """What a browser has made at a link: its last invoice by a signed cookie, one by its form."""
 
 import hashlib
-import hmac
 import re
 from functools import cached_property
 from urllib.parse import urlsplit
@@ -10,7 +9,7 @@ from flask import Response, request
 from itsdangerous import BadData, URLSafeSerializer
 
 from btcpay.settings.settings import Settings
-from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, id_of, is_id, random_base62
+from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, derived_id, is_id, random_base62
 from storage.database import Database
 from storage.queries import meta
 
@@ -19,15 +18,15 @@ _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 
 
 def new_form() -> str:
-    """A random text that tells one showing of a link's form from all others."""
+    """A random text that tells one showing of a form from all others."""
     return random_base62(ID_CHARACTERS)
 
 
-class Returning:
-    """The cookie of each link's page: the id of the last invoice that this browser made there.
+class LinkCookie:
+    """The id of the last invoice that a browser made at each link, signed.
 
-    The key is random, made once and kept in the database: all processes sign with it. The link's
-    id is the salt, so that a cookie is worth nothing at another link.
+    The key is random, made once and kept in the database. The link's id is the salt: a cookie is
+    worth nothing at another link.
     """
 
     def __init__(self, db: Database, settings: Settings) -> None:
@@ -47,16 +46,15 @@ class Returning:
     def made_by(self, link_id: str, form: str) -> str | None:
         """The id of the invoice that this form makes, however often it is sent; None without one.
 
-        Nobody else can work it out from the form, since the key is needed.
+        The key keeps it a secret from whoever knows the form.
         """
-        return self._id_from(f"form {link_id} {form}") if _FORM.fullmatch(form) else None
+        if not _FORM.fullmatch(form):
+            return None
+        return derived_id("inv", self._key, f"form {link_id} {form}")
 
     def made_after(self, invoice_id: str) -> str:
         """The id of the one invoice that follows from a paid one. Likewise."""
-        return self._id_from(f"after {invoice_id}")
-
-    def _id_from(self, text: str) -> str:
-        return id_of("inv", hmac.digest(self._key.encode(), text.encode(), "sha256"))
+        return derived_id("inv", self._key, f"after {invoice_id}")
 
     def last(self, link_id: str) -> str | None:
         """The last invoice that this browser made; None when the cookie is not ours."""

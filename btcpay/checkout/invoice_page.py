@@ -6,12 +6,13 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from btcpay.checkout import bip21
-from btcpay.checkout.second import Second, second_of
-from btcpay.checkout.standing import Standing, Story, status_of
+from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
 from btcpay.settlement.values import Verdict
+from btcpay.values.currencies import rounded
 from btcpay.values.money import usd_for_sats
 from btcpay.values.times import to_ms
+from storage.database import Row
 
 # By then a check that runs every minute has missed many runs.
 LONG_AGO_MS = 10 * 60_000
@@ -25,23 +26,35 @@ RETURNS = {"paid": "return_paid"} | dict.fromkeys(
 
 
 @dataclass(frozen=True)
+class SecondCurrency:
+    """What a dollar was worth when the invoice was made: both prices are of a bitcoin."""
+
+    currency: str
+    price: Decimal
+    price_usd: Decimal
+
+    def of(self, amount_usd: Decimal) -> Decimal:
+        """The amount in the currency, to its smallest unit."""
+        return rounded(amount_usd * self.price / self.price_usd, self.currency)
+
+
+@dataclass(frozen=True)
 class InvoicePage:
-    """What the template gets. Amounts in satoshis, times in ms since 1970, durations in ms.
+    """What the template gets. Times in ms since 1970, durations in ms.
 
     `due_sats` is what to pay now, never less than can be sent, `owed_sats` what is missing, and
     `due_usd` what that is at the invoice's price; `uri` and `qr` (SVG) ask for exactly `due_sats`
     and are None unless `state` is waiting or partial. `beyond_sats` came and settles nothing: too
     late, too much. `return_url` leads to the shop, `link_id` to a link that makes another invoice.
-    `second`: what dollars were worth in another currency.
     """
 
     id: str
     state: str
     status: dict[str, Any]
-    story: Story
+    notices: Notices
     amount_sats: int
     amount_usd: Decimal
-    second: Second | None
+    second: SecondCurrency | None
     due_sats: int
     due_usd: Decimal
     owed_sats: int
@@ -102,59 +115,64 @@ class InvoicePage:
         return self.checked_ms is not None and self.checked_ms > LONG_AGO_MS
 
 
-def page_of(standing: Standing, brand: Mapping[str, Any]) -> InvoicePage:
+def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> InvoicePage:
     """The page's values; the brand's name is what wallets show as the recipient."""
-    row, verdict, state = standing.row, standing.verdict, standing.state
+    row, verdict, state = snapshot.row, snapshot.verdict, snapshot.state
     payable = state in ("waiting", "partial")
     owed_sats = verdict.missing_sats if payable else row["amount_sats"]
-    due_sats = max(owed_sats, standing.least_sats) if payable else owed_sats
+    due_sats = max(owed_sats, snapshot.least_sats) if payable else owed_sats
     amount_usd, price_usd = Decimal(row["amount_usd_quote"]), Decimal(row["price_usd"])
-    beyond_sats = _beyond_sats(standing)
+    beyond_sats = _beyond_sats(snapshot)
     checked_at, expires_at = row["checked_at"], row["expires_at"]
     return InvoicePage(
         id=row["id"],
         state=state,
-        status=status_of(standing),
-        story=standing.story,
+        status=status_of(snapshot),
+        notices=notices,
         amount_sats=row["amount_sats"],
         amount_usd=amount_usd,
-        second=second_of(row),
+        second=_second_of(row),
         due_sats=due_sats,
         due_usd=usd_for_sats(due_sats, price_usd) if state == "partial" else amount_usd,
         owed_sats=owed_sats,
         received_sats=_received_sats(verdict),
         beyond_sats=beyond_sats,
         beyond_usd=usd_for_sats(beyond_sats, price_usd),
-        confirmations=min(verdict.confirmations, standing.needed),
-        confirmations_left=max(0, standing.needed - verdict.confirmations),
+        confirmations=min(verdict.confirmations, snapshot.needed),
+        confirmations_left=max(0, snapshot.needed - verdict.confirmations),
         description=row["description"] or None,
         address=row["deposit_address"],
         tx_hash=row["tx_hash"],
         paid_at=row["paid_at"],
         expires_at=expires_at,
-        left_ms=standing.left_ms,
+        left_ms=snapshot.left_ms,
         life_ms=None if expires_at is None else expires_at - row["created_at"],
         checked_at=checked_at,
-        checked_ms=None if checked_at is None else to_ms(standing.now) - checked_at,
-        return_url=_return_url(standing, brand),
-        link_id=row["payment_link_id"]
-        if standing.story.link_is_active and not beyond_sats
-        else None,
-        **_request(standing, due_sats, brand["name"]) if payable else {"uri": None, "qr": None},
+        checked_ms=None if checked_at is None else to_ms(snapshot.now) - checked_at,
+        return_url=_return_url(snapshot, brand),
+        link_id=row["payment_link_id"] if notices.link_is_active and not beyond_sats else None,
+        **_request(snapshot, due_sats, brand["name"]) if payable else {"uri": None, "qr": None},
     )
 
 
-def _return_url(standing: Standing, brand: Mapping[str, Any]) -> str | None:
-    column = RETURNS.get(standing.state)
+def _second_of(row: Row) -> SecondCurrency | None:
+    if row["currency"] is None:
+        return None
+    prices = (Decimal(row[name]) for name in ("price_in_currency", "price_usd"))
+    return SecondCurrency(row["currency"], *prices)
+
+
+def _return_url(snapshot: Snapshot, brand: Mapping[str, Any]) -> str | None:
+    column = RETURNS.get(snapshot.state)
     url = brand[column] if column else None
-    return url and url.replace(INVOICE, standing.row["id"])
+    return url and url.replace(INVOICE, snapshot.row["id"])
 
 
-def _request(standing: Standing, due_sats: int, label: str | None) -> dict[str, str]:
+def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, str]:
     """The URI for the button, and its QR code without texts: a small code is read more easily."""
-    address = standing.row["deposit_address"]
+    address = snapshot.row["deposit_address"]
     return {
-        "uri": bip21.payment_uri(address, due_sats, label, standing.row["description"]),
+        "uri": bip21.payment_uri(address, due_sats, label, snapshot.row["description"]),
         "qr": bip21.qr_svg(bip21.payment_uri(address, due_sats)),
     }
 
@@ -165,17 +183,17 @@ def _received_sats(verdict: Verdict) -> int:
     return sum(settling) if verdict.status == "paid" else verdict.received_sats
 
 
-def _beyond_sats(standing: Standing) -> int:
+def _beyond_sats(snapshot: Snapshot) -> int:
     """What came without settling: after the end, too little at it, or more than was asked for.
 
     Too much that is less than can be sent is none: nobody could send it back.
     """
-    verdict, state = standing.verdict, standing.state
-    beside_sats = sum(one.amount_sats for one in verdict.receipts if not one.settles)
+    verdict, state = snapshot.verdict, snapshot.state
+    unsettling_sats = sum(one.amount_sats for one in verdict.receipts if not one.settles)
     if state in ("overdue", "expired", "canceled"):
-        return max(beside_sats, verdict.received_sats)
+        return max(unsettling_sats, verdict.received_sats)
     if state not in ("seen", "paid"):
         return 0
-    came_sats = _received_sats(verdict) + (beside_sats if state == "paid" else 0)
-    beyond_sats = came_sats - standing.row["amount_sats"]
-    return beyond_sats if beyond_sats >= standing.least_sats else 0
+    came_sats = _received_sats(verdict) + (unsettling_sats if state == "paid" else 0)
+    beyond_sats = came_sats - snapshot.row["amount_sats"]
+    return beyond_sats if beyond_sats >= snapshot.least_sats else 0

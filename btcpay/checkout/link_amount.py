@@ -1,50 +1,61 @@
-"""The amount that a payment link asks for: its own, or what a visitor has typed, within bounds."""
+"""The amount that a payment link asks for: its own or what was typed, if it can be sent at all."""
 
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 
-from btcpay.checkout.amounts import parse_usd
-from btcpay.checkout.dust import dust_usd_of
-from btcpay.checkout.link_refused import LinkRefused
+from btcpay.checkout.amounts import AmountRefused, read_usd
+from btcpay.checkout.link_page import LinkRefused
 from btcpay.invoices.links import bounds
 from btcpay.languages import formats
+from btcpay.merchants.account import DUST_SATS
+from btcpay.values.money import CENT, SATS_PER_BTC, sats_for_usd
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from btcpay.web.service import Service
 from storage.database import Row
+from storage.queries import merchants
+
+# A link with a higher price need not ask what a bitcoin costs: the dust limit is less than this,
+# until a bitcoin costs 900,000 USD.
+NO_DUST_USD = Decimal(5)
 
 
 def chosen_usd(link: Row, text: str) -> Decimal:
     """The price of a link, or the amount in this text. Raises LinkRefused."""
     if link["amount_mode"] == "fixed":
         return Decimal(link["amount_usd"])
-    amount_usd = parse_usd(text)
-    if amount_usd is None:
-        language = languages.current()
-        examples = {"one": "25", "other": formats.cents(Decimal("19.90"), language)}
-        raise LinkRefused(
-            400, gettext("Enter an amount such as %(one)s or %(other)s.", **examples), field=True
-        )
-    low, high = bounds(link)
-    if not (amount_usd > 0 and low <= amount_usd <= high):
-        raise LinkRefused(400, _range(low, high), field=True)
-    return amount_usd
-
-
-def _range(low: Decimal, high: Decimal) -> str:
-    language = languages.current()
-    texts = {"low": formats.usd(low, language), "high": formats.usd(high, language)}
-    if low:
-        return gettext("Enter an amount from %(low)s to %(high)s.", **texts)
-    return gettext("Enter an amount above 0 and up to %(high)s.", high=texts["high"])
+    try:
+        return read_usd(text, *bounds(link))
+    except AmountRefused as refused:
+        raise LinkRefused(400, str(refused), field=True) from None
 
 
 def refuse_dust(service: Service, link: Row, amount_usd: Decimal, price_usd: Decimal) -> None:
-    """Refuses an amount that was typed and is less than can be sent.
+    """Refuses an amount that was typed and is less than can be sent. Raises LinkRefused.
 
     Not where the seller asks for so little: then the invoice's page asks for what can be sent.
     """
-    least_usd = dust_usd_of(service, link, price_usd)
+    exact_usd = _least_sats(service, link) * price_usd / SATS_PER_BTC
+    least_usd = exact_usd.quantize(CENT, ROUND_CEILING)
     if link["amount_mode"] == "flexible" and amount_usd < least_usd <= bounds(link)[1]:
         least = formats.usd(least_usd, languages.current())
-        told = gettext("Wallets cannot send so little. Enter at least %(least)s.", least=least)
-        raise LinkRefused(400, told, field=True)
+        message = gettext("Wallets cannot send so little. Enter at least %(least)s.", least=least)
+        raise LinkRefused(400, message, field=True)
+
+
+def dust_of(service: Service, link: Row) -> int | None:
+    """The least that can be sent, when a fixed price is less than that; otherwise None.
+
+    Also None when there is no BTC price: then nothing can be paid now.
+    """
+    if link["amount_usd"] is None or Decimal(link["amount_usd"]) >= NO_DUST_USD:
+        return None
+    price_usd = service.prices.current_or_none()
+    if price_usd is None:
+        return None
+    least_sats = _least_sats(service, link)
+    amount_sats = sats_for_usd(Decimal(link["amount_usd"]), price_usd)
+    return least_sats if amount_sats and amount_sats < least_sats else None
+
+
+def _least_sats(service: Service, link: Row) -> int:
+    return DUST_SATS[service.db.only(merchants.BY_ID, id=link["merchant_id"])["script_type"]]

@@ -8,7 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from btcpay.checkout.link_amount import chosen_usd, refuse_dust
-from btcpay.checkout.link_refused import GONE, LinkRefused
+from btcpay.checkout.link_page import GONE, LinkRefused, no_price
 from btcpay.invoices import create
 from btcpay.values.errors import PriceUnavailable
 from btcpay.values.times import to_ms
@@ -112,15 +112,11 @@ def _created(
 
 @contextmanager
 def _priced() -> Iterator[None]:
-    """Tells the visitor, in place of PriceUnavailable, that there is no price."""
+    """Raises LinkRefused in place of PriceUnavailable."""
     try:
         yield
     except PriceUnavailable:
-        told = gettext(
-            "The exchange rate is not available right now, so nothing was created."
-            " Please try again in a minute."
-        )
-        raise LinkRefused(503, told) from None
+        raise LinkRefused(503, no_price()) from None
 
 
 def _made_before(service: Service, link: Row, amount_usd: Decimal, visitor: Visitor) -> str | None:

@@ -1,12 +1,40 @@
-"""What the page of a payment link may show: an allow-list, so that no more of a row gets out."""
+"""What the page of a payment link may show, an allow-list; and why a link makes no invoice."""
 
 from decimal import Decimal
 from typing import Any
 
-from btcpay.checkout.link_refused import GONE, LinkRefused
+from btcpay.values.currencies import places_of
+from btcpay.web.pages.languages import gettext
+from btcpay.web.service import Service
 from storage.database import Row
+from storage.queries import merchants
 
 TYPED_CHARACTERS = 40  # of a wrong amount, when the form shows it again
+PATIENCE_S = 1  # for the second currency, after the dollars are there
+GONE = 410
+
+
+class LinkRefused(Exception):
+    """Why a link makes no invoice now: the page's status and its sentence.
+
+    `field`: the amount is wrong. `retry_after_s`: when to come back, if known.
+    """
+
+    def __init__(
+        self, status: int, message: str, field: bool = False, retry_after_s: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.field = field
+        self.retry_after_s = retry_after_s
+
+
+def no_price() -> str:
+    """What a form says when there is no BTC price."""
+    return gettext(
+        "The exchange rate is not available right now, so nothing was created."
+        " Please try again in a minute."
+    )
 
 
 def link_values(
@@ -35,3 +63,21 @@ def link_values(
         "refused": refused,
         "typed": typed[:TYPED_CHARACTERS],
     }
+
+
+def rates_of(service: Service, link: Row) -> dict[str, Any]:
+    """Prices of one bitcoin as text: `usd`, or null; `price` in the merchant's second `currency`.
+
+    `currency` is null without one, and without a price in it; its amounts have `places` decimals.
+    After `good_for_ms` there is no price any more.
+    """
+    prices, second = service.prices, service.prices.beside
+    currency = service.db.only(merchants.CURRENCY, id=link["merchant_id"])["currency"]
+    if currency:
+        second.ask(currency)
+    usd, good_for_s = prices.current_or_none(), prices.good_for_s()
+    rates: dict[str, Any] = {"usd": usd and f"{usd:f}", "currency": None}
+    if price := second.known(currency, PATIENCE_S) if currency else None:
+        rates |= {"currency": currency, "price": f"{price:f}", "places": places_of(currency)}
+        good_for_s = min(good_for_s, second.good_for_s(currency))
+    return rates | {"good_for_ms": int(good_for_s * 1000)}

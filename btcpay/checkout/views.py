@@ -2,25 +2,23 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
 
-from btcpay.checkout.cookie import Returning, new_form
-from btcpay.checkout.dust import dust_of
+from btcpay.checkout.cookie import LinkCookie, new_form
+from btcpay.checkout.filters import bitcoin, without_turns
 from btcpay.checkout.invoice_page import page_of
+from btcpay.checkout.link_amount import dust_of
 from btcpay.checkout.link_order import Visitor, order, still_to_pay
-from btcpay.checkout.link_page import link_values
-from btcpay.checkout.link_refused import LinkRefused, from_elsewhere
-from btcpay.checkout.rates import rates_of
-from btcpay.checkout.shown import bitcoin, without_turns
-from btcpay.checkout.standing import Standing, standing_of, status_of, story_of, whole_invoice
+from btcpay.checkout.link_page import GONE, LinkRefused, link_values, rates_of
+from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
+from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, accent_css, kept
 from btcpay.web.routes import answer
 from btcpay.web.service import Service
@@ -61,20 +59,19 @@ class Checkout:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.pages = Pages(service, service.settings.frame_ancestors)
-        self._returning = Returning(service.db, service.settings)
+        self._cookie = LinkCookie(service.db, service.settings)
 
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
-        found = self._standing_of(id)
-        found = replace(found, story=story_of(self.service, found))
-        brand = self.pages.brand(found.row["merchant_id"])
-        page = page_of(found, brand)
+        snapshot = snapshot_of(self.service, id)
+        brand = self.pages.brand(snapshot.row["merchant_id"])
+        page = page_of(snapshot, brand, notices_of(self.service, snapshot))
         press = new_form() if page.link_id else None
         return self.pages.page("invoice.html", brand=brand, page=page, press=press)
 
     def show_status(self, id: str) -> Response:
         """What the page polls: an allow-list of fields."""
-        return answer(status_of(self._standing_of(id)))
+        return answer(status_of(snapshot_of(self.service, id)))
 
     def show_link(self, id: str) -> Response:
         """A payment link's page; a GET writes nothing."""
@@ -84,20 +81,19 @@ class Checkout:
         """Leads to the invoice to pay (303), or shows the form again with what is wrong."""
         link, fields = self._link(id), parse_qs(read_body().decode("utf-8", "replace"))
         text = fields.get("amount_usd", [""])[0]
-        form_id = self._returning.made_by(id, fields.get("press", [""])[0])
-        last_id = self._returning.last(id)
-        next_id = last_id and self._returning.made_after(last_id)
+        form_id = self._cookie.made_by(id, fields.get("press", [""])[0])
+        last_id = self._cookie.last(id)
+        next_id = last_id and self._cookie.made_after(last_id)
         visitor = Visitor(counted_as(request.remote_addr), text, form_id, last_id, next_id)
         try:
-            if is_from_another_site(request.headers, self.service.settings.base_url):
-                raise from_elsewhere()
+            self._refuse_other_sites()
             invoice_id = order(self.service, link, visitor)
         except LinkRefused as refused:
             return self._link_page(link, refused, text)
         # Relative, so that it stays in the origin that the form's policy allows.
         response = Response(status=303)
         response.headers["Location"] = f"../pay/{invoice_id}{languages.carried()}"
-        self._returning.remember(response, id, invoice_id)
+        self._cookie.remember(response, id, invoice_id)
         return response
 
     def show_price(self, id: str) -> Response:
@@ -133,8 +129,15 @@ class Checkout:
             response.headers["Content-Encoding"] = "gzip"
         return response
 
-    def _standing_of(self, id: str) -> Standing:
-        return standing_of(self.service, whole_invoice(self.service, id))
+    def _refuse_other_sites(self) -> None:
+        """Raises LinkRefused: another site's visitors would fill the link without knowing it."""
+        if is_from_another_site(request.headers, self.service.settings.base_url):
+            raise LinkRefused(
+                403,
+                gettext(
+                    "Another site asked for this payment. If you want to pay, please press here."
+                ),
+            )
 
     def _link(self, id: str) -> Row:
         row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None
@@ -146,10 +149,10 @@ class Checkout:
         self, link: Row, refused: LinkRefused | None = None, typed: str = ""
     ) -> Response:
         brand = self.pages.brand(link["merchant_id"])
-        last_id = self._returning.last(link["id"])
+        last_id = self._cookie.last(link["id"])
         unpaid = still_to_pay(self.service, link, last_id) if last_id else None
         values = link_values(link, refused, typed, dust_of(self.service, link), unpaid)
-        status = refused.status if refused else 200 if values["active"] else 410
+        status = refused.status if refused else 200 if values["active"] else GONE
         values |= {"press": new_form(), "root": self.service.settings.base_url}
         page = self.pages.page("link.html", status, brand, **values)
         if refused and refused.retry_after_s:

@@ -1,1 +1,1 @@
-"""The merchant's pages: the shop for who has no shell, behind a link that logs in once."""
+"""The merchant's pages: for merchants who use no shell, behind a link that logs in once."""

@@ -1,11 +1,11 @@
-"""How a request gets into the merchant's pages: session, window, token; and how it gets out."""
+"""How a request gets into the merchant's pages: session, rate limit, token; and its cookie."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from flask import Blueprint, Response, g, request
 
 from btcpay.merchant_pages.visit import ROOT, Visit
+from btcpay.merchants.keys import Caller
 from btcpay.merchants.sessions import LIFE, session_of
 from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web import rate_limits
@@ -24,15 +24,8 @@ def _kept_apart(response: Response) -> Response:
     return response
 
 
-class Caller(NamedTuple):
-    """Who asked, for the log: a session stands where a key does."""
-
-    merchant_id: int
-    key_id: str
-
-
 class Area:
-    """The blueprint, and what its views stand on."""
+    """The blueprint, and who may see its pages."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -46,7 +39,7 @@ class Area:
         self.cookie = "__Host-merchant" if self._is_https else "merchant"
 
     def get(self, path: str, view: View) -> None:
-        """Serves a page below /merchant to who is logged in: `view(visit, **path values)`."""
+        """Serves a page below /merchant to whoever is logged in: `view(visit, **path values)`."""
 
         def answered(**values: str) -> Response:
             visit = self._reader()
@@ -57,11 +50,11 @@ class Area:
         self._add("GET", path, answered)
 
     def post(self, path: str, view: View) -> None:
-        """Serves a form below /merchant: of this session, from this site, within the window."""
+        """Takes a form below /merchant: of this session and this site, within the rate limit."""
         self._add("POST", path, lambda **values: view(self._writer(), **values))
 
     def open(self, method: str, path: str, view: View) -> None:
-        """Serves a page to whoever asks: the way in."""
+        """Serves a page to whoever asks."""
         self._add(method, path, view)
 
     def _add(self, method: str, path: str, view: View) -> None:
@@ -77,15 +70,13 @@ class Area:
         """The secret of the cookie, "" without one."""
         return request.cookies.get(self.cookie, "")
 
-    def count(self, bucket: rate_limits.Bucket, key: str) -> None:
-        """Counts this request. Raises RateLimited."""
-        now = self.service.now()
-        self.service.limiter.hit(bucket, key).require_allowed(now)
-
     def count_stranger(self, presents: str) -> None:
-        """Counts who is not logged in; a wrong secret counts as a wrong key. Raises RateLimited."""
+        """Counts a visitor; a wrong secret counts as a wrong key. Raises RateLimited."""
         bucket = rate_limits.FAILED_AUTH if presents else rate_limits.VISITS
-        self.count(bucket, counted_as(request.remote_addr))
+        self._count(bucket, counted_as(request.remote_addr))
+
+    def _count(self, bucket: rate_limits.Bucket, key: str) -> None:
+        self.service.limiter.hit(bucket, key).require_allowed(self.service.now())
 
     def _reader(self, counted: rate_limits.Bucket = rate_limits.READS) -> Visit:
         service, secret, now = self.service, self.presented(), self.service.now()
@@ -93,8 +84,8 @@ class Area:
         if session is None:
             self.count_stranger(secret)
             raise Unauthorized("log in with a new link")
-        g.caller = Caller(session.merchant_id, session.id)
-        self.count(counted, session.id)
+        g.caller = Caller(session.id, session.merchant_id, True)  # a session stands for a key
+        self._count(counted, session.id)
         service.notes.note(sessions.USED, session.id, now)
         return Visit(service, self.pages, session, secret, now)
 

@@ -1,28 +1,42 @@
-"""The merchant's pages as one blueprint."""
+"""The merchant's pages as one blueprint: every path and the view that answers it."""
 
 from flask import Blueprint
 
-from btcpay.merchant_pages import (
-    attention,
-    downloads,
-    home,
-    invoice,
-    invoices,
-    links,
-    payments,
-    till,
-)
+from btcpay.merchant_pages import downloads, home, invoice, links, lists, till
 from btcpay.merchant_pages.area import Area
-from btcpay.merchant_pages.devices import Devices
-from btcpay.merchant_pages.way_in import WayIn
+from btcpay.merchant_pages.login import Login
 from btcpay.web.service import Service
 
 
 def merchant_pages(service: Service) -> Blueprint:
-    """The blueprint with /merchant and all below it."""
+    """/merchant and all below it."""
     area = Area(service)
-    WayIn(area)
-    Devices(area)
-    for pages in (home, attention, till, invoices, invoice, payments, links, downloads):
-        pages.add(area)
+    login, files = Login(area), downloads.Downloads()
+    area.open("GET", "/login/<secret>", login.show)
+    area.open("POST", "/login/<secret>", login.log_in)
+    area.get("", home.show)
+    area.get("/attention", lists.show_attention)
+    area.get("/invoices", lists.show_invoices)
+    area.get("/invoices/<id>", invoice.show)
+    area.post("/invoices/<id>/accept", invoice.accept)
+    area.post("/invoices/<id>/set-aside", invoice.set_aside)
+    area.post("/invoices/<id>/cancel", invoice.cancel)
+    area.get("/payments", lists.show_payments)
+    area.get("/downloads", downloads.show)
+    area.get("/downloads/payments", files.send_payments)
+    area.get("/downloads/labels", files.send_labels)
+    area.get("/till", till.show_amount)
+    area.post("/till", till.press)
+    area.get("/till/<id>", till.show_invoice)
+    area.get("/links", links.show_links)
+    area.post("/links", links.make)
+    area.get("/links/new", links.show_form)
+    area.get("/links/<id>", links.show_link)
+    area.get("/links/<id>/card", links.show_card)
+    area.post("/links/<id>/activate", links.activate)
+    area.post("/links/<id>/deactivate", links.deactivate)
+    area.get("/sessions", login.show_devices)
+    area.post("/sessions/<id>/end", login.end_one)
+    area.post("/sessions/end-others", login.end_others)
+    area.post("/logout", login.log_out)
     return area.blueprint

@@ -8,7 +8,6 @@ from flask import Response
 
 from btcpay.exports import payments
 from btcpay.exports.labels import label_lines
-from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import RateLimited
 from btcpay.values.times import to_ms
@@ -20,14 +19,6 @@ AGAIN_S = 10
 CHUNK_LINES = 200  # 70 kB at a time
 
 
-def add(area: Area) -> None:
-    """Serves /merchant/downloads and its files."""
-    downloads = Downloads()
-    area.get("/downloads", show)
-    area.get("/downloads/payments", downloads.send_payments)
-    area.get("/downloads/labels", downloads.send_labels)
-
-
 def show(visit: Visit) -> Response:
     """What can be downloaded; this year's payments unless other days are chosen."""
     today = visit.now.date()
@@ -35,7 +26,7 @@ def show(visit: Visit) -> Response:
 
 
 class Downloads:
-    """The files; so many at once."""
+    """The files, AT_ONCE at a time."""
 
     def __init__(self) -> None:
         self._free = threading.BoundedSemaphore(AT_ONCE)

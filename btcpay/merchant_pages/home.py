@@ -1,38 +1,35 @@
-"""Today: what came in, what comes, what wants the merchant, and how the service stands."""
+"""Today: what came in, what comes, what needs attention, and how the service stands."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from flask import Response
 
 from btcpay.chain.progress import progress_of
 from btcpay.health.state import state_of
-from btcpay.merchant_pages.area import Area
-from btcpay.merchant_pages.chart import chart_of
-from btcpay.merchant_pages.on_its_way import by_invoice
-from btcpay.merchant_pages.takings import first_day, takings
+from btcpay.invoices.status import rules_for
+from btcpay.merchant_pages.takings import chart_of, first_day, takings
 from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants.gap_limit import MARGIN, gap_of
+from btcpay.settings.settings import Settings
+from btcpay.values.money import usd_for_sats
 from btcpay.values.times import from_ms_or_none, to_ms
+from storage.database import Row
 from storage.queries import days, today
 
 LISTED = 5  # invoices of each kind on the page; their lists have all
 MOST_OUTPUTS = 100  # on their way, that are summed
 
 
-def add(area: Area) -> None:
-    """Serves /merchant."""
-    area.get("", show)
-
-
 def show(visit: Visit) -> Response:
-    """The first page after the way in: five statements beside the session's."""
+    """The first page after logging in: five statements, and the session's."""
     service, now = visit.service, visit.now
     db, settings, own = service.db, service.settings, {"merchant_id": visit.merchant_id}
     today_number = days.day_of(now)
     took = takings(db.rows(days.SINCE, day=first_day(today_number), **own), today_number)
     progress = progress_of(db, settings.blocks, now)
     outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, **own)
-    coming = by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings)
     shop = db.only(today.SHOP, **own)
     checked_ms, backed_up_ms = (
         None if shop[fact] is None else int(shop[fact]) for fact in ("checked_at", "backed_up_at")
@@ -43,7 +40,7 @@ def show(visit: Visit) -> Response:
         "home.html",
         took=took,
         chart=chart_of(took.by_day),
-        coming=coming,
+        coming=by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings),
         is_more_coming=len(outputs) > MOST_OUTPUTS,
         wanting=[
             row | {"usd": Decimal(row["amount_usd_quote"])}
@@ -62,4 +59,41 @@ def show(visit: Visit) -> Response:
         has_own_backup=not db.is_server,
         day_ms=days.DAY_MS,
         now_ms=to_ms(now),
+    )
+
+
+@dataclass(frozen=True)
+class Coming:
+    """What was seen of one invoice and does not count yet; `usd` at the invoice's price.
+
+    `confirmations`: of the youngest part, 0 while that waits for a block; `needed` of them.
+    """
+
+    invoice_id: str
+    description: str | None
+    usd: Decimal
+    seen_ms: int
+    confirmations: int
+    needed: int
+
+
+def by_invoice(rows: Sequence[Row], tip_height: int, settings: Settings) -> list[Coming]:
+    """Each invoice once, in the order of the rows: those of `today.ON_ITS_WAY`."""
+    outputs: dict[str, list[Row]] = {}
+    for row in rows:
+        outputs.setdefault(row["invoice_id"], []).append(row)
+    return [_coming(of_one, tip_height, settings) for of_one in outputs.values()]
+
+
+def _coming(outputs: Sequence[Row], tip_height: int, settings: Settings) -> Coming:
+    invoice = outputs[0]
+    sats = sum(row["amount_sats"] for row in outputs)
+    heights = [row["block_height"] for row in outputs]
+    return Coming(
+        invoice_id=invoice["invoice_id"],
+        description=invoice["description"],
+        usd=usd_for_sats(sats, Decimal(invoice["price_usd"])),
+        seen_ms=min(row["first_seen_at"] for row in outputs),
+        confirmations=0 if None in heights else max(0, tip_height - max(heights) + 1),
+        needed=rules_for(settings, invoice).confirmations,
     )

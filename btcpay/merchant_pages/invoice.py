@@ -1,4 +1,4 @@
-"""One invoice: its whole story, and the owner's last word on it."""
+"""One invoice: its whole story, and what its owner decides about it."""
 
 import json
 from collections.abc import Callable
@@ -9,62 +9,63 @@ from flask import Response
 
 from btcpay.invoices import by_hand
 from btcpay.invoices.story import Story, story_of
-from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import CommandError, NotFound, Refused
+from btcpay.values.errors import CommandError, NotFound, Refused, StaleError
 from btcpay.values.ids import is_id
 from btcpay.web.pages.languages import gettext
 from storage.queries import invoices
 
 MOST_SHOWN = 100  # outputs, and events: who sends much dust to an address makes no endless page
 MOST_REASON = 300  # characters
-# What a form that came to nothing has the page say; the words are the template's.
-CHANGED = "changed"
-
-
-def add(area: Area) -> None:
-    """Serves /merchant/invoices/<id> and what can be decided there."""
-    area.get("/invoices/<id>", show)
-    area.post("/invoices/<id>/accept", accept)
-    area.post("/invoices/<id>/set-aside", set_aside)
-    area.post("/invoices/<id>/cancel", cancel)
+# What the page shows of the invoice's row.
+SHOWN = [*(field.name for field in invoices.PUBLIC), "address_index", "settled_reason"]
 
 
 def show(visit: Visit, id: str) -> Response:
     """What was asked for, what came, how it stands and why, what happened; what can be done."""
     story = _own_story(visit, id)
-    alive_sats = sum(one["amount_sats"] for one in story.outputs if one["vanished_at"] is None)
+    newest = story.events[: -MOST_SHOWN - 1 : -1]
+    came_sats = sum(one["amount_sats"] for one in story.outputs if one["vanished_at"] is None)
     return visit.page(
         "invoice.html",
-        story=story,
-        row=story.row,
+        row={name: story.row[name] for name in SHOWN},
         amount_usd=Decimal(story.row["amount_usd_quote"]),
         price_usd=Decimal(story.row["price_usd"]),
-        came_sats=alive_sats,
+        came_sats=came_sats,
+        attention=story.attention,
+        verdict=story.verdict,
+        needed=story.needed,
+        checked_at=story.checked_at,
         can_accept=story.row["status"] != "paid" and bool(story.verdict.receipts),
         payer_url=f"{visit.service.settings.base_url}/pay/{id}",
         outputs=story.outputs[:MOST_SHOWN],
-        happenings=_shown_events(story),
+        happenings=[event | {"detail": json.loads(event["detail"])} for event in newest],
+        outputs_seen=len(story.outputs),
+        events_seen=len(story.events),
         most_shown=MOST_SHOWN,
     )
 
 
 def _own_story(visit: Visit, id: str) -> Story:
     """Raises NotFound for what is no invoice of this merchant's."""
-    service = visit.service
     try:
-        story = story_of(service.db, service.settings, _plausible(id), visit.now)
+        story = story_of(visit.service.db, visit.service.settings, _plausible(id), visit.now)
     except CommandError:
-        raise _no_such() from None
+        raise _not_found() from None
     if story.row["merchant_id"] != visit.merchant_id:
-        raise _no_such()
+        raise _not_found()
     return story
 
 
-def _shown_events(story: Story) -> list[dict[str, Any]]:
-    """The newest first."""
-    newest = story.events[: -MOST_SHOWN - 1 : -1]
-    return [event | {"detail": json.loads(event["detail"])} for event in newest]
+def _plausible(id: str) -> str:
+    """Raises NotFound for what can be no invoice's id: nothing else is looked up."""
+    if not is_id("inv", id):
+        raise _not_found()
+    return id
+
+
+def _not_found() -> NotFound:
+    return NotFound("there is no such invoice")
 
 
 def accept(visit: Visit, id: str) -> Response:
@@ -80,38 +81,26 @@ def set_aside(visit: Visit, id: str) -> Response:
 
 
 def cancel(visit: Visit, id: str) -> Response:
-    """Nobody shall pay it any more."""
+    """Its page no longer asks for money."""
     force = visit.form.get("force") == "yes"
     where = "on the merchant's pages"
     return _decide(visit, id, "canceled", by_hand.cancel, force=force, where=where)
 
 
 def _decide(visit: Visit, id: str, done: str, decision: Callable[..., Any], **how: Any) -> Response:
-    """Back to where the form was; what a second press finds done already is told as it stands."""
-    service = visit.service
+    """Back to where the form was, which says what was done, or why nothing was."""
     own = {"id": _plausible(id), "merchant_id": visit.merchant_id}
-    if service.db.row(invoices.BY_ID, **own) is None:
-        raise _no_such()
+    if visit.service.db.row(invoices.BY_ID, **own) is None:
+        raise _not_found()
     try:
-        decision(service.db, service.settings, id, now=visit.now, **how)
+        decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
     except Refused as refused:
         done = refused.code
-    except CommandError:
-        done = CHANGED
+    except StaleError:
+        done = "changed"
     if visit.form.get("back") == "attention":
         return visit.to("/attention", done=done)
     return visit.to(f"/invoices/{id}", done=done)
-
-
-def _plausible(id: str) -> str:
-    """Raises NotFound for what can be no invoice's id: nothing else is looked up."""
-    if not is_id("inv", id):
-        raise _no_such()
-    return id
-
-
-def _no_such() -> NotFound:
-    return NotFound("there is no such invoice")
 
 
 def _reason(visit: Visit) -> str:

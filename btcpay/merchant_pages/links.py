@@ -1,28 +1,25 @@
 """Payment links: what came through each, made, switched on and off, and as a card to print."""
 
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
 from flask import Response
 
+from btcpay.checkout.amounts import AmountRefused, read_usd
 from btcpay.checkout.bip21 import qr_svg
-from btcpay.invoices.links import set_active
-from btcpay.merchant_pages import new_link
-from btcpay.merchant_pages.area import Area
+from btcpay.invoices.links import AMOUNTS, new_link, set_active
 from btcpay.merchant_pages.listing import Listing
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
+from btcpay.web.pages.languages import gettext
+from schemas.requests import MAX_USD, NEW_PAYMENT_LINK, load
 from storage.database import Row
 from storage.queries import link_pages as queries
+from storage.queries import links, merchants
 
-
-def add(area: Area) -> None:
-    """Serves /merchant/links and all below it."""
-    area.get("/links", show_links)
-    area.post("/links", new_link.make)
-    area.get("/links/new", new_link.show_form)
-    area.get("/links/<id>", show_link)
-    area.get("/links/<id>/card", show_card)
-    area.post("/links/<id>/activate", lambda visit, id: switch(visit, id, True))
-    area.post("/links/<id>/deactivate", lambda visit, id: switch(visit, id, False))
+Wrong = dict[str, str]  # by the field: a sentence
 
 
 def show_links(visit: Visit) -> Response:
@@ -51,11 +48,16 @@ def show_card(visit: Visit, id: str) -> Response:
     return visit.page("card.html", brand=brand, link=link, url=url, qr=qr_svg(url))
 
 
-def switch(visit: Visit, id: str, active: bool) -> Response:
-    """Lets the link make invoices, or stops it."""
-    _own(visit, id)
-    set_active(visit.service.db, id, active, visit.now)
-    return visit.to(f"/links/{id}", done="on" if active else "off")
+def activate(visit: Visit, id: str) -> Response:
+    """Lets the link make invoices again."""
+    set_active(visit.service.db, _own(visit, id)["id"], True, visit.now)
+    return visit.to(f"/links/{id}", done="on")
+
+
+def deactivate(visit: Visit, id: str) -> Response:
+    """Stops the link from making invoices."""
+    set_active(visit.service.db, _own(visit, id)["id"], False, visit.now)
+    return visit.to(f"/links/{id}", done="off")
 
 
 def _own(visit: Visit, id: str) -> Row:
@@ -68,3 +70,47 @@ def _own(visit: Visit, id: str) -> Row:
 
 def _url(visit: Visit, id: str) -> str:
     return f"{visit.service.settings.base_url}/link/{id}"
+
+
+def show_form(visit: Visit) -> Response:
+    """An empty form for a new link."""
+    return visit.page("new_link.html", typed={}, wrong={})
+
+
+def make(visit: Visit) -> Response:
+    """Leads to the link of this press (303), or shows the form again with what is wrong."""
+    typed, wrong = _typed(visit.form)
+    if wrong:
+        return visit.page("new_link.html", 400, typed=visit.form, wrong=wrong)
+    return visit.to(f"/links/{_made(visit, load(NEW_PAYMENT_LINK, typed))}", done="made")
+
+
+def _typed(form: Mapping[str, str]) -> tuple[dict[str, Any], Wrong]:
+    """What was typed, as a body of create-payment-link has it, and what is wrong with it."""
+    typed: dict[str, Any] = {
+        name: form[name].replace("\r\n", "\n") for name in ("title", "description") if name in form
+    }
+    wrong = {}
+    for name in AMOUNTS:
+        try:
+            if name in form:
+                typed[name] = read_usd(form[name], Decimal(0), Decimal(MAX_USD))
+        except AmountRefused as refused:
+            wrong[name] = str(refused)
+    price, low, high = (typed.get(name) for name in AMOUNTS)
+    if price is not None and (low or high):
+        message = gettext("Leave this empty where the price is fixed.")
+        wrong |= {name: message for name in AMOUNTS[1:] if name in typed}
+    elif low and high and low > high:
+        wrong["max_amount_usd"] = gettext("This must not be less than the least amount.")
+    return typed, wrong
+
+
+def _made(visit: Visit, wanted: dict[str, Any]) -> str:
+    """The id of the link of this press: of two copies the second waits, and finds the first's."""
+    db, id = visit.service.db, visit.id_of_press("lnk")
+    with db.write():
+        db.only(merchants.LOCKED, id=visit.merchant_id)
+        if db.row(links.ANY_BY_ID, id=id) is None:
+            new_link(db, visit.now, visit.merchant_id, wanted | {"id": id})
+    return id

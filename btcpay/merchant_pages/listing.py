@@ -18,7 +18,7 @@ MORE = SIZE + 1  # one more says whether there is another page
 class Listing:
     """The queries of one list: both ways, and the place of a row; `values` fill their slots.
 
-    `prefix`: with what the ids of its rows begin.
+    `prefix`: of the ids of its rows.
     """
 
     prefix: str
@@ -27,16 +27,15 @@ class Listing:
     place: Select
     values: Mapping[str, Any]
 
-    def page(self, db: Database, query: Mapping[str, str]) -> "Shown":
+    def page(self, db: Database, query: Mapping[str, str]) -> "ListPage":
         """What `?older=ID` or `?newer=ID` asks for, else the newest. At most three statements."""
         if behind := self.place_of(db, query.get("newer", "")):
             rows = db.rows(self.newer, **self.values, **behind, limit=MORE)
             if len(rows) >= SIZE:  # fewer: then it is the first page, and a whole one
-                shown = rows[:SIZE][::-1]
-                return Shown(shown, len(rows) > SIZE, True)
+                return ListPage(rows[:SIZE][::-1], len(rows) > SIZE, True)
         behind = self.place_of(db, query.get("older", ""))
         rows = db.rows(self.older, **self.values, **(behind or FIRST), limit=MORE)
-        return Shown(rows[:SIZE], behind is not None, len(rows) > SIZE)
+        return ListPage(rows[:SIZE], behind is not None, len(rows) > SIZE)
 
     def place_of(self, db: Database, id: str) -> Row | None:
         """The time of one of the merchant's own rows, and its place in that time."""
@@ -44,12 +43,12 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The rows of a page, the newest first, and whether there are newer and older ones."""
+class ListPage:
+    """The rows, the newest first, and whether there are newer and older ones."""
 
     rows: list[Row]
-    has_newer: bool = False
-    has_older: bool = False
+    has_newer: bool
+    has_older: bool
 
     @property
     def newer(self) -> str | None:

@@ -1,4 +1,4 @@
-"""A search: by what names a row, found at once; else in texts and amounts, a piece at a time."""
+"""A search: by what names a row, at once; else in texts and amounts, a piece at a time."""
 
 import re
 from collections.abc import Mapping
@@ -87,14 +87,14 @@ def in_texts(
     """
     place = listing.place_of(db, behind) or FIRST
     piece = db.rows(texts, **listing.values, **place, limit=PIECE + 1)
-    is_wanted = Wanted(typed)
+    matches = TextMatch(typed)
     ids: list[str] = []
     last = None
     for row in piece[:PIECE]:
         if len(ids) == SIZE:
             break
         last = row
-        if is_wanted(row):
+        if matches(row):
             ids.append(row["id"])
     is_end = last is None or last is piece[-1]
     rows = db.rows(rows_of, **listing.values, **chosen(ids)) if ids else []
@@ -103,7 +103,7 @@ def in_texts(
     return Found(rows, until_at=last["created_at"], further=last["id"])
 
 
-class Wanted:
+class TextMatch:
     """Whether a row has all the words, anywhere in its texts, or is of this amount."""
 
     def __init__(self, typed: str) -> None:

@@ -1,4 +1,4 @@
-"""What came in on each of the last thirty days, and the sums that the first page shows. Pure."""
+"""What came in on each of the last thirty days: its sums, and its bars for the page. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,11 @@ from storage.database import Row
 
 DAYS = 30
 MOST_PERCENT = 1000  # beyond that a comparison says nothing
+
+# Units of the chart's box: the page stretches it to any width and height.
+STEP, BAR, HEIGHT = 10, 7, 1000
+LEAST_TOP_CENTS = 200
+ROUND = (2, 4, 6, 8, 10)  # half of each is a number as round as it is
 
 
 @dataclass(frozen=True)
@@ -71,9 +76,9 @@ def takings(rows: Sequence[Row], today: int) -> Takings:
         for row in rows
     }
     by_day = {day: found.get(day, Sum()) for day in range(today - DAYS + 1, today + 1)}
-    before = {day: took for day, took in found.items() if day <= today - DAYS}
+    before = sum((took for day, took in found.items() if day <= today - DAYS), Sum())
     whole = sum(by_day.values(), Sum())
-    return Takings(today, by_day, whole, _percent(whole, sum(before.values(), Sum())))
+    return Takings(today, by_day, whole, _percent(whole, before))
 
 
 def _percent(now: Sum, before: Sum) -> int | None:
@@ -82,3 +87,41 @@ def _percent(now: Sum, before: Sum) -> int | None:
         return None
     percent = round(Fraction(100 * (now.usd_cents - before.usd_cents), before.usd_cents))
     return percent if abs(percent) < MOST_PERCENT else None
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One day; `x`, `y` and `height` in the chart's box, whose `y` grows downwards."""
+
+    day: int
+    took: Sum
+    x: int
+    y: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Chart:
+    """`top_cents` is what the upper edge stands for; `box`: an SVG's viewBox."""
+
+    bars: list[Bar]
+    box: str
+    top_cents: int
+
+
+def chart_of(by_day: Mapping[int, Sum]) -> Chart:
+    """A bar for each day, in their order; a day that took anything has one that can be seen."""
+    top = _round_up(max(took.usd_cents for took in by_day.values()))
+    bars = []
+    for place, (day, took) in enumerate(by_day.items()):
+        height = -(-took.usd_cents * HEIGHT // top)
+        height = max(height, HEIGHT // 100) if took.payments else 0
+        bars.append(Bar(day, took, place * STEP + (STEP - BAR) // 2, HEIGHT - height, height))
+    return Chart(bars, f"0 0 {len(bars) * STEP} {HEIGHT}", top)
+
+
+def _round_up(cents: int) -> int:
+    scale = LEAST_TOP_CENTS // ROUND[0]
+    while scale * ROUND[-1] < cents:
+        scale *= 10
+    return next(scale * number for number in ROUND if scale * number >= cents)

@@ -1,34 +1,24 @@
 """The till: an amount, one press, a QR code that turns green. Each tab has its own invoice."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 
 from flask import Response
 
+from btcpay.checkout.amounts import AmountRefused, read_usd
 from btcpay.checkout.invoice_page import page_of
-from btcpay.checkout.standing import standing_of, whole_invoice
+from btcpay.checkout.link_page import no_price
+from btcpay.checkout.snapshot import Notices, snapshot_of
 from btcpay.invoices import create
-from btcpay.merchant_pages.amount_field import AmountRefused, typed_usd
-from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import NotFound, PriceUnavailable
+from btcpay.values.errors import PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.times import to_ms
-from btcpay.web.pages.languages import gettext
-from schemas.requests import NEW_INVOICE, load
+from schemas.requests import MAX_USD, NEW_INVOICE, load
 from storage.queries import invoices, merchants, till
 
 # A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
 LIFE_HOURS = Decimal("0.25")
 CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, not a date
-UNTYPED: Mapping[str, str] = {}
-
-
-def add(area: Area) -> None:
-    """Serves /merchant/till: the amount, and below it the invoices made."""
-    area.get("/till", show_amount)
-    area.post("/till", press)
-    area.get("/till/<id>", show_invoice)
 
 
 def show_amount(visit: Visit) -> Response:
@@ -39,39 +29,32 @@ def show_amount(visit: Visit) -> Response:
 def press(visit: Visit) -> Response:
     """Leads to the invoice of this press (303), or says what is wrong with it."""
     try:
-        amount_usd = typed_usd(visit.form.get("amount_usd", ""))
-        id = _ordered(visit, amount_usd)
+        amount_usd = read_usd(visit.form.get("amount_usd", ""), Decimal(0), Decimal(MAX_USD))
+        id = _made(visit, amount_usd)
     except AmountRefused as refused:
-        return _form(visit, 400, visit.form, wrong=str(refused))
+        return _form(visit, 400, wrong=str(refused))
     except PriceUnavailable:
-        told = gettext(
-            "The exchange rate is not available right now, so nothing was created."
-            " Please try again in a minute."
-        )
-        return _form(visit, 503, visit.form, problem=told)
+        return _form(visit, 503, problem=no_price())
     return visit.to(f"/till/{id}")
 
 
 def show_invoice(visit: Visit, id: str) -> Response:
     """The QR code, then whether it is paid; the script asks the checkout's status."""
-    row = whole_invoice(visit.service, id)
-    if row["merchant_id"] != visit.merchant_id:
-        raise NotFound("there is no such invoice")
-    brand = visit.pages.brand(visit.merchant_id)
-    page = page_of(standing_of(visit.service, row), brand)
+    snapshot = snapshot_of(visit.service, id, visit.merchant_id)
+    page = page_of(snapshot, visit.pages.brand(visit.merchant_id), Notices())
     return visit.page("till_invoice.html", page=page, clock_ms=CLOCK_MS)
 
 
-def _form(
-    visit: Visit, status: int = 200, typed: Mapping[str, str] = UNTYPED, **told: str
-) -> Response:
+def _form(visit: Visit, status: int = 200, wrong: str = "", problem: str = "") -> Response:
     service, id = visit.service, visit.query.get("last", "")
-    shown = is_id("inv", id)
-    last = service.db.row(till.LAST, id=id, merchant_id=visit.merchant_id) if shown else None
-    return visit.page("till.html", status, last=last, typed=typed, told=told)
+    last = None
+    if is_id("inv", id):
+        last = service.db.row(till.LAST, id=id, merchant_id=visit.merchant_id)
+    typed = visit.form if wrong or problem else {}
+    return visit.page("till.html", status, last=last, typed=typed, wrong=wrong, problem=problem)
 
 
-def _ordered(visit: Visit, amount_usd: Decimal) -> str:
+def _made(visit: Visit, amount_usd: Decimal) -> str:
     """The id of the invoice of this press: the one that it has made, or a new one.
 
     The price is asked for outside the transaction. Of two copies of one press the second waits for

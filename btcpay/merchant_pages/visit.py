@@ -12,7 +12,7 @@ from flask import Response, request
 
 from btcpay.checkout.cookie import new_form
 from btcpay.merchants.sessions import Session
-from btcpay.values.ids import id_of
+from btcpay.values.ids import derived_id
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
 from btcpay.web.pages.render import Pages, to_root
@@ -27,10 +27,7 @@ def form_token(secret: str) -> str:
 
 
 def address(path: str = "", **query: object) -> str:
-    """A page of the merchant's (`/invoices`) relative to this one, in the language picked.
-
-    Values that are None or empty are left out of the query.
-    """
+    """A merchant's page (`/invoices`) relative to this one; a query has no empty values."""
     asked = {name: value for name, value in query.items() if value not in (None, "")}
     text = urlencode(asked | languages.picked())
     return to_root() + ROOT[1:] + path + (f"?{text}" if text else "")
@@ -68,8 +65,7 @@ class Visit:
 
     def id_of_press(self, prefix: str) -> str:
         """The id of what this showing of a form makes of its fields, however often it is sent."""
-        text = f"press {urlencode(sorted(self.form.items()))}".encode()
-        return id_of(prefix, hmac.digest(self.secret.encode(), text, "sha256"))
+        return derived_id(prefix, self.secret, f"press {urlencode(sorted(self.form.items()))}")
 
     @property
     def _token(self) -> str:

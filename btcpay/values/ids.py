@@ -1,5 +1,6 @@
 """Identifiers and secrets: base62 from the operating system's secure source."""
 
+import hmac
 import re
 import secrets
 import string
@@ -12,7 +13,15 @@ SECRET_CHARACTERS = 43  # 62**43 > 2**256
 
 def new_id(prefix: str) -> str:
     """A fresh identifier, such as `inv_` and 24 base62 characters."""
-    return id_of(prefix, secrets.token_bytes(32))
+    return _id_of(prefix, secrets.token_bytes(32))
+
+
+def derived_id(prefix: str, secret: str, text: str) -> str:
+    """The identifier of a text: the same for the same, and nobody works it out without the secret.
+
+    So a form makes one thing, however often it is sent.
+    """
+    return _id_of(prefix, hmac.digest(secret.encode(), text.encode(), "sha256"))
 
 
 def random_base62(length: int) -> str:
@@ -20,8 +29,7 @@ def random_base62(length: int) -> str:
     return _base62(secrets.randbelow(len(BASE62) ** length), length)
 
 
-def id_of(prefix: str, digest: bytes) -> str:
-    """The identifier that this digest of 256 bits stands for: the same for the same."""
+def _id_of(prefix: str, digest: bytes) -> str:
     return f"{prefix}_{_base62(int.from_bytes(digest, 'big'), ID_CHARACTERS)}"
 
 

@@ -12,7 +12,7 @@ from payer import Page, made, press
 from btcpay.chain.kept import add_header
 from btcpay.checkout import bip21
 from btcpay.checkout.invoice_page import InvoicePage, page_of
-from btcpay.checkout.standing import Standing, status_of
+from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.languages import formats
 from btcpay.settlement.values import Verdict
 from btcpay.values.money import btc_shown, btc_text
@@ -433,7 +433,7 @@ def test_a_page_never_tells_more_confirmations_than_are_asked_for(shop: Shop) ->
     invoice = shop.invoice()
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
     seen = Verdict("open", None, None, (), invoice["amount_sats"], invoice["amount_sats"], 0, 6, "")
-    page = page_of(Standing(row, seen, 1, shop.clock(), 294), brands.BLANK)
+    page = page_of(Snapshot(row, seen, 1, shop.clock(), 294), brands.BLANK, Notices())
     assert (page.state, page.confirmations, page.confirmations_left) == ("seen", 1, 0)
 
 
@@ -480,8 +480,8 @@ def test_a_long_description_shows_whole_and_is_cut_for_the_wallet(shop: Shop) ->
     }
     verdict = Verdict("open", None, None, (), 0, 0, row["amount_sats"], 0, "")
     with shop.app.test_request_context():
-        standing = Standing(row, verdict, 1, shop.clock(), 294)
-        assert set(status_of(standing)) == STATUS_FIELDS
+        snapshot = Snapshot(row, verdict, 1, shop.clock(), 294)
+        assert set(status_of(snapshot)) == STATUS_FIELDS
     uri = bip21.payment_uri("bc1q", 1, message=row["description"])
     assert parse_qs(urlsplit(uri).query)["message"] == ["\u20bf" * bip21.MESSAGE_CHARACTERS]
 

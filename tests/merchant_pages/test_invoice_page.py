@@ -14,8 +14,8 @@ from paths import PROJECT
 from wanting import NAMES, WAYS, late, see
 
 from btcpay.merchant_pages import invoice as invoice_page
-from btcpay.merchant_pages.attention import ONLY_SET_ASIDE
 from btcpay.merchant_pages.invoice import MOST_REASON
+from btcpay.merchant_pages.lists import ONLY_SET_ASIDE
 from btcpay.settlement.attention import REASONS
 from storage.queries import events
 from storage.queries.events import Kind

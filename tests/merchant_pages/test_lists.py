@@ -10,8 +10,8 @@ from builders import Shop, pay
 from databases import about_sqlite, plan
 from merchant_browser import ON, MerchantBrowser
 
-from btcpay.merchant_pages import attention, listing, search
-from btcpay.merchant_pages.search import Wanted
+from btcpay.merchant_pages import listing, lists, search
+from btcpay.merchant_pages.search import TextMatch
 from storage.queries import merchant_lists
 
 pytestmark = pytest.mark.both_databases
@@ -176,7 +176,7 @@ def test_what_a_search_in_texts_finds(typed, is_found):
         "amount_usd": "1234.50",
         "amount_sats": 41_667,
     }
-    assert Wanted(typed)(row) is is_found
+    assert TextMatch(typed)(row) is is_found
 
 
 def test_a_search_in_texts_says_how_far_it_went_and_goes_on_from_there(browser, clock, monkeypatch):
@@ -263,7 +263,7 @@ def test_a_beginning_is_looked_up_in_an_index(browser, name):
 
 
 def test_what_needs_the_merchant_is_listed_longest_first_page_by_page(browser, clock, monkeypatch):
-    monkeypatch.setattr(attention, "SIZE", 2)
+    monkeypatch.setattr(lists, "NEEDING", 2)
     shop, made = browser.shop, []
     for _ in range(5):
         pay(shop, invoice := shop.invoice(), 2 * SATS)

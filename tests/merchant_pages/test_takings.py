@@ -2,8 +2,7 @@
 
 import pytest
 
-from btcpay.merchant_pages.chart import HEIGHT, STEP, chart_of
-from btcpay.merchant_pages.takings import DAYS, Sum, first_day, takings
+from btcpay.merchant_pages.takings import DAYS, HEIGHT, STEP, Sum, chart_of, first_day, takings
 
 TODAY = 20_000
 

@@ -12,16 +12,16 @@ _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def bitcoin(amount_sats: int) -> Markup:
-    """The amount in BTC, with that in satoshis beside it for the script to show in its place."""
+    """The amount in BTC, with that in satoshis for the script to show in its place."""
     language = languages.current()
     number = formats.whole(amount_sats, language)
     satoshis = languages.ngettext("one satoshi", "%(sats)s satoshis", amount_sats, sats=number)
-    # Joined by hand: `Markup.format` takes longer than all the rest.
+    # Not by `Markup.format`, which takes longer than all the rest.
     return Markup(
         f'<bdi data-sats="{escape(satoshis)}">{formats.btc(amount_sats, language)} BTC</bdi>'
     )
 
 
 def without_turns(text: str) -> str:
-    """One line that cannot write over what stands beside it: for a window's title, a preview."""
+    """One line that cannot write over the text around it: for a window's title, a preview."""
     return " ".join(_TURNS.sub("", text).split())

@@ -1,4 +1,4 @@
-"""Where an invoice stands for its page and its status: the facts, gathered once."""
+"""Where an invoice stands at one moment, for its page and its status: the facts, gathered once."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,11 +16,11 @@ from storage.queries import attentions, invoices, links, payments
 
 
 @dataclass(frozen=True)
-class Story:
-    """What a payer should be told of an invoice's past, and how it can go on.
+class Notices:
+    """What the page alone says besides the state.
 
-    `was_undone`: a reorganisation took its payment back; `has_vanished`: a payment was seen that no
-    mempool shows any more, and none has come since; `link_is_active`: its payment link makes
+    `was_undone`: a reorganisation took its payment back. `has_vanished`: a payment was seen that no
+    mempool shows any more, and none has come since. `link_is_active`: its payment link makes
     another one.
     """
 
@@ -30,7 +30,7 @@ class Story:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Snapshot:
     """An invoice's row, the verdict on it, the confirmations that it needs, and the time.
 
     `least_sats`: what can be sent to its address.
@@ -41,7 +41,6 @@ class Standing:
     needed: int
     now: datetime
     least_sats: int
-    story: Story = Story()
 
     @property
     def left_ms(self) -> int | None:
@@ -61,16 +60,14 @@ class Standing:
         return "partial" if self.verdict.received_sats else "waiting"
 
 
-def whole_invoice(service: Service, id: str) -> Row:
-    """The whole row, of whichever merchant. Raises NotFound."""
+def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Snapshot:
+    """Of any merchant's invoice, or of this one's alone. Raises NotFound.
+
+    While the invoice is open, the next check asks for it sooner, since somebody looks.
+    """
     row = service.db.row(invoices.WHOLE, id=id) if is_id("inv", id) else None
-    if row is None:
+    if row is None or merchant_id not in (None, row["merchant_id"]):
         raise NotFound("there is no such invoice")
-    return row
-
-
-def standing_of(service: Service, row: Row) -> Standing:
-    """Where the invoice stands; while it is open, a check is told that somebody looks."""
     row["checked_at"] = checked_ms(service.db, row)
     now = service.now()
     if row["status"] == "open":
@@ -78,31 +75,31 @@ def standing_of(service: Service, row: Row) -> Standing:
     verdict = verdict_of(service.db, service.settings, row, now)
     needed = rules_for(service.settings, row).confirmations
     least_sats = least_sats_of(row["deposit_address"], service.settings.network)
-    return Standing(row, verdict, needed, now, least_sats)
+    return Snapshot(row, verdict, needed, now, least_sats)
 
 
-def story_of(service: Service, standing: Standing) -> Story:
-    """What the page alone tells: asked for where it may be needed, by keys."""
-    row, db = standing.row, service.db
-    if row["status"] in ("paid", "canceled"):
-        return Story()
+def notices_of(service: Service, snapshot: Snapshot) -> Notices:
+    """Asked for where they may be needed, by keys."""
+    row, db, state = snapshot.row, service.db, snapshot.state
+    if state in ("paid", "canceled"):
+        return Notices()
     attention = db.row(attentions.OF_INVOICE, invoice_id=row["id"])
-    gone = db.only(payments.GONE, invoice_id=row["id"]) if standing.state != "seen" else None
-    link_id = row["payment_link_id"] if standing.state in ("overdue", "expired") else None
+    gone = db.only(payments.GONE, invoice_id=row["id"]) if state != "seen" else None
+    link_id = row["payment_link_id"] if state in ("overdue", "expired") else None
     link = db.row(links.ANY_BY_ID, id=link_id) if link_id else None
-    return Story(
+    return Notices(
         was_undone=bool(attention and attention["reason"] == "reorganised"),
         has_vanished=bool(gone and gone["gone_at"]),
         link_is_active=bool(link and link["status"] == "active"),
     )
 
 
-def status_of(standing: Standing) -> dict[str, Any]:
+def status_of(snapshot: Snapshot) -> dict[str, Any]:
     """All that /pay/{invoice}/status answers.
 
     `missing_sats` is what is missing, even when that is less than can be sent.
     """
-    row, verdict = standing.row, standing.verdict
+    row, verdict = snapshot.row, snapshot.verdict
     return {
         "status": row["status"],
         "amount_sats": row["amount_sats"],
@@ -110,8 +107,8 @@ def status_of(standing: Standing) -> dict[str, Any]:
         "unconfirmed_sats": verdict.unconfirmed_sats,
         "missing_sats": verdict.missing_sats,
         "confirmations": verdict.confirmations,
-        "confirmations_needed": standing.needed,
+        "confirmations_needed": snapshot.needed,
         "expires_at": row["expires_at"] and iso_ms(row["expires_at"]),
         "checked_at": row["checked_at"] and iso_ms(row["checked_at"]),
-        "now": iso(standing.now),
+        "now": iso(snapshot.now),
     }

@@ -1,0 +1,96 @@
+"""The merchant's invoices, payments, and what needs attention: searched, page by page."""
+
+from flask import Response
+
+from btcpay.merchant_pages.listing import Listing
+from btcpay.merchant_pages.search import MOST_CHARACTERS, Found, Names, by_name, in_texts
+from btcpay.merchant_pages.visit import Visit
+from btcpay.values.ids import is_id
+from btcpay.values.money import usd_for_sats
+from storage.queries import merchant_lists as queries
+
+STATUSES = ("open", "paid", "expired", "canceled")
+LOOSE = "loose"
+INVOICE_NAMES = Names(queries.INVOICES_BY_ID, queries.INVOICES_BY_ADDRESS, queries.INVOICES_BY_TXID)
+PAYMENT_NAMES = Names(queries.PAYMENTS_BY_ID, queries.PAYMENTS_BY_ADDRESS, queries.PAYMENTS_BY_TXID)
+NEEDING = 10  # invoices on a page of what needs attention; each takes a third of a screen
+# Of these nothing can be accepted: the invoice is paid, or its payment is not in the chain.
+ONLY_SET_ASIDE = ("too_much", "reorganised")
+
+
+def show_invoices(visit: Visit) -> Response:
+    """A page of the list, or what a search finds; what one name alone finds is opened at once."""
+    status, typed = visit.query.get("status", ""), _typed(visit)
+    status = status if status in STATUSES else ""
+    listing = _invoices(visit, status)
+    if not typed:
+        shown = listing.page(visit.service.db, visit.query)
+        return visit.page("invoices.html", shown=shown, of_status=status, q=typed)
+    found = _found_invoices(visit, listing, typed)
+    if found.named and len(found.rows) == 1:
+        return visit.to(f"/invoices/{found.rows[0]['id']}")
+    return visit.page("invoices.html", found=found, of_status=status, q=typed)
+
+
+def _typed(visit: Visit) -> str:
+    return visit.query.get("q", "").strip()[:MOST_CHARACTERS]
+
+
+def _invoices(visit: Visit, status: str) -> Listing:
+    own: dict[str, object] = {"merchant_id": visit.merchant_id}
+    place = queries.INVOICE_PLACE
+    if not status:
+        return Listing("inv", queries.INVOICES, queries.INVOICES_NEWER, place, own)
+    older, newer = queries.INVOICES_BY_STATUS, queries.INVOICES_BY_STATUS_NEWER
+    return Listing("inv", older, newer, place, own | {"status": status})
+
+
+def _found_invoices(visit: Visit, listing: Listing, typed: str) -> Found:
+    db, behind = visit.service.db, visit.query.get("older", "")
+    if not behind and (rows := by_name(db, INVOICE_NAMES, typed, visit.merchant_id)):
+        return Found(rows, named=True)
+    of_status = "status" in listing.values
+    texts = queries.INVOICE_TEXTS_BY_STATUS if of_status else queries.INVOICE_TEXTS
+    return in_texts(db, listing, texts, queries.INVOICES_CHOSEN, typed, behind)
+
+
+def show_payments(visit: Visit) -> Response:
+    """A page of all payments, or of those that settle no invoice; or what a search finds."""
+    kind, typed = LOOSE if visit.query.get("kind") == LOOSE else "", _typed(visit)
+    older, newer = queries.PAYMENTS, queries.PAYMENTS_NEWER
+    if kind:
+        older, newer = queries.LOOSE_PAYMENTS, queries.LOOSE_PAYMENTS_NEWER
+    own = {"merchant_id": visit.merchant_id}
+    listing = Listing("pay", older, newer, queries.PAYMENT_PLACE, own)
+    found = _found_payments(visit, listing, typed, kind) if typed else None
+    shown = None if found else listing.page(visit.service.db, visit.query)
+    return visit.page(
+        "payments.html", found=found, shown=shown, kind=kind, q=typed, usd_for_sats=usd_for_sats
+    )
+
+
+def _found_payments(visit: Visit, listing: Listing, typed: str, kind: str) -> Found:
+    db, behind = visit.service.db, visit.query.get("older", "")
+    rows = by_name(db, PAYMENT_NAMES, typed, visit.merchant_id) if not behind else []
+    if not rows and not behind and is_id("pay", typed):
+        rows = db.rows(queries.PAYMENTS_CHOSEN, **listing.values, **queries.chosen([typed]))
+    if rows:
+        return Found(rows, named=True)
+    texts = queries.LOOSE_PAYMENT_TEXTS if kind else queries.PAYMENT_TEXTS
+    return in_texts(db, listing, texts, queries.PAYMENTS_CHOSEN, typed, behind)
+
+
+def show_attention(visit: Visit) -> Response:
+    """Each invoice that needs attention, why, and what can be done; the longest waiting first."""
+    own, db = {"merchant_id": visit.merchant_id}, visit.service.db
+    after = visit.query.get("after", "")
+    place = db.row(queries.WANTING_PLACE, **own, id=after) if is_id("inv", after) else None
+    begin = {"at": place["at"], "id": after} if place else {"at": 0, "id": ""}
+    rows = db.rows(queries.WANTING, **own, **begin, limit=NEEDING + 1)
+    return visit.page(
+        "attention.html",
+        rows=rows[:NEEDING],
+        next=rows[NEEDING - 1]["id"] if len(rows) > NEEDING else None,
+        is_first=place is None,
+        only_set_aside=ONLY_SET_ASIDE,
+    )
