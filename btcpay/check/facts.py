@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from btcpay.bitcoin.wire import txid_bytes, txid_hex, u32
+from btcpay.invoices.status import inputs_of
 from btcpay.merchants.account import script_of
 from btcpay.proofs.block import ProvenBlock
 from btcpay.proofs.document import to_document
 from btcpay.settlement.values import Block, SeenOutput
-from btcpay.values.errors import SPOILED
+from btcpay.values.errors import BadRow
 from storage.database import Database, Row
 from storage.queries import blocks, looked_for, merchants
 
@@ -85,8 +86,8 @@ def _replaced(db: Database, block: ProvenBlock) -> list[Row]:
 
 def _spends_what_is_spent(row: Row, block: ProvenBlock) -> bool:
     try:
-        return any(_is_spent(one, block) for one in json.loads(row["inputs"]))
-    except SPOILED:  # a spoiled row must not keep the block from all others
+        return any(_is_spent(one, block) for one in inputs_of(row))
+    except BadRow:  # a spoiled row must not keep the block from all others
         log.exception("what %s to invoice %s spends is spoiled", row["txid"], row["invoice_id"])
         return False
 
@@ -127,7 +128,7 @@ def fill_scripts(db: Database) -> list[str]:
             for row in rows:
                 try:
                     script = script_of(row["deposit_address"], types[row["merchant_id"]])
-                except SPOILED:  # the next is somebody's money too
+                except BadRow:  # the next is somebody's money too
                     log.exception("the address of invoice %s is spoiled", row["id"])
                     failed.append(row["id"])
                 else:

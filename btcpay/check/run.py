@@ -22,7 +22,7 @@ from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.settlement.decide import is_deep
 from btcpay.settlement.values import Scan
-from btcpay.values.errors import SPOILED, OutOfQuota
+from btcpay.values.errors import BadRow, OutOfQuota
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, idempotency, looked_for, meta, tallies
@@ -92,7 +92,7 @@ class Checker:
     def _is_ready(self, row: Row, tip_height: int, report: Report) -> bool:
         try:
             return is_deep(output_of(row), tip_height, rules_for(self.settings, row))
-        except SPOILED:  # the next is somebody's money too
+        except BadRow:  # the next is somebody's money too
             log.exception("what came to invoice %s is spoiled", row["invoice_id"])
             report.failed.append(row["invoice_id"])
             return False
@@ -124,7 +124,7 @@ class Checker:
         """None, and noted, when it is spoiled."""
         try:
             return address_of(self.db, invoice_id)
-        except SPOILED:  # the next is somebody's money too
+        except BadRow:  # the next is somebody's money too
             log.exception("the address of invoice %s is spoiled", invoice_id)
             self._fail(invoice_id, report)
             return None

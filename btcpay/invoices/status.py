@@ -1,17 +1,20 @@
 """Where an invoice stands: its rows as values, and the verdict on them."""
 
 import json
+import re
 from collections.abc import Iterable
 from datetime import datetime
-from decimal import Decimal
 
 from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, Verdict
-from btcpay.values.errors import CommandError
+from btcpay.values.errors import BadRow, CommandError
+from btcpay.values.money import stored_usd
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, invoices, meta, payments
+
+_OUTPOINT = re.compile("[0-9a-f]{64}:[0-9]{1,10}")
 
 
 def find_invoice(db: Database, invoice_id: str) -> Row:
@@ -23,16 +26,16 @@ def find_invoice(db: Database, invoice_id: str) -> Row:
 
 
 def rules_for(settings: Settings, invoice_row: Row) -> Rules:
-    """Confirmations and tolerance for an invoice of that amount."""
+    """Confirmations and tolerance for an invoice of that amount. Raises BadRow."""
     return Rules(
-        settings.confirmations.for_usd(Decimal(invoice_row["amount_usd_quote"])),
+        settings.confirmations.for_usd(stored_usd(invoice_row["amount_usd_quote"])),
         settings.underpayment_tolerance_percent,
         settings.network.gone_after,
     )
 
 
 def invoice_of(row: Row) -> Invoice:
-    """The value that settlement decides about."""
+    """The value that settlement decides about. Raises BadRow."""
     return Invoice(
         id=row["id"],
         status=row["status"],
@@ -45,7 +48,7 @@ def invoice_of(row: Row) -> Invoice:
 
 
 def output_of(row: Row) -> Output:
-    """The output as it was last seen."""
+    """The output as it was last seen. Raises BadRow."""
     block = None
     if row["block_height"] is not None:
         block = Block(row["block_height"], row["block_hash"], from_ms(row["block_time_at"]))
@@ -55,7 +58,7 @@ def output_of(row: Row) -> Output:
         amount_sats=row["amount_sats"],
         first_seen_at=from_ms(row["first_seen_at"]),
         seen_waiting=bool(row["seen_waiting"]),
-        inputs=tuple(json.loads(row["inputs"] or "[]")),
+        inputs=inputs_of(row),
         vanished_at=from_ms_or_none(row["vanished_at"]),
         replaced_height=row["replaced_height"],
         block=block,
@@ -64,6 +67,17 @@ def output_of(row: Row) -> Output:
         credited=row["payment_id"] is not None,
         settles=row["settled_invoice_id"] is not None,
     )
+
+
+def inputs_of(row: Row) -> tuple[str, ...]:
+    """What the output's transaction spends, each as `txid:vout`. Raises BadRow."""
+    try:
+        inputs = json.loads(row["inputs"] or "[]")
+    except ValueError:
+        inputs = None
+    if not isinstance(inputs, list) or not all(map(_OUTPOINT.fullmatch, map(str, inputs))):
+        raise BadRow(f"the inputs of {row['txid']} are no outpoints")
+    return tuple(inputs)
 
 
 def known_outputs(db: Database, invoice_id: str, scan: Scan, rules: Rules) -> list[Output]:

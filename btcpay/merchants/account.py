@@ -16,7 +16,7 @@ from btcpay.bitcoin.address import (
 )
 from btcpay.bitcoin.hd import HARDENED, SERIALIZED_SIZE, ExtendedKey
 from btcpay.bitcoin.wire import Malformed, hash160
-from btcpay.values.errors import AccountKeyRefused
+from btcpay.values.errors import AccountKeyRefused, BadRow
 from btcpay.values.networks import Network
 
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
@@ -116,11 +116,14 @@ def derive(xpub: str, script_type: str, index: int, network: Network) -> str:
 
 
 def script_of(address: str, script_type: str) -> bytes:
-    """The scriptPubKey of an address that `derive` made."""
-    if script_type == "p2wpkh":
-        _, version, program = segwit_decode(address)
-        return witness_script(version, program)
-    payload = b58check_decode(address)[1:]
+    """The scriptPubKey of a stored address that `derive` made. Raises BadRow."""
+    try:
+        if script_type == "p2wpkh":
+            _, version, program = segwit_decode(address)
+            return witness_script(version, program)
+        payload = b58check_decode(address)[1:]
+    except Malformed as error:
+        raise BadRow(f"{address!r} is no address: {error}") from error
     return p2sh(payload) if script_type == "p2sh-p2wpkh" else p2pkh(payload)
 
 

@@ -18,6 +18,7 @@ BtcpayError
  |  + DatabaseNotReady      the schema is older or newer than this program, or of another network
  + SettingsError            mistakes in the environment, all of them; exit status 2
  + ProofFailed              evidence of a payment that does not prove it
+ + BadRow                   a stored row that no program of ours has written
  + ExplorerError            a question that no explorer answered; never means "nothing there"
     + OutOfQuota            no explorer may be asked for now
     + BeyondMoney           the answer shows more than can exist; nothing was written
@@ -134,6 +135,13 @@ class ProofFailed(BtcpayError):
     """The evidence does not prove the payment; the message names what does not hold."""
 
 
+class BadRow(BtcpayError):
+    """A column holds what it cannot mean: somebody or a disk has changed the row.
+
+    Raised where rows become values, so that whoever goes through many rows goes on with the next.
+    """
+
+
 class ExplorerError(BtcpayError):
     """The explorers could not be asked, or their answer could not be believed."""
 
@@ -144,7 +152,3 @@ class OutOfQuota(ExplorerError):
 
 class BeyondMoney(ExplorerError):
     """A merchant's total would be more than can exist; what was written of it is undone."""
-
-
-# What reading a row raises that somebody or a disk has spoiled: never a database that is away.
-SPOILED = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)

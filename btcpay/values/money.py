@@ -1,6 +1,8 @@
 """Satoshis and dollars: satoshis are int, dollars are Decimal, no float anywhere."""
 
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal, InvalidOperation
+
+from btcpay.values.errors import BadRow
 
 SATS_PER_BTC = 100_000_000
 MAX_MONEY_BTC = 21_000_000  # Bitcoin Core, consensus/amount.h
@@ -23,6 +25,17 @@ def sats_for_usd(amount_usd: Decimal, price_usd: Decimal) -> int | None:
         return None
     sats = _ROUND_UP.multiply(btc, Decimal(SATS_PER_BTC))
     return max(1, int(sats.to_integral_value(ROUND_CEILING)))
+
+
+def stored_usd(text: str) -> Decimal:
+    """The amount or price of a stored text. Raises BadRow."""
+    try:
+        amount = Decimal(text)
+    except (InvalidOperation, TypeError):
+        amount = Decimal("NaN")
+    if not amount.is_finite():
+        raise BadRow(f"{text!r} is no stored amount")
+    return amount
 
 
 def usd_for_sats(amount_sats: int, price_usd: Decimal) -> Decimal:

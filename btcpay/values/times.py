@@ -8,6 +8,8 @@ rules decide about: `btcpay/invoices/status.py` makes values of rows, whoever wr
 import functools
 from datetime import UTC, datetime, timedelta
 
+from btcpay.values.errors import BadRow
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -18,8 +20,11 @@ def to_ms(at: datetime) -> int:
 
 
 def from_ms(ms: int) -> datetime:
-    """The aware UTC datetime of a stored time."""
-    return _EPOCH + timedelta(milliseconds=ms)
+    """The aware UTC datetime of a stored time. Raises BadRow."""
+    try:
+        return _EPOCH + timedelta(milliseconds=ms)
+    except (TypeError, OverflowError):
+        raise BadRow(f"{ms!r} is no stored time") from None
 
 
 def from_ms_or_none(ms: int | None) -> datetime | None:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from btcpay.notify.events.kinds import EventKind
+from btcpay.values.errors import BadRow
 from btcpay.values.times import iso_ms
 from schemas.resources import Resources
 from storage.database import Database, Row
@@ -55,8 +56,11 @@ def last_number(db: Database) -> int:
 
 
 def event_of(db: Database, resources: Resources, row: Row) -> Event:
-    """The event of a numbered row, in the words of the interface."""
-    kind = EventKind(row["kind"])
+    """The event of a numbered row, in the words of the interface. Raises BadRow."""
+    try:
+        kind = EventKind(row["kind"])
+    except ValueError as error:
+        raise BadRow(str(error)) from None
     show = _link_data if kind.resource == "payment_link" else _invoice_data
     at = iso_ms(row["happened_at"])
     return Event(row["number"], row["id"], row["merchant_id"], kind, at, show(db, resources, row))
@@ -75,11 +79,22 @@ def _invoice_data(db: Database, resources: Resources, row: Row) -> dict[str, Any
         came = {"received_sats": 0, "unconfirmed_sats": 0, "missing_sats": invoice["amount_sats"]}
         state = _NEW | came | {"attention": None}
     else:
-        state = orjson.loads(row["state"])
+        state = state_of(row)
     then = {name: state[name] for name in _NEW}
     data = {"payment": resources.payment.dump(state["payment"])} if "payment" in state else {}
     data["invoice"] = resources.invoice.dump(invoice | then)
     return data | {name: state[name] for name in _BESIDE if name in state}
+
+
+def state_of(row: Row) -> dict[str, Any]:
+    """What was true when the event happened. Raises BadRow."""
+    try:
+        state = orjson.loads(row["state"])
+    except orjson.JSONDecodeError:
+        state = None
+    if not isinstance(state, dict):
+        raise BadRow("an event's state is no JSON object")
+    return state
 
 
 def begin(db: Database, name: str) -> int:

@@ -2,9 +2,8 @@
 
 from datetime import datetime
 
-import orjson
-
 from btcpay.notify.events.kinds import EventKind
+from btcpay.notify.events.read import state_of
 from btcpay.notify.mail import texts
 from btcpay.notify.mail.letter import Letter
 from btcpay.notify.mail.outbox import CUSTOMER, OVERDUE, unchecked_since
@@ -18,7 +17,7 @@ def compose(db: Database, base_url: str, mail: Row, now: datetime) -> tuple[str,
     """The address as it was given, and the letter; None when nothing is to be said any more.
 
     That is so when the merchant wants no mail now, when the customer's address was erased, when an
-    invoice is not paid any more, and when a check was complete meanwhile.
+    invoice is not paid any more, and when a check was complete meanwhile. Raises BadRow.
     """
     wanted = db.row(mails.WANTED_BY, merchant_id=mail["merchant_id"]) or mails.BLANK
     if mail["recipient"] == CUSTOMER:
@@ -42,7 +41,7 @@ def _receipt(db: Database, base_url: str, mail: Row, wanted: Row) -> tuple[str, 
 
 def _told(db: Database, base_url: str, mail: Row) -> Told:
     invoice = db.only(invoices.ANY_BY_ID, id=mail["invoice_id"])
-    return Told(invoice, orjson.loads(mail["state"]), f"{base_url}/pay/{invoice['id']}")
+    return Told(invoice, state_of(mail), f"{base_url}/pay/{invoice['id']}")
 
 
 def _overdue_since(db: Database, mail: Row, now: datetime) -> int | None:

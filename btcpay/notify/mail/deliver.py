@@ -24,7 +24,7 @@ from btcpay.notify.mail.server import (
 from btcpay.notify.webhooks.schedule import next_try
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import SPOILED
+from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
 from storage.queries import mails, tallies
@@ -95,9 +95,9 @@ class Mailer:
             return None
         try:
             found = compose(self._db, self._settings.base_url, row, self._now())
-            to = checked_address(found[0]) if found else ""
-        except SPOILED as error:
-            why_not = f"cannot be sent: {type(error).__name__}"
+            to = _recipient(found[0]) if found else ""
+        except BadRow as error:
+            why_not = f"cannot be sent: {error}"
             self._note(row, Outcome(False, True, why_not), told)
             return None
         if found is None:
@@ -153,6 +153,13 @@ class Mailer:
 
 def _key(row: Row) -> Row:
     return {name: row[name] for name in ("about", "merchant_id", "recipient")}
+
+
+def _recipient(text: str) -> str:
+    try:
+        return checked_address(text)
+    except ValueError:
+        raise BadRow("no address that mail can be sent to") from None
 
 
 def _talk(

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.letter import Letter
+from btcpay.values.money import stored_usd
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def overdue(since_ms: int, language: str) -> Letter:
 
 
 def _usd(told: Told, language: str) -> str:
-    return formats.usd(Decimal(told.invoice["amount_usd_quote"]), language)
+    return formats.usd(stored_usd(told.invoice["amount_usd_quote"]), language)
 
 
 def _facts(told: Told, language: str) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from btcpay.notify.events import read
 from btcpay.notify.events.read import Event, event_of
 from btcpay.notify.webhooks.schedule import next_try, why_disabled
 from btcpay.notify.webhooks.send import ATTEMPT_S, Answer
-from btcpay.values.errors import SPOILED
+from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from schemas.resources import Resources
 from storage.database import Database, Row
@@ -135,7 +135,7 @@ class Deliverer:
         turn.tried.add(row["event_seq"])
         try:
             event, at = event_of(self._db, self._resources, row), self._now()
-        except SPOILED:  # the next is somebody's news too
+        except BadRow:  # the next is somebody's news too
             log.exception("event %s is spoiled, and told to nobody", row["number"])
             self._give_up(row)
             return
