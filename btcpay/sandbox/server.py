@@ -11,14 +11,14 @@ from flask import Flask, jsonify, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
-from btcpay.sandbox.buttons import create_buttons, wants_json
 from btcpay.sandbox.errors import BadRequest, Rejected, ShopAway
 from btcpay.sandbox.esplora.app import create_esplora, no_such_path
 from btcpay.sandbox.keepalive import Server
-from btcpay.sandbox.page import create_page, show
 from btcpay.sandbox.shop import Shop
 from btcpay.sandbox.state import attach, open_sandbox
 from btcpay.sandbox.ticker import create_ticker
+from btcpay.sandbox.workbench.buttons import create_buttons, wants_json
+from btcpay.sandbox.workbench.page import create_page, show
 
 
 def wall_clock() -> int:

@@ -10,7 +10,7 @@ from flask import Flask, current_app
 from btcpay.sandbox.lie import Lie
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.journal import Journal
-from btcpay.sandbox.payer.keyfile import open_key
+from btcpay.sandbox.payer.key import open_key
 from btcpay.sandbox.payer.wallet import Wallet
 from btcpay.sandbox.scenes.stage import Stage
 from btcpay.sandbox.shop import Shop

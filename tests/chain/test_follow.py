@@ -16,7 +16,7 @@ from btcpay.check.undo import undo_above
 from btcpay.sandbox.node.block import BITS
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import Spendable
-from btcpay.sandbox.payer.mischief import double_spends
+from btcpay.sandbox.payer.misbehave import double_spends
 from storage.queries import blocks
 
 Lies = Callable[..., LiedTo]

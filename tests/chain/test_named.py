@@ -11,7 +11,7 @@ from fake_esplora import Json, LiedTo, Till, say
 from sweeper import Sweeper
 
 from btcpay.check.report import Report
-from btcpay.sandbox.payer.mischief import double_spends, replace
+from btcpay.sandbox.payer.misbehave import double_spends, replace
 from storage.queries import blocks, payments
 
 Lies = Callable[..., LiedTo]

@@ -20,7 +20,7 @@ from btcpay.check import read
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.mischief import double_spends
+from btcpay.sandbox.payer.misbehave import double_spends
 from storage.database import open_database
 from storage.queries import balances, blocks
 

@@ -9,7 +9,7 @@ from builders import Clock, TickerServer
 from fake_esplora import Till, open_till
 
 from btcpay.invoices.events import finish
-from btcpay.sandbox.payer.mischief import replace
+from btcpay.sandbox.payer.misbehave import replace
 from storage.queries import invoices
 
 pytestmark = pytest.mark.both_databases

@@ -11,7 +11,7 @@ from peewee import OperationalError
 
 from btcpay.check import run as check_module
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.mischief import double_spends
+from btcpay.sandbox.payer.misbehave import double_spends
 from storage.queries import blocks
 
 Lies = Callable[..., LiedTo]

@@ -9,7 +9,7 @@ from builders import Clock, TickerServer
 from fake_esplora import Json, LiedTo, open_lied_to, say
 from sweeper import Sweeper
 
-from btcpay.sandbox.payer.mischief import double_spends
+from btcpay.sandbox.payer.misbehave import double_spends
 from storage.queries import balances, meta
 
 pytestmark = pytest.mark.both_databases

@@ -12,7 +12,7 @@ from fake_esplora import Json, LiedTo, Terminal, say
 
 from btcpay.check.undo import undo_above
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.mischief import double_spends, replace
+from btcpay.sandbox.payer.misbehave import double_spends, replace
 from storage.database import open_database
 from storage.queries import payments
 

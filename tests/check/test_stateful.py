@@ -51,7 +51,7 @@ from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import Spendable, sign
 from btcpay.sandbox.payer.key import Key
-from btcpay.sandbox.payer.mischief import double_spends, replace
+from btcpay.sandbox.payer.misbehave import double_spends, replace
 from btcpay.values.errors import CommandError
 from storage.queries import balances
 

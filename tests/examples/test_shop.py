@@ -17,7 +17,7 @@ from fake_esplora import Terminal, Till, open_till
 from paths import PROJECT
 from ports import free_port
 
-from btcpay.sandbox.payer.mischief import double_spends
+from btcpay.sandbox.payer.misbehave import double_spends
 
 PROGRAM = PROJECT / "examples" / "shop" / "shop.py"
 KEY = b"thirty-two letters that are secret"

@@ -35,9 +35,8 @@ from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.node.mempool import Mempool
 from btcpay.sandbox.node.rules import COINBASE_MATURITY_BLOCKS, MAX_SATS_PER_VB
 from btcpay.sandbox.node.script import address_of, p2pkh, p2sh, script_of
-from btcpay.sandbox.payer.key import Key
-from btcpay.sandbox.payer.keyfile import open_key
-from btcpay.sandbox.payer.mischief import double_spends
+from btcpay.sandbox.payer.key import Key, open_key
+from btcpay.sandbox.payer.misbehave import double_spends
 from btcpay.sandbox.state import Sandbox
 from btcpay.values.money import MAX_MONEY_SATS
 

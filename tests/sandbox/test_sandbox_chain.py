@@ -11,7 +11,7 @@ from btcpay.bitcoin.wire import Malformed
 from btcpay.sandbox.errors import BadRequest, JournalError, Rejected
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import Spendable
-from btcpay.sandbox.payer.mischief import double_spends, replace
+from btcpay.sandbox.payer.misbehave import double_spends, replace
 from btcpay.sandbox.state import Sandbox, open_sandbox
 
 NOW = 1_800_000_000

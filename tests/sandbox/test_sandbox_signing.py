@@ -1,7 +1,6 @@
-"""What the sandbox signs with: `bit`, or its own ECDSA where that cannot be installed."""
+"""What the sandbox signs with: its own ECDSA, which published vectors and `bit` judge."""
 
 import hashlib
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -11,27 +10,8 @@ from btcpay.bitcoin.secp256k1 import FIELD, ORDER, G, Point
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.bitcoin.wire import Malformed, hash256
 from btcpay.sandbox.payer import ecdsa
-from btcpay.sandbox.payer import key as key_module
-from btcpay.sandbox.payer.key import Key
-from btcpay.sandbox.payer.keyfile import open_key
-from btcpay.sandbox.payer.sighash import SIGHASH_ALL, witness_preimage
-
-Signer = Callable[[int, bytes], bytes]
-
-
-def by_the_key(secret: int, preimage: bytes) -> bytes:
-    """With `bit` where it is installed."""
-    return Key(secret).sign(preimage)
-
-
-def by_itself(secret: int, preimage: bytes) -> bytes:
-    return ecdsa.sign(secret, hash256(preimage))
-
-
-@pytest.fixture(params=[by_the_key, by_itself], ids=["the key", "its own ECDSA"])
-def sign(request: pytest.FixtureRequest) -> Signer:
-    return request.param
-
+from btcpay.sandbox.payer.coins import SIGHASH_ALL, witness_preimage
+from btcpay.sandbox.payer.key import Key, open_key
 
 # RFC 6979 has no vectors of secp256k1. These are those that trezor-crypto, python-ecdsa and
 # bitcoinjs share, with a nonce by HMAC-SHA256 over SHA-256: secret, message, r and lower s.
@@ -85,20 +65,21 @@ BIP143_SIGNATURE = (
 )
 
 
-def test_the_example_of_bip143_is_signed_as_it_is_there(sign):
+def test_the_example_of_bip143_is_signed_as_it_is_there():
     key, tx = Key(BIP143_SECRET), parse_tx(bytes.fromhex(BIP143_TX))
     preimage = witness_preimage(tx, 0, key.script_code, 1_000_000_000)
     assert key.script.hex() == "a9144733f37cf4db86fbc2efed2500b4f4e49f31202387"
     assert hash256(preimage).hex() == BIP143_DIGEST
-    assert sign(BIP143_SECRET, preimage).hex() == BIP143_SIGNATURE
+    assert key.sign(preimage).hex() == BIP143_SIGNATURE
     assert SIGHASH_ALL == 1
 
 
 @given(secret=st.integers(1, ORDER - 1), preimage=st.binary(max_size=200))
 @settings(max_examples=100)
-def test_both_sign_with_the_same_bytes(secret, preimage):
-    pytest.importorskip("bit")
-    assert by_the_key(secret, preimage) == by_itself(secret, preimage)
+def test_bit_signs_with_the_same_bytes(secret, preimage):
+    bit = pytest.importorskip("bit")  # no wheel of its curve for every Python
+    once = hashlib.sha256(preimage).digest()  # it hashes once more
+    assert bit.PrivateKeyTestnet.from_int(secret).sign(once) == Key(secret).sign(preimage)
 
 
 @given(secret=st.integers(1, ORDER - 1), digest=st.binary(min_size=32, max_size=32))
@@ -109,12 +90,6 @@ def test_a_signature_is_one_of_the_public_key_and_has_the_lower_s(secret, digest
     assert 1 <= r < ORDER and 1 <= s <= ORDER // 2
     inverse, z = pow(s, -1, ORDER), int.from_bytes(digest, "big")
     assert ecdsa.public_point((z + r * secret) * inverse % ORDER).x % ORDER == r
-
-
-def test_without_bit_the_key_signs_by_itself(monkeypatch):
-    expected = by_itself(BIP143_SECRET, b"a preimage")
-    monkeypatch.setattr(key_module, "PrivateKeyTestnet", None)
-    assert by_the_key(BIP143_SECRET, b"a preimage") == expected
 
 
 def der(signature: bytes) -> tuple[int, int]:

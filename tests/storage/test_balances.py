@@ -12,7 +12,7 @@ from playhouse.migrations import Runner
 
 from btcpay.merchants.account import script_of
 from btcpay.sandbox.errors import BadRequest, Rejected
-from btcpay.sandbox.payer.mischief import double_spends, replace
+from btcpay.sandbox.payer.misbehave import double_spends, replace
 from btcpay.values.errors import ExplorerError
 from btcpay.values.money import MAX_MONEY_SATS
 from storage.database import open_database

@@ -25,8 +25,8 @@ from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import prefixed
 from btcpay.sandbox.node.block import Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.script import address_of, kind, script_of
+from btcpay.sandbox.payer.coins import SIGHASH_ALL, witness_preimage
 from btcpay.sandbox.payer.key import Key
-from btcpay.sandbox.payer.sighash import SIGHASH_ALL, witness_preimage
 
 FOLDER = TESTS / "node"
 INSTALL_TIMEOUT_S = 180

@@ -22,7 +22,7 @@ from fake_esplora import FakeEsplora, Json, Reply, Terminal, Till, open_till, sa
 from sweeper import Sweeper
 
 from btcpay.merchants.gap_limit import Gap, gap_of, gap_of_merchant
-from btcpay.sandbox.payer import mischief
+from btcpay.sandbox.payer import misbehave
 from storage.database import open_database
 from storage.queries import balances, merchants
 from storage.queries.days import DAY_MS
@@ -193,7 +193,7 @@ def over_the_deadline(till: Till) -> None:
     in_time, taken_back = till.pay(confirmed), till.pay(replaced)
     till.look_for(waiting, confirmed, replaced)
     till.clock.move(hours=2)
-    mischief.replace(till.sandbox.wallet, till.now, taken_back, away=True)
+    misbehave.replace(till.sandbox.wallet, till.now, taken_back, away=True)
     till.sandbox.chain.mine(1, till.now, only=[in_time, till.pay(late)])
 
 
@@ -241,7 +241,7 @@ def reorganised(till: Till) -> None:
     till.pay(lost), till.pay(waits), till.pay(parts, parts["amount_sats"] - 10_000)
     till.mine()
     assert sorted(till.check().changed.values()) == ["paid"] * 5
-    taken_back = mischief.double_spends(till.sandbox.wallet, 1)[0]
+    taken_back = misbehave.double_spends(till.sandbox.wallet, 1)[0]
     till.sandbox.chain.reorganise(2, till.now, [raw, taken_back])
 
 

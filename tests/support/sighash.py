@@ -2,7 +2,7 @@
 
 from btcpay.bitcoin.tx import Tx
 from btcpay.bitcoin.wire import compact_size, prefixed, u32
-from btcpay.sandbox.payer.sighash import SIGHASH_ALL
+from btcpay.sandbox.payer.coins import SIGHASH_ALL
 
 
 def legacy_preimage(tx: Tx, index: int, script_code: bytes) -> bytes:

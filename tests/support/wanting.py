@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from fake_esplora import Json, Terminal, Till
 
-from btcpay.sandbox.payer.mischief import double_spends
+from btcpay.sandbox.payer.misbehave import double_spends
 
 
 def see(till: Till) -> None:

@@ -5,17 +5,17 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
-from btcpay.bitcoin.wire import prefixed
+from btcpay.bitcoin.wire import hash256, prefixed, u32
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.acceptance import MAX_CHAIN_TXS
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.rules import COINBASE_MATURITY_BLOCKS
 from btcpay.sandbox.payer.key import Key
-from btcpay.sandbox.payer.sighash import SIGHASH_ALL, witness_preimage
 
 OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
 INPUT_VB = 91  # a P2SH-P2WPKH input
 RBF_SEQUENCE, FINAL_SEQUENCE = 0xFFFFFFFD, 0xFFFFFFFF
+SIGHASH_ALL = 1
 
 
 class Spendable(NamedTuple):
@@ -85,3 +85,17 @@ def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut], rbf: bo
         witness = (key.sign(preimage) + bytes([SIGHASH_ALL]), key.public_key)
         inputs[index] = inputs[index]._replace(witness=witness)
     return replace(unsigned, inputs=tuple(inputs)).raw
+
+
+def witness_preimage(tx: Tx, index: int, script_code: bytes, value_sats: int) -> bytes:
+    """What is hashed twice and signed for input `index`, whose coin has `value_sats` (BIP143).
+
+    `script_code`: for a key's program the p2pkh script of its hash.
+    """
+    spent = tx.inputs[index]
+    outpoints = hash256(b"".join(i.outpoint.raw for i in tx.inputs))
+    sequences = hash256(b"".join(u32(i.sequence) for i in tx.inputs))
+    own = spent.outpoint.raw + prefixed(script_code) + value_sats.to_bytes(8, "little")
+    outputs = hash256(b"".join(output.raw for output in tx.outputs))
+    parts = (outpoints, sequences, own, u32(spent.sequence), outputs)
+    return u32(tx.version) + b"".join(parts) + u32(tx.locktime) + u32(SIGHASH_ALL)

@@ -1,23 +1,15 @@
-"""The payer's key: its public half, its script, and its signatures.
+"""The payer's key: its public half, its scripts, its signatures, and the file that keeps it."""
 
-`bit` signs where it is installed. It needs a compiled curve, which has no wheel for every Python:
-elsewhere this package signs, with the same bytes, since both take RFC 6979's nonces.
-"""
-
-import hashlib
+import os
 import secrets
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Self
-
-try:
-    from bit import PrivateKeyTestnet
-except ImportError:
-    PrivateKeyTestnet = None
 
 from btcpay.bitcoin.address import b58check_decode, b58check_encode, p2pkh, p2sh, witness_script
 from btcpay.bitcoin.secp256k1 import ORDER
-from btcpay.bitcoin.wire import hash160
+from btcpay.bitcoin.wire import hash160, hash256
 from btcpay.sandbox.payer import ecdsa
 
 WIF_VERSION, WIF_COMPRESSED = b"\xef", b"\x01"  # of the test networks
@@ -64,7 +56,17 @@ class Key:
 
     def sign(self, preimage: bytes) -> bytes:
         """The signature over the double SHA-256 of `preimage`, in DER."""
-        once = hashlib.sha256(preimage).digest()
-        if PrivateKeyTestnet:
-            return PrivateKeyTestnet.from_int(self.secret).sign(once)  # hashes once more
-        return ecdsa.sign(self.secret, hashlib.sha256(once).digest())
+        return ecdsa.sign(self.secret, hash256(preimage))
+
+
+def open_key(path: Path) -> Key:
+    """The key in `path` (WIF, mode 0600), made at the first call; a restart finds its coins."""
+    if path.exists():
+        return Key.from_wif(path.read_text().strip())
+    key = Key.new()
+    draft = path.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(key.wif + "\n")
+    draft.rename(path)
+    return key

@@ -6,7 +6,7 @@ from typing import Any
 
 from btcpay.sandbox.errors import ShopAway
 from btcpay.sandbox.lie import Lie, invent
-from btcpay.sandbox.payer import mischief
+from btcpay.sandbox.payer import misbehave
 from btcpay.sandbox.scenes.stage import Stage
 from btcpay.sandbox.shop import Shop
 from btcpay.sandbox.state import Sandbox
@@ -40,7 +40,7 @@ class Actors:
 
     def replace(self, txid: str, away: bool = False) -> str:
         """The customer pays a higher fee or, with `away`, takes the money back."""
-        return mischief.replace(self.sandbox.wallet, self.sandbox.clock(), txid, away)
+        return misbehave.replace(self.sandbox.wallet, self.sandbox.clock(), txid, away)
 
     def mine(self, blocks: int = 1) -> int:
         """The height of the chain afterwards."""
@@ -59,7 +59,7 @@ class Actors:
     def reorganise(self, blocks: int) -> None:
         """A longer branch without these blocks, in which their payments went elsewhere."""
         with self.sandbox.chain.lock:
-            instead = mischief.double_spends(self.sandbox.wallet, blocks)
+            instead = misbehave.double_spends(self.sandbox.wallet, blocks)
             self.sandbox.chain.reorganise(blocks, self.sandbox.clock(), instead)
 
     def lie(self, invoice: Json) -> Lie:

@@ -11,7 +11,7 @@ from fake_esplora import Json, Terminal, Till, open_till
 from told import events, kinds
 
 from btcpay.notify.events.read import Event
-from btcpay.sandbox.payer.mischief import double_spends, replace
+from btcpay.sandbox.payer.misbehave import double_spends, replace
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from flask import Blueprint, jsonify, redirect, request
 from flask.typing import ResponseReturnValue
 
-from btcpay.sandbox import presses
-from btcpay.sandbox.presses import Answer
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.sandbox.strangers import refuse_strangers
+from btcpay.sandbox.workbench import presses
+from btcpay.sandbox.workbench.presses import Answer
 
 
 class Button(NamedTuple):

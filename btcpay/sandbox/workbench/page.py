@@ -10,8 +10,6 @@ from flask import Blueprint, Response, jsonify, make_response, render_template
 
 from btcpay.bitcoin.tx import Tx
 from btcpay.sandbox.errors import ShopAway
-from btcpay.sandbox.events import newest_events
-from btcpay.sandbox.invoices import row_of
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.node.lookup import find
@@ -20,6 +18,8 @@ from btcpay.sandbox.scenes.stories import SCENES
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.sandbox.strangers import refuse_strangers
+from btcpay.sandbox.workbench.events import newest_events
+from btcpay.sandbox.workbench.invoices import row_of
 
 SHOWN_INVOICES = 8
 SHOWN_BLOCKS = 5

@@ -10,7 +10,15 @@ from flask import request
 
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.esplora.plain import HASH
-from btcpay.sandbox.forms import (
+from btcpay.sandbox.lie import invent
+from btcpay.sandbox.node.rules import least_sats
+from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.misbehave import double_spends
+from btcpay.sandbox.payer.misbehave import replace as replace_payment
+from btcpay.sandbox.scenes.actors import Actors
+from btcpay.sandbox.scenes.stories import SCENES
+from btcpay.sandbox.state import Sandbox
+from btcpay.sandbox.workbench.forms import (
     Order,
     read_count,
     read_flag,
@@ -19,15 +27,7 @@ from btcpay.sandbox.forms import (
     read_switch,
     refused,
 )
-from btcpay.sandbox.invoices import newest_payment, order_of, require_shop
-from btcpay.sandbox.lie import invent
-from btcpay.sandbox.node.rules import least_sats
-from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.mischief import double_spends
-from btcpay.sandbox.payer.mischief import replace as replace_payment
-from btcpay.sandbox.scenes.actors import Actors
-from btcpay.sandbox.scenes.stories import SCENES
-from btcpay.sandbox.state import Sandbox
+from btcpay.sandbox.workbench.invoices import newest_payment, order_of, require_shop
 
 Answer = dict[str, Any]
 EXPLORER_STATES = ("up", "down", "lies")

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.forms import Form, Order, read_amount, read_order
 from btcpay.sandbox.node.lookup import Found, confirmed_of, waiting_of
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.shop import Json, Shop
 from btcpay.sandbox.state import Sandbox
+from btcpay.sandbox.workbench.forms import Form, Order, read_amount, read_order
 
 OVER = ("paid", "expired", "canceled")
 

@@ -1,0 +1,1 @@
+"""The page on which a person pays, mines and plays scenes; its buttons answer programs too."""
