@@ -3,7 +3,8 @@
 import click
 
 from btcpay.cli.context import Shell, answering
-from storage.database import place_of
+from btcpay.settings.settings import Settings
+from storage.database import Row, place_of
 from storage.migrate import migrate as bring_up_to_date
 from storage.versions import FIRST, VERSION
 
@@ -12,10 +13,15 @@ from storage.versions import FIRST, VERSION
 @answering
 def migrate(shell: Shell) -> None:
     """Bring the database to this version."""
-    url, network = shell.settings.database_url, shell.settings.network.name
+    shell.answer(*migrated(shell.settings))
+
+
+def migrated(settings: Settings) -> tuple[Row, str]:
+    """Migrates; what was done, for a program and for a person."""
+    url, network = settings.database_url, settings.network.name
     done = bring_up_to_date(url, network)
     is_new = FIRST in done
     text = f"at version {VERSION}, applied: {', '.join(done) or 'nothing to do'}"
     if is_new:
         text = f"made a new database for {network}, {place_of(url)}\n{text}"
-    shell.answer({"version": VERSION, "applied": done, "new": is_new}, text)
+    return {"version": VERSION, "applied": done, "new": is_new}, text

@@ -1,13 +1,13 @@
-"""Where a shop's things lie, and whose they are: the machine's own, or in its owner's home."""
+"""Where a shop's files are, and whose they are: the machine's own, or in its owner's home."""
 
 import os
 import pwd
-import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from btcpay.values.errors import CommandError
 
@@ -16,8 +16,7 @@ MODE_OF_OWN_FOLDER = 0o700
 OPEN_TO_OTHERS = 0o037
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(NamedTuple):
     """The file of settings, and the folder of the databases."""
 
     env_file: Path
@@ -40,31 +39,49 @@ def program() -> list[str]:
     return [str(command)] if command.exists() else [sys.executable, "-P", "-m", "btcpay"]
 
 
-def user_of(name: str) -> pwd.struct_passwd | None:
-    """The system's user of that name."""
-    try:
-        return pwd.getpwnam(name)
-    except KeyError:
-        return None
-
-
 def make_user(name: str) -> pwd.struct_passwd:
     """The user of that name; one without a login is made where there is none (only root can)."""
-    if found := user_of(name):
-        return found
+    with suppress(KeyError):
+        return pwd.getpwnam(name)
     words = ["useradd", "--system", "--home-dir", str(STATE), "--shell", "/usr/sbin/nologin", name]
-    if not shutil.which("useradd"):
-        raise CommandError(
-            f"there is no user {name}, and no useradd to make one: make it, or --user"
-        )
-    ended = subprocess.run(words, capture_output=True, text=True)
-    if ended.returncode:
-        raise CommandError(f"the user {name} was not made: {ended.stderr.strip()}")
+    try:
+        subprocess.run(words, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        why = getattr(error, "stderr", "").strip() or error
+        raise CommandError(f"the user {name} cannot be made: {why}; make it, or --user") from None
     return pwd.getpwnam(name)
 
 
+@contextmanager
+def acting_as(user: pwd.struct_passwd) -> Iterator[None]:
+    """Root is this user meanwhile: what is made is the user's, what fails would fail in service.
+
+    Raises CommandError for a user who may not run this program.
+    """
+    if user.pw_uid == os.geteuid():
+        yield
+        return
+    words, groups, home = program(), os.getgroups(), os.environ.get("HOME", "")
+    os.setgroups([])
+    os.setresgid(user.pw_gid, user.pw_gid, 0)
+    os.setresuid(user.pw_uid, user.pw_uid, 0)  # the saved one is the way back
+    os.environ["HOME"] = user.pw_dir  # where PostgreSQL's library looks for certificates
+    try:
+        if not all(os.access(file, os.X_OK) for file in (words[0], sys.executable)):
+            raise CommandError(
+                f"{user.pw_name} may not run {words[0]}: install it outside of a home, by"
+                " python3 -m venv /opt/btcpay && /opt/btcpay/bin/pip install blocktill"
+            )
+        yield
+    finally:
+        os.environ["HOME"] = home
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)
+        os.setgroups(groups)
+
+
 def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
-    """The folder, the user's own when it is new; one that is there stays as it is.
+    """Makes the folder as the user's own; one that is there stays as it is.
 
     The user may own the folder above it: nothing is done to what a link leads to.
     """

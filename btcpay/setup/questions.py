@@ -1,8 +1,8 @@
 """What `btcpay setup` asks: each question is a setting, and each answer may be an option."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from btcpay.settings.settings import PREFIX, read
@@ -10,19 +10,16 @@ from btcpay.values.errors import SettingsError
 
 NONE = "none"  # what is typed for a setting that is not to be set
 SQLITE = "sqlite:///"
+Default = Callable[[Mapping[str, str], Path], str]  # from earlier answers and the folder for data
 
 
-@dataclass(frozen=True)
-class Question:
-    """A setting's `text`, and its `default` from the answers before it and the folder for data.
-
-    No default: it must be answered. Without a text it is an option alone.
-    """
+class Question(NamedTuple):
+    """A setting. Without a default it must be answered; not `asked`, it is an option alone."""
 
     name: str
-    help: str
-    text: str = ""
-    default: Callable[[Mapping[str, str], Path], str] | None = lambda _answers, _state: ""
+    text: str
+    default: Default | None = lambda _answers, _state: ""
+    asked: bool = True
 
     @property
     def option(self) -> str:
@@ -40,52 +37,27 @@ def _own_file(answers: Mapping[str, str], state: Path) -> str:
     return f"{SQLITE}{state}/{answers['BTCPAY_NETWORK']}.db"
 
 
-def _before_it(answers: Mapping[str, str], _state: Path) -> str:
+def _proxies(answers: Mapping[str, str], _state: Path) -> str:
+    """The service itself speaks no TLS."""
     return "1" if urlsplit(answers["BTCPAY_BASE_URL"]).scheme == "https" else "0"
 
 
 QUESTIONS = (
-    Question(
-        "network",
-        "mainnet, testnet, testnet4, signet or regtest.",
-        "Network (testnet4 to try, mainnet for real money)",
-        None,
-    ),
-    Question(
-        "base_url",
-        "The public root that payers see.",
-        "Public address, such as https://pay.example.com",
-        None,
-    ),
-    Question("database_url", "Where the database lies.", "Database", _own_file),
-    Question(
-        "proxy",
-        "What explorers and tickers are asked through.",
-        "Proxy for calls to explorers and tickers, such as socks5h://127.0.0.1:9050 for Tor",
-    ),
-    Question(
-        "trusted_proxies",
-        "Reverse proxies before the service.",
-        "How many reverse proxies are before the service (nginx, Caddy)",
-        _before_it,
-    ),
+    Question("network", "Network (testnet4 to try, mainnet for real money)", None),
+    Question("base_url", "Public address, such as https://pay.example.com", None),
+    Question("database_url", "Database", _own_file),
+    Question("proxy", "Proxy for explorers and tickers, such as socks5h://127.0.0.1:9050 for Tor"),
+    Question("trusted_proxies", "How many reverse proxies are in front (nginx, Caddy)", _proxies),
     Question(
         "email_retention_days",
-        "After how many days customers' addresses are erased.",
         "Days until customers' e-mail addresses are erased (0: never)",
         lambda _answers, _state: "0",
     ),
     Question(
-        "smtp_url",
-        "The mail server that tells merchants of payments.",
-        "Mail server, such as smtps://user:password@mail.example.com (none: no mail)",
+        "smtp_url", "Mail server, such as smtps://user:password@mail.example.com (none: no mail)"
     ),
-    Question(
-        "mail_from",
-        "Whom that mail is from.",
-        "Sender of that mail, such as shop@example.com",
-    ),
-    Question("bind", "Where the service listens, as host:port."),
+    Question("mail_from", "Sender of that mail, such as shop@example.com"),
+    Question("bind", "Where the service listens, as host:port.", asked=False),
 )
 
 
@@ -94,7 +66,7 @@ def default_of(
 ) -> str | None:
     """The present answer, or the usual one; None when there is none.
 
-    Another network wants another database.
+    Another network needs another database.
     """
     now = present.get(question.variable, "").strip()
     moved = answers.get("BTCPAY_NETWORK") != present.get("BTCPAY_NETWORK")

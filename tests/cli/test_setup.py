@@ -292,7 +292,7 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     answer("Public address", "shop.net")
     answer("Public address", f"http://127.0.0.1:{port}", 2)
     answer("Database [", f"sqlite:///{folder}/data/shop.db")
-    answer("Proxy for calls", "")
+    answer("Proxy for explorers", "")
     answer("How many reverse proxies", "")
     answer("Days until", "7")
     answer("Mail server,", "smtp://127.0.0.1:1")

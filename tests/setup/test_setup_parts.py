@@ -12,7 +12,7 @@ from programs import done, tool
 
 from btcpay.settings.env_file import parse
 from btcpay.setup.env_lines import changed
-from btcpay.setup.places import make_folder, user_of, usual_places, write_settings
+from btcpay.setup.places import make_folder, usual_places, write_settings
 from btcpay.setup.questions import QUESTIONS, answered, default_of
 from btcpay.setup.units import template, units, write
 from btcpay.values.errors import CommandError, SettingsError
@@ -83,14 +83,14 @@ class Swapped(type(Path())):  # type: ignore[misc]
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
 def test_who_swaps_his_new_folder_for_a_link_is_given_nothing_else(tmp_path):
     (tmp_path / "etc").mkdir(0o755)
-    make_folder(Swapped(tmp_path / "db"), user_of("nobody"))
+    make_folder(Swapped(tmp_path / "db"), pwd.getpwnam("nobody"))
     found = (tmp_path / "etc").stat()
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o755)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
 def test_the_services_user_may_read_what_root_may_write(tmp_path):
-    nobody = user_of("nobody")
+    nobody = pwd.getpwnam("nobody")
     write_settings(tmp_path / "e", "A=1\n", nobody)
     found = (tmp_path / "e").stat()
     assert (found.st_uid, found.st_gid) == (0, nobody.pw_gid)
