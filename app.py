@@ -111,17 +111,17 @@ def list_payments(call: Call) -> Response:
 # fmt: off
 OPERATIONS = {
     "get-balance": Operation(
-        "GET", "/balance", "read", get_balance, shows.Balance, waits=True),
+        "GET", "/balance", "read", get_balance, shows.Balance),
     "create-invoice": Operation(
         "POST", "/invoices", "write", create_invoice, shows.Invoice, accepts.NewInvoice,
-        body_required=True, priced=True, waits=True),
+        body_required=True, priced=True),
     "list-invoices": Operation(
         "GET", "/invoices", "read", list_invoices, shows.Invoice, accepts.InvoiceQuery, lists=True),
     "get-invoice": Operation(
         "GET", "/invoices/<id>", "read", get_invoice, shows.Invoice),
     "create-payment-link": Operation(
         "POST", "/payment-links", "write", create_payment_link, shows.PaymentLink,
-        accepts.NewPaymentLink, waits=True),
+        accepts.NewPaymentLink),
     "list-payment-links": Operation(
         "GET", "/payment-links", "read", list_payment_links, shows.PaymentLink, accepts.Query,
         lists=True),
@@ -145,7 +145,6 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     figures = Figures(
         service.db, service.limiter, settings.blocks, service.now, file and file.parent
     )
-    app.extensions["quick"] = admission.quick(service, OPERATIONS)
     app.extensions["metrics"] = functools.partial(metrics_server.serve, [service.counters, figures])
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False

@@ -1,15 +1,18 @@
-"""The gunicorn entry: `gunicorn wsgi:app` (gunicorn.conf.py checks the settings before).
+"""The WSGI entry, `wsgi:app` for any server (gunicorn.conf.py checks the settings before).
 
-What gunicorn logs, the service logs too: `--log-level warning` leaves the requests out.
+What gunicorn logs, the service logs too: `--log-level warning` leaves the requests out. A wrong
+setting raises SettingsError: gunicorn then ends, where it would start a process that exits anew.
 """
 
 import logging
 import os
 
 from app import create_app
+from btcpay.settings import env_file
+from btcpay.settings.settings import read
 from btcpay.web.logs import to_json
-from btcpay.web.server.startup import read_or_exit
 
 logging.basicConfig(level=logging.getLogger("gunicorn.error").level or logging.INFO)
 to_json(logging.root)
-app = create_app(read_or_exit(os.environ))
+env_file.fill(os.environ)
+app = create_app(read(os.environ))

@@ -94,7 +94,6 @@ ROOMS: dict[str, set[str]] = {
         "storage",
         "values",
         "web",
-        "web.server",
     },
     "exports": {"storage", "values"},
     "health": {"chain", "merchants", "settings", "settlement", "storage", "values", "web"},
@@ -162,8 +161,7 @@ ROOMS: dict[str, set[str]] = {
     "values": set(),
     "web": {"health", "prices", "schemas", "settings", "storage", "values"},
     "web.pages": {"languages", "merchants", "storage", "values", "web"},
-    "web.server": {"health", "settings", "storage", "values", "web"},
-    "wsgi": {"app", "web", "web.server"},
+    "wsgi": {"app", "settings", "web"},
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/server.py"}
@@ -523,7 +521,7 @@ print("imported", len(sys.argv) - 1)
 
 def test_importing_opens_nothing():
     """All modules but those that run when they are imported: gunicorn's two, and `__main__`."""
-    entries = ("wsgi", "btcpay.web.server.gunicorn_conf")
+    entries = ("wsgi", "btcpay.web.gunicorn_conf")
     names = [name for name in MODULES if name not in entries and not name.endswith("__main__")]
     names = [name for name in names if not re.search(r"\.\d", name)]
     names += [f"storage.migrations.{p.stem}" for p in (PROJECT / "storage/migrations").glob("0*")]

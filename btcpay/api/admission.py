@@ -1,6 +1,5 @@
 """How a request under /api/v1 gets in (key, throttle, scope, body) and out (envelope, headers)."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from flask import Flask, Request, Response, g, request
@@ -94,17 +93,6 @@ def add_operation(app: Flask, service: Service, name: str, operation: Operation)
         return operation.view(Call(service, noted.caller, name), **path_values)
 
     add_path(app, ROOT + operation.path, view, name, operation.method)
-
-
-def quick(service: Service, operations: Mapping[str, Operation]) -> tuple[bytes, ...]:
-    """How requests begin that wait for nothing: none where a server is asked, of data or counts."""
-    if service.db.is_server or service.settings.rate_limit_store != "memory://":
-        return ()
-    return tuple(
-        f"{operation.method} {ROOT}{operation.path.partition('<')[0]}".encode()
-        for operation in operations.values()
-        if not operation.waits
-    )
 
 
 def guard(app: Flask, service: Service) -> None:

@@ -11,10 +11,7 @@ from schemas import resources as shows
 
 @dataclass(frozen=True)
 class Operation:
-    """One line of the specification's section 4: what is asked, and what answers it.
-
-    `waits`: for a price or for a commit; else it reads the database and no more.
-    """
+    """One line of the specification's section 4: what is asked, and what answers it."""
 
     method: str
     path: str
@@ -25,4 +22,3 @@ class Operation:
     lists: bool = False
     body_required: bool = False
     priced: bool = False
-    waits: bool = False

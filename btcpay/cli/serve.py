@@ -9,7 +9,7 @@ import click
 from btcpay.cli.context import Shell, with_shell
 
 PROJECT = Path(__file__).resolve().parents[2]  # a checkout, or the site-packages of a wheel
-GUNICORN = ["-c", "python:btcpay.web.server.gunicorn_conf", "wsgi:app"]
+GUNICORN = ["-c", "python:btcpay.web.gunicorn_conf", "wsgi:app"]
 
 
 @click.command()

@@ -44,6 +44,21 @@ def _dumps(line: dict[str, Any]) -> str:
         return orjson.dumps({name: text.decode() for name, text in plain.items()}).decode()
 
 
+class Discreet(logging.Filter):
+    """Takes from gunicorn's lines what they quote of a request that they refuse: maybe a secret."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """The line stays, without the quotation."""
+        message = str(record.msg)
+        if message.startswith("Invalid request"):
+            record.msg, record.args = "a malformed request was refused", ()
+        elif message.startswith("Error handling request"):
+            record.msg, record.args = "a request could not be handled", ()
+        elif message.startswith("Socket error"):
+            record.msg, record.exc_info = "a client fell silent within its request", None
+        return True
+
+
 def to_json(logger: logging.Logger) -> None:
     """Makes every handler of the logger write JSON lines."""
     for handler in logger.handlers:

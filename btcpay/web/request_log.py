@@ -20,6 +20,7 @@ from btcpay.health.process_metrics import Counters
 from btcpay.values.times import iso
 from btcpay.web.application import Answer
 from btcpay.web.logs import REQUEST_ID
+from btcpay.web.process import end_connection
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,8 @@ def end_of(counters: Counters, now: Callable[[], datetime]) -> Callable[[Answer]
         response.last += (("X-Request-Id", noted["request_id"]),)
         took_s = (time.perf_counter_ns() - noted["began_ns"]) / 1_000_000_000
         operation, status = operation_of(asked), response.status_code
+        if _leaves_body(asked, status):
+            end_connection()
         counters.answered(operation, status, took_s)
         if log.isEnabledFor(logging.INFO):
             _write(_line(asked, noted, operation, status, took_s, now()))
@@ -61,6 +64,13 @@ def end_of(counters: Counters, now: Callable[[], datetime]) -> Callable[[Answer]
         return response
 
     return end
+
+
+def _leaves_body(asked: Request, status: int) -> bool:
+    """Whether a part of the body may be unread: what succeeds by POST has read it."""
+    if asked.method == "POST" and status < 400:
+        return False
+    return bool(asked.content_length) or "HTTP_TRANSFER_ENCODING" in asked.environ
 
 
 def _line(

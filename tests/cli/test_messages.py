@@ -13,7 +13,6 @@ from fake_esplora import Terminal, Till, open_till
 from paths import PROJECT
 from terminal import InTerminal
 
-from btcpay.web.server import startup
 
 pytestmark = about_sqlite
 
@@ -79,23 +78,3 @@ def test_in_a_terminal_a_secret_is_said_to_be_shown_once(shop: Shop, tmp_path: P
     assert terminal.end(0) == 0
     secret, told = terminal.screen.text.splitlines()[:2]
     assert secret.startswith("sk_test_") and told.startswith("shown this once")
-
-
-def test_a_taken_port_is_one_line(shop: Shop, tmp_path: Path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        bind = f"127.0.0.1:{taken.getsockname()[1]}"
-        environ = clean_environ(**shop.environ, BTCPAY_BIND=bind, BTCPAY_METRICS_BIND="")
-        words = [sys.executable, "-m", "btcpay", "serve"]
-        ended = subprocess.run(
-            words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60
-        )
-    said = [line for line in ended.stderr.splitlines() if "Starting gunicorn" not in line]
-    told = "stop what listens there, or choose another address with BTCPAY_BIND"
-    assert (ended.returncode, said) == (1, [f"btcpay: {bind} is taken: {told}"])
-
-
-def test_a_port_that_becomes_free_is_waited_for(monkeypatch):
-    answers = iter([True, True, False])
-    monkeypatch.setattr(startup, "_is_taken", lambda *_: next(answers))
-    startup.require_free([("127.0.0.1", 1), "unix:/x"])
-    assert list(answers) == []

@@ -30,9 +30,9 @@ from paths import PROJECT, TESTS
 from btcpay.cli import main
 from btcpay.cli.serve import GUNICORN
 
-SERVED = ("app", "btcpay.web.server.worker", "gunicorn.arbiter")  # what a server loads
+SERVED = ("app", "gunicorn.workers.gthread", "gunicorn.arbiter")  # what a server loads
 # These read the environment and the folder when they are loaded.
-FRESH = ("wsgi", "gunicorn.config", "btcpay.web.server.gunicorn_conf")
+FRESH = ("wsgi", "gunicorn.config", "btcpay.web.gunicorn_conf")
 LONGEST = 200_000  # bytes of an order, with its environment
 
 

@@ -1,4 +1,4 @@
-"""gunicorn's configuration: one process with threads, checked before a socket is opened.
+"""gunicorn's configuration: one process of many threads, checked before a socket is opened.
 
 gunicorn imports it, and it reads the environment then: nothing else may import it.
 """
@@ -6,26 +6,34 @@ gunicorn imports it, and it reads the environment then: nothing else may import 
 import os
 
 from btcpay.health import metrics_setup
-from btcpay.web.server.startup import (
-    check_before_start,
-    keep_to_one_processor,
-    limit_waiting,
-    read_or_exit,
-    require_free,
-    too_many,
-)
-from btcpay.web.server.worker import JsonLogger
+from btcpay.web import process
+from btcpay.web.startup import check_before_start, read_or_exit, too_many
 
 settings = read_or_exit(os.environ)
 bind = settings.bind
-worker_class = "btcpay.web.server.worker.Worker"  # gthread, whose threads wait for no client
-logger_class = JsonLogger
-threads = 8
-worker_connections = 800  # a process may have 1,024 files open unless it is told otherwise
+worker_class = "gthread"
+threads = process.THREADS
+worker_connections = process.most_connections()
+backlog = 2048  # with TCP_DEFER_ACCEPT idle connections wait there
+keepalive = 10  # a page asks every two seconds; the proxies in deploy/ let go a little earlier
 graceful_timeout = 30  # after SIGTERM, for requests under way: longer than any of ours takes
 forwarder_headers = ""  # no header may set SCRIPT_NAME or PATH_INFO
 control_socket_disable = True  # signals suffice; the socket would lie in the owner's home
-keepalive = 65  # longer than the 60 s for which common reverse proxies keep connections
+logconfig_dict = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "btcpay.web.logs.JsonLines"}},
+    "filters": {"discreet": {"()": "btcpay.web.logs.Discreet"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "json",
+            "filters": ["discreet"],
+        }
+    },
+    "loggers": {"gunicorn.error": {"handlers": ["stderr"], "propagate": False}},
+    "root": {},  # wsgi.py's, in whatever server it runs
+}
 if settings.metrics_bind:
     metrics_setup.make_folder()
 
@@ -33,9 +41,6 @@ if settings.metrics_bind:
 def on_starting(server):
     """Runs in the master, when command line and GUNICORN_CMD_ARGS have had their say."""
     check_before_start(settings, server.cfg.workers)
-    inherited = os.environ.keys() & {"GUNICORN_FD", "LISTEN_FDS"}
-    if not inherited and not server.cfg.reuse_port:
-        require_free(server.cfg.address)
 
 
 def nworkers_changed(server, new_value, old_value):
@@ -47,22 +52,32 @@ def nworkers_changed(server, new_value, old_value):
 
 def when_ready(server):
     """Runs when the sockets listen, before any worker starts."""
-    limit_waiting(listener.sock for listener in server.LISTENERS)
+    process.let_go_of_the_gone(listener.sock for listener in server.LISTENERS)
     server.metrics_listener = metrics_setup.listen(settings.metrics_bind)
 
 
 def post_fork(server, worker):
     """Runs in each worker at its start."""
-    keep_to_one_processor(worker.age)
+    if server.cfg.workers == 1:
+        process.keep_to_one_processor(str(server.cfg.bind))
     worker.metrics_listener = getattr(server, "metrics_listener", None)
-    worker.most_body_bytes = settings.max_body_bytes + 1  # see btcpay/web/body.py
 
 
 def post_worker_init(worker):
     """Runs in each worker, when the application is there."""
-    worker.quick = worker.wsgi.extensions["quick"]
     if worker.metrics_listener:
         worker.scraped = worker.wsgi.extensions["metrics"](worker.metrics_listener)
+
+
+def pre_request(worker, req):
+    """Runs in a thread, before each request."""
+    process.begin(req)
+
+
+def post_request(worker, req, environ, resp):
+    """Runs in the same thread, after each request."""
+    if resp and resp.should_close():
+        process.take_leave(environ["gunicorn.socket"])
 
 
 def worker_exit(server, worker):

@@ -1,1 +1,0 @@
-"""The running service: what it holds, how it starts, and how its workers stop."""

@@ -1,0 +1,56 @@
+"""Before gunicorn starts: wrong settings (status 2) or an old database (1) stop it."""
+
+import sys
+from collections.abc import MutableMapping
+from typing import NoReturn
+
+from peewee import PeeweeException
+
+from btcpay.settings import env_file
+from btcpay.settings.settings import Settings, read
+from btcpay.values.errors import DatabaseNotReady, SettingsError
+from btcpay.web.rate_limits import missing_driver
+from storage.database import in_one_line
+from storage.versions import open_ready
+
+
+def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
+    """The settings, those of the file that BTCPAY_ENV_FILE names among them.
+
+    Every mistake goes to standard error, and the process ends with status 2.
+    """
+    try:
+        env_file.fill(environ)
+        return read(environ)
+    except SettingsError as error:
+        for mistake in error.mistakes:
+            print(f"btcpay: {mistake}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def check_before_start(settings: Settings, processes: int) -> None:
+    """Ends the process: status 2 when the limits' store cannot serve, 1 for the database."""
+    mistake = too_many(settings, processes) or missing_driver(settings.rate_limit_store)
+    if mistake:
+        _exit(mistake, 2)
+    try:
+        open_ready(settings.database_url, settings.network.name).close()
+    except (DatabaseNotReady, OSError) as error:
+        _exit(str(error), 1)
+    except PeeweeException as error:
+        _exit(f"the database cannot be used: {in_one_line(error)}", 1)
+
+
+def too_many(settings: Settings, processes: int) -> str:
+    """Why so many processes cannot share this store for their limits; empty when they can."""
+    if processes <= 1 or settings.rate_limit_store != "memory://":
+        return ""
+    return (
+        f"BTCPAY_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
+        " asked for: use redis://host:port/n"
+    )
+
+
+def _exit(message: str, status: int) -> NoReturn:
+    print(f"btcpay: {message}", file=sys.stderr)
+    raise SystemExit(status)
