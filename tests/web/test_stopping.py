@@ -29,9 +29,7 @@ def slow_order(live: Live, shop: Shop, ticker: TickerServer) -> Iterator[Future[
         assert not answer.done()
 
 
-def test_a_request_under_way_is_answered(
-    shop: Shop, tmp_path: Path, ticker: TickerServer
-) -> None:
+def test_a_request_under_way_is_answered(shop: Shop, tmp_path: Path, ticker: TickerServer) -> None:
     with Live(shop, tmp_path, by_command=True) as live:
         with slow_order(live, shop, ticker) as answer:
             live.stop()
