@@ -1,6 +1,5 @@
 """What commands say to whoever uses them wrongly: what to do instead."""
 
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from databases import about_sqlite
 from fake_esplora import Terminal, Till, open_till
 from paths import PROJECT
 from terminal import InTerminal
-
 
 pytestmark = about_sqlite
 
