@@ -6,6 +6,7 @@ import sys
 import click
 
 from btcpay.cli.context import Shell, answering, printable
+from btcpay.health.doctor.finding import Finding
 from btcpay.health.doctor.run import examine
 from btcpay.health.state import RED
 from btcpay.values.times import utc_now
@@ -26,7 +27,12 @@ def doctor(shell: Shell, integrity: bool) -> None:
         shell.show([vars(finding) for finding in findings], COLUMNS)
     else:
         for finding in findings:
-            remedy = f" -> {finding.remedy}" if finding.remedy else ""
-            line = f"{finding.name}: {finding.brief or finding.sentence}{remedy}"
-            click.echo(f"{finding.colour:<6} {printable(line)}")
+            click.echo(line_of(finding, finding.brief))
     sys.exit(any(finding.colour == RED for finding in findings))
+
+
+def line_of(finding: Finding, brief: str = "") -> str:
+    """A finding as a person reads it."""
+    remedy = f" -> {finding.remedy}" if finding.remedy else ""
+    line = f"{finding.name}: {brief or finding.sentence}{remedy}"
+    return f"{finding.colour:<6} {printable(line)}"

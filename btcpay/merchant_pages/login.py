@@ -79,7 +79,7 @@ class Login:
 
     def end_others(self, visit: Visit) -> Response:
         """Ends every session but this browser's, and takes back links that nobody has used."""
-        sessions.end_others(self._db, visit.merchant_id, visit.session.id)
+        sessions.end_all(self._db, visit.merchant_id, visit.session.id)
         return visit.to("/sessions", done="others_ended")
 
     def log_out(self, visit: Visit) -> Response:

@@ -43,7 +43,7 @@ _PRIVATE_VERSIONS = {
 
 @dataclass(frozen=True)
 class Account:
-    """A parsed account key: `identity` is chain code and public key, whatever the prefix.
+    """An account key: `identity` is chain code and public key, in hex, whatever the prefix.
 
     `number` is the account's in BIP44's path; None when the key was not derived hardened.
     """
@@ -56,10 +56,9 @@ class Account:
 
 
 def parse_account(text: str, network: Network, script_type: str | None = None) -> Account:
-    """The account of an extended public key (BIP32 serialisation, SLIP-132 prefixes).
+    """The account of an extended public key; without `script_type` the prefix says it.
 
-    `script_type` is what the merchant asked for; None means what the prefix says. Raises
-    AccountKeyRefused, whose message never repeats the key.
+    Raises AccountKeyRefused, whose message never repeats the key.
     """
     if are_seed_words(text):
         raise AccountKeyRefused(
@@ -102,10 +101,9 @@ def plain_key(text: str, network: Network) -> str:
 
 
 def derive(xpub: str, script_type: str, index: int, network: Network) -> str:
-    """The address m/.../0/index below the account key, in the network's encoding.
+    """The address m/.../0/index below the account key (BIP84, BIP49, BIP44).
 
-    p2wpkh: BIP84 and BIP173; p2sh-p2wpkh: BIP49; p2pkh: BIP44. `index` is from 0 to 2**31 - 1.
-    Raises InvalidChild for any other, and for the one in 2**127 that has no key (BIP32).
+    Raises InvalidChild for an index of 2**31 and more, and for the one in 2**127 that has no key.
     """
     key_hash = hash160(_external_chain(xpub).child(index).public_key)
     if script_type == "p2wpkh":

@@ -44,7 +44,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def button_text(accent: str) -> str:
-    """White or black, whichever reads better on the accent."""
+    """White or black, whichever has more contrast on the accent."""
     return max(BUTTON_TEXTS, key=lambda text: contrast(text, accent))
 
 

@@ -28,9 +28,9 @@ _SYSTEMS = (
 
 
 class BrowserName(NamedTuple):
-    """Such as Firefox and Android; `system` is empty when only the browser is known.
+    """Such as Firefox and Android; `system` may be empty, or both.
 
-    A text that no rule knows is the browser itself, cut short; without any both are empty.
+    A text that no rule knows is the browser itself, cut short.
     """
 
     browser: str
@@ -38,15 +38,12 @@ class BrowserName(NamedTuple):
 
 
 def named(user_agent: str) -> BrowserName:
-    """What a person would call the browser. It may say of itself what it likes."""
+    """What a person would call the browser, which may say of itself what it likes."""
     browser, system = _first(_BROWSERS, user_agent), _first(_SYSTEMS, user_agent)
-    return BrowserName(browser, system) if browser else BrowserName(_cut(user_agent), "")
+    text = " ".join(user_agent.split())
+    cut = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}\u2026"
+    return BrowserName(browser, system) if browser else BrowserName(cut, "")
 
 
 def _first(rules: tuple[tuple[str, re.Pattern[str]], ...], text: str) -> str:
     return next((name for name, rule in rules if rule.search(text)), "")
-
-
-def _cut(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}\u2026"

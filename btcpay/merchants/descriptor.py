@@ -36,7 +36,7 @@ def checksum(script: str) -> str:
 
 
 def _symbols(script: str) -> list[int]:
-    """Each character's place in its group of 32; after each third one their groups, in one."""
+    """Each character's place in its group of 32; after each third one, its groups as one symbol."""
     places = [_INPUT.index(character) for character in script]
     symbols: list[int] = []
     for start in range(0, len(places), 3):
@@ -62,9 +62,8 @@ def _step(remainder: int, symbol: int) -> int:
 def receiving(account: Account, network: Network, fingerprint: str | None = None) -> str:
     """The descriptor of m/.../0/*, the addresses that invoices get, with its checksum.
 
-    The key is written as xpub or tpub, whatever SLIP-132 prefix it came with. `fingerprint` is the
-    master key's, in 8 hex digits. It adds the key's origin, which signing devices ask for: BIP44's
-    path with the account's own number. Raises AccountKeyRefused when the key has no such path.
+    `fingerprint`, the master key's in 8 hex digits, adds the key's origin, which signing devices
+    ask for. Raises AccountKeyRefused when the key has no path of BIP44.
     """
     form, purpose = _FORMS[account.script_type]
     origin = "" if fingerprint is None else _origin(account, network, purpose, fingerprint)
@@ -77,7 +76,7 @@ def import_request(
 ) -> Row:
     """One request of Bitcoin Core's importdescriptors: addresses to watch, none to hand out.
 
-    `timestamp` is when the merchant was added, in unix seconds: no address was paid before.
+    No address was paid before `timestamp`, in unix seconds, when the merchant was added.
     """
     account = parse_account(merchant["xpub"], network, merchant["script_type"])
     lowered = None if fingerprint is None else fingerprint.lower()

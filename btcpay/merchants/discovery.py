@@ -23,10 +23,9 @@ MOST_USED = 100_000  # of one merchant; an explorer that calls every address use
 
 @dataclass(frozen=True)
 class Move:
-    """A counter that moves from `before` to `after`.
+    """A counter that moves from `before` to `after`; `first` are the account's first addresses.
 
-    `used` are the indexes from `before` on that the chain knows. `gap_limit` is what the wallet
-    needs from now on, for the next invoice too. `first` are the account's first addresses.
+    `used`: indexes from `before` on that the chain knows. `gap_limit`: what the wallet needs now.
     """
 
     merchant_id: int
@@ -39,10 +38,7 @@ class Move:
 
 
 def used_ahead(explorers: Explorers, merchant: Row, network: Network, run: int) -> list[int]:
-    """Used address indexes from the counter on, up to `run` unused ones in a row.
-
-    One call for each address. Raises ExplorerError.
-    """
+    """Used indexes from the counter on, up to `run` unused ones in a row. Raises ExplorerError."""
     used: list[int] = []
     index = merchant["next_index"]
     while index < (used[-1] + 1 if used else merchant["next_index"]) + run:
@@ -59,8 +55,7 @@ def plan_moves(
 ) -> list[Move]:
     """Where every counter goes: past all addresses that the chain has seen, and `skip` further.
 
-    `given_out` has, by account key, how far a counter is known to have stood: none goes behind it.
-    Discovery ends at LOOK_AHEAD unused addresses in a row, or at `skip` when that is more.
+    `given_out`: by account key, where a counter is known to have stood; none goes below it.
     Changes nothing. Raises ExplorerError when the chain could not be asked about an address.
     """
     explorers.require_chain(blocks.tip_height(db) or 0)

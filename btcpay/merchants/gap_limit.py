@@ -1,8 +1,6 @@
-"""The gap limit (BIP44): how many unused addresses in a row a wallet must look at.
+"""The gap limit (BIP44): how many unused addresses in a row a wallet must look at, mostly 20.
 
-A wallet stops at so many unused addresses behind the last one that was paid, mostly 20. Invoices
-that nobody pays push the next address beyond that: then the money is there, but the wallet does
-not show it.
+When more invoices in a row stay unpaid, the wallet does not show the next payment.
 """
 
 from collections.abc import Sequence
@@ -22,8 +20,7 @@ MARGIN = 100  # what to set beyond today's need, so that the limit need not be r
 class Gap:
     """`highest_paid` is an address index, None before the first payment.
 
-    `limit` is the smallest gap limit with which a wallet that starts from nothing finds every
-    payment and the address of the next invoice.
+    `limit`: the smallest with which a wallet finds every payment and the next invoice's address.
     """
 
     next_index: int
@@ -51,8 +48,7 @@ def gap_of_merchant(
 ) -> Gap:
     """A merchant's gap, by the payments that the service has seen, unconfirmed ones too.
 
-    `used`: addresses behind the counter that are known to be paid as well, ascending. `next_index`
-    stands in place of the counter.
+    `used`: paid addresses beyond the counter, ascending; `next_index` replaces the counter.
     """
     last = gaps.last_paid(db, merchant["id"])
     paid = [*([] if last is None else [last]), *used]

@@ -21,7 +21,7 @@ class Caller(NamedTuple):
 
 
 class Issued(NamedTuple):
-    """A new key; its secret is in no other place afterwards."""
+    """A new key; its secret is stored nowhere."""
 
     id: str
     scope: str
@@ -39,19 +39,18 @@ def issue(
 ) -> Issued:
     """Stores a new key of scope `read` or `write`."""
     prefix = "sk_live_" if network.name == "mainnet" else "sk_test_"
-    secret = prefix + random_base62(SECRET_CHARACTERS)
-    key_id = new_id("key")
+    issued = Issued(new_id("key"), scope, name, prefix + random_base62(SECRET_CHARACTERS))
     db.run(
         keys.ADD,
-        id=key_id,
+        id=issued.id,
         merchant_id=merchant_id,
         name=name,
         scope=scope,
-        secret_sha256=sha256_of(secret),
-        last_four=secret[-4:],
+        secret_sha256=sha256_of(issued.secret),
+        last_four=issued.secret[-4:],
         created_at=to_ms(now),
     )
-    return Issued(key_id, scope, name, secret)
+    return issued
 
 
 def revoke(db: Database, key_id: str, now: datetime) -> None:
@@ -71,6 +70,14 @@ def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: d
         if db.run(keys.EXPIRE, id=key_id, at=to_ms(now + grace)) != 1:
             raise CommandError(f"the key {key_id} was revoked or rotated before")
         return issue(db, network, old["merchant_id"], old["scope"], old["name"], now)
+
+
+def has_write_key(db: Database, merchant_id: int) -> bool:
+    """Whether the merchant has a key that makes invoices."""
+    return any(
+        row["merchant_id"] == merchant_id and row["scope"] == "write" and not row["revoked_at"]
+        for row in db.rows(keys.ALL)
+    )
 
 
 def _find(db: Database, key_id: str) -> Row:

@@ -59,21 +59,14 @@ def add_merchant(db: Database, name: str, account: Account, now: datetime) -> Ro
     return row
 
 
-def set_return(db: Database, merchant: Row, paid: str | None, unpaid: str | None) -> None:
-    """Sets where the pages of a paid invoice and of an unpaid one lead back to; None: nowhere."""
-    with db.write():
-        row = {"merchant_id": merchant["id"], "return_paid": paid, "return_unpaid": unpaid}
-        db.run(brands.PUT_RETURNS, **brands.BLANK | row)
-
-
 def set_brand(db: Database, merchant: Row, change: Row, clear: bool = False) -> Row:
-    """Changes a merchant's brand by what `branding.checked` made; returns the whole row.
+    """Changes columns of a merchant's brand, such as `branding.checked` made; the whole row.
 
-    `clear` forgets what was set before. With neither, nothing is written.
+    `clear` forgets how its pages looked before. With neither, nothing is written.
     """
     with db.write():
-        row = None if clear else db.row(brands.WHOLE, merchant_id=merchant["id"])
-        row = (row or brands.BLANK) | change | {"merchant_id": merchant["id"]}
+        row = db.row(brands.WHOLE, merchant_id=merchant["id"]) or brands.BLANK
+        row = row | (brands.PLAIN if clear else {}) | change | {"merchant_id": merchant["id"]}
         if clear or change:
             db.run(brands.PUT, **row)
     return row
@@ -85,7 +78,7 @@ def set_currency(db: Database, merchant: Row, currency: str | None) -> None:
 
 
 def set_mail(db: Database, merchant: Row, change: Row) -> Row:
-    """Changes where a merchant wants mail; the whole row. Without a change nothing is written."""
+    """Changes where a merchant gets mail; the whole row. Without a change nothing is written."""
     with db.write():
         row = db.row(mails.WANTED_BY, merchant_id=merchant["id"]) or mails.BLANK
         row = row | change | {"merchant_id": merchant["id"]}

@@ -1,4 +1,4 @@
-"""The way in to the merchant's pages: a link that works once, and the session that it opens.
+"""Logging in to the merchant's pages: a link that works once, and the session that it opens.
 
 Secrets are random: 142 bits in a link, which is short enough to be read out, 256 in a session's
 cookie. What is stored is their SHA-256. There are no passwords.
@@ -42,15 +42,15 @@ def new_login(db: Database, merchant_id: int, now: datetime) -> str:
 
 
 def login_of(db: Database, secret: str, now: datetime) -> str | None:
-    """Whose pages a link with this secret opens; None when it is no good. Uses up nothing."""
+    """The merchant whose pages the link opens; None for a bad one. Uses up nothing."""
     row = db.row(sessions.LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))
     return row["merchant"] if row else None
 
 
 def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) -> str | None:
-    """Uses up a link, and opens a session; the session's secret, None when the link is no good.
+    """Uses up a link and opens a session, whose secret it returns; None for a bad link.
 
-    `former`: the secret that the browser presents already ("" for none); its session ends.
+    `former`: the secret of the browser's present session ("" for none), which ends.
     """
     presented = sha256_of(secret)
     with db.write():
@@ -90,22 +90,15 @@ def end(db: Database, merchant_id: int, session_id: str) -> None:
         raise CommandError(f"there is no session {session_id!r}")
 
 
-def end_others(db: Database, merchant_id: int, session_id: str) -> None:
-    """Ends all sessions of a merchant but this one, and links that nobody has used."""
+def end_all(db: Database, merchant_id: int, but: str = "") -> int:
+    """Ends all sessions of a merchant `but` this one, and unused links; how many sessions."""
     with db.write():
         db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
-        db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=session_id)
+        return db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=but)
 
 
 def end_every(db: Database) -> None:
-    """Ends the sessions and links of all merchants: of a restored database, who knows whose."""
+    """Ends sessions and links of all merchants: nobody is logged in to a restored database."""
     with db.write():
         db.run(sessions.EVERY_LOGIN)
         db.run(sessions.END_EVERY)
-
-
-def end_all(db: Database, merchant_id: int) -> int:
-    """Ends all sessions of a merchant, and links that nobody has used; how many sessions."""
-    with db.write():
-        db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
-        return db.run(sessions.END_ALL, merchant_id=merchant_id)

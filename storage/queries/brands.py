@@ -1,8 +1,6 @@
 """Brands: how merchants' pages look, where they lead back. A logo's bytes are read to be served."""
 
-from typing import Any
-
-from peewee import EXCLUDED, JOIN, Field, fn
+from peewee import EXCLUDED, JOIN, fn
 
 from storage.database import every, slot
 from storage.models import Brand, Merchant
@@ -22,16 +20,10 @@ ON_PAGES = (
 WHOLE = Brand.select().where(Brand.merchant_id == slot("merchant_id"))
 LOGO = Brand.select(*_LOGO).where(Brand.logo_sha256 == slot("logo_sha256")).limit(1)
 
-# Nothing of it is set.
-BLANK = dict.fromkeys(column.name for column in (*_COLUMNS, *RETURNS))
-
-
-def _put(columns: tuple[Field, ...]) -> Any:
-    """Makes a merchant's row, or changes these columns of it."""
-    return Brand.insert(every(Brand)).on_conflict(
-        conflict_target=[Brand.merchant_id],
-        update={column: getattr(EXCLUDED, column.name) for column in columns},
-    )
-
-
-PUT, PUT_RETURNS = _put(_COLUMNS), _put(RETURNS)
+# Nothing of it is set: of how the pages look, of all.
+PLAIN = dict.fromkeys(column.name for column in _COLUMNS)
+BLANK = PLAIN | dict.fromkeys(column.name for column in RETURNS)
+PUT = Brand.insert(every(Brand)).on_conflict(
+    conflict_target=[Brand.merchant_id],
+    update={column: getattr(EXCLUDED, column.name) for column in (*_COLUMNS, *RETURNS)},
+)

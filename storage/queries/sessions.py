@@ -54,7 +54,6 @@ USED = MerchantSession.update({MerchantSession.last_used_at: slot("at")}).where(
 END = MerchantSession.delete().where(
     (MerchantSession.id == slot("id")) & (MerchantSession.merchant_id == slot("merchant_id"))
 )
-END_ALL = MerchantSession.delete().where(MerchantSession.merchant_id == slot("merchant_id"))
 END_OTHERS = MerchantSession.delete().where(
     (MerchantSession.merchant_id == slot("merchant_id")) & (MerchantSession.id != slot("id"))
 )

@@ -9,7 +9,7 @@ from builders import TickerServer, pay, until
 from fake_esplora import FakeEsplora, say
 from hosted import Hosted, open_hosted
 
-from btcpay.merchants.merchants import find_merchant, set_return
+from btcpay.merchants.merchants import find_merchant, set_brand
 
 
 @pytest.fixture
@@ -79,7 +79,8 @@ def leads_back(hosted: Hosted, site: FakeEsplora) -> None:
     """The site is the shop that the pages lead back to."""
     shop, (paid, unpaid) = hosted.shop, (f"{site.root}/{kind}/" for kind in ("paid", "unpaid"))
     owner = find_merchant(shop.service.db, "shop")
-    set_return(shop.service.db, owner, f"{paid}{{invoice}}", f"{unpaid}{{invoice}}")
+    returns = {"return_paid": f"{paid}{{invoice}}", "return_unpaid": f"{unpaid}{{invoice}}"}
+    set_brand(shop.service.db, owner, returns)
     shows(site, '<p id="shop">The shop</p>')
 
 

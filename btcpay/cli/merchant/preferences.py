@@ -12,16 +12,12 @@ from btcpay.merchants.merchants import (
     set_brand,
     set_currency,
     set_mail,
-    set_return,
 )
 from btcpay.prices.price import new_prices
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError
 from storage.database import Row
-from storage.queries import brands
-
-RETURN_COLUMNS = " ".join(["merchant", *(column.name for column in brands.RETURNS)])
 
 
 @click.command("brand")
@@ -119,9 +115,9 @@ def way_back(
     """Show or set a way back to the shop, a link on the pages; {invoice} stands for the id."""
     if (off and paid) or (unpaid and not paid):
         raise click.UsageError("either --paid URL and maybe --unpaid URL, or off, or nothing")
-    owner = find_merchant(shell.db, merchant)
+    owner, change = find_merchant(shell.db, merchant), {}
     if off or paid:
         urls = [None if url is None else branding.checked_url(url) for url in (paid, unpaid)]
-        set_return(shell.db, owner, *urls)
-    row = shell.db.row(brands.OF_MERCHANT, merchant_id=owner["id"]) or brands.BLANK
-    shell.show([row | {"merchant": merchant}], RETURN_COLUMNS)
+        change = {"return_paid": urls[0], "return_unpaid": urls[1]}
+    row = set_brand(shell.db, owner, change)
+    shell.show([row | {"merchant": merchant}], "merchant return_paid return_unpaid")

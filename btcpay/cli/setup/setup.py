@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -11,10 +10,12 @@ from typing import Any
 
 import click
 
-from btcpay.cli.context import printable, require_text, say
+from btcpay.cli.context import require_text, say
+from btcpay.cli.doctor import line_of
 from btcpay.cli.merchant.merchant import key_of
 from btcpay.cli.migrate import migrated
 from btcpay.cli.setup.answers import Answers, Talk, refuse
+from btcpay.health.doctor.finding import Finding
 from btcpay.health.doctor.run import examine
 from btcpay.health.state import GREEN, RED
 from btcpay.merchants import keys
@@ -28,11 +29,9 @@ from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from btcpay.values.times import utc_now
 from storage.database import Database
-from storage.queries import keys as stored_keys
 from storage.queries import merchants
 from storage.versions import open_ready
 
-NEEDS_THE_NETWORK = re.compile("explorer|price|clock|addresses")
 # What a setting is anyway.
 USUAL = {"BTCPAY_TRUSTED_PROXIES": "0", "BTCPAY_EMAIL_RETENTION_DAYS": "0"}
 A_PATH = click.Path(readable=False, path_type=Path)
@@ -106,8 +105,7 @@ class _Run:
         if not self.given["no_merchant"] and (is_new or self.given["merchant"]):
             merchant = self.talk.merchant(NETWORKS[answers["BTCPAY_NETWORK"]])
         user = self._make_user(state)
-        changes = {q.variable: answers.get(q.variable, "") for q in QUESTIONS}
-        text = env_lines.changed(self.text, _worth_writing(changes, self.present))
+        text = env_lines.changed(self.text, _worth_writing(answers, self.present))
         said = parse(text, str(self.file))
         with places.acting_as(user):
             settings = read(said)
@@ -120,9 +118,14 @@ class _Run:
                 self._make_merchant(settings, merchant)
         has_units = self._units(state, user)
         with places.acting_as(user):
-            own, red = _examined(settings, said)
-        self._show_what_is_next(own, red, has_units, user)
-        return int(own)
+            red = _examined(settings, said)
+        is_broken = any(not finding.is_outside for finding in red)
+        if is_broken:
+            say("Repair what is red; `btcpay setup` again does no harm.")
+        else:
+            say("All is well but for what needs the network." if red else "All is well.")
+        self._show_what_is_next(has_units, user)
+        return int(is_broken)
 
     def _show_where(self) -> None:
         names = sorted(name for name in os.environ if name.startswith(PREFIX) and name != VARIABLE)
@@ -149,7 +152,7 @@ class _Run:
             if merchant is None and not there:
                 merchant = self.talk.merchant(network)
             owner = _with_account(db, *merchant) if merchant else next(iter(there.values()))
-            if not _may_write(db, owner["id"]):
+            if not keys.has_write_key(db, owner["id"]):
                 say(f"The key of {owner['name']}'s program, which may create invoices, shown once:")
                 issued = keys.issue(db, network, owner["id"], "write", "setup", utc_now())
                 click.echo(issued.secret)
@@ -175,17 +178,11 @@ class _Run:
             return bool(self.given[option])
         return default and (not self.asks or click.confirm(question, default=True, err=True))
 
-    def _show_what_is_next(
-        self, own: bool, red: bool, has_units: bool, user: pwd.struct_passwd
-    ) -> None:
+    def _show_what_is_next(self, has_units: bool, user: pwd.struct_passwd) -> None:
         command = f"{' '.join(places.program())} --env-file {self.file}"
         is_own = user.pw_uid == os.geteuid()
         # Not from here: a user who may not enter root's home can serve nothing in it.
         as_user = command if is_own else f"cd / && runuser -u {user.pw_name} -- {command}"
-        if own:
-            say("Repair what is red; `btcpay setup` again does no harm.")
-        else:
-            say("All is well but for what needs the network." if red else "All is well.")
         if not has_units:
             say(f"Serve, behind a proxy that speaks TLS: {as_user} serve")
             say(f"Settle, a line for `crontab{'' if is_own else f' -u {user.pw_name}'} -e`:")
@@ -206,29 +203,17 @@ def _with_account(db: Database, name: str, account: Account) -> dict[str, Any]:
     return row
 
 
-def _may_write(db: Database, merchant_id: int) -> bool:
-    """Whether the merchant has a key that makes invoices."""
-    return any(
-        row["merchant_id"] == merchant_id and row["scope"] == "write" and not row["revoked_at"]
-        for row in db.rows(stored_keys.ALL)
-    )
+def _examined(settings: Settings, said: Mapping[str, str]) -> list[Finding]:
+    """What the doctor finds red; all that is not green is shown."""
+    findings = [f for f in examine(settings, said, utc_now) if f.colour != GREEN]
+    for finding in findings:
+        say(line_of(finding))
+    return [finding for finding in findings if finding.colour == RED]
 
 
-def _examined(settings: Settings, said: Mapping[str, str]) -> tuple[bool, bool]:
-    """Shows what the doctor finds; whether something is red that needs no network, or at all."""
-    red = []
-    for finding in examine(settings, said, utc_now):
-        if finding.colour != GREEN:
-            remedy = f" -> {finding.remedy}" if finding.remedy else ""
-            line = f"{finding.name}: {finding.sentence}{remedy}"
-            say(f"{finding.colour:<6} {printable(line)}")
-        if finding.colour == RED:
-            red.append(finding.name)
-    return any(not NEEDS_THE_NETWORK.match(name) for name in red), bool(red)
-
-
-def _worth_writing(changes: Mapping[str, str], present: Mapping[str, str]) -> Answers:
+def _worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
     """What the file does not say yet, without those answers that are what a setting is anyway."""
+    changes = {q.variable: answers.get(q.variable, "") for q in QUESTIONS}
     return {
         name: text
         for name, text in changes.items()

@@ -13,7 +13,8 @@ from btcpay.settings.settings import Settings
 class Finding:
     """What was examined, how it is, and what helps when it is not green.
 
-    `brief` stands in the line when the sentence is too long for one.
+    `brief` stands in the line when the sentence is too long for one. `is_outside`: what explorers
+    and price sources answered, not the shop's own.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Finding:
     sentence: str
     remedy: str = ""
     brief: str = field(default="", compare=False)
+    is_outside: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 from peewee import PeeweeException
@@ -53,8 +55,9 @@ def examine(
             mail.outbox,
         ):
             yield from _guarded(part.__name__, part(shop, db))
-    yield from _guarded("explorers", _outside(shop, db if found.colour == GREEN else None))
-    yield from prices.findings(shop)
+    answers = _guarded("explorers", _outside(shop, db if found.colour == GREEN else None))
+    for finding in chain(answers, prices.findings(shop)):
+        yield replace(finding, is_outside=True)
     if db:
         yield from _guarded("second currencies", prices.second(shop, db))
     yield from mail.server(shop)
