@@ -42,7 +42,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "backup": {"chain.explorers", "merchants", "settings", "storage", "values"},
     "bitcoin": set(),
-    "chain": {"bitcoin", "chain.explorers", "http", "proofs", "storage", "values"},
+    "chain": {"bitcoin", "chain.explorers", "proofs", "storage", "values"},
     "chain.explorers": {"bitcoin", "http", "settings", "storage", "values"},
     "check": {
         "bitcoin",
@@ -111,7 +111,7 @@ ROOMS: dict[str, set[str]] = {
         "storage",
         "values",
     },
-    "http": set(),
+    "http": {"values"},
     "invoices": {
         "http",
         "merchants",
@@ -154,7 +154,7 @@ ROOMS: dict[str, set[str]] = {
     "proofs": {"bitcoin", "values"},
     "sandbox": {"bitcoin", "values"},
     "schemas": {"values"},
-    "settings": {"http", "values"},
+    "settings": {"values"},
     "settlement": set(),
     "setup": {"settings", "values"},
     "storage": {"values"},
@@ -167,17 +167,16 @@ ROOMS: dict[str, set[str]] = {
 CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/server.py"}
 IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
 # Modules that are loaded when they are used: those of other commands than the one that runs, what
-# tells others, what calls others over HTTP, what reads an explorer's JSON, and the driver of a
-# store. All but the last are most of what an idle check would take.
+# tells others, what reads an explorer's JSON, and the driver of a store.
 LATE = [
     "btcpay/chain/explorers/shape.py",
     "btcpay/cli/check/outward.py",
     "btcpay/cli/main.py",
-    "btcpay/http/http_client.py",
     "btcpay/web/rate_limits.py",
 ]
-# The loops over invoices, and over transactions of several threads; Flask needs no `except`.
-LAST_RESORTS = ["btcpay/check/apply.py", "storage/shared_commit.py"]
+# The loops over invoices, and over transactions of several threads, and the thread of a call, whose
+# error is raised where the call is waited for; Flask needs no `except`.
+LAST_RESORTS = ["btcpay/check/apply.py", "btcpay/http/deadline.py", "storage/shared_commit.py"]
 
 
 def sources() -> list[Path]:

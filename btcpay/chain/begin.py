@@ -7,8 +7,7 @@ from btcpay.chain.explorers.headers import ShownHeader
 from btcpay.chain.explorers.pool import FAILURES, Explorers
 from btcpay.chain.headers import check_header
 from btcpay.chain.kept import add_header
-from btcpay.http.http_client import FetchError
-from btcpay.values.errors import ExplorerError
+from btcpay.values.errors import ExplorerError, FetchError
 from btcpay.values.networks import Network
 from btcpay.values.times import from_ms, from_unix_s
 from storage.database import Database

@@ -11,8 +11,7 @@ from btcpay.chain.explorers.headers import ShownHeader
 from btcpay.chain.explorers.pool import FAILURES, MAX_BLOCKS_BEHIND, Explorers
 from btcpay.chain.headers import check_header, check_headers, work_of
 from btcpay.chain.kept import add_header, header_of
-from btcpay.http.http_client import FetchError
-from btcpay.values.errors import ProofFailed
+from btcpay.values.errors import FetchError, ProofFailed
 from btcpay.values.networks import Network
 from storage.database import Database, Row
 from storage.queries import blocks, meta

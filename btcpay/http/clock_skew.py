@@ -1,13 +1,11 @@
 """How far our clock is off, by the Date of answers that are asked for anyway."""
 
-import ipaddress
 import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
 
 # A Date in whole seconds, the time on the way, and a minute in a cache come to less than this. A
 # clock that is further ahead would let invoices expire too early.
@@ -30,15 +28,6 @@ def told_time(headers: Mapping[str, str]) -> datetime | None:
         return told + timedelta(seconds=int(age)) if told.tzinfo else None
     except (ValueError, OverflowError):
         return None
-
-
-def has_our_clock(url: str) -> bool:
-    """Whether a server is on this machine, by its name: then its Date says nothing about ours."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
@@ -67,7 +56,7 @@ class ClockSkew:
         self._lock = threading.Lock()
         self._began: timedelta | None = None  # the world's time since EPOCH when monotonic was 0
 
-    def hear(self, headers: Mapping[str, str]) -> None:
+    def on_headers(self, headers: Mapping[str, str]) -> None:
         """Takes note of an answer's headers."""
         if told := told_time(headers):
             began = told - EPOCH - timedelta(seconds=time.monotonic())

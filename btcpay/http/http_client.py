@@ -1,48 +1,52 @@
 """HTTP calls with limits on time and size, for explorers, price sources and webhooks."""
 
 import json
+import os
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from importlib import import_module
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
-Hear = Callable[[Mapping[str, str]], None]
-Count = Callable[[int], None]
+import requests
+from urllib3.exceptions import HTTPError
+
+from btcpay import __version__
+from btcpay.http.deadline import Adapter, in_time
+from btcpay.values.errors import BadStatus, FetchError, Unreachable
+from btcpay.values.hosts import is_near
+
+OnHeaders = Callable[[Mapping[str, str]], None]
 T = TypeVar("T")
 
-
-class FetchError(Exception):
-    """There was no answer, or it is not what was asked for."""
-
-
-class Unreachable(FetchError):
-    """No complete answer came: no connection, a time-out, or a body that broke off."""
-
-
-class BadStatus(FetchError):
-    """A status other than 200; `retry_after_s` is what the server asked for, 0 if nothing."""
-
-    def __init__(self, status: int, retry_after: str = "") -> None:
-        super().__init__(f"answered HTTP {status}")
-        self.status = status
-        # RFC 9110 also allows a date here, but no server's clock is believed.
-        self.retry_after_s = int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else 0
+# To an address of a server; a proxy may use up all of the time: Tor needs many seconds for a new
+# circuit.
+CONNECT_TIMEOUT_S = 3
+# Answers up to this size are read as they come; longer ones one at a time.
+SMALL_BYTES = 65536
+CERTIFICATES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")  # variables, as requests names them
+# A compressed answer has no honest size.
+HEADERS = {"User-Agent": f"btcpay/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
+_PIECE_BYTES = 65536
+_LONGEST_RUN = 128  # characters of one JSON value; nothing that is looked for is longer
+_PLAIN = rb'[^"\\,:\[\]{}]'
+# It matches only where a run begins, so that no byte is read twice.
+_LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _PLAIN))
 
 
 @dataclass(frozen=True)
-class Wanted(Generic[T]):
-    """How much of an answer is taken in, and what is made of it.
+class Response(Generic[T]):
+    """How much of an answer is taken in, and how it is read.
 
     `max_bytes` may come. With `max_kept`, values that are longer than any that is looked for
     (scripts, witnesses and their texts) are cut as they come, and so many bytes may be left.
     """
 
-    make: Callable[[bytes], T]
+    parse: Callable[[bytes], T]
     max_bytes: int
     max_kept: int | None = None
 
@@ -70,51 +74,131 @@ class Turn:
 class Session:
     """Asks hosts, with up to `connections` connections kept open to each. Thread safe.
 
-    What is not on this machine or in its network is asked through the `proxy`, if there is one.
-    What calls is loaded when it first does (`http_calls`): that takes as long as all the rest of a
-    check that has nobody to ask.
+    What is not on this machine or in its network is asked through the `proxy`, if there is one: a
+    URL as its setting accepts it. The environment's proxies and passwords (.netrc) are not read,
+    its certificates are. No redirect is followed, since a configured URL answers itself; no cookie
+    is kept.
     """
 
-    def __init__(self, connections: int = 1, proxy: str = "", takes_cookies: bool = True) -> None:
-        self._how = connections, proxy, takes_cookies
-        self._caller: Any = None
-        self._loading = threading.Lock()
+    def __init__(self, connections: int = 1, proxy: str = "") -> None:
+        self._proxy = proxy
+        self._adapter = Adapter(pool_connections=8, pool_maxsize=connections)
+        self._verify = next(filter(None, map(os.environ.get, CERTIFICATES)), True)
 
     def get(
         self,
         url: str,
         timeout_s: float,
-        wanted: Wanted[T],
-        hear: Hear = lambda _headers: None,
+        response: Response[T],
+        on_headers: OnHeaders = lambda _headers: None,
         turn: Turn | None = None,
-        count: Count = lambda _size: None,
+        count: Callable[[int], None] = lambda _size: None,
     ) -> T:
-        """What `wanted` makes of the body of a 200 answer that is complete within `timeout_s`.
+        """What a 200 answer says, which is complete and parsed within `timeout_s`.
 
-        `hear` gets the headers of any answer, `count` the size of each piece of its body. A long
-        answer waits for its `turn`. Raises BadStatus, Unreachable, FetchError for an oversized or
-        compressed body, and whatever `wanted.make` raises. The message names the cause, but no part
-        of the URL, which may hold secrets.
+        `on_headers` gets the headers of any answer, `count` the size of each piece of its body. A
+        long answer waits for its `turn`. Raises BadStatus, Unreachable, FetchError for an oversized
+        or compressed body, and whatever `response.parse` raises. The message names the cause, but
+        no part of the URL, which may hold secrets.
         """
-        made: T = self._loaded().get(url, timeout_s, wanted, hear, turn, count)
-        return made
+        until_s = time.monotonic() + timeout_s
+
+        def read() -> T:
+            nonlocal turn
+            body = bytearray()
+            with ExitStack() as held:
+                with self._send("GET", url, timeout_s) as answer:
+                    on_headers(answer.headers)
+                    _require_plain(answer)
+                    for piece in _pieces(answer, response.max_bytes, count):
+                        if turn and len(body) <= SMALL_BYTES < len(body) + len(piece):
+                            held.enter_context(turn.taken(until_s))
+                            turn = None
+                        _add(body, piece, response.max_kept)
+                return response.parse(bytes(body))
+
+        return in_time(timeout_s, read)
 
     def post(
         self, url: str, timeout_s: float, body: bytes, headers: Mapping[str, str], kept_bytes: int
     ) -> tuple[int, bytes]:
         """The status of the answer and its first bytes, at most `kept_bytes`; no more is read.
 
-        The head is complete within `timeout_s`. Redirects are not followed. Raises Unreachable,
-        whose message names no part of the URL.
+        None of them when they are not there within `timeout_s`. Raises Unreachable when the head is
+        not; the message names no part of the URL.
         """
-        told: tuple[int, bytes] = self._loaded().post(url, timeout_s, body, headers, kept_bytes)
-        return told
+        status: list[int] = []
 
-    def _loaded(self) -> Any:
-        with self._loading:
-            if self._caller is None:
-                self._caller = import_module("btcpay.http.http_calls").Caller(*self._how)
-            return self._caller
+        def read() -> bytes:
+            with self._send("POST", url, timeout_s, body, headers) as answer:
+                status.append(answer.status_code)
+                start: bytes = answer.raw.read1(kept_bytes, decode_content=False)
+                return start[:kept_bytes]
+
+        try:
+            start = in_time(timeout_s, read)
+        except Unreachable:
+            if not status:
+                raise
+            start = b""
+        return status[0], start
+
+    @contextmanager
+    def _send(
+        self,
+        method: str,
+        url: str,
+        timeout_s: float,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Iterator[requests.Response]:
+        """The answer, of which no body was read yet; what fails with it is Unreachable."""
+        proxy = "" if is_near(urlsplit(url).hostname) else self._proxy
+        connect_s = timeout_s if proxy else min(CONNECT_TIMEOUT_S, timeout_s)
+        try:
+            request = requests.Request(method, url, {**HEADERS, **(headers or {})}, data=body)
+            with self._adapter.send(
+                request.prepare(),
+                stream=True,
+                timeout=(connect_s, timeout_s),
+                verify=self._verify,
+                proxies={"all": proxy} if proxy else {},
+            ) as answer:
+                yield answer
+        except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+            way = "through the proxy" if proxy else "be asked"
+            raise Unreachable(f"could not {way}: {type(error).__name__}") from error
+
+
+def _require_plain(answer: requests.Response) -> None:
+    if answer.status_code != 200:
+        raise BadStatus(answer.status_code, answer.headers.get("Retry-After", ""))
+    if answer.headers.get("Content-Encoding", "identity") != "identity":
+        raise FetchError("answered compressed")
+
+
+def _pieces(
+    answer: requests.Response, max_bytes: int, count: Callable[[int], None]
+) -> Iterator[bytes]:
+    """The body as it comes. Raises FetchError when it is too long."""
+    size = 0
+    while piece := answer.raw.read1(_PIECE_BYTES, decode_content=False):
+        count(len(piece))
+        size += len(piece)
+        if size > max_bytes:
+            raise FetchError(f"answered more than {max_bytes} bytes")
+        yield piece
+
+
+def _add(body: bytearray, piece: bytes, max_kept: int | None) -> None:
+    """Adds a piece, and cuts long values if wanted; a value may begin in the piece before."""
+    if max_kept is None:
+        body += piece
+        return
+    start = max(0, len(body) - _LONGEST_RUN)
+    body[start:] = _LONG_RUN.sub(rb"\1", bytes(body[start:]) + piece)
+    if len(body) > max_kept:
+        raise FetchError(f"answered more than {max_kept} bytes of short values")
 
 
 def parse_json(body: bytes) -> Any:

@@ -8,14 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from urllib.parse import urlsplit
 
 from btcpay.http import http_client
-from btcpay.http.clock_skew import EPOCH, agreed_ahead, has_our_clock, told_time
+from btcpay.http.clock_skew import EPOCH, agreed_ahead, told_time
 from btcpay.prices.second_prices import SecondPrices
 from btcpay.prices.tickers import agree, ask, timeout_s_of
 from btcpay.settings.parsers import PriceSource
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import PriceUnavailable
+from btcpay.values.hosts import is_here
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ class Prices:
         self._currency = currency
         self.beside = beside or SecondPrices(_nothing)
         self._refreshing = threading.Lock()
-        self._hearing = threading.Lock()
+        self._on_headersing = threading.Lock()
         self._session = http_client.Session(len(sources), proxy)
         self._timeout_s = timeout_s_of(proxy)
         self._good: Asked | None = None
@@ -130,14 +132,14 @@ class Prices:
         return last.at_s < called_s and rested
 
     def _ask(self, source: PriceSource) -> Decimal | None:
-        def hear(headers: Mapping[str, str]) -> None:
+        def on_headers(headers: Mapping[str, str]) -> None:
             told = told_time(headers)
-            if told and not has_our_clock(source.url):
+            if told and not is_here(urlsplit(source.url).hostname):
                 began = told - EPOCH - timedelta(seconds=self._monotonic())
-                with self._hearing:
+                with self._on_headersing:
                     self._began = {**self._began, source: began}
 
-        return ask(self._session, source, hear, self._timeout_s)
+        return ask(self._session, source, on_headers, self._timeout_s)
 
     def _refresh(self) -> None:
         with ThreadPoolExecutor(max_workers=max(1, len(self._sources))) as pool:

@@ -9,12 +9,13 @@ from urllib.parse import urlsplit
 
 from btcpay.http import http_client
 from btcpay.settings.parsers import PriceSource
+from btcpay.values.errors import FetchError
 
 log = logging.getLogger(__name__)
 
 SOURCE_TIMEOUT_S = 3
 PROXIED_TIMEOUT_S = 10  # Tor takes seconds for a new circuit
-_TICKER = http_client.Wanted(http_client.parse_json, max_bytes=1_000_000)
+_TICKER = http_client.Response(http_client.parse_json, max_bytes=1_000_000)
 MAX_DEVIATION = Decimal("0.05")  # from the median: a source further off is broken or a liar
 _EXACT = Context(prec=28)
 
@@ -59,27 +60,27 @@ def timeout_s_of(proxy: str) -> int:
 def read_price(
     session: http_client.Session,
     source: PriceSource,
-    hear: http_client.Hear = lambda _headers: None,
+    on_headers: http_client.OnHeaders = lambda _headers: None,
     timeout_s: int = SOURCE_TIMEOUT_S,
 ) -> Decimal:
-    """One source's price; `hear` gets the headers of any answer.
+    """One source's price; `on_headers` gets the headers of any answer.
 
     Raises FetchError; LookupError or ValueError when the answer has no price in it.
     """
-    ticker = session.get(source.url, timeout_s, _TICKER, hear)
+    ticker = session.get(source.url, timeout_s, _TICKER, on_headers)
     return to_price(resolve_pointer(ticker, source.pointer))
 
 
 def ask(
     session: http_client.Session,
     source: PriceSource,
-    hear: http_client.Hear = lambda _headers: None,
+    on_headers: http_client.OnHeaders = lambda _headers: None,
     timeout_s: int = SOURCE_TIMEOUT_S,
 ) -> Decimal | None:
     """One source's price; None, with a line in the log, when it gives none."""
     try:
-        return read_price(session, source, hear, timeout_s)
-    except (http_client.FetchError, LookupError, ValueError) as error:
+        return read_price(session, source, on_headers, timeout_s)
+    except (FetchError, LookupError, ValueError) as error:
         # The host alone: a URL may carry a key.
         host = urlsplit(source.url).hostname
         log.warning("price source %s: %s", host, str(error) or type(error).__name__)

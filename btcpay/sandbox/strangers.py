@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 from flask import abort, request
 
 from btcpay.sandbox.esplora.plain import text
+from btcpay.values.hosts import is_here
 
-OWN_NAMES = ("127.0.0.1", "localhost", "::1")
 OWN_SITES = ("", "same-origin", "none")
 
 
@@ -16,7 +16,7 @@ def refuse_strangers() -> None:
     A name of another site may lead to this machine (DNS rebinding), so the Host has to be ours.
     A form of another site sends its Origin; what is no browser sends none.
     """
-    if urlsplit(f"//{request.host}").hostname not in OWN_NAMES:
+    if not is_here(urlsplit(f"//{request.host}").hostname):
         abort(text("The sandbox is for this machine: open it at http://127.0.0.1", 403))
     origin = request.headers.get("Origin")
     foreign = origin is not None and urlsplit(origin).netloc != request.host

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from btcpay.values.hosts import is_here
+
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 # RFC 5321, 4.1.2: no quoted names, no addresses of machines.
@@ -31,7 +33,7 @@ class MailServer:
     @property
     def is_here(self) -> bool:
         """Whether it is this machine's own."""
-        return self.host in ("localhost", "127.0.0.1", "::1")
+        return is_here(self.host)
 
 
 @dataclass(frozen=True)

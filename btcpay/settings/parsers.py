@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 
-from btcpay.http.http_proxy import HAS_SOCKS
 from btcpay.values.networks import NETWORKS, Network
 
 
@@ -126,7 +126,7 @@ def proxy(text: str) -> str:
     if text and not (match and is_http_url(f"http{text[len(match[1]) :]}")):
         hint = "; socks5:// would look names up on this machine" if "socks5:" in text else ""
         raise ValueError(f"socks5h:// or http://, then [user:password@]host:port{hint}")
-    if text.startswith("socks5h:") and not HAS_SOCKS:
+    if text.startswith("socks5h:") and find_spec("socks") is None:
         raise ValueError("socks5h:// with PySocks alone: pip install 'blocktill[socks]'")
     return text.rstrip("/")
 

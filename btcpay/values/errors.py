@@ -24,6 +24,7 @@ BtcpayError
     + BeyondMoney           the answer shows more than can exist; nothing was written
 """
 
+import re
 from typing import ClassVar
 
 
@@ -129,6 +130,24 @@ class SettingsError(BtcpayError):
     def __init__(self, mistakes: list[str]) -> None:
         super().__init__("\n".join(mistakes))
         self.mistakes = mistakes
+
+
+class FetchError(BtcpayError):
+    """There was no answer, or it is not what was asked for; the message names no URL."""
+
+
+class Unreachable(FetchError):
+    """No complete answer came: no connection, a time-out, or a body that broke off."""
+
+
+class BadStatus(FetchError):
+    """A status other than 200; `retry_after_s` is what the server asked for, 0 if nothing."""
+
+    def __init__(self, status: int, retry_after: str = "") -> None:
+        super().__init__(f"answered HTTP {status}")
+        self.status = status
+        # RFC 9110 also allows a date here, but no server's clock is believed.
+        self.retry_after_s = int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else 0
 
 
 class ProofFailed(BtcpayError):

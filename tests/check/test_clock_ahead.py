@@ -335,7 +335,7 @@ def test_two_minutes_are_forgiven_and_no_more():
     skew = ClockSkew()
     began_s = time.monotonic()
     assert skew.ahead(NOON, began_s) == timedelta()
-    skew.hear({"Date": SENT})
+    skew.on_headers({"Date": SENT})
     heard_s = time.monotonic()
     assert skew.ahead(NOON + CLOCK_OFF, heard_s) == timedelta()
     assert skew.ahead(NOON + CLOCK_OFF + timedelta(seconds=heard_s - began_s), began_s) > CLOCK_OFF
@@ -347,5 +347,5 @@ def test_two_minutes_are_forgiven_and_no_more():
 def test_the_latest_that_was_told_counts():
     skew = ClockSkew()
     for minutes in (-30, 0, -60):
-        skew.hear({"Date": format_datetime(NOON + timedelta(minutes=minutes), usegmt=True)})
+        skew.on_headers({"Date": format_datetime(NOON + timedelta(minutes=minutes), usegmt=True)})
     assert skew.ahead(NOON, time.monotonic()) == timedelta()

@@ -12,7 +12,7 @@ from payer import Page, press
 
 from btcpay.health.doctor import prices
 from btcpay.health.doctor.finding import Shop as Examined
-from btcpay.http.clock_skew import agreed_ahead, has_our_clock
+from btcpay.http.clock_skew import agreed_ahead
 
 MINUTE = timedelta(minutes=1)
 AHEAD = timedelta(hours=3)
@@ -38,23 +38,6 @@ Tell = Callable[[int, timedelta | None], None]
 )
 def test_so_far_ahead_as_more_than_half_of_the_sources_say(minutes, asked, ahead):
     assert agreed_ahead([n * MINUTE for n in minutes], asked) == ahead * MINUTE
-
-
-@pytest.mark.parametrize(
-    ("url", "local"),
-    [
-        ("http://127.0.0.1:8001/price", True),
-        ("http://127.8.9.1/", True),
-        ("http://[::1]:8001/price", True),
-        ("http://localhost/price", True),
-        ("http://ticker.localhost/price", True),
-        ("https://api.example.com/price", False),
-        ("http://192.168.1.5/price", False),
-        ("http://notlocalhost/price", False),
-    ],
-)
-def test_a_server_on_this_machine_has_our_clock(url, local):
-    assert has_our_clock(url) is local
 
 
 @pytest.fixture

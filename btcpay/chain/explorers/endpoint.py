@@ -9,13 +9,14 @@ from urllib.parse import urlsplit
 
 from btcpay.chain.explorers.quota import Quota, QuotaSpent, name_of
 from btcpay.http import http_client
+from btcpay.values.errors import BadStatus, FetchError, Unreachable
 from btcpay.values.times import iso
 
 log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S = 20  # for a whole answer; public explorers take several seconds when busy
 # Enough for a height, a hash, a header and where a coin was spent.
-TEXT = http_client.Wanted(bytes, max_bytes=4096)
+TEXT = http_client.Response(bytes, max_bytes=4096)
 # A hundred outputs and inputs of each address are free; one run holds no more than 30,000 others.
 FEW_PARTS, MOST_PARTS = 100, 30_000
 PATIENCE = 6  # failures in a row, then it is not asked again in this run
@@ -28,8 +29,8 @@ class Endpoint:
     """Where one explorer is asked, and how it has done in this run. Thread safe.
 
     `host` is what may be shown; `calls` counts requests, `bytes_read` the bodies that came, whole
-    or not, `failures` questions that were not answered as they should be. `hear` gets the headers
-    of every answer. Endpoints that are asked at once share a `turn` for long answers.
+    or not, `failures` questions that were not answered as they should be. `on_headers` gets the
+    headers of every answer. Endpoints that are asked at once share a `turn` for long answers.
     """
 
     def __init__(
@@ -37,14 +38,14 @@ class Endpoint:
         url: str,
         session: http_client.Session,
         quota: Quota | None,
-        hear: http_client.Hear,
+        on_headers: http_client.OnHeaders,
         turn: http_client.Turn | None = None,
     ) -> None:
         self.name = name_of(url)
         self.host = str(urlsplit(url).hostname)
         self.calls = self.bytes_read = self.failures = 0
         self.is_fresh = False
-        self._url, self._session, self._quota, self._hear = url, session, quota, hear
+        self._url, self._session, self._quota, self._on_headers = url, session, quota, on_headers
         self._turn = turn or http_client.Turn()
         self._parts = 0
         self._lock = threading.Lock()
@@ -57,17 +58,19 @@ class Endpoint:
             self.given_up = f"asked to be left alone, and is until {iso(until)}"
 
     def read(
-        self, path: str, wanted: http_client.Wanted[T], timeout_s: float = REQUEST_TIMEOUT_S
+        self, path: str, response: http_client.Response[T], timeout_s: float = REQUEST_TIMEOUT_S
     ) -> T:
-        """What `wanted` makes of the answer. Raises FetchError, and what `wanted` raises."""
+        """What the answer says. Raises FetchError, and what `response.parse` raises."""
         if self.given_up:
-            raise http_client.FetchError(self.given_up)
+            raise FetchError(self.given_up)
         if self._quota:
             self._quota.take(self.name)
         with self._lock:
             self.calls += 1
         url = self._url + path
-        return self._session.get(url, timeout_s, wanted, self._hear, self._turn, self._count)
+        return self._session.get(
+            url, timeout_s, response, self._on_headers, self._turn, self._count
+        )
 
     def _count(self, size: int) -> None:
         with self._lock:
@@ -82,7 +85,7 @@ class Endpoint:
         with self._lock:
             self._parts += max(0, parts - FEW_PARTS)
             if self._parts > MOST_PARTS:
-                raise http_client.FetchError(f"told of more than {MOST_PARTS} outputs in one run")
+                raise FetchError(f"told of more than {MOST_PARTS} outputs in one run")
 
     @property
     def is_usable(self) -> bool:
@@ -110,9 +113,9 @@ class Endpoint:
             return False
         with self._lock:
             self.failures += 1
-        if isinstance(error, http_client.BadStatus) and error.status in TOO_MANY:
+        if isinstance(error, BadStatus) and error.status in TOO_MANY:
             self._refused(error.retry_after_s)
-        elif isinstance(error, http_client.Unreachable) or _is_down(error):
+        elif isinstance(error, Unreachable) or _is_down(error):
             self._back_off()
             return self.is_usable
         return False
@@ -136,4 +139,4 @@ class Endpoint:
 
 
 def _is_down(error: Exception) -> bool:
-    return isinstance(error, http_client.BadStatus) and error.status >= 500
+    return isinstance(error, BadStatus) and error.status >= 500

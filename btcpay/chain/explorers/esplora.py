@@ -14,6 +14,7 @@ from btcpay.chain.explorers.mempool import Mempool, mempool_page, parts_in, tran
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.explorers.shape import shaped
 from btcpay.http import http_client
+from btcpay.values.errors import FetchError
 from btcpay.values.networks import Network
 
 _HASH = "[0-9a-f]{64}"
@@ -21,11 +22,11 @@ _HASH = "[0-9a-f]{64}"
 # pays an invoice in 250 parts; whoever sends as many to somebody's address makes us ask no more.
 MOST_PAGES = 11
 # BIP141: a block weighs four million at most, and no byte of it less than one.
-RAW_BLOCK = http_client.Wanted(bytes, max_bytes=4_000_000)
+RAW_BLOCK = http_client.Response(bytes, max_bytes=4_000_000)
 RAW_BLOCK_TIMEOUT_S = 60  # electrs may need seconds to put it together, and a slow line to send it
 
 
-class OtherNetwork(http_client.FetchError):
+class OtherNetwork(FetchError):
     """The explorer shows the chain of another network."""
 
 
@@ -41,10 +42,10 @@ class Esplora(Endpoint):
         url: str,
         session: http_client.Session,
         quota: Quota | None,
-        hear: http_client.Hear,
+        on_headers: http_client.OnHeaders,
         turn: http_client.Turn | None = None,
     ) -> None:
-        super().__init__(url, session, quota, hear, turn)
+        super().__init__(url, session, quota, on_headers, turn)
         self.network = network
         self._is_of_network = False
 
@@ -69,7 +70,7 @@ class Esplora(Endpoint):
             _text(self.read(f"/block/{hash}/header", TEXT), "[0-9a-f]{160}", "header")
         )
         if txid_hex(hash256(raw)) != hash:
-            raise http_client.FetchError("answered another block's header")
+            raise FetchError("answered another block's header")
         return raw
 
     def headers(self, height: int | None) -> list[ShownHeader]:
@@ -135,5 +136,5 @@ def _text(body: bytes, pattern: str, what: str) -> str:
     """A plain text answer that fully matches. Raises FetchError, naming `what`, for any other."""
     text = body.decode("ascii", "replace").strip()
     if not re.fullmatch(pattern, text):
-        raise http_client.FetchError(f"answered no {what}")
+        raise FetchError(f"answered no {what}")
     return text

@@ -10,7 +10,8 @@ from btcpay.bitcoin.tx import NO_TXID
 from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
 from btcpay.chain.explorers.page import values_in
 from btcpay.chain.explorers.shape import shaped
-from btcpay.http.http_client import FetchError, Wanted
+from btcpay.http.http_client import Response
+from btcpay.values.errors import FetchError
 
 # electrs shows ten blocks in 4 kB, mempool.space fifteen with `extras` in 100 kB.
 MAX_HEADERS_BYTES = 1_000_000
@@ -23,9 +24,9 @@ class ShownHeader(NamedTuple):
     raw: bytes
 
 
-def headers_to(height: int | None) -> Wanted[list[ShownHeader]]:
+def headers_to(height: int | None) -> Response[list[ShownHeader]]:
     """A page of headers that ends at `height`, or anywhere when None; see `headers_in`."""
-    return Wanted(lambda body: headers_in(body, height), MAX_HEADERS_BYTES)
+    return Response(lambda body: headers_in(body, height), MAX_HEADERS_BYTES)
 
 
 def headers_in(body: bytes, height: int | None) -> list[ShownHeader]:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from btcpay.chain.explorers.page import values_in
 from btcpay.chain.explorers.parts import Parts, parts_of
 from btcpay.chain.explorers.shape import shaped
-from btcpay.http.http_client import FetchError, Wanted
+from btcpay.http.http_client import Response
+from btcpay.values.errors import FetchError
 from btcpay.values.money import MAX_MONEY_SATS
 
 # Servers cap the list: electrs at 50, others lower. A shorter one is all that there is.
@@ -39,16 +40,16 @@ class Mempool(NamedTuple):
     is_whole: bool
 
 
-def mempool_page(script: bytes) -> Wanted[Mempool]:
+def mempool_page(script: bytes) -> Response[Mempool]:
     """What of an address's mempool page pays `script`, its scriptPubKey."""
-    return Wanted(
+    return Response(
         lambda body: _mempool(values_in(body), script.hex()), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES
     )
 
 
-def transactions_page() -> Wanted[list[dict[str, Any]]]:
+def transactions_page() -> Response[list[dict[str, Any]]]:
     """The transactions of a page, each with `txid` and `status`."""
-    return Wanted(
+    return Response(
         lambda body: [_transaction(tx) for tx in values_in(body)],
         MAX_PAGE_BYTES,
         MAX_PAGE_KEPT_BYTES,

@@ -29,7 +29,9 @@ def open_explorers(
     return Explorers(settings.network, urls or settings.explorers, session, quota)
 
 
-def open_one(settings: Settings, url: str, quota: Quota | None, hear: http_client.Hear) -> Esplora:
-    """One explorer alone, for whoever looks into each; `hear` gets the headers of every answer."""
+def open_one(
+    settings: Settings, url: str, quota: Quota | None, on_headers: http_client.OnHeaders
+) -> Esplora:
+    """One explorer alone; `on_headers` gets the headers of every answer."""
     session = http_client.Session(proxy=settings.proxy)
-    return Esplora(settings.network, url, session, quota, hear)
+    return Esplora(settings.network, url, session, quota, on_headers)

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from btcpay.http.http_client import FetchError
+from btcpay.values.errors import FetchError
 
 # What a page's values may take up in memory: an array of empty ones takes thirty times its length.
 MAX_PAGE_WEIGHT = 32_000_000

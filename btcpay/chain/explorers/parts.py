@@ -4,7 +4,7 @@ import re
 from typing import Any, NamedTuple
 
 from btcpay.chain.explorers.shape import STRANGE
-from btcpay.http.http_client import FetchError
+from btcpay.values.errors import FetchError
 from btcpay.values.money import MAX_MONEY_SATS
 
 MAX_INPUTS = 100  # of a transaction that waits; who watches more for a replacement gains nothing

@@ -13,14 +13,14 @@ from btcpay.chain.explorers.mempool import Mempool
 from btcpay.chain.explorers.quota import Quota, QuotaSpent
 from btcpay.http import http_client
 from btcpay.http.clock_skew import ClockSkew
-from btcpay.values.errors import ExplorerError, OutOfQuota, ProofFailed
+from btcpay.values.errors import BadStatus, ExplorerError, FetchError, OutOfQuota, ProofFailed
 from btcpay.values.networks import Network
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # What turns a question to the next explorer.
-FAILURES = (http_client.FetchError, ProofFailed)
+FAILURES = (FetchError, ProofFailed)
 TRIES = 2  # of one question at one explorer: a kept connection may just have been closed
 MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; an explorer three behind is stuck
 
@@ -42,8 +42,8 @@ class Explorers:
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.clock_skew = ClockSkew()
-        turn, hear = http_client.Turn(), self.clock_skew.hear
-        self._line = [Esplora(network, url, session, quota, hear, turn) for url in urls]
+        turn, on_headers = http_client.Turn(), self.clock_skew.on_headers
+        self._line = [Esplora(network, url, session, quota, on_headers, turn) for url in urls]
         self._quota, self._pause = quota, pause
         self._lock = threading.Lock()
         self._least_height = 0
@@ -108,7 +108,7 @@ class Explorers:
             height = explorer.tip_height()
             if height < known_height:
                 told = f"has a chain of {height} blocks, {known_height} were known"
-                raise http_client.FetchError(told)
+                raise FetchError(told)
             return explorer, height
 
         found, height = self.ask(question)
@@ -187,7 +187,7 @@ class Explorers:
             return
         behind = self._least_height + MAX_BLOCKS_BEHIND - explorer.tip_height()
         if behind > MAX_BLOCKS_BEHIND:
-            raise http_client.FetchError(f"is {behind} blocks behind the others")
+            raise FetchError(f"is {behind} blocks behind the others")
         explorer.is_fresh = True
 
     def _note_failure(self, explorer: Esplora, error: Exception) -> None:
@@ -195,7 +195,7 @@ class Explorers:
             return
         # The host alone: a URL may carry credentials.
         log.warning("explorer %s %s", explorer.host, error)
-        if not (isinstance(error, http_client.BadStatus) and error.status in (400, 404)):
+        if not (isinstance(error, BadStatus) and error.status in (400, 404)):
             with self._lock:
                 self._line.remove(explorer)
                 self._line.append(explorer)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from btcpay.chain.explorers.allowance import Allowance
-from btcpay.http.http_client import FetchError
+from btcpay.values.errors import FetchError
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.queries import explorers, meta

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from btcpay.http.http_client import FetchError
+from btcpay.values.errors import FetchError
 
 STRANGE = "answered what Esplora does not"
 

@@ -13,12 +13,11 @@ from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND, Explorers
 from btcpay.chain.explorers.quota import Quota, QuotaSpent
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED, YELLOW
-from btcpay.http import http_client
 from btcpay.http.clock_skew import CLOCK_OFF, told_time
 from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.merchants.account import derive
 from btcpay.proofs.block import prove_block
-from btcpay.values.errors import ExplorerError, ProofFailed
+from btcpay.values.errors import BadStatus, ExplorerError, FetchError, ProofFailed, Unreachable
 from btcpay.values.networks import SANDBOX_PORT, SANDBOX_URL, Network
 from btcpay.values.times import from_unix_s
 from storage.database import Database, Row
@@ -87,7 +86,7 @@ def _probe(url: str, shop: Shop, quota: Quota | None) -> Probe:
     probe = Probe(url, explorer.host)
     try:
         _ask(probe, explorer)
-    except (http_client.FetchError, ProofFailed, Malformed) as error:
+    except (FetchError, ProofFailed, Malformed) as error:
         explorer.failed(error)
         probe.is_spent = isinstance(error, QuotaSpent)
         if isinstance(error, OtherNetwork):
@@ -103,9 +102,9 @@ def _probe(url: str, shop: Shop, quota: Quota | None) -> Probe:
 
 def of_sandbox(error: Exception) -> tuple[str, str] | None:
     """What is wrong with the sandbox's explorer, and what helps; None for any other fault."""
-    if isinstance(error, http_client.Unreachable):
+    if isinstance(error, Unreachable):
         return f"nothing answers at port {SANDBOX_PORT}", OF_SANDBOX
-    if isinstance(error, http_client.BadStatus) and error.status == SERVICE_UNAVAILABLE:
+    if isinstance(error, BadStatus) and error.status == SERVICE_UNAVAILABLE:
         return str(error), 'press "explorer up" on the sandbox\'s page'
     return None
 
@@ -120,7 +119,7 @@ def _ask(probe: Probe, explorer: Esplora) -> None:
         prove_block(explorer.raw_block(header.hash), header.hash)
     except QuotaSpent:
         raise
-    except (http_client.FetchError, ProofFailed) as error:
+    except (FetchError, ProofFailed) as error:
         probe.trouble = f"cannot show its last block, so it never settles: {error}"
         probe.remedy = "name an Esplora root with /block/:hash/raw in BTCPAY_EXPLORERS"
         raise

@@ -10,10 +10,12 @@ from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.http import http_client
 from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
-from btcpay.http.clock_skew import agreed_ahead, has_our_clock, told_time
+from btcpay.http.clock_skew import agreed_ahead, told_time
 from btcpay.prices.price import new_prices
 from btcpay.prices.tickers import MAX_DEVIATION, agree, median, read_price, timeout_s_of
 from btcpay.settings.parsers import PriceSource
+from btcpay.values.errors import FetchError
+from btcpay.values.hosts import is_here
 from btcpay.values.networks import SANDBOX_URL
 from storage.database import Database
 from storage.queries import merchants
@@ -76,7 +78,7 @@ def _ask(source: PriceSource, shop: Shop, aheads: list[timedelta]) -> Decimal | 
     """The price, or why there is none. Adds to `aheads` how far our clock is ahead of its."""
 
     def note_time(headers: Mapping[str, str]) -> None:
-        if (sent_at := told_time(headers)) and not has_our_clock(source.url):
+        if (sent_at := told_time(headers)) and not is_here(urlsplit(source.url).hostname):
             aheads.append(shop.now() - sent_at)
 
     try:
@@ -84,5 +86,5 @@ def _ask(source: PriceSource, shop: Shop, aheads: list[timedelta]) -> Decimal | 
         return read_price(session, source, note_time, timeout_s_of(shop.settings.proxy))
     except LookupError:
         return f"has nothing at {source.pointer} in its answer"
-    except (http_client.FetchError, ValueError) as error:
+    except (FetchError, ValueError) as error:
         return str(error)

@@ -8,8 +8,8 @@ from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.settings import env_file
 from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, is_said, strange_names
+from btcpay.values.hosts import is_here
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 OTHER_PROXIES = ("http_proxy", "https_proxy", "all_proxy")  # what curl reads
 NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")  # RFC 2606
 
@@ -47,7 +47,7 @@ def _base_url(settings: Settings) -> Finding:
         sentence += ", a name from the examples that nobody can have"
         remedy = "set BTCPAY_BASE_URL to the https:// root of your own name"
         return Finding("base URL", RED if is_earnest else YELLOW, sentence, remedy)
-    if is_earnest and (not _is_sealed(settings) or parts.hostname in LOOPBACK):
+    if is_earnest and (not _is_sealed(settings) or is_here(parts.hostname)):
         remedy = "set BTCPAY_BASE_URL to the public https:// root"
         return Finding("base URL", YELLOW, f"{sentence} with real bitcoin", remedy)
     return Finding("base URL", GREEN, sentence)
@@ -61,7 +61,7 @@ def _is_sealed(settings: Settings) -> bool:
 
 def _merchant_pages(settings: Settings) -> Finding:
     sentence = f"on, at {settings.base_url}/merchant"
-    if _is_sealed(settings) or urlsplit(settings.base_url).hostname in LOOPBACK:
+    if _is_sealed(settings) or is_here(urlsplit(settings.base_url).hostname):
         return Finding("merchant's pages", GREEN, sentence)
     sentence += ": whoever is on the same network can read login links and cookies"
     remedy = "set BTCPAY_BASE_URL to an https:// root, or BTCPAY_MERCHANT_PAGES=off"

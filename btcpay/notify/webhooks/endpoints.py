@@ -1,6 +1,5 @@
 """Endpoints: added, removed, their secrets rotated, told again what they have missed."""
 
-import ipaddress
 import json
 import shlex
 import shutil
@@ -15,6 +14,7 @@ from btcpay.notify.webhooks.deliver import READER, wants
 from btcpay.notify.webhooks.signature import new_secret
 from btcpay.settings.parsers import is_http_url
 from btcpay.values.errors import CommandError
+from btcpay.values.hosts import is_here
 from btcpay.values.ids import new_id
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
@@ -72,7 +72,7 @@ def refuse_url(url: str, network: Network) -> None:
     if not is_http_url(url) or not _is_plain(url):
         raise CommandError("a webhook is told at an https:// URL")
     parts = urlsplit(url)
-    is_clear = parts.scheme == "http" and not _is_here(parts.hostname or "")
+    is_clear = parts.scheme == "http" and not is_here(parts.hostname)
     if is_clear and network.name == "mainnet":
         raise CommandError(
             "http:// would show payments to whoever listens on the way: use https:// (http:// is"
@@ -83,15 +83,6 @@ def refuse_url(url: str, network: Network) -> None:
 def _is_plain(url: str) -> bool:
     """What every reader takes alike: before a backslash another one finds another host."""
     return url.isascii() and url.isprintable() and "\\" not in url
-
-
-def _is_here(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def refuse_command(command: str) -> None:

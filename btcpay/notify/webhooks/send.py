@@ -12,6 +12,7 @@ from typing import NamedTuple
 from btcpay.http import http_client
 from btcpay.notify.events.read import Event
 from btcpay.notify.webhooks.signature import headers
+from btcpay.values.errors import FetchError
 from btcpay.values.times import to_ms
 from storage.database import Row
 
@@ -31,8 +32,8 @@ class Answer(NamedTuple):
 
 
 def new_session(connections: int, proxy: str = "") -> http_client.Session:
-    """A session that takes no cookies; what is far is told through the `proxy`, if there is one."""
-    return http_client.Session(connections, proxy, takes_cookies=False)
+    """What is far is told through the `proxy`, if there is one."""
+    return http_client.Session(connections, proxy)
 
 
 def send(
@@ -45,7 +46,7 @@ def send(
     signed = headers(secrets_of(endpoint, at), event.id, at, body)
     try:
         status, start = session.post(endpoint["url"], timeout_s, body, signed, KEPT_BYTES)
-    except http_client.FetchError as error:
+    except FetchError as error:
         return Answer(False, None, str(error))
     text = start.decode("utf-8", "replace").replace("\0", "")
     return Answer(200 <= status < 300, status, text)

@@ -26,8 +26,8 @@ from btcpay.chain.explorers.esplora import RAW_BLOCK, RAW_BLOCK_TIMEOUT_S, Esplo
 from btcpay.chain.explorers.headers import MAX_HEADERS_BYTES, ShownHeader
 from btcpay.chain.explorers.mempool import MAX_PAGE_BYTES, MAX_PARTS, Waiting
 from btcpay.http import http_client
-from btcpay.http.http_client import FetchError, Unreachable
 from btcpay.sandbox.node.block import Block
+from btcpay.values.errors import BadStatus, FetchError, Unreachable
 from btcpay.values.networks import NETWORKS
 
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
@@ -595,7 +595,7 @@ def test_another_status_is_an_error_and_never_nothing(server, explorer, status):
         lambda: explorer.raw_block(UNKNOWN),
     ]
     for ask in questions:
-        with pytest.raises(http_client.BadStatus):
+        with pytest.raises(BadStatus):
             ask()
 
 

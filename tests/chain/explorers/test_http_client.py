@@ -14,6 +14,7 @@ from fake_esplora import FakeEsplora, dripping, dropped, say, silent
 from programs import certificate
 
 from btcpay.http import http_client
+from btcpay.values.errors import FetchError, Unreachable
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def released() -> Iterator[threading.Event]:
 
 
 def get(server: FakeEsplora, path: str = "/x", timeout_s: float = 5, max_bytes: int = 100) -> bytes:
-    wanted = http_client.Wanted(bytes, max_bytes)
+    wanted = http_client.Response(bytes, max_bytes)
     return http_client.Session().get(server.root + path, timeout_s, wanted)
 
 
@@ -58,8 +59,8 @@ def test_what_comes_is_counted_as_it_comes(server):
     server.instead = lambda _: say(b"a" * 70_000)
     pieces: list[int] = []
     for limit in (70_000, 100):
-        wanted = http_client.Wanted(len, limit)
-        with contextlib.suppress(http_client.FetchError):
+        wanted = http_client.Response(len, limit)
+        with contextlib.suppress(FetchError):
             session = http_client.Session()
             assert session.get(server.root, 5, wanted, count=pieces.append) == 70_000
     assert 70_000 < sum(pieces) <= 140_000
@@ -67,42 +68,42 @@ def test_what_comes_is_counted_as_it_comes(server):
 
 def test_an_answer_of_one_byte_more_is_refused(server):
     server.instead = lambda _: say(b"a" * 101)
-    with pytest.raises(http_client.FetchError, match="more than 100 bytes"):
+    with pytest.raises(FetchError, match="more than 100 bytes"):
         get(server)
 
 
 @pytest.mark.parametrize("status", [201, 204, 206, 304, 400, 401, 404, 429, 500, 503])
 def test_only_200_is_an_answer_and_the_error_carries_the_status(server, status):
     server.instead = lambda _: say(b"", status)
-    with pytest.raises(http_client.FetchError, match=str(status)) as caught:
+    with pytest.raises(FetchError, match=str(status)) as caught:
         get(server)
     assert caught.value.status == status
 
 
 def test_a_redirect_is_no_answer_and_is_not_followed(server):
     server.instead = lambda path: say("", 302, Location="/y") if path == "/x" else say("there")
-    with pytest.raises(http_client.FetchError, match="HTTP 302"):
+    with pytest.raises(FetchError, match="HTTP 302"):
         get(server)
     assert len(server.asked) == 1
 
 
 def test_an_answer_that_is_compressed_unasked_is_refused(server):
     server.instead = lambda _: say(gzip.compress(b"there"), **{"Content-Encoding": "gzip"})
-    with pytest.raises(http_client.FetchError, match="compressed"):
+    with pytest.raises(FetchError, match="compressed"):
         get(server)
 
 
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://127.0.0.1/x", "http://["])
 def test_a_redirect_to_what_is_no_http_is_refused(server, location):
     server.instead = lambda _: say("", 302, Location=location)
-    with pytest.raises(http_client.FetchError):
+    with pytest.raises(FetchError):
         get(server)
 
 
 def test_the_message_never_holds_the_query(server):
     for reply in (say("", 500), dropped, say(b"a" * 101)):
         server.instead = lambda _, reply=reply: reply
-        with pytest.raises(http_client.FetchError) as caught:
+        with pytest.raises(FetchError) as caught:
             get(server, "/x?token=hunter2")
         assert "hunter2" not in str(caught.value)
 
@@ -110,7 +111,7 @@ def test_the_message_never_holds_the_query(server):
 def test_a_server_that_says_nothing_is_left_at_the_time_out(server, released):
     server.instead = lambda _: silent(released)
     began_s = time.monotonic()
-    with pytest.raises(http_client.FetchError, match="took longer"):
+    with pytest.raises(FetchError, match="took longer"):
         get(server, timeout_s=0.3)
     assert time.monotonic() - began_s < 3
 
@@ -132,7 +133,7 @@ def test_an_answer_that_drips_on_is_left_at_the_time_out(server, released, slow)
     server.instead = lambda _: dripping(*slow, released)
     patience = threading.Timer(2, released.set)  # so that a client without a limit ends too
     patience.start()
-    with pytest.raises(http_client.FetchError):
+    with pytest.raises(FetchError):
         get(server, timeout_s=0.3, max_bytes=1_000_000)
     assert not released.is_set(), "the client waited for the server instead of its time-out"
     patience.cancel()
@@ -145,7 +146,7 @@ def test_a_head_has_an_end(server, length, believed):
     if believed:
         assert get(server) == b"there"
     else:
-        with pytest.raises(http_client.Unreachable):
+        with pytest.raises(Unreachable):
             get(server)
 
 
@@ -163,15 +164,15 @@ def test_what_is_longer_than_any_value_is_cut_as_it_comes(server, pieces):
             handler.wfile.flush()
 
     server.instead = lambda _: reply
-    wanted = http_client.Wanted(bytes, len(body), max_kept=2_000)
+    wanted = http_client.Response(bytes, len(body), max_kept=2_000)
     found = http_client.Session().get(f"{server.root}/x", 5, wanted)
     assert found == b"[" + b",".join(b'"%s"' % text[:128] for text in texts) + b"]"
 
 
 def test_what_is_left_of_an_answer_is_bounded_too(server):
     server.instead = lambda _: say(b"[" + b"[]," * 99 + b"[]]")
-    wanted = http_client.Wanted(bytes, 1_000, max_kept=300)
-    with pytest.raises(http_client.FetchError, match="more than 300 bytes of short values"):
+    wanted = http_client.Response(bytes, 1_000, max_kept=300)
+    with pytest.raises(FetchError, match="more than 300 bytes of short values"):
         http_client.Session().get(f"{server.root}/x", 5, wanted)
 
 
@@ -181,12 +182,12 @@ def test_long_answers_are_held_one_at_a_time_and_short_ones_do_not_wait(server):
 
     def make(body: bytes) -> int:
         short = http_client.Session().get(f"{server.root}/short", 5, text, turn=turn)
-        with pytest.raises(http_client.Unreachable):
+        with pytest.raises(Unreachable):
             http_client.Session().get(f"{server.root}/long", 0.3, text, turn=turn)
         return len(body) + len(short)
 
-    text = http_client.Wanted(bytes, 2_000_000)
-    url, longest = f"{server.root}/long", http_client.Wanted(make, 2_000_000)
+    text = http_client.Response(bytes, 2_000_000)
+    url, longest = f"{server.root}/long", http_client.Response(make, 2_000_000)
     assert http_client.Session().get(url, 20, longest, turn=turn) == 1_001_000
     assert len(http_client.Session().get(url, 20, text, turn=turn)) == 1_000_000
 
@@ -195,7 +196,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(certified):
     with FakeEsplora() as fake:
         fake.secure(certified)
         fake.instead = lambda _: say(b"there")
-        with pytest.raises(http_client.Unreachable):
+        with pytest.raises(Unreachable):
             get(fake)
 
 
@@ -207,5 +208,5 @@ def test_numbers_stay_exact():
     "body", [b"", b"{", b"\xff", b"[" * 100_000, b"9" * 5000, b"<html>", b"[1,]", b"'a'"]
 )
 def test_what_is_no_json_is_refused(body):
-    with pytest.raises(http_client.FetchError, match="no JSON"):
+    with pytest.raises(FetchError, match="no JSON"):
         http_client.parse_json(body)

@@ -13,7 +13,7 @@ from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.mempool import MAX_PAGE_BYTES
 from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND, Explorers
 from btcpay.http import http_client
-from btcpay.values.errors import ExplorerError, ProofFailed
+from btcpay.values.errors import BadStatus, ExplorerError, ProofFailed
 from btcpay.values.networks import NETWORKS
 
 REGTEST = NETWORKS["regtest"]
@@ -204,7 +204,7 @@ def test_who_is_not_to_be_asked_any_more_is_none_of_the_others(first, second):
     second.instead = lambda _: say("slow down", 429)
     explorers = client(first, second)
     (other,) = explorers.others()
-    with pytest.raises(http_client.BadStatus) as refused:
+    with pytest.raises(BadStatus) as refused:
         other.tip_height()
     other.failed(refused.value)
     assert explorers.others() == []

@@ -21,9 +21,9 @@ from btcpay.health.doctor.explorers import clock as clock_findings
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.doctor.records import totals
 from btcpay.health.doctor.settings import findings, masked
-from btcpay.http.http_client import BadStatus, Unreachable
 from btcpay.merchants.account import derive
 from btcpay.settings import settings
+from btcpay.values.errors import BadStatus, Unreachable
 from btcpay.values.networks import NETWORKS
 from storage import versions
 from storage.database import Database, open_database
