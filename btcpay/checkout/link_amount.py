@@ -38,7 +38,9 @@ def refuse_dust(service: Service, link: Row, amount_usd: Decimal, price_usd: Dec
     least_usd = exact_usd.quantize(CENT, ROUND_CEILING)
     if link["amount_mode"] == "flexible" and amount_usd < least_usd <= bounds(link)[1]:
         least = formats.usd(least_usd, languages.current())
-        message = gettext("Wallets cannot send so little. Enter at least %(least)s.", least=least)
+        message = gettext(
+            "Wallets cannot send such a small amount. Enter at least %(least)s.", least=least
+        )
         raise LinkRefused(400, message, field=True)
 
 

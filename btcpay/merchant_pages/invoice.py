@@ -70,7 +70,7 @@ def _not_found() -> NotFound:
 
 def accept(visit: Visit, id: str) -> Response:
     """What came counts as the whole payment."""
-    reason = _reason(visit) or gettext("Accepted as it came")
+    reason = _reason(visit) or gettext("Accepted as it arrived")
     return _decide(visit, id, "accepted", by_hand.settle, reason=reason)
 
 

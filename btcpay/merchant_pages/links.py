@@ -102,7 +102,7 @@ def _typed(form: Mapping[str, str]) -> tuple[dict[str, Any], Wrong]:
         message = gettext("Leave this empty where the price is fixed.")
         wrong |= {name: message for name in AMOUNTS[1:] if name in typed}
     elif low and high and low > high:
-        wrong["max_amount_usd"] = gettext("This must not be less than the least amount.")
+        wrong["max_amount_usd"] = gettext("This must not be less than the smallest amount.")
     return typed, wrong
 
 

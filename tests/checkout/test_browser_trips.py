@@ -255,7 +255,7 @@ def test_what_was_replaced_and_vanished_is_said(open_tab, counter):
     counter.till.look_for(invoice)
     tab.pass_time(3)
     assert tab.text("state") == "Waiting for your payment"
-    assert "has vanished before it was confirmed" in tab.text("announce")
+    assert "it vanished before it was confirmed" in tab.text("announce")
 
 
 def test_an_expired_invoice_of_a_link_leads_to_a_new_one(open_tab, counter):

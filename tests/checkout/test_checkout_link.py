@@ -38,7 +38,7 @@ def test_a_price_below_what_can_be_sent_is_said_before_the_payer_tries(
     shop.sql(f"UPDATE merchant SET script_type = '{script_type}'")  # noqa: S608
     low, enough = (shop.link(amount_usd=sats * 0.0006) for sats in (least - 1, least))
     told = Page(shop.client.get(f"/link/{low['id']}").text).texts["dust"]
-    assert f"least that can be sent: {btc_shown(least)} BTC" in told
+    assert f"smallest amount that can be sent: {btc_shown(least)} BTC" in told
     assert "dust" not in Page(shop.client.get(f"/link/{enough['id']}").text).texts
     invoice = made(press(shop.client, low))
     page = Page(shop.client.get(f"/pay/{invoice}").text)

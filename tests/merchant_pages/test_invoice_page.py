@@ -61,7 +61,7 @@ def test_a_story_from_the_first_sight_to_the_receipt(till, browser):
     assert why(browser, invoice) == "Nothing has been seen at its address yet."
     till.pay(invoice, 20_000)
     till.look_for(invoice)
-    assert why(browser, invoice).startswith("Part of it has come. 0.00021667 BTC are missing")
+    assert why(browser, invoice).startswith("Part of it has arrived. 0.00021667 BTC is missing")
     txid = till.pay(invoice, 21_667)
     till.look_for(invoice)
     assert why(browser, invoice).endswith("once it is confirmed: 0 of 1.")
@@ -87,10 +87,10 @@ def test_what_needs_the_merchant_says_why_and_is_decided_once(till, browser, way
     )
     assert done in decide(browser, invoice, what, reason="as agreed", back="attention")
     assert till.kinds(invoice) == [*kinds, kind]
-    assert "Nothing needs you." in browser.page("/attention").source
+    assert "Nothing needs your attention." in browser.page("/attention").source
     assert '<q dir="auto">as agreed</q>' in browser.page(f"/invoices/{invoice['id']}").source
     again = decide(browser, invoice, what)
-    assert "is paid already" in again or "needs you any more" in again
+    assert "is paid already" in again or "needs your attention any more" in again
     assert till.kinds(invoice) == [*kinds, kind]
 
 

@@ -72,7 +72,7 @@ def test_a_press_makes_a_link_and_shows_it(browser, typed, stored):
         pytest.param(
             {"min_amount_usd": "6", "max_amount_usd": "5"},
             "max_amount_usd",
-            "less than the least",
+            "less than the smallest",
             id="bounds the wrong way round",
         ),
         pytest.param(

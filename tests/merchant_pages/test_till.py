@@ -153,7 +153,7 @@ def expired_and_paid_late(shop: Shop, found: dict[str, Any]) -> None:
         pytest.param(pay, False, "is confirmed", id="a payment in a block"),
         pytest.param(overdue, False, "Nothing should be sent", id="the time is over"),
         pytest.param(expired, False, "Nothing should be sent", id="an end without a payment"),
-        pytest.param(expired_and_paid_late, False, "came beside", id="a payment after the end"),
+        pytest.param(expired_and_paid_late, False, "also came", id="a payment after the end"),
     ],
 )
 def test_the_page_says_how_the_payment_stands(browser, happens, asks, told):

@@ -48,16 +48,16 @@ def attention(told: Told, language: str) -> Letter:
     gettext = catalog(language).gettext
     reasons = {
         "reorganised": gettext("A reorganisation of the blockchain has taken its payment back."),
-        "paid_late": gettext("It was paid after its time was over."),
-        "short": gettext("Too little had come when its time was over."),
-        "too_much": gettext("More has come than was asked for."),
+        "paid_late": gettext("It was paid after the deadline."),
+        "short": gettext("Too little had arrived by the deadline."),
+        "too_much": gettext("More has arrived than was asked for."),
         "after_cancellation": gettext("It was paid after it was canceled."),
         "dust_missing": gettext("What is missing is less than wallets can send."),
     }
     show = gettext("On the server, %(command)s says more.")
     return Letter(
         language,
-        gettext("An invoice needs you: %(amount)s") % {"amount": _usd(told, language)},
+        gettext("An invoice needs your attention: %(amount)s") % {"amount": _usd(told, language)},
         [
             reasons[told.state["attention"]],
             show % {"command": f"btcpay invoice show {told.invoice['id']}"},
@@ -70,14 +70,14 @@ def attention(told: Told, language: str) -> Letter:
 def overdue(since_ms: int, language: str) -> Letter:
     """To the merchant: no check has been complete since that time."""
     gettext = catalog(language).gettext
-    since = gettext("No check of the blockchain has been complete since %(time)s.")
+    since = gettext("No check of the blockchain has completed since %(time)s.")
     return Letter(
         language,
         gettext("Payments are not being found"),
         [
             since % {"time": formats.moment(since_ms, language)},
             gettext(
-                "Until one is, no invoice becomes paid. No payment is lost: it is in your wallet,"
+                "Until one does, no invoice becomes paid. No payment is lost: it is in your wallet,"
                 " and the next complete check will find it."
             ),
             gettext("On the server, %(command)s says more.") % {"command": "btcpay doctor"},
