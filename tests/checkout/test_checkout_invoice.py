@@ -140,9 +140,15 @@ def test_a_receipt_of_too_much_shows_what_came(shop: Shop) -> None:
     ("payments", "confirmed", "told"),
     [
         pytest.param([50_000], True, "0.00008333 BTC more has arrived", id="in one payment"),
-        pytest.param([50_000], False, "0.00008333 BTC more has arrived", id="that waits for its block"),
-        pytest.param([41_667, 1000], True, "0.00001000 BTC more has arrived", id="by a second payment"),
-        pytest.param([41_667 + 294], True, "0.00000294 BTC more has arrived", id="by what can be sent"),
+        pytest.param(
+            [50_000], False, "0.00008333 BTC more has arrived", id="that waits for its block"
+        ),
+        pytest.param(
+            [41_667, 1000], True, "0.00001000 BTC more has arrived", id="by a second payment"
+        ),
+        pytest.param(
+            [41_667 + 294], True, "0.00000294 BTC more has arrived", id="by what can be sent"
+        ),
         pytest.param([41_667 + 293], True, None, id="by what cannot be sent back"),
         pytest.param([41_667], True, None, id="by nothing"),
     ],
