@@ -1,0 +1,27 @@
+"""The networks: each one's first block hashes to what explorers are compared with."""
+
+import pytest
+
+from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
+from btcpay.values.networks import NETWORKS
+
+GENESIS = {  # merkle root, time, bits, nonce of Bitcoin Core's kernel/chainparams.cpp
+    "mainnet": (None, 1231006505, 0x1D00FFFF, 2083236893),
+    "testnet": (None, 1296688602, 0x1D00FFFF, 414098458),
+    "testnet4": (
+        "7aa0a7ae1e223414cb807e40cd57e667b718e42aaf9306db9102fe28912b7b4e",
+        1714777860,
+        0x1D00FFFF,
+        393743547,
+    ),
+    "signet": (None, 1598918400, 0x1E0377AE, 52613770),
+    "regtest": (None, 1296688602, 0x207FFFFF, 2),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_first_block_of_each_network_hashes_to_what_is_compared(name):
+    root, time, bits, nonce = GENESIS[name]
+    root = root or "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b"
+    header = u32(1) + bytes(32) + txid_bytes(root) + u32(time) + u32(bits) + u32(nonce)
+    assert txid_hex(hash256(header)) == NETWORKS[name].genesis_hash
