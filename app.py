@@ -142,9 +142,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app = Application("btcpay", static_folder=None, template_folder="web/pages/templates")
     app.extensions["btcpay"] = service
     file = sqlite_path(settings.database_url)
-    figures = Figures(
-        service.db, service.limiter, settings.blocks, service.now, file and file.parent
-    )
+    figures = Figures(service.db, service.limiter, service.now, file and file.parent)
     app.extensions["metrics"] = functools.partial(metrics_server.serve, [service.counters, figures])
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False

@@ -52,19 +52,6 @@ class Block(_Answer):
     nonce = fields.Integer(required=True, strict=True, validate=_UINT32)
 
 
-class Outspend(_Answer):
-    """Whether an output is spent; if so, where the transaction is that spends it."""
-
-    spent = fields.Boolean(required=True, truthy={True}, falsy={False})
-    status = fields.Nested(Status, allow_none=True)
-
-    @validates_schema
-    def spent_says_where(self, data: Mapping[str, Any], **_: Any) -> None:
-        """Spent nowhere is no answer."""
-        if data["spent"] and not data.get("status"):
-            raise ValidationError("spent without a status")
-
-
 class Transaction(_Answer):
     """One entry of an address's history, without its inputs and outputs: they may be thousands."""
 

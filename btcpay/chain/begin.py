@@ -12,7 +12,6 @@ from btcpay.values.networks import Network
 from btcpay.values.times import from_ms, from_unix_s
 from storage.database import Database
 from storage.queries import blocks, meta
-from storage.queries.meta import Key
 
 # How far a block's time may be off. A payment may be mined before cron first runs.
 BEFORE = timedelta(hours=2)
@@ -29,13 +28,10 @@ def begin(db: Database, network: Network, explorers: Explorers) -> bool:
     """
     if db.row(blocks.TOP):
         return True
-    since = meta.time(db, Key.BEGIN_AT)
-    if since is None:
-        first_ms = db.only(blocks.FIRST_INVOICE)["at"]
-        if first_ms is None:
-            return False
-        since = from_ms(first_ms)
-    kept = _agreed(network, explorers, since - BEFORE)
+    first_ms = db.only(blocks.FIRST_INVOICE)["at"]
+    if first_ms is None:
+        return False
+    kept = _agreed(network, explorers, from_ms(first_ms) - BEFORE)
     with db.write():
         meta.lock(db)
         if db.row(blocks.TOP) is None:

@@ -12,7 +12,7 @@ def header_of(row: Row) -> Header:
 
 
 def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> None:
-    """Adds a header to the chain. `is_read`: its block is only read when somebody names it."""
+    """Adds a header to the chain. `is_read`: its block is passed over."""
     header = parse_header(raw)
     db.run(
         blocks.ADD,

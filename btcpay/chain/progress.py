@@ -19,13 +19,15 @@ class Progress:
     behind: int
 
 
-def progress_of(db: Database, which: str, now: datetime) -> Progress | None:
-    """`which` blocks are read: BTCPAY_BLOCKS. None before the first invoice is checked."""
+def progress_of(db: Database, now: datetime) -> Progress | None:
+    """None before the first invoice is checked."""
     found = db.row(blocks.PROGRESS, finished_after=_finished_after(now))
     if found is None:
         return None
     is_needed = found["invoice_at_stake"] or found["money_at_stake"]
-    return Progress(found["height"], from_ms(found["mined_at"]), found[which] if is_needed else 0)
+    return Progress(
+        found["height"], from_ms(found["mined_at"]), found["behind"] if is_needed else 0
+    )
 
 
 def is_at_stake(db: Database, now: datetime) -> bool:

@@ -1,8 +1,8 @@
-"""Brings what we know of the chain up to its tip: headers, hints, blocks; says what is wrong."""
+"""Brings what we know of the chain up to its tip: headers, blocks; says what is wrong."""
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,7 +10,6 @@ from btcpay.chain.begin import begin
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.follow import Follower
 from btcpay.chain.progress import is_at_stake
-from btcpay.check.hints import Hints
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
@@ -39,11 +38,8 @@ class CatchUp:
     prices: Prices
     now: Callable[[], datetime]
 
-    def follow(self, report: Report, missed: Sequence[str] = ()) -> bool:
-        """Takes over new headers and reads their blocks; whether the tip is known.
-
-        `missed`: invoices whose money the mempool does not show any more.
-        """
+    def follow(self, report: Report) -> bool:
+        """Takes over new headers and reads their blocks; whether the tip is known."""
         told, report.stuck = report.stuck, ""
         try:
             if not begin(self.db, self.settings.network, self.explorers):
@@ -54,7 +50,7 @@ class CatchUp:
             report.answered, report.tip_asked_at = True, asked_at
             # Whoever showed more before in this run may not be asked any more.
             report.stuck = self._why_stuck(follower) or ("" if has_changed else told)
-            self._read(report, missed)
+            self._read(report)
         except ExplorerError as error:
             log.error("the check could not follow the chain: %s", error)
             report.chain_failed = True
@@ -71,17 +67,14 @@ class CatchUp:
 
         return Follower(self.db, self.settings.network, self.explorers, undo)
 
-    def _read(self, report: Report, missed: Sequence[str]) -> None:
-        reader = Reader(self.db, self.settings, self.explorers, self.prices, self.now)
+    def _read(self, report: Report) -> None:
         # What is passed over is not read later: a clock that is ahead must not make it old.
         now = self.now()
         now -= self.explorers.clock_skew.ahead(now, time.monotonic())
         if not is_at_stake(self.db, now):
             self.db.run(blocks.SKIP, mined_before=to_ms(now - IDLE_KEPT))
             return
-        hints = Hints(self.db, self.settings, self.explorers, self.now())
-        report.failed += hints.ask(reader.unread(), missed)
-        reader.read_all(report)
+        Reader(self.db, self.settings, self.explorers, self.prices, self.now).read_all(report)
 
     def _why_stuck(self, follower: Follower) -> str:
         """Why the chain that we know may not be the whole, in a sentence; empty when it seems so.

@@ -7,18 +7,15 @@ from dataclasses import dataclass, field
 
 from btcpay.bitcoin.wire import txid_bytes, txid_hex, u32
 from btcpay.invoices.status import inputs_of
-from btcpay.merchants.account import script_of
 from btcpay.proofs.block import ProvenBlock
 from btcpay.proofs.document import to_document
 from btcpay.settlement.values import Block, SeenOutput
 from btcpay.values.errors import BadRow
 from storage.database import Database, Row
-from storage.queries import blocks, looked_for, merchants
+from storage.queries import blocks, looked_for
 
 log = logging.getLogger(__name__)
 
-SCRIPTS_AT_ONCE = 1000
-NOT_KEPT = b"?"  # in place of what a block spends: whoever wants to know reads it again
 KEY_BYTES = 8  # of a transaction's id, which with the index names a coin well enough to look again
 
 
@@ -111,27 +108,5 @@ def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
     keys = [txid_bytes(coin.txid)[:KEY_BYTES] + u32(coin.vout) for coin in coins]
     heights = {coin.block.height for coin in coins if coin.block}
     for row in db.rows(blocks.SPENDS, height=max(heights)) if heights else []:
-        spends = bytes(row["spends"])
-        if spends == NOT_KEPT or any(key in spends for key in keys):
+        if any(key in bytes(row["spends"]) for key in keys):
             db.run(blocks.READ_AGAIN, height=row["height"])
-
-
-def fill_scripts(db: Database) -> list[str]:
-    """Gives invoices of earlier versions the scripts of their addresses, by which blocks pay.
-
-    Returns those whose address has none.
-    """
-    types = {row["id"]: row["script_type"] for row in db.rows(merchants.ALL)}
-    failed, after = [], 0
-    while rows := db.rows(blocks.WITHOUT_SCRIPT, after=after, limit=SCRIPTS_AT_ONCE):
-        with db.write():
-            for row in rows:
-                try:
-                    script = script_of(row["deposit_address"], types[row["merchant_id"]])
-                except BadRow:  # the next is somebody's money too
-                    log.exception("the address of invoice %s is spoiled", row["id"])
-                    failed.append(row["id"])
-                else:
-                    db.run(blocks.PUT_SCRIPT, id=row["id"], script=script.hex())
-        after = rows[-1]["seq"]
-    return failed

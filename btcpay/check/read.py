@@ -8,7 +8,7 @@ from datetime import datetime
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.apply import try_apply
-from btcpay.check.facts import NOT_KEPT, facts_of, pays_us, read_spends_again, spends_of
+from btcpay.check.facts import facts_of, pays_us, read_spends_again, spends_of
 from btcpay.check.receipt_prices import NO_PRICES, receipt_prices
 from btcpay.check.report import Report
 from btcpay.prices.price import Prices
@@ -39,21 +39,18 @@ class Reader:
     prices: Prices
     now: Callable[[], datetime]
 
-    def unread(self) -> int:
-        """How many blocks are to be read."""
-        counts = self.db.only(blocks.UNREAD)
-        return counts[self.settings.blocks]
-
     def read_all(self, report: Report) -> None:
         """Reads blocks while there are any, and time and calls for it. Raises ExplorerError.
 
-        Named ones first, then the oldest. A block that cannot be read keeps no other from it.
+        The newest first, so that a payment of now never waits for history; then the oldest. The
+        result does not depend on the order. A block that cannot be read keeps no other from it.
         `report.behind` has how many are left.
         """
         until_s = time.monotonic() + MOST_S
         passed: dict[str, ExplorerError | None] = {}
         try:
-            while row := self._next(passed):
+            row = self.db.row(blocks.NEWEST)
+            while row:
                 if time.monotonic() > until_s or not self._may_read(report):
                     break
                 try:
@@ -64,17 +61,17 @@ class Reader:
                     break
                 except ExplorerError as error:
                     passed[row["hash"]] = error
+                row = self._oldest(passed)
         finally:
-            report.behind = self.unread()
+            report.behind = self.db.only(blocks.UNREAD)["blocks"]
         if errors := [error for error in passed.values() if error]:
             raise errors[0]
 
-    def _next(self, passed: Mapping[str, ExplorerError | None]) -> Row | None:
-        """The block to be read next, but for those that this run has passed over."""
+    def _oldest(self, passed: Mapping[str, ExplorerError | None]) -> Row | None:
+        """But for those that this run has passed over."""
         if sum(error is not None for error in passed.values()) >= MOST_PASSED:
             return None
-        least = 0 if self.settings.blocks == "all" else 1
-        rows = self.db.rows(blocks.NEXT, least=least, limit=len(passed) + 1)
+        rows = self.db.rows(blocks.OLDEST, limit=len(passed) + 1)
         return next((row for row in rows if row["hash"] not in passed), None)
 
     def _may_read(self, report: Report) -> bool:
@@ -111,7 +108,7 @@ class Reader:
                     self.db, self.settings, invoice_id, scan, now, report, facts.proofs
                 ):
                     failed.append(invoice_id)
-                elif self.settings.blocks == "all":
+                else:
                     read_spends_again(self.db, scan.confirmed)
             if failed:
                 self.db.run(blocks.READ_AGAIN, height=row["height"])
@@ -122,10 +119,8 @@ class Reader:
 
     def _mark_read(self, row: Row, block: ProvenBlock, first: int | None, now: datetime) -> bool:
         """Whether this run is the one that reads it; `first` of all is not read."""
-        is_all = self.settings.blocks == "all"
         is_early = first is not None and first < row["height"]
-        # Named blocks are told of again by outspends: for these a mark will do.
-        spends = (spends_of(block) if is_all else NOT_KEPT) if is_early else None
+        spends = spends_of(block) if is_early else None
         return self.db.run(blocks.READ, hash=row["hash"], at=to_ms(now), spends=spends) == 1
 
     def _forget_spends(self) -> None:

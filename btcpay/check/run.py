@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.facts import fill_scripts
 from btcpay.check.looks import Address, Look, address_of, gather, watched_of
 from btcpay.check.receipt_prices import NO_PRICES, receipt_prices
 from btcpay.check.report import Report
@@ -23,7 +22,7 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.decide import is_deep
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, OutOfQuota
-from btcpay.values.times import from_ms, to_ms
+from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, idempotency, looked_for, meta, tallies
 from storage.queries.meta import Key
@@ -49,7 +48,6 @@ class Checker:
         """
         report, began_ns = Report(), time.monotonic_ns()
         try:
-            report.failed += fill_scripts(self.db)
             self._run(ids, report)
         finally:
             self.explorers.close()
@@ -69,8 +67,8 @@ class Checker:
         planned = self._planned(ids)
         report.unreached, report.put_off = planned.unreached, planned.put_off
         looks = self._look(planned.ids, report)
-        if missed := [look.invoice_id for look in looks if self._misses(look)]:
-            chain.follow(report, missed)  # a block may have come, and has what the mempool has not
+        if any(self._misses(look) for look in looks):
+            chain.follow(report)  # a block may have come, and has what the mempool has not
         for look in looks:
             self._apply(look, report)
 
@@ -145,8 +143,8 @@ class Checker:
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.outputs,
-            misses=is_whole and self._is_named_since(look.asked_at, look),
-            ends_at=self._ends_at(look, report) if is_whole else None,
+            misses=is_whole,
+            ends_at=_ends_at(look, report) if is_whole else None,
             explorer=look.explorer,
         )
         report.looked += 1
@@ -155,21 +153,6 @@ class Checker:
             self.db.run(looked_for.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
         else:
             self.db.run(looked_for.FAILED, id=id, at=to_ms(now))
-
-    def _ends_at(self, look: Look, report: Report) -> datetime | None:
-        """Deadlines up to then may have passed: the tip was asked since, and so was the mempool."""
-        expires_at = self.db.only(looked_for.ONE, id=look.invoice_id)["expires_at"]
-        if expires_at is None or report.tip_asked_at is None:
-            return None
-        if not self._is_named_since(from_ms(expires_at), look):
-            return None
-        return min(look.asked_at, report.tip_asked_at) - look.ahead
-
-    def _is_named_since(self, at: datetime, look: Look) -> bool:
-        """Where only named blocks are read: whether its address's were asked for since then."""
-        if self.settings.blocks == "all":
-            return True
-        return (self.db.only(looked_for.ONE, id=look.invoice_id)["history_at"] or 0) >= to_ms(at)
 
     # What the run says of itself.
 
@@ -205,3 +188,9 @@ class Checker:
             self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
             erase_emails(self.db, self.settings.email_retention_days, now)
             forget_old(self.db, now)
+
+
+def _ends_at(look: Look, report: Report) -> datetime | None:
+    """Deadlines up to then may have passed: the tip was asked since, and so was the mempool."""
+    asked_at = report.tip_asked_at
+    return asked_at and min(look.asked_at, asked_at) - look.ahead

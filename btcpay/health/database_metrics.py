@@ -31,11 +31,10 @@ class Figures(Collector):
         self,
         db: Database,
         limiter: Limiter,
-        blocks: str,
         now: Callable[[], datetime],
         folder: Path | None,
     ) -> None:
-        self._db, self._limiter, self._blocks, self._now = db, limiter, blocks, now
+        self._db, self._limiter, self._now = db, limiter, now
         self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
@@ -71,7 +70,7 @@ class Figures(Collector):
             yield GaugeMetricFamily(
                 "btcpay_last_check_timestamp_seconds", told, checked_at.timestamp()
             )
-        if known := progress_of(db, self._blocks, self._now()):
+        if known := progress_of(db, self._now()):
             yield GaugeMetricFamily(
                 "btcpay_chain_height", "Height of the best block known.", known.height
             )

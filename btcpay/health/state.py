@@ -47,7 +47,7 @@ def state_in(db: Database, settings: Settings, now: datetime) -> State:
     found_at, backed_up_at = (
         meta.time(db, key) for key in (meta.Key.CHECKED_AT, meta.Key.BACKED_UP_AT)
     )
-    return state_of(found_at, progress_of(db, settings.blocks, now), backed_up_at, settings, now)
+    return state_of(found_at, progress_of(db, now), backed_up_at, settings, now)
 
 
 def state_of(

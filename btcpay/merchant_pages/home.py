@@ -28,7 +28,7 @@ def show(visit: Visit) -> Response:
     db, settings, own = service.db, service.settings, {"merchant_id": visit.merchant_id}
     today_number = days.day_of(now)
     took = takings(db.rows(days.SINCE, day=first_day(today_number), **own), today_number)
-    progress = progress_of(db, settings.blocks, now)
+    progress = progress_of(db, now)
     outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, **own)
     shop = db.only(today.SHOP, **own)
     checked_ms, backed_up_ms = (

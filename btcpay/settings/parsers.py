@@ -65,13 +65,6 @@ def switch(text: str) -> bool:
     return text == "on"
 
 
-def blocks(text: str) -> str:
-    """Which blocks are read."""
-    if text not in ("all", "named"):
-        raise ValueError("all or named")
-    return text
-
-
 def _is_port(text: str) -> bool:
     return re.fullmatch("[0-9]{1,5}", text) is not None and int(text) <= 65535
 

@@ -77,7 +77,6 @@ class Settings:
     )
     price_max_age_s: int = setting("120", whole(1, 3600))
     confirmations: Confirmations = setting("1", accepts.confirmations)
-    blocks: str = setting("all", accepts.blocks)
     explorer_calls_per_hour: int = derived(
         lambda above: (str(above.network.calls_per_hour), whole(1, 10_000_000))
     )

@@ -23,44 +23,20 @@ ADD = Block.insert(every(Block))
 # A chain with more work goes on from this height.
 CUT = Block.delete().where(Block.height > slot("height"))
 
-NEVER = 0  # in place of the time at which a block was read: only somebody's word has it read
+NEVER = 0  # in place of the time at which a block was read: it is passed over
 _UNREAD = Block.read_at.is_null()
-# Those that somebody named first, then the oldest.
-NEXT = (
-    Block.select(*_HEADER)
-    .where(_UNREAD & (Block.named >= slot("least")))
-    .order_by(Block.named.desc(), Block.height)
-    .limit(slot("limit"))
-)
+NEWEST = Block.select(*_HEADER).where(_UNREAD).order_by(Block.height.desc()).limit(1)
+OLDEST = Block.select(*_HEADER).where(_UNREAD).order_by(Block.height).limit(slot("limit"))
 UNREAD = Block.select(
-    fn.COUNT(Block.height).alias("all"),
-    fn.COALESCE(fn.SUM(Block.named), 0).cast("BIGINT").alias("named"),
-    fn.MIN(Block.height).alias("first"),
+    fn.COUNT(Block.height).alias("blocks"), fn.MIN(Block.height).alias("first")
 ).where(_UNREAD)
-NAME = Block.update({Block.named: 1, Block.read_at: None}).where(
-    (_UNREAD | (Block.read_at == NEVER))
-    & (Block.height == slot("height"))
-    & (Block.hash == slot("hash"))
-)
 # Once: whoever comes second changes nothing.
 READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).where(
     _UNREAD & (Block.hash == slot("hash"))
 )
 # What it spends was not known as ours when it was read.
-READ_AGAIN = Block.update({Block.read_at: None, Block.named: 1, Block.spends: None}).where(
+READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(
     Block.height == slot("height")
-)
-_COIN_BLOCK = Block.alias()
-# It spends a coin whose block was read later, so that it was not known as ours. Read after that
-# one it has nothing new to say, whoever names it.
-SPENDS_KNOWN_NOW = Block.update({Block.read_at: None, Block.named: 1, Block.spends: None}).where(
-    (Block.height == slot("height"))
-    & (Block.height > slot("coin_height"))
-    & (Block.hash == slot("hash"))
-    & (
-        Block.read_at
-        <= _COIN_BLOCK.select(_COIN_BLOCK.read_at).where(_COIN_BLOCK.height == slot("coin_height"))
-    )
 )
 SPENDS = Block.select(Block.height, Block.spends).where(
     Block.spends.is_null(False) & (Block.height > slot("height"))
@@ -170,17 +146,8 @@ _BEST = Block.alias()
 PROGRESS = _BEST.select(
     _BEST.height,
     _BEST.mined_at,
-    Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("all"),
-    Block.select(fn.COUNT(Block.height)).where(_UNREAD & (Block.named == 1)).alias("named"),
+    Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("behind"),
     AT_STAKE.alias("invoice_at_stake"),
     MONEY_AT_STAKE.alias("money_at_stake"),
 ).where(_BEST.height == Block.select(fn.MAX(Block.height)))
 FIRST_INVOICE = Invoice.select(fn.MIN(Invoice.created_at).alias("at"))
-
-WITHOUT_SCRIPT = (
-    Invoice.select(Invoice.seq, Invoice.id, Invoice.merchant_id, Invoice.deposit_address)
-    .where(Invoice.script.is_null() & (Invoice.seq > slot("after")))
-    .order_by(Invoice.seq)
-    .limit(slot("limit"))
-)
-PUT_SCRIPT = Invoice.update({Invoice.script: slot("script")}).where(Invoice.id == slot("id"))

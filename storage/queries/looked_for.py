@@ -11,7 +11,6 @@ COLUMNS = (
     Invoice.checked_at,
     Invoice.asked_at,
     Invoice.asked_since,
-    Invoice.history_at,
     Invoice.expires_at,
     Invoice.failures,
     Invoice.failed_at,
@@ -70,7 +69,6 @@ WAITING = Output.select(Output.txid, Output.vout).where(
     & Output.payment_id.is_null()
     & Output.block_height.is_null()
 )
-ADDRESS = Invoice.select(Invoice.id, Invoice.deposit_address).where(Invoice.id == slot("id"))
 # What waits in the mempool and what it spends.
 INPUTS = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.inputs).where(
     Output.payment_id.is_null()

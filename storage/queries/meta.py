@@ -18,7 +18,6 @@ class Key(StrEnum):
 
     NETWORK = "network"  # whose addresses are given out: never another's
     CHECKED_AT = "checked_at"  # when a run over all that is watched was last complete
-    BEGIN_AT = "begin_at"  # of a shop that was older than block following: read blocks from here on
     READ_AT = "read_at"  # when the tip was last asked and every block up to it was read
     COMPARED_AT = "compared_at"  # when another explorer was last asked for its tip
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random

@@ -82,7 +82,6 @@ _SEEN = (
     Output.position,
     Output.spent_height,
 )
-# What is found by following blocks is not asked for: `asked_at` is -1 of older coins alone.
 ADD_OUTPUT = Output.insert(
     slots(
         Output.txid,
@@ -91,7 +90,6 @@ ADD_OUTPUT = Output.insert(
         Output.merchant_id,
         *_SEEN,
     )
-    | {Output.asked_at: 0}
 )
 UPDATE_OUTPUT = Output.update(slots(*_SEEN)).where(
     (Output.invoice_id == slot("invoice_id"))

@@ -67,7 +67,7 @@ def is_at(till: Till, best: list[str]) -> bool:
 
 def is_whole(till: Till) -> bool:
     """Whether the shop keeps the sandbox's chain, and has read every block of it."""
-    unread = till.shop.service.db.only(blocks.UNREAD)["all"]
+    unread = till.shop.service.db.only(blocks.UNREAD)["blocks"]
     return unread == 0 and is_at(till, till.sandbox.chain.ledger.hashes)
 
 

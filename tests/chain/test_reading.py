@@ -30,7 +30,7 @@ Lies = Callable[..., LiedTo]
 
 
 def unread(till: Till) -> int:
-    return till.shop.service.db.only(blocks.UNREAD)["all"]
+    return till.shop.service.db.only(blocks.UNREAD)["blocks"]
 
 
 def is_summed(till: Till) -> bool:
@@ -40,77 +40,51 @@ def is_summed(till: Till) -> bool:
     return kept == db.only(balances.RECOMPUTED, merchant_id=merchant_id)
 
 
-# Hints.
+# In which order.
 
 
-@pytest.mark.parametrize(("gap", "asks"), [(12, False), (13, True)])
-def test_histories_are_asked_when_more_than_two_hours_of_blocks_are_unread(till, gap, asks):
-    till.mine(gap)
-    till.liar.asked.clear()
-    assert till.check().complete
-    assert till.liar.count("^/address/.*/txs$") == int(asks)
-
-
-def test_in_a_gap_the_block_of_a_payment_is_read_first(till):
+def test_the_newest_block_is_read_first_and_then_the_oldest(till):
     invoice = till.shop.invoice()
-    till.mine(20)
-    till.pay(invoice)
-    till.mine(10)
-    paid_in = till.sandbox.chain.ledger.height - 9
-    till.liar.asked.clear()
-    assert till.check().changed == {invoice["id"]: "paid"}
-    first = paid_in - 20
-    assert raws(till)[0] == paid_in
-    assert raws(till)[1:] == [*range(first, paid_in), *range(paid_in + 1, first + 30)]
-
-
-def test_each_address_is_asked_once_in_six_hours(till, monkeypatch):
-    monkeypatch.setattr(read, "MOST_S", -1)
-    till.mine(20)
-    till.liar.asked.clear()
-    for _ in range(4):
-        assert not till.check().complete
-    assert till.liar.count("/txs$") == 1
-    till.clock.move(hours=6, seconds=1)
-    till.check()
-    assert till.liar.count("/txs$") == 2
-
-
-@pytest.mark.parametrize("answer", [(400, "too many"), (200, '"no"'), (500, "")])
-def test_an_address_whose_history_cannot_be_had_holds_nothing_up(till, answer, caplog):
-    status, body = answer
-    invoice, dusty = till.shop.invoice(), till.shop.invoice()
-    path = f"/address/{dusty['deposit_address']}/txs"
-    till.liar.instead = lambda asked: say(body, status) if asked == path else None
-    till.mine(20)
-    till.pay(invoice)
-    till.pay(dusty)
-    till.mine()
-    report = till.check()
-    assert report.complete and report.changed == {invoice["id"]: "paid", dusty["id"]: "paid"}
-    assert f"where invoice {dusty['id']} was paid could not be asked" in caplog.text
-
-
-def test_false_hints_cost_an_order_and_nothing_else(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
     till.mine(30)
-    ledger = till.sandbox.chain.ledger
-    status = {"confirmed": True, "block_time": till.now}
-
-    def lie(shown: Any) -> list[Json]:
-        heights = (ledger.height, ledger.height + 9, 3, ledger.height - 1)
-        hashes = (ledger.tip.hash, "ab" * 32, ledger.hashes[3], "cd" * 32)
-        return [
-            {"txid": "ef" * 32, "status": status | {"block_height": height, "block_hash": hash}}
-            for height, hash in zip(heights, hashes, strict=True)
-        ]
-
-    till.liar.lies = {"^/address/.*/txs$": lie, "/txs/chain/": lambda _: []}
+    till.pay(invoice)
+    till.mine()
+    top = till.sandbox.chain.ledger.height
     till.liar.asked.clear()
     report = till.check()
-    assert report.complete and report.blocks == 30 and report.changed == {invoice["id"]: "paid"}
-    assert raws(till) == [ledger.height, *range(ledger.height - 29, ledger.height)]
+    assert report.complete and report.changed == {invoice["id"]: "paid"}
+    assert raws(till) == [top, *range(top - 30, top)]
+
+
+def test_a_payment_of_now_waits_for_no_history(till):
+    """Nobody has the older blocks."""
+    invoice = till.shop.invoice()
+    till.mine(20)
+    till.pay(invoice)
+    till.mine()
+    newest = till.sandbox.chain.ledger.tip.hash
+    till.liar.instead = lambda path: (
+        say("later", 404) if path.endswith("/raw") and newest not in path else None
+    )
+    report = till.check()
+    assert report.changed == {invoice["id"]: "paid"} and report.blocks == 1 and report.behind >= 20
+
+
+def test_a_newest_block_that_nobody_has_keeps_no_other_from_being_read(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine(20)
+    newest = till.sandbox.chain.ledger.tip.hash
+    till.liar.lies = {f"/block/{newest}/raw": lambda _: say("later", 404)}
+    report = till.check()
+    assert (report.blocks, report.behind) == (19, 1) and report.changed == {invoice["id"]: "paid"}
+    assert not report.complete
+
+
+def test_no_address_is_asked_for_its_history(till):
+    sweeper = Sweeper(till, keep_shop=True)
+    _, paid_in = swept_in_gap(till, sweeper, 15, 2, 3)
+    assert paid_in and till.check().complete
+    assert till.liar.count("/txs$|/txs/chain|/outspend/") == 0
 
 
 # A spend may be read before what it spends.
@@ -133,12 +107,8 @@ def swept_in_gap(
 
 @pytest.mark.parametrize("between", [0, 1, 9])
 def test_a_spend_is_found_whose_block_was_read_before_the_coin_was_known(till, between):
-    invoice, paid_in = swept_in_gap(till, Sweeper(till), 10, between, 3)
+    invoice, paid_in = swept_in_gap(till, Sweeper(till), 10, between, 0)
     spent_in = paid_in + 1 + between
-    till.liar.lies = {
-        f"^/address/{invoice['deposit_address']}/txs$": lambda shown: shown[:1],  # the spend alone
-        "/txs/chain/": lambda _: [],
-    }
     till.liar.asked.clear()
     report = till.check()
     assert report.complete and report.changed[invoice["id"]] == "paid"
@@ -150,7 +120,6 @@ def test_a_spend_is_found_whose_block_was_read_before_the_coin_was_known(till, b
 
 @pytest.mark.parametrize("seed", range(6))
 def test_any_order_leads_to_the_same(till, seed):
-    """Blocks are named at random, a few in each run."""
     sweeper = Sweeper(till, keep_shop=True)
     _, paid_in = swept_in_gap(till, sweeper, 3, 4, 3)
     other = till.shop.invoice()
@@ -162,11 +131,8 @@ def test_any_order_leads_to_the_same(till, seed):
     follow_only(till)
     heights = list(range(paid_in - 2, till.sandbox.chain.ledger.height + 1))
     random.Random(seed).shuffle(heights)
-    hashes = till.sandbox.chain.ledger.hashes
     for height in heights:
-        db.run(blocks.NAME, height=height, hash=hashes[height])
-        row = db.only(blocks.NEXT, least=0, limit=1)
-        reader_of(till)._read(row, Report())
+        reader_of(till)._read(db.only(blocks.AT, height=height), Report())
     assert till.check().complete and unread(till) == 0
     assert till.balance() == (other["amount_sats"],) * 2 and is_summed(till)
     assert till.look(other)["status"] == "paid" and sweeper.total_sats == 0

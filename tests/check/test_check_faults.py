@@ -11,7 +11,6 @@ from fake_esplora import Json, LiedTo, Reply, Till, dropped, open_till, say, tru
 from sweeper import Sweeper
 
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.hints import GAP
 from btcpay.check.report import Report
 from btcpay.merchants.account import script_of
 from storage.database import open_database
@@ -184,19 +183,6 @@ def test_a_coin_in_such_a_block_that_a_later_one_spends_is_spent_when_it_is_read
     assert till.check().changed == {invoice["id"]: "paid"}
     assert till.balance() == (0, 0) and till.check().complete
     assert till.shop.service.db.rows(blocks.SPENDS, height=0) == []
-
-
-@pytest.mark.parametrize("which", ["all", "named"])
-def test_an_address_whose_history_nobody_tells_keeps_no_block_from_being_read(lied_to, which):
-    till = lied_to(BTCPAY_BLOCKS=which)
-    bad, good = till.shop.invoice(), till.shop.invoice()
-    till.check()
-    till.pay(good)
-    till.mine(GAP + 1)
-    till.liar.lies = {f"/address/{bad['deposit_address']}": lambda _: say("too many", 500)}
-    till.clock.move(minutes=11)
-    run = till.check()
-    assert (run.changed, run.chain_failed) == ({good["id"]: "paid"}, False)
 
 
 def test_an_output_once_shown_at_a_wrong_address_is_found_at_the_right_one(lied_to):

@@ -1,7 +1,6 @@
 """Lies about addresses and coins: they show what is not there for a while, and settle nothing."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +9,7 @@ from sweeper import Sweeper
 
 from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
-from storage.queries import meta, payments
-from storage.queries.meta import Key
+from storage.queries import payments
 
 Lies = Callable[..., LiedTo]
 MONEY = 2_100_000_000_000_000
@@ -147,81 +145,3 @@ def test_a_spend_cannot_be_hidden(lied_to: Lies):
     sweeper.sweep(invoice, txid)
     till.mine()
     assert till.check().complete and till.balance() == (0, 0)
-
-
-def spent_in(height: int, hash: str) -> Json:
-    """A spend of a coin, as Esplora tells it."""
-    status = {"block_height": height, "block_hash": hash, "block_time": 1_700_000_000}
-    return {"spent": True, "txid": "cd" * 32, "vin": 0, "status": {"confirmed": True} | status}
-
-
-@pytest.mark.parametrize("kept", ["all", "named"])
-@pytest.mark.parametrize("where", ["the tip", "its own block", "an old block", "nowhere", "below"])
-def test_a_false_spend_is_impossible(lied_to: Lies, kept, where):
-    till = lied_to(BTCPAY_BLOCKS=kept)
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    till.check()
-    paid_height = till.sandbox.chain.ledger.height
-    till.mine(3)
-    till.check()
-    till.clock.move(minutes=11)
-    ledger = till.sandbox.chain.ledger
-    heights = {"the tip": ledger.height, "its own block": paid_height}
-    heights |= {"an old block": paid_height - 3, "below": 20, "nowhere": 90_000_000}
-    height = heights[where]
-    hash = ledger.hashes[height] if height < len(ledger.hashes) else "ab" * 32
-    till.liar.lies = {"/outspend/": lambda _: spent_in(height, hash)}
-    for _ in range(3):
-        till.clock.move(minutes=11)
-        assert till.check().complete
-    assert till.balance() == (invoice["amount_sats"],) * 2
-    assert till.kinds(invoice)[-1] == "paid"
-    assert (till.liar.count("/outspend/") > 0) == (kept == "named")
-
-
-def old_coin(till: LiedTo) -> Json:
-    """A paid invoice of a shop that upgraded: the coin's block is below the first that it keeps."""
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    till.check()
-    till.clock.move(hours=1)
-    till.mine(2)
-    till.clock.move(hours=30)
-    till.mine(12)
-    till.shop.sql("DELETE FROM block")
-    till.shop.sql("UPDATE output SET asked_at = -1")
-    meta.put_time(till.shop.service.db, Key.BEGIN_AT, till.clock() - timedelta(hours=1))
-    return invoice
-
-
-@pytest.mark.parametrize("height", [5, 150, 195, 201, 202, 204])
-def test_a_false_spend_of_an_old_coin_is_impossible_and_asked_for_once(lied_to: Lies, height):
-    till = lied_to()
-    invoice = old_coin(till)
-    hash = till.sandbox.chain.ledger.hashes[height]
-    till.liar.lies = {"/outspend/": lambda _: spent_in(height, hash)}
-    for _ in range(3):
-        assert till.check().complete
-    assert till.balance() == (invoice["amount_sats"],) * 2
-    assert till.liar.count("/outspend/") == 1
-
-
-def test_a_page_with_no_header_below_ours_is_refused_and_asked_for_no_more(lied_to: Lies, caplog):
-    """An old block is named; the headers down to it never come."""
-    till = lied_to()
-    invoice = old_coin(till)
-    till.check()
-    first = till.shop.sql("SELECT MIN(height) FROM block").fetchone()[0]
-    till.shop.sql("UPDATE output SET asked_at = -1")
-    hash = till.sandbox.chain.ledger.hashes[first - 15]
-    till.liar.lies = {
-        "/outspend/": lambda _: spent_in(first - 15, hash),
-        f"^/blocks/{first}$": lambda shown: shown[:1],
-    }
-    till.liar.asked.clear()
-    till.check()
-    assert till.liar.count("^/blocks/") < 5
-    assert till.balance() == (invoice["amount_sats"],) * 2

@@ -201,6 +201,7 @@ def test_what_came_beyond_the_amount_pays_when_the_payment_is_lost(till):
     chain = till.sandbox.chain
     kept = chain.mempool.entries[second].tx.raw
     chain.mine(1, till.now, only=[first])
+    till.check()
     till.mine()
     till.check()
     assert [(p["tx_hash"], p["invoice_id"]) for p in till.payments()] == [

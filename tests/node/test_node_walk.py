@@ -1,7 +1,6 @@
 """A random walk of payers, a merchant and miners on a full node: its own index is always right.
 
-Two shops with one wallet stand before the same node: one reads all blocks, the other only those
-that are named. As a script this file is what killed checks come from (see forge.py).
+As a script this file is what killed checks come from (see forge.py).
 `WALK_SEEDS="1 2 3" WALK_STEPS=100` walks elsewhere, and further.
 """
 
@@ -43,8 +42,6 @@ COINBASE_MATURITY = 100
 DEEPEST = 12  # reorganisation
 FATES = ("back", "elsewhere")  # of the coins of a payment that comes no more
 FEE_SATS = 500
-# After this a shop that asks for histories has asked for each again.
-ASKED_AGAIN = timedelta(minutes=11)
 
 
 # The processes that die
@@ -86,17 +83,17 @@ class Index:
 
 @dataclass
 class Order:
-    """One invoice as each shop has it, and what the walk knows of it."""
+    """One invoice, and what the walk knows of it."""
 
-    invoices: list[Json]
+    invoice: Json
     confirmations: int
     expires_at: datetime | None
     in_time: set[Outpoint] = field(default_factory=set)
-    statuses: list[str] = field(default_factory=lambda: ["open", "open"])
+    status: str = "open"
 
     @property
     def address(self) -> str:
-        return self.invoices[0]["deposit_address"]
+        return self.invoice["deposit_address"]
 
     @property
     def script(self) -> bytes:
@@ -104,14 +101,14 @@ class Order:
 
     @property
     def amount_sats(self) -> int:
-        return self.invoices[0]["amount_sats"]
+        return self.invoice["amount_sats"]
 
 
 class Walk:
-    """The shops, and everything that may happen to them."""
+    """A shop, and everything that may happen to it."""
 
-    def __init__(self, tills: list[NodeTill], forge: Forge, seed: int) -> None:
-        self.tills, self.till, self.node = tills, tills[0], tills[0].node
+    def __init__(self, till: NodeTill, forge: Forge, seed: int) -> None:
+        self.till, self.node = till, till.node
         self.forge, self.seed, self.dice = forge, seed, random.Random(seed)
         self.orders: list[Order] = []
         self.did: Counter[str] = Counter()
@@ -127,8 +124,7 @@ class Walk:
             return False
         usd, hours = self.dice.choice(list(CONFIRMATIONS)), self.dice.choice([None, 1, 1])
         fields = {"expires_in_hours": hours} if hours else {}
-        made = [till.shop.invoice(usd, **fields) for till in self.tills]
-        assert len({invoice["deposit_address"] for invoice in made}) == 1
+        made = self.till.shop.invoice(usd, **fields)
         expires_at = self.now + timedelta(hours=hours) if hours else None
         self.orders.append(Order(made, CONFIRMATIONS[usd], expires_at))
         return True
@@ -159,14 +155,14 @@ class Walk:
         moved = self.dice.sample(coins, self.dice.randint(1, len(coins)))
         to = self.dice.choice([NOBODY, NOBODY, self.dice.choice(self.orders).address])
         sats = sum(coin.output.value_sats for coin in moved) - FEE_SATS
-        key = self.till.key_of(order.invoices[0])
+        key = self.till.key_of(order.invoice)
         self.node.send(sign(key, moved, [TxOut(sats, script_of(to))]).raw)
         return True
 
     def pay_and_spend_in_one_block(self) -> bool:
         order = self.dice.choice(self.orders)
         txid = self.node.pay(order.address, order.amount_sats)
-        self.till.sweep(order.invoices[0], txid)
+        self.till.sweep(order.invoice, txid)
         return self.mine()
 
     def mine(self) -> bool:
@@ -256,51 +252,46 @@ class Walk:
                     return True
         return False
 
-    # What the shops do about it
+    # What the shop does about it
 
     def kill(self) -> None:
-        """A check of each shop dies before one of its commits."""
-        for till in self.tills:
-            moment = self.dice.randint(1, 20)
-            order = {"moment": moment, "at": self.now.isoformat()}
-            ended = self.forge.run(till.shop.environ, self._ids(till), **order)
-            assert ended.status in (0, -signal.SIGKILL), ended.errors
-            self.did["killed" if ended.status else "survived"] += 1
+        """A check dies before one of its commits."""
+        moment = self.dice.randint(1, 20)
+        order = {"moment": moment, "at": self.now.isoformat()}
+        ended = self.forge.run(self.till.shop.environ, self._ids(), **order)
+        assert ended.status in (0, -signal.SIGKILL), ended.errors
+        self.did["killed" if ended.status else "survived"] += 1
 
     def check_twice_at_once(self) -> None:
         """Two runners, each with connections of its own."""
         errors: list[BaseException] = []
 
-        def check(till: NodeTill) -> None:
-            db = open_database(till.settings.database_url)
+        def check() -> None:
+            db = open_database(self.till.settings.database_url)
             try:
-                run = till.checker(db, in_flight=1).run(self._ids(till))
+                run = self.till.checker(db, in_flight=1).run(self._ids())
                 assert not (run.failed or run.chain_failed), run
             except BaseException as error:  # noqa: BLE001 - told by the test's own thread
                 errors.append(error)
             finally:
                 db.close()
 
-        for till in self.tills:
-            threads = [threading.Thread(target=check, args=(till,)) for _ in range(2)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+        threads = [threading.Thread(target=check) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         assert not errors, errors
 
     def check(self) -> None:
         """What cron does, and then a look for each invoice."""
-        for till in self.tills:
-            run = till.check()
-            assert run.complete, run
-        for till in self.tills:
-            run = till.checker().run(self._ids(till))
-            assert run.complete, run
+        run = self.till.check()
+        assert run.complete, run
+        run = self.till.checker().run(self._ids())
+        assert run.complete, run
 
-    def _ids(self, till: NodeTill) -> list[str]:
-        number = self.tills.index(till)
-        return [order.invoices[number]["id"] for order in self.orders]
+    def _ids(self) -> list[str]:
+        return [order.invoice["id"] for order in self.orders]
 
     # What is right
 
@@ -366,17 +357,12 @@ class Walk:
         return {"open"} if came_sats >= order.amount_sats else {"open", "expired"}
 
     def compare(self) -> None:
-        """Both shops have what the index has, and nothing else."""
+        """The shop has what the index has, and nothing else."""
         tip, found = self.node.tip()[0], self.index()
-        for number, till in enumerate(self.tills):
-            self._compare(number, till, found, tip)
-
-    def _compare(self, number: int, till: NodeTill, found: list[Index], tip: int) -> None:
-        with raw(till.settings.database_url) as connection:
+        with raw(self.till.settings.database_url) as connection:
             rows = tables(connection)
-        ids = self._ids(till)
         confirmed_sats = total_sats = 0
-        for invoice_id, order, index in zip(ids, self.orders, found, strict=True):
+        for invoice_id, order, index in zip(self._ids(), self.orders, found, strict=True):
             outputs = [row for row in rows["output"] if row["invoice_id"] == invoice_id]
             assert _confirmed(outputs) == index.confirmed
             assert _waiting(outputs) == index.waiting
@@ -387,15 +373,14 @@ class Walk:
             proofs = [row for row in rows["proof"] if row["invoice_id"] == invoice_id]
             assert _proven(proofs) == {(one[0], w.block_hash) for one, w in index.confirmed.items()}
             status = next(row["status"] for row in rows["invoice"] if row["id"] == invoice_id)
-            before = order.statuses[number]
-            assert status in self.decide(before, order, index, deep), (status, order)
-            order.statuses[number] = status
+            assert status in self.decide(order.status, order, index, deep), (status, order)
+            order.status = status
             settled = [row["tx_hash"] for row in payments if row["invoice_id"] == invoice_id]
             assert (status == "paid") == bool(settled)
             unspent = {o: w for o, w in index.confirmed.items() if w.spent_height is None}
             confirmed_sats += sum(w.amount_sats for o, w in unspent.items() if o in deep)
             total_sats += sum(w.amount_sats for w in unspent.values()) + sum(index.waiting.values())
-        assert till.balance() == (confirmed_sats, total_sats)
+        assert self.till.balance() == (confirmed_sats, total_sats)
 
 
 def _confirmed(outputs: list[Json]) -> dict[Outpoint, Where]:
@@ -453,27 +438,16 @@ HAPPENS = {
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_after_every_step_both_shops_have_what_the_nodes_index_says(
+def test_after_every_step_the_shop_has_what_the_nodes_index_says(
     tmp_path: Path, ticker: TickerServer, seed: int
 ) -> None:
     with contextlib.ExitStack() as stack:
         chain = stack.enter_context(open_chain())
-        tills = []
-        for blocks in ("all", "named"):
-            folder = tmp_path / blocks
-            folder.mkdir()
-            opened = open_node_till(
-                folder,
-                ticker,
-                chain,
-                seed=b"a merchant of two shops",
-                BTCPAY_BLOCKS=blocks,
-                BTCPAY_CONFIRMATIONS="1 3@100",
-            )
-            tills.append(stack.enter_context(opened))
+        opened = open_node_till(tmp_path, ticker, chain, BTCPAY_CONFIRMATIONS="1 3@100")
+        till = stack.enter_context(opened)
         forge = Killing()
         stack.callback(forge.close)
-        walk = Walk(tills, forge, seed)
+        walk = Walk(till, forge, seed)
         walk.till.mine(DEEPEST + 1)  # what lies two hours before the first invoice stays
         for step in range(STEPS):
             go(walk, step)
@@ -481,11 +455,11 @@ def test_after_every_step_both_shops_have_what_the_nodes_index_says(
         if STEPS >= 30 and SEEDS == [2]:  # it must have happened
             assert {event.__name__ for event in HAPPENS} | {"killed"} <= walk.did.keys()
             assert walk.did["blocks of the deepest"] >= 10
-            assert {order.statuses[0] for order in walk.orders} >= {"paid", "expired"}
+            assert {order.status for order in walk.orders} >= {"paid", "expired"}
 
 
 def go(walk: Walk, step: int) -> None:
-    """Some of what may happen, and what the shops find then."""
+    """Some of what may happen, and what the shop finds then."""
     # Ids differ from run to run, and what is done to which; what happens does not.
     dice, told = random.Random(f"{walk.seed} {step}"), []
     walk.till.clock.move(minutes=dice.choice([11, 15, 25]))

@@ -34,7 +34,6 @@ DEFAULTS = {
     "PRICE_QUORUM": 1,
     "CURRENCY_SOURCES": (PriceSource("http://127.0.0.1:8001/price", "/{currency}"),),
     "PRICE_MAX_AGE_S": 120,
-    "BLOCKS": "all",
     "EXPLORER_CALLS_PER_HOUR": 10_000_000,
     "CHECK_MAX_AGE_MIN": 15,
     "UNDERPAYMENT_TOLERANCE_PERCENT": 0,

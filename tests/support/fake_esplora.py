@@ -225,8 +225,6 @@ class FakeEsplora:
             return self._heights(kind, int(key))
         if kind == "block" and (reply := self._block(key, rest[1])):
             return reply
-        if kind == "tx" and rest[1] == "outspend":
-            return say(self._outspend(key, int(rest[2])))
         if kind == "address" and key in self.histories:
             history = self.histories[key]
             if rest[1:] == ["txs"]:
@@ -294,18 +292,6 @@ class FakeEsplora:
             if key == block.hash and what in ("header", "raw"):
                 return say(block.header.hex() if what == "header" else block.raw)
         return None
-
-    def _outspend(self, txid: str, vout: int) -> Json:
-        for height, block in self.blocks.items():
-            for tx in block.txs:
-                if Outpoint(txid, vout) in [spent.outpoint for spent in tx.inputs]:
-                    status = {"block_height": height, "block_hash": block.hash}
-                    status |= {"confirmed": True, "block_time": block.time}
-                    return {"spent": True, "txid": tx.txid, "vin": 0, "status": status}
-        for tx in (tx for history in self.histories.values() for tx in history):
-            if (txid, vout) in [(spent["txid"], spent["vout"]) for spent in tx["vin"]]:
-                return {"spent": True, "txid": tx["txid"], "vin": 0, "status": tx["status"]}
-        return {"spent": False}
 
     def __enter__(self) -> "FakeEsplora":
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()

@@ -72,17 +72,14 @@ def open_chain() -> Iterator[Chain]:
 
 @contextlib.contextmanager
 def open_node_till(
-    folder: Path, ticker: TickerServer, chain: Chain, seed: bytes = b"", **environ: str
+    folder: Path, ticker: TickerServer, chain: Chain, **environ: str
 ) -> Iterator[NodeTill]:
-    """A new shop on the chain, a minute after the one before; leaves nothing in the mempool.
-
-    Two with the same `seed` have one wallet, and so the same addresses.
-    """
+    """A new shop on the chain, a minute after the one before; leaves nothing in the mempool."""
     node, esplora, clock = chain
     ticker.reset()
     esplora.clear()
     clock.move(minutes=1)
-    wallet = HdWallet.from_seed(seed or str(folder).encode())
+    wallet = HdWallet.from_seed(str(folder).encode())
     environ = {"BTCPAY_EXPLORERS": esplora.root} | OWN_EXPLORER | environ
     with open_shop(folder, ticker.url, clock, **environ) as shop:
         account = parse_account(wallet.at(ACCOUNT).xpub(), REGTEST)

@@ -1,8 +1,7 @@
 """What one explorer says of the chain, in Esplora's API. All paths stand here.
 
 Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height, /blocks/tip/hash,
-/block-height/:height, /block/:hash/header, /block/:hash/raw, /address/:address/txs[/mempool],
-/tx/:txid/outspend/:vout.
+/block-height/:height, /block/:hash/header, /block/:hash/raw, /address/:address/txs[/mempool].
 """
 
 import re
@@ -12,15 +11,11 @@ from btcpay.chain.explorers.endpoint import TEXT, Endpoint
 from btcpay.chain.explorers.headers import ShownHeader, headers_to
 from btcpay.chain.explorers.mempool import Mempool, mempool_page, parts_in, transactions_page
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.explorers.shape import shaped
 from btcpay.http import http_client
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Network
 
 _HASH = "[0-9a-f]{64}"
-# Servers differ in how many transactions a page has: one without news is an address's last. Nobody
-# pays an invoice in 250 parts; whoever sends as many to somebody's address makes us ask no more.
-MOST_PAGES = 11
 # BIP141: a block weighs four million at most, and no byte of it less than one.
 RAW_BLOCK = http_client.Response(bytes, max_bytes=4_000_000)
 RAW_BLOCK_TIMEOUT_S = 60  # electrs may need seconds to put it together, and a slow line to send it
@@ -95,7 +90,7 @@ class Esplora(Endpoint):
             raise OtherNetwork(f"shows another network than {name}: it begins {genesis_hash}")
         self._is_of_network = True
 
-    # Addresses and coins.
+    # Addresses.
 
     def waiting(self, address: str, script: bytes) -> Mempool:
         """What waits in its mempool and pays `script`, the address's scriptPubKey."""
@@ -103,33 +98,9 @@ class Esplora(Endpoint):
         self.weigh(parts_in(mempool))
         return mempool
 
-    def blocks_of(self, address: str) -> set[tuple[int, str]]:
-        """Height and hash of blocks in which the address is; of the newest ones when many are."""
-        blocks, seen = set[tuple[int, str]](), set[str]()
-        path = f"/address/{address}/txs"
-        for _ in range(MOST_PAGES):
-            txs = self.read(path, transactions_page())
-            confirmed = [(tx["txid"], block) for tx in txs if (block := _block(tx["status"]))]
-            blocks.update(block for _, block in confirmed)
-            if seen.issuperset(txid for txid, _ in confirmed):
-                break
-            seen.update(txid for txid, _ in confirmed)
-            path = f"/address/{address}/txs/chain/{confirmed[-1][0]}"
-        return blocks
-
     def is_used(self, address: str) -> bool:
         """Whether any transaction, an unconfirmed one too, has paid or spent from the address."""
         return bool(self.read(f"/address/{address}/txs", transactions_page()))
-
-    def outspend(self, txid: str, vout: int) -> tuple[int, str] | None:
-        """Height and hash of the block that spends an output; None while none does."""
-        body = self.read(f"/tx/{txid}/outspend/{vout}", TEXT)
-        answer = shaped("Outspend", http_client.parse_json(body))
-        return _block(answer["status"]) if answer["spent"] else None
-
-
-def _block(status: dict) -> tuple[int, str] | None:
-    return (status["block_height"], status["block_hash"]) if status["confirmed"] else None
 
 
 def _text(body: bytes, pattern: str, what: str) -> str:

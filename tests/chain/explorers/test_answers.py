@@ -12,9 +12,7 @@ from fake_esplora import (
     Json,
     Reply,
     block_view,
-    blockstream,
     dripping,
-    mempool_space,
     say,
     truncated,
     tx_of,
@@ -572,9 +570,8 @@ def test_what_is_no_mempool_is_not_believed(server, explorer, name):
 @pytest.mark.parametrize("name", NO_TRANSACTIONS)
 def test_what_is_no_history_is_not_believed(server, explorer, name):
     server.instead = lambda _: say(NO_TRANSACTIONS[name])
-    for ask in (explorer.blocks_of, explorer.is_used):
-        with pytest.raises(FetchError):
-            ask(ADDRESS)
+    with pytest.raises(FetchError):
+        explorer.is_used(ADDRESS)
 
 
 def test_of_a_name_that_comes_twice_the_last_counts(server, explorer):
@@ -588,9 +585,7 @@ def test_another_status_is_an_error_and_never_nothing(server, explorer, status):
     server.instead = lambda _: say("[]", status)
     questions: list[Callable[[], Any]] = [
         lambda: explorer.waiting(ADDRESS, SCRIPT),
-        lambda: explorer.blocks_of(ADDRESS),
         lambda: explorer.is_used(ADDRESS),
-        lambda: explorer.outspend(UNKNOWN, 0),
         lambda: explorer.headers(None),
         lambda: explorer.raw_block(UNKNOWN),
     ]
@@ -630,7 +625,7 @@ def test_a_value_that_was_cut_is_none_that_is_looked_for(server, explorer):
 
 def test_an_oversized_page_is_left_before_it_fills_the_memory(server, explorer):
     server.instead = lambda _: say(b"[" + b" " * MAX_PAGE_BYTES + b"]")
-    for ask in (lambda: explorer.waiting(ADDRESS, SCRIPT), lambda: explorer.blocks_of(ADDRESS)):
+    for ask in (lambda: explorer.waiting(ADDRESS, SCRIPT), lambda: explorer.is_used(ADDRESS)):
         with pytest.raises(FetchError, match="more than"):
             ask()
 
@@ -675,90 +670,10 @@ def test_what_pays_others_is_not_kept_whatever_it_spends(server, explorer):
         assert seen(explorer) == []
 
 
-# Histories and coins
-
-
-@pytest.mark.parametrize(("paging", "calls"), [(blockstream, 4), (mempool_space, 8)])
-def test_the_blocks_of_an_address_are_those_of_its_whole_history(server, explorer, paging, calls):
-    confirmed = [tx_of(1000 - at, SCRIPT, height=at) for at in range(1000, 940, -1)]
-    server.paging, server.histories[ADDRESS] = paging, [*waiting_txs(3), *confirmed]
-    assert explorer.blocks_of(ADDRESS) == {(at, f"{at:064x}") for at in range(941, 1001)}
-    assert len(server.asked) == calls
-
-
-def test_an_address_that_somebody_floods_is_asked_for_no_further_than_eleven_pages(
-    server, explorer
-):
-    server.histories[ADDRESS] = [tx_of(1000 - at, SCRIPT, height=at) for at in range(999, 0, -1)]
-    assert len(explorer.blocks_of(ADDRESS)) == 11 * 25 and len(server.asked) == 11
-
-
-def test_several_transactions_of_a_block_name_it_once(server, explorer):
-    server.histories[ADDRESS] = [tx_of(n, SCRIPT, height=7) for n in range(3)]
-    assert explorer.blocks_of(ADDRESS) == {(7, f"{7:064x}")}
-
-
 def test_what_waits_is_in_no_block_but_its_address_is_used(server, explorer):
-    assert (explorer.blocks_of(ADDRESS), explorer.is_used(ADDRESS)) == (set(), False)
+    assert not explorer.is_used(ADDRESS)
     server.histories[ADDRESS] = waiting_txs(1)
-    assert (explorer.blocks_of(ADDRESS), explorer.is_used(ADDRESS)) == (set(), True)
-
-
-def test_an_unknown_output_is_not_spent(server, explorer):
-    assert explorer.outspend(UNKNOWN, 7) is None
-    assert server.asked == [f"/tx/{UNKNOWN}/outspend/7"]
-
-
-def test_a_spend_counts_once_it_is_in_a_block(server, explorer):
-    spends = (UNKNOWN, 7)
-    server.histories[ADDRESS] = [tx_of(1, OTHER, spends=spends)]
-    assert explorer.outspend(*spends) is None
-    server.histories[ADDRESS] = [tx_of(1, OTHER, height=999, spends=spends)]
-    assert explorer.outspend(*spends) == (999, f"{999:064x}")
-    assert explorer.outspend(UNKNOWN, 8) is None
-
-
-def test_a_spend_in_a_real_block_is_found(server, explorer):
-    server.pay(ADDRESS, SCRIPT, 1_000)
-    outpoint = server.waiting[ADDRESS].inputs[0].outpoint
-    server.confirm()
-    assert explorer.outspend(*outpoint) == (1001, server.block_at(1001).hash)
-
-
-STATUS = tx_of(1, OTHER, height=999)["status"]
-OUTSPENDS: dict[str, Any] = {
-    "spent": {"spent": True, "txid": UNKNOWN, "vin": 0, "status": STATUS},
-    "spent by nobody named": {"spent": True, "status": STATUS},
-}
-NO_OUTSPENDS: dict[str, Any] = {
-    "nothing": b"",
-    "a web page": HTML,
-    "null": None,
-    "a list": [{"spent": False}],
-    "an empty object": {},
-    "spent as text": {"spent": "false"},
-    "spent of null": {"spent": None},
-    "spent nowhere": {"spent": True},
-    "spent in null": {"spent": True, "status": None},
-    "spent in a block without hash": {"spent": True, "status": STATUS | {"block_hash": None}},
-    "spent in a block without height": {"spent": True, "status": {"confirmed": True}},
-    "spent at a height of NaN": {"spent": True, "status": STATUS | {"block_height": float("nan")}},
-    "spent at a height as text": {"spent": True, "status": STATUS | {"block_height": "7"}},
-    "more than that": json.dumps({"spent": False}) + " " * 4096,
-}
-
-
-@pytest.mark.parametrize("name", OUTSPENDS)
-def test_a_spend_names_its_block(server, explorer, name):
-    server.instead = lambda _: say(OUTSPENDS[name])
-    assert explorer.outspend(UNKNOWN, 0) == (999, f"{999:064x}")
-
-
-@pytest.mark.parametrize("name", NO_OUTSPENDS)
-def test_anything_else_does_not_say_whether_it_is_spent(server, explorer, name):
-    server.instead = lambda _: say(NO_OUTSPENDS[name])
-    with pytest.raises(FetchError):
-        explorer.outspend(UNKNOWN, 0)
+    assert explorer.is_used(ADDRESS)
 
 
 def test_what_an_explorer_is_asked_is_asked_each_time(server, explorer):

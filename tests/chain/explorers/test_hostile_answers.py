@@ -50,8 +50,6 @@ found = {
     "height": explorers().ask(Esplora.tip_height),
     "header": explorers().ask(lambda one: one.header(tip)).hex(),
     "block": explorers().ask(read),
-    "blocks": sorted(explorers().ask(lambda one: one.blocks_of(address))),
-    "outspend": explorers().ask(lambda one: one.outspend("ff" * 32, 0)),
     "is_used": explorers().is_used(address),
 }
 together = explorers()
