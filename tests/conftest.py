@@ -13,7 +13,7 @@ import pytest
 from browser import Browser, Tab
 from builders import Clock, Shop, TickerServer, open_shop
 from databases import ON_POSTGRES
-from fake_esplora import LiedTo, open_lied_to
+from fake_esplora import LiedTo, Terminal, Till, open_lied_to, open_till
 from hosted import Counter, open_counter
 from hypothesis import settings
 
@@ -71,6 +71,19 @@ def shop(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Shop]:
     ticker.reset()
     with open_shop(tmp_path, ticker.url, clock) as opened:
         yield opened
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    """A shop beside a chain of its own, which customers pay on."""
+    with open_till(tmp_path, ticker, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def btcpay(till: Till) -> Terminal:
+    """The command line of that shop."""
+    return Terminal(till)
 
 
 @pytest.fixture

@@ -255,12 +255,6 @@ def test_a_fault_does_not_spend_the_key_nor_an_address(shop: Shop) -> None:
 # memory: the check forgets, which has compared its clock; no request does
 
 
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
-
-
 @pytest.mark.parametrize("ahead", [{"hours": 25}, {"days": 3650}], ids=["a day", "ten years"])
 def test_a_service_whose_clock_is_ahead_frees_no_key(shop: Shop, ahead: dict[str, int]) -> None:
     first = order(shop)

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import Clock, Shop, TickerServer
+from builders import Shop
 from databases import about_sqlite
-from fake_esplora import FakeEsplora, Terminal, Till, open_till, say
+from fake_esplora import FakeEsplora, Terminal, Till, say
 from forge import Forge, command_line, fork_for_each_order
 from playhouse.migrations import Runner
 
@@ -36,12 +36,6 @@ from storage.queries import merchants
 pytestmark = (
     about_sqlite  # what a server has instead: test_restore_postgres.py, test_to_postgres.py
 )
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def url_of(path: Path) -> dict[str, str]:

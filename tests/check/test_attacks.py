@@ -4,15 +4,15 @@ import json
 import signal
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from builders import Clock, Shop, TickerServer, clean_environ, until
+from builders import Shop, TickerServer, clean_environ, until
 from databases import about_sqlite, raw
-from fake_esplora import Liar, LiedTo, Till, open_till, say, tx_of
+from fake_esplora import Liar, LiedTo, Till, say, tx_of
 from forge import forge
 from playground import children_of, is_alive, start_playground
 
@@ -22,12 +22,6 @@ from btcpay.merchants.account import script_of
 from storage.queries import keys, links
 
 Lies = Callable[..., LiedTo]
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def script_for(invoice: dict) -> bytes:

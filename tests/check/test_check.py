@@ -15,12 +15,6 @@ from storage.queries import invoices
 pytestmark = pytest.mark.both_databases
 
 
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
-
-
 def cancel(till: Till, invoice: dict) -> None:
     """What `btcpay invoice cancel` does."""
     row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])

@@ -1,13 +1,12 @@
 """The check when something else goes wrong: explorers, other checks, coins that have moved."""
 
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from builders import Clock, TickerServer, dump
+from builders import dump
 from databases import ON_POSTGRES
-from fake_esplora import Json, LiedTo, Reply, Till, dropped, open_till, say, truncated, tx_of
+from fake_esplora import Json, LiedTo, Reply, Till, dropped, say, truncated, tx_of
 from sweeper import Sweeper
 
 from btcpay.check.catch_up import CatchUp
@@ -17,12 +16,6 @@ from storage.database import open_database
 from storage.queries import blocks
 
 pytestmark = pytest.mark.both_databases
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def waiting(till: Till, invoice: Json, number: int = 1, **fields: object) -> Json:

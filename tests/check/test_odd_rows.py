@@ -1,19 +1,9 @@
 """One invoice whose rows are spoiled: the others are somebody's money too."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Json, Till, open_till
+from fake_esplora import Json, Till
 
 pytestmark = pytest.mark.both_databases
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def spoil(till: Till, invoice: Json, what: str) -> None:

@@ -1,12 +1,10 @@
 """What a merchant may put on the pages, and what is refused: `btcpay merchant brand`."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from builders import Clock, Shop, TickerServer
-from fake_esplora import Terminal, Till, open_till
+from builders import Shop
+from fake_esplora import Till
 from paths import PROJECT
 from payer import Page
 
@@ -21,19 +19,8 @@ GREEN = "#0b7a4b"
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
-
-
-@pytest.fixture
 def shop(till: Till) -> Shop:
     return till.shop
-
-
-@pytest.fixture
-def btcpay(till: Till) -> Terminal:
-    return Terminal(till)
 
 
 def pages(shop: Shop) -> list[Page]:

@@ -1,12 +1,11 @@
 """The way back to the shop: which page has which link, and which addresses it may have."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from builders import Clock, Shop, TickerServer, pay
-from fake_esplora import Terminal, Till, open_till
+from builders import Shop, pay
+from fake_esplora import Till
 from payer import Page
 
 from storage.queries import invoices
@@ -16,19 +15,8 @@ Json = dict[str, Any]
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
-
-
-@pytest.fixture
 def shop(till: Till) -> Shop:
     return till.shop
-
-
-@pytest.fixture
-def btcpay(till: Till) -> Terminal:
-    return Terminal(till)
 
 
 def page_of(shop: Shop, invoice: Json, query: str = "") -> Page:

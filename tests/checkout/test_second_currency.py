@@ -2,13 +2,11 @@
 
 import csv
 import io
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from builders import Clock, Shop, TickerServer
-from fake_esplora import Terminal, Till, open_till
+from builders import Shop, TickerServer
+from fake_esplora import Terminal, Till
 from payer import Page, made, press
 
 EURO = "23.00\u00a0EUR"
@@ -88,12 +86,6 @@ def test_a_links_page_is_told_both_prices(euros: Shop, ticker: TickerServer) -> 
 def test_what_a_link_makes_has_it_too(euros: Shop) -> None:
     invoice_id = made(press(euros.client, euros.link(amount_usd=25)))
     assert page_of(euros, invoice_id).texts["amount-second"].endswith(EURO)
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def exported(shop: Shop) -> list[dict[str, str]]:

@@ -2,23 +2,10 @@
 
 import json
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer, until
-from fake_esplora import FakeEsplora, Terminal, Till, open_till
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-def btcpay(till: Till) -> Terminal:
-    return Terminal(till)
+from builders import until
+from fake_esplora import FakeEsplora
 
 
 def test_check_settles_what_is_paid_and_says_so(till, btcpay):

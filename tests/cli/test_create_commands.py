@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from builders import Clock, TickerServer
 from databases import about_sqlite, plan
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Till, open_till
 
 from storage.queries import listings
 
@@ -17,11 +17,6 @@ CREATED = {"id", "created_at", "deposit_address", "pay_url", "link_url", "expire
 def till(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Till]:
     with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock()) as till:
         yield till
-
-
-@pytest.fixture
-def btcpay(till: Till) -> Terminal:
-    return Terminal(till)
 
 
 def same(resource: dict[str, Any]) -> dict[str, Any]:

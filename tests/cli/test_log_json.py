@@ -2,26 +2,12 @@
 
 import json
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import Clock, TickerServer, until
-from fake_esplora import Terminal, Till, open_till
+from builders import until
 
 EVERY = {"at", "level", "logger", "message"}
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as till:
-        yield till
-
-
-@pytest.fixture
-def btcpay(till: Till) -> Terminal:
-    return Terminal(till)
 
 
 def lines(errors: str) -> list[dict[str, Any]]:

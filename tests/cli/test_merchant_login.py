@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from builders import Clock, TickerServer
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Till, open_till
 from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 from werkzeug.test import TestResponse
 
@@ -17,11 +17,6 @@ from btcpay.values.times import utc_now
 def till(tmp_path: Path, ticker: TickerServer) -> Iterator[Till]:
     with open_till(tmp_path, ticker, Clock(), **ON) as opened:
         yield opened
-
-
-@pytest.fixture
-def btcpay(till: Till) -> Terminal:
-    return Terminal(till)
 
 
 def press(till: Till, url: str) -> TestResponse:

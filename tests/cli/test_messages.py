@@ -2,23 +2,16 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders import Clock, Shop, TickerServer, clean_environ
+from builders import Shop, clean_environ
 from databases import about_sqlite
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Terminal
 from paths import PROJECT
 from terminal import InTerminal
 
 pytestmark = about_sqlite
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,12 @@
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer, new_xpub
+from builders import new_xpub
 from databases import about_sqlite, empty_database, new_database
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Terminal
 from forge import forge
 
 from storage.database import open_database
@@ -34,12 +33,6 @@ COMMANDS = [
     "backup copy.db",
     "doctor",
 ]
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def refused(folder: Path, url: str, words: str) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import requests
-from builders import Clock, Live, TickerServer, clean_environ, until
-from fake_esplora import Terminal, Till, open_till
+from builders import Live, clean_environ, until
+from fake_esplora import Terminal, Till
 from paths import PROJECT
 from ports import free_port
 
@@ -76,12 +76,6 @@ class ExampleShop:
             "webhook-signature": signature,
         } | {name.replace("_", "-"): text for name, text in headers.items()}
         return requests.post(f"{self.url}hooks", body, headers=headers, timeout=60).status_code
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 @pytest.fixture

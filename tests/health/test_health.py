@@ -1,13 +1,12 @@
 """`/healthz` and `/readyz`: what is shown, what is 503, and what is not."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders import Clock, Shop, TickerServer, dump
+from builders import Shop, dump
 from databases import ON_POSTGRES
-from fake_esplora import Till, open_till
+from fake_esplora import Till
 from peewee import PeeweeException
 from redis_server import RedisServer, needs_redis
 from werkzeug.test import TestResponse
@@ -79,12 +78,6 @@ def test_a_shop_that_was_never_checked_is_not_ready_and_says_so(shop: Shop) -> N
     response = ready(shop)
     assert response.status_code == 503 and response.json["ok"] is False
     assert response.json["check"]["problem"] == "no check has been complete yet"
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def test_a_real_check_makes_it_ready(till: Till) -> None:

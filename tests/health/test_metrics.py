@@ -7,15 +7,14 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import requests
-from builders import Clock, Live, Shop, TickerServer, until
+from builders import Live, Shop, until
 from databases import ON_POSTGRES, about_sqlite, plan
-from fake_esplora import Till, open_till
+from fake_esplora import Till
 from playground import children_of
 from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
@@ -201,12 +200,6 @@ def test_an_address_that_is_none_is_refused(bind: str) -> None:
 
 
 # the check, in another process
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def finish(till: Till) -> None:

@@ -1,12 +1,8 @@
 """What needs a human, as the merchant meets it: listed, counted, yellow, settled or dismissed."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from builders import Clock, TickerServer
 from databases import ON_POSTGRES, plan
-from fake_esplora import Json, Terminal, Till, open_till
+from fake_esplora import Json, Till
 from findings import found
 from samples import figures
 from wanting import (
@@ -27,17 +23,6 @@ from btcpay.settlement.attention import WAYS_OUT
 from storage.queries import attentions
 
 pytestmark = pytest.mark.both_databases
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-def btcpay(till: Till) -> Terminal:
-    return Terminal(till)
 
 
 def reason_of(till: Till, invoice: Json) -> str | None:

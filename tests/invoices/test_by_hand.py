@@ -1,22 +1,12 @@
 """Cancel, settle by hand, dismiss: the functions below the command line, and what they refuse."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Json, Till, open_till
+from fake_esplora import Json, Till
 
 from btcpay.invoices import by_hand
 from btcpay.values.errors import CommandError
 
 pytestmark = pytest.mark.both_databases
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def paid_in_part(till: Till, mined: int = 1) -> Json:

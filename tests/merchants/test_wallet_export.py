@@ -2,12 +2,9 @@
 
 import itertools
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Terminal
 from paths import VECTORS
 
 from btcpay.merchants.account import derive, parse_account
@@ -114,12 +111,6 @@ def test_a_wallet_must_look_as_far_as_the_longest_run_that_nobody_paid(
     assert (gap.limit, gap.highest_paid) == (limit, highest)
     seen = list(itertools.accumulate([-1, *paid], max))
     assert all(after - before <= limit for before, after in itertools.pairwise(seen))
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def test_the_export_is_what_importdescriptors_asks_for_and_the_list_what_invoices_get(till):

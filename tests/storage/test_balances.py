@@ -2,12 +2,12 @@
 
 import random
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer, dump
-from fake_esplora import LiedTo, Till, open_till, tx_of
+from builders import dump
+from fake_esplora import LiedTo, Till, tx_of
 from playhouse.migrations import Runner
 
 from btcpay.merchants.account import script_of
@@ -21,12 +21,6 @@ from storage.sqlite import create_file
 from storage.versions import MIGRATIONS
 
 pytestmark = pytest.mark.both_databases
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def totals(till: Till) -> tuple[dict, dict]:

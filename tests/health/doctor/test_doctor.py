@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from email.utils import formatdate
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 import requests
 from builders import Clock, TickerServer
 from databases import ON_POSTGRES, about_sqlite, empty_database
-from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, open_till, say
+from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, say
 from findings import PLENTY, found
 
 from btcpay.health.doctor.disk import is_its_own, modes
@@ -29,12 +29,6 @@ from storage.database import Database, open_database
 from storage.queries import balances, merchants
 
 NOBODY = "http://127.0.0.1:9"
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def colours(till: Till, **environ: str) -> dict[str, str]:

@@ -5,18 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Terminal, Till
 from mail_server import PASSWORD, MailServer
 
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while")
 FROM = {"BTCPAY_MAIL_FROM": "pay@shop.example"}
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 @pytest.fixture

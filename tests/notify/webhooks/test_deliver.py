@@ -3,11 +3,10 @@
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer, until
-from fake_esplora import Json, Reply, Till, dropped, open_till, say
+from builders import until
+from fake_esplora import Json, Reply, Till, dropped, say
 from findings import found
 from receiver import Message, Receiver
 from samples import figures
@@ -24,12 +23,6 @@ from schemas.resources import Resources
 from storage.queries import webhooks
 
 pytestmark = pytest.mark.both_databases
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 @pytest.fixture

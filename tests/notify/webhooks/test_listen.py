@@ -3,20 +3,12 @@
 import json
 import re
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer, until
-from fake_esplora import Json, Terminal, Till, open_till, say
+from builders import until
+from fake_esplora import Json, Terminal, Till, say
 from receiver import Receiver
 from told import events
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 class Listening:

@@ -6,26 +6,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer, until
-from fake_esplora import Terminal, Till, open_till, say, silent
+from builders import until
+from fake_esplora import say, silent
 from receiver import Receiver
 
 from btcpay.notify.events.kinds import EventKind
 from storage.queries import tallies
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-def btcpay(till: Till) -> Terminal:
-    return Terminal(till)
 
 
 @pytest.fixture
