@@ -43,7 +43,7 @@ formats: $(VENV)/.installed-dev  ## how languages write numbers and times, from 
 	PYTHONPATH=.:tests/support $(BIN)/python tests/support/cldr.py
 
 screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots; the documents' sheet and film
-	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/checkout/test_browser_looks.py
+	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/nightly/checkout/test_browser_looks.py
 	$(BIN)/python tests/support/contact_sheet.py build/screenshots docs/checkout-states.webp
 	PYTHONPATH=.:tests/support $(BIN)/python tests/support/film.py build/screenshots docs/sandbox.webp
 

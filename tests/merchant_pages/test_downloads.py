@@ -7,10 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 import requests
-from browser import Tab
-from builders import Live, Shop, pay, until
+from builders import Live, Shop, pay
 from fake_esplora import Terminal
-from hosted import open_counter
 from merchant_browser import ON, MerchantBrowser
 
 from btcpay.exports.payments import COLUMNS
@@ -101,22 +99,3 @@ def test_a_server_sends_a_long_file_and_keeps_the_connection(shop, tmp_path):
         assert len(answer.content) > 500_000 and len(lines(answer.text)) == copies + 3
         assert session.get(f"{live.url}/merchant/payments").status_code == 200
         assert "Traceback" not in live.log()
-
-
-def test_a_file_is_downloaded_as_often_as_its_button_is_pressed(open_tab, tmp_path, ticker):
-    """Forms that only ask are no orders, which a second press must not repeat."""
-    with open_counter(tmp_path, ticker, **ON) as counter:
-        shop, tab = counter.shop, open_tab(counter.root)
-        secret = new_login(shop.service.db, shop.merchant_id, counter.clock())
-        tab.go(f"{counter.root}/merchant/login/{secret}")
-        tab.click("#log-in")
-        tab.until("location.pathname === '/merchant'")
-        tab.go(f"{counter.root}/merchant/downloads")
-        for times in (1, 2):
-            tab.click(".days button")
-            until(lambda: tab.ask("1") and sent(tab) == times, "a download")  # noqa: B023
-
-
-def sent(tab: Tab) -> int:
-    """How many files the browser has asked for."""
-    return sum("/downloads/payments" in url for url in tab.requests)

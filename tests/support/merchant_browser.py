@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from browser import Tab
 from builders import Shop
 from flask.testing import FlaskClient
+from hosted import Hosted
 from payer import Page
 from werkzeug.test import TestResponse
 
@@ -53,3 +55,12 @@ class MerchantBrowser:
     def token(self) -> str:
         """What the forms of this session carry."""
         return self.page("/sessions").values["token"]
+
+
+def log_in(tab: Tab, hosted: Hosted) -> Tab:
+    """As the merchant does in a real browser: opens a fresh link, presses its button."""
+    secret = new_login(hosted.shop.service.db, hosted.shop.merchant_id, hosted.clock())
+    tab.go(f"{hosted.root}/merchant/login/{secret}")
+    tab.click("#log-in")
+    tab.until("location.pathname === '/merchant'")
+    return tab

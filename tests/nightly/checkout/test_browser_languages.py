@@ -2,7 +2,10 @@
 
 import pytest
 from hosted import show
-from test_checkout_languages import WAITING
+
+from btcpay.languages.catalogs import LANGUAGES, catalog
+
+WAITING = {one: catalog(one).gettext("Waiting for your payment") for one in LANGUAGES}
 
 
 @pytest.mark.parametrize("language", WAITING)

@@ -10,9 +10,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import bitcoin_node
 import pytest
-from browser import DESK, PHONE, SMALL, TABLET, Tab, lack
+from axe import axe_script, faults, misfits
+from browser import DESK, PHONE, SMALL, TABLET, Tab
 from builders import Live, TickerServer, pay
 from hosted import Hosted, Json, open_hosted, show
 from PIL import Image, ImageDraw
@@ -25,20 +25,6 @@ from btcpay.values.ids import random_base62
 from storage.queries import attentions, brands, links
 
 LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
-EDGES = """[...document.querySelectorAll('body *')]
-    .filter((it) => it.checkVisibility() && !it.closest('.unseen')
-        && it.getBoundingClientRect().right > innerWidth + 0.5)
-    .map((it) => it.outerHTML.slice(0, 80))"""
-AXE = """axe.run(document, {resultTypes: ['violations']}).then(({violations}) =>
-    violations.map(({id, nodes}) => `${id}: ${nodes.map((node) => node.html).join(' ')}`))"""
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """axe-core's script."""
-    if reason := bitcoin_node.why_not_installed():
-        lack(reason)
-    return (bitcoin_node.FOLDER / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -246,20 +232,13 @@ INVOICES = [
 ]
 
 
-class Looks:
-    """What is asked of every page, in both themes."""
-
-    def __init__(self, axe: str) -> None:
-        self._axe = axe
-
-    def check(self, tab: Tab, name: str) -> None:
-        tab.ask(f"{self._axe}; 0")
-        for theme in ("light", "dark"):
-            for size in (DESK, TABLET, PHONE, SMALL):
-                tab.emulate(size, theme, scale=2 if size == PHONE else 1)
-                assert fits(tab, size[0])
-                keep(tab, f"{name}-{size[0]}-{theme}")
-            assert tab.ask(AXE) == []
+def check(tab: Tab, axe: str, name: str) -> None:
+    for theme in ("light", "dark"):
+        for size in (DESK, TABLET, PHONE, SMALL):
+            tab.emulate(size, theme, scale=2 if size == PHONE else 1)
+            assert misfits(tab, size[0]) == []
+            keep(tab, f"{name}-{size[0]}-{theme}")
+        assert faults(tab, axe) == []
 
 
 def keep(tab: Tab, name: str) -> None:
@@ -270,25 +249,18 @@ def keep(tab: Tab, name: str) -> None:
         tab.picture().save(Path(folder) / f"{name}.png", optimize=True)
 
 
-def fits(tab: Tab, width: int) -> bool:
-    """Whether nothing stands out to the right and the page cannot be moved sideways."""
-    assert tab.ask(EDGES) == []
-    sideways = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
-    return tab.ask(f"[innerWidth, {sideways}]") == [width, 0]
-
-
-@pytest.fixture
-def looks(axe: str) -> Looks:
-    return Looks(axe)
+@pytest.fixture(scope="module")
+def axe() -> str:
+    return axe_script()
 
 
 @pytest.mark.parametrize(("make", "state"), INVOICES)
 def test_an_invoice_looks_right_in_each_state(
-    open_tab, hosted: Hosted, looks: Looks, make: Callable[[Hosted], Json], state: str
+    open_tab, hosted: Hosted, axe: str, make: Callable[[Hosted], Json], state: str
 ) -> None:
     tab = show(open_tab, hosted, make(hosted))
     assert tab.ask("document.getElementById('main').dataset.state") == state
-    looks.check(tab, make.__name__)
+    check(tab, axe, make.__name__)
 
 
 def fixed(tab: Tab, hosted: Hosted) -> int:
@@ -351,20 +323,20 @@ def submit(tab: Tab, id: str) -> int:
     ],
 )
 def test_a_link_looks_right_whatever_comes_of_it(
-    open_tab, hosted: Hosted, looks: Looks, reach: Callable[..., int], status: int
+    open_tab, hosted: Hosted, axe: str, reach: Callable[..., int], status: int
 ) -> None:
     tab = open_tab(hosted.root)
     assert reach(tab, hosted) == status
-    looks.check(tab, f"link_{reach.__name__}")
+    check(tab, axe, f"link_{reach.__name__}")
 
 
-def test_a_link_looks_right_when_there_is_no_price(open_tab, hosted, looks, tmp_path) -> None:
+def test_a_link_looks_right_when_there_is_no_price(open_tab, hosted, axe, tmp_path) -> None:
     link = hosted.shop.link(title="Membership", amount_usd=120)
     with Live(hosted.shop, tmp_path, BTCPAY_PRICE_SOURCES="http://127.0.0.1:9/#/usd") as priceless:
         tab = open_tab(priceless.url)
         tab.go(f"{priceless.url}/link/{link['id']}")
         assert submit(tab, "problem") == 503
-        looks.check(tab, "link_no_price")
+        check(tab, axe, "link_no_price")
 
 
 def test_the_smallest_phone_suffices_in_every_language(open_tab, hosted) -> None:
@@ -374,7 +346,7 @@ def test_the_smallest_phone_suffices_in_every_language(open_tab, hosted) -> None
         for thing in things:
             tab.go(f"{hosted.page(thing)}?lang={language}")
             assert tab.ask("document.documentElement.lang") == language
-            assert fits(tab, SMALL[0]), (language, tab.ask("location.href"))
+            assert misfits(tab, SMALL[0]) == [], (language, tab.ask("location.href"))
 
 
 NEEDED = ("amount-btc", "pay-by", "qr", "open-wallet", "copy-link", "copy-amount", "copy-address")

@@ -2,15 +2,14 @@
 
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from browser import Browser, Tab
 from builders import TickerServer
 from hosted import Counter, Json, open_counter
-from merchant_browser import ON
+from merchant_browser import ON, log_in
 
-from btcpay.merchants.sessions import new_login
 from btcpay.values.money import btc_text
 
 
@@ -20,16 +19,6 @@ def counter(
 ) -> Iterator[Counter]:
     with open_counter(tmp_path_factory.mktemp("counter"), ticker, **ON) as opened:
         yield opened
-
-
-def log_in(open_tab: Callable[..., Tab], counter: Counter, **environment: bool) -> Tab:
-    """A browser of its own, logged in by a fresh link."""
-    shop, tab = counter.shop, open_tab(counter.root, **environment)
-    secret = new_login(shop.service.db, shop.merchant_id, counter.clock())
-    tab.go(f"{counter.root}/merchant/login/{secret}")
-    tab.click("#log-in")
-    tab.until("location.pathname === '/merchant'")
-    return tab
 
 
 def show_code(tab: Tab, counter: Counter, amount: str) -> Json:
@@ -51,7 +40,7 @@ def assert_is_quiet(tab: Tab) -> None:
 
 
 def test_two_tills_turn_green_by_themselves_each_for_its_own_payment(open_tab, counter):
-    tab, other = log_in(open_tab, counter), log_in(open_tab, counter)
+    tab, other = log_in(open_tab(counter.root), counter), log_in(open_tab(counter.root), counter)
     invoice, theirs = show_code(tab, counter, "25"), show_code(other, counter, "30")
     address = invoice["deposit_address"]
     assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(invoice['amount_sats'])}"
@@ -77,7 +66,7 @@ def test_two_tills_turn_green_by_themselves_each_for_its_own_payment(open_tab, c
 
 
 def test_a_till_without_a_script_turns_green_too(open_tab, counter):
-    tab = log_in(open_tab, counter, script=False)
+    tab = log_in(open_tab(counter.root, script=False), counter)
     invoice = show_code(tab, counter, "25")
     counter.pay(invoice)
     tab.until_state("seen")
@@ -89,7 +78,7 @@ def test_a_till_without_a_script_turns_green_too(open_tab, counter):
 
 def test_a_card_prints_on_one_page_and_leads_to_its_link(open_tab, counter):
     link = counter.shop.link(title="Tip jar", description="Thank you " * 40)
-    tab = log_in(open_tab, counter)
+    tab = log_in(open_tab(counter.root), counter)
     tab.go(f"{counter.root}/merchant/links/{link['id']}/card")
     tab.until("document.getElementById('card')")
     tab.emulate(media="print", theme="dark")

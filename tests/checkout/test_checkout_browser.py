@@ -1,0 +1,39 @@
+"""One page in a real browser, and one payment seen; tests/nightly/checkout has all of them."""
+
+from axe import axe_script, look
+from browser import DESK, PHONE
+from builders import until
+from fake_esplora import Terminal
+from hosted import show
+
+from btcpay.values.money import btc_shown, btc_text
+from storage.queries import invoices
+
+
+def test_a_page_fits_phone_and_desk_and_axe_finds_nothing(open_tab, counter):
+    invoice = counter.invoice(description="Two bags of coffee", left_s=3000)
+    tab = show(open_tab, counter, invoice)
+    assert look(tab, axe_script(), (PHONE, DESK)) == []
+    amount = btc_text(invoice["amount_sats"])
+    assert tab.qr().text == f"bitcoin:{invoice['deposit_address']}?amount={amount}"
+
+
+def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open_tab, counter):
+    invoice = counter.invoice(description="Two bags of coffee")
+    tab = show(open_tab, counter, invoice)
+    assert tab.text("state") == "Waiting for your payment" and tab.text("announce") == ""
+    tab.ask("window.stayed = true")
+    txid, check = counter.till.pay(invoice), Terminal(counter.till)
+    db = counter.shop.service.db
+    until(lambda: db.only(invoices.WHOLE, id=invoice["id"])["asked_at"], "the page to be noted")
+    check.run("check")
+    tab.until_state("seen")
+    assert tab.text("announce").startswith("Payment seen. It is complete")
+    assert tab.text("confirmations") == "Confirmations: 0 of 1" and not tab.is_shown("qr")
+    counter.till.mine()
+    check.run("check")
+    tab.until_state("paid")
+    assert tab.text("announce") == "Paid. Thank you. This is your receipt."
+    assert tab.text("transaction") == txid and tab.text("description") == "Two bags of coffee"
+    assert tab.ask("document.title") == f"Paid · {btc_shown(invoice['amount_sats'])} BTC · shop"
+    assert tab.ask("window.stayed")  # nothing was loaded again

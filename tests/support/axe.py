@@ -1,0 +1,46 @@
+"""Whether a page fits its window, and what axe-core finds wrong with it."""
+
+import bitcoin_node
+from browser import Tab, lack
+
+# What stands out of the window, to either side; what readers alone hear is elsewhere.
+EDGES = """[...document.querySelectorAll('body *')]
+    .filter((it) => it.checkVisibility() && !it.closest('.unseen, thead')
+        && (it.getBoundingClientRect().right > innerWidth + 0.5
+            || it.getBoundingClientRect().left < -0.5))
+    .map((it) => it.outerHTML.slice(0, 80))"""
+SIDEWAYS = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
+AXE = """axe.run(document, {resultTypes: ['violations']}).then(({violations}) =>
+    violations.map(({id, nodes}) => `${id}: ${nodes.map((node) => node.html).join(' ')}`))"""
+
+
+def axe_script() -> str:
+    """axe-core's script; the test skips where it is not installed."""
+    if reason := bitcoin_node.why_not_installed():
+        lack(reason)
+    return (bitcoin_node.FOLDER / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
+
+
+def misfits(tab: Tab, width: int) -> list[str]:
+    """What stands out of the window, or that the page can be moved sideways."""
+    found: list[str] = tab.ask(EDGES)
+    if tab.ask(f"[innerWidth, {SIDEWAYS}]") != [width, 0]:
+        found.append("the page moves sideways")
+    return found
+
+
+def faults(tab: Tab, script: str) -> list[str]:
+    """What axe-core finds, by rule."""
+    found: list[str] = tab.ask(f"{script}; {AXE}")
+    return found
+
+
+def look(tab: Tab, script: str, sizes: tuple[tuple[int, int], ...]) -> list[str]:
+    """Both themes at these sizes, and axe-core in each theme."""
+    found: list[str] = []
+    for theme in ("light", "dark"):
+        for size in sizes:
+            tab.emulate(size, theme)
+            found += misfits(tab, size[0])
+        found += faults(tab, script)
+    return found
