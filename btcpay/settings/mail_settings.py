@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from btcpay.settings.parsers import accepting
 from btcpay.values.hosts import is_here
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
@@ -49,8 +50,11 @@ class Sender:
         return self.address.rpartition("@")[2]
 
 
+@accepting(
+    "smtps://user:password@host:port, or smtp:// for STARTTLS; signs such as @ : / % in user and"
+    " password as %40 %3A %2F %25, and nothing but ASCII"
+)
 def smtp_url(text: str) -> MailServer | None:
-    """The mail server; None for nothing at all."""
     if not text:
         return None
     found = _SERVER.fullmatch(text)
@@ -58,25 +62,19 @@ def smtp_url(text: str) -> MailServer | None:
     port = int((found and (found["port"] or _PORTS[found["scheme"]])) or 0)
     is_plain = (user + password).isascii() and (user + password).isprintable()
     if not found or _BROKEN.search(text) or not is_plain or not 0 < port <= 65535:
-        raise ValueError(
-            "smtps://user:password@host:port, or smtp:// for STARTTLS; signs such as @ : / % in"
-            " user and password as %40 %3A %2F %25, and nothing but ASCII"
-        )
+        raise ValueError
     return MailServer(found["host"].strip("[]"), port, found["scheme"] == "smtps", user, password)
 
 
+@accepting("an address such as shop@example.com, or Name <address>")
 def sender(text: str) -> Sender | None:
-    """An address, or a name and an address in angle brackets; None for nothing at all."""
     if not text:
         return None
     found = re.fullmatch(r"(?:([^<>\"]*?)\s*<([^<>]*)>|(.*))", text)
-    try:
-        name = (found and found[1]) or ""
-        if not found or not name.isprintable():
-            raise ValueError
-        return Sender(name, checked_address(found[2] if found[3] is None else found[3]))
-    except ValueError:
-        raise ValueError("an address such as shop@example.com, or Name <address>") from None
+    name = (found and found[1]) or ""
+    if not found or not name.isprintable():
+        raise ValueError
+    return Sender(name, checked_address(found[2] if found[3] is None else found[3]))
 
 
 def checked_address(text: str) -> str:

@@ -1,16 +1,30 @@
-"""What each variable accepts: from its text to its value.
-
-Each function raises ValueError with what it accepts, to follow "BTCPAY_... accepts".
-"""
+"""What each variable accepts, in words, and how its text becomes its value."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from importlib.util import find_spec
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from btcpay.values.networks import NETWORKS, Network
+
+T = TypeVar("T")
+
+
+def accepting(what: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Whatever is wrong with a text, the parser's ValueError says what it accepts."""
+
+    def mark(parse: Callable[[str], T]) -> Callable[[str], T]:
+        def checked(text: str) -> T:
+            try:
+                return parse(text)
+            except ValueError:
+                raise ValueError(what) from None
+
+        return checked
+
+    return mark
 
 
 @dataclass(frozen=True)
@@ -40,143 +54,120 @@ class Confirmations:
         return [blocks for from_usd, blocks in self.steps if amount_usd >= from_usd][-1]
 
 
-def whole(low: int, high: int) -> Callable[[str], int]:
-    """What accepts a number of this range, without sign and spaces."""
+def _require(is_good: object) -> None:
+    if not is_good:
+        raise ValueError
 
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """A number of this range, without sign and spaces."""
+
+    @accepting(f"a whole number from {low} to {high}")
     def parse(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,12}", text) or not low <= int(text) <= high:
-            raise ValueError(f"a whole number from {low} to {high}")
+        _require(re.fullmatch(r"[0-9]{1,12}", text) and low <= int(text) <= high)
         return int(text)
 
     return parse
 
 
+@accepting("a number from 0 to 5")
 def percent(text: str) -> Decimal:
-    """A share from 0 to 5 percent, with up to nine decimals."""
-    if not re.fullmatch(r"[0-9](\.[0-9]{1,9})?", text) or Decimal(text) > 5:
-        raise ValueError("a number from 0 to 5")
+    _require(re.fullmatch(r"[0-9](\.[0-9]{1,9})?", text) and Decimal(text) <= 5)
     return Decimal(text)
 
 
+@accepting("on or off")
 def switch(text: str) -> bool:
-    """Whether it is on."""
-    if text not in ("on", "off"):
-        raise ValueError("on or off")
+    _require(text in ("on", "off"))
     return text == "on"
 
 
-def _is_port(text: str) -> bool:
-    return re.fullmatch("[0-9]{1,5}", text) is not None and int(text) <= 65535
-
-
+@accepting("one of " + ", ".join(NETWORKS))
 def network(text: str) -> Network:
-    """One of the networks that are known, by its name."""
-    if text not in NETWORKS:
-        raise ValueError("one of " + ", ".join(NETWORKS))
+    _require(text in NETWORKS)
     return NETWORKS[text]
 
 
-def is_http_url(text: str) -> bool:
-    """Whether the text is an absolute http(s) URL with a host and a valid port, without blanks.
+def is_url(text: str, *schemes: str) -> bool:
+    """Whether the text is an absolute URL with a host and a valid port, without blanks.
 
     Nor with lone surrogates, which is what Python makes of bytes that are no UTF-8.
     """
     try:
         parts = urlsplit(text)
-        return (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.port != 0
-            and not re.search(r"[\s\x00-\x1f\ud800-\udfff]", text)
-        )
+        has_place = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+    is_plain = not re.search(r"[\s\x00-\x1f\ud800-\udfff]", text)
+    return parts.scheme in schemes and has_place and is_plain
 
 
+def is_http_url(text: str) -> bool:
+    """Whether the text is such a URL of http or https."""
+    return is_url(text, "http", "https")
+
+
+@accepting("an http:// or https:// root such as https://pay.example.com")
 def base_url(text: str) -> str:
-    """An http(s) root, without the slash at its end."""
     parts = urlsplit(text)
-    if not is_http_url(text) or parts.query or parts.fragment or parts.username:
-        raise ValueError("an http:// or https:// root such as https://pay.example.com")
+    _require(is_http_url(text) and not (parts.query or parts.fragment or parts.username))
     return text.rstrip("/")
 
 
+@accepting("origins such as https://shop.example.com, separated by spaces")
 def origins(text: str) -> tuple[str, ...]:
-    """Origins, separated by spaces; none at all is allowed."""
     for origin in text.split():
-        if not is_http_url(origin) or not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+", origin):
-            raise ValueError("origins such as https://shop.example.com, separated by spaces")
+        _require(is_http_url(origin) and re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+", origin))
     return tuple(text.split())
 
 
+@accepting(
+    "socks5h:// or http://, then [user:password@]host:port; socks5:// would look names up on this"
+    " machine"
+)
 def proxy(text: str) -> str:
-    """The proxy that explorers and price sources are asked through; nothing at all for none.
-
-    socks5:// is refused: everywhere else it means that names are looked up on this machine.
-    """
-    host = r"(?:\[[0-9A-Fa-f:.]+\]|[^/@:?#\s]+)"
-    match = re.fullmatch(rf"(socks5h|http)://(?:[^/@\s]*@)?{host}:([0-9]{{1,5}})/?", text)
-    if text and not (match and is_http_url(f"http{text[len(match[1]) :]}")):
-        hint = "; socks5:// would look names up on this machine" if "socks5:" in text else ""
-        raise ValueError(f"socks5h:// or http://, then [user:password@]host:port{hint}")
-    if text.startswith("socks5h:") and find_spec("socks") is None:
-        raise ValueError("socks5h:// with PySocks alone: pip install 'blocktill[socks]'")
+    is_bare = re.fullmatch(r"\w+://[^/?#]*:[0-9]+/?", text)
+    _require(not text or (is_bare and is_url(text, "socks5h", "http")))
     return text.rstrip("/")
 
 
-def _require_way(urls: Iterable[str], proxy: str) -> None:
-    if not proxy and any((urlsplit(url).hostname or "").endswith(".onion") for url in urls):
-        raise ValueError("a .onion name with BTCPAY_PROXY alone, such as socks5h://127.0.0.1:9050")
-
-
-def explorers(text: str, proxy: str = "") -> tuple[str, ...]:
-    """One or more roots of Esplora interfaces, without the slash at their ends."""
-    roots = tuple(root.rstrip("/") for root in text.split())
-    if not roots or not all(is_http_url(root) for root in roots):
-        raise ValueError("one or more Esplora roots (http:// or https://), separated by spaces")
-    _require_way(roots, proxy)
-    return roots
+@accepting("one or more Esplora roots (http:// or https://), separated by spaces")
+def explorers(text: str) -> tuple[str, ...]:
+    _require(text.split() and all(map(is_http_url, text.split())))
+    return tuple(root.rstrip("/") for root in text.split())
 
 
 _SOURCES = "one or more URL#/json/pointer, separated by spaces"
 
 
-def price_sources(text: str, proxy: str = "", accepted: str = _SOURCES) -> tuple[PriceSource, ...]:
-    """One or more URL#/json/pointer."""
+@accepting(_SOURCES)
+def price_sources(text: str) -> tuple[PriceSource, ...]:
+    _require(text.split())
     sources = []
     for item in text.split():
         url, hash_sign, pointer = item.partition("#")
-        if not is_http_url(url) or not hash_sign or not re.fullmatch(r"(/[^/]*)*", pointer):
-            raise ValueError(accepted)
+        _require(is_http_url(url) and hash_sign and re.fullmatch(r"(/[^/]*)*", pointer))
         sources.append(PriceSource(url, pointer))
-    if not sources:
-        raise ValueError(accepted)
-    _require_way([source.url for source in sources], proxy)
     return tuple(sources)
 
 
-def currency_sources(text: str, proxy: str = "") -> tuple[PriceSource, ...]:
-    """The same, each with a place for the code of a currency."""
-    accepted = f"{_SOURCES}, each with {{CURRENCY}} (for EUR) or {{currency}} (for eur) in it"
-    sources = price_sources(text, proxy, accepted)
-    if any(source == source.of("EUR") for source in sources):
-        raise ValueError(accepted)
+@accepting(f"{_SOURCES}, each with {{CURRENCY}} (for EUR) or {{currency}} (for eur) in it")
+def currency_sources(text: str) -> tuple[PriceSource, ...]:
+    sources = price_sources(text)
+    _require(all(source != source.of("EUR") for source in sources))
     return sources
 
 
+@accepting("a number of blocks from 1 to 100, or ascending steps by USD such as 1 3@1000 6@10000")
 def confirmations(text: str) -> Confirmations:
-    """Blocks, then ascending steps by the amount in USD."""
-    accepts = "a number of blocks from 1 to 100, or ascending steps by USD such as 1 3@1000 6@10000"
     steps: list[tuple[Decimal, int]] = []
-    for position, item in enumerate(text.split()):
+    for item in text.split():
         match = re.fullmatch(r"([0-9]{1,3})(?:@([0-9]{1,12}(?:\.[0-9]{1,2})?))?", item)
-        if not match or (match[2] is None) != (position == 0):
-            raise ValueError(accepts)
+        if not match or (match[2] is None) != (not steps) or not 1 <= int(match[1]) <= 100:
+            raise ValueError
         steps.append((Decimal(match[2] or 0), int(match[1])))
     amounts = [from_usd for from_usd, _ in steps]
-    is_ascending = bool(steps) and amounts == sorted(set(amounts))
-    if not is_ascending or any(not 1 <= blocks <= 100 for _, blocks in steps):
-        raise ValueError(accepts)
+    _require(steps and amounts == sorted(set(amounts)))
     return Confirmations(tuple(steps))
 
 
@@ -184,41 +175,34 @@ def confirmations(text: str) -> Confirmations:
 _NOT_IN_A_SERVER_URL = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|[\ud800-\udfff]")
 
 
+@accepting(
+    "sqlite:///path (four slashes for an absolute path) or"
+    " postgresql://user:password@host:port/name, in UTF-8, a % in the password as %25"
+)
 def database_url(text: str) -> str:
-    """The URL of a SQLite file, or of a database on a PostgreSQL server."""
-    place = r"(?:[^/@\s]*@)?[^/@:\s]+(?::([^/\s]*))?/[^/?\s]+"
-    server = re.fullmatch(rf"postgresql://{place}(?:\?\S*)?", text)
-    if server and _NOT_IN_A_SERVER_URL.search(text):
-        raise ValueError("a sign such as % in a password only as %25, and nothing but UTF-8")
-    if not (re.fullmatch("sqlite:///.+", text) or (server and _is_port(server[1] or "5432"))):
-        said = "; write postgresql://" if text.startswith("postgres://") else ""
-        raise ValueError(
-            "sqlite:///path (four slashes for an absolute path) or"
-            f" postgresql://user:password@host:port/name{said}"
-        )
+    if not re.fullmatch("sqlite:///.+", text):
+        has_name = re.fullmatch(r"[^/]+//[^/?#]+/[^/?#]+(\?.*)?", text)
+        _require(has_name and is_url(text, "postgresql") and not _NOT_IN_A_SERVER_URL.search(text))
     return text
 
 
+@accepting("memory:// or redis://host:port/n")
 def rate_limit_store(text: str) -> str:
-    """This process's memory, or the URL of a Redis server."""
-    host = r"(?:\[[0-9A-Fa-f:.]+\]|[^/@:?\s]+)"
-    server = re.fullmatch(rf"rediss?://(?:[^/@\s]*@)?{host}(?::([^/?\s]*))?(?:[/?]\S*)?", text)
-    if text != "memory://" and not (server and _is_port(server[1] or "6379")):
-        raise ValueError("memory:// or redis://host:port/n")
+    _require(text == "memory://" or is_url(text, "redis", "rediss"))
     return text
 
 
+@accepting("host:port or unix:/path")
 def bind(text: str) -> str:
-    """Where to listen: host and port, or a socket in the file system."""
-    host, _, port = text.rpartition(":")
-    if not re.fullmatch(r"unix:\S+", text) and not (re.fullmatch(r"\S+", host) and _is_port(port)):
-        raise ValueError("host:port or unix:/path")
-    return text
+    return text if re.fullmatch(r"unix:\S+", text) else _place(text)
 
 
+@accepting("host:port, or nothing at all for no metrics")
 def metrics_bind(text: str) -> str:
-    """Host and port, or nothing at all."""
-    host, _, port = text.rpartition(":")
-    if text and not (re.fullmatch(r"\[[0-9A-Fa-f:.]+\]|[^\s:]+", host) and _is_port(port)):
-        raise ValueError("host:port, or nothing at all for no metrics")
+    return text and _place(text)
+
+
+def _place(text: str) -> str:
+    found = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:]+):([0-9]{1,5})", text)
+    _require(found and int(found[1]) <= 65535)
     return text

@@ -1,10 +1,10 @@
 """The settings: read once from the environment, every mistake reported together."""
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -34,9 +34,14 @@ def derived(
     return field(metadata={"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret})
 
 
-def setting(default: str, parse: Callable[[str], T], **more: bool) -> T:
+def setting(default: str, parser: Callable[[str], T], **more: bool) -> T:
     """A field with its default as the environment would say it, and its parser."""
-    return derived(lambda _above: (default, parse), **more)
+    return derived(lambda _above: (default, parser), **more)
+
+
+def _of_network(name: str, parser: Callable[[str], T]) -> T:
+    """A field whose default is the network's."""
+    return derived(lambda above: (" ".join(getattr(above.network, name)), parser))
 
 
 @dataclass(frozen=True)
@@ -50,30 +55,14 @@ class Settings:
     database_url: str = setting("sqlite:///var/btcpay.db", accepts.database_url, is_secret=True)
     base_url: str = setting("http://127.0.0.1:8000", accepts.base_url)
     proxy: str = setting("", accepts.proxy, is_secret=True)
-    explorers: tuple[str, ...] = derived(
-        lambda above: (
-            " ".join(above.network.explorers),
-            partial(accepts.explorers, proxy=above.proxy),
-        )
-    )
-    price_sources: tuple[PriceSource, ...] = derived(
-        lambda above: (
-            " ".join(above.network.price_sources),
-            partial(accepts.price_sources, proxy=above.proxy),
-        )
-    )
+    explorers: tuple[str, ...] = _of_network("explorers", accepts.explorers)
+    price_sources: tuple[PriceSource, ...] = _of_network("price_sources", accepts.price_sources)
     # More than half: a minority of liars never sets the price by itself.
     price_quorum: int = derived(
-        lambda above: (
-            str(len(above.price_sources) // 2 + 1),
-            whole(1, len(above.price_sources)),
-        )
+        lambda above: (str(len(above.price_sources) // 2 + 1), whole(1, len(above.price_sources)))
     )
-    currency_sources: tuple[PriceSource, ...] = derived(
-        lambda above: (
-            " ".join(above.network.currency_sources),
-            partial(accepts.currency_sources, proxy=above.proxy),
-        )
+    currency_sources: tuple[PriceSource, ...] = _of_network(
+        "currency_sources", accepts.currency_sources
     )
     price_max_age_s: int = setting("120", whole(1, 3600))
     confirmations: Confirmations = setting("1", accepts.confirmations)
@@ -129,7 +118,7 @@ def strange_names(environ: Mapping[str, str], near: float = 0.6) -> dict[str, st
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    """Settings from the environment (README says what each variable means).
+    """Settings from the environment (docs/settings.md says what each variable means).
 
     Raises SettingsError with every mistake found. After a mistake a setting has its default, so
     that the next ones are found.
@@ -151,9 +140,23 @@ def read(environ: Mapping[str, str]) -> Settings:
             mistakes.append(f"{name} accepts {error}")
             value = parse(default)
         setattr(above, one.name, value)
+    mistakes += _missing_ways(above)
     if mistakes:
         raise SettingsError(mistakes)
     return Settings(**vars(above))
+
+
+def _missing_ways(found: SimpleNamespace) -> Iterator[str]:
+    """A proxy that the program cannot use, and onion names without one."""
+    if found.proxy.startswith("socks5h:") and find_spec("socks") is None:
+        extra = "pip install 'blocktill[socks]'"
+        yield f"{VARIABLES['proxy']} accepts socks5h:// with PySocks alone: {extra}"
+    for name in ("explorers", "price_sources", "currency_sources"):
+        urls = [getattr(one, "url", one) for one in getattr(found, name)]
+        is_onion = any((urlsplit(url).hostname or "").endswith(".onion") for url in urls)
+        if is_onion and not found.proxy:
+            way = "a .onion name with BTCPAY_PROXY alone, such as socks5h://127.0.0.1:9050"
+            yield f"{VARIABLES[name]} accepts {way}"
 
 
 def _text_of(environ: Mapping[str, str], name: str) -> str:

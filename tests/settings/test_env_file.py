@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from paths import PROJECT
 from programs import tool
 
-from btcpay.settings.env_file import fill, parse
+from btcpay.settings.env_file import ACCEPTED, fill, parse
 from btcpay.setup.env_lines import changed
 from btcpay.setup.units import template
 from btcpay.values.errors import SettingsError
@@ -88,51 +88,43 @@ def test_an_export_before_it_does_not_matter(tmp_path):
     assert parse(text, "f") == {"A": "1", "B": "x y"} == by_sh(tmp_path, text)
 
 
-QUOTE_IT = "a value with blanks, or one of ; & | < > ( ) ~, stands in double quotes"
-WRITE_OUT = "is not replaced: write the value out, or put it in single quotes"
 BAD = {
-    "a blank in a plain value": ("A=x y", QUOTE_IT),
-    "a comment behind a value": ("A=x # y", QUOTE_IT),
-    "blanks around the sign": ("A = x", "no blank before or after ="),
-    "a blank behind the sign": ("A= x", "no blank before or after ="),
-    "no sign": ("A", "= is missing: NAME=value"),
-    "a name that is none": ("1A=x", "a name has letters, digits and _ alone"),
-    "a line of systemd's comments": ("; x", "= is missing: NAME=value"),
-    "a quote that is not closed": ('A="x', "the quote is not closed"),
-    "a single one that is not": ("A='x", "the quote is not closed"),
-    "a quote over two lines": ('A="x\ny"', "the quote is not closed"),
-    "a quote amid a word": ('A=x"y"', "quotes stand around the whole value"),
-    "something behind a quote": ('A="x"y', "nothing may stand behind the closing quote"),
-    "a comment behind a quote": ("A='x' # y", "nothing may stand behind the closing quote"),
-    "two quoted words": ('A="x" "y"', "nothing may stand behind the closing quote"),
-    "a dollar": ("A=$B", f"$ {WRITE_OUT}"),
-    "a dollar in double quotes": ('A="$B"', f"$ {WRITE_OUT}"),
-    "a backtick": ("A=`id`", f"` {WRITE_OUT}"),
-    "a backslash": (r"A=a\b", "a value with a backslash stands in single quotes"),
-    "a backslash in double quotes": (
-        r'A="a\b"',
-        "a value with a backslash stands in single quotes",
-    ),
-    "a line that goes on": ("A=x\\\ny", "a value with a backslash stands in single quotes"),
-    "a comment that goes on for systemd": (
-        "# x\\\nA=1",
-        "a comment must not end with a backslash",
-    ),
-    "an ampersand": ("A=http://a/?b&c", QUOTE_IT),
-    "a home": ("A=~/x", QUOTE_IT),
-    "a command": ("rm x", "= is missing: NAME=value"),
-    "the end of a line of Windows": ("A=x\r", "the file has Windows line ends (CRLF)"),
-    "a control character": ("A='\x1b'", "it has a control character"),
-    "NUL": ("A='\0'", "it has a control character"),
+    "a blank in a plain value": "A=x y",
+    "a comment behind a value": "A=x # y",
+    "blanks around the sign": "A = x",
+    "a blank behind the sign": "A= x",
+    "no sign": "A",
+    "a name that is none": "1A=x",
+    "a line of systemd's comments": "; x",
+    "a quote that is not closed": 'A="x',
+    "a single one that is not": "A='x",
+    "a quote over two lines": 'A="x\ny"',
+    "a quote amid a word": 'A=x"y"',
+    "something behind a quote": 'A="x"y',
+    "a comment behind a quote": "A='x' # y",
+    "two quoted words": 'A="x" "y"',
+    "a dollar": "A=$B",
+    "a dollar in double quotes": 'A="$B"',
+    "a backtick": "A=`id`",
+    "a backslash": r"A=a\b",
+    "a backslash in double quotes": r'A="a\b"',
+    "a line that goes on": "A=x\\\ny",
+    "a comment that goes on for systemd": "# x\\\nA=1",
+    "an ampersand": "A=http://a/?b&c",
+    "a home": "A=~/x",
+    "a command": "rm x",
+    "a carriage return": "A=x\ry",
+    "a control character": "A='\x1b'",
+    "NUL": "A='\0'",
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_would_be_read_differently_is_refused_with_its_line_and_without_its_value(name):
     with pytest.raises(SettingsError) as caught:
-        parse(f"OK=1\n{BAD[name][0]}\n", "/etc/x.env")
-    assert caught.value.mistakes[0].startswith(f"/etc/x.env, line 2: {BAD[name][1]}")
-    assert "x y" not in str(caught.value)
+        parse(f"OK=1\n{BAD[name]}\n", "/etc/x.env")
+    (mistake,) = caught.value.mistakes
+    assert re.fullmatch(f"/etc/x.env, line 2(, 3)?: {re.escape(ACCEPTED)}", mistake)
 
 
 def test_a_name_with_a_letter_missing_is_named_by_every_command(file, tmp_path):
@@ -142,12 +134,12 @@ def test_a_name_with_a_letter_missing_is_named_by_every_command(file, tmp_path):
     assert "IMAGE" not in said
 
 
-def test_the_line_ends_of_windows_are_told_once():
+def test_every_wrong_line_is_named_and_line_ends_of_windows_once():
     with pytest.raises(SettingsError) as caught:
-        parse("A=1\r\n\r\nB = 2\nC=3\r\n", "f")
+        parse("A=1\r\n\r\nB = 2\nC=3\r\nD=$\n", "f")
     assert caught.value.mistakes == [
-        "f, line 1: the file has Windows line ends (CRLF)",
-        "f, line 3: no blank before or after =",
+        "f has Windows line ends (CRLF)",
+        f"f, line 3, 5: {ACCEPTED}",
     ]
 
 
@@ -242,7 +234,7 @@ def test_a_file_that_is_not_there_or_has_mistakes_ends_every_command_with_status
     assert ended.status == 2 and "none.env cannot be read: No such file" in ended.errors
     file.write_bytes(b"BTCPAY_NETWORK=a b\nB=1\nC=$x\n")
     ended = run(f"--env-file {file} check --quiet", tmp_path)
-    assert ended.status == 2 and "line 1: " in ended.errors and "line 3: " in ended.errors
+    assert ended.status == 2 and ", line 1, 3: " in ended.errors
     file.write_bytes(b"A=\xff\n")
     assert "not in UTF-8" in run(f"--env-file {file} check", tmp_path).errors
 
