@@ -41,7 +41,7 @@ def signs(language: str) -> str:
 
 
 def btc(amount_sats: int, language: str) -> str:
-    """Bitcoin with all eight places: `0,00041667` in German."""
+    """All eight places: `0,00041667` in German."""
     return btc_shown(amount_sats).translate(_of(language)["signs"])
 
 

@@ -29,8 +29,8 @@ FOR_EVER = "public, max-age=31536000, immutable"
 class Pages:
     """Renders the templates for one service.
 
-    `frame_ancestors`: who may show them in a frame; `message`: the template of errors;
-    `own_style`: a style sheet beside the one of all pages.
+    `frame_ancestors`: who may show them in a frame. `message`: the template of errors. `own_style`:
+    a second style sheet.
     """
 
     def __init__(
@@ -54,16 +54,13 @@ class Pages:
         )
 
     def brand(self, merchant_id: int) -> Row:
-        """Name, accent, logo and ways back of a merchant, each None when it was not set.
-
-        `seller` is what to call it in any case: the name it was added by, when it has no other.
-        """
+        """What a merchant has set, each None when not; `seller` is what to call it in any case."""
         return self._service.db.only(brands.ON_PAGES, merchant_id=merchant_id)
 
     def page(
         self, template: str, status: int = 200, brand: Row | None = None, **values: Any
     ) -> Response:
-        """A template, with what all share: brand, language, formats, files."""
+        """A template, with what all of them share."""
         language = languages.current()
         up = to_root()
         styles = [up + self.assets.address(style) for style in self._styles]
