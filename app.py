@@ -13,7 +13,6 @@ from btcpay.api.call import Call
 from btcpay.api.operation import Operation
 from btcpay.checkout import views
 from btcpay.health import metrics_server
-from btcpay.health import readyz as health
 from btcpay.health.database_metrics import Figures
 from btcpay.invoices import create
 from btcpay.invoices.links import new_link
@@ -23,7 +22,7 @@ from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.values.money import usd_for_sats
 from btcpay.values.times import utc_now
-from btcpay.web import request_log
+from btcpay.web import readyz, request_log
 from btcpay.web.application import Application
 from btcpay.web.routes import add_path, answer
 from btcpay.web.service import open_service
@@ -142,7 +141,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app = Application("btcpay", static_folder=None, template_folder="web/pages/templates")
     app.extensions["btcpay"] = service
     file = sqlite_path(settings.database_url)
-    figures = Figures(service.db, service.limiter, service.now, file and file.parent)
+    figures = Figures(service.db, service.limiter.is_complete, service.now, file and file.parent)
     app.extensions["metrics"] = functools.partial(metrics_server.serve, [service.counters, figures])
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
@@ -159,14 +158,6 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.register_blueprint(views.pages(service))
     if settings.merchant_pages:
         app.register_blueprint(merchant_pages(service))
-    health.add(
-        app,
-        health.Needed(
-            service.db,
-            settings,
-            service.limiter,
-            service.now,
-        ),
-    )
+    readyz.add(app, service)
     admission.guard(app, service)
     return app

@@ -96,7 +96,7 @@ ROOMS: dict[str, set[str]] = {
         "web",
     },
     "exports": {"storage", "values"},
-    "health": {"chain", "merchants", "settings", "settlement", "storage", "values", "web"},
+    "health": {"chain", "merchants", "settings", "settlement", "storage", "values"},
     "health.doctor": {
         "bitcoin",
         "chain.explorers",

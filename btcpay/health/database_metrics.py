@@ -16,7 +16,6 @@ from btcpay.chain.progress import progress_of
 from btcpay.merchants.gap_limit import gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import from_ms
-from btcpay.web.rate_limits import Limiter
 from storage.database import Database
 from storage.queries import attentions, merchants, meta, tallies, webhooks
 
@@ -30,11 +29,11 @@ class Figures(Collector):
     def __init__(
         self,
         db: Database,
-        limiter: Limiter,
+        is_limiter_complete: Callable[[], bool],
         now: Callable[[], datetime],
         folder: Path | None,
     ) -> None:
-        self._db, self._limiter, self._now = db, limiter, now
+        self._db, self._is_limiter_complete, self._now = db, is_limiter_complete, now
         self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
@@ -47,7 +46,7 @@ class Figures(Collector):
         yield GaugeMetricFamily(
             "btcpay_rate_limit_store_up",
             "Whether all requests are counted together.",
-            self._limiter.is_complete(),
+            self._is_limiter_complete(),
         )
         yield _build()
         if self._folder:

@@ -11,8 +11,8 @@ from peewee import PeeweeException
 from redis_server import RedisServer, needs_redis
 from werkzeug.test import TestResponse
 
-from btcpay.health.readyz import TRIED_EVERY_S, Trial
 from btcpay.values.times import iso, to_ms
+from btcpay.web.readyz import TRIED_EVERY_S, Trial
 from storage import versions
 from storage.queries import meta
 

@@ -3,8 +3,6 @@
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from flask import Flask, Response
@@ -15,6 +13,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.times import iso
 from btcpay.web.rate_limits import Limiter
 from btcpay.web.routes import add_path, answer
+from btcpay.web.service import Service
 from storage import versions
 from storage.database import Database, in_one_line
 from storage.queries import meta
@@ -54,36 +53,26 @@ class Trial:
         return True
 
 
-@dataclass(frozen=True)
-class Needed:
-    """What a service cannot do without."""
-
-    db: Database
-    settings: Settings
-    limiter: Limiter
-    now: Callable[[], datetime]
-
-
-def add(app: Flask, needed: Needed) -> None:
-    """Serves both, without a key and outside the limits of the API; they tell no secret."""
-    trial = Trial(needed.db)
+def add(app: Flask, service: Service) -> None:
+    """Serves both, without a key and outside the limits of the API; they show no secret."""
+    trial = Trial(service.db)
     add_path(app, "/healthz", lambda: answer({"ok": True}), "healthz")
-    add_path(app, "/readyz", lambda: readiness(needed, trial), "readyz")
+    add_path(app, "/readyz", lambda: readiness(service, trial), "readyz")
 
 
-def readiness(needed: Needed, trial: Trial) -> Response:
+def readiness(service: Service, trial: Trial) -> Response:
     """200, or 503 when the database or the check fails; each part with its `ok`.
 
     The store of the rate limits is only shown: the shop goes on without it.
     """
     try:
-        found = versions.version(needed.db)
-        check = _check(state_in(needed.db, needed.settings, needed.now()), needed.settings)
+        found = versions.version(service.db)
+        check = _check(state_in(service.db, service.settings, service.now()), service.settings)
         parts = {"database": _database(found, trial), "check": check}
     except PeeweeException:
         parts = {name: {"ok": False, "problem": "no answer"} for name in ("database", "check")}
     ready = all(part["ok"] for part in parts.values())
-    parts["rate_limits"] = _rate_limits(needed.limiter)
+    parts["rate_limits"] = _rate_limits(service.limiter)
     response = answer({"ok": ready, **parts})
     response.status_code = 200 if ready else 503
     return response
