@@ -1,21 +1,25 @@
-"""Brings a database to this version.
+"""Brings a database to this version: runs the steps that it does not have yet, and only forward."""
 
-Migrations run in the order of their numbers. There is no 0007 and never was: 0006 and 0008 were
-written at the same time. A number says only what comes first; none is given to another migration.
-"""
+from pathlib import Path
 
-from playhouse.migrations import Runner
-
-from storage.database import open_database, sqlite_path
+from storage.database import Database, open_database, place_of, sqlite_path
 from storage.locks import only_one
 from storage.sqlite import create_file
-from storage.versions import MIGRATIONS, claim_network, refuse_newer, refuse_unfit
+from storage.versions import (
+    STEPS,
+    claim_network,
+    refuse_foreign,
+    refuse_unfit,
+    statements,
+    steps,
+    version,
+)
 
 
-def migrate(url: str, network: str) -> list[str]:
-    """Runs the missing migrations under a lock; returns their names, in order.
+def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
+    """Runs the missing steps of `folder` under a lock; returns their names, in order.
 
-    Raises DatabaseNotReady when the database is newer, or belongs to another network.
+    Raises DatabaseNotReady when the database is newer, of another program or of another network.
     """
     path = sqlite_path(url)
     if path:
@@ -23,12 +27,23 @@ def migrate(url: str, network: str) -> list[str]:
     db = open_database(url)
     refuse_unfit(db)
     with only_one(db, url, "migrate", wait=True):
-        runner = Runner(db.connection, str(MIGRATIONS))
-        applied = runner.applied()
-        refuse_newer(applied)
-        if applied:
+        wanted = steps(folder)
+        found = version(db)
+        if found is not None:
+            refuse_foreign(found, len(wanted), place_of(url))
             claim_network(db, network)
-        done = runner.up()
+        missing = wanted[found or 0 :]
+        for number, step in enumerate(missing, (found or 0) + 1):
+            _run(db, step, number)
         claim_network(db, network)
     db.close()
-    return list(done)
+    return [step.stem for step in missing]
+
+
+def _run(db: Database, step: Path, number: int) -> None:
+    """One transaction: a process that dies here has changed nothing."""
+    with db.write():
+        for statement in statements(step, db.is_server):
+            db.connection.execute_sql(statement)
+        db.connection.execute_sql("DELETE FROM schema_version")
+        db.connection.execute_sql(f"INSERT INTO schema_version VALUES ({number:d})")  # noqa: S608

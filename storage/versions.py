@@ -1,6 +1,6 @@
-"""Whether a database is what this program needs: its version, its network, its kind of server."""
+"""The schema, step by step, and whether a database is what this program needs."""
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
 
 from btcpay.values.errors import DatabaseNotReady
@@ -10,21 +10,53 @@ from storage.postgres import OLDEST
 from storage.queries import meta
 from storage.sqlite import refuse_folder
 
-MIGRATIONS = Path(__file__).parent / "migrations"
-VERSIONS = sorted(path.stem for path in MIGRATIONS.glob("[0-9]*.py"))
-FIRST, VERSION = VERSIONS[0], VERSIONS[-1]
+# The first schema and what changed since: each file is run once, in the order of their numbers.
+STEPS = Path(__file__).parent / "schema"
+VERSION = len(list(STEPS.glob("*.sql")))  # as many as there are
 REMEDY = (
     "look at BTCPAY_DATABASE_URL; or run `btcpay migrate` to make a new one, or `btcpay restore"
     " FILE` to bring back a backup"
 )
+UNKNOWN = 0  # the version of a database with tables, none of which says a version
+# How SQLite spells what the files say in PostgreSQL's words. A STRICT table refuses a value of
+# another type, as a server does.
+_FOR_SQLITE = {
+    r"BIGINT": "INTEGER",
+    r"GENERATED ALWAYS AS IDENTITY PRIMARY KEY": "PRIMARY KEY AUTOINCREMENT",
+    r"BYTEA": "BLOB",
+    r" text_pattern_ops": "",
+    r"\n\)$": "\n) STRICT",
+}
+_ONLY_SERVERS = "-- PostgreSQL alone\n"
 
 
-def version(db: Database) -> str | None:
-    """The newest migration that the database has; None for an empty one."""
+def steps(folder: Path = STEPS) -> list[Path]:
+    """The files that make a schema, the first one first: a version is how many were run."""
+    return sorted(folder.glob("*.sql"))
+
+
+def statements(step: Path, is_server: bool) -> list[str]:
+    """What a file says, without its comments, as one of the two databases spells it."""
+    text = step.read_text(encoding="utf-8")
+    if not is_server:
+        text = text.partition(_ONLY_SERVERS)[0]
+    text = re.sub(r"\s*--.*", "", text)
+    found = [one.strip() for one in re.split(r";$", text, flags=re.MULTILINE) if one.strip()]
+    if is_server:
+        return found
+    for word, sqlites in _FOR_SQLITE.items():
+        found = [re.sub(word, sqlites, one) for one in found]
+    return found
+
+
+def version(db: Database) -> int | None:
+    """How many steps the database has; None for an empty one, UNKNOWN for one without our mark."""
     with db.connected(), as_peewee_errors:
-        if "schema_migration" not in db.connection.get_tables():
-            return None
-        return db.connection.execute_sql("SELECT max(name) FROM schema_migration").fetchone()[0]
+        tables = db.connection.get_tables()
+        if "schema_version" not in tables:
+            return UNKNOWN if tables else None
+        (found,) = db.connection.execute_sql("SELECT max(version) FROM schema_version").fetchone()
+        return found or UNKNOWN
 
 
 def open_ready(url: str, network: str) -> Database:
@@ -34,15 +66,7 @@ def open_ready(url: str, network: str) -> Database:
     """
     refuse_missing(url)
     db = open_database(url)
-    found = version(db)
-    if found is None:
-        raise DatabaseNotReady(f"{place_of(url)} is empty, or of another program: {REMEDY}")
-    refuse_newer([found])
-    if found != VERSION:
-        raise DatabaseNotReady(
-            f"the database is at version {found}, this program needs {VERSION}:"
-            " run `btcpay migrate`"
-        )
+    refuse_version(version(db), place_of(url))
     claim_network(db, network)
     return db
 
@@ -58,12 +82,28 @@ def refuse_missing(url: str) -> None:
         raise DatabaseNotReady(f"the file {place_of(url)} is empty: {REMEDY}")
 
 
-def refuse_newer(applied: Iterator[str] | list[str] | dict) -> None:
-    """Raises DatabaseNotReady when a newer program has changed the schema."""
-    newest = max(applied, default="")
-    if newest > VERSION:
+def refuse_version(found: int | None, place: str, wanted: int = VERSION) -> None:
+    """Raises DatabaseNotReady for another version than the wanted one."""
+    if found is None:
+        raise DatabaseNotReady(f"{place} is empty: {REMEDY}")
+    refuse_foreign(found, wanted, place)
+    if found != wanted:
         raise DatabaseNotReady(
-            f"the database is at version {newest}, newer than this program's {VERSION}:"
+            f"the database is at version {found}, this program needs {wanted}:"
+            " run `btcpay migrate`, after a backup"
+        )
+
+
+def refuse_foreign(found: int, newest: int, place: str) -> None:
+    """Raises DatabaseNotReady when no step leads from this version to the newest."""
+    if found == UNKNOWN:
+        raise DatabaseNotReady(
+            f"{place} is of another program, or of a version before 0.3.0, from which there is no"
+            " upgrade: let BTCPAY_DATABASE_URL name a new database, and run `btcpay migrate`"
+        )
+    if found > newest:
+        raise DatabaseNotReady(
+            f"the database is at version {found}, newer than this program's {newest}:"
             " install the newer program"
         )
 
@@ -85,8 +125,12 @@ def refuse_unfit(db: Database) -> None:
 
 def claim_network(db: Database, network: str) -> None:
     """Makes it the database's network, if it has none. Raises DatabaseNotReady for another."""
-    kept = meta.keep(db, meta.Key.NETWORK, network)
-    if kept != network:
+    refuse_network(meta.keep(db, meta.Key.NETWORK, network), network)
+
+
+def refuse_network(kept: str | None, network: str) -> None:
+    """Raises DatabaseNotReady for the database of another network."""
+    if kept not in (None, network):
         raise DatabaseNotReady(
             f"the database belongs to {kept}, BTCPAY_NETWORK says {network}:"
             f" set BTCPAY_DATABASE_URL to another database, or BTCPAY_NETWORK to {kept}"

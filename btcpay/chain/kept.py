@@ -21,6 +21,5 @@ def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> 
         header=raw,
         mined_at=to_ms(from_unix_s(header.time)),
         read_at=blocks.NEVER if is_read else None,
-        named=0,
         spends=None,
     )

@@ -6,7 +6,7 @@ from btcpay.cli.context import Shell, answering
 from btcpay.settings.settings import Settings
 from storage.database import Row, place_of
 from storage.migrate import migrate as bring_up_to_date
-from storage.versions import FIRST, VERSION
+from storage.versions import VERSION, steps
 
 
 @click.command()
@@ -20,7 +20,7 @@ def migrated(settings: Settings) -> tuple[Row, str]:
     """Migrates; what was done, for a program and for a person."""
     url, network = settings.database_url, settings.network.name
     done = bring_up_to_date(url, network)
-    is_new = FIRST in done
+    is_new = len(done) == len(steps())
     text = f"at version {VERSION}, applied: {', '.join(done) or 'nothing to do'}"
     if is_new:
         text = f"made a new database for {network}, {place_of(url)}\n{text}"

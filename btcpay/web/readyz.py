@@ -78,7 +78,7 @@ def readiness(service: Service, trial: Trial) -> Response:
     return response
 
 
-def _database(found: str | None, trial: Trial) -> Part:
+def _database(found: int | None, trial: Trial) -> Part:
     problem = f"this program needs version {versions.VERSION}"
     if found == versions.VERSION:
         if trial.passes():

@@ -1,18 +1,14 @@
-"""What the migrations make of a SQLite file, version by version, and what else stands in one.
+"""What the steps make of a SQLite file, version by version, and what else stands in one.
 
 A view, a trigger, a default, a CHECK or an indexed expression is code: whoever plants one in a
 backup runs it here. So a file is only asked which objects it has, until all of them are known.
 """
 
 import sqlite3
-import tempfile
+from contextlib import closing
 from functools import cache
-from pathlib import Path
 
-from peewee import SqliteDatabase
-from playhouse.migrations import Runner
-
-from storage.versions import MIGRATIONS, VERSIONS
+from storage.versions import statements, steps
 
 # An object as SQLite keeps it: type, name, table, and the statement that made it.
 SchemaObject = tuple[str, str, str, str | None]
@@ -26,26 +22,24 @@ def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
 
 
 @cache
-def objects_by_version() -> dict[str, list[SchemaObject]]:
-    """What a database of each version has, from empty ones that are migrated here."""
-    found = {}
-    with tempfile.TemporaryDirectory() as folder:
-        db = SqliteDatabase(str(Path(folder, "new.db")))
-        for version in VERSIONS:
-            Runner(db, str(MIGRATIONS)).up(version)
-            found[version] = objects_in(db.connection())
-        db.close()
+def objects_by_version() -> list[list[SchemaObject]]:
+    """What a database of each version has, the first one first."""
+    found = []
+    with closing(sqlite3.connect(":memory:")) as db:
+        for step in steps():
+            for statement in statements(step, is_server=False):
+                db.execute(statement)
+            found.append(objects_in(db))
     return found
 
 
 def planted(found: list[SchemaObject]) -> list[str]:
-    """What the migrations did not make, in words; nothing when all objects are of one version.
+    """What no step made, in words; nothing when all objects are of one version.
 
     Compares with the nearest version, and also says what of that is missing.
     """
     strange = min(
-        ([*(set(found) ^ set(made)), *_doubled(found)] for made in objects_by_version().values()),
-        key=len,
+        ([*(set(found) ^ set(made)), *_doubled(found)] for made in objects_by_version()), key=len
     )
     return sorted({f"{kind} {name}" for kind, name, _, _ in strange})
 

@@ -22,14 +22,14 @@ from storage.sqlite import create_file
 BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for as long as it runs
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
 MOST_NAMED = 5
-_OURS = {"meta", "merchant", "invoice", "output", "schema_migration"}
+_OURS = {"meta", "merchant", "invoice", "output", "schema_version"}
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file says that it is: the newest migration, and the network, None when unclaimed."""
+    """What a file says that it is: its version, and the network, None when unclaimed."""
 
-    version: str
+    version: int
     network: str | None
 
 
@@ -80,13 +80,13 @@ def inspect(path: Path, name: Path) -> Contents:
     """What a database is, after all of it was found whole; `name` is what messages call it.
 
     Raises CommandError for a file that is damaged, is no database of this program, or holds more
-    than the migrations make. The last is looked for first, since looking for damage would run it.
+    than our steps make. The last is looked for first, since looking for damage would run it.
     """
     try:
         with closing(read_only(path)) as db:
             found = objects_in(db)
             if not {row[1] for row in found} >= _OURS:
-                raise CommandError(f"{name} is no database of btcpay")
+                raise CommandError(f"{name} is no database of btcpay 0.3.0 or later")
             if strange := planted(found):
                 raise CommandError(
                     f"{name} holds what this program's versions do not make, and may run it here:"
@@ -94,7 +94,7 @@ def inspect(path: Path, name: Path) -> Contents:
                 )
             faults = [row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
             faults += [f"a row of {row[0]}" for row in db.execute("PRAGMA foreign_key_check")]
-            (version,) = db.execute("SELECT max(name) FROM schema_migration").fetchone()
+            (version,) = db.execute("SELECT max(version) FROM schema_version").fetchone()
             network = network_of(db)
     except sqlite3.Error as error:
         raise CommandError(f"{name} is damaged: {error}") from None

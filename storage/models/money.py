@@ -38,7 +38,6 @@ class Output(Model):
     block_time_at = BigIntegerField(null=True)
     position = BigIntegerField(null=True)
     spent_height = BigIntegerField(null=True)
-    asked_at = BigIntegerField(null=True)
     payment_id = TextField(null=True)
 
     class Meta:

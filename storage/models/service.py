@@ -21,7 +21,6 @@ class Block(Model):
     header = BlobField()
     mined_at = BigIntegerField()
     read_at = BigIntegerField(null=True)
-    named = BigIntegerField()
     spends = BlobField(null=True)
 
 

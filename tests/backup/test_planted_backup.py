@@ -1,6 +1,5 @@
 """A backup that somebody else has had in his hands: what he planted is refused before it runs."""
 
-import hashlib
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,15 +10,10 @@ import pytest
 from builders import Clock, TickerServer, new_xpub
 from databases import raw
 from fake_esplora import Terminal, Till, open_till
-from playhouse.migrations import Runner
 
 from btcpay.merchants.account import derive, parse_account
-from storage import versions
 from storage.backup import sqlite_file
-from storage.backup.expected_schema import objects_by_version
-from storage.database import open_database
 
-OF_0_1_0 = "c906096e55824070b4261ff9dc5ddb08fc620cc18f786e585c49054c21e3648a"
 RUNS = "writefile_or_whatever(1)"  # no such function: whoever runs it is told so
 
 
@@ -114,22 +108,6 @@ def test_until_then_nothing_was_read_but_the_list_of_what_it_holds(name, till, t
     assert touched and all(
         "sqlite_master" in s or "trusted_schema" in s or "(21," in s for s in touched
     ), touched
-
-
-@pytest.mark.parametrize("version", versions.VERSIONS)
-def test_a_backup_of_every_version_is_what_the_migrations_made(version, tmp_path):
-    file = tmp_path / "older.db"
-    file.touch()
-    db = open_database(f"sqlite:///{file}")
-    Runner(db.connection, str(versions.MIGRATIONS)).up(version)
-    db.close()
-    assert sqlite_file.inspect(file, file).version == version
-
-
-def test_what_released_versions_made_is_still_what_is_expected():
-    """Their backups lie on other machines: a new library must not call them strange."""
-    made = repr(objects_by_version()["0009_claim"]).encode()
-    assert hashlib.sha256(made).hexdigest() == OF_0_1_0
 
 
 # What no program can tell: whose addresses these are

@@ -19,7 +19,6 @@ from builders import Shop
 from databases import about_sqlite
 from fake_esplora import FakeEsplora, Terminal, Till, say
 from forge import Forge, command_line, fork_for_each_order
-from playhouse.migrations import Runner
 
 from app import create_app
 from btcpay.backup.address_counters import Agree
@@ -177,7 +176,7 @@ def other_network(path: Path) -> None:
 
 
 def newer(path: Path) -> None:
-    change(path, "INSERT INTO schema_migration (name, applied) VALUES ('9999_later', 0)")
+    change(path, "UPDATE schema_version SET version = 9999")
 
 
 REFUSED = {
@@ -388,21 +387,6 @@ def test_a_damaged_database_in_place_is_not_touched_but_named(spoilt, till, tmp_
     place.rename(tmp_path / "elsewhere.db")
     Terminal(till).run("restore", str(file), "--yes", **url_of(place))
     assert content(place)["merchant"]
-
-
-def test_an_older_backup_is_brought_up_to_date(till, tmp_path):
-    file, place = tmp_path / "older.db", tmp_path / "place.db"
-    file.touch()
-    db = open_database(f"sqlite:///{file}")
-    Runner(db.connection, str(versions.MIGRATIONS)).up("0002_proof")
-    db.connection.execute_sql("INSERT INTO meta VALUES ('network', 'regtest')")
-    db.close()
-    process = Terminal(till).start("restore", str(file), "--yes", "--json", **url_of(place))
-    told = json.loads(process.communicate(timeout=60)[0])
-    assert told["migrated"][0] == "0003_balance"
-    opened = versions.open_ready(f"sqlite:///{place}", "regtest")
-    assert versions.version(opened) == versions.VERSION
-    opened.close()
 
 
 def test_a_key_that_was_answered_replays_and_one_that_was_held_is_free(till, tmp_path):

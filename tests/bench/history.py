@@ -1,6 +1,5 @@
 """What a filled database has beside invoices: payments, coins, events, links, attention."""
 
-import importlib
 import sqlite3
 
 # Nobody pays an invoice that has no deadline and is never paid: such stay open for ever.
@@ -14,10 +13,10 @@ STATEMENTS = (
     # Every other coin has moved on.
     """INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats, coinbase,
             first_seen_at, seen_waiting, block_height, block_hash, block_time_at, position,
-            spent_height, asked_at, payment_id)
+            spent_height, payment_id)
         SELECT tx_hash, 0, address_invoice_id, merchant_id, amount_sats, 0, created_at, 1,
             800000 + seq / 100, tx_hash, created_at, 1,
-            CASE WHEN seq % 2 = 0 THEN 800001 + seq / 100 END, 0, id
+            CASE WHEN seq % 2 = 0 THEN 800001 + seq / 100 END, id
         FROM payment""",
     """INSERT INTO event (invoice_id, happened_at, kind, detail)
         SELECT address_invoice_id, created_at, 'payment', '{"id": "' || id || '"}'
@@ -37,11 +36,17 @@ STATEMENTS = (
     """INSERT INTO attention (invoice_id, merchant_id, reason, since_at)
         SELECT id, merchant_id, 'short', finished_at FROM invoice
         WHERE status = 'expired' AND address_index % 50 < 4""",
+    # How far each paid address lies behind the paid one before it; the first one has the number 0.
+    """UPDATE invoice SET gap_before = steps.step FROM (
+        SELECT seq, address_index - COALESCE(
+            LAG(address_index) OVER (PARTITION BY merchant_id ORDER BY address_index), -1) AS step
+        FROM invoice WHERE EXISTS (
+            SELECT 1 FROM output WHERE output.invoice_id = invoice.id AND vanished_at IS NULL)
+    ) AS steps WHERE steps.seq = invoice.seq""",
 )
 
 
 def add_history(connection: sqlite3.Connection) -> None:
     """Makes it of the invoices that there are; the caller commits."""
-    gaps = importlib.import_module("storage.migrations.0016_growth").GAPS
-    for statement in (*STATEMENTS, gaps):
+    for statement in STATEMENTS:
         connection.execute(statement)

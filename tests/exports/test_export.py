@@ -256,10 +256,10 @@ def fill(shop: Shop, count: int) -> None:
     with shop.service.db.write():
         connection.execute_sql(
             f"""{numbers} INSERT INTO invoice (id, merchant_id, status, amount_sats,
-            amount_usd_quote, price_usd, description, deposit_address, address_index, tx_hash,
-            paid_at, finished_at, created_at)
+            amount_usd_quote, price_usd, description, deposit_address, script, address_index,
+            tx_hash, paid_at, finished_at, created_at)
             SELECT 'inv_' || i, {mark}, 'paid', 1000, '0.60', '60000', 'Order ' || i, 'addr' || i,
-            i, {txid}, i * 1000, i * 1000, i * 1000 FROM n""",  # noqa: S608
+            's' || i, i, {txid}, i * 1000, i * 1000, i * 1000 FROM n""",  # noqa: S608
             values,
         )
         connection.execute_sql(

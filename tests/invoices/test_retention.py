@@ -10,8 +10,6 @@ from fake_esplora import open_till
 
 from btcpay.invoices import retention
 from btcpay.invoices.retention import erase_emails
-from storage import migrate
-from storage.database import open_database
 from storage.queries import invoices
 
 pytestmark = pytest.mark.both_databases
@@ -110,26 +108,3 @@ def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(
             other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         held = [file.name for file in tmp_path.glob("btcpay.db*") if file.is_file()]
         assert {name for name in held if EMAIL.encode() in (tmp_path / name).read_bytes()} == set()
-
-
-def test_keys_from_before_the_migration_are_found(tmp_path: Path):
-    """An answer that was kept by the version before is erased as well."""
-    url = f"sqlite:///{tmp_path}/old.db"
-    migrate.migrate(url, "regtest")
-    db = open_database(url)
-    run = db.connection.execute_sql
-    run("DROP INDEX invoice_email")
-    run("DROP INDEX idempotency_key_resource")
-    run("ALTER TABLE idempotency_key DROP COLUMN resource_id")
-    run("DELETE FROM schema_migration WHERE name LIKE '0008%'")
-    run(
-        "INSERT INTO merchant (id, name, script_type, xpub, account_key, next_index, created_at)"
-        " VALUES (1, 'm', 'p2wpkh', 'x', 'k', 0, 0)"
-    )
-    add = "INSERT INTO idempotency_key VALUES (1, 'create-invoice', ?, 'b', 'o', 0, 0, ?)"
-    run(add, ("done", '{"object":"x","id":"inv_1"}'))
-    run(add, ("held", None))
-    assert migrate.migrate(url, "regtest") == ["0008_retention"]
-    rows = run("SELECT idempotency_key, resource_id FROM idempotency_key ORDER BY 1").fetchall()
-    assert rows == [("done", "inv_1"), ("held", None)]
-    db.close()

@@ -127,11 +127,11 @@ def test_counting_stops_where_it_would_take_long(browser):
     shop, link = browser.shop, browser.shop.link()["id"]
     shop.sql(
         "INSERT INTO invoice (id, merchant_id, payment_link_id, status, amount_sats,"  # noqa: S608
-        " amount_usd_quote, price_usd, deposit_address, address_index, created_at)"
+        " amount_usd_quote, price_usd, deposit_address, script, address_index, created_at)"
         " WITH RECURSIVE n(i) AS"
         f" (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= {MOST_COUNTED})"
         f" SELECT 'inv_' || i, {shop.merchant_id}, '{link}', 'open', 1, '1', '1', 'a' || i,"
-        " 100 + i, 1 FROM n"
+        " 's' || i, 100 + i, 1 FROM n"
     )
     page = browser.page(f"/links/{link}")
     assert page.texts["used"] == "Invoices: 500 or more, paid: 0"

@@ -1,24 +1,18 @@
 """The totals that a balance is read from equal the sum of the outputs, whatever happens."""
 
 import random
-import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from builders import dump
 from fake_esplora import LiedTo, Till, tx_of
-from playhouse.migrations import Runner
 
 from btcpay.merchants.account import script_of
 from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.payer.misbehave import double_spends, replace
 from btcpay.values.errors import ExplorerError
 from btcpay.values.money import MAX_MONEY_SATS
-from storage.database import open_database
 from storage.queries import balances
-from storage.sqlite import create_file
-from storage.versions import MIGRATIONS
 
 pytestmark = pytest.mark.both_databases
 
@@ -103,32 +97,6 @@ def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till: Till, s
         assert_days(till)
     till.check()
     assert till.balance()[1] > 0
-
-
-def test_the_migration_sums_what_was_there_before(tmp_path: Path) -> None:
-    create_file(tmp_path / "old.db")
-    db = open_database(f"sqlite:///{tmp_path}/old.db")
-    runner = Runner(db.connection, str(MIGRATIONS))
-    runner.up("0002_proof")
-    raw = sqlite3.connect(tmp_path / "old.db")
-    raw.executescript("""
-        INSERT INTO merchant VALUES (1, 'rich', 'p2pkh', 'x', 'a', 2, 0),
-            (2, 'poor', 'p2pkh', 'y', 'b', 0, 0);
-        INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote, price_usd,
-            deposit_address, address_index, created_at)
-            VALUES ('inv_1', 1, 'open', 9, '1', '1', 'a', 0, 0);
-        INSERT INTO payment (id, merchant_id, address_invoice_id, amount_sats, tx_hash, created_at)
-            VALUES ('pay_1', 1, 'inv_1', 5, 't1', 0), ('pay_2', 1, 'inv_1', 7, 't2', 0);
-        INSERT INTO output VALUES
-            ('t1', 0, 'inv_1', 1, 5, 0, 0, NULL, 1, 'h', 0, NULL, 0, 'pay_1'),
-            ('t2', 0, 'inv_1', 1, 7, 0, 0, NULL, 1, 'h', 0, 2, 0, 'pay_2'),
-            ('t3', 0, 'inv_1', 1, 11, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL),
-            ('t4', 0, 'inv_1', 1, 13, 0, 0, 5, NULL, NULL, NULL, NULL, 0, NULL);
-    """)
-    raw.close()
-    runner.up()
-    read = [db.only(balances.OF_MERCHANT, merchant_id=number) for number in (1, 2)]
-    assert [tuple(row.values()) for row in read] == [(5, 16), (0, 0)]
 
 
 # More than can exist

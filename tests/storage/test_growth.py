@@ -9,15 +9,13 @@ import pytest
 from builders import Shop
 from databases import about_sqlite, plan
 from peewee import Delete, Query, Select, Update
-from playhouse.migrations import Runner
 
 from btcpay.merchants.gap_limit import gap_of, gap_of_merchant
 from btcpay.values.ids import new_id
-from storage import migrate, queries, versions
-from storage.database import Database, Statement, open_database
+from storage import queries
+from storage.database import Database, Statement
 from storage.models import Output
 from storage.queries import gaps, invoices, merchants, payments
-from storage.sqlite import create_file
 
 pytestmark = pytest.mark.both_databases
 
@@ -41,14 +39,14 @@ WHOLE = {
 }
 # Never run by themselves: others are made of them.
 PARTS = {
-    *("balances._SUMS", "hints._COIN", "listings.CAME_SATS", "listings._CHOSEN"),
+    *("balances._SUMS", "listings.CAME_SATS", "listings._CHOSEN"),
     *("listings._LISTED", "listings._PAYMENTS", "looked_for._UNSETTLED"),
     *("merchant_lists._INVOICES", "merchant_lists._PAYMENTS"),
     "webhooks._PENDING",
 }
 # Indexes that hold little, however long the history is.
 SMALL = (
-    *("block_unread", "block_spends", "invoice_without_script", "invoice_email"),
+    *("block_unread", "block_spends", "invoice_email"),
     *("public_event_new", "webhook_delivery_due"),
 )
 
@@ -115,34 +113,3 @@ def test_the_gap_that_is_kept_is_the_one_between_all_paid_addresses(shop: Shop, 
         came(db, invoice, vanished=is_paid)
         paid ^= {invoice["address_index"]}
         assert gap_of_merchant(db, merchant) == gap_of(sorted(paid), merchant["next_index"])
-
-
-def test_a_database_of_before_gets_the_gaps_of_its_payments(tmp_path):
-    """Of two merchants, one with a hole and one without a payment; what vanished is none."""
-    url = f"sqlite:///{tmp_path}/old.db"
-    create_file(tmp_path / "old.db")
-    db = open_database(url)
-    Runner(db.connection, str(versions.MIGRATIONS)).up("0015_blocks")
-    run = db.connection.execute_sql
-    run(
-        "INSERT INTO merchant (name, script_type, xpub, account_key, next_index, created_at)"
-        " VALUES ('shop', 'p2pkh', 'x', 'k', 9, 1), ('poor', 'p2pkh', 'y', 'l', 3, 1)"
-    )
-    for index, outputs in ((2, [None]), (3, [None, 5]), (5, [5]), (8, [None, None])):
-        run(
-            "INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote,"
-            " price_usd, deposit_address, address_index, created_at)"
-            " VALUES (?1, 1, 'open', 5, '1', '1', ?1, ?1, 1)",
-            (index,),
-        )
-        for vout, vanished_at in enumerate(outputs):
-            run(
-                "INSERT INTO output (txid, vout, invoice_id, merchant_id, amount_sats, coinbase,"
-                " first_seen_at, seen_waiting, vanished_at) VALUES ('tx', ?, ?, 1, 5, 0, 1, 1, ?)",
-                (vout, str(index), vanished_at),
-            )
-    db.close()
-    migrate.migrate(url, "regtest")
-    kept = [gap_of_merchant(db, merchant) for merchant in db.rows(merchants.ALL)]
-    assert kept == [gap_of([2, 3, 8], 9), gap_of([], 3)]
-    db.close()

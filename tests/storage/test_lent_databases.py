@@ -44,8 +44,8 @@ def test_it_comes_back_empty_and_counts_from_one(server):
     second = server.lend()
     assert name_of(second) == name_of(first)
     assert contents(second) == new
-    execute(second, "INSERT INTO schema_migration (name, applied) VALUES ('later', 'now')")
-    execute(second, "DELETE FROM schema_migration WHERE name = 'later'")
+    execute(second, "INSERT INTO schema_version VALUES (9999)")
+    execute(second, "DELETE FROM schema_version WHERE version = 9999")
     db = open_database(second)
     add_merchant(db, "two", parse_account(new_xpub(), REGTEST), utc_now())
     db.close()
@@ -85,8 +85,8 @@ def test_who_was_connected_is_sent_away_and_cannot_come_back(server):
         "REVOKE ALL ON invoice FROM PUBLIC, btcpay",
         "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC",
         "SELECT lo_create(0)",
-        "UPDATE schema_migration SET name = name || 'x'",
-        "DELETE FROM schema_migration",
+        "UPDATE schema_version SET version = version + 1",
+        "DELETE FROM schema_version",
         "DO $$BEGIN EXECUTE format('ALTER DATABASE %I SET jit = off', current_database()); END$$",
     ],
 )

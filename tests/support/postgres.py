@@ -45,7 +45,7 @@ SCHEMA = " UNION ALL ".join(
         "pg_attribute WHERE attrelid >= 16384",
         "pg_proc WHERE oid >= 16384",
         "pg_database WHERE datname = current_database()",
-        "schema_migration",  # the one table that is not empty
+        "schema_version",  # the one table that is not empty
     )
 )
 OTHERS = (
@@ -71,12 +71,9 @@ class Lent:
         self._empty = ";".join(
             f"DELETE FROM {table}"  # noqa: S608
             for (table,) in self._rows(tables)
-            if table != "schema_migration"
+            if table != "schema_version"
         )
-        self._empty += (
-            "; SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence"
-            " WHERE seqrelid <> 'schema_migration_id_seq'::regclass"
-        )
+        self._empty += "; SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence"
 
     def let_in(self) -> None:
         """The next test may log in."""

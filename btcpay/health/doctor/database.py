@@ -7,7 +7,7 @@ from btcpay.health.state import GREEN, RED
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import DatabaseNotReady
 from storage import versions
-from storage.database import Database, in_one_line, open_database, sqlite_path
+from storage.database import Database, in_one_line, open_database, place_of, sqlite_path
 from storage.faults import as_peewee_errors
 from storage.queries import meta
 
@@ -38,8 +38,6 @@ def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | Non
         return Finding(NAME, RED, sentence, remedy), None
     except PeeweeException as error:
         return Finding(NAME, RED, f"cannot be used: {in_one_line(error)}", trouble), None
-    if finding.colour != GREEN:
-        return finding, None
     try:
         meta.try_to_write(db)
     except PeeweeException as error:
@@ -56,21 +54,10 @@ def _require_whole(db: Database) -> None:
 
 
 def _version(db: Database, settings: Settings) -> Finding:
-    found, wanted, network = versions.version(db), versions.VERSION, settings.network.name
-    if found is None:
-        return Finding(NAME, RED, "it is empty, or of another program", versions.REMEDY)
-    if found < wanted:
-        backup = "`pg_dump`" if db.is_server else "`btcpay backup FILE`"
-        sentence = f"it is at version {found}, this program needs {wanted}"
-        return Finding(NAME, RED, sentence, f"run `btcpay migrate`, after {backup}")
-    if found > wanted:
-        sentence = f"it is at version {found}, newer than this program's {wanted}"
-        return Finding(NAME, RED, sentence, "install the newer program")
-    belongs = meta.get(db, meta.Key.NETWORK)
-    if belongs not in (None, network):
-        sentence = f"it belongs to {belongs}, BTCPAY_NETWORK says {network}"
-        remedy = f"set BTCPAY_DATABASE_URL to another database, or BTCPAY_NETWORK to {belongs}"
-        return Finding(NAME, RED, sentence, remedy)
+    """Raises DatabaseNotReady for another version or network."""
+    found, network = versions.version(db), settings.network.name
+    versions.refuse_version(found, place_of(settings.database_url))
+    versions.refuse_network(meta.get(db, meta.Key.NETWORK), network)
     return Finding(NAME, GREEN, f"{_kind(db)}, version {found}, {network}")
 
 

@@ -1,0 +1,476 @@
+-- The first schema (0.3.0): what is sold, what was seen on the chain, and what that means.
+--
+-- Every rule that must never break stands here (UNIQUE, CHECK, NOT NULL, REFERENCES), not in the
+-- program alone. Times (_at) are whole milliseconds since 1970 UTC, amounts (_sats) whole satoshis,
+-- dollars (_usd) exact decimal text. Ids are made by the program, `seq` by the database: it orders
+-- rows of the same millisecond.
+--
+-- One text for both databases, as PostgreSQL spells it. storage/versions.py says what is
+-- replaced for SQLite, whose tables are STRICT: they refuse a number of another type as well.
+-- Comments may change at any time; a statement, once released, only by a next file.
+
+CREATE TABLE schema_version (
+    version BIGINT NOT NULL
+);
+
+-- One row for each fact about the database itself: its network, the last complete check.
+CREATE TABLE meta (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+);
+
+-- Totals since the database was made, added up at the end of each run: a check is a process of its
+-- own, and what it counted would end with it. `label` is the outcome, or a host.
+CREATE TABLE tally (
+    name TEXT NOT NULL,
+    label TEXT NOT NULL,
+    total BIGINT NOT NULL CHECK (total >= 0),
+    PRIMARY KEY (name, label)
+);
+
+
+-- Merchants
+
+-- `account_key` is chain code and public key in hex: the same wallet under another SLIP-132 prefix
+-- must not serve two merchants, or they would be given the same addresses.
+-- `next_index` only grows: an address is handed out once. 20 addresses (BIP44) is the gap that
+-- wallets come with, until the operator says otherwise.
+CREATE TABLE merchant (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    script_type TEXT NOT NULL CHECK (script_type IN ('p2wpkh', 'p2sh-p2wpkh', 'p2pkh')),
+    xpub TEXT NOT NULL,
+    account_key TEXT NOT NULL UNIQUE,
+    next_index BIGINT NOT NULL DEFAULT 0 CHECK (next_index BETWEEN 0 AND 2147483648),
+    created_at BIGINT NOT NULL,
+    wallet_gap_limit BIGINT NOT NULL DEFAULT 20 CHECK (wallet_gap_limit BETWEEN 1 AND 1000000),
+    currency TEXT CHECK (length(currency) = 3)
+);
+
+-- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served
+-- as that alone; its hash is its address, so that browsers may keep it for ever. The ways back to
+-- the shop are web addresses and nothing else, since a page must not show a link that runs code;
+-- `{invoice}` in them stands for the id.
+CREATE TABLE brand (
+    merchant_id BIGINT PRIMARY KEY REFERENCES merchant (id),
+    name TEXT,
+    accent TEXT,
+    logo BYTEA,
+    logo_type TEXT CHECK (logo_type IN ('image/png', 'image/jpeg', 'image/webp')),
+    logo_sha256 TEXT,
+    return_paid TEXT
+        CHECK (substr(return_paid, 1, 7) = 'http://' OR substr(return_paid, 1, 8) = 'https://'),
+    return_unpaid TEXT
+        CHECK (substr(return_unpaid, 1, 7) = 'http://' OR substr(return_unpaid, 1, 8) = 'https://'),
+    CHECK ((logo IS NULL) = (logo_type IS NULL)),
+    CHECK ((logo IS NULL) = (logo_sha256 IS NULL))
+);
+CREATE INDEX brand_logo ON brand (logo_sha256) WHERE logo_sha256 IS NOT NULL;
+
+-- The secret itself is never stored. `revoked_at` is final, whatever the clock does later;
+-- `expires_at` is the end of a rotated key's grace.
+CREATE TABLE api_key (
+    id TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    name TEXT NOT NULL,
+    scope TEXT NOT NULL CHECK (scope IN ('read', 'write')),
+    secret_sha256 TEXT NOT NULL UNIQUE,
+    last_four TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    last_used_at BIGINT,
+    expires_at BIGINT,
+    revoked_at BIGINT
+);
+
+-- A login link is deleted when it is used, a session when it ends: neither can come back.
+CREATE TABLE merchant_login (
+    secret_sha256 TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    expires_at BIGINT NOT NULL
+);
+
+CREATE TABLE merchant_session (
+    id TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    secret_sha256 TEXT NOT NULL UNIQUE,
+    browser TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    last_used_at BIGINT NOT NULL
+);
+CREATE INDEX merchant_session_of_merchant ON merchant_session (merchant_id, created_at);
+
+-- A held key has an owner and no answer; a done one has the first answer, word for word. Whoever
+-- holds it longer than the lock lasts loses it to the next one that asks. The answer may hold a
+-- customer's e-mail address: by `resource_id` its invoice finds it when that is erased.
+CREATE TABLE idempotency_key (
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    operation TEXT NOT NULL,
+    idempotency_key TEXT NOT NULL,
+    body_sha256 TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    locked_at BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    response TEXT,
+    resource_id TEXT,
+    PRIMARY KEY (merchant_id, operation, idempotency_key)
+);
+CREATE INDEX idempotency_key_age ON idempotency_key (created_at);
+CREATE INDEX idempotency_key_resource ON idempotency_key (resource_id)
+    WHERE resource_id IS NOT NULL;
+
+
+-- What is sold
+
+-- `suggested`: decimal texts in USD with a space between, in the order in which they are shown.
+CREATE TABLE payment_link (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    status TEXT NOT NULL CHECK (status IN ('active', 'inactive')),
+    title TEXT,
+    description TEXT,
+    amount_mode TEXT NOT NULL CHECK (amount_mode IN ('fixed', 'flexible')),
+    amount_usd TEXT,
+    min_amount_usd TEXT,
+    max_amount_usd TEXT,
+    created_at BIGINT NOT NULL,
+    suggested TEXT CHECK (suggested IS NULL OR amount_mode = 'flexible'),
+    CHECK ((amount_mode = 'fixed') = (amount_usd IS NOT NULL)),
+    CHECK (amount_mode = 'flexible' OR (min_amount_usd IS NULL AND max_amount_usd IS NULL))
+);
+CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
+
+-- `deposit_address`, its `script` (hex, as blocks have it) and `address_index` are UNIQUE: two
+-- invoices on one address could both be settled by one payment.
+-- `asked_at` is the last time that somebody looked at the invoice, `asked_since` the first one
+-- after a pause of hours. `failures` are looks that failed in a row, the last at `failed_at`: an
+-- address that always fails waits longer.
+-- `gap_before`: so many addresses further than the last paid one before it, this one included; null
+-- while nothing has come to it. The largest is the gap limit that a wallet needs.
+-- `price_in_currency`: of one bitcoin when the invoice was made, in the merchant's own currency.
+CREATE TABLE invoice (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    payment_link_id TEXT REFERENCES payment_link (id),
+    status TEXT NOT NULL CHECK (status IN ('open', 'paid', 'expired', 'canceled')),
+    amount_sats BIGINT NOT NULL CHECK (amount_sats BETWEEN 1 AND 2100000000000000),
+    amount_usd_quote TEXT NOT NULL,
+    price_usd TEXT NOT NULL,
+    description TEXT,
+    customer_email TEXT,
+    deposit_address TEXT NOT NULL UNIQUE,
+    address_index BIGINT NOT NULL,
+    tx_hash TEXT,
+    expires_at BIGINT,
+    paid_at BIGINT,
+    finished_at BIGINT,
+    settled_reason TEXT,
+    checked_at BIGINT,
+    asked_at BIGINT,
+    created_at BIGINT NOT NULL,
+    failures BIGINT NOT NULL DEFAULT 0,
+    failed_at BIGINT,
+    asked_since BIGINT,
+    script TEXT NOT NULL UNIQUE,
+    gap_before BIGINT CHECK (gap_before > 0),
+    currency TEXT CHECK (length(currency) = 3),
+    price_in_currency TEXT CHECK ((price_in_currency IS NULL) = (currency IS NULL)),
+    UNIQUE (merchant_id, address_index),
+    CHECK ((status = 'open') = (finished_at IS NULL)),
+    CHECK ((status = 'paid') = (paid_at IS NOT NULL)),
+    CHECK ((status = 'paid') = (tx_hash IS NOT NULL)),
+    CHECK (status = 'paid' OR settled_reason IS NULL)
+);
+CREATE INDEX invoice_newest ON invoice (merchant_id, created_at, seq);
+CREATE INDEX invoice_newest_by_status ON invoice (merchant_id, status, created_at, seq);
+CREATE INDEX invoice_watched ON invoice (status, finished_at);
+-- Most invoices have no link, and are not in these.
+CREATE INDEX invoice_of_link ON invoice (payment_link_id, status)
+    WHERE payment_link_id IS NOT NULL;
+CREATE INDEX invoice_of_link_newest ON invoice (payment_link_id, created_at, seq)
+    WHERE payment_link_id IS NOT NULL;
+-- Whose e-mail address is to be erased: empty where none are given, or all are erased.
+CREATE INDEX invoice_email ON invoice (finished_at)
+    WHERE customer_email IS NOT NULL AND finished_at IS NOT NULL;
+CREATE INDEX invoice_paid_index ON invoice (merchant_id, address_index)
+    WHERE gap_before IS NOT NULL;
+CREATE INDEX invoice_gap ON invoice (merchant_id, gap_before) WHERE gap_before IS NOT NULL;
+-- Whom a check asks the mempool for: open, and looked at or near the deadline. Open are those that
+-- have not finished; an index on a status is not used where the status is a parameter.
+CREATE INDEX invoice_asked ON invoice (asked_at) WHERE finished_at IS NULL AND asked_at IS NOT NULL;
+CREATE INDEX invoice_ending ON invoice (expires_at)
+    WHERE finished_at IS NULL AND expires_at IS NOT NULL;
+
+-- What happened to an invoice and when; never changed, only added to.
+CREATE TABLE event (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    invoice_id TEXT NOT NULL REFERENCES invoice (id),
+    happened_at BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    detail TEXT NOT NULL
+);
+CREATE INDEX event_of_invoice ON event (invoice_id, seq);
+
+-- Invoices that need a human. The reason is decided by btcpay/settlement/attention.py, in the
+-- transaction of what happened.
+CREATE TABLE attention (
+    invoice_id TEXT PRIMARY KEY REFERENCES invoice (id),
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    reason TEXT NOT NULL CHECK (reason IN ('reorganised', 'paid_late', 'short', 'too_much',
+                                           'after_cancellation', 'dust_missing')),
+    since_at BIGINT NOT NULL
+);
+CREATE INDEX attention_reason ON attention (reason);
+CREATE INDEX attention_since ON attention (since_at, invoice_id);
+CREATE INDEX attention_of_merchant ON attention (merchant_id, since_at, invoice_id);
+
+
+-- What was seen
+
+-- The best chain, linked from the first header that was kept. `read_at` is when its block was read,
+-- null while it is to be read. `spends` is kept of a block that was read before an earlier one: what
+-- it spends may be found later.
+CREATE TABLE block (
+    height BIGINT PRIMARY KEY CHECK (height >= 0),
+    hash TEXT NOT NULL UNIQUE,
+    header BYTEA NOT NULL,
+    mined_at BIGINT NOT NULL,
+    read_at BIGINT,
+    spends BYTEA
+);
+CREATE INDEX block_unread ON block (height) WHERE read_at IS NULL;
+CREATE INDEX block_spends ON block (height) WHERE spends IS NOT NULL;
+
+-- What one transaction confirmed to the address of one invoice. `address_invoice_id` is the invoice
+-- that the address belongs to; `invoice_id` the one it settled, null while the sum is not reached
+-- and for what came late or beyond. `amount_at_receipt` is its value then, in `currency`.
+CREATE TABLE payment (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    address_invoice_id TEXT NOT NULL REFERENCES invoice (id),
+    invoice_id TEXT REFERENCES invoice (id),
+    amount_sats BIGINT NOT NULL CHECK (amount_sats > 0),
+    amount_usd_at_receipt TEXT,
+    tx_hash TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    currency TEXT CHECK (length(currency) = 3),
+    amount_at_receipt TEXT CHECK ((amount_at_receipt IS NULL) = (currency IS NULL)),
+    UNIQUE (address_invoice_id, tx_hash),
+    CHECK (invoice_id IS NULL OR invoice_id = address_invoice_id)
+);
+CREATE INDEX payment_newest ON payment (merchant_id, created_at, seq);
+CREATE INDEX payment_of_invoice ON payment (invoice_id) WHERE invoice_id IS NOT NULL;
+CREATE INDEX payment_without_invoice ON payment (merchant_id, created_at, seq)
+    WHERE invoice_id IS NULL;
+
+-- Every output ever seen to one of our addresses, spent ones too. What is in a block was proven to
+-- be there; `position` is its transaction's place in it. `payment_id` is set once it counts.
+-- `vanished_at` marks one that left the mempool: no money, but history. `seen_waiting`: it was in
+-- the mempool before any block, so a block time before the invoice's only shows a wrong clock.
+-- `inputs`: the outpoints that a waiting transaction spends, as JSON; `replaced_height`: the block
+-- that has spent one of them otherwise.
+-- The key begins with the invoice: an explorer that once showed an output at a wrong address must
+-- not keep it from the right one.
+CREATE TABLE output (
+    txid TEXT NOT NULL,
+    vout BIGINT NOT NULL CHECK (vout >= 0),
+    invoice_id TEXT NOT NULL REFERENCES invoice (id),
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    amount_sats BIGINT NOT NULL CHECK (amount_sats BETWEEN 1 AND 2100000000000000),
+    coinbase BIGINT NOT NULL CHECK (coinbase IN (0, 1)),
+    first_seen_at BIGINT NOT NULL,
+    seen_waiting BIGINT NOT NULL CHECK (seen_waiting IN (0, 1)),
+    inputs TEXT,
+    vanished_at BIGINT,
+    replaced_height BIGINT,
+    block_height BIGINT,
+    block_hash TEXT,
+    block_time_at BIGINT,
+    position BIGINT,
+    spent_height BIGINT,
+    payment_id TEXT REFERENCES payment (id),
+    PRIMARY KEY (invoice_id, txid, vout),
+    CHECK ((block_height IS NULL) = (block_hash IS NULL)),
+    CHECK ((block_height IS NULL) = (block_time_at IS NULL)),
+    CHECK (block_height IS NOT NULL OR (payment_id IS NULL AND spent_height IS NULL)),
+    CHECK (vanished_at IS NULL OR block_height IS NULL)
+);
+-- A balance is counted from this index alone; a coin that has moved leaves it.
+CREATE INDEX output_unspent ON output (merchant_id, payment_id, amount_sats)
+    WHERE vanished_at IS NULL AND spent_height IS NULL;
+-- What an explorer invents and takes back stays as history; nobody who asks where an invoice stands
+-- reads it.
+CREATE INDEX output_alive ON output (invoice_id) WHERE vanished_at IS NULL;
+CREATE INDEX output_vanished ON output (vanished_at) WHERE vanished_at IS NOT NULL;
+-- `payment_id` is always null here, but without it SQLite may read all outputs by another index.
+CREATE INDEX output_waiting ON output (payment_id, invoice_id)
+    WHERE vanished_at IS NULL AND payment_id IS NULL;
+CREATE INDEX output_of_payment ON output (payment_id) WHERE payment_id IS NOT NULL;
+-- A block that leaves the chain takes back what came in it and what was spent in it.
+CREATE INDEX output_of_block ON output (block_height) WHERE block_height IS NOT NULL;
+CREATE INDEX output_spent ON output (spent_height) WHERE spent_height IS NOT NULL;
+-- Which of our coins does a block spend?
+CREATE INDEX output_coin ON output (txid, vout)
+    WHERE block_height IS NOT NULL AND spent_height IS NULL;
+-- What waits and may be replaced, and what was.
+CREATE INDEX output_inputs ON output (payment_id, block_height)
+    WHERE payment_id IS NULL AND block_height IS NULL AND inputs IS NOT NULL;
+CREATE INDEX output_replaced ON output (replaced_height) WHERE replaced_height IS NOT NULL;
+-- A search begins with the first letters of an id. SQLite compares texts byte by byte, and so do
+-- its UNIQUE indexes; PostgreSQL does when it is told to (the end of this file has the others).
+CREATE INDEX output_txid ON output (txid text_pattern_ops);
+
+-- What convinced the service, as JSON that can be checked again offline. It is made when its block
+-- is read, which may be before the payment counts.
+CREATE TABLE proof (
+    invoice_id TEXT NOT NULL REFERENCES invoice (id),
+    txid TEXT NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (invoice_id, txid)
+);
+
+-- Changed in the transaction that changes an output, by the difference that it makes.
+-- `confirmed_sats` counts as payment and has not moved; `total_sats` adds what is on its way.
+-- `settled_sats` are all payments ever, moved since or not, less what a reorganisation has undone.
+CREATE TABLE balance (
+    merchant_id BIGINT PRIMARY KEY REFERENCES merchant (id),
+    confirmed_sats BIGINT NOT NULL CHECK (confirmed_sats >= 0),
+    total_sats BIGINT NOT NULL CHECK (total_sats >= confirmed_sats),
+    settled_sats BIGINT NOT NULL DEFAULT 0 CHECK (settled_sats >= 0)
+);
+
+-- What a merchant received on a day, so that a sum of days does not read its payments. `day` counts
+-- days of UTC since 1970. Changed in the transaction that makes a payment or takes it back. Dollars
+-- are those at receipt, in whole cents; `unpriced` are payments for which no price was known then.
+CREATE TABLE merchant_day (
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    day BIGINT NOT NULL,
+    payments BIGINT NOT NULL CHECK (payments >= 0),
+    unpriced BIGINT NOT NULL CHECK (unpriced BETWEEN 0 AND payments),
+    received_sats BIGINT NOT NULL CHECK (received_sats >= payments),
+    usd_cents BIGINT NOT NULL CHECK (usd_cents >= 0),
+    PRIMARY KEY (merchant_id, day)
+);
+
+-- `root` is host, port and path: what else a URL holds may be secret. `rests_until_at` is when an
+-- explorer that said "too many" may be asked again, `refusals` how often it said so in a row.
+CREATE TABLE explorer (
+    root TEXT PRIMARY KEY,
+    refusals BIGINT NOT NULL CHECK (refusals > 0),
+    rests_until_at BIGINT NOT NULL
+);
+
+-- Calls in each minute, counted before they are made: a process that dies has spent them.
+CREATE TABLE explorer_use (
+    root TEXT NOT NULL,
+    minute_at BIGINT NOT NULL,
+    calls BIGINT NOT NULL CHECK (calls >= 0),
+    PRIMARY KEY (root, minute_at)
+);
+
+
+-- Who is notified
+
+-- A server gives `seq` with gaps, and commits in another order. So `number` is given when an event
+-- is first read, one after another, and a reader misses none. `id` is what receivers know it by.
+-- `state` is JSON, what was true when it happened and may have changed since; null where the kind
+-- alone says it.
+CREATE TABLE public_event (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    number BIGINT,
+    id TEXT NOT NULL,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    invoice_id TEXT REFERENCES invoice (id),
+    payment_link_id TEXT REFERENCES payment_link (id),
+    kind TEXT NOT NULL,
+    state TEXT,
+    happened_at BIGINT NOT NULL,
+    CHECK ((invoice_id IS NULL) <> (payment_link_id IS NULL))
+);
+CREATE UNIQUE INDEX public_event_number ON public_event (number) WHERE number IS NOT NULL;
+CREATE INDEX public_event_new ON public_event (seq) WHERE number IS NULL;
+
+-- The number of the last event that each reader has taken over; none later is forgotten.
+CREATE TABLE event_reader (
+    name TEXT PRIMARY KEY,
+    number BIGINT NOT NULL CHECK (number >= 0)
+);
+
+-- `url` or `command`; only what is sent over the network is signed. The secret is kept as it is: it
+-- must be read to sign. After a rotation the old one signs too, until `old_until_at`.
+-- `kinds`: a JSON list, null for all. `since_number`: nothing up to that event is sent.
+-- `failing_since` is the first failure after the last success.
+CREATE TABLE webhook_endpoint (
+    id TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    url TEXT,
+    command TEXT,
+    kinds TEXT,
+    secret TEXT,
+    old_secret TEXT,
+    old_until_at BIGINT,
+    since_number BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    failing_since BIGINT,
+    disabled_at BIGINT,
+    disabled_reason TEXT,
+    CHECK ((url IS NULL) <> (command IS NULL)),
+    CHECK ((url IS NULL) = (secret IS NULL)),
+    CHECK ((old_secret IS NULL) = (old_until_at IS NULL)),
+    CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL))
+);
+
+-- One row an endpoint and event. It waits for `next_at`; without it is delivered or given up.
+-- `status`: the HTTP status, or how the command ended; null when there was no answer.
+CREATE TABLE webhook_delivery (
+    event_seq BIGINT NOT NULL REFERENCES public_event (seq) ON DELETE CASCADE,
+    endpoint_id TEXT NOT NULL REFERENCES webhook_endpoint (id) ON DELETE CASCADE,
+    attempts BIGINT NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    next_at BIGINT,
+    tried_at BIGINT,
+    delivered_at BIGINT,
+    status BIGINT,
+    answer TEXT,
+    PRIMARY KEY (event_seq, endpoint_id),
+    CHECK (next_at IS NULL OR delivered_at IS NULL)
+);
+CREATE INDEX webhook_delivery_of_endpoint ON webhook_delivery (endpoint_id, event_seq);
+CREATE INDEX webhook_delivery_due ON webhook_delivery (endpoint_id, next_at, event_seq)
+    WHERE next_at IS NOT NULL;
+
+-- `receipts`: whether customers get one, at the address of their invoice; it is stored there alone.
+CREATE TABLE merchant_mail (
+    merchant_id BIGINT PRIMARY KEY REFERENCES merchant (id),
+    address TEXT,
+    receipts BIGINT NOT NULL CHECK (receipts IN (0, 1)),
+    language TEXT NOT NULL
+);
+
+-- One row a mail. `about`: an event's id, of a receipt the invoice's (whatever a reorganisation does
+-- to it, a customer is sent one), or a day without a complete check. It waits for `next_at`; without
+-- it, it is sent or given up. `answer`: why the last attempt failed.
+CREATE TABLE mail (
+    about TEXT NOT NULL,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    recipient TEXT NOT NULL CHECK (recipient IN ('merchant', 'customer')),
+    event_seq BIGINT REFERENCES public_event (seq) ON DELETE CASCADE,
+    created_at BIGINT NOT NULL,
+    attempts BIGINT NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    next_at BIGINT,
+    tried_at BIGINT,
+    sent_at BIGINT,
+    answer TEXT,
+    PRIMARY KEY (about, merchant_id, recipient),
+    CHECK (next_at IS NULL OR sent_at IS NULL)
+);
+CREATE INDEX mail_due ON mail (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX mail_of_event ON mail (event_seq) WHERE event_seq IS NOT NULL;
+CREATE INDEX mail_without_event ON mail (created_at) WHERE event_seq IS NULL;
+
+
+-- PostgreSQL alone
+
+CREATE INDEX invoice_id_begins ON invoice (id text_pattern_ops);
+CREATE INDEX invoice_address_begins ON invoice (deposit_address text_pattern_ops);
