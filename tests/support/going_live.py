@@ -12,3 +12,9 @@ BLOCK = re.compile(
 )
 BLOCKS = [match.groupdict() for match in BLOCK.finditer(TEXT)]
 RUN = {block["name"]: block for block in BLOCKS if block["how"] == "run"}
+
+
+def commands(name: str) -> list[str]:
+    """The commands of a block, without the prompt; a line that goes on stays one command."""
+    lines = RUN[name]["lines"]
+    return [line[2:] for line in re.findall(r"^\$ (?:.*\\\n)*.*$", lines, re.M)]

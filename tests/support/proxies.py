@@ -1,133 +1,120 @@
-"""Proxies on real sockets: SOCKS5 (RFC 1928, RFC 1929) and HTTP, which may also fail as told.
-
-`asked` lists where a client wanted to go, as it wrote it; every name leads to `target` here, since
-none of them is in the DNS. `instead` is what is sent in place of the answer to the request to
-connect: bytes, and then, while the connection is open, more of them one at a time.
-"""
+"""The examples of nginx and Caddy in deploy/, between free ports of this machine."""
 
 import contextlib
-import select
+import http.client
+import json
+import os
+import re
 import socket
-import threading
-from dataclasses import dataclass, field
+import ssl
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from builders import until
+from paths import PROJECT
+from ports import free_port
+from programs import certificate, done, tool
 
-@dataclass
+DEPLOY = PROJECT / "deploy"
+
+
+@dataclass(frozen=True)
 class Proxy:
-    """What both have: a listener, a thread for each client, and the pipe to the target."""
+    """A proxy's program and its port, with TLS or without; nginx listens without on `plain` too."""
 
-    target: int
-    login: bytes = b""
-    instead: tuple[bytes, bytes] | None = None
-    closes: bool = False
-    asked: list[tuple[str, int]] = field(default_factory=list)
-    logins: list[bytes] = field(default_factory=list)
-    scheme = ""
+    words: list[Any]
+    folder: Path
+    port: int
+    has_tls: bool
+    plain: int = 0
 
-    def __post_init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._ended = threading.Event()
+    def connect(self, source: str = "127.0.0.1") -> http.client.HTTPConnection:
+        """From this address of the loopback, which has many."""
+        to, options = ("127.0.0.1", self.port), {"timeout": 20, "source_address": (source, 0)}
+        if not self.has_tls:
+            return http.client.HTTPConnection(*to, **options)
+        return http.client.HTTPSConnection(*to, **options, context=ssl._create_unverified_context())
 
-    @property
-    def url(self) -> str:
-        """As the setting says it."""
-        return f"{self.scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
+    def ask(
+        self, method: str, path: str, source: str = "127.0.0.1", body: Any = None, **headers: str
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """Status, headers and body; the path is sent as it is written."""
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        with contextlib.closing(self.connect(source)) as connection:
+            sent = {"Content-Type": "application/json"} if data else {}
+            connection.request(method, path, data, sent | headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
 
-    def _listen(self) -> None:
-        while True:
+    @contextlib.contextmanager
+    def running(self) -> Iterator["Proxy"]:
+        environ = os.environ | {"HOME": str(self.folder)}
+        with subprocess.Popen(self.words, env=environ, stderr=subprocess.DEVNULL) as process:
             try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with client, contextlib.suppress(OSError, IndexError):
-            self.meet(client)
-
-    def meet(self, client: socket.socket) -> None:
-        raise NotImplementedError
-
-    def answer(self, client: socket.socket, granted: bytes, first: bytes = b"") -> None:
-        """Lets the client through, or does what is to be done instead."""
-        if self.closes:
-            return
-        if self.instead is not None:
-            self._drip(client, *self.instead)
-            return
-        with socket.create_connection(("127.0.0.1", self.target), 20) as server:
-            client.sendall(granted)
-            server.sendall(first)
-            self._join(client, server)
-
-    def _drip(self, client: socket.socket, start: bytes, more: bytes) -> None:
-        client.sendall(start)
-        while not self._ended.wait(0.05):
-            if more:
-                client.sendall(more)
-
-    @staticmethod
-    def _join(one: socket.socket, other: socket.socket) -> None:
-        ends = {one: other, other: one}
-        while True:
-            for ready in select.select([one, other], [], [], 20)[0]:
-                if not (piece := ready.recv(65536)):
-                    return
-                ends[ready].sendall(piece)
-
-    def __enter__(self) -> Any:
-        threading.Thread(target=self._listen, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._ended.set()
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+                until(lambda: is_open(self.port), "the proxy to listen")
+                yield self
+            finally:
+                process.terminate()
 
 
-class Socks(Proxy):
-    """SOCKS5: no login, or that with name and password."""
-
-    scheme = "socks5h"
-
-    def meet(self, client: socket.socket) -> None:
-        stream = client.makefile("rb")
-        methods = stream.read(stream.read(2)[1])
-        if b"\x02" in methods:
-            client.sendall(b"\x05\x02")
-            stream.read(1)
-            self.logins.append(b":".join(stream.read(stream.read(1)[0]) for _ in range(2)))
-            client.sendall(b"\x01\x00")
-        else:
-            client.sendall(b"\x05\x00")
-        kind = stream.read(4)[3]
-        if kind == 3:
-            host = stream.read(stream.read(1)[0]).decode()
-        else:
-            family, size = (socket.AF_INET, 4) if kind == 1 else (socket.AF_INET6, 16)
-            host = socket.inet_ntop(family, stream.read(size))
-        self.asked.append((host, int.from_bytes(stream.read(2))))
-        self.answer(client, b"\x05\x00\x00\x01" + bytes(6))
+def is_open(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
 
 
-class Http(Proxy):
-    """CONNECT for https, whole URLs for http."""
+def replaced(text: str, *changes: tuple[str, str, int]) -> str:
+    """The text with each change made as often as it must stand there."""
+    for old, new, times in changes:
+        assert text.count(old) == times, old
+        text = text.replace(old, new)
+    return text
 
-    scheme = "http"
 
-    def meet(self, client: socket.socket) -> None:
-        head = b""
-        while b"\r\n\r\n" not in head:
-            head += client.recv(65536)
-        line, *headers = head.split(b"\r\n")
-        self.logins += [h.split(b" ")[-1] for h in headers if h.startswith(b"Proxy-Auth")]
-        method, where, _ = line.decode().split(" ")
-        if method == "CONNECT":
-            host, _, port = where.rpartition(":")
-            self.asked.append((host, int(port)))
-            self.answer(client, b"HTTP/1.1 200 Connection established\r\n\r\n")
-        else:
-            host, _, port = where.split("/")[2].partition(":")
-            self.asked.append((host, int(port or 80)))
-            self.answer(client, b"", head)
+def nginx(folder: Path, upstream: int) -> Proxy:
+    """Certificate and folders are its own."""
+    plain, tls = free_port(), free_port()
+    certificate(folder)
+    site = replaced(
+        (DEPLOY / "nginx.conf").read_text(),
+        ("listen 80;", f"listen 127.0.0.1:{plain};", 1),
+        ("listen 443 ssl;", f"listen 127.0.0.1:{tls} ssl;", 1),
+        ("127.0.0.1:8000", f"127.0.0.1:{upstream}", 1),
+        ("/etc/letsencrypt/live/pay.example.com", str(folder), 2),
+    )
+    (folder / "site.conf").write_text(site)
+    names = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = "".join(f"{name}_temp_path {folder}/{name};" for name in names)
+    (folder / "nginx.conf").write_text(
+        f"{'user root;' if os.geteuid() == 0 else ''} pid {folder}/pid; daemon off;"
+        f"error_log {folder}/error.log; worker_processes 1; events {{}}"
+        f"http {{ access_log {folder}/access.log; {temporary} include {folder}/site.conf; }}"
+    )
+    words = [tool("nginx"), "-p", folder, "-e", folder / "error.log", "-c", folder / "nginx.conf"]
+    return Proxy(words, folder, tls, True, plain)
+
+
+def caddyfile() -> str:
+    """The example as it is for Debian's and Ubuntu's Caddy, for a newer one as its comment says."""
+    text = (DEPLOY / "Caddyfile").read_text()
+    if re.match(r"v?2\.6\.2\b", done([tool("caddy"), "version"])):
+        return text
+    assert "request_buffers 1MB" in text
+    old = "buffer_requests\n\t\tmax_buffer_size 1MB"
+    return replaced(text, (old, "request_buffers 1MB", 1))
+
+
+def caddy(folder: Path, upstream: int) -> Proxy:
+    """Without a certificate."""
+    port = free_port()
+    text = replaced(
+        caddyfile(),
+        ("pay.example.com {", f"http://127.0.0.1:{port} {{", 1),
+        ("127.0.0.1:8000", f"127.0.0.1:{upstream}", 1),
+    )
+    (folder / "Caddyfile").write_text(f"{{\n\tadmin off\n}}\n{text}")
+    words = [tool("caddy"), "run", "--adapter", "caddyfile", "--config", folder / "Caddyfile"]
+    return Proxy(words, folder, port, False)

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from builders import until
 from paths import PROJECT
 from playground import start_playground
@@ -51,12 +50,3 @@ def test_the_sandbox_prints_what_its_receiver_is_sent_and_listen_shows_a_life(
         listening.send_signal(signal.SIGINT)
         listening.communicate(timeout=30)
         assert playground.stop() == 0
-
-
-@pytest.mark.parametrize("starts", [2])
-def test_each_start_has_one_endpoint(tmp_path: Path, starts: int) -> None:
-    for _ in range(starts):
-        playground = start_playground(tmp_path)
-        rows = json.loads(playground.btcpay("webhook", "list", "--json").stdout)
-        assert playground.stop() == 0
-        assert len(rows) == 1 and rows[0]["merchant"] == "demo"

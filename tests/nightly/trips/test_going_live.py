@@ -14,8 +14,7 @@ import pytest
 import requests
 from builders import Clock, TickerServer, clean_environ, new_xpub, until
 from fake_esplora import serving_sandbox
-from forge import forge
-from going_live import BLOCKS, RUN, TEXT
+from going_live import RUN, commands
 from ports import free_port
 
 # What stands for systemd: the service as a process that leads a group of its own.
@@ -133,12 +132,6 @@ class Machine:
             until(lambda: not Path(f"/proc/{pid}/stat").exists(), "the service to end")
 
 
-def commands(name: str) -> list[str]:
-    """The commands of a block, without the prompt; a line that goes on stays one command."""
-    lines = RUN[name]["lines"]
-    return [line[2:] for line in re.findall(r"^\$ (?:.*\\\n)*.*$", lines, re.M)]
-
-
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     folder = tmp_path_factory.mktemp("machine")
@@ -155,18 +148,6 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
             machine.stop()
 
 
-def test_every_block_of_commands_says_how_it_is_tried():
-    assert len(BLOCKS) == TEXT.count("```console\n") and len(RUN) > 9
-    assert all(commands(name) for name in RUN)
-
-
-def test_every_command_line_of_the_document_begins_with_a_prompt():
-    """So that none is passed over."""
-    for block in BLOCKS:
-        for line in block["lines"].replace("\\\n", "").splitlines():
-            assert line.startswith("$ "), line
-
-
 def test_the_commands_run_as_written(machine):
     assert machine.outputs.keys() == set(RUN)
 
@@ -178,11 +159,3 @@ def test_what_the_document_promises_is_what_comes(machine):
     assert "A first try" in (machine.folder / "labels.jsonl").read_text()
     assert (machine.folder / "payments.csv").read_text().startswith("received_at,recorded_at")
     assert sum("sk_test_" in machine.outputs[name] for name in ("rotate", "leaked")) == 2
-
-
-def test_the_commands_that_the_text_names_exist():
-    named = set(re.findall(r"`btcpay ((?:[a-z]+ ?)+)", TEXT))
-    later = {"restore", "wallet export", "backup"}
-    for words in sorted({name.strip() for name in named} - later):
-        ended = forge().run({"PATH": "/usr/bin:/bin"}, [*words.split(), "--help"])
-        assert ended.status == 0, (words, ended.errors)

@@ -1,0 +1,101 @@
+"""What stands in deploy/ for a proxy, before a service that is served."""
+
+import contextlib
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import proxies
+import pytest
+from builders import Live, Shop, until
+from merchant_browser import ON
+from proxies import Proxy
+
+
+@pytest.fixture(params=["nginx", "caddy"])
+def proxy(request: pytest.FixtureRequest, tmp_path: Path, shop: Shop) -> Iterator[Proxy]:
+    folder = tmp_path / "proxy"
+    folder.mkdir()
+    with (
+        Live(shop, tmp_path, BTCPAY_TRUSTED_PROXIES="1", **ON) as live,
+        getattr(proxies, request.param)(folder, live.port).running() as running,
+    ):
+        yield running
+
+
+def order(proxy: Proxy, shop: Shop, body: object) -> tuple[int, dict]:
+    key = f"Bearer {shop.write_key}"
+    status, _, answer = proxy.ask("POST", "/api/v1/invoices", body=body, Authorization=key)
+    return status, json.loads(answer)
+
+
+def test_an_invoice_is_made_while_clients_that_drip_occupy_the_proxy_alone(proxy, shop):
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            dripping = stack.enter_context(contextlib.closing(proxy.connect()))
+            dripping.putrequest("POST", "/api/v1/invoices")
+            dripping.putheader("Content-Length", "100")
+            dripping.endheaders(b"{")
+        started_s = time.monotonic()
+        status, made = order(proxy, shop, {"amount_usd": 25})
+        assert status == 201
+        assert proxy.ask("GET", f"/pay/{made['id']}")[0] == 200
+        assert time.monotonic() - started_s < 3
+    assert order(proxy, shop, b"x" * 100_000)[1]["error"]["code"] == "payload_too_large"
+
+
+def test_the_visitors_address_is_believed_and_a_forged_one_is_not(proxy):
+    def fails(source: str, forged: str = "") -> int:
+        """Invalid keys that this visitor may still send."""
+        headers = {"Authorization": "Bearer sk_test_wrong"}
+        if forged:
+            headers |= {"X-Forwarded-For": forged, "X-Real-IP": forged, "Forwarded": forged}
+        status, answered, _ = proxy.ask("GET", "/api/v1/balance", source, **headers)
+        assert status == 401
+        return int(answered["X-RateLimit-Remaining"])
+
+    assert [fails("127.0.0.1"), fails("127.0.0.1"), fails("127.0.0.2")] == [19, 18, 19]
+    # Neither does a forged address give the visitor a new window, nor does it use up another's.
+    forged = ("127.0.0.2", "203.0.113.7, 10.0.0.1")
+    assert [fails("127.0.0.1", text) for text in forged] == [17, 16]
+    assert fails("127.0.0.2") == 18
+
+
+# Ways to write the same path, which a proxy and the service might not understand alike.
+INSIDE = {"/merchant": 401, "/merchant/sessions": 401, "/merchant/login/x": 410}
+WRITTEN = (
+    *INSIDE,
+    *("/merchant/", "/merchant?x", "/%6derchant", "/mercha%6Et/sessions", "//merchant"),
+    *("/./merchant", "/pay/../merchant", "/pay/%2e%2e/merchant", "/merchant%2fsessions"),
+    *("/merchant;x", "/merchant/./login/x", "/x/merchant", "/MERCHANT"),
+)
+
+
+def test_the_merchants_pages_are_for_the_house_alone(proxy):
+    """Also for a path below the folder /x; of the loopback the first address is the house's."""
+
+    def status_of(path: str, source: str) -> int:
+        return proxy.ask("GET", path, source, SCRIPT_NAME="/x")[0]
+
+    assert {path: status_of(path, "127.0.0.1") for path in INSIDE} == INSIDE
+    found = {path: status_of(path, "127.0.0.2") for path in WRITTEN}
+    assert {path: found[path] for path in INSIDE} == dict.fromkeys(INSIDE, 403)
+    assert {path: status for path, status in found.items() if status not in (400, 403, 404)} == {}
+    assert status_of("/readyz", "127.0.0.2") in (200, 503)  # the rest is for everybody
+
+
+@pytest.mark.parametrize("proxy", ["nginx"], indirect=True)
+def test_nginx_leads_to_tls_and_writes_no_login_link_into_its_log(proxy):
+    plain = http.client.HTTPConnection("127.0.0.1", proxy.plain, timeout=20)
+    with contextlib.closing(plain):
+        plain.request("GET", "/pay/x?y")
+        answer = plain.getresponse()
+    location = "https://pay.example.com/pay/x?y"
+    assert (answer.status, answer.headers["Location"]) == (301, location)
+    proxy.ask("GET", "/merchant/login/secret")
+    proxy.ask("GET", "/merchant/sessions")
+    log = proxy.folder / "access.log"
+    until(lambda: "/merchant/sessions" in log.read_text(), "the request to be logged")
+    assert "secret" not in log.read_text()

@@ -1,0 +1,18 @@
+"""What deploy/Dockerfile says, instruction by instruction."""
+
+import re
+
+from paths import PROJECT
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The Dockerfile's instructions with their arguments, in order."""
+    text = re.sub(r"^#.*\n", "", (PROJECT / "deploy" / "Dockerfile").read_text(), flags=re.M)
+    lines = text.replace("\\\n", " ").splitlines()
+    return [tuple(line.split(None, 1)) for line in lines if line.strip()]  # type: ignore[misc]
+
+
+def copied() -> list[tuple[list[str], str]]:
+    """What is copied from the project, and where to."""
+    words = [argument.split() for name, argument in instructions() if name == "COPY"]
+    return [(line[:-1], line[-1]) for line in words if not line[0].startswith("--from")]

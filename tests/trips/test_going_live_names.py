@@ -1,0 +1,26 @@
+"""docs/going-live.md: what it names exists; tests/nightly/trips runs them as they are written."""
+
+import re
+
+from forge import forge
+from going_live import BLOCKS, RUN, TEXT, commands
+
+
+def test_every_block_of_commands_says_how_it_is_tried():
+    assert len(BLOCKS) == TEXT.count("```console\n") and len(RUN) > 9
+    assert all(commands(name) for name in RUN)
+
+
+def test_every_command_line_of_the_document_begins_with_a_prompt():
+    """So that none is passed over."""
+    for block in BLOCKS:
+        for line in block["lines"].replace("\\\n", "").splitlines():
+            assert line.startswith("$ "), line
+
+
+def test_the_commands_that_the_text_names_exist():
+    named = set(re.findall(r"`btcpay ((?:[a-z]+ ?)+)", TEXT))
+    later = {"restore", "wallet export", "backup"}
+    for words in sorted({name.strip() for name in named} - later):
+        ended = forge().run({"PATH": "/usr/bin:/bin"}, [*words.split(), "--help"])
+        assert ended.status == 0, (words, ended.errors)
