@@ -35,7 +35,7 @@ from storage.queries import balances, invoices, links, payments
 def get_balance(call: Call) -> Response:
     """Confirmed and total satoshis, and what the confirmed ones are worth if there is a price."""
     balance = call.only(balances.OF_MERCHANT)
-    price_usd = call.service.prices.current_or_none()
+    price_usd = call.service.prices.usd.current_or_none()
     usd = None if price_usd is None else usd_for_sats(balance["confirmed_sats"], price_usd)
     return answer(call.resources.balance.dump(balance | {"confirmed_usd": usd}))
 

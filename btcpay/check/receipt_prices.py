@@ -31,9 +31,9 @@ def receipt_prices(db: Database, prices: Prices) -> ReceiptPrices:
     """The prices of now; what cannot be had is not there."""
     currencies = [row["currency"] for row in db.rows(merchants.CURRENCIES)]
     for currency in currencies:
-        prices.beside.ask(currency)
-    price_usd = prices.current_or_none()
-    known = {currency: prices.beside.known(currency, PATIENCE_S) for currency in currencies}
+        prices.of(currency).ask()
+    price_usd = prices.usd.current_or_none()
+    known = {currency: prices.of(currency).known(PATIENCE_S) for currency in currencies}
     return ReceiptPrices(price_usd, {currency: price for currency, price in known.items() if price})
 
 

@@ -51,7 +51,7 @@ def dust_of(service: Service, link: Row) -> int | None:
     """
     if link["amount_usd"] is None or Decimal(link["amount_usd"]) >= NO_DUST_USD:
         return None
-    price_usd = service.prices.current_or_none()
+    price_usd = service.prices.usd.current_or_none()
     if price_usd is None:
         return None
     least_sats = _least_sats(service, link)

@@ -71,13 +71,13 @@ def rates_of(service: Service, link: Row) -> dict[str, Any]:
     `currency` is null without one, and without a price in it; its amounts have `places` decimals.
     After `good_for_ms` there is no price any more.
     """
-    prices, second = service.prices, service.prices.beside
     currency = service.db.only(merchants.CURRENCY, id=link["merchant_id"])["currency"]
-    if currency:
-        second.ask(currency)
-    usd, good_for_s = prices.current_or_none(), prices.good_for_s()
+    in_usd, second = service.prices.usd, service.prices.of(currency) if currency else None
+    if second:
+        second.ask()
+    usd, good_for_s = in_usd.current_or_none(), in_usd.good_for_s()
     rates: dict[str, Any] = {"usd": usd and f"{usd:f}", "currency": None}
-    if price := second.known(currency, PATIENCE_S) if currency else None:
+    if second and (price := second.known(PATIENCE_S)):
         rates |= {"currency": currency, "price": f"{price:f}", "places": places_of(currency)}
-        good_for_s = min(good_for_s, second.good_for_s(currency))
+        good_for_s = min(good_for_s, second.good_for_s())
     return rates | {"good_for_ms": int(good_for_s * 1000)}

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from btcpay.http import http_client
 from btcpay.http.clock_skew import EPOCH, agreed_ahead, told_time
-from btcpay.prices.second_prices import SecondPrices
 from btcpay.prices.tickers import agree, ask, timeout_s_of
 from btcpay.settings.parsers import PriceSource
 from btcpay.settings.settings import Settings
@@ -35,57 +34,55 @@ class Asked:
     at_s: float
 
 
-class Prices:
-    """The price as this process knows it. One thread refreshes it; the others wait or do without.
+class Rate:
+    """The price in one currency as this process knows it. One thread refreshes it at a time.
 
-    It is in dollars unless another `currency` is named. `monotonic` answers seconds of a clock that
-    never steps. `told` is called after each refresh with whether there was a price. `proxy` is the
-    setting. `beside`: the prices in other currencies.
+    `monotonic` answers seconds of a clock that never steps. `on_refresh` is called after each
+    refresh with whether there was a price. `proxy` is the setting.
     """
 
     def __init__(
         self,
+        currency: str,
         sources: Sequence[PriceSource],
         quorum: int,
         max_age_s: int,
         monotonic: Callable[[], float],
-        told: Callable[[bool], None] = lambda good: None,
+        on_refresh: Callable[[bool], None] = lambda good: None,
         proxy: str = "",
-        currency: str = "USD",
-        beside: SecondPrices | None = None,
     ) -> None:
+        self._currency = currency
         self._sources = sources
         self._quorum = quorum
         self._max_age_s = max_age_s
         self._monotonic = monotonic
-        self._told = told
-        self._currency = currency
-        self.beside = beside or SecondPrices(_nothing)
-        self._refreshing = threading.Lock()
-        self._on_headersing = threading.Lock()
-        self._session = http_client.Session(len(sources), proxy)
+        self._on_refresh = on_refresh
+        self._refreshing, self._lock = threading.Lock(), threading.Lock()
+        self._session = http_client.Session(max(1, len(sources)), proxy)
         self._timeout_s = timeout_s_of(proxy)
         self._good: Asked | None = None
         self._last: Asked | None = None
+        self._asking: threading.Thread | None = None
         # The time since EPOCH when the monotonic clock was 0, as each source last said it.
         self._began: Mapping[PriceSource, timedelta] = {}
 
     def current(self) -> Decimal:
         """What one bitcoin costs. Raises PriceUnavailable; never waits longer than one refresh."""
         called_s = self._monotonic()
-        price = self._known(min(FRESH_S, self._max_age_s))
+        price = self._known(FRESH_S)
         if price is not None:
             return price
-        if self._refreshing.acquire(blocking=self.known() is None):
+        if self._refreshing.acquire(blocking=self._known() is None):
             try:
                 if self._must_ask(called_s):
                     self._refresh()
             finally:
                 self._refreshing.release()
-        price = self.known()
+        price = self._known()
         if price is None:
-            told = f"the BTC/{self._currency} price is unavailable right now; retry shortly"
-            raise PriceUnavailable(told)
+            raise PriceUnavailable(
+                f"the BTC/{self._currency} price is unavailable right now; retry shortly"
+            )
         return price
 
     def current_or_none(self) -> Decimal | None:
@@ -95,13 +92,22 @@ class Prices:
         except PriceUnavailable:
             return None
 
-    def known(self) -> Decimal | None:
-        """The price without asking anybody; None when it is none any more."""
-        return self._known(self._max_age_s)
+    def ask(self) -> None:
+        """Begins to ask, unless that is under way or the price is fresh; returns at once."""
+        with self._lock:
+            if self._known(FRESH_S) is None and not (self._asking and self._asking.is_alive()):
+                self._asking = threading.Thread(target=self.current_or_none, daemon=True)
+                self._asking.start()
 
-    def has_failed(self) -> bool:
-        """Whether there was no price when the sources were asked last."""
-        return self._last is not None and self._last.price is None
+    def known(self, patience_s: float = 0) -> Decimal | None:
+        """The price, if it is one; else what comes of `ask` within `patience_s`.
+
+        Where there was none last time nobody waits: dead tickers delay nothing twice.
+        """
+        has_failed = self._last is not None and self._last.price is None
+        if self._asking and self._known() is None and not has_failed:
+            self._asking.join(patience_s)
+        return self._known()
 
     def good_for_s(self) -> float:
         """How much longer the price that is known is one; 0 without any."""
@@ -117,8 +123,10 @@ class Prices:
         aheads = [running - began for began in self._began.values()]
         return agreed_ahead(aheads, len(self._sources))
 
-    def _known(self, age_s: int) -> Decimal | None:
+    def _known(self, age_s: int | None = None) -> Decimal | None:
+        """The price, unless it is as old as that; the age limit holds in any case."""
         good = self._good
+        age_s = self._max_age_s if age_s is None else min(age_s, self._max_age_s)
         if good is None or self._monotonic() - good.at_s >= age_s:
             return None
         return good.price
@@ -132,53 +140,63 @@ class Prices:
         return last.at_s < called_s and rested
 
     def _ask(self, source: PriceSource) -> Decimal | None:
-        def on_headers(headers: Mapping[str, str]) -> None:
-            told = told_time(headers)
-            if told and not is_here(urlsplit(source.url).hostname):
-                began = told - EPOCH - timedelta(seconds=self._monotonic())
-                with self._on_headersing:
+        def note_time(headers: Mapping[str, str]) -> None:
+            sent_at = told_time(headers)
+            if sent_at and not is_here(urlsplit(source.url).hostname):
+                began = sent_at - EPOCH - timedelta(seconds=self._monotonic())
+                with self._lock:
                     self._began = {**self._began, source: began}
 
-        return ask(self._session, source, on_headers, self._timeout_s)
+        return ask(self._session, source, note_time, self._timeout_s)
 
     def _refresh(self) -> None:
         with ThreadPoolExecutor(max_workers=max(1, len(self._sources))) as pool:
             answers = list(pool.map(self._ask, self._sources))
         prices = [price for price in answers if price is not None]
         self._last = Asked(agree(prices, self._quorum), self._monotonic())
-        self._told(self._last.price is not None)
+        self._on_refresh(self._last.price is not None)
         if self._last.price is not None:
             self._good = self._last
             return
         # Without one in dollars nothing can be sold.
-        is_usd = self._currency == "USD"
-        where = "" if is_usd else f" in {self._currency}"
+        level = logging.ERROR if self._currency == "USD" else logging.WARNING
         counts = len(prices), len(self._sources)
-        level = logging.ERROR if is_usd else logging.WARNING
-        log.log(level, "no price%s: %d of %d sources answered", where, *counts)
+        log.log(level, "no price in %s: %d of %d sources answered", self._currency, *counts)
 
 
-def _nothing(currency: str) -> Prices:
-    """Of prices that have nothing beside them: no source, so no price."""
-    return Prices((), 1, 1, time.monotonic, currency=currency)
+class Prices:
+    """The price in every currency that is asked for; `usd` is what invoices are made at."""
+
+    def __init__(self, new: Callable[[str], Rate]) -> None:
+        self._new = new
+        self._rates: dict[str, Rate] = {}
+        self.usd = self.of("USD")
+
+    def of(self, currency: str) -> Rate:
+        """The one in that currency."""
+        return self._rates.get(currency) or self._rates.setdefault(currency, self._new(currency))
 
 
-def new_prices(settings: Settings, told: Callable[[bool], None] = lambda good: None) -> Prices:
-    """The price as these settings say, on a clock that never steps and runs while we sleep."""
+def new_prices(
+    settings: Settings, on_refresh: Callable[[bool], None] = lambda good: None
+) -> Prices:
+    """The prices as these settings say, on a clock that never steps and runs while we sleep.
 
-    def second(currency: str) -> Prices:
-        sources = [source.of(currency) for source in settings.currency_sources]
-        # More than half, as of the dollars' sources.
-        return Prices(
-            sources, len(sources) // 2 + 1, *clock, proxy=settings.proxy, currency=currency
+    `on_refresh` is called for the dollar's alone.
+    """
+
+    def new(currency: str) -> Rate:
+        if currency == "USD":
+            sources, quorum, note = settings.price_sources, settings.price_quorum, on_refresh
+        else:  # more than half, as of the dollar's sources
+            sources = tuple(source.of(currency) for source in settings.currency_sources)
+            quorum, note = len(sources) // 2 + 1, lambda good: None
+        return Rate(
+            currency, sources, quorum, settings.price_max_age_s, _steady_s, note, settings.proxy
         )
 
-    clock = settings.price_max_age_s, lambda: time.clock_gettime(_STEADY)
-    return Prices(
-        settings.price_sources,
-        settings.price_quorum,
-        *clock,
-        told,
-        settings.proxy,
-        beside=SecondPrices(second),
-    )
+    return Prices(new)
+
+
+def _steady_s() -> float:
+    return time.clock_gettime(_STEADY)

@@ -89,7 +89,7 @@ class Simulation:
 
     def _make(self, count: int) -> list[Any]:
         service, shop = self.till.shop.service, self.till.shop
-        price = Price(service.prices.current())
+        price = Price(service.prices.usd.current())
         made = []
         with service.db.write():
             for _ in range(count):

@@ -9,7 +9,7 @@ from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated
 
 from btcpay.http import http_client
 from btcpay.prices import price
-from btcpay.prices.price import Prices
+from btcpay.prices.price import Rate
 from btcpay.prices.tickers import ask
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import PriceUnavailable
@@ -52,9 +52,9 @@ def prices_of(
     sources: int = 1,
     quorum: int = 1,
     max_age_s: int = 120,
-) -> Prices:
+) -> Rate:
     asked = [PriceSource(f"{server.root}/{number}", "/usd") for number in range(sources)]
-    return Prices(asked, quorum, max_age_s, seconds)
+    return Rate("USD", asked, quorum, max_age_s, seconds)
 
 
 def tells(usd: str) -> Callable[[str], Reply]:

@@ -38,14 +38,14 @@ def prices_of(server: FakeEsplora, sources: str = SOURCES) -> Prices:
 
 
 def test_the_code_stands_where_the_source_has_a_place_for_it(server):
-    assert prices_of(server).beside.asked("EUR") == 90
+    assert prices_of(server).of("EUR").current_or_none() == 90
     assert sorted(server.asked) == ["/0/EUR", "/1", "/2"]
 
 
 def test_each_currency_has_a_price_of_its_own_and_none_of_them_is_the_dollars(server):
     prices = prices_of(server)
-    assert [prices.beside.asked(code) for code in ("EUR", "JPY")] == [90, 15000]
-    assert prices.current() == 100 and prices.beside.known("EUR") == 90
+    assert [prices.of(code).current_or_none() for code in ("EUR", "JPY")] == [90, 15000]
+    assert prices.usd.current() == 100 and prices.of("EUR").known() == 90
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,12 @@ def test_the_rules_are_those_of_the_dollar(server, euros, agreed):
         return say({"eur": euro}) if euro else say("Not Found", 404)
 
     server.instead = tell
-    price = prices_of(server).beside.asked("EUR")
+    price = prices_of(server).of("EUR").current_or_none()
     assert price == (None if agreed is None else Decimal(agreed))
 
 
 def test_a_currency_that_a_source_does_not_know_is_no_number(server):
-    assert prices_of(server).beside.asked("XPF") is None
+    assert prices_of(server).of("XPF").current_or_none() is None
 
 
 def took_s(what: Callable[[], object]) -> float:
@@ -81,31 +81,31 @@ def took_s(what: Callable[[], object]) -> float:
 def test_nobody_waits_longer_for_a_silent_ticker_than_their_patience_and_only_once(server):
     released = threading.Event()
     server.instead = lambda _: silent(released)
-    beside = prices_of(server).beside
+    euro = prices_of(server).of("EUR")
     try:
-        assert took_s(lambda: beside.ask("EUR")) < 1
-        assert beside.known("EUR", 0.2) is None
+        assert took_s(lambda: euro.ask()) < 1
+        assert euro.known(0.2) is None
     finally:
         released.set()
-    assert beside.asked("EUR") is None  # it has failed by now
+    assert euro.current_or_none() is None  # it has failed by now
     released.clear()
     try:
-        beside.ask("EUR")
-        assert took_s(lambda: beside.known("EUR", 60)) < 30
+        euro.ask()
+        assert took_s(lambda: euro.known(60)) < 30
     finally:
         released.set()
 
 
 def test_many_who_ask_at_once_ask_the_tickers_once(server):
-    beside = prices_of(server).beside
+    euro = prices_of(server).of("EUR")
     for _ in range(50):
-        beside.ask("EUR")
-    assert beside.known("EUR", 60) == 90
+        euro.ask()
+    assert euro.known(60) == 90
     assert len(server.asked) == 3
 
 
 def test_what_nobody_asked_for_is_not_known(server):
-    assert prices_of(server).beside.known("EUR", 60) is None and server.asked == []
+    assert prices_of(server).of("EUR").known(60) is None and server.asked == []
 
 
 def test_every_public_ticker_has_a_place_for_the_currency():

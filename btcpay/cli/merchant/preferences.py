@@ -68,7 +68,7 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
 
 def _price_in(shell: Shell, currency: str) -> str | None:
     """What a bitcoin costs now; None, and said, when the sources do not agree on it."""
-    price = new_prices(shell.settings).beside.asked(currency)
+    price = new_prices(shell.settings).of(currency).current_or_none()
     if price is None:
         say(f"no price in {currency} right now: nothing is shown in it until enough sources agree")
     return None if price is None else f"{price:f}"

@@ -58,9 +58,9 @@ def findings(shop: Shop) -> Iterator[Finding]:
 
 def second(shop: Shop, db: Database) -> Iterator[Finding]:
     """Merchants' second currencies: yellow without a price, since nothing is shown then."""
-    beside = new_prices(shop.settings).beside
+    prices = new_prices(shop.settings)
     for row in db.rows(merchants.CURRENCIES):
-        name, price = f"price in {row['currency']}", beside.asked(row["currency"])
+        name, price = f"price in {row['currency']}", prices.of(row["currency"]).current_or_none()
         if price is None:
             sentence = "none: too few sources know one, or agree on it"
             yield Finding(name, YELLOW, sentence, f"nothing is shown in it; {SECOND_REMEDY}")
