@@ -22,7 +22,7 @@ from compare import Client, Comparison, compare
 from fill import KEYS, fill, invoice_id, secret
 from load import Load
 from pages import pages_ms
-from server import ROOT, WITHOUT_EXTRAS, Server, Servers
+from server import ROOT, WITHOUT_EXTRAS, Server, Servers, python_of
 
 API = "/api/v1/invoices"
 ORDER = json.dumps({"amount_usd": 25, "description": "Tea", "expires_in_hours": 1})
@@ -30,7 +30,8 @@ SEEN_IDS = 2_000  # of the stored ones, drawn anew for every round
 TRIES = 5
 # The bare route as a shop's own gunicorn would serve it, and under the service's configuration.
 PLAIN, BARE, SMALL, LARGE = "plain gunicorn", "bare route", "1,000 stored", "1,000,000 stored"
-STORED = {SMALL: 1_000, LARGE: 1_000_000}
+BEFORE = "before, 1,000"  # another checkout, beside this one
+STORED = {SMALL: 1_000, LARGE: 1_000_000, BEFORE: 1_000}
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,18 @@ def report(operation: Operation, took: Comparison, services: list[str]) -> None:
         show("a million against a thousand", took.ratio("per_second", LARGE, SMALL), 0.85)
 
 
+def fill_for(root: Path, path: Path, invoices: int) -> str:
+    """A database as that checkout's program has it."""
+    if root == ROOT:
+        return fill(path, invoices)
+    filling = (
+        f"from fill import fill; from pathlib import Path; fill(Path({str(path)!r}), {invoices})"
+    )
+    environ = os.environ | {"PYTHONPATH": str(root / "tests/bench")}
+    subprocess.run([python_of(root), "-c", filling], cwd=root, env=environ, check=True)
+    return f"sqlite:///{path}"
+
+
 def measure_starts(servers: Servers, database_url: str) -> None:
     """How much longer the service takes from its start to its first answer."""
     ratios = []
@@ -150,14 +163,21 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
     parser.add_argument("--small", action="store_true", help="without the million invoices")
     parser.add_argument("--only", default="", help="operations whose name begins so")
+    parser.add_argument("--beside", type=Path, help="another checkout with a .venv of its own")
     options = parser.parse_args()
     names = [SMALL] if options.small else [SMALL, LARGE]
+    roots = dict.fromkeys(names, ROOT)
+    if options.beside:
+        roots[BEFORE] = options.beside.resolve()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
         client = Client(stack.enter_context(ProcessPoolExecutor(1)))
         servers = Servers(folder, stack)
-        urls = {name: fill(folder / f"{STORED[name]}.db", STORED[name]) for name in names}
-        services = {name: servers.kept(servers.service(url)) for name, url in urls.items()}
+        urls = {
+            name: fill_for(root, folder / f"{len(name)}.db", STORED[name])
+            for name, root in roots.items()
+        }
+        services = {n: servers.kept(servers.service(urls[n], roots[n])) for n in roots}
         sizes = {each: each.answer_bytes(services[SMALL]) for each in OPERATIONS}
         bare = servers.kept(servers.bare(sorted(set(sizes.values()))))
         plain = servers.kept(servers.plain(sorted(set(sizes.values()))))
@@ -174,11 +194,11 @@ def main() -> None:
                 return Load(server.port, [line], connections=operation.connections)
 
             took = compare(client, of_name, load_for, options.rounds, options.seconds)
-            report(operation, took, names)
+            report(operation, took, list(services))
         if options.only:
             return
         measure_starts(servers, urls[SMALL])
-        for name in names:
+        for name in services:
             ratio = services[name].memory_mib() / bare.memory_mib()
             aim = 2.0 if name == SMALL else 2.2
             show(f"worker's memory (PSS) against bare, {name}", ratio, aim, at_most=True)

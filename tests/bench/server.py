@@ -18,6 +18,13 @@ START_S = 30
 WITHOUT_EXTRAS = {"PYTHONPATH": str(Path(__file__).parent / "without_extras")}
 # gunicorn's threads as its manual has them; connections are kept as long as the load's.
 PLAIN = ("--threads", "8", "--keep-alive", "65", "--no-control-socket")
+CONFIGURED = ("worker_class", "threads", "worker_connections", "backlog", "keepalive")
+PINNED = """
+from btcpay.web.process import keep_to_one_processor
+control_socket_disable = True
+def post_fork(server, worker):
+    keep_to_one_processor(str(server.cfg.bind))
+"""
 
 
 def free_port() -> int:
@@ -26,17 +33,27 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
+def python_of(root: Path) -> str:
+    """The interpreter of a checkout: this one's, or that of another's `.venv`."""
+    return sys.executable if root == ROOT else str(root / ".venv/bin/python")
+
+
 class Server:
     """A Python module that serves on `port`; `environ` is added to this process's environment."""
 
     def __init__(
-        self, port: int, module: Sequence[str], folder: Path, environ: dict[str, str]
+        self,
+        port: int,
+        module: Sequence[str],
+        folder: Path,
+        environ: dict[str, str],
+        python: str = sys.executable,
     ) -> None:
         self.port = port
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._started_s = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", *module],
+            [python, "-m", *module],
             cwd=folder,
             env=os.environ | environ,
             stdout=subprocess.DEVNULL,
@@ -101,17 +118,12 @@ class Servers:
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._stack = stack
-        # The service's worker class, threads and so on, without importing any of the service.
+        # The service's threads and so on, and its processor, without any other of its modules.
         settings = runpy.run_path(str(ROOT / "gunicorn.conf.py"))
-        lines = [
-            f"{name} = {value!r}\n"
-            for name, value in settings.items()
-            if isinstance(value, (str, int)) and name != "bind" and not name.startswith("_")
-        ]
         self._conf = folder / "gunicorn.conf.py"
-        # The bare route waits for nobody, so it is as quick as what the service says is quick.
-        quick = 'def post_worker_init(worker):\n    worker.quick = (b"GET /",)\n'
-        self._conf.write_text("".join(lines) + quick)
+        self._conf.write_text(
+            "".join(f"{name} = {settings[name]!r}\n" for name in CONFIGURED) + PINNED
+        )
         (folder / "price.json").write_text('{"usd": "60000.00"}')
         port = free_port()
         ticker = Server(port, ["http.server", "--bind", "127.0.0.1", str(port)], folder, {})
@@ -132,8 +144,8 @@ class Servers:
         environ = {"BARE_BYTES": " ".join(map(str, sizes))}
         return Server(port, module, Path(__file__).parent, environ)
 
-    def service(self, database_url: str) -> Server:
-        """The service with its own configuration, as the README starts it."""
+    def service(self, database_url: str, root: Path = ROOT) -> Server:
+        """The service of a checkout with its own configuration, as the README starts it."""
         port = free_port()
         environ = {
             "BTCPAY_DATABASE_URL": database_url,
@@ -141,7 +153,7 @@ class Servers:
             "BTCPAY_BASE_URL": f"http://127.0.0.1:{port}",
             **WITHOUT_EXTRAS,
         }
-        return Server(port, ["gunicorn", "wsgi:app"], ROOT, environ)
+        return Server(port, ["gunicorn", "wsgi:app"], root, environ, python_of(root))
 
     def kept(self, server: Server) -> Server:
         """The server once it answers, until the bench ends."""
