@@ -23,8 +23,7 @@ from btcpay.values.ids import is_id
 from btcpay.values.money import usd_for_sats
 from btcpay.values.times import utc_now
 from btcpay.web import readyz, request_log
-from btcpay.web.application import Application
-from btcpay.web.routes import add_path, answer
+from btcpay.web.application import Application, add_path, answer
 from btcpay.web.service import open_service
 from schemas import requests as accepts
 from schemas import resources as shows
@@ -142,7 +141,9 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.extensions["btcpay"] = service
     file = sqlite_path(settings.database_url)
     figures = Figures(service.db, service.limiter.is_complete, service.now, file and file.parent)
-    app.extensions["metrics"] = functools.partial(metrics_server.serve, [service.counters, figures])
+    app.extensions["metrics"] = functools.partial(
+        metrics_server.Scraped, [service.counters, figures]
+    )
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
     if settings.trusted_proxies:

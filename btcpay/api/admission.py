@@ -10,10 +10,9 @@ from btcpay.api.operation import Operation
 from btcpay.merchants.keys import Caller, caller_of
 from btcpay.values.errors import ApiError, Forbidden, Unauthorized
 from btcpay.web import ignored_fields, rate_limits
-from btcpay.web.application import Answer
+from btcpay.web.application import Answer, add_path
 from btcpay.web.errors import error_response, from_http, unforeseen
 from btcpay.web.rate_limits import Window
-from btcpay.web.routes import add_path
 from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as
 from storage.queries import keys

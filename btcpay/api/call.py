@@ -9,9 +9,9 @@ from marshmallow import Schema
 
 from btcpay.api import idempotency
 from btcpay.merchants.keys import Caller
-from btcpay.web import ignored_fields, json_body
+from btcpay.web import ignored_fields
 from btcpay.web.application import Answer
-from btcpay.web.body import read_json
+from btcpay.web.body import read_json, sha256
 from btcpay.web.errors import JSON
 from btcpay.web.service import Service
 from schemas import requests as accepts
@@ -82,5 +82,5 @@ class Call(NamedTuple):
         if key is None:
             return None
         checked = idempotency.check_key(key)
-        digest = json_body.sha256(g.body)
+        digest = sha256(g.body)
         return idempotency.Subject(self.merchant_id, self.operation, checked, digest)

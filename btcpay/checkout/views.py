@@ -16,11 +16,11 @@ from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
+from btcpay.web.application import answer
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, accent_css, kept
-from btcpay.web.routes import answer
 from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as, is_from_another_site
 from storage.database import Row

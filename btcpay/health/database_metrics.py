@@ -2,10 +2,11 @@
 
 import platform
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from peewee import PeeweeException
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -29,11 +30,11 @@ class Figures(Collector):
     def __init__(
         self,
         db: Database,
-        is_limiter_complete: Callable[[], bool],
+        counts_together: Callable[[], bool],
         now: Callable[[], datetime],
         folder: Path | None,
     ) -> None:
-        self._db, self._is_limiter_complete, self._now = db, is_limiter_complete, now
+        self._db, self._counts_together, self._now = db, counts_together, now
         self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
@@ -42,113 +43,89 @@ class Figures(Collector):
             known = list(self._known())
         except PeeweeException:
             known = []
-        yield GaugeMetricFamily("btcpay_database_up", "Whether the database answers.", bool(known))
-        yield GaugeMetricFamily(
-            "btcpay_rate_limit_store_up",
-            "Whether all requests are counted together.",
-            self._is_limiter_complete(),
-        )
-        yield _build()
+        yield _gauge("database_up", "Whether the database answers.", bool(known))
+        together = self._counts_together()
+        yield _gauge("rate_limit_store_up", "Whether all requests are counted together.", together)
+        labels = {"version": __version__, "python": platform.python_version()}
+        build = GaugeMetricFamily("btcpay_build_info", "What serves.", labels=list(labels))
+        build.add_metric(list(labels.values()), 1)
+        yield build
         if self._folder:
-            yield from _disk(self._folder)
+            with suppress(OSError):  # without the folder there is no database either
+                free = shutil.disk_usage(self._folder).free
+                yield _gauge("disk_free_bytes", "Free bytes on the database's disk.", free)
         yield from known
 
     def _known(self) -> Iterator[Metric]:
-        db = self._db
+        db, now = self._db, self._now()
         count = db.only(tallies.OPEN_INVOICES)["invoices"]
-        yield GaugeMetricFamily(
-            "btcpay_open_invoices", "Invoices that wait for money, at most 10,000.", count
-        )
-        yield _wanting({row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)})
-        settled = db.only(tallies.SETTLED)["sats"]
-        yield GaugeMetricFamily(
-            "btcpay_settled_satoshis", "All payments; less after a reorganisation.", int(settled)
-        )
+        yield _gauge("open_invoices", "Invoices that wait for money, at most 10,000.", count)
+        found = {row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)}
+        # Every reason, also with 0, so that an alarm can be set on one that never occurred.
+        by_reason = {reason: found.get(reason, 0) for reason in REASONS}
+        yield _gauges("invoices_attention", "Invoices that need a human.", "reason", by_reason)
+        settled = int(db.only(tallies.SETTLED)["sats"])
+        yield _gauge("settled_satoshis", "All payments; less after a reorganisation.", settled)
         if checked_at := meta.time(db, meta.Key.CHECKED_AT):
-            told = "Unix time of the last complete check."
-            yield GaugeMetricFamily(
-                "btcpay_last_check_timestamp_seconds", told, checked_at.timestamp()
+            yield _gauge(
+                "last_check_timestamp_seconds",
+                "Unix time of the last complete check.",
+                checked_at.timestamp(),
             )
-        if known := progress_of(db, self._now()):
-            yield GaugeMetricFamily(
-                "btcpay_chain_height", "Height of the best block known.", known.height
-            )
-            told = "Blocks that are still to be read."
-            yield GaugeMetricFamily("btcpay_blocks_behind", told, known.behind)
+        if known := progress_of(db, now):
+            yield _gauge("chain_height", "Height of the best block known.", known.height)
+            yield _gauge("blocks_behind", "Blocks that are still to be read.", known.behind)
         yield from _gaps(db)
         oldest_ms = db.only(webhooks.OLDEST_WAITING)["at"]
-        age = self._now() - from_ms(oldest_ms) if oldest_ms is not None else timedelta()
-        told = "Age of the oldest event that an endpoint was not told of yet; 0 without one."
-        yield GaugeMetricFamily("btcpay_webhook_waiting_seconds", told, age.total_seconds())
-        yield from _tallied(
-            {(row["name"], row["label"]): row["total"] for row in db.rows(tallies.ALL)}
+        age = now - from_ms(oldest_ms) if oldest_ms is not None else timedelta()
+        yield _gauge(
+            "webhook_waiting_seconds",
+            "Age of the oldest event that an endpoint has not received yet; 0 without one.",
+            age.total_seconds(),
         )
+        totals = {(row["name"], row["label"]): row["total"] for row in db.rows(tallies.ALL)}
+        yield from _tallied(totals)
+
+
+def _gauge(name: str, text: str, value: Any) -> Metric:
+    return GaugeMetricFamily(f"btcpay_{name}", text, value)
+
+
+def _gauges(name: str, text: str, label: str, values: Mapping[str, Any]) -> Metric:
+    family = GaugeMetricFamily(f"btcpay_{name}", text, labels=[label])
+    for of, value in values.items():
+        family.add_metric([of], value)
+    return family
 
 
 def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
-    """Checks, and calls to explorers, since the database was made."""
-    runs = CounterMetricFamily("btcpay_checks", "Runs of the check.", labels=["outcome"])
-    for outcome in ("complete", "incomplete"):
-        runs.add_metric([outcome], totals.get(("checks", outcome), 0))
-    yield runs
-    took_s = totals.get(("check_ms", ""), 0) / 1000
-    yield CounterMetricFamily("btcpay_check_seconds", "Time that the checks took.", took_s)
-    sent = CounterMetricFamily("btcpay_webhook_deliveries", "Attempts.", labels=["result"])
-    for result in ("delivered", "failed", "given_up"):
-        sent.add_metric([result], totals.get(("webhook_deliveries", result), 0))
-    yield sent
-    read = totals.get(("blocks", ""), 0)
-    yield CounterMetricFamily("btcpay_blocks_read", "Blocks that the checks read.", read)
-    for name, told in (
+    """What checks have counted since the database was made."""
+    for name, text, label, each in (
+        ("checks", "Runs of the check.", "outcome", ("complete", "incomplete")),
+        ("webhook_deliveries", "Attempts.", "result", ("delivered", "failed", "given_up")),
+        ("mails", "Attempts to send a mail.", "result", ("sent", "failed", "given_up")),
+        ("explorer_calls", "Calls to explorers.", "host", None),
+        ("explorer_failures", "Questions without a good answer.", "host", None),
+    ):
+        family = CounterMetricFamily(f"btcpay_{name}", text, labels=[label])
+        for of in each or [of for tallied, of in totals if tallied == name]:
+            family.add_metric([of], totals.get((name, of), 0))
+        yield family
+    for name, text in (
+        ("blocks_read", "Blocks that the checks read."),
         ("reorganisations", "Changes to a chain that left blocks behind."),
         ("payments_undone", "Payments that such a change took back."),
     ):
-        yield CounterMetricFamily(f"btcpay_{name}", told, totals.get((name, ""), 0))
-    mail = CounterMetricFamily("btcpay_mails", "Attempts to send a mail.", labels=["result"])
-    for result in ("sent", "failed", "given_up"):
-        mail.add_metric([result], totals.get(("mails", result), 0))
-    yield mail
-    for name, told in (
-        ("explorer_calls", "Calls to explorers."),
-        ("explorer_failures", "Questions that an explorer did not answer as it should."),
-    ):
-        family = CounterMetricFamily(f"btcpay_{name}", told, labels=["host"])
-        for (tallied, host), total in totals.items():
-            if tallied == name:
-                family.add_metric([host], total)
-        yield family
-
-
-def _wanting(counts: dict[str, int]) -> Metric:
-    """Every reason, also with 0, so that an alarm can be set on one that never occurred."""
-    told = "Invoices that want a human."
-    family = GaugeMetricFamily("btcpay_invoices_attention", told, labels=["reason"])
-    for reason in REASONS:
-        family.add_metric([reason], counts.get(reason, 0))
-    return family
+        total = totals.get((name.removesuffix("_read"), ""), 0)
+        yield CounterMetricFamily(f"btcpay_{name}", text, total)
+    took_s = totals.get(("check_ms", ""), 0) / 1000
+    yield CounterMetricFamily("btcpay_check_seconds", "Time that the checks took.", took_s)
 
 
 def _gaps(db: Database) -> Iterator[Metric]:
     """Of each merchant what its wallet's gap limit must be, and what it is said to be."""
-    told = "The gap limit that the merchant's wallet needs now."
-    needed = GaugeMetricFamily("btcpay_gap_needed", told, labels=["merchant"])
-    told = "The gap limit that the merchant's wallet is said to have."
-    limit = GaugeMetricFamily("btcpay_gap_limit", told, labels=["merchant"])
-    for merchant in db.rows(merchants.ALL):
-        needed.add_metric([merchant["name"]], gap_of_merchant(db, merchant).limit)
-        limit.add_metric([merchant["name"]], merchant["wallet_gap_limit"])
-    yield from (needed, limit)
-
-
-def _disk(folder: Path) -> Iterator[Metric]:
-    """Nothing when the folder is gone: then the database is, too."""
-    with suppress(OSError):
-        told, free = "Free bytes on the database's disk.", shutil.disk_usage(folder).free
-        yield GaugeMetricFamily("btcpay_disk_free_bytes", told, free)
-
-
-def _build() -> Metric:
-    labels = {"version": __version__, "python": platform.python_version()}
-    family = GaugeMetricFamily("btcpay_build_info", "What serves.", labels=list(labels))
-    family.add_metric(list(labels.values()), 1)
-    return family
+    rows = db.rows(merchants.ALL)
+    needed = {row["name"]: gap_of_merchant(db, row).limit for row in rows}
+    said = {row["name"]: row["wallet_gap_limit"] for row in rows}
+    yield _gauges("gap_needed", "The gap limit that the wallet needs now.", "merchant", needed)
+    yield _gauges("gap_limit", "The gap limit that the wallet is said to have.", "merchant", said)

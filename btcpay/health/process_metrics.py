@@ -3,11 +3,7 @@
 All workers write files into one folder (prometheus-client's), and any of them can add these up.
 """
 
-import fcntl
-import itertools
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -18,33 +14,6 @@ BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 PRICED = "btcpay_price_timestamp_seconds"
 
 
-class WorkerNumber:
-    """A call returns the lowest number that no other live process of this folder has.
-
-    A new worker goes on with the files of one that died: totals stay, files do not pile up. The
-    lock ends with its process, however that ends.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._pid = self._number = -1
-
-    def __call__(self) -> int:
-        if self._pid != os.getpid():
-            self._pid, self._number = os.getpid(), self._claim()
-        return self._number
-
-    def _claim(self) -> int:
-        for number in itertools.count():
-            lock = os.open(self._folder / f"{number}.lock", os.O_CREAT | os.O_WRONLY, 0o600)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                os.close(lock)
-        return number
-
-
 class Counters(Collector):
     """Counts in this process; `collect` adds up all processes of `folder`, if there is one.
 
@@ -53,9 +22,8 @@ class Counters(Collector):
 
     def __init__(self, folder: str | None, unix_s: Callable[[], float]) -> None:
         self._folder, self._unix_s = folder, unix_s
-        if folder:
-            # How the library is told to use other names than process ids.
-            values.ValueClass = values.MultiProcessValue(WorkerNumber(Path(folder)))
+        if folder:  # the library looks for its folder when it is loaded, which may be long ago
+            values.ValueClass = values.MultiProcessValue()
         self._own = own = CollectorRegistry()
         self._requests = Counter(
             "btcpay_requests", "Answers.", ["operation", "status"], registry=own
@@ -104,5 +72,5 @@ def _age(metric: Metric, now_s: float) -> Iterator[Metric]:
     """Absent until there was a price; grows while nobody asks for one."""
     newest_s = max(sample.value for sample in metric.samples)
     if newest_s:
-        told = "Age of the newest price; grows while nobody asks for one."
-        yield GaugeMetricFamily("btcpay_price_age_seconds", told, now_s - newest_s)
+        text = "Age of the newest price; grows while nobody asks for one."
+        yield GaugeMetricFamily("btcpay_price_age_seconds", text, now_s - newest_s)

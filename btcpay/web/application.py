@@ -1,18 +1,20 @@
-"""Flask as this service uses it: without sessions, coroutines and names of hosts."""
+"""Flask as this service uses it: no sessions, coroutines or names of hosts; one way to a path."""
 
+from collections.abc import Callable
 from typing import Any
 
+import orjson
 from flask import Flask, Request, Response
 from flask.sessions import NullSession, SessionInterface
 from werkzeug.routing import MapAdapter
 
-Names = tuple[tuple[str, str], ...]
+from btcpay.web.errors import JSON
 
 
 class Answer(Response):
     """An answer; `last`: headers of our own that go out behind the others, as they are."""
 
-    last: Names = ()
+    last: tuple[tuple[str, str], ...] = ()
 
     def get_wsgi_response(self, environ: dict[str, Any]) -> Any:
         """Werkzeug looks at every header; these need no look."""
@@ -26,7 +28,6 @@ class NoSessions(SessionInterface):
     _none = NullSession()
 
     def open_session(self, *_: Any) -> NullSession:
-        """The one that there is."""
         return self._none
 
 
@@ -46,3 +47,16 @@ class Application(Flask):
             return super().create_url_adapter(None)
         path, method = request.path, request.method
         return MapAdapter(self.url_map, "", request.root_path, "", "http", path, method)
+
+
+def add_path(
+    app: Flask, path: str, view: Callable[..., Any], name: str | None = None, method: str = "GET"
+) -> None:
+    """Serves one method of one path; any other is refused, OPTIONS too."""
+    app.add_url_rule(path, name or path, view, methods=[method], provide_automatic_options=False)
+
+
+def answer(value: Any, status: int = 200) -> Answer:
+    """A JSON value; the newline at its end is for terminals."""
+    body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    return Answer(body, status, content_type=JSON)

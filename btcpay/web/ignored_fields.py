@@ -15,8 +15,8 @@ _NAME = re.compile(r"[!-+\--~](?:[ -+\--~]{0,98}[!-+\--~])?")
 
 def unknown(names: Iterable[str], known: Container[str]) -> list[str]:
     """The unknown names, in their order; no more than the header may have."""
-    shown = (name for name in names if name not in known and _NAME.fullmatch(name))
-    return list(islice(shown, MOST_NAMES))
+    found = (name for name in names if name not in known and _NAME.fullmatch(name))
+    return list(islice(found, MOST_NAMES))
 
 
 def note(names: Iterable[str], known: Container[str]) -> None:

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pkgutil import resolve_name
 
-from btcpay.web.memory_windows import MemoryWindows
-from btcpay.web.window import Bucket, Window
+from btcpay.web.windows import Bucket, MemoryWindows, Window
 
 READS = Bucket("read", 120, period_s=60)
 WRITES = Bucket("write", 30, period_s=60)
@@ -20,7 +19,7 @@ _SHARED = "btcpay.web.redis_windows"
 
 
 def link_invoices(per_hour: int) -> Bucket:
-    """How many invoices one visitor may make through payment links."""
+    """Of one visitor, through payment links."""
     return Bucket("link", per_hour, period_s=3600)
 
 

@@ -11,8 +11,8 @@ from peewee import PeeweeException
 from btcpay.health.state import GREEN, State, state_in
 from btcpay.settings.settings import Settings
 from btcpay.values.times import iso
+from btcpay.web.application import add_path, answer
 from btcpay.web.rate_limits import Limiter
-from btcpay.web.routes import add_path, answer
 from btcpay.web.service import Service
 from storage import versions
 from storage.database import Database, in_one_line

@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from redis import Redis, RedisError
 
-from btcpay.web.window import Bucket, Window
+from btcpay.web.windows import Bucket, Window
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT_S = 0.25  # a counter on the same network answers in a millisecond
 PAUSE_S = 5  # while the store hangs, one request in this time waits for a time-out
-TOLD_EVERY_S = 60
+LOGGED_EVERY_S = 60
 
 # The times of a window's requests, the oldest first, in microseconds of the store's own clock: one
 # for all processes. Redis runs a script alone, so that no other request comes in between.
@@ -58,7 +58,7 @@ class SharedWindows:
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._away = False
-        self._not_before_s = self._tell_after_s = monotonic_s()
+        self._not_before_s = self._log_after_s = monotonic_s()
 
     def ask(self, bucket: Bucket, key: str, counts: bool) -> Window | None:
         """The window of this key; a request that `counts` is in it, unless the window is full.
@@ -103,9 +103,9 @@ class SharedWindows:
         with self._lock:
             now_s = self._monotonic_s()
             self._away, self._not_before_s = True, now_s + PAUSE_S
-            if now_s < self._tell_after_s:
+            if now_s < self._log_after_s:
                 return
-            self._tell_after_s = now_s + TOLD_EVERY_S
+            self._log_after_s = now_s + LOGGED_EVERY_S
         # Only the kind of error: its text, like the URL, may hold a password.
         log.error(
             "BTCPAY_RATE_LIMIT_STORE cannot be asked (%s): each process counts requests by itself",

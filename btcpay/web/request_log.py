@@ -70,7 +70,9 @@ def _leaves_body(asked: Request, status: int) -> bool:
     """Whether a part of the body may be unread: what succeeds by POST has read it."""
     if asked.method == "POST" and status < 400:
         return False
-    return bool(asked.content_length) or "HTTP_TRANSFER_ENCODING" in asked.environ
+    return asked.environ.get("CONTENT_LENGTH", "0") != "0" or (
+        "HTTP_TRANSFER_ENCODING" in asked.environ
+    )
 
 
 def _line(

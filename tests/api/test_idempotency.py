@@ -14,7 +14,7 @@ from fake_esplora import Till, open_till
 from werkzeug.test import TestResponse
 
 from btcpay.values.times import to_ms
-from btcpay.web import json_body
+from btcpay.web import body as web_body
 from storage.queries import idempotency, merchants
 
 pytestmark = pytest.mark.both_databases
@@ -90,7 +90,7 @@ def claim_and_die(shop: Shop, body: Any = None) -> None:
         merchant_id=shop.merchant_id,
         operation="create-invoice",
         idempotency_key=RETRY["Idempotency-Key"],
-        body_sha256=json_body.sha256(body or {"amount_usd": 5}),
+        body_sha256=web_body.sha256(body or {"amount_usd": 5}),
         owner="own_of_the_dead",
         locked_at=now_ms,
         created_at=now_ms,

@@ -8,11 +8,9 @@ from builders import Shop
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btcpay.web import memory_windows
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, WRITES, Limiter, link_invoices
-from btcpay.web.window import Bucket
+from btcpay.web.windows import MOST, Bucket
 
-MOST = memory_windows.MOST
 ME = "203.0.113.7"
 
 

@@ -20,8 +20,8 @@ from redis_server import RedisServer, needs_redis
 from btcpay.settings import settings
 from btcpay.values.errors import SettingsError
 from btcpay.web.rate_limits import READS, WRITES, Limiter, link_invoices
-from btcpay.web.redis_windows import ANSWER_TIMEOUT_S, PAUSE_S, TOLD_EVERY_S
-from btcpay.web.window import Bucket
+from btcpay.web.redis_windows import ANSWER_TIMEOUT_S, LOGGED_EVERY_S, PAUSE_S
+from btcpay.web.windows import Bucket
 
 NOBODY = "sk_test_" + "0" * 43
 
@@ -182,7 +182,7 @@ def test_the_loss_is_logged_once_a_minute_and_the_return_once(
     caplog.set_level(logging.INFO)
     limiter.hit(READS, "key")
     redis.stop()
-    for _ in range(TOLD_EVERY_S * 2):
+    for _ in range(LOGGED_EVERY_S * 2):
         limiter.hit(READS, "key")
         seconds.at += 1
     told = messages(caplog)
