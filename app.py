@@ -141,9 +141,8 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.extensions["btcpay"] = service
     file = sqlite_path(settings.database_url)
     figures = Figures(service.db, service.limiter.is_complete, service.now, file and file.parent)
-    app.extensions["metrics"] = functools.partial(
-        metrics_server.Scraped, [service.counters, figures]
-    )
+    collectors = [service.counters, figures]
+    app.extensions["metrics"] = functools.partial(metrics_server.Scraped, collectors)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
     if settings.trusted_proxies:
