@@ -7,11 +7,12 @@ from pathlib import Path
 from btcpay.sandbox.errors import JournalError
 from btcpay.sandbox.server import create_sandbox, serve
 from btcpay.sandbox.shop import Shop
+from btcpay.sandbox.workbench.events import LOG_FILE
 
-KEY_FILE = "workbench_key"
+KEY_FILE = "workbench_key"  # of the shop; not among the words, since others can read them
 
 
-def main() -> int:
+def main() -> None:
     """Exit status 0 after SIGTERM or SIGINT, 1 when it cannot start."""
     parser = argparse.ArgumentParser(
         prog="python -m btcpay.sandbox", description="A regtest chain to pay on."
@@ -21,18 +22,15 @@ def main() -> int:
     parser.add_argument("--shop", metavar="URL", help="the service that is paid on it")
     options = parser.parse_args()
     try:
-        shop = Shop(options.shop, _key(options.state)) if options.shop else None
-        serve(create_sandbox(options.state, shop=shop), options.port)
+        shop = None
+        if options.shop:
+            shop = Shop(options.shop, (options.state / KEY_FILE).read_text("ascii").strip())
+            (options.state / LOG_FILE).unlink(missing_ok=True)  # of the start before
+        app = create_sandbox(options.state, shop=shop)
     except (JournalError, OSError) as error:
-        print(f"the sandbox cannot start: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _key(state_dir: Path) -> str:
-    """The shop's key: in a file, since others can read a command line."""
-    return (state_dir / KEY_FILE).read_text(encoding="ascii").strip()
+        sys.exit(f"the sandbox cannot start: {error}")
+    serve(app, options.port)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

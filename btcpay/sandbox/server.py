@@ -1,24 +1,29 @@
 """The whole sandbox: explorer, ticker, page and buttons over one chain, on 127.0.0.1."""
 
+import logging
 import signal
-import threading
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
-from types import FrameType
 
-from flask import Flask, jsonify, request
+from flask import Flask, Response, jsonify, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
+from werkzeug.serving import make_server
 
 from btcpay.sandbox.errors import BadRequest, Rejected, ShopAway
-from btcpay.sandbox.esplora.app import create_esplora, no_such_path
-from btcpay.sandbox.keepalive import Server
+from btcpay.sandbox.esplora.app import create_esplora, no_such_path, text
 from btcpay.sandbox.shop import Shop
-from btcpay.sandbox.state import attach, open_sandbox
-from btcpay.sandbox.ticker import create_ticker
+from btcpay.sandbox.state import EXTENSION, current, open_sandbox
 from btcpay.sandbox.workbench.buttons import create_buttons, wants_json
 from btcpay.sandbox.workbench.page import create_page, show
+
+HOST = "127.0.0.1"
+MAX_BODY_BYTES = 1_000_000  # a form, or an event
+# What a dollar costs in play money: near what it was when this was written, and never another.
+RATES = {"usd": "1", "eur": "0.92", "gbp": "0.79", "chf": "0.88", "cad": "1.37", "aud": "1.52"}
+RATES |= {"brl": "5.4", "mxn": "18.3", "inr": "84", "jpy": "150", "krw": "1380"}
 
 
 def wall_clock() -> int:
@@ -31,59 +36,47 @@ def create_sandbox(
 ) -> Flask:
     """Continues the chain in `state_dir` or begins one there. Raises JournalError.
 
-    `shop` is the one that is paid on it, if one runs beside it. `state_dir` holds `chain.jsonl`
-    and `wallet.wif`; it is locked until the process ends or
-    `app.extensions[EXTENSION].close()`.
+    `shop` is the one that is paid on it, if one runs beside it. `state_dir` is locked until the
+    process ends or `app.extensions[EXTENSION].close()`.
     """
     app = create_app()
-    attach(app, open_sandbox(state_dir, clock, shop))
+    app.extensions[EXTENSION] = open_sandbox(state_dir, clock, shop)
     return app
 
 
 def create_app() -> Flask:
-    """The routes of a sandbox that is to be attached."""
+    """The routes; `app.extensions[EXTENSION]` is the sandbox that they are about."""
     app = Flask(__name__, static_folder=None)
-    for blueprint in (create_esplora(), create_ticker(), create_page(), create_buttons()):
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    for blueprint in (create_esplora(), create_page(), create_buttons()):
         app.register_blueprint(blueprint)
-    app.register_error_handler(NotFound, _not_found)
-    app.register_error_handler(BadRequest, _refused)
-    app.register_error_handler(Rejected, _refused)
-    app.register_error_handler(ShopAway, _no_shop)
+    app.add_url_rule("/price", view_func=price)
+    app.register_error_handler(NotFound, lambda _: no_such_path(request.path))
+    for kind, status in ((BadRequest, 400), (Rejected, 400), (ShopAway, 502)):
+        app.register_error_handler(kind, lambda error, status=status: _problem(error, status))
     return app
 
 
 def serve(app: Flask, port: int) -> None:
-    """Serves until SIGTERM or SIGINT. Raises OSError when the port is taken."""
-    with Server(app, port) as server:
-        if threading.current_thread() is threading.main_thread():
-            # Also SIGINT: what a shell starts in the background ignores it otherwise.
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, _interrupt)
-        try:
-            server.serve_forever(poll_interval=0.1)
-        except KeyboardInterrupt:
-            return
+    """Serves until SIGTERM or SIGINT. Raises SystemExit when the port is taken."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a poll every second would fill the log
+    server = make_server(HOST, port, app, threaded=True)
+    # Also SIGINT: what a shell starts in the background ignores it otherwise.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    server.serve_forever(poll_interval=0.1)
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def price() -> Response:
+    """A bitcoin in dollars and other currencies, as a public ticker has it; 503 while down."""
+    switches = current().switches
+    if not switches.price_up:
+        return text("Service Unavailable", 503)
+    return jsonify({name: f"{switches.price_usd * Decimal(r):.2f}" for name, r in RATES.items()})
 
 
-def _not_found(_error: NotFound) -> ResponseReturnValue:
-    return no_such_path(request.path)
-
-
-def _refused(error: BadRequest | Rejected) -> ResponseReturnValue:
-    """A button that could not be pressed: 400 with the reason, on the page or as JSON."""
-    return _told(str(error), 400)
-
-
-def _no_shop(error: ShopAway) -> ResponseReturnValue:
-    """A button that wants the shop, which does not answer: 502."""
-    return _told(f"{error}; the log says more", 502)
-
-
-def _told(message: str, status: int) -> ResponseReturnValue:
+def _problem(error: Exception, status: int) -> ResponseReturnValue:
+    """A button that could not do its work: the reason, on the page or as JSON."""
     if wants_json():
-        return jsonify({"error": message}), status
-    return show(message, request.form), status
+        return jsonify({"error": str(error)}), status
+    return show(str(error), request.form), status

@@ -1,6 +1,8 @@
 """The shop beside the chain, met over HTTP as any client meets it, with a key of its own."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,10 +16,10 @@ from btcpay.sandbox.errors import BadRequest, ShopAway
 Json = dict[str, Any]
 T = TypeVar("T")
 
-TIMEOUT_S = 10
+MERCHANT = "demo"
+TIMEOUT_S, COMMAND_TIMEOUT_S = 10, 60
 # A key may read 120 times in a minute: the page asks each second, whoever looks at it.
-INVOICES_S, LINKS_S, PAGES_S = 1.0, 10.0, 30.0
-AS_JSON = {"Content-Type": "application/json"}
+INVOICES_S, LINKS_S = 1.0, 10.0
 
 
 class Shop:
@@ -28,10 +30,9 @@ class Shop:
 
     def __init__(self, root: str, key: str) -> None:
         self._root, self._api = root, f"{root}/api/v1"
-        self._headers = {"Authorization": f"Bearer {key}"}
+        self._key = key
         self.invoices = Kept(lambda: self._list("/invoices"), INVOICES_S)
         self.links = Kept(lambda: self._list("/payment-links"), LINKS_S)
-        self.merchant_page = Kept(self._merchant_page, PAGES_S)
 
     def invoice(self, id: str) -> Json:
         """As the API shows it now. Raises BadRequest when the shop has no such invoice."""
@@ -55,30 +56,33 @@ class Shop:
 
     def look(self, invoice: Json) -> Json:
         """What the invoice's page polls; the shop then asks the mempool, as for a payer."""
-        path = f"/pay/{invoice['id']}/status"
-        return _json(self._ask("GET", self._root + path))
+        return _json(self._ask("GET", f"{self._root}/pay/{invoice['id']}/status"))
 
     def has_received(self, txid: str) -> bool:
         """Whether a transaction is among the newest payments."""
         return any(payment["tx_hash"] == txid for payment in self._list("/payments"))
 
-    def _merchant_page(self) -> str:
-        """Where the merchant's own pages are; empty when this service has none."""
-        url = f"{self._root}/merchant"
-        answer = self._ask("GET", url, allow_redirects=False)
-        return "" if answer.status_code == 404 else url
+    def login_url(self) -> str:
+        """A new link into the merchant's pages, by the shop's command line: no key opens them."""
+        words = [sys.executable, "-P", "-m", "btcpay", "merchant", "login", MERCHANT]
+        ended = subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)
+        if ended.returncode:
+            raise ShopAway(f"no link into the merchant's pages: {ended.stderr.strip()}")
+        return ended.stdout.strip()
 
     def _list(self, path: str) -> list[Json]:
         """The newest hundred."""
         found: list[Json] = _json(self._ask("GET", f"{self._api}{path}?limit=100"))["data"]
         return found
 
-    def _ask(self, method: str, url: str, **more: Any) -> requests.Response:
-        headers = AS_JSON | (self._headers if url.startswith(self._api) else {})
+    def _ask(self, method: str, url: str, data: bytes | None = None) -> requests.Response:
+        headers = {"Content-Type": "application/json"}
+        if url.startswith(self._api):
+            headers["Authorization"] = f"Bearer {self._key}"
         try:
-            return requests.request(method, url, headers=headers, timeout=TIMEOUT_S, **more)
+            return requests.request(method, url, headers=headers, timeout=TIMEOUT_S, data=data)
         except requests.RequestException:
-            raise ShopAway("the shop does not answer") from None
+            raise ShopAway("the shop does not answer; the log says more") from None
 
 
 class Kept(Generic[T]):
@@ -87,12 +91,11 @@ class Kept(Generic[T]):
     def __init__(self, ask: Callable[[], T], seconds: float) -> None:
         self._ask, self._seconds = ask, seconds
         self._lock = threading.Lock()
-        self._value: T | None = None
         self._until_s = 0.0
 
     def __call__(self) -> T:
         with self._lock:
-            if self._value is None or time.monotonic() >= self._until_s:
+            if time.monotonic() >= self._until_s:
                 self._value = self._ask()
                 self._until_s = time.monotonic() + self._seconds
             return self._value
@@ -104,6 +107,6 @@ class Kept(Generic[T]):
 
 def _json(answer: requests.Response) -> Json:
     if not answer.ok:
-        raise ShopAway(f"the shop answers {answer.status_code}")
+        raise ShopAway(f"the shop answers {answer.status_code}; the log says more")
     found: Json = answer.json()
     return found

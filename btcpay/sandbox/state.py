@@ -1,13 +1,15 @@
 """One running sandbox: its chain, its payer, its ticker and faults, and its clock."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
-from flask import Flask, current_app
+from flask import current_app
 
-from btcpay.sandbox.lie import Lie
+from btcpay.sandbox.esplora.invented import InventedPayment
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.journal import Journal
 from btcpay.sandbox.payer.key import open_key
@@ -18,46 +20,48 @@ from btcpay.sandbox.shop import Shop
 FIRST_BLOCKS = 200  # so that 100 coinbases are mature: 100 payments need not wait for one another
 FIRST_BLOCKS_APART_S = 600
 FIRST_PRICE_USD = Decimal("60000.00")
+SHOWN_EVENTS = 14
 EXTENSION = "btcpay-sandbox"
 
 
 @dataclass
 class Switches:
-    """What the buttons set: the price in dollars, and which of the two services are down.
-
-    `lie` is what the explorer invents; `told` is what the page says of the last button.
-    """
+    """What the buttons set; `notice` is what the page says of the last one."""
 
     price_usd: Decimal = FIRST_PRICE_USD
     explorer_up: bool = True
     price_up: bool = True
-    lie: Lie | None = None
-    told: str = ""
+    invented: InventedPayment | None = None
+    notice: str = ""
 
     @property
     def explorer(self) -> str:
         """up, down or lies."""
         if not self.explorer_up:
             return "down"
-        return "lies" if self.lie else "up"
+        return "lies" if self.invented else "up"
 
     def mend(self) -> None:
         """Explorer and ticker answer again, and truly."""
-        self.explorer_up, self.price_up, self.lie = True, True, None
+        self.explorer_up, self.price_up, self.invented = True, True, None
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """`clock` gives unix seconds; `shop` is None where the chain runs alone."""
+    """`clock` gives unix seconds; `shop` is None where the chain runs alone.
+
+    `events` are the newest that the shop has sent, newest first.
+    """
 
     chain: Chain
     wallet: Wallet
-    switches: Switches
     clock: Callable[[], int]
     journal: Journal
     state_dir: Path
     shop: Shop | None = None
+    switches: Switches = field(default_factory=Switches)
     stage: Stage = field(default_factory=Stage)
+    events: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=SHOWN_EVENTS))
 
     def close(self) -> None:
         """Ends the scene, and lets another sandbox use the state directory."""
@@ -70,20 +74,11 @@ def open_sandbox(state_dir: Path, clock: Callable[[], int], shop: Shop | None = 
     state_dir.mkdir(parents=True, exist_ok=True)
     journal = Journal(state_dir / "chain.jsonl")
     key = open_key(state_dir / "wallet.wif")
-    chain = Chain(journal, key.script)
-    _mine_first_blocks(chain, clock())
-    return Sandbox(chain, Wallet(key, chain), Switches(), clock, journal, state_dir, shop)
-
-
-def _mine_first_blocks(chain: Chain, now: int) -> None:
-    """Blocks of the past, ten minutes apart: the next one can then have the time of the clock."""
+    chain, now = Chain(journal, key.script), clock()
+    # Blocks of the past, ten minutes apart: the next one can then have the time of the clock.
     for height in range(chain.ledger.height + 1, FIRST_BLOCKS + 1):
         chain.mine(1, now - (FIRST_BLOCKS - height) * FIRST_BLOCKS_APART_S)
-
-
-def attach(app: Flask, sandbox: Sandbox) -> None:
-    """Makes `sandbox` what `current` finds during the requests of `app`."""
-    app.extensions[EXTENSION] = sandbox
+    return Sandbox(chain, Wallet(key, chain), clock, journal, state_dir, shop)
 
 
 def current() -> Sandbox:

@@ -538,7 +538,6 @@ def esplora(pair: Pair) -> Iterator[NodeEsplora]:
 
 UNKNOWN = "ab" * 32
 BLOCK_PATHS = ("/header", "/raw")
-TX_PATHS = ("/outspend/0", "/outspend/1", "/outspend/99")
 ADDRESS_PATHS = ("/txs", "/txs/mempool")
 
 
@@ -553,21 +552,18 @@ def test_both_explorers_answer_the_same(pair: Pair, esplora: NodeEsplora) -> Non
     address = address_of(Key.new().script_code)
     (lost,) = pair.mine()
     pair.feed(*chain.reorganise(1, pair.now))
-    confirmed = [wallet.pay(address, 10_000 + n, pair.now) for n in range(27)]
+    for n in range(27):
+        wallet.pay(address, 10_000 + n, pair.now)
     pair.mine()
     waiting = wallet.pay(address, 5_000, pair.now)
     pair.node.send(chain.mempool.entries[waiting].tx.raw)
-    coinbase = pair.reward(pair.next_height - 1).outpoint.txid
     blocks = (lost, chain.ledger.hashes[0], chain.ledger.tip.hash, UNKNOWN)
     paths = [
         *("/blocks", "/blocks/tip/height", "/blocks/tip/hash", "/nothing"),
         *(f"/block-height/{height}" for height in (0, 150, 99_999)),
         *(f"/blocks/{height}" for height in (0, 3, 150, 99_999)),
         *(f"/block/{each}{rest}" for each in blocks for rest in BLOCK_PATHS),
-        *(f"/tx/{each}{rest}" for each in (*confirmed[:2], waiting, coinbase) for rest in TX_PATHS),
-        *(f"/tx/{UNKNOWN}{rest}" for rest in TX_PATHS),
         *(f"/address/{address}{rest}" for rest in ADDRESS_PATHS),
-        *(f"/address/{address}/txs/chain/{txid}" for txid in (confirmed[-1], confirmed[1])),
         *(f"/address/{wallet.address}/txs", "/address/nonsense/txs"),
     ]
     differing = [path for path in paths if get(pair.root, path) != get(esplora.root, path)]

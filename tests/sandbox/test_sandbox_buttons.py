@@ -1,7 +1,6 @@
 """Every button of the sandbox's page, pressed over real HTTP."""
 
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -9,13 +8,12 @@ from pathlib import Path
 
 import pytest
 import requests
-from builders import until
+from builders import Clock, until
+from fake_esplora import serving_sandbox
 from markupsafe import escape
 from paths import PROJECT
 from ports import free_port
 
-from btcpay.sandbox.keepalive import Server
-from btcpay.sandbox.node.lookup import find
 from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.server import create_sandbox, serve
 from btcpay.sandbox.state import EXTENSION, Sandbox
@@ -41,7 +39,7 @@ class Page:
 
     def paid_sats(self, txid: str) -> int:
         """What a transaction that waits or is confirmed pays to ADDRESS."""
-        outputs = find(self.sandbox.chain, txid).tx.outputs
+        outputs = self.sandbox.chain.find(txid).tx.outputs
         return sum(o.value_sats for o in outputs if address_of(o.script) == ADDRESS)
 
     def confirmed(self, txid: str) -> bool:
@@ -53,14 +51,8 @@ class Page:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory):
-    app = create_sandbox(tmp_path_factory.mktemp("sandbox"))
-    with Server(app, 0) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield Page(server.port, app.extensions[EXTENSION])
-        server.shutdown()
-        thread.join()
-    app.extensions[EXTENSION].close()
+    with serving_sandbox(tmp_path_factory.mktemp("sandbox"), Clock()) as (sandbox, root):
+        yield Page(int(root.rsplit(":", 1)[1]), sandbox)
 
 
 @pytest.mark.parametrize(
@@ -270,17 +262,6 @@ def test_replacing_when_nothing_waits_says_what_to_do(page):
     assert (answer.status_code, "press pay first" in answer.json()["error"]) == (400, True)
 
 
-def test_many_requests_share_one_connection(page):
-    with socket.create_connection(("127.0.0.1", int(page.root.rsplit(":", 1)[1])), 5) as connection:
-        file = connection.makefile("rwb")
-        for _ in range(3):
-            file.write(b"GET /blocks/tip/height HTTP/1.1\r\nHost: x\r\n\r\n")
-            file.flush()
-            assert file.readline() == b"HTTP/1.1 200 OK\r\n"
-            heads = dict(line.strip().split(b": ", 1) for line in iter(file.readline, b"\r\n"))
-            assert file.read(int(heads[b"Content-Length"])).isdigit()
-
-
 def test_payers_at_the_same_time_do_not_spend_the_same_coin(page):
     txids: list[str] = []
 
@@ -299,10 +280,11 @@ def test_payers_at_the_same_time_do_not_spend_the_same_coin(page):
     assert all(page.confirmed(txid) for txid in txids)
 
 
-def test_a_taken_port_raises_oserror(tmp_path):
-    app = create_sandbox(tmp_path)
-    with Server(app, 0) as taken, pytest.raises(OSError, match="in use"):
-        serve(app, taken.port)
+def test_a_taken_port_ends_the_start_and_is_named(tmp_path, page, capsys):
+    app, taken = create_sandbox(tmp_path), page.root.rsplit(":", 1)[1]
+    with pytest.raises(SystemExit):
+        serve(app, int(taken))
+    assert f"Port {taken} is in use" in capsys.readouterr().err
     app.extensions[EXTENSION].close()
 
 

@@ -93,8 +93,6 @@ def test_nothing_comes_before_the_first_block(client, sandbox):
         (f"/block/{UNKNOWN}/header", 404, "Block not found"),
         (f"/block/{UNKNOWN}/raw", 404, "Block not found"),
         ("/block/xyz/header", 400, "Invalid hex string"),
-        ("/tx/xyz/outspend/0", 400, "Invalid hex string"),
-        (f"/tx/{UNKNOWN}/outspend/x", 400, "Invalid number"),
         (f"/tx/{UNKNOWN}/hex", 404, f'endpoint does not exist "/tx/{UNKNOWN}/hex"'),
         ("/address/nonsense/txs", 400, "nonsense is no Bitcoin address"),
         ("/nowhere", 404, 'endpoint does not exist "/nowhere"'),
@@ -158,31 +156,16 @@ def test_the_newest_of_a_history_is_shown_first(client, sandbox):
     waiting = [paid(sandbox) for _ in range(55)][::-1]
     first = [tx["txid"] for tx in client.get(f"/address/{ADDRESS}/txs").json]
     assert first == waiting[:50] + confirmed[:25]
-    second = client.get(f"/address/{ADDRESS}/txs/chain/{confirmed[24]}").json
-    assert [tx["txid"] for tx in second] == confirmed[25:50]
     mempool = client.get(f"/address/{ADDRESS}/txs/mempool").json
     assert [tx["txid"] for tx in mempool] == waiting[:50]
 
 
-def test_a_spent_output_names_its_spender(client, sandbox):
-    coin = sandbox.wallet.coins()[0].outpoint
-    txid = paid(sandbox)
-    path = f"/tx/{coin.txid}/outspend/{coin.vout}"
-    spend = {"spent": True, "txid": txid, "vin": 0, "status": {"confirmed": False}}
-    assert client.get(path).json == spend
-    sandbox.chain.mine(1, NOW)
-    assert client.get(path).json["status"]["confirmed"] is True
-    assert client.get(f"/tx/{txid}/outspend/0").json == {"spent": False}
-
-
 class TestOutages:
     def test_every_explorer_path_answers_503_until_it_is_up_again(self, client, sandbox):
-        txid = paid(sandbox)
         paths = [
             "/blocks/tip/height",
             "/block-height/0",
             f"/address/{ADDRESS}/txs",
-            f"/tx/{txid}/outspend/0",
         ]
         client.post("/sandbox/explorer", data={"state": "down"})
         down = [client.get(path) for path in paths]

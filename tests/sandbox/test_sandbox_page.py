@@ -41,8 +41,8 @@ def test_what_went_wrong_is_said_and_what_was_typed_stays(root, open_tab):
     tab.click("input[name=address]")
     tab.type("nobody")
     tab.click("[action='/sandbox/pay'] button")
-    tab.until("document.querySelector('#told [role=alert]')")
-    assert "Amount" in tab.text("told")
+    tab.until("document.querySelector('#notice [role=alert]')")
+    assert "Amount" in tab.text("notice")
     assert tab.ask("document.querySelector('input[name=address]').value") == "nobody"
     (refusal,) = tab.complaints  # the browser notes each answer that is an error
     assert "400" in refusal

@@ -23,6 +23,7 @@ from builders import Clock, Shop, TickerServer, open_shop
 from flask import Flask
 from forge import Process, forge
 from paths import PROJECT
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.chain.explorers.pool import Explorers
@@ -31,7 +32,6 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.http import http_client
 from btcpay.prices.price import new_prices
-from btcpay.sandbox.keepalive import Handler, Server
 from btcpay.sandbox.node.block import (
     GENESIS_RAW,
     Block,
@@ -43,7 +43,7 @@ from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import choose
 from btcpay.sandbox.server import create_app
 from btcpay.sandbox.shop import Shop as SandboxShop
-from btcpay.sandbox.state import Sandbox, attach, open_sandbox
+from btcpay.sandbox.state import EXTENSION, Sandbox, open_sandbox
 from btcpay.settings.settings import Settings
 from btcpay.values.times import to_ms
 from storage.database import Database
@@ -328,22 +328,16 @@ class Liar(FakeEsplora):
         return sum(1 for path in self.asked if re.search(pattern, path))
 
 
-class DatedServer(Server):
+class _DatedHandler(WSGIRequestHandler):
     """Tells the time of the test's clock, or the present when that is later: commands have it."""
 
     clock: Clock
 
-    def finish_request(self, request: Any, client_address: Any) -> None:
-        DatedHandler(request, client_address, self)
-
-
-class DatedHandler(Handler):
-    """See DatedServer."""
-
-    server: DatedServer
-
     def date_time_string(self, timestamp: float | None = None) -> str:
-        return super().date_time_string(max(time.time(), self.server.clock().timestamp()))
+        return super().date_time_string(max(time.time(), self.clock().timestamp()))
+
+    def log(self, *_: Any) -> None:
+        pass
 
 
 @contextlib.contextmanager
@@ -353,14 +347,14 @@ def serving_sandbox(
     """A real regtest chain on a real socket, whose time is the test's clock; its root URL."""
     app = _idle_apps.pop() if _idle_apps else create_app()
     sandbox = open_sandbox(folder, lambda: int(clock().timestamp()), shop)
-    attach(app, sandbox)
-    with DatedServer(app, 0) as server:
-        server.clock = clock
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        yield sandbox, f"http://127.0.0.1:{server.port}"
-        server.shutdown()
-        thread.join()
+    app.extensions[EXTENSION] = sandbox
+    handler = type("Handler", (_DatedHandler,), {"clock": staticmethod(clock)})
+    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield sandbox, f"http://127.0.0.1:{server.port}"
+    server.shutdown()
+    thread.join()
     sandbox.close()
     _idle_apps.append(app)
 

@@ -161,14 +161,6 @@ class NodeEsplora:
         except NodeError:
             raise NotThere("Block not found") from None
 
-    def height_of(self, txid: str) -> int | None:
-        """None while it waits. Raises NotThere."""
-        try:
-            found = self.node.rpc("getrawtransaction", txid, 1)
-        except NodeError:
-            raise NotThere("Transaction not found") from None
-        return self.header(found["blockhash"])["height"] if found.get("blockhash") else None
-
     def history(self, address: str) -> tuple[list[Json], list[Json]]:
         """Waiting and confirmed transactions of an address, newest first each."""
         script = script_of(address)
@@ -180,15 +172,6 @@ class NodeEsplora:
     def _touches(self, tx: Tx, script: bytes) -> bool:
         spent = [] if tx.is_coinbase else [self.output(i.outpoint) for i in tx.inputs]
         return any(output.script == script for output in [*tx.outputs, *spent])
-
-    def spender(self, outpoint: Outpoint) -> Json:
-        """Esplora's outspend of an output of a known transaction."""
-        for tx, height in self.node.history(self.output(outpoint).script):
-            for vin, spending in enumerate(tx.inputs):
-                if spending.outpoint == outpoint:
-                    status = self.status_json(height if height >= 0 else None)
-                    return {"spent": True, "txid": tx.txid, "vin": vin, "status": status}
-        return {"spent": False}
 
 
 # Blocks
@@ -251,16 +234,6 @@ def _block_raw(esplora: NodeEsplora, block_hash: str) -> bytes:
 # Transactions
 
 
-def _outspend(esplora: NodeEsplora, txid: str, vout: str) -> Json:
-    """Also answers for an output that does not exist: it is not spent."""
-    try:
-        esplora.height_of(txid)
-    except NotThere:
-        return {"spent": False}
-    is_there = int(vout) < len(esplora.tx(txid).outputs)
-    return esplora.spender(Outpoint(txid, int(vout))) if is_there else {"spent": False}
-
-
 def _input_json(spending: Any, spent: TxOut | None) -> Json:
     witness = {"witness": [item.hex() for item in spending.witness]} if spending.witness else {}
     return {
@@ -290,13 +263,6 @@ def _address_txs(esplora: NodeEsplora, address: str) -> Json:
     return waiting[:MAX_MEMPOOL_TXS] + confirmed[:CHAIN_TXS_PER_PAGE]
 
 
-def _address_chain(esplora: NodeEsplora, address: str, last_seen: str) -> Json:
-    _, confirmed = esplora.history(address)
-    txids = [tx["txid"] for tx in confirmed]
-    start = txids.index(last_seen) + 1 if last_seen in txids else 0
-    return confirmed[start : start + CHAIN_TXS_PER_PAGE]
-
-
 def _address_mempool(esplora: NodeEsplora, address: str) -> Json:
     return esplora.history(address)[0][:MAX_MEMPOOL_TXS]
 
@@ -316,9 +282,7 @@ VIEWS: dict[str, Callable[..., Answer]] = {
     "/block-height/:height": _hash_at,
     "/block/:hash/header": _block_header,
     "/block/:hash/raw": _block_raw,
-    "/tx/:txid/outspend/:vout": _outspend,
     "/address/:address/txs": _address_txs,
-    "/address/:address/txs/chain/:txid": _address_chain,
     "/address/:address/txs/mempool": _address_mempool,
 }
 TIPS = (_tip_height, _tip_hash, _newest_blocks)

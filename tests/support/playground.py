@@ -137,7 +137,7 @@ def start_playground(
         text=True,
     )
     introduction = ""
-    while "sandbox.log" not in introduction:
+    while "begin anew" not in introduction:
         line = process.stdout.readline()
         if not line:
             log.seek(0)

@@ -1,22 +1,18 @@
 """The processes that the sandbox starts: they end with it, and write to its log."""
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
 from pathlib import Path
 
 import requests
 
-from btcpay.cli.serve import PROJECT
 from btcpay.values.errors import CommandError
 
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 10
 
@@ -24,18 +20,13 @@ STOP_TIMEOUT_S = 10
 class Children:
     """Processes with one environment and one log; leaving the context stops all, last first.
 
-    Each leads a session of its own, so that Ctrl-C reaches the sandbox alone. After `patience_s`
-    the whole process group is killed, with what a child has started itself.
+    Each leads a session of its own, so that Ctrl-C reaches the sandbox alone, and what a child has
+    started itself can be killed with it.
     """
 
-    def __init__(
-        self, environ: dict[str, str], log: Path, patience_s: float = STOP_TIMEOUT_S
-    ) -> None:
-        path = os.pathsep.join(filter(None, [str(PROJECT), environ.get("PYTHONPATH")]))
-        self._environ, self.log = environ | {"PYTHONPATH": path}, log
-        self._patience_s = patience_s
+    def __init__(self, environ: dict[str, str], log: Path, stop_timeout_s: float = STOP_TIMEOUT_S):
+        self._environ, self._log, self._stop_timeout_s = environ, log, stop_timeout_s
         self._running: dict[str, subprocess.Popen] = {}
-        self._stack = ExitStack()
         log.unlink(missing_ok=True)  # of the run before
         log.touch(mode=0o600)
 
@@ -43,22 +34,25 @@ class Children:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        for child in reversed(self._running.values()):
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(self._stop_timeout_s)
+            with contextlib.suppress(ProcessLookupError):  # nothing is left
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
 
     def start(self, name: str, *words: str) -> None:
         """Starts `python -m words`."""
-        with self.log.open("ab") as log:
-            child = subprocess.Popen(
+        with self._log.open("ab") as log:
+            self._running[name] = subprocess.Popen(
                 [sys.executable, "-P", "-m", *words],  # this folder may hold another program
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,
             )
-        self._running[name] = child
-        self._stack.callback(_stop, child, self._patience_s)
 
     def wait_for(self, url: str, stop: threading.Event) -> None:
         """Returns once it is answered. Raises CommandError when one ends, or after a minute."""
@@ -70,37 +64,14 @@ class Children:
             except requests.RequestException as error:
                 self.require_all()
                 if time.monotonic() > deadline_s:
-                    raise CommandError(f"{url} does not answer; see {self.log}") from error
+                    raise CommandError(f"{url} does not answer; see {self._log}") from error
             stop.wait(0.05)
 
     def require_all(self) -> None:
         """Raises CommandError when one has ended though nobody asked for it."""
         for name, child in self._running.items():
             if (status := child.poll()) is not None:
-                raise CommandError(f"the {name} {_ending(status)}{self._last()}")
-
-    def _last(self) -> str:
-        lines = self.log.read_text(errors="replace").splitlines()[-10:]
-        if not lines:
-            return " and had logged nothing; `btcpay sandbox` starts again"
-        return "\n".join([f"; {self.log} ends:", *lines])
-
-
-def _ending(status: int) -> str:
-    return f"was killed (signal {-status})" if status < 0 else f"ended by itself (status {status})"
-
-
-def _end_with_parent() -> None:
-    """In the child: SIGTERM when the parent is gone, however it ended (Linux, prctl(2))."""
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _stop(child: subprocess.Popen, patience_s: float) -> None:
-    """Asks the child to end; then kills what is left of its process group."""
-    child.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(patience_s)
-    with contextlib.suppress(ProcessLookupError):  # nothing is left
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
+                how = f"was killed (signal {-status})" if status < 0 else f"ended ({status})"
+                last = self._log.read_text(errors="replace").splitlines()[-10:]
+                end = "\n".join([f"{self._log} ends:", *last]) if last else "it had logged nothing"
+                raise CommandError(f"the {name} {how}; {end}")

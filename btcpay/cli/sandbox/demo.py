@@ -1,4 +1,4 @@
-"""The sandbox's merchant, and what it has at the start: a key, an invoice, a payment link."""
+"""The sandbox's merchant, and what it has: keys, an invoice, a payment link, a webhook."""
 
 import contextlib
 import os
@@ -15,31 +15,44 @@ from btcpay.merchants import keys
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.merchants.sessions import new_login
+from btcpay.notify.webhooks import endpoints
 from btcpay.settings.settings import Settings
 from btcpay.values.times import utc_now
 from storage.database import Database
-from storage.queries import merchants
+from storage.queries import merchants, webhooks
 
 MERCHANT, MEMO, TITLE = "demo", "Demo", "Tip jar"
+WEBHOOK_PATH = "/sandbox/webhook"
 TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network
 
 
 def write_key(db: Database, settings: Settings, file: Path) -> str:
-    """A write key of the demo merchant's, which the file keeps for the next start.
-
-    It is worth nothing, and is called what the file is called.
-    """
+    """A write key of the demo merchant's, named after the file that keeps it for the next start."""
     secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
     if secret and keys.caller_of(db, secret, utc_now()):
         return secret
-    merchant_id = _merchant(db, settings)
+    merchant_id = _merchant_id(db, settings)
     secret = keys.issue(db, settings.network, merchant_id, "write", file.name, utc_now()).secret
-    file.touch(mode=0o600)
-    file.write_text(secret + "\n", encoding="ascii")
+    _keep(file, secret)
     return secret
 
 
-def _merchant(db: Database, settings: Settings) -> int:
+def add_webhook(db: Database, settings: Settings, chain_url: str, file: Path) -> None:
+    """Sends events to the workbench, in place of the start before; the file gets the secret."""
+    for row in db.rows(webhooks.LIST):
+        if row["url"] and row["url"].endswith(WEBHOOK_PATH):
+            endpoints.remove(db, row["id"])
+    owner_id, url = _merchant_id(db, settings), chain_url + WEBHOOK_PATH
+    _keep(file, str(endpoints.add(db, owner_id, url, None, [], utc_now()).secret))
+
+
+def login_url(db: Database, settings: Settings) -> str:
+    """A link into the demo merchant's pages, which works once, within ten minutes."""
+    secret = new_login(db, _merchant_id(db, settings), utc_now())
+    return f"{settings.base_url}/merchant/login/{secret}"
+
+
+def _merchant_id(db: Database, settings: Settings) -> int:
     row = db.row(merchants.BY_NAME, name=MERCHANT)
     if row is None:
         account = parse_account(_nobodys_account(), settings.network)
@@ -47,10 +60,9 @@ def _merchant(db: Database, settings: Settings) -> int:
     return row["id"]
 
 
-def login_url(db: Database, settings: Settings) -> str:
-    """A link into the demo merchant's pages, which works once, within ten minutes."""
-    secret = new_login(db, _merchant(db, settings), utc_now())
-    return f"{settings.base_url}/merchant/login/{secret}"
+def _keep(file: Path, secret: str) -> None:
+    file.touch(mode=0o600)
+    file.write_text(secret + "\n", encoding="ascii")
 
 
 def _nobodys_account() -> str:

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import select
 import shutil
 import socket
 import stat
@@ -16,29 +15,28 @@ from pathlib import Path
 import click
 import orjson
 
-from btcpay.cli.sandbox.children import Children
+from btcpay.cli.sandbox.children import STOP_TIMEOUT_S, Children
 from btcpay.cli.sandbox.demo import MERCHANT, Demo
 from btcpay.cli.sandbox.place import Place
 from btcpay.settings.settings import is_said, read
 from btcpay.values.errors import CommandError
 
 LOOKS_EVERY_S = 0.1
-PATIENCE_S = 10  # for a command that was asked to end
 
 
 @contextlib.contextmanager
 def thrown_away(
     environ: Mapping[str, str], state: Path | None, port: int | None
 ) -> Iterator[Place]:
-    """A place in a temporary folder, on free ports; what was said is kept to."""
+    """A place in a temporary folder, on free ports; what the environment sets is kept to."""
     with tempfile.TemporaryDirectory(prefix="btcpay-sandbox-") as folder:
         usual = {
             "BTCPAY_DATABASE_URL": f"sqlite:///{folder}/btcpay.db",
             "BTCPAY_BASE_URL": f"http://127.0.0.1:{_free_port()}",
             "BTCPAY_METRICS_BIND": "",
         }
-        unsaid = {name: text for name, text in usual.items() if not is_said(environ, name)}
-        own = dict(environ) | unsaid
+        unset = {name: text for name, text in usual.items() if not is_said(environ, name)}
+        own = dict(environ) | unset
         yield Place(read(own), state or Path(folder, "sandbox"), port or _free_port(), own)
 
 
@@ -51,28 +49,21 @@ def require_program(words: Sequence[str]) -> None:
 def run_once(
     place: Place, demo: Demo, children: Children, words: Sequence[str], stop: threading.Event
 ) -> int:
-    """Runs the command, or prints what it would be told and waits; the exit status.
+    """Runs the command with the shop in its environment, or prints it and waits; the exit status.
 
     Raises CommandError when a program of the sandbox has ended.
     """
-    told = {
-        "BTCPAY_URL": place.settings.base_url,
-        "BTCPAY_KEY": demo.secret,
-        "BTCPAY_SANDBOX_URL": place.chain_url,
-    }
-    environ = place.environ | told
+    shop = {"url": place.settings.base_url, "key": demo.secret, "sandbox_url": place.chain_url}
+    environ = place.environ | {f"BTCPAY_{name.upper()}": text for name, text in shop.items()}
     if words:
         return _run(words, environ, children, stop)
     settings = {name: text for name, text in environ.items() if name.startswith("BTCPAY_")}
-    answer = {
-        "url": place.settings.base_url,
-        "key": demo.secret,
-        "sandbox_url": place.chain_url,
-        "merchant": MERCHANT,
-        "environ": settings,
-    }
-    click.echo(orjson.dumps(answer).decode())
-    while not (_is_closed() or stop.wait(LOOKS_EVERY_S)):
+    click.echo(orjson.dumps({**shop, "merchant": MERCHANT, "environ": settings}).decode())
+    # A shell gives /dev/null to what it starts in the background: only a pipe's end means anything.
+    mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin else 0
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        threading.Thread(target=_stop_at_the_end_of_input, args=(stop,), daemon=True).start()
+    while not stop.wait(LOOKS_EVERY_S):
         children.require_all()
     return 0
 
@@ -85,28 +76,18 @@ def _run(
         while command.poll() is None and not stop.wait(LOOKS_EVERY_S):
             children.require_all()
     finally:
-        if command.poll() is None:
-            command.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                command.wait(PATIENCE_S)
-            command.kill()
+        command.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            command.wait(STOP_TIMEOUT_S)
+        command.kill()
         status = command.wait()
     return status if status >= 0 else 128 - status  # as a shell says which signal it was
 
 
-def _is_closed() -> bool:
-    """Whether whoever holds the other end of our standard input has gone.
-
-    A shell gives /dev/null to what it starts in the background: that is nobody's end.
-    """
-    try:
-        mode = os.fstat(sys.stdin.fileno()).st_mode
-    except (OSError, ValueError):
-        return False
-    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-        return False
-    ready, _, _ = select.select([sys.stdin], [], [], 0)
-    return bool(ready) and os.read(sys.stdin.fileno(), 4096) == b""
+def _stop_at_the_end_of_input(stop: threading.Event) -> None:
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    stop.set()
 
 
 def _free_port() -> int:

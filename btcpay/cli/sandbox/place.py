@@ -1,6 +1,5 @@
 """Where a sandbox is: its folder, its addresses, its programs' settings, what is in its way."""
 
-import contextlib
 import shlex
 import socket
 import sys
@@ -46,18 +45,11 @@ class Place:
         return self.state / "sandbox.log"
 
     @property
-    def told(self) -> Path:
-        """What the receiver of webhooks has been told; the workbench reads it."""
-        return self.state / "webhooks.log"
-
-    @property
     def afresh(self) -> str:
         """What removes the whole playground."""
         database = sqlite_path(self.settings.database_url)
         if database is None:
             return f"another database and `rm -r {shlex.quote(str(self.state))}`"
-        if database.parent == self.state.parent == Path("var"):
-            return "`rm -r var`"
         # With the files that SQLite keeps beside it.
         return f"`rm -r {shlex.quote(str(self.state))} {shlex.quote(str(database))}*`"
 
@@ -99,17 +91,10 @@ class Place:
         _refuse_taken(self.settings.bind, "BTCPAY_BASE_URL or BTCPAY_BIND")
 
     def prepare_folders(self) -> None:
-        """Makes the folders for their owner alone; 0.1.0 left the database's folder open."""
+        """For their owner alone; `parents=True` would leave the upper ones open."""
         missing = [folder for folder in (self.state, *self.state.parents) if not folder.exists()]
-        for folder in reversed(missing):  # `parents=True` would give its mode to the last one only
+        for folder in reversed(missing):
             folder.mkdir(mode=0o700)
-        database = sqlite_path(self.settings.database_url)
-        if database is None or not database.exists():
-            return
-        beside = {path.name for path in database.parent.iterdir()} - {self.state.name}
-        if all(name.startswith(database.name) for name in beside):  # else it may be others' too
-            with contextlib.suppress(PermissionError):
-                database.parent.chmod(0o700)
 
     def require_same_age(self, db: Database) -> None:
         """After chain or database was removed alone, the check would wait for lost blocks."""

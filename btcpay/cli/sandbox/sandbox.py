@@ -1,24 +1,30 @@
 """`sandbox`: a chain, the service and the check on this machine, with a demo merchant."""
 
+import contextlib
 import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
+from peewee import PeeweeException
 
-from btcpay.cli.context import Shell, with_shell
-from btcpay.cli.sandbox.demo import Demo, login_url
+from btcpay.cli.context import Shell, say, with_shell
+from btcpay.cli.sandbox.children import Children
+from btcpay.cli.sandbox.demo import Demo, add_webhook, login_url, write_key
 from btcpay.cli.sandbox.once import require_program, run_once, thrown_away
 from btcpay.cli.sandbox.place import Place, command_line
-from btcpay.cli.sandbox.start import started
-from btcpay.cli.sandbox.status import LastCheck, StatusLine, unechoed
 from btcpay.values.times import utc_now
 from storage import migrate
+from storage.database import Database
+from storage.queries import meta
 
-UPDATED_EVERY_S = 0.5
 PORT, STATE = 8001, Path("var/sandbox")
+LOOKS_EVERY_S = 0.5
+LATE = timedelta(minutes=1)  # the check runs every two seconds
 
 
 @click.command()
@@ -56,26 +62,52 @@ def sandbox(
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
-    if once:
-        with started(place, shell.db, stop) as (demo, children):
-            status = 0 if stop.is_set() else run_once(place, demo, children, words, stop)
-        raise SystemExit(status)
-    _keep_open(shell, place, stop)
+    with _started(place, shell.db, stop) as (demo, children):
+        if stop.is_set():
+            return
+        if once:
+            raise SystemExit(run_once(place, demo, children, words, stop))
+        click.echo(_introduction(demo, place, login_url(shell.db, place.settings)))
+        _watch(shell.db, place.log, children, stop)
 
 
-def _keep_open(shell: Shell, place: Place, stop: threading.Event) -> None:
-    """Tells how to begin, then how it is, until the signal."""
-    status = StatusLine(place.chain_url, LastCheck(shell.db), place.log)
-    with unechoed(), status, started(place, shell.db, stop) as (demo, children):
+@contextlib.contextmanager
+def _started(place: Place, db: Database, stop: threading.Event) -> Iterator[tuple[Demo, Children]]:
+    """All of it, once it answers or `stop` is set; it ends with the context.
+
+    Raises CommandError when something does not start.
+    """
+    key = write_key(db, place.settings, place.state / "write_key")
+    # The workbench has a key of its own, since limits count by key.
+    write_key(db, place.settings, place.state / "workbench_key")
+    add_webhook(db, place.settings, place.chain_url, place.state / "webhook_secret")
+    with Children(place.programs_environ, place.log) as children:
+        where = ("--port", str(place.port), "--state", str(place.state))
+        children.start("chain", "btcpay.sandbox", *where, "--shop", place.service_url)
+        children.wait_for(f"{place.chain_url}/sandbox/state", stop)
         if not stop.is_set():
-            introduction = _introduction(demo, place, login_url(shell.db, place.settings))
-            status.say("")
-            click.echo(introduction)
-        while not stop.is_set():
-            status.update(utc_now())
-            stop.wait(UPDATED_EVERY_S)
-            if not stop.is_set():
-                children.require_all()
+            place.require_same_age(db)
+        children.start("service", "btcpay", "serve")
+        children.wait_for(f"{place.service_url}/healthz", stop)
+        children.start("check", "btcpay", "check", "--watch", "2")
+        yield Demo(f"{place.service_url}/api/v1", key), children
+
+
+def _watch(db: Database, log: Path, children: Children, stop: threading.Event) -> None:
+    """Until the signal; says so when no check has been complete for a minute."""
+    started_at, noted = utc_now(), False
+    while not stop.wait(LOOKS_EVERY_S):
+        children.require_all()
+        with contextlib.suppress(PeeweeException):  # it is away while `btcpay restore` works
+            late = is_late(started_at, meta.time(db, meta.Key.CHECKED_AT), utc_now())
+            if late and not noted:
+                say(f"no check was complete for a minute: see {log}")
+            noted = late
+
+
+def is_late(started_at: datetime, checked_at: datetime | None, now: datetime) -> bool:
+    """`checked_at`: when a check was last complete, perhaps before this start."""
+    return now - max(started_at, checked_at or started_at) > LATE
 
 
 def _introduction(demo: Demo, place: Place, pages: str) -> str:
@@ -95,6 +127,6 @@ payment link  {demo.link_url()}
 shop's pages  {pages}
 is all well?  {other} doctor
 every event   the same with `listen` in place of `doctor`
-log           {place.log}, {place.told.name} (emptied at each start)
+log           {place.log}, webhooks.log (emptied at each start)
 begin anew    {place.afresh}, after Ctrl-C
 """

@@ -1,25 +1,35 @@
 """The Esplora interface at the root path, as Blockstream's electrs speaks it; 503 while down."""
 
+import re
 from collections.abc import Callable
 from functools import wraps
+from typing import NoReturn
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, abort, jsonify
 
-from btcpay.sandbox.esplora import addresses, blocks, txs
-from btcpay.sandbox.esplora.plain import refuse, text
+from btcpay.sandbox.errors import BadRequest
+from btcpay.sandbox.esplora.views import block_view, tx_view
+from btcpay.sandbox.node.block import Block
+from btcpay.sandbox.node.ledger import Found
+from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.state import current
 
-READS = blocks.ROUTES + addresses.ROUTES + txs.ROUTES
+HASH = re.compile("[0-9a-f]{64}")
+BLOCKS_PER_PAGE = 10
+CHAIN_TXS_PER_PAGE = 25
+MAX_MEMPOOL_TXS = 50
 
 
 def create_esplora() -> Blueprint:
-    """All paths of the explorer; while it is switched off each answers 503."""
     blueprint = Blueprint("esplora", __name__)
     blueprint.before_request(_refuse_while_down)
-    for path, view in READS:
-        endpoint = path.strip("/").replace("/", "-")
-        blueprint.add_url_rule(path, endpoint, _consistent(view), methods=["GET"])
+    for path, view in VIEWS.items():
+        blueprint.add_url_rule(path, view_func=_consistent(view))
     return blueprint
+
+
+def text(message: str, status: int = 200) -> Response:
+    return Response(message, status, mimetype="text/plain")
 
 
 def no_such_path(path: str) -> Response:
@@ -27,9 +37,63 @@ def no_such_path(path: str) -> Response:
     return text(f'endpoint does not exist "{path}"', 404)
 
 
+def tip_height() -> Response:
+    return text(str(current().chain.ledger.height))
+
+
+def tip_hash() -> Response:
+    return text(current().chain.ledger.tip.hash)
+
+
+def newest_blocks() -> Response:
+    return _blocks(current().chain.ledger.height)
+
+
+def blocks_from(start_height: str) -> Response:
+    return _blocks(_height(start_height))
+
+
+def hash_at(height: str) -> Response:
+    return text(current().chain.ledger.hashes[_height(height)])
+
+
+def header(block_hash: str) -> Response:
+    return text(_block(block_hash).header.hex())
+
+
+def raw_block(block_hash: str) -> Response:
+    block, invented = _block(block_hash), current().switches.invented
+    height = current().chain.ledger.heights[block.hash]
+    raw = invented.put_into(block, height) if invented else block.raw
+    return Response(raw, mimetype="application/octet-stream")
+
+
+def txs(address: str) -> Response:
+    """Up to 50 waiting transactions and the newest 25 confirmed ones."""
+    script = _script(address)
+    return _txs(_waiting(script) + current().chain.confirmed_of(script)[:CHAIN_TXS_PER_PAGE])
+
+
+def txs_mempool(address: str) -> Response:
+    return _txs(_waiting(_script(address)))
+
+
+VIEWS: dict[str, Callable[..., Response]] = {
+    "/blocks/tip/height": tip_height,
+    "/blocks/tip/hash": tip_hash,
+    "/blocks": newest_blocks,
+    "/blocks/<start_height>": blocks_from,
+    "/block-height/<height>": hash_at,
+    "/block/<block_hash>/header": header,
+    "/block/<block_hash>/raw": raw_block,
+    "/address/<address>/txs": txs,
+    "/address/<address>/txs/mempool": txs_mempool,
+}
+
+
 def _refuse_while_down() -> None:
     if not current().switches.explorer_up:
-        refuse(503, "Service Unavailable")
+        _refuse(503, "Service Unavailable")
 
 
 def _consistent(view: Callable[..., Response]) -> Callable[..., Response]:
@@ -41,3 +105,56 @@ def _consistent(view: Callable[..., Response]) -> Callable[..., Response]:
             return view(**parts)
 
     return locked
+
+
+def _refuse(status: int, message: str) -> NoReturn:
+    abort(text(message, status))
+
+
+def _blocks(start: int) -> Response:
+    """Ten blocks of the best branch, from this height down."""
+    ledger = current().chain.ledger
+    newest_first = ledger.hashes[max(0, start - BLOCKS_PER_PAGE + 1) : start + 1][::-1]
+    return jsonify([block_view(ledger, ledger.blocks[each]) for each in newest_first])
+
+
+def _height(given: str) -> int:
+    height = _number(given)
+    if height > current().chain.ledger.height:
+        _refuse(404, "Block not found")
+    return height
+
+
+def _block(given: str) -> Block:
+    """A block of any branch, lost ones included."""
+    known = current().chain.ledger.blocks.get(_hash(given))
+    return known or _refuse(404, "Block not found")
+
+
+def _waiting(script: bytes) -> list[Found]:
+    invented = current().switches.invented
+    untrue = invented.waiting(script) if invented else []
+    return (untrue + current().chain.waiting_of(script))[:MAX_MEMPOOL_TXS]
+
+
+def _txs(found: list[Found]) -> Response:
+    return jsonify([tx_view(current().chain, each) for each in found])
+
+
+def _script(address: str) -> bytes:
+    try:
+        return script_of(address)
+    except BadRequest as error:
+        _refuse(400, str(error))
+
+
+def _hash(given: str) -> str:
+    if not HASH.fullmatch(given.lower()):
+        _refuse(400, "Invalid hex string")
+    return given.lower()
+
+
+def _number(given: str) -> int:
+    if not (given.isascii() and given.isdigit()) or len(given) > 9:
+        _refuse(400, "Invalid number")
+    return int(given)

@@ -2,29 +2,15 @@
 
 from typing import Any
 
-from btcpay.bitcoin.tx import NO_TXID, Outpoint, TxIn, TxOut
+from btcpay.bitcoin.tx import NO_TXID, TxIn, TxOut
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.node.ledger import Ledger
-from btcpay.sandbox.node.lookup import Found, find, spender
+from btcpay.sandbox.node.ledger import Found, Ledger
 from btcpay.sandbox.node.script import address_of, kind
 
 REGTEST_DIFFICULTY = 4.6565423739069247e-10  # mainnet's easiest target divided by regtest's
 
 Json = dict[str, Any]
-
-
-def status_view(chain: Chain, height: int | None) -> Json:
-    """`status`; without the three block keys while unconfirmed."""
-    if height is None:
-        return {"confirmed": False}
-    block_hash = chain.ledger.hashes[height]
-    return {
-        "confirmed": True,
-        "block_height": height,
-        "block_hash": block_hash,
-        "block_time": chain.ledger.blocks[block_hash].time,
-    }
 
 
 def tx_view(chain: Chain, found: Found) -> Json:
@@ -41,8 +27,35 @@ def tx_view(chain: Chain, found: Found) -> Json:
         "size": len(tx.raw),
         "weight": tx.weight,
         "fee": 0 if tx.is_coinbase else funded_sats - paid_sats,
-        "status": status_view(chain, found.height),
+        "status": _status_view(chain, found.height),
     }
+
+
+def block_view(ledger: Ledger, block: Block) -> Json:
+    return {
+        "id": block.hash,
+        "height": ledger.heights[block.hash],
+        "version": block.version,
+        "timestamp": block.time,
+        "tx_count": len(block.txs),
+        "size": len(block.raw),
+        "weight": block.weight,
+        "merkle_root": block.merkle_root,
+        "previousblockhash": None if block.previous == NO_TXID else block.previous,
+        "mediantime": ledger.median_time_past(block.hash),
+        "nonce": block.nonce,
+        "bits": block.bits,
+        "difficulty": REGTEST_DIFFICULTY,
+    }
+
+
+def _status_view(chain: Chain, height: int | None) -> Json:
+    """Without the three block keys while unconfirmed."""
+    if height is None:
+        return {"confirmed": False}
+    block = chain.ledger.blocks[chain.ledger.hashes[height]]
+    named = {"block_height": height, "block_hash": block.hash, "block_time": block.time}
+    return {"confirmed": True, **named}
 
 
 def _input_view(txin: TxIn, prevout: TxOut | None) -> Json:
@@ -65,35 +78,6 @@ def _output_view(output: TxOut) -> Json:
         "scriptpubkey_type": kind(output.script),
         "value": output.value_sats,
     }
-    address = address_of(output.script)
-    if address is not None:
+    if address := address_of(output.script):
         view["scriptpubkey_address"] = address
     return view
-
-
-def outspend_view(chain: Chain, outpoint: Outpoint) -> Json:
-    spent_by = spender(chain, outpoint)
-    if spent_by is None:
-        return {"spent": False}
-    txid, vin = spent_by
-    found = find(chain, txid)
-    height = found.height if found else None
-    return {"spent": True, "txid": txid, "vin": vin, "status": status_view(chain, height)}
-
-
-def block_view(ledger: Ledger, block: Block) -> Json:
-    return {
-        "id": block.hash,
-        "height": ledger.heights[block.hash],
-        "version": block.version,
-        "timestamp": block.time,
-        "tx_count": len(block.txs),
-        "size": len(block.raw),
-        "weight": block.weight,
-        "merkle_root": block.merkle_root,
-        "previousblockhash": None if block.previous == NO_TXID else block.previous,
-        "mediantime": ledger.median_time_past(block.hash),
-        "nonce": block.nonce,
-        "bits": block.bits,
-        "difficulty": REGTEST_DIFFICULTY,
-    }

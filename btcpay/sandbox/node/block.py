@@ -4,12 +4,13 @@ import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from btcpay.bitcoin.header import build_header, target_of
 from btcpay.bitcoin.merkle import merkle_root
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, read_tx
-from btcpay.bitcoin.wire import Reader, compact_size, hash256, txid_bytes, txid_hex, u32
+from btcpay.bitcoin.wire import Reader, compact_size, hash256, txid_bytes, txid_hex
 
 BITS = 0x207FFFFF  # regtest's easiest target: every second hash meets it
-TARGET = 0x7FFFFF << 8 * (0x20 - 3)
+TARGET = target_of(BITS)
 VERSION = 0x20000000  # BIP9, signalling nothing
 HALVING_BLOCKS = 150
 COMMITMENT_PREFIX = bytes.fromhex("6a24aa21a9ed")
@@ -40,8 +41,8 @@ class Block:
     @cached_property
     def header(self) -> bytes:
         """The 80 bytes that are hashed."""
-        links = txid_bytes(self.previous) + txid_bytes(self.merkle_root)
-        return u32(self.version) + links + u32(self.time) + u32(self.bits) + u32(self.nonce)
+        links = (self.previous, self.merkle_root)
+        return build_header(self.version, *links, self.time, self.bits, self.nonce)
 
     @cached_property
     def hash(self) -> str:

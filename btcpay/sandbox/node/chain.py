@@ -9,7 +9,7 @@ from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.node.acceptance import apply, judge
 from btcpay.sandbox.node.block import GENESIS, Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.journal import Journal
-from btcpay.sandbox.node.ledger import Ledger
+from btcpay.sandbox.node.ledger import Found, Ledger
 from btcpay.sandbox.node.mempool import Mempool
 from btcpay.sandbox.node.rules import MAX_BLOCK_WEIGHT
 
@@ -70,6 +70,22 @@ class Chain:
             self._journal.append({"fork_height": fork_height, "blocks": raw_blocks, "at": now})
             self._switch(fork_height, blocks)
             return [block.hash for block in blocks]
+
+    def find(self, txid: str) -> Found:
+        """A transaction in the mempool or on the best branch; KeyError when it is in neither."""
+        if entry := self.mempool.entries.get(txid):
+            return Found(entry.tx, entry.prevouts, None)
+        confirmed = self.ledger.confirmed[txid]
+        prevouts = tuple(coin.output for coin in confirmed.spent)
+        return Found(confirmed.tx, prevouts, confirmed.height)
+
+    def confirmed_of(self, script: bytes) -> list[Found]:
+        """The confirmed transactions that touch a script, newest first."""
+        return [self.find(txid) for txid in reversed(self.ledger.history.get(script, []))]
+
+    def waiting_of(self, script: bytes) -> list[Found]:
+        """The waiting transactions that touch a script, newest first."""
+        return [self.find(txid) for txid in reversed(self.mempool.by_script.get(script, {}))]
 
     def _mine_one(self, now: int, only: Collection[str] | None) -> Block:
         block = _next_block(self.ledger, self.mempool, self._reward_script, now, only)

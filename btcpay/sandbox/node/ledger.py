@@ -28,6 +28,14 @@ class Confirmed(NamedTuple):
     spent: tuple[Coin, ...]
 
 
+class Found(NamedTuple):
+    """A transaction, the outputs it spends, and its block's height, None while it waits."""
+
+    tx: Tx
+    prevouts: tuple[TxOut, ...]
+    height: int | None
+
+
 @dataclass
 class Ledger:
     """The state after the last of `hashes`; `blocks` and `heights` also keep lost branches."""
@@ -37,7 +45,6 @@ class Ledger:
     heights: dict[str, int] = field(default_factory=dict)
     coins: dict[Outpoint, Coin] = field(default_factory=dict)
     confirmed: dict[str, Confirmed] = field(default_factory=dict)
-    spenders: dict[Outpoint, tuple[str, int]] = field(default_factory=dict)
     history: dict[bytes, list[str]] = field(default_factory=dict)
 
     @property
@@ -82,8 +89,6 @@ class Ledger:
         inputs = () if tx.is_coinbase else tx.inputs
         spent = tuple(self.coins.pop(i.outpoint) for i in inputs)
         self.confirmed[tx.txid] = Confirmed(tx, self.height, position, spent)
-        for index, txin in enumerate(inputs):
-            self.spenders[txin.outpoint] = (tx.txid, index)
         for vout, output in enumerate(tx.outputs):
             is_spendable = output.script[:1] != bytes([OP_RETURN])
             if self.height > 0 and is_spendable:  # nobody can spend what genesis paid
@@ -97,7 +102,6 @@ class Ledger:
             self.coins.pop(Outpoint(tx.txid, vout), None)
         for txin, coin in zip(tx.inputs, spent, strict=False):
             self.coins[txin.outpoint] = coin
-            del self.spenders[txin.outpoint]
         for script in touched(tx, [coin.output for coin in spent]):
             self.history[script].pop()
 

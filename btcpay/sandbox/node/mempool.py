@@ -20,14 +20,13 @@ class Entry(NamedTuple):
 @dataclass
 class Mempool:
     entries: dict[str, Entry] = field(default_factory=dict)
-    spenders: dict[Outpoint, tuple[str, int]] = field(default_factory=dict)
+    spenders: dict[Outpoint, str] = field(default_factory=dict)
     by_script: dict[bytes, dict[str, None]] = field(default_factory=dict)
 
     def add(self, entry: Entry) -> None:
         txid = entry.tx.txid
         self.entries[txid] = entry
-        for index, txin in enumerate(entry.tx.inputs):
-            self.spenders[txin.outpoint] = (txid, index)
+        self.spenders |= {txin.outpoint: txid for txin in entry.tx.inputs}
         for script in touched(entry.tx, list(entry.prevouts)):
             self.by_script.setdefault(script, {})[txid] = None
 
@@ -48,9 +47,8 @@ class Mempool:
 
     def conflicts(self, tx: Tx) -> set[str]:
         """The waiting transactions that spend a coin which `tx` spends."""
-        return {self.spenders[i.outpoint][0] for i in tx.inputs if i.outpoint in self.spenders} - {
-            tx.txid
-        }
+        spenders = {self.spenders[i.outpoint] for i in tx.inputs if i.outpoint in self.spenders}
+        return spenders - {tx.txid}
 
     def ancestors(self, tx: Tx) -> set[str]:
         """The waiting transactions that `tx` depends on, without itself."""
@@ -71,7 +69,7 @@ class Mempool:
             found.add(txid)
             outputs = range(len(self.entries[txid].tx.outputs))
             spent = (self.spenders.get(Outpoint(txid, vout)) for vout in outputs)
-            queue += [spender[0] for spender in spent if spender and spender[0] not in found]
+            queue += [spender for spender in spent if spender and spender not in found]
         return found
 
     def confirm(self, block: Block) -> None:

@@ -5,19 +5,18 @@ from decimal import Decimal
 from typing import Any
 
 from btcpay.sandbox.errors import ShopAway
-from btcpay.sandbox.lie import Lie, invent
+from btcpay.sandbox.esplora.invented import InventedPayment, invent
 from btcpay.sandbox.payer import misbehave
 from btcpay.sandbox.scenes.stage import Stage
-from btcpay.sandbox.shop import Shop
+from btcpay.sandbox.shop import Json, Shop
 from btcpay.sandbox.state import Sandbox
 
-Json = dict[str, Any]
 PRICE_USD = Decimal(25)
 
 
 @dataclass(frozen=True)
 class Actors:
-    """One scene's; `say` and `until` are the stage's."""
+    """One scene's. Each method may raise SandboxError."""
 
     stage: Stage
     sandbox: Sandbox
@@ -47,9 +46,19 @@ class Actors:
         self.sandbox.chain.mine(blocks, self.sandbox.clock())
         return self.sandbox.chain.ledger.height
 
-    def confirm(self, invoice: Json) -> None:
-        """Mines as many blocks as the invoice asks for."""
-        self.mine(self.shop.look(invoice)["confirmations_needed"])
+    def confirm(self, invoice: Json) -> int:
+        """Mines as many blocks as the invoice asks for, and says how many."""
+        blocks: int = self.shop.look(invoice)["confirmations_needed"]
+        self.mine(blocks)
+        return blocks
+
+    def pay_and_confirm(self, invoice: Json) -> int:
+        """From the payment to the status `paid`; how many blocks it took."""
+        self.pay(invoice)
+        self.until_seen(invoice)
+        blocks = self.confirm(invoice)
+        self.until_status(invoice, "paid")
+        return blocks
 
     @property
     def next_height(self) -> str:
@@ -62,29 +71,25 @@ class Actors:
             instead = misbehave.double_spends(self.sandbox.wallet, blocks)
             self.sandbox.chain.reorganise(blocks, self.sandbox.clock(), instead)
 
-    def lie(self, invoice: Json) -> Lie:
+    def invent_payment(self, invoice: Json) -> InventedPayment:
         """The explorer says that the invoice was paid."""
-        told = invent(self.sandbox.wallet, invoice["deposit_address"], invoice["amount_sats"])
-        self.sandbox.switches.lie = told
-        return told
+        address, amount_sats = invoice["deposit_address"], invoice["amount_sats"]
+        invented = invent(self.sandbox.wallet, address, amount_sats)
+        self.sandbox.switches.invented = invented
+        return invented
 
     def until_seen(self, invoice: Json, sats: int | None = None) -> None:
         """The shop has seen so much, or all of it."""
-        wanted_sats = invoice["amount_sats"] if sats is None else sats
-        self._until(invoice, "received_sats", wanted_sats)
-
-    def until_gone(self, invoice: Json) -> None:
-        """The shop sees none of it any more."""
-        self._until(invoice, "received_sats", 0)
+        self._until(invoice, "received_sats", invoice["amount_sats"] if sats is None else sats)
 
     def until_status(self, invoice: Json, status: str) -> None:
         self._until(invoice, "status", status)
 
-    def _until(self, invoice: Json, name: str, wanted: Any) -> None:
+    def _until(self, invoice: Json, name: str, expected: Any) -> None:
         def holds() -> bool:
             try:
-                return bool(self.shop.look(invoice)[name] == wanted)
+                return bool(self.shop.look(invoice)[name] == expected)
             except ShopAway:  # for a moment, as when a server is started again
                 return False
 
-        self.stage.until(holds, f"{invoice['id']} to have {wanted} as {name}")
+        self.stage.until(holds, f"{invoice['id']} to have {expected} as {name}")

@@ -1,4 +1,4 @@
-"""Where scenes are played: one at a time, in a thread of its own, told line by line."""
+"""Where scenes are played: one at a time, in a thread of its own, shown line by line."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ class Stopped(SandboxError):
 
 
 class Stage:
-    """What the scene of now has told, and which invoice it is about. Thread safe.
+    """The lines of the scene of now, and which invoice it is about. Thread safe.
 
     `view` is all of it as JSON: `state` is playing, over, stopped or failed.
     """

@@ -87,61 +87,48 @@ def replaced(on: Actors) -> None:
     on.until_seen(invoice)
     on.say("Now the customer replaces it again, and sends the money back home.")
     on.replace(txid, away=True)
-    on.until_gone(invoice)
+    on.until_seen(invoice, 0)
     on.say("The page says that what was seen has vanished. Who delivered on “seen” has lost.")
     on.say("An honest payment, after all; and a block.")
-    on.pay(invoice)
-    on.until_seen(invoice)
-    on.confirm(invoice)
-    on.until_status(invoice, "paid")
+    on.pay_and_confirm(invoice)
     on.say("Paid: only a block makes it so.")
 
 
 def reorganised(on: Actors) -> None:
     invoice = on.invoice()
     on.say("An invoice is paid, in a block, as it should be.")
-    on.pay(invoice)
-    on.until_seen(invoice)
-    blocks = on.shop.look(invoice)["confirmations_needed"]
-    on.confirm(invoice)
-    on.until_status(invoice, "paid")
+    blocks = on.pay_and_confirm(invoice)
     on.say("Then miners find a longer branch without that block: the chain is reorganised.")
     on.reorganise(blocks)
     on.until_status(invoice, "open")
     on.say(
         "In it the same coins went elsewhere. The shop takes the payment back, opens the invoice,"
-        " and tells: invoice.reopened."
+        " and sends an event: invoice.reopened."
     )
     on.say('It is rare. For large sums ask for more blocks: BTCPAY_CONFIRMATIONS="1 3@1000".')
     on.say("The customer pays again.")
-    on.pay(invoice)
-    on.until_seen(invoice)
-    on.confirm(invoice)
-    on.until_status(invoice, "paid")
+    on.pay_and_confirm(invoice)
     on.say("Paid again, and counted once.")
 
 
 def explorer_lies(on: Actors) -> None:
     invoice = on.invoice()
     on.say("Nobody pays this invoice. But the explorer that the shop asks begins to lie.")
-    lie = on.lie(invoice)
+    invented = on.invent_payment(invoice)
     on.until_seen(invoice)
     on.say("It shows a payment that nobody has sent. The page says “seen”, and no more than that.")
     on.say(f"Now it swears that the payment is in block {on.next_height}.")
     on.mine()
-    on.stage.until(lambda: lie.blocks_shown >= 2, "the shop to read the block twice")
+    on.stage.until(lambda: invented.blocks_shown >= 2, "the shop to read the block twice")
     on.say(
         "The shop reads the block and computes its Merkle root: the header does not prove this"
         " payment. The block is refused, again and again, and the log says why."
     )
     on.say("The explorer tells the truth again. The shop reads the real block: nothing was paid.")
-    on.sandbox.switches.lie = None
-    on.until_gone(invoice)
+    on.sandbox.switches.invented = None
+    on.until_seen(invoice, 0)
     on.say("Somebody pays in earnest, and a block has it.")
-    on.pay(invoice)
-    on.until_seen(invoice)
-    on.confirm(invoice)
-    on.until_status(invoice, "paid")
+    on.pay_and_confirm(invoice)
     on.say("Paid. No explorer's word was needed for that: the block proves it.")
 
 

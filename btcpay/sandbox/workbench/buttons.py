@@ -1,48 +1,164 @@
-"""The buttons: form POSTs that answer 303 to the page, or JSON when asked for it."""
+"""The buttons: form POSTs that answer 303 to the page, or JSON when asked for it.
+
+Each does something to the chain, its mempool, the faults or the shop, by the form's fields, and
+answers what happened. Each may raise BadRequest, Rejected or ShopAway.
+"""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any
 
 from flask import Blueprint, jsonify, redirect, request
 from flask.typing import ResponseReturnValue
 
+from btcpay.sandbox.errors import BadRequest
+from btcpay.sandbox.esplora.app import HASH
+from btcpay.sandbox.esplora.invented import invent
+from btcpay.sandbox.node.rules import least_sats
+from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer import misbehave
+from btcpay.sandbox.scenes.actors import Actors
+from btcpay.sandbox.scenes.stories import SCENES
 from btcpay.sandbox.state import Sandbox, current
-from btcpay.sandbox.strangers import refuse_strangers
-from btcpay.sandbox.workbench import presses
-from btcpay.sandbox.workbench.presses import Answer
+from btcpay.sandbox.workbench.forms import (
+    Order,
+    field,
+    read_count,
+    read_flag,
+    read_invoice_usd,
+    read_price,
+    read_switch,
+    refused,
+)
+from btcpay.sandbox.workbench.invoices import newest_payment, order_of, require_shop
+from btcpay.sandbox.workbench.page import refuse_other_sites
+
+Answer = dict[str, Any]
 
 
-class Button(NamedTuple):
-    """What it does, and what the page says of it afterwards: of the answer's fields."""
+def pay(sandbox: Sandbox) -> Answer:
+    """Field `invoice`, or `address` and `amount`."""
+    return _pay(sandbox, order_of(sandbox, request.form))
 
-    press: Callable[[Sandbox], Answer]
-    told: str
+
+def pay_short(sandbox: Sandbox) -> Answer:
+    """Half of it, rounded down, but no less than is relayed."""
+    order = order_of(sandbox, request.form)
+    least = least_sats(script_of(order.address))
+    if order.amount_sats <= least:
+        raise refused("amount", f"give at least {least + 1}; {least} is the least to send")
+    return _pay(sandbox, Order(order.address, max(least, order.amount_sats // 2)))
+
+
+def pay_too_much(sandbox: Sandbox) -> Answer:
+    """A tenth more, rounded down but at least a satoshi, and no less than is relayed."""
+    order = order_of(sandbox, request.form)
+    more_sats = order.amount_sats + max(1, order.amount_sats // 10)
+    return _pay(sandbox, Order(order.address, max(least_sats(script_of(order.address)), more_sats)))
+
+
+def mine(sandbox: Sandbox) -> Answer:
+    count = read_count(request.form, "blocks", "1")
+    return _new_tip(sandbox, sandbox.chain.mine(count, sandbox.clock()))
+
+
+def replace(sandbox: Sandbox) -> Answer:
+    """Field `invoice` or `txid`, by default the newest waiting payment; `away` takes it back."""
+    given, away = field(request.form, "txid").lower(), read_flag(request.form, "away")
+    if given and not HASH.fullmatch(given):
+        raise refused("txid", "give its txid of 64 hex digits, or nothing for the newest")
+    if not given and (id := field(request.form, "invoice")):
+        given = newest_payment(sandbox, id)
+    with sandbox.chain.lock:
+        replaced = given or next(iter(sandbox.wallet.payments()), "")
+        txid = misbehave.replace(sandbox.wallet, sandbox.clock(), replaced, away)
+    return {"txid": txid, "replaced": replaced}
+
+
+def reorganise(sandbox: Sandbox) -> Answer:
+    """Field `depth`, by default 1; `double_spend` makes the payments in there impossible."""
+    depth = read_count(request.form, "depth", "1")
+    double_spend = read_flag(request.form, "double_spend")
+    with sandbox.chain.lock:
+        lost = sandbox.chain.ledger.hashes[-depth:]
+        instead = misbehave.double_spends(sandbox.wallet, depth) if double_spend else []
+        hashes = sandbox.chain.reorganise(depth, sandbox.clock(), instead)
+    return {**_new_tip(sandbox, hashes), "lost": lost}
+
+
+def explorer(sandbox: Sandbox) -> Answer:
+    """Field `state`; it lies about `invoice`, by default the newest open one."""
+    switches = sandbox.switches
+    state = read_switch(request.form, switches.explorer, ("up", "down", "lies"))
+    if state != "lies":
+        switches.invented, switches.explorer_up = None, state == "up"
+        return {"explorer": state}
+    about = _open_invoice(sandbox)
+    switches.invented = invent(sandbox.wallet, about["deposit_address"], about["amount_sats"])
+    switches.explorer_up = True
+    return {"explorer": state, "invoice": about["id"], "txid": switches.invented.tx.txid}
+
+
+def price(sandbox: Sandbox) -> Answer:
+    """Field `usd` sets the price; field `state`, or no field at all, switches the ticker."""
+    switches, new_usd = sandbox.switches, read_price(request.form)
+    state = "up" if switches.price_up else "down"
+    if new_usd is None or request.form.get("state"):
+        state = read_switch(request.form, state)
+    switches.price_up = state == "up"
+    switches.price_usd = switches.price_usd if new_usd is None else new_usd
+    return {"price": state, "usd": f"{switches.price_usd:.2f}"}
+
+
+def invoice(sandbox: Sandbox) -> Answer:
+    """Fields `amount_usd`, `description`, and `minutes` until it ends."""
+    minutes = field(request.form, "minutes")
+    expires_in_s = read_count(request.form, "minutes") * 60 if minutes else None
+    usd = read_invoice_usd(request.form)
+    return require_shop(sandbox).create(usd, field(request.form, "description"), expires_in_s)
+
+
+def scene(sandbox: Sandbox) -> Answer:
+    """Field `scene`; `quick` waits for no reader. Explorer and price are up, and true, again."""
+    shop, name = require_shop(sandbox), field(request.form, "scene")
+    if not (chosen := SCENES.get(name)):
+        raise refused("scene", f"give one of {', '.join(SCENES)}")
+    quick = read_flag(request.form, "quick")
+    sandbox.switches.mend()
+    play = partial(chosen.play, Actors(sandbox.stage, sandbox, shop))
+    sandbox.stage.start(name, chosen.title, play, quick)
+    return {"scene": name, "title": chosen.title}
+
+
+def stop(sandbox: Sandbox) -> Answer:
+    """Ends the scene that plays; explorer and price are up again."""
+    sandbox.stage.stop()
+    sandbox.switches.mend()
+    return {"scene": None}
 
 
 PAID = "Paid {amount_sats:,} sat to {address}. It waits: mine a block."
-BUTTONS = {
-    "pay": Button(presses.pay, PAID),
-    "pay-short": Button(presses.pay_short, PAID),
-    "pay-too-much": Button(presses.pay_too_much, PAID),
-    "mine": Button(presses.mine, "Mined. The tip is block {height:,}."),
-    "replace": Button(presses.replace, "Replaced {replaced:.12} by {txid:.12}."),
-    "reorganise": Button(
-        presses.reorganise, "Reorganised. The tip is block {height:,} of another branch."
-    ),
-    "explorer": Button(presses.explorer, "Explorer {explorer}."),
-    "price": Button(presses.price, "A bitcoin is ${price_usd:,.2f}; the price source is {price}."),
-    "invoice": Button(presses.invoice, "An invoice over {amount_sats:,} sat."),
-    "scene": Button(presses.scene, ""),  # the scene tells itself
-    "stop": Button(presses.stop, "The scene was stopped."),
+# What each does, and what the page says of it afterwards: of the answer's fields.
+BUTTONS: dict[str, tuple[Callable[[Sandbox], Answer], str]] = {
+    "pay": (pay, PAID),
+    "pay-short": (pay_short, PAID),
+    "pay-too-much": (pay_too_much, PAID),
+    "mine": (mine, "Mined. The tip is block {height:,}."),
+    "replace": (replace, "Replaced {replaced:.12} by {txid:.12}."),
+    "reorganise": (reorganise, "Reorganised. The tip is block {height:,} of another branch."),
+    "explorer": (explorer, "Explorer {explorer}."),
+    "price": (price, "A bitcoin is ${price_usd:,.2f}; the price source is {price}."),
+    "invoice": (invoice, "An invoice over {amount_sats:,} sat."),
+    "scene": (scene, ""),  # its lines are shown
+    "stop": (stop, "The scene was stopped."),
 }
 
 
 def create_buttons() -> Blueprint:
-    """`POST /sandbox/...`; wrong input raises BadRequest, Rejected or ShopAway."""
     blueprint = Blueprint("buttons", __name__, url_prefix="/sandbox")
-    blueprint.before_request(refuse_strangers)
-    for name, button in BUTTONS.items():
-        blueprint.add_url_rule(f"/{name}", name, _pressing(button), methods=["POST"])
+    blueprint.before_request(refuse_other_sites)
+    for name in BUTTONS:
+        blueprint.add_url_rule(f"/{name}", name, partial(_press, name), methods=["POST"])
     return blueprint
 
 
@@ -53,10 +169,28 @@ def wants_json() -> bool:
     )
 
 
-def _pressing(button: Button) -> Callable[[], ResponseReturnValue]:
-    def press() -> ResponseReturnValue:
-        answer, switches = button.press(current()), current().switches
-        switches.told = button.told.format(**answer, price_usd=switches.price_usd)
-        return jsonify(answer) if wants_json() else redirect("/", 303)
+def _press(name: str) -> ResponseReturnValue:
+    button, notice = BUTTONS[name]
+    answer, switches = button(current()), current().switches
+    switches.notice = notice.format(**answer, price_usd=switches.price_usd)
+    return jsonify(answer) if wants_json() else redirect("/", 303)
 
-    return press
+
+def _open_invoice(sandbox: Sandbox) -> Answer:
+    shop = require_shop(sandbox)
+    if id := field(request.form, "invoice"):
+        return shop.invoice(id)
+    for one in shop.invoices():
+        if one["status"] == "open":
+            return one
+    raise BadRequest("no invoice is open that the explorer could lie about; make one first")
+
+
+def _pay(sandbox: Sandbox, order: Order) -> Answer:
+    txid = sandbox.wallet.pay(order.address, order.amount_sats, sandbox.clock())
+    return {"txid": txid, "address": order.address, "amount_sats": order.amount_sats}
+
+
+def _new_tip(sandbox: Sandbox, hashes: list[str]) -> Answer:
+    height = sandbox.chain.ledger.heights[hashes[-1]]
+    return {"height": height, "hash": hashes[-1], "hashes": hashes}

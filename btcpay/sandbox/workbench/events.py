@@ -1,31 +1,43 @@
-"""What the shop has told: the newest events of the file into which its receiver prints them."""
+"""The shop's webhooks: what is signed by the shop is shown on the page, and kept in a file."""
 
+import base64
+import hashlib
+import hmac
 import json
-import os
-from pathlib import Path
 from typing import Any
 
-FILE = "webhooks.log"
-TAIL_BYTES = 100_000
-SHOWN = 14
-GENUINE = b"signed "
+from flask import request
+from flask.typing import ResponseReturnValue
+
+from btcpay.sandbox.esplora.app import text
+from btcpay.sandbox.state import current
+
+SECRET_FILE, LOG_FILE = "webhook_secret", "webhooks.log"
 
 
-def newest_events(state_dir: Path) -> list[dict[str, Any]]:
-    """Newest first: type, time, invoice, how many satoshis; empty without a file."""
-    try:
-        with (state_dir / FILE).open("rb") as file:
-            start = max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES)
-            file.seek(start)
-            lines = file.read().splitlines(keepends=True)[1 if start else 0 :]
-    except FileNotFoundError:
-        return []
-    # The last line may not be whole yet.
-    whole = [line for line in lines if line.startswith(GENUINE) and line.endswith(b"\n")]
-    return [_shown(json.loads(line.removeprefix(GENUINE))) for line in whole[-SHOWN:][::-1]]
+def receive() -> ResponseReturnValue:
+    """`POST /sandbox/webhook`: 204 for an event, 401 for what this shop has not signed."""
+    sandbox, body = current(), request.get_data()
+    if not _is_signed((sandbox.state_dir / SECRET_FILE).read_text(encoding="ascii"), body):
+        return text("This shop has not signed it.", 401)
+    with (sandbox.state_dir / LOG_FILE).open("ab") as file:
+        file.write(body + b"\n")
+    sandbox.events.appendleft(_row(json.loads(body)))
+    return "", 204
 
 
-def _shown(event: dict[str, Any]) -> dict[str, Any]:
+def _is_signed(secret: str, body: bytes) -> bool:
+    """By Standard Webhooks: HMAC-SHA256 over id, time and body."""
+    id, at = (request.headers.get(f"webhook-{name}", "") for name in ("id", "timestamp"))
+    key = base64.b64decode(secret.strip().removeprefix("whsec_"))
+    ours = hmac.digest(key, f"{id}.{at}.".encode() + body, hashlib.sha256)
+    expected = f"v1,{base64.b64encode(ours).decode()}"
+    given = request.headers.get("webhook-signature", "").encode()
+    return any(hmac.compare_digest(expected.encode(), one) for one in given.split())
+
+
+def _row(event: dict[str, Any]) -> dict[str, Any]:
+    """Type, time, invoice, how many satoshis."""
     data = event["data"]
     invoice = data.get("invoice") or {}
     about = data.get("payment") or data.get("transaction") or invoice

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.node.lookup import Found, confirmed_of, waiting_of
+from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.shop import Json, Shop
 from btcpay.sandbox.state import Sandbox
-from btcpay.sandbox.workbench.forms import Form, Order, read_amount, read_order
+from btcpay.sandbox.workbench.forms import Form, Order, field, read_amount, read_order
 
 OVER = ("paid", "expired", "canceled")
 
@@ -29,8 +29,7 @@ class OnChain:
 def on_chain(sandbox: Sandbox, address: str) -> OnChain:
     """Hold the chain's lock. Raises BadRequest for what is no regtest address."""
     script = script_of(address)
-    waiting = waiting_of(sandbox.chain, script)
-    confirmed = confirmed_of(sandbox.chain, script)
+    waiting, confirmed = sandbox.chain.waiting_of(script), sandbox.chain.confirmed_of(script)
     own = sandbox.wallet.payments()
     return OnChain(
         _sum(waiting, script),
@@ -40,8 +39,8 @@ def on_chain(sandbox: Sandbox, address: str) -> OnChain:
     )
 
 
-def _sum(founds: list[Found], script: bytes) -> int:
-    outputs = [output for found in founds for output in found.tx.outputs]
+def _sum(all_found: list[Found], script: bytes) -> int:
+    outputs = [output for found in all_found for output in found.tx.outputs]
     return sum(output.value_sats for output in outputs if output.script == script)
 
 
@@ -58,11 +57,11 @@ def order_of(sandbox: Sandbox, form: Form) -> Order:
     Of an invoice that lacks nothing the whole amount, once more. Field `amount` goes before both.
     Raises BadRequest, ShopAway.
     """
-    if not (id := form.get("invoice", "").strip()):
+    if not (id := field(form, "invoice")):
         return read_order(form)
     invoice = require_shop(sandbox).invoice(id)
     address, amount_sats = invoice["deposit_address"], invoice["amount_sats"]
-    if given := form.get("amount", "").strip():
+    if given := field(form, "amount"):
         return Order(address, read_amount(given))
     with sandbox.chain.lock:
         return Order(address, on_chain(sandbox, address).missing_sats(amount_sats) or amount_sats)
@@ -86,20 +85,18 @@ def row_of(sandbox: Sandbox, invoice: Json) -> dict[str, Any]:
         "chain": chain,
         "missing_sats": chain.missing_sats(invoice["amount_sats"]),
         "is_over": invoice["status"] in OVER,
-        "came": _told(chain, invoice),
+        "came": _came(chain, invoice),
     }
 
 
-def _told(chain: OnChain, invoice: Json) -> list[str]:
+def _came(chain: OnChain, invoice: Json) -> list[str]:
     """What has come to an invoice's address, in words."""
     all_sats = invoice["amount_sats"]
-    parts = []
-    if chain.confirmed_sats:
-        amount = "all" if chain.confirmed_sats == all_sats else f"{chain.confirmed_sats:,}"
-        parts.append(f"{amount} in block {', '.join(f'{height:,}' for height in chain.heights)}")
-    if chain.waiting_sats:
-        amount = "all" if chain.waiting_sats == all_sats else f"{chain.waiting_sats:,}"
-        parts.append(f"{amount} in the mempool")
+    blocks = ", ".join(f"{height:,}" for height in chain.heights)
+    places = ((chain.confirmed_sats, f"block {blocks}"), (chain.waiting_sats, "the mempool"))
+    parts = [
+        f"{'all' if sats == all_sats else f'{sats:,}'} in {place}" for sats, place in places if sats
+    ]
     if not parts:
         return ["nothing came" if invoice["status"] in OVER else "nothing has come yet"]
     missing_sats = chain.missing_sats(all_sats)

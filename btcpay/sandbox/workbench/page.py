@@ -5,25 +5,34 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
-from flask import Blueprint, Response, jsonify, make_response, render_template
+from flask import (
+    Blueprint,
+    Response,
+    abort,
+    jsonify,
+    make_response,
+    redirect,
+    render_template,
+    request,
+)
+from flask.typing import ResponseReturnValue
 
 from btcpay.bitcoin.tx import Tx
 from btcpay.sandbox.errors import ShopAway
+from btcpay.sandbox.esplora.app import text
 from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.node.ledger import Ledger
-from btcpay.sandbox.node.lookup import find
 from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.scenes.stories import SCENES
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
-from btcpay.sandbox.strangers import refuse_strangers
-from btcpay.sandbox.workbench.events import newest_events
-from btcpay.sandbox.workbench.invoices import row_of
+from btcpay.sandbox.workbench.events import receive
+from btcpay.sandbox.workbench.invoices import require_shop, row_of
+from btcpay.values.hosts import is_here
 
-SHOWN_INVOICES = 8
-SHOWN_BLOCKS = 5
-SHOWN_TXS = 6
+SHOWN_INVOICES, SHOWN_LINKS, SHOWN_BLOCKS, SHOWN_TXS = 8, 3, 5, 6
+OWN_SITES = ("", "same-origin", "none")
 # Nothing but its own style and script; in the frame the shop's pages, wherever they are.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
@@ -39,10 +48,28 @@ def create_page() -> Blueprint:
         static_folder="static",
         static_url_path="/sandbox/static",
     )
-    blueprint.before_request(refuse_strangers)
-    blueprint.add_url_rule("/", "page", show)
-    blueprint.add_url_rule("/sandbox/state", "state", state)
+    blueprint.before_request(refuse_other_sites)
+    blueprint.add_url_rule("/", view_func=show)
+    blueprint.add_url_rule("/sandbox/state", view_func=state)
+    blueprint.add_url_rule("/sandbox/merchant", view_func=merchant)
+    blueprint.add_url_rule("/sandbox/webhook", view_func=receive, methods=["POST"])
     return blueprint
+
+
+def refuse_other_sites() -> None:
+    """403 for what another site asks for: the page is for this machine's browser alone.
+
+    A name of another site may lead to this machine (DNS rebinding), so the Host has to be ours.
+    A form of another site sends its Origin; what is no browser sends none.
+    """
+    if not is_here(urlsplit(f"//{request.host}").hostname):
+        abort(text("The sandbox is for this machine: open it at http://127.0.0.1", 403))
+    origin = request.headers.get("Origin")
+    foreign = origin is not None and urlsplit(origin).netloc != request.host
+    if request.method == "POST" and (
+        foreign or request.headers.get("Sec-Fetch-Site", "") not in OWN_SITES
+    ):
+        abort(text("The sandbox's buttons are pressed on its own page.", 403))
 
 
 def state() -> Response:
@@ -61,6 +88,11 @@ def state() -> Response:
     )
 
 
+def merchant() -> ResponseReturnValue:
+    """To the merchant's pages, by a new link that logs in."""
+    return redirect(require_shop(current()).login_url())
+
+
 def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> Response:
     """The page as HTML; when `message` says what went wrong, with what was typed in its fields."""
     sandbox = current()
@@ -69,15 +101,17 @@ def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> 
         facts = _chain_facts(sandbox)
         rows = [row_of(sandbox, invoice) for invoice in shop["invoices"][:SHOWN_INVOICES]]
     scene = sandbox.stage.view()
-    customer_page = _customer_page(scene, rows)
     page = render_template(
         "sandbox.html",
-        **facts | shop | {"rows": rows, "scene": scene, "customer_page": customer_page},
+        **facts | shop,
+        rows=rows,
+        scene=scene,
+        customer_page=_customer_page(scene, rows),
         message=message,
         typed=typed,
         scenes=SCENES,
         switches=sandbox.switches,
-        events=newest_events(sandbox.state_dir),
+        events=list(sandbox.events),
     )
     response = make_response(page)
     response.headers["Content-Security-Policy"] = POLICY
@@ -89,16 +123,14 @@ def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> 
 def _shop_facts(sandbox: Sandbox) -> dict[str, Any]:
     """What the shop says of itself; `is_away` when it does not answer."""
     shop = sandbox.shop
-    nothing: dict[str, Any] = {"has_shop": shop is not None, "is_away": shop is not None}
-    nothing |= {"invoices": [], "links": [], "merchant_page": ""}
+    nothing: dict[str, Any] = {"has_shop": shop is not None, "invoices": [], "links": []}
     if shop is None:
         return nothing
     try:
         links = [link for link in shop.links() if link["status"] == "active"]
-        found = {"invoices": shop.invoices(), "merchant_page": shop.merchant_page()}
+        return nothing | {"invoices": shop.invoices(), "links": links[:SHOWN_LINKS]}
     except ShopAway:
-        return nothing
-    return nothing | found | {"is_away": False, "links": links[:3]}
+        return nothing | {"is_away": True}
 
 
 def _customer_page(scene: Json | None, rows: list[dict[str, Any]]) -> str:
@@ -110,15 +142,15 @@ def _customer_page(scene: Json | None, rows: list[dict[str, Any]]) -> str:
 
 
 def _chain_facts(sandbox: Sandbox) -> dict[str, Any]:
-    chain = sandbox.chain
+    chain, wallet = sandbox.chain, sandbox.wallet
     newest_blocks = chain.ledger.hashes[-SHOWN_BLOCKS:][::-1]
     return {
         "height": chain.ledger.height,
-        "balance_sats": sandbox.wallet.balance_sats,
-        "wallet_address": sandbox.wallet.address,
-        "blocks": [_block_row(chain.ledger, each) for each in newest_blocks],
+        "balance_sats": wallet.balance_sats,
+        "wallet_address": wallet.address,
+        "blocks": [_block_row(chain, each) for each in newest_blocks],
         "waiting": len(chain.mempool.entries),
-        "txs": [_tx_row(chain, sandbox.wallet.script, txid) for txid in _last_txids(chain)],
+        "txs": [_tx_row(chain, wallet.script, txid) for txid in _last_txids(chain)],
     }
 
 
@@ -130,10 +162,10 @@ def _last_txids(chain: Chain) -> list[str]:
     return list(itertools.islice(newest, SHOWN_TXS))
 
 
-def _block_row(ledger: Ledger, block_hash: str) -> dict[str, Any]:
-    block = ledger.blocks[block_hash]
+def _block_row(chain: Chain, block_hash: str) -> dict[str, Any]:
+    block = chain.ledger.blocks[block_hash]
     return {
-        "height": ledger.heights[block_hash],
+        "height": chain.ledger.heights[block_hash],
         "hash": block_hash,
         "time": datetime.fromtimestamp(block.time, UTC),
         "tx_count": len(block.txs),
@@ -141,13 +173,8 @@ def _block_row(ledger: Ledger, block_hash: str) -> dict[str, Any]:
 
 
 def _tx_row(chain: Chain, wallet_script: bytes, txid: str) -> dict[str, Any]:
-    found = find(chain, txid)
-    height = found.height if found else None
-    return {
-        "txid": txid,
-        "height": height,
-        "outputs": _paid(found.tx, wallet_script) if found else [],
-    }
+    found = chain.find(txid)
+    return {"txid": txid, "height": found.height, "outputs": _paid(found.tx, wallet_script)}
 
 
 def _paid(tx: Tx, wallet_script: bytes) -> list[tuple[str, int]]:

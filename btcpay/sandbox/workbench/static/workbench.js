@@ -25,9 +25,9 @@
     const page = find("customer")?.dataset.page;
     if (page && page !== shown) frame.src = page;
     shown = page;
-    const told = document.querySelectorAll("#story li");
-    if (told.length > lines) find("announce").textContent = told[told.length - 1].textContent;
-    lines = told.length;
+    const steps = document.querySelectorAll("#story li");
+    if (steps.length > lines) find("announce").textContent = steps[steps.length - 1].textContent;
+    lines = steps.length;
   };
 
   const take = async (answer) => {

@@ -1,19 +1,18 @@
-"""A lie of the explorer's: a payment that nobody has sent, in its mempool and in its new blocks."""
+"""A payment that nobody has sent: what an explorer that lies shows, waiting and in new blocks."""
 
 from dataclasses import dataclass
 
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
 from btcpay.bitcoin.wire import compact_size
 from btcpay.sandbox.node.block import Block
-from btcpay.sandbox.node.lookup import Found
+from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.payer.wallet import Wallet
 
 
 @dataclass
-class Lie:
-    """The invented transaction; it stands in every block above `since_height`.
-
-    `blocks_shown` counts how often such a block was asked for.
+class InventedPayment:
+    """It stands in every block above `since_height`; `blocks_shown` counts the times one was asked
+    for.
     """
 
     tx: Tx
@@ -22,11 +21,11 @@ class Lie:
     blocks_shown: int = 0
 
     def waiting(self, script: bytes) -> list[Found]:
-        """What the mempool of the liar has beside the truth, for this script."""
+        """What is in the mempool beside the truth, for this script."""
         pays = any(output.script == script for output in self.tx.outputs)
         return [Found(self.tx, self.spent, None)] if pays else []
 
-    def block(self, block: Block, height: int) -> bytes:
+    def put_into(self, block: Block, height: int) -> bytes:
         """The raw block as it is shown: its header does not prove what was put into it."""
         if height <= self.since_height:
             return block.raw
@@ -35,10 +34,10 @@ class Lie:
         return block.header + compact_size(len(txs)) + b"".join(tx.raw for tx in txs)
 
 
-def invent(wallet: Wallet, address: str, amount_sats: int) -> Lie:
-    """The lie that somebody paid. Raises BadRequest for what could not be paid at all."""
+def invent(wallet: Wallet, address: str, amount_sats: int) -> InventedPayment:
+    """Raises BadRequest for what could not be paid at all."""
     with wallet.chain.lock:
         tx = parse_tx(wallet.draft({address: amount_sats}))
         coins = {coin.outpoint: TxOut(coin.value_sats, wallet.script) for coin in wallet.coins()}
         spent = tuple(coins[txin.outpoint] for txin in tx.inputs)
-        return Lie(tx, spent, wallet.chain.ledger.height)
+        return InventedPayment(tx, spent, wallet.chain.ledger.height)

@@ -1,0 +1,189 @@
+"""`btcpay sandbox`: what it prints, its processes and folders, and `doctor` beside it."""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import requests
+from builders import clean_environ, until
+from playground import Playground, children_of, is_alive, start_playground
+
+from btcpay.cli.sandbox.children import Children
+from btcpay.cli.sandbox.place import command_line
+from btcpay.cli.sandbox.sandbox import is_late
+from btcpay.values.errors import CommandError
+
+
+@pytest.fixture(scope="module")
+def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
+    started = start_playground(tmp_path_factory.mktemp("shop"))
+    yield started
+    assert started.stop(signal.SIGHUP) == 0  # as when the terminal's window is closed
+    assert started.talk.read_text() == ""
+
+
+INTRODUCTION = {
+    "the key": r"(?m)^write key +sk_test_\w{40,}$",
+    "the curl line": r"(?m)^curl http://127\.0\.0\.1:\d+/api/v1/invoices .*\"amount_usd\": 25\}'$",
+    "an invoice's page": r"(?m)^http://127\.0\.0\.1:\d+/pay/inv_\w{24}$",
+    "a payment link": r"http://127\.0\.0\.1:\d+/link/lnk_\w{24}\n",
+    "the workbench": r"(?m)^http://127\.0\.0\.1:\d+/$",
+    "the log": r"(?m)^log .*/sandbox/sandbox\.log, webhooks\.log \(emptied at each start\)$",
+    "how to begin anew": r"(?m)^begin anew +`rm -r .*/sandbox .*/btcpay\.db\*`",
+    "the merchant's pages": r"(?m)^shop's pages +http://127\.0\.0\.1:\d+/merchant/login/\w{24}$",
+}
+
+
+def test_a_small_terminal_keeps_key_curl_line_and_links_in_sight(playground):
+    shown = playground.introduction
+    assert [what for what, pattern in INTRODUCTION.items() if not re.search(pattern, shown)] == []
+    assert len(shown.splitlines()) <= 18  # with lines that wrap, 24 rows
+    for state in ("down", "up"):  # what is pressed at the workbench is shown there
+        playground.press("explorer", state=state)
+    assert playground.talk.read_text() == ""
+
+
+def test_the_doctor_beside_it_is_green_by_the_line_that_is_printed(playground):
+    playground.wait_for_status(playground.press("invoice", amount_usd=1), "open")
+    line = re.search("is all well\\?  (.*)", playground.introduction)[1]
+    findings: list[dict] = []
+
+    def is_green() -> bool:  # once the first check has ended
+        words = ["sh", "-c", f"{line} --json"]
+        ended = subprocess.run(words, env=clean_environ(), capture_output=True, text=True)
+        findings[:] = json.loads(ended.stdout)
+        return all(finding["colour"] == "green" for finding in findings)
+
+    until(is_green, "green findings alone", every_s=0.5)
+    assert {"file modes", "check", "price"} <= {finding["name"] for finding in findings}
+
+
+def test_the_printed_link_logs_in_once_and_the_workbenchs_each_time(playground):
+    printed = re.search("shop's pages +(.*)", playground.introduction)[1]
+    again = [requests.get(f"{playground.chain}/sandbox/merchant", timeout=60).url for _ in range(2)]
+    assert len({printed, *again}) == 3
+    for link in (printed, *again):
+        with requests.Session() as session:
+            page = session.post(link, headers={"Sec-Fetch-Site": "same-origin"}, timeout=20)
+            assert page.status_code == 200 and page.url.endswith("/merchant")
+
+
+def test_what_it_writes_is_its_owners_alone(playground):
+    folder = playground.talk.parent / "sandbox"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "sandbox.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_ctrl_c_ends_every_process_and_the_next_start_goes_on(tmp_path):
+    """With the same demo pages, so that no address is wasted."""
+    shown = []
+    for _ in range(2):
+        playground = start_playground(tmp_path)
+        family = children_of(playground.process.pid)
+        assert len(family) >= 4  # chain, gunicorn and its worker, check
+        assert playground.process.pid not in {os.getsid(each) for each in family}
+        shown.append((playground.pay_url.rpartition("/")[2], playground.link.rpartition("/")[2]))
+        assert playground.stop(signal.SIGINT) == 0
+        until(lambda family=family: not any(map(is_alive, family)), "every process to end")
+    assert shown[0] == shown[1]
+
+
+def test_a_part_that_ends_by_itself_is_named_with_the_end_of_the_log(tmp_path):
+    playground = start_playground(tmp_path)
+    (check,) = [
+        pid
+        for pid in children_of(playground.process.pid)
+        if b"--watch" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    ]
+    playground.press("explorer", state="down")
+    log = tmp_path / "sandbox/sandbox.log"
+    until(lambda: "HTTP 503" in log.read_text(), "a check to fail")
+    os.kill(check, signal.SIGKILL)
+    assert playground.process.wait(30) == 1
+    talk = playground.talk.read_text()
+    assert "btcpay: the check was killed (signal 9);" in talk and "HTTP 503" in talk
+
+
+def test_a_chain_that_was_removed_alone_is_refused_with_what_begins_anew(tmp_path):
+    playground = start_playground(tmp_path)
+    playground.press("mine")
+    playground.wait_for_status(playground.press("invoice", amount_usd=1), "open")
+    until(lambda: "block 201" in playground.btcpay("doctor").stdout, "the block to be read")
+    playground.stop()
+    shutil.rmtree(tmp_path / "sandbox")
+    with pytest.raises(AssertionError, match=r"sandbox is older than .*btcpay\.db.* begins anew"):
+        start_playground(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("started_s_ago", "checked_s_ago", "late"),
+    [(60, None, False), (61, None, True), (61, 60, False), (99, 61, True), (60, 9_999, False)],
+)
+def test_a_minute_without_a_complete_check_is_long(started_s_ago, checked_s_ago, late):
+    now = datetime(2026, 11, 1, tzinfo=UTC)
+    ago = [s and now - timedelta(seconds=s) for s in (started_s_ago, checked_s_ago)]
+    assert is_late(ago[0], ago[1], now) is late
+
+
+STUBBORN = """
+import os, pathlib, signal, subprocess, sys, time
+orphan = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+{}
+pathlib.Path("pids").write_text(f"{{os.getpid()}} {{orphan.pid}}\\n")
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("", id="that leaves a process behind"),
+        pytest.param("signal.signal(signal.SIGTERM, signal.SIG_IGN)", id="that does not end"),
+    ],
+)
+def test_nothing_survives_of_a_child(tmp_path, how):
+    (tmp_path / "stubborn.py").write_text(STUBBORN.format(how))
+    environ = clean_environ(PYTHONPATH=str(tmp_path))
+    with contextlib.chdir(tmp_path), Children(environ, tmp_path / "log", 0.2) as children:
+        children.start("check", "stubborn")
+        file = tmp_path / "pids"
+        until(lambda: file.exists() and file.read_text().endswith("\n"), "its processes")
+    pids = [int(pid) for pid in file.read_text().split()]
+    until(lambda: not any(map(is_alive, pids)), "both to end")
+
+
+def test_of_a_child_that_was_killed_and_had_logged_nothing_that_is_said(tmp_path):
+    (tmp_path / "silent.py").write_text("import os; os.kill(os.getpid(), 9)")
+    expected = "the check was killed (signal 9); it had logged nothing"
+    with Children(clean_environ(PYTHONPATH=str(tmp_path)), tmp_path / "log") as children:
+        children.start("check", "silent")
+        with pytest.raises(CommandError, match=re.escape(expected)):
+            until(children.require_all, "its end")
+
+
+def test_with_the_usual_ports_another_terminal_needs_no_variables():
+    usual = {"BTCPAY_EXPLORERS": "http://127.0.0.1:8001", "HOME": "/root"}
+    assert command_line(".venv/bin/btcpay", usual) == ".venv/bin/btcpay"
+
+
+def test_what_another_terminal_needs_is_quoted_and_shows_no_password():
+    url = "postgresql://shop:secret@127.0.0.1/shop"
+    environ = {"BTCPAY_DATABASE_URL": url, "BTCPAY_CONFIRMATIONS": "1 3@1000"}
+    found = command_line("/opt/btcpay/btcpay/__main__.py", environ)
+    assert shlex.split(found) == [
+        "BTCPAY_CONFIRMATIONS=1 3@1000",
+        "BTCPAY_DATABASE_URL=postgresql://***@127.0.0.1/shop",
+        sys.executable,
+        "-m",
+        "btcpay",
+    ]
