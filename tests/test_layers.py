@@ -42,8 +42,8 @@ ROOMS: dict[str, set[str]] = {
     },
     "backup": {"chain.explorers", "merchants", "settings", "storage", "values"},
     "bitcoin": set(),
-    "chain": {"bitcoin", "chain.explorers", "proofs", "storage", "values"},
-    "chain.explorers": {"bitcoin", "http", "settings", "storage", "values"},
+    "chain": {"bitcoin", "proofs", "storage", "values"},
+    "chain.explorers": {"bitcoin", "chain", "http", "schemas", "settings", "storage", "values"},
     "check": {
         "bitcoin",
         "chain",
@@ -138,7 +138,7 @@ ROOMS: dict[str, set[str]] = {
         "web",
         "web.pages",
     },
-    "merchants": {"bitcoin", "chain.explorers", "storage", "values"},
+    "merchants": {"bitcoin", "chain", "storage", "values"},
     "notify": set(),
     "notify.events": {"schemas", "storage", "values"},
     "notify.mail": {
@@ -167,9 +167,8 @@ ROOMS: dict[str, set[str]] = {
 CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/server.py"}
 IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
 # Modules that are loaded when they are used: those of other commands than the one that runs, what
-# tells others, what reads an explorer's JSON, and the driver of a store.
+# tells others, and the driver of a store.
 LATE = [
-    "btcpay/chain/explorers/shape.py",
     "btcpay/cli/check/outward.py",
     "btcpay/cli/main.py",
     "btcpay/web/rate_limits.py",
@@ -271,7 +270,7 @@ def test_explorers_are_opened_in_one_place():
 
 def test_nobody_else_knows_how_an_explorer_is_asked():
     """Paths, time-outs and retries stay behind the methods of `Explorers` and `Esplora`."""
-    inner = {f"btcpay.chain.explorers.{name}" for name in ("endpoint", "page")} | {
+    inner = {f"btcpay.chain.explorers.{name}" for name in ("endpoint", "answers")} | {
         "schemas.esplora"
     }
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.chain.explorers.mempool import Mempool
 from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.sources import Mempool
 from btcpay.check.urgency import BEFORE_DEADLINE, CLOSED_LATELY, Watched
 from btcpay.merchants.account import script_of
 from btcpay.settings.settings import Settings

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from btcpay.chain.explorers.allowance import Allowance
+from btcpay.chain.explorers.quota import Allowance
 
 # A page notes once a minute that somebody looks at it: a run between two notes must not miss it.
 ASKED_LATELY = timedelta(minutes=2)

@@ -6,7 +6,7 @@ A restore does it, since addresses may have been given out after the backup was 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.sources import AddressIndex
 from btcpay.merchants.account import derive, parse_account
 from btcpay.merchants.gap_limit import gap_of_merchant
 from btcpay.values.errors import ExplorerError
@@ -37,7 +37,7 @@ class Move:
     first: tuple[str, ...]
 
 
-def used_ahead(explorers: Explorers, merchant: Row, network: Network, run: int) -> list[int]:
+def used_ahead(explorers: AddressIndex, merchant: Row, network: Network, run: int) -> list[int]:
     """Used indexes from the counter on, up to `run` unused ones in a row. Raises ExplorerError."""
     used: list[int] = []
     index = merchant["next_index"]
@@ -51,7 +51,7 @@ def used_ahead(explorers: Explorers, merchant: Row, network: Network, run: int) 
 
 
 def plan_moves(
-    db: Database, explorers: Explorers, network: Network, skip: int, given_out: Mapping[str, int]
+    db: Database, explorers: AddressIndex, network: Network, skip: int, given_out: Mapping[str, int]
 ) -> list[Move]:
     """Where every counter goes: past all addresses that the chain has seen, and `skip` further.
 

@@ -14,7 +14,7 @@ from builders import TickerServer
 from fill import fill
 
 from btcpay.bitcoin.block import scan_block
-from btcpay.chain.explorers.allowance import UNLIMITED
+from btcpay.chain.explorers.quota import UNLIMITED
 from btcpay.chain.kept import add_header
 from btcpay.check.read import Reader
 from btcpay.check.report import Report

@@ -16,7 +16,7 @@ from builders import clean_environ
 from fake_esplora import Json, LiedTo, Reply, endless_head, filled, say, tx_of
 from paths import PROJECT
 
-from btcpay.chain.explorers.mempool import MAX_PARTS
+from btcpay.chain.explorers.answers import MAX_PARTS
 from btcpay.merchants.account import script_of
 
 Lies = Callable[..., LiedTo]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from btcpay.chain.explorers.allowance import UNLIMITED, Allowance
+from btcpay.chain.explorers.quota import UNLIMITED, Allowance
 from btcpay.check.urgency import OWN_PER_HOUR, Pace, Watched, pace_of, plan, shares, urgency
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

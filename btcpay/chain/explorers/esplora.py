@@ -5,16 +5,29 @@ Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height, /bloc
 """
 
 import re
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 
+from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import hash256, txid_hex
+from btcpay.chain.explorers.answers import (
+    ShownHeader,
+    headers_to,
+    mempool_page,
+    parts_in,
+    transactions_page,
+)
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
-from btcpay.chain.explorers.headers import ShownHeader, headers_to
-from btcpay.chain.explorers.mempool import Mempool, mempool_page, parts_in, transactions_page
 from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.headers import check_header
+from btcpay.chain.sources import Known, Mempool
 from btcpay.http import http_client
-from btcpay.values.errors import FetchError
+from btcpay.values.errors import FetchError, ProofFailed
 from btcpay.values.networks import Network
+from btcpay.values.times import from_unix_s
 
+PAGE = 10  # headers, at least
+PAGES_AT_MOST = 2016  # whoever shows more is leading us nowhere
 _HASH = "[0-9a-f]{64}"
 # BIP141: a block weighs four million at most, and no byte of it less than one.
 RAW_BLOCK = http_client.Response(bytes, max_bytes=4_000_000)
@@ -89,6 +102,94 @@ class Esplora(Endpoint):
             name = self.network.name
             raise OtherNetwork(f"shows another network than {name}: it begins {genesis_hash}")
         self._is_of_network = True
+
+    # The chain, as `BlockSource` asks for it.
+
+    def header_at(self, height: int) -> bytes:
+        """The header of its block at this height."""
+        return self.header(self.block_hash(height))
+
+    def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
+        """Its headers above a block of ours: two calls for a new tip, else pages from the fork."""
+        top, hashes = locator[0], {known.hash for known in locator}
+        tip_hash = self.tip_hash()
+        if tip_hash == top.hash:
+            return
+        raw = self.header(tip_hash)
+        if tip_hash in hashes or check_header(self.network, raw).previous == top.hash:
+            yield [raw]
+            return
+        page = self._worked(None)
+        tip_height = page[-1].height
+        if page[0].height > top.height + 1:
+            page = self._worked(min(top.height + PAGE, tip_height))
+        branch = self._from_fork(page, locator[-1], hashes)
+        for _ in range(PAGES_AT_MOST):
+            yield [shown.raw for shown in branch]
+            height = branch[-1].height
+            if height >= tip_height:
+                return
+            page = self._worked(min(height + PAGE, tip_height))
+            branch = [shown for shown in page if shown.height > height]
+            if branch[0].height != height + 1:
+                raise ProofFailed("the headers have holes between them")
+        raise FetchError("shows more headers than there can be")
+
+    def _from_fork(
+        self, page: list[ShownHeader], first: Known, hashes: Collection[str]
+    ) -> list[ShownHeader]:
+        """The page from the highest header that follows a block of ours on; pages below it too."""
+        for _ in range(PAGES_AT_MOST):
+            for place in range(len(page) - 1, -1, -1):
+                if parse_header(page[place].raw).previous in hashes:
+                    return page[place:]
+            if page[0].height <= first.height + 1:
+                told = f"its chain has not our block {first.height}, the first that we keep"
+                raise FetchError(told)
+            page = self._worked(page[0].height - 1) + page
+        raise FetchError("shows more headers than there can be")
+
+    def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
+        """The last header that is not younger, and so many below; asks our own network alone."""
+        self.require_network()
+        kept = [self._last_before(at)]
+        height = kept[0].height
+        while kept[0].height > max(0, height - below):
+            page = self.headers(kept[0].height)
+            if page[-1] != kept[0] or len(page) < 2:
+                raise FetchError("shows no header below one that it has shown")
+            kept = page[:-1] + kept
+        return height, [shown.raw for shown in kept]
+
+    def _last_before(self, at: datetime) -> ShownHeader:
+        """Goes back in steps that double, then halves what is left: twenty calls for a year."""
+
+        def is_older(shown: ShownHeader) -> bool:
+            return from_unix_s(check_header(self.network, shown.raw).time) <= at
+
+        page, step = self.headers(None), 1
+        above = page[-1].height + 1
+        while page[0].height > 0 and not is_older(page[0]):
+            above = page[0].height
+            page = self.headers(max(above - step, min(PAGE, above) - 1))
+            step = max(PAGE, 2 * step)
+        while page[-1].height + 1 < above and is_older(page[-1]):
+            # It is above this page, and below `above`.
+            middle = (page[-1].height + above) // 2
+            found = self.headers(min(middle + PAGE - 1, above - 1))
+            found = [shown for shown in found if shown.height > page[-1].height]
+            if is_older(found[0]):
+                page = found
+            else:
+                above = found[0].height
+        return [page[0], *filter(is_older, page)][-1]
+
+    def _worked(self, height: int | None) -> list[ShownHeader]:
+        """A page of headers, each with its work, so that nobody leads us on for nothing."""
+        page = self.headers(height)
+        for shown in page:
+            check_header(self.network, shown.raw)
+        return page
 
     # Addresses.
 

@@ -7,22 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from btcpay.chain.explorers.allowance import UNLIMITED, Allowance
 from btcpay.chain.explorers.esplora import Esplora
-from btcpay.chain.explorers.mempool import Mempool
-from btcpay.chain.explorers.quota import Quota, QuotaSpent
+from btcpay.chain.explorers.quota import UNLIMITED, Allowance, Quota, QuotaSpent
+from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, Mempool
 from btcpay.http import http_client
 from btcpay.http.clock_skew import ClockSkew
-from btcpay.values.errors import BadStatus, ExplorerError, FetchError, OutOfQuota, ProofFailed
+from btcpay.values.errors import BadStatus, ExplorerError, FetchError, OutOfQuota
 from btcpay.values.networks import Network
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# What turns a question to the next explorer.
-FAILURES = (FetchError, ProofFailed)
 TRIES = 2  # of one question at one explorer: a kept connection may just have been closed
-MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; an explorer three behind is stuck
 
 
 class Explorers:
@@ -89,12 +85,16 @@ class Explorers:
 
         return self.ask(question)
 
-    def expect(self, height: int) -> None:
+    def expect(self, height: int, one: BlockSource) -> None:
         """From now on asks only explorers whose tip is at most two blocks below this height.
+
+        `one` has it already.
 
         The mempool of one that is behind shows neither what came since nor what has left it.
         """
         self._least_height = height - MAX_BLOCKS_BEHIND
+        for explorer in self._line:
+            explorer.is_fresh = explorer.is_fresh or explorer is one
 
     def require_chain(self, known_height: int) -> None:
         """From now on asks only explorers that know a block near the tip of our network's chain.
@@ -112,9 +112,7 @@ class Explorers:
             return explorer, height
 
         found, height = self.ask(question)
-        self.expect(height)
-        for explorer in self._line:
-            explorer.is_fresh = explorer is found
+        self.expect(height, found)
 
     # What it costs.
 
@@ -149,7 +147,7 @@ class Explorers:
 
     # Who is asked.
 
-    def others(self, known: Esplora | None = None) -> list[Esplora]:
+    def others(self, known: BlockSource | None = None) -> list[Esplora]:
         """Those that may be asked but this one, or but the first in line."""
         with self._lock:
             known = known or self._line[0]
@@ -165,11 +163,10 @@ class Explorers:
         """Whether there is no second one, neither now nor at any time."""
         return len(self._line) == 1
 
-    def prefer(self, one: Esplora) -> None:
+    def prefer(self, one: BlockSource) -> None:
         """From now on asks this one first."""
         with self._lock:
-            self._line.remove(one)
-            self._line.insert(0, one)
+            self._line.sort(key=lambda explorer: explorer is not one)
 
     def _next(self, tries: Counter[Esplora]) -> Esplora | None:
         """Whom to ask: the least tried, then those that need no pause, in their order."""

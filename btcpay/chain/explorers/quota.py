@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from btcpay.chain.explorers.allowance import Allowance
 from btcpay.values.errors import FetchError
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
@@ -21,6 +20,23 @@ CALLS_AT_ONCE = 20
 # From the second refusal in a row on, doubled at each further one; the first ends only its run.
 FIRST_REST = timedelta(minutes=1)
 LONGEST_REST = HOUR  # public explorers count by the hour
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a run may spend, in calls.
+
+    `per_hour` is one explorer's quota: a second explorer is there for when the first fails. `left`
+    is what the explorer with the most has left. `since_s` is the time since the run before; None
+    when there was none.
+    """
+
+    per_hour: int
+    left: int
+    since_s: float | None = None
+
+
+UNLIMITED = Allowance(10**9, 10**9)
 
 
 class QuotaSpent(FetchError):

@@ -19,10 +19,10 @@ from fake_esplora import (
 )
 
 from btcpay.bitcoin.header import parse_header
+from btcpay.chain.explorers.answers import MAX_HEADERS_BYTES, MAX_PAGE_BYTES, MAX_PARTS, ShownHeader
 from btcpay.chain.explorers.endpoint import FEW_PARTS, MOST_PARTS, REQUEST_TIMEOUT_S
 from btcpay.chain.explorers.esplora import RAW_BLOCK, RAW_BLOCK_TIMEOUT_S, Esplora, OtherNetwork
-from btcpay.chain.explorers.headers import MAX_HEADERS_BYTES, ShownHeader
-from btcpay.chain.explorers.mempool import MAX_PAGE_BYTES, MAX_PARTS, Waiting
+from btcpay.chain.sources import Waiting
 from btcpay.http import http_client
 from btcpay.sandbox.node.block import Block
 from btcpay.values.errors import BadStatus, FetchError, Unreachable

@@ -9,8 +9,8 @@ import pytest
 import requests
 from fake_esplora import FakeEsplora, Json, Reply, dropped, say, silent, truncated, tx_of
 
+from btcpay.chain.explorers.answers import MAX_PAGE_BYTES
 from btcpay.chain.explorers.esplora import Esplora
-from btcpay.chain.explorers.mempool import MAX_PAGE_BYTES
 from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND, Explorers
 from btcpay.http import http_client
 from btcpay.values.errors import BadStatus, ExplorerError, ProofFailed

@@ -10,10 +10,9 @@ from builders import Clock, Shop, until
 from fake_esplora import FakeEsplora, dropped, say
 
 from btcpay.chain.explorers import endpoint
-from btcpay.chain.explorers.allowance import Allowance
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.explorers.quota import CALLS_AT_ONCE, Quota, QuotaSpent, name_of
+from btcpay.chain.explorers.quota import CALLS_AT_ONCE, Allowance, Quota, QuotaSpent, name_of
 from btcpay.http import http_client
 from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.networks import NETWORKS

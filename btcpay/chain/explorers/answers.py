@@ -1,0 +1,141 @@
+"""What Esplora's JSON says: pages of headers, and of transactions of an address.
+
+Source: Blockstream/esplora API.md; mempool.space adds `extras` to blocks.
+"""
+
+import json
+from typing import Any, NamedTuple
+
+from marshmallow import Schema, ValidationError
+
+from btcpay.bitcoin.header import build_header
+from btcpay.bitcoin.tx import NO_TXID
+from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
+from btcpay.chain.sources import Mempool, Waiting
+from btcpay.http.http_client import Response
+from btcpay.values.errors import FetchError
+from btcpay.values.money import MAX_MONEY_SATS
+from schemas import esplora
+
+# What a page's values may take up in memory: an array of empty ones takes thirty times its length.
+MAX_PAGE_WEIGHT = 32_000_000
+_WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}  # bytes at most, for what each begins
+_BYTE_WEIGHT = 4  # one character beyond 16 bits makes every character of its text this large
+# electrs shows ten blocks in 4 kB, mempool.space fifteen with `extras` in 100 kB.
+MAX_HEADERS_BYTES = 1_000_000
+# Of transactions. 75 of ordinary size are some 200 kB, and half of it is cut as it comes; a single
+# one that pays three thousand others is a megabyte.
+MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES = 16_000_000, 3_000_000
+# Servers cap the list: electrs at 50, others lower. A shorter one is all that there is.
+WHOLE_BELOW = 25
+MAX_PARTS = 15_000  # outputs and inputs of one address
+MAX_INPUTS = 100  # of a transaction that waits: nobody needs more to notice a replacement
+_BLOCK, _TRANSACTION = esplora.Block(), esplora.Transaction()
+_SUMMARY = esplora.Transaction(only=("txid", "status"))
+
+
+class ShownHeader(NamedTuple):
+    """80 bytes, and the height that they are said to have."""
+
+    height: int
+    raw: bytes
+
+
+def headers_to(height: int | None) -> Response[list[ShownHeader]]:
+    """A page of headers that ends at `height`, or anywhere when None: ascending, and linked."""
+    return Response(lambda body: _headers_in(body, height), MAX_HEADERS_BYTES)
+
+
+def mempool_page(script: bytes) -> Response[Mempool]:
+    """What of an address's mempool page pays `script`, its scriptPubKey."""
+    return Response(
+        lambda body: _mempool(_values_in(body), script.hex()), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES
+    )
+
+
+def transactions_page() -> Response[list[dict[str, Any]]]:
+    """The transactions of a page, each with `txid` and `status`."""
+    return Response(
+        lambda body: [_load(_SUMMARY, tx) for tx in _values_in(body)],
+        MAX_PAGE_BYTES,
+        MAX_PAGE_KEPT_BYTES,
+    )
+
+
+def parts_in(mempool: Mempool) -> int:
+    """How many outputs and inputs are held."""
+    inputs = {output.txid: len(output.inputs) for output in mempool.outputs}
+    return len(mempool.outputs) + sum(inputs.values())
+
+
+def _load(schema: Schema, value: Any) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = schema.load(value)
+    except ValidationError as error:
+        raise FetchError(f"answered what Esplora does not: {str(error.messages)[:200]}") from error
+    return loaded
+
+
+def _values_in(body: bytes) -> list[Any]:
+    """The values of a list, if memory has room for them."""
+    weight = _BYTE_WEIGHT * len(body)
+    weight += sum(body.count(sign) * each for sign, each in _WEIGHTS.items())
+    if weight > MAX_PAGE_WEIGHT:
+        raise FetchError("answered more values than one page can hold")
+    try:
+        # All that is looked for is ASCII. Read as Latin-1, no other character makes a text larger.
+        found = json.loads(body.decode("latin-1"))
+    except (ValueError, RecursionError) as error:
+        raise FetchError("answered no JSON") from error
+    if not isinstance(found, list):
+        raise FetchError("answered no list")
+    return found
+
+
+def _headers_in(body: bytes, height: int | None) -> list[ShownHeader]:
+    blocks = [_load(_BLOCK, value) for value in _values_in(body)]
+    blocks.sort(key=lambda block: block["height"])
+    if not blocks or height not in (None, blocks[-1]["height"]):
+        raise FetchError("answered other headers than were asked for")
+    for before, block in zip(blocks, blocks[1:], strict=False):
+        if (before["height"] + 1, before["id"]) != (block["height"], block["previousblockhash"]):
+            raise FetchError("answered headers that are no chain")
+    return [ShownHeader(block["height"], _raw(block)) for block in blocks]
+
+
+def _raw(block: dict[str, Any]) -> bytes:
+    names = ("merkle_root", "timestamp", "bits", "nonce")
+    previous = block["previousblockhash"] or NO_TXID
+    try:
+        raw = build_header(block["version"], previous, *(block[name] for name in names))
+    except Malformed as error:
+        raise FetchError(f"answered no header: {error}") from error
+    if txid_hex(hash256(raw)) != block["id"]:
+        raise FetchError("answered a header that is not its hash's")
+    return raw
+
+
+def _mempool(txs: list[Any], script: str) -> Mempool:
+    """Each transaction once. One that came into a block meanwhile waits no more: left out."""
+    waiting: dict[str, list[Waiting]] = {}
+    for tx in txs:
+        loaded = _load(_TRANSACTION, tx)
+        if not loaded["status"]["confirmed"]:
+            waiting[loaded["txid"]] = _paid(loaded, script)
+    outputs = [output for paid in waiting.values() for output in paid]
+    if sum(output.amount_sats for output in outputs) > MAX_MONEY_SATS:
+        raise FetchError("answered more money than can exist")
+    mempool = Mempool(outputs, len(txs) < WHOLE_BELOW)
+    if parts_in(mempool) > MAX_PARTS:
+        raise FetchError(f"answered more than {MAX_PARTS} outputs for one address")
+    return mempool
+
+
+def _paid(tx: dict[str, Any], script: str) -> list[Waiting]:
+    """Its outputs to the script; 0 satoshis are no money."""
+    inputs = tuple(tx["vin"]) if len(tx["vin"]) <= MAX_INPUTS else ()
+    return [
+        Waiting(tx["txid"], vout, sats, inputs)
+        for vout, (to, sats) in enumerate(tx["vout"])
+        if to == script and sats
+    ]

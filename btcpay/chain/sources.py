@@ -1,0 +1,106 @@
+"""What the chain and the mempool are asked of: two protocols, whoever it is that answers."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol, TypeVar
+
+from btcpay.values.errors import FetchError, ProofFailed
+
+T = TypeVar("T")
+
+# What turns a question to the next source.
+FAILURES = (FetchError, ProofFailed)
+MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; a source three behind is stuck
+
+
+class Known(NamedTuple):
+    """A block of ours."""
+
+    height: int
+    hash: str
+
+
+class BlockSource(Protocol):
+    """Shows a chain, of which nothing is believed. Raises FetchError when it does not answer."""
+
+    @property
+    def host(self) -> str:
+        """What may be shown of its address."""
+
+    def tip_height(self) -> int:
+        """Height of its best block, by its own word."""
+
+    def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
+        """Headers of its best chain, ascending, some at a time, up to its tip.
+
+        The first follows a block of the locator: ours, the newest first, with gaps, down to the
+        first that we keep. Some may be ours too. None when our newest block is its tip.
+        """
+
+    def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
+        """The last header that is not younger than `at`, and so many below it; ascending.
+
+        With the height of the last one; the first header that there is when all are younger.
+        """
+
+    def header_at(self, height: int) -> bytes:
+        """The header of its best chain at this height."""
+
+    def raw_block(self, hash: str) -> bytes:
+        """The whole block of this hash; 4,000,000 bytes at most."""
+
+    def failed(self, error: Exception) -> bool:
+        """Takes note of a failure. Says whether to ask the same question here once more."""
+
+
+class BlockSources(Protocol):
+    """Several, asked in turn."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no second one, neither now nor at any time."""
+
+    def ask(self, question: Callable[[BlockSource], T]) -> T:
+        """What `question` makes of the first that answers all of it. Raises ExplorerError."""
+
+    def others(self, known: BlockSource | None = None) -> Sequence[BlockSource]:
+        """Those that may be asked but this one, or but the first in line."""
+
+    def prefer(self, one: BlockSource) -> None:
+        """From now on asks this one first."""
+
+    def expect(self, height: int, one: BlockSource) -> None:
+        """From now on asks only those that know about as many blocks; `one` does."""
+
+
+class Waiting(NamedTuple):
+    """An output that pays the address and is in no block yet.
+
+    `inputs` are the outpoints that its transaction spends, as "txid:vout"; empty for a transaction
+    of more than a hundred.
+    """
+
+    txid: str
+    vout: int
+    amount_sats: int
+    inputs: tuple[str, ...]
+
+
+class Mempool(NamedTuple):
+    """What waits. Unless `is_whole`, there may be more that was not listed."""
+
+    outputs: list[Waiting]
+    is_whole: bool
+
+
+class AddressIndex(Protocol):
+    """Knows addresses: what it says is a sighting, never a proof. Raises ExplorerError."""
+
+    def require_chain(self, known_height: int) -> None:
+        """From now on answers by a chain of our network that is not lower alone."""
+
+    def waiting(self, address: str, script: bytes) -> tuple[Mempool, str]:
+        """What waits and pays `script`, the address's scriptPubKey; and the host that showed it."""
+
+    def is_used(self, address: str) -> bool:
+        """Whether the chain or the mempool knows the address."""
