@@ -73,15 +73,16 @@ FOREIGN: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", FOREIGN)
-def test_no_form_is_taken_from_another_page(name, shop, browser):
+def test_no_form_is_taken_from_another_page(shop, browser):
     token, client = browser.token(), browser.client
     before, paths = dump(shop), rules(shop, "POST")
     assert "/logout" in paths and "/sessions/<id>/end" in paths
     own = [session["id"] for session in sessions(shop)]
     for path in (path for rule in paths for path in filled(rule, own)):
-        answer = client.post(f"/merchant{path}", data={"token": token}, headers=FOREIGN[name])
-        assert answer.status_code == 403 and "not sent by this page" in answer.text, path
+        for name, headers in FOREIGN.items():
+            answer = client.post(f"/merchant{path}", data={"token": token}, headers=headers)
+            refused = answer.status_code == 403 and "not sent by this page" in answer.text
+            assert refused, (path, name)
     assert dump(shop) == before
     assert browser.get().status_code == 200
 
@@ -103,14 +104,15 @@ TOKENS: dict[str, Callable[[Shop], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", TOKENS)
-def test_no_form_is_taken_without_the_token_of_its_session(name, shop, browser):
-    token, own = TOKENS[name](shop), [session["id"] for session in sessions(shop)]
-    before = dump(shop)
-    for path in (path for rule in rules(shop, "POST") for path in filled(rule, own)):
-        new_minute(shop)
-        answer = browser.post(path, token)
-        assert answer.status_code == 403 and "not sent by this page" in answer.text, path
+def test_no_form_is_taken_without_the_token_of_its_session(shop, browser):
+    tokens = {name: token_of(shop) for name, token_of in TOKENS.items()}
+    own, before = [session["id"] for session in sessions(shop)], dump(shop)
+    for path in (path for rule in rules(shop, "POST") for path in filled(rule, own[:1])):
+        for name, token in tokens.items():
+            new_minute(shop)
+            answer = browser.post(path, token)
+            refused = answer.status_code == 403 and "not sent by this page" in answer.text
+            assert refused, (path, name)
     assert dump(shop) == before
 
 
@@ -120,12 +122,12 @@ def test_a_token_in_the_address_does_not_count(shop, browser):
     assert browser.get().status_code == 200
 
 
-@pytest.mark.parametrize("name", FOREIGN)
-def test_another_site_logs_nobody_in_to_a_shop_of_its_own(name, shop):
+def test_another_site_logs_nobody_in_to_a_shop_of_its_own(shop):
     """Whoever then works there would work for the attacker."""
     secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
-    answer = shop.client.post(f"/merchant/login/{secret}", headers=FOREIGN[name])
-    assert answer.status_code == 403 and "Set-Cookie" not in answer.headers
+    for name, headers in FOREIGN.items():
+        answer = shop.client.post(f"/merchant/login/{secret}", headers=headers)
+        assert answer.status_code == 403 and "Set-Cookie" not in answer.headers, name
     assert shop.client.get(f"/merchant/login/{secret}").status_code == 200  # still unused
 
 
@@ -163,8 +165,8 @@ def test_no_list_or_search_shows_what_another_merchant_has(shop, browser):
     ids = belongings(shop, shop.add_merchant("other"), "Tea of the other")
     words = [*ids, "Tea", "customer@example.com"]
     for rule in (rule for rule in rules(shop, "GET") if "<" not in rule):
-        for name in ("q", "after", "older", "newer", "below", "last", "merchant"):
-            for word in words:
+        for name in ("q", "after", "older", "newer", "last", "merchant"):
+            for word in words if name == "q" else ids:
                 shop.clock.move(seconds=1)
                 answer = browser.get(rule, query_string={name: word}, buffered=True)
                 assert answer.status_code in (200, 303, 400, 404), f"{rule}?{name}={word}"
@@ -273,17 +275,29 @@ def test_wrong_links_are_throttled_before_the_database_is_asked_to_write(shop):
     assert statuses == [410] * limit + [429] * 2
 
 
-ODD = ["\x80\xff", "a" * 4000, "..%2f", "' OR 1=1 --", "\u202e", "=", ";;"]
-
-
-@pytest.mark.parametrize("text", ODD)
-def test_a_cookie_that_is_no_secret_is_nobody(text, shop):
-    raw = text.encode("utf-8", "surrogateescape").decode("latin-1")
-    answer = shop.client.get("/merchant", headers={"Cookie": f"merchant={raw}"})
-    assert answer.status_code == 401
+def test_a_cookie_that_is_no_secret_is_nobody(shop):
+    for text in ("\x80\xff", "a" * 4000, "..%2f", "' OR 1=1 --", "\u202e", "=", ";;"):
+        raw = text.encode("utf-8", "surrogateescape").decode("latin-1")
+        answer = shop.client.get("/merchant", headers={"Cookie": f"merchant={raw}"})
+        assert answer.status_code == 401, text
 
 
 # What is shown
+
+
+def test_no_answer_may_be_kept_framed_or_run_what_a_customer_wrote(shop, browser):
+    for path, answer in all_pages(shop, browser).items():
+        if answer.mimetype == "application/json" and answer.status_code == 404:
+            continue  # no path of these pages
+        headers = answer.headers
+        assert headers["Cache-Control"] == "no-store", path
+        policy = headers["Content-Security-Policy"]
+        assert policy.endswith("frame-ancestors 'none'") and "default-src 'none'" in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Referrer-Policy"] in ("same-origin", "strict-origin")
+        if answer.mimetype == "text/html":
+            assert_is_text(answer.text, path)
 
 
 def all_pages(shop: Shop, browser: MerchantBrowser) -> dict[str, Any]:
@@ -300,30 +314,13 @@ def all_pages(shop: Shop, browser: MerchantBrowser) -> dict[str, Any]:
     return found
 
 
-def test_no_answer_may_be_kept_framed_or_taken_for_something_else(shop, browser):
-    for path, answer in all_pages(shop, browser).items():
-        if answer.mimetype == "application/json" and answer.status_code == 404:
-            continue  # no path of these pages
-        headers = answer.headers
-        assert headers["Cache-Control"] == "no-store", path
-        policy = headers["Content-Security-Policy"]
-        assert policy.endswith("frame-ancestors 'none'") and "default-src 'none'" in policy
-        assert headers["X-Content-Type-Options"] == "nosniff"
-        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
-        assert headers["Referrer-Policy"] in ("same-origin", "strict-origin")
-
-
-def test_what_a_customer_writes_is_text_everywhere(shop, browser):
-    for path, answer in all_pages(shop, browser).items():
-        if answer.mimetype != "text/html":
-            continue
-        page = Page(answer.text)
-        for tag, named in page.tags:
-            assert tag not in ("style", "iframe", "object") and not {"style", "srcdoc"} & set(named)
-            assert [name for name in named if name.startswith("on")] == [], path
-            for name in ("href", "src", "action"):
-                assert not (named.get(name) or "").strip().startswith(("javascript:", "data:"))
-        assert "<script>alert" not in answer.text and "<img src=x" not in answer.text, path
+def assert_is_text(html: str, path: str) -> None:
+    for tag, named in Page(html).tags:
+        assert tag not in ("style", "iframe", "object") and not {"style", "srcdoc"} & set(named)
+        assert [name for name in named if name.startswith("on")] == [], path
+        for name in ("href", "src", "action"):
+            assert not (named.get(name) or "").strip().startswith(("javascript:", "data:"))
+    assert "<script>alert" not in html and "<img src=x" not in html, path
 
 
 def test_a_login_page_does_not_send_its_address_along(shop):

@@ -116,15 +116,14 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("path", ["/invoices", "/payments"])
-@pytest.mark.parametrize("typed", NAMES.values(), ids=NAMES)
-def test_what_names_a_row_finds_it(browser, path, typed):
+def test_what_names_a_row_finds_it(browser):
     shop = browser.shop
     wanted, other = shop.invoice(), shop.invoice()
-    txid = pay(shop, wanted)
+    values = wanted | {"txid": pay(shop, wanted), "capitals": wanted["deposit_address"].upper()}
     pay(shop, other)
-    typed = typed.format(**wanted, txid=txid, capitals=wanted["deposit_address"].upper())
-    assert found(browser, path, typed) == [wanted["id"]]
+    for name, typed in NAMES.items():
+        for path in ("/invoices", "/payments"):
+            assert found(browser, path, typed.format(**values)) == [wanted["id"]], (path, name)
 
 
 def test_a_transaction_that_waits_is_found_and_a_payment_by_its_own_id(browser):
@@ -198,15 +197,13 @@ ODD = ["%00", "inv_%00", "%ED%A0%80", "a" * 5000, "inv_", "' OR 1=1 --", "\U0001
 
 
 @pytest.mark.parametrize("path", ["/invoices", "/payments", "/attention"])
-@pytest.mark.parametrize(
-    "odd",
-    ODD,
-    ids=["NUL", "NUL in an id", "half a letter", "a long text", "no id", "SQL", "pictures"],
-)
-def test_odd_questions_are_answered(browser, path, odd):
-    text = odd if odd.startswith(("%", "inv_%")) else quote(odd)
-    for name in ("q", "older", "newer", "after", "status", "kind", "done", "lang"):
-        assert browser.get(f"{path}?{name}={text}").status_code == 200, name
+def test_odd_questions_are_answered(browser, clock, path):
+    for odd in ODD:
+        clock.move(minutes=1)
+        text = odd if odd.startswith(("%", "inv_%")) else quote(odd)
+        for name in ("q", "older", "newer", "after", "status", "kind", "done", "lang"):
+            answer = browser.get(f"{path}?{name}={text}")
+            assert answer.status_code == 200, (name, text[:20])
 
 
 @about_sqlite
