@@ -14,18 +14,18 @@ REMEDY = "let the clock be set by NTP: `timedatectl set-ntp true`"
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def told_time(headers: Mapping[str, str]) -> datetime | None:
+def time_sent(headers: Mapping[str, str]) -> datetime | None:
     """When an answer was sent: its Date and its Age in caches (RFC 9110, RFC 9111).
 
     None when the answer does not say, or when its Age is above CLOCK_OFF: some caches put the
-    present into Date and the Age beside it, and their sum would be in the future.
+    present into Date and the Age with it, and their sum would be in the future.
     """
     age = headers.get("Age", "0")
     if not re.fullmatch("[0-9]{1,9}", age) or timedelta(seconds=int(age)) > CLOCK_OFF:
         return None
     try:
-        told = parsedate_to_datetime(headers.get("Date", ""))
-        return told + timedelta(seconds=int(age)) if told.tzinfo else None
+        sent_at = parsedate_to_datetime(headers.get("Date", ""))
+        return sent_at + timedelta(seconds=int(age)) if sent_at.tzinfo else None
     except (ValueError, OverflowError):
         return None
 
@@ -33,8 +33,8 @@ def told_time(headers: Mapping[str, str]) -> datetime | None:
 def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
     """How far our clock is ahead, if more than half of the `asked` servers say so.
 
-    `aheads` is our time minus theirs, for each server that told the time. The answer is zero up to
-    CLOCK_OFF, and when too few told the time. So a minority cannot claim that we are ahead, nor
+    `aheads` is our time minus theirs, for each server that sent its time. The answer is zero up to
+    CLOCK_OFF, and when too few sent theirs. So a minority cannot claim that we are ahead, nor
     hide it while the others speak.
     """
     needed = asked // 2 + 1
@@ -45,7 +45,7 @@ def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
 
 
 class ClockSkew:
-    """Compares our clock with the latest time that the answers of one run told. Thread safe.
+    """Compares our clock with the latest time in the answers of one run. Thread safe.
 
     That time is carried on by `time.monotonic()`, so a step of the wall clock in the middle of a
     run is noticed. It is the latest because cached answers are old. An explorer with a late Date
@@ -58,15 +58,15 @@ class ClockSkew:
 
     def on_headers(self, headers: Mapping[str, str]) -> None:
         """Takes note of an answer's headers."""
-        if told := told_time(headers):
-            began = told - EPOCH - timedelta(seconds=time.monotonic())
+        if sent_at := time_sent(headers):
+            began = sent_at - EPOCH - timedelta(seconds=time.monotonic())
             with self._lock:
                 self._began = max(began, self._began or began)
 
     def ahead(self, now: datetime, read_s: float) -> timedelta:
         """How far our clock was ahead when it said `now`; `time.monotonic()` then said `read_s`.
 
-        Zero up to CLOCK_OFF, and when nobody has told the time.
+        Zero up to CLOCK_OFF, and when nobody has sent a time.
         """
         if self._began is None:
             return timedelta()

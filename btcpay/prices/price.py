@@ -11,7 +11,7 @@ from decimal import Decimal
 from urllib.parse import urlsplit
 
 from btcpay.http import http_client
-from btcpay.http.clock_skew import EPOCH, agreed_ahead, told_time
+from btcpay.http.clock_skew import EPOCH, agreed_ahead, time_sent
 from btcpay.prices.tickers import agree, ask, timeout_s_of
 from btcpay.settings.parsers import PriceSource
 from btcpay.settings.settings import Settings
@@ -141,7 +141,7 @@ class Rate:
 
     def _ask(self, source: PriceSource) -> Decimal | None:
         def note_time(headers: Mapping[str, str]) -> None:
-            sent_at = told_time(headers)
+            sent_at = time_sent(headers)
             if sent_at and not is_here(urlsplit(source.url).hostname):
                 began = sent_at - EPOCH - timedelta(seconds=self._monotonic())
                 with self._lock:

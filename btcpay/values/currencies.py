@@ -1,4 +1,4 @@
-"""Currencies beside the dollar: their codes, and how many decimals amounts have (ISO 4217)."""
+"""Currencies other than the dollar: their codes, and how many decimals amounts have (ISO 4217)."""
 
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 

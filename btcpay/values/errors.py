@@ -1,7 +1,7 @@
 """Every error that the service raises on purpose.
 
 BtcpayError
- + ApiError                 a client is told: `code` (specification, section 7) and a message
+ + ApiError                 an answer to a client: `code` (specification, section 7) and a message
  |  + InvalidRequest        a field or parameter is missing, of the wrong type or out of range
  |  + Unauthorized          no valid API key
  |  + Forbidden             the key's scope is too small
@@ -33,38 +33,28 @@ class BtcpayError(Exception):
 
 
 class ApiError(BtcpayError):
-    """What a client of the HTTP interface is told, with its stable code."""
+    """An answer of the HTTP interface, with its stable code."""
 
     code: ClassVar[str] = "server_error"
 
 
 class InvalidRequest(ApiError):
-    """The request is malformed; the message names the field or parameter."""
-
     code = "invalid_request"
 
 
 class Unauthorized(ApiError):
-    """The bearer credential is missing, unknown or revoked."""
-
     code = "unauthorized"
 
 
 class Forbidden(ApiError):
-    """The key is valid, its scope does not allow the operation."""
-
     code = "forbidden"
 
 
 class NotFound(ApiError):
-    """No such resource for this merchant."""
-
     code = "not_found"
 
 
 class MethodNotAllowed(ApiError):
-    """The path exists, not for this method; `allowed` are those that do."""
-
     code = "invalid_request"
 
     def __init__(self, message: str, allowed: list[str]) -> None:
@@ -73,20 +63,14 @@ class MethodNotAllowed(ApiError):
 
 
 class Conflict(ApiError):
-    """The Idempotency-Key is being processed or was used with a different body."""
-
     code = "conflict"
 
 
 class PayloadTooLarge(ApiError):
-    """The request body exceeds the maximum size."""
-
     code = "payload_too_large"
 
 
 class RateLimited(ApiError):
-    """A window is full; `retry_after_s` whole seconds until one request fits again."""
-
     code = "rate_limited"
 
     def __init__(self, retry_after_s: int) -> None:
@@ -95,8 +79,6 @@ class RateLimited(ApiError):
 
 
 class PriceUnavailable(ApiError):
-    """Too few sources agree on a fresh BTC/USD price."""
-
     code = "price_unavailable"
 
 

@@ -10,7 +10,7 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import LiedTo, Terminal, Till, dropped, open_till
 
-from btcpay.http.clock_skew import CLOCK_OFF, ClockSkew, told_time
+from btcpay.http.clock_skew import CLOCK_OFF, ClockSkew, time_sent
 from storage.queries import meta
 
 EMAIL = "ada@customer.example"
@@ -328,7 +328,7 @@ def test_the_command_fails_and_says_by_how_much(lied_to: Callable[..., LiedTo], 
     ],
 )
 def test_what_an_answer_tells(headers, told):
-    assert told_time(headers) == told
+    assert time_sent(headers) == told
 
 
 def test_two_minutes_are_forgiven_and_no_more():

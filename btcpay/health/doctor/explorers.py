@@ -13,7 +13,7 @@ from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND, Explorers
 from btcpay.chain.explorers.quota import Quota, QuotaSpent
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED, YELLOW
-from btcpay.http.clock_skew import CLOCK_OFF, told_time
+from btcpay.http.clock_skew import CLOCK_OFF, time_sent
 from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.merchants.account import derive
 from btcpay.proofs.block import prove_block
@@ -79,7 +79,7 @@ def _probe(url: str, shop: Shop, quota: Quota | None) -> Probe:
     times: list[timedelta] = []
 
     def note_time(headers: Mapping[str, str]) -> None:
-        if sent_at := told_time(headers):
+        if sent_at := time_sent(headers):
             times.append(sent_at - shop.now())
 
     explorer = open_one(shop.settings, url, quota, note_time)

@@ -10,7 +10,7 @@ from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.http import http_client
 from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
-from btcpay.http.clock_skew import agreed_ahead, told_time
+from btcpay.http.clock_skew import agreed_ahead, time_sent
 from btcpay.prices.price import new_prices
 from btcpay.prices.tickers import MAX_DEVIATION, agree, median, read_price, timeout_s_of
 from btcpay.settings.parsers import PriceSource
@@ -78,7 +78,7 @@ def _ask(source: PriceSource, shop: Shop, aheads: list[timedelta]) -> Decimal | 
     """The price, or why there is none. Adds to `aheads` how far our clock is ahead of its."""
 
     def note_time(headers: Mapping[str, str]) -> None:
-        if (sent_at := told_time(headers)) and not is_here(urlsplit(source.url).hostname):
+        if (sent_at := time_sent(headers)) and not is_here(urlsplit(source.url).hostname):
             aheads.append(shop.now() - sent_at)
 
     try:
