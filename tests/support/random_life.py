@@ -1,7 +1,7 @@
 """A random life of shop and chain: after every step the books are right, after every check too.
 
 The chain is real, and so is the socket. The oracle is the blocks themselves (chain_model.py).
-`STATEFUL_EXAMPLES=5000 pytest tests/check/test_stateful.py` looks longer, elsewhere each time.
+`STATEFUL_EXAMPLES=5000 pytest tests/nightly/check/test_random_lives.py` looks longer, elsewhere.
 """
 
 import os
@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 import requests
 from builders import REGTEST, Clock, TickerServer, dump
 from chain_model import (
@@ -28,7 +27,7 @@ from chain_model import (
     waiting_of,
 )
 from click.testing import CliRunner
-from databases import ON_POSTGRES, raw
+from databases import raw
 from fake_esplora import Json, Reply, dropped, open_lied_to, say, truncated
 from hd_wallet import HdWallet
 from hypothesis import HealthCheck, seed, settings
@@ -55,10 +54,6 @@ from btcpay.sandbox.payer.misbehave import double_spends, replace
 from btcpay.values.errors import CommandError
 from storage.queries import balances
 
-pytestmark = pytest.mark.both_databases
-
-EXAMPLES = int(os.environ.get("STATEFUL_EXAMPLES", "12" if ON_POSTGRES else "24"))
-PARTS = 4  # that may run beside each other
 STEPS = 20
 MOST_INVOICES = 4
 FEE_SATS = 1_000
@@ -550,15 +545,16 @@ class World(RuleBasedStateMachine):
                 assert rows.invoices[invoice_id]["status"] == old["status"]
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_a_random_life_of_shop_and_chain(part: int, ticker: TickerServer, tmp_path: Path) -> None:
+def live(ticker: TickerServer, folder: Path, examples: int, part: int) -> None:
+    """So many lives; `part` is the seed, unless STATEFUL_EXAMPLES asks for other ones."""
+
     def life() -> World:
-        return World(ticker, tmp_path)
+        return World(ticker, folder)
 
     run_state_machine_as_test(
         life if "STATEFUL_EXAMPLES" in os.environ else seed(part)(life),
         settings=settings(
-            max_examples=EXAMPLES // PARTS,
+            max_examples=examples,
             stateful_step_count=STEPS,
             deadline=None,
             database=None,
