@@ -14,7 +14,7 @@ from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 from btcpay.values.errors import DatabaseNotReady
 
 OLDEST = 14  # its major version: the oldest that is still maintained
-# More than the eight threads that serve, or a check's sixteen; a server allows 100 by default.
+# More than a check's sixteen threads; of a service's 64, those beyond wait. A server allows 100.
 CONNECTIONS = 20
 CONNECT_S = WAIT_S = 10  # to a server that does not answer; for a connection that others use
 # Whatever the server's own settings say. A commit that is lost after its answer went out would

@@ -14,7 +14,7 @@ from btcpay.values.times import to_ms
 from storage.queries import merchants
 from storage.queries.days import DAY_MS
 
-AT_ONCE = 2  # downloads in one process: each keeps one of its eight threads while it lasts
+AT_ONCE = 2  # downloads in one process: each keeps one of its threads while it lasts
 AGAIN_S = 10
 CHUNK_LINES = 200  # 70 kB at a time
 

@@ -230,6 +230,14 @@ def test_nginx_understands_the_example(tmp_path):
     assert "[warn]" not in (tmp_path / "error.log").read_text()
 
 
+def test_nginx_understands_the_example_for_tor(tmp_path):
+    (tmp_path / "nginx.conf").write_text(
+        f"pid {tmp_path}/pid; error_log {tmp_path}/error.log; events {{}}"
+        f" http {{ access_log off; include {PROJECT}/deploy/onion.conf; }}"
+    )
+    assert "test is successful" in done([tool("nginx"), "-c", tmp_path / "nginx.conf", "-t"])
+
+
 def test_the_caddy_of_debian_12_understands_the_example(tmp_path):
     (tmp_path / "Caddyfile").write_text(proxies.caddyfile())
     words = ["validate", "--adapter", "caddyfile", "--config", tmp_path / "Caddyfile"]
