@@ -149,7 +149,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
             app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0
         )
-    request_log.watch(app, service.counters, service.now)
+    request_log.watch(app, service.counters)
     for name, operation in OPERATIONS.items():
         admission.add_operation(app, service, name, operation)
     add_path(
