@@ -28,9 +28,9 @@ MS = timedelta(milliseconds=1)
 class Visitor:
     """Who presses: as whom to count, and the text of the amount field.
 
-    `form_id` is the id of the invoice that this form makes, None without a form of ours. `last_id`
-    is the last invoice that this browser made at the link, `next_id` the one that follows from it
-    when it is paid; both None when it made none.
+    `form_id`: of the invoice that this form makes, None without a form of ours. `last_id`: of the
+    last one that this browser made at the link; `next_id`: of the one that may follow when that is
+    paid.
     """
 
     address: str
@@ -135,7 +135,7 @@ def still_to_pay(service: Service, link: Row, invoice_id: str) -> Row | None:
 
 
 def _refuse_full(service: Service, window: Window) -> None:
-    """Keeps one visitor from using up the wallet's gap limit. Raises LinkRefused."""
+    """Keeps one visitor from using up the wallet's gap limit."""
     if not window.allowed:
         raise LinkRefused(
             429,
@@ -150,7 +150,7 @@ def _refuse_inactive(link: Row) -> None:
 
 
 def _refuse_crowded(service: Service, link: Row) -> None:
-    """Keeps many visitors from it. Called in the invoice's transaction, so that it still holds."""
+    """Keeps many visitors from it; called in the invoice's transaction, so that it holds."""
     now = service.now()
     of_link = {"payment_link_id": link["id"], "now": to_ms(now), "since": to_ms(now - LOOKED_AT)}
     row = service.db.only(invoices.WAITED_FOR_OF_LINK, **of_link)

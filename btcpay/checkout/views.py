@@ -131,13 +131,11 @@ class Checkout:
 
     def _refuse_other_sites(self) -> None:
         """Raises LinkRefused: another site's visitors would fill the link without knowing it."""
+        message = gettext(
+            "Another site asked for this payment. If you want to pay, please press here."
+        )
         if is_from_another_site(request.headers, self.service.settings.base_url):
-            raise LinkRefused(
-                403,
-                gettext(
-                    "Another site asked for this payment. If you want to pay, please press here."
-                ),
-            )
+            raise LinkRefused(403, message)
 
     def _link(self, id: str) -> Row:
         row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None

@@ -1,14 +1,13 @@
 """A merchant's lists: their pages, what a search finds, whose rows they are, what they cost."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from urllib.parse import quote
 
 import pytest
-from builders import Shop, pay
+from builders import pay
 from databases import about_sqlite, plan
 from merchant_browser import ON, MerchantBrowser
+from statements import statements
 
 from btcpay.merchant_pages import listing, lists, search
 from btcpay.merchant_pages.search import TextMatch
@@ -230,16 +229,6 @@ def test_each_page_runs_at_most_six_statements(browser, clock):
         with statements(shop) as run:
             assert browser.get(path).status_code == 200
         assert 1 <= len(run) <= 6 and all(one.startswith("SELECT") for one in run), (path, run)
-
-
-@contextmanager
-def statements(shop: Shop) -> Iterator[list[str]]:
-    """What this thread's connection runs meanwhile."""
-    connection = shop.service.db.connection.connection()
-    found: list[str] = []
-    connection.set_trace_callback(found.append)
-    yield found
-    connection.set_trace_callback(None)
 
 
 BY_BEGINNING = {

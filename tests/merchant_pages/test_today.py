@@ -7,7 +7,6 @@ from builders import pay
 from databases import about_sqlite
 from forge import forge
 from merchant_browser import ON, MerchantBrowser
-from statements import statements
 
 from btcpay.backup.write import note_backup
 from storage.queries import meta
@@ -91,15 +90,3 @@ def test_a_database_that_takes_no_note_is_backed_up_all_the_same(tmp_path):
     create_file(tmp_path / "strange.db")
     problem = note_backup(f"sqlite:///{tmp_path}/strange.db", datetime.now(UTC))
     assert problem == "no such table: meta"
-
-
-@about_sqlite
-def test_the_page_takes_six_statements_however_much_there_is(shop):
-    browser = MerchantBrowser(shop).log_in()
-    for number in range(3):
-        pay(shop, shop.invoice(), confirmed=bool(number % 2))
-    for _ in range(2):
-        with statements(shop) as run:
-            browser.page()
-        reads = [statement for statement in run if statement.startswith("SELECT")]
-        assert len(reads) <= 6, reads
