@@ -1,11 +1,11 @@
 """What was seen at the addresses, what counts, and what happened."""
 
-from peewee import BigIntegerField, CompositeKey, Model, TextField
+from peewee import BigIntegerField, CompositeKey, TextField
+
+from storage.models.table import Table
 
 
-class Payment(Model):
-    """What one transaction confirmed to the address of one invoice."""
-
+class Payment(Table):
     seq = BigIntegerField(primary_key=True)
     id = TextField()
     merchant_id = BigIntegerField()
@@ -19,9 +19,7 @@ class Payment(Model):
     amount_at_receipt = TextField(null=True)
 
 
-class Output(Model):
-    """A transaction output that pays one of our addresses."""
-
+class Output(Table):
     txid = TextField()
     vout = BigIntegerField()
     invoice_id = TextField()
@@ -44,9 +42,7 @@ class Output(Model):
         primary_key = CompositeKey("invoice_id", "txid", "vout")
 
 
-class Proof(Model):
-    """What proves that a transaction paid the address of an invoice."""
-
+class Proof(Table):
     invoice_id = TextField()
     txid = TextField()
     document = TextField()
@@ -55,18 +51,14 @@ class Proof(Model):
         primary_key = CompositeKey("invoice_id", "txid")
 
 
-class Balance(Model):
-    """What a merchant has, as totals."""
-
+class Balance(Table):
     merchant_id = BigIntegerField(primary_key=True)
     confirmed_sats = BigIntegerField()
     total_sats = BigIntegerField()
     settled_sats = BigIntegerField()
 
 
-class MerchantDay(Model):
-    """What a merchant received on one day."""
-
+class MerchantDay(Table):
     merchant_id = BigIntegerField()
     day = BigIntegerField()
     payments = BigIntegerField()
@@ -75,13 +67,10 @@ class MerchantDay(Model):
     usd_cents = BigIntegerField()
 
     class Meta:
-        table_name = "merchant_day"
         primary_key = CompositeKey("merchant_id", "day")
 
 
-class Event(Model):
-    """Something that happened to an invoice."""
-
+class Event(Table):
     seq = BigIntegerField(primary_key=True)
     invoice_id = TextField()
     happened_at = BigIntegerField()
@@ -89,9 +78,7 @@ class Event(Model):
     detail = TextField()
 
 
-class Attention(Model):
-    """An invoice that wants a human, and why."""
-
+class Attention(Table):
     invoice_id = TextField(primary_key=True)
     merchant_id = BigIntegerField()
     reason = TextField()

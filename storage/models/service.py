@@ -1,11 +1,11 @@
 """What the service remembers for itself."""
 
-from peewee import BigIntegerField, BlobField, CompositeKey, Model, TextField
+from peewee import BigIntegerField, BlobField, CompositeKey, TextField
+
+from storage.models.table import Table
 
 
-class Fact(Model):
-    """One fact about the database itself."""
-
+class Fact(Table):
     name = TextField(primary_key=True)
     value = TextField()
 
@@ -13,9 +13,7 @@ class Fact(Model):
         table_name = "meta"
 
 
-class Block(Model):
-    """A header of the best chain, and whether its block was read."""
-
+class Block(Table):
     height = BigIntegerField(primary_key=True)
     hash = TextField()
     header = BlobField()
@@ -24,29 +22,22 @@ class Block(Model):
     spends = BlobField(null=True)
 
 
-class Explorer(Model):
-    """An explorer that asked to be left alone, and until when."""
-
+class Explorer(Table):
     root = TextField(primary_key=True)
     refusals = BigIntegerField()
     rests_until_at = BigIntegerField()
 
 
-class ExplorerUse(Model):
-    """The calls to an explorer in one minute."""
-
+class ExplorerUse(Table):
     root = TextField()
     minute_at = BigIntegerField()
     calls = BigIntegerField()
 
     class Meta:
-        table_name = "explorer_use"
         primary_key = CompositeKey("root", "minute_at")
 
 
-class IdempotencyKey(Model):
-    """A retry's memory: who holds the key, or what was answered."""
-
+class IdempotencyKey(Table):
     merchant_id = BigIntegerField()
     operation = TextField()
     idempotency_key = TextField()
@@ -58,13 +49,10 @@ class IdempotencyKey(Model):
     resource_id = TextField(null=True)
 
     class Meta:
-        table_name = "idempotency_key"
         primary_key = CompositeKey("merchant_id", "operation", "idempotency_key")
 
 
-class Tally(Model):
-    """A total that outlives the process that counted."""
-
+class Tally(Table):
     name = TextField()
     label = TextField()
     total = BigIntegerField()

@@ -1,11 +1,11 @@
 """Merchants, what their pages show, their keys, and what they ask for."""
 
-from peewee import BigIntegerField, BlobField, Model, TextField
+from peewee import BigIntegerField, BlobField, TextField
+
+from storage.models.table import Table
 
 
-class Merchant(Model):
-    """Whose money it is, and the account key that its addresses come from."""
-
+class Merchant(Table):
     id = BigIntegerField(primary_key=True)
     name = TextField()
     script_type = TextField()
@@ -17,9 +17,7 @@ class Merchant(Model):
     currency = TextField(null=True)
 
 
-class Brand(Model):
-    """How a merchant's pages look."""
-
+class Brand(Table):
     merchant_id = BigIntegerField(primary_key=True)
     name = TextField(null=True)
     accent = TextField(null=True)
@@ -30,9 +28,7 @@ class Brand(Model):
     return_unpaid = TextField(null=True)
 
 
-class ApiKey(Model):
-    """A bearer credential, by its SHA-256."""
-
+class ApiKey(Table):
     id = TextField(primary_key=True)
     merchant_id = BigIntegerField()
     name = TextField()
@@ -44,13 +40,8 @@ class ApiKey(Model):
     expires_at = BigIntegerField(null=True)
     revoked_at = BigIntegerField(null=True)
 
-    class Meta:
-        table_name = "api_key"
 
-
-class PaymentLink(Model):
-    """A reusable checkout page."""
-
+class PaymentLink(Table):
     seq = BigIntegerField(primary_key=True)
     id = TextField()
     merchant_id = BigIntegerField()
@@ -64,13 +55,8 @@ class PaymentLink(Model):
     created_at = BigIntegerField()
     suggested = TextField(null=True)
 
-    class Meta:
-        table_name = "payment_link"
 
-
-class Invoice(Model):
-    """A one-time payment request and the address that is its own."""
-
+class Invoice(Table):
     seq = BigIntegerField(primary_key=True)
     id = TextField()
     merchant_id = BigIntegerField()
@@ -100,26 +86,16 @@ class Invoice(Model):
     price_in_currency = TextField(null=True)
 
 
-class MerchantLogin(Model):
-    """A link into the merchant's pages that nobody has used yet, by its SHA-256."""
-
+class MerchantLogin(Table):
     secret_sha256 = TextField(primary_key=True)
     merchant_id = BigIntegerField()
     expires_at = BigIntegerField()
 
-    class Meta:
-        table_name = "merchant_login"
 
-
-class MerchantSession(Model):
-    """A browser that is logged in to the merchant's pages, by the SHA-256 of its cookie."""
-
+class MerchantSession(Table):
     id = TextField(primary_key=True)
     merchant_id = BigIntegerField()
     secret_sha256 = TextField()
     browser = TextField()
     created_at = BigIntegerField()
     last_used_at = BigIntegerField()
-
-    class Meta:
-        table_name = "merchant_session"

@@ -60,20 +60,6 @@ def test_a_reorganisation_takes_the_money_out_again(till: Till) -> None:
     assert till.shop.sql("SELECT * FROM merchant_day").fetchall() == []
 
 
-def test_a_payment_that_no_day_has_keeps_no_reorganisation_up(till: Till) -> None:
-    """A check of the program before may still be at work when `btcpay migrate` adds the days."""
-    for amount_usd in (5, 500):
-        till.pay(till.shop.invoice(amount_usd=amount_usd))
-        till.mine()
-    till.check()
-    till.shop.sql("""UPDATE merchant_day SET payments = 1, usd_cents = 500,
-        received_sats = (SELECT MIN(amount_sats) FROM payment)""")
-    till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
-    till.check()
-    assert len(till.shop.sql("SELECT id FROM payment").fetchall()) == 1
-    assert_days(till)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till: Till, seed: int) -> None:
     chance = random.Random(seed)

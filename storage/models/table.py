@@ -1,0 +1,8 @@
+"""What every model is: a table of its name in small letters, as the schema has it."""
+
+from peewee import Model
+
+
+class Table(Model):
+    class Meta:
+        legacy_table_names = False  # MerchantDay is merchant_day
