@@ -28,7 +28,8 @@ from btcpay.web.service import open_service
 from schemas import requests as accepts
 from schemas import resources as shows
 from storage.database import sqlite_path
-from storage.queries import balances, invoices, links, payments
+from storage.queries import invoices, links, payments
+from storage.queries.totals import balances
 
 
 def get_balance(call: Call) -> Response:

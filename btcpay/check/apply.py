@@ -20,8 +20,9 @@ from btcpay.values.errors import BeyondMoney
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
-from storage.queries import balances, blocks, days, gaps, invoices, payments
+from storage.queries import blocks, invoices, payments
 from storage.queries.events import Kind
+from storage.queries.totals import balances, days, gaps
 
 Proofs = Mapping[str, str]
 log = logging.getLogger(__name__)

@@ -24,8 +24,9 @@ from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, OutOfQuota
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
-from storage.queries import blocks, idempotency, looked_for, meta, tallies
+from storage.queries import blocks, idempotency, looked_for, meta
 from storage.queries.meta import Key
+from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,9 @@ from btcpay.invoices.update_attention import update_attention
 from btcpay.notify.events.publish import News
 from btcpay.settings.settings import Settings
 from storage.database import Database, Row
-from storage.queries import balances, blocks, days, invoices, payments, tallies
+from storage.queries import blocks, invoices, payments
 from storage.queries.events import Kind
+from storage.queries.totals import balances, days, tallies
 
 log = logging.getLogger(__name__)
 

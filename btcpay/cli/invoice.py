@@ -28,7 +28,8 @@ from btcpay.values.times import iso_ms, utc_now
 from schemas.requests import NEW_INVOICE, STATUSES
 from schemas.resources import Resources
 from storage.database import Row
-from storage.queries import listings, payments
+from storage.queries import payments
+from storage.queries.lists import listings
 
 LIST_COLUMNS = (
     "id merchant status amount_sats received_sats amount_usd_quote created_at description"

@@ -15,7 +15,7 @@ from btcpay.values.times import utc_now
 from schemas.requests import NEW_PAYMENT_LINK
 from schemas.resources import Resources
 from storage.database import Row
-from storage.queries import listings
+from storage.queries.lists import listings
 
 LINK_COLUMNS = "id status title amount_mode amount_usd suggested created_at"
 SUGGESTING_COLUMNS = "id title suggested"

@@ -5,7 +5,7 @@ import click
 from btcpay.cli.context import Shell, answering, limited
 from btcpay.invoices.status import find_invoice
 from btcpay.merchants.merchants import find_merchant
-from storage.queries import listings
+from storage.queries.lists import listings
 
 LIST_COLUMNS = (
     "id merchant invoice_id address_invoice_id amount_sats amount_usd_at_receipt created_at tx_hash"

@@ -6,7 +6,7 @@ import orjson
 
 from btcpay.exports.payments import PAGE, grouped
 from storage.database import Database, Row
-from storage.queries import exports
+from storage.queries.lists import exports
 
 MAX_LENGTH = 255  # BIP329 advises wallets to keep this much
 

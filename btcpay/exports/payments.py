@@ -10,7 +10,7 @@ from decimal import Decimal
 from btcpay.values.money import SATS_PER_BTC, usd_for_sats
 from btcpay.values.times import iso_ms
 from storage.database import Database, Row
-from storage.queries import exports
+from storage.queries.lists import exports
 
 COLUMNS = (
     "received_at",

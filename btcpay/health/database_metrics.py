@@ -18,7 +18,8 @@ from btcpay.merchants.gap_limit import gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import from_ms
 from storage.database import Database
-from storage.queries import attentions, merchants, meta, tallies, webhooks
+from storage.queries import attentions, merchants, meta, webhooks
+from storage.queries.totals import tallies
 
 
 class Figures(Collector):

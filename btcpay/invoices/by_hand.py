@@ -15,8 +15,9 @@ from btcpay.notify.events.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
 from storage.database import Database, Row
-from storage.queries import attentions, balances, payments
+from storage.queries import attentions, payments
 from storage.queries.events import Kind
+from storage.queries.totals import balances
 
 
 def cancel(

@@ -12,7 +12,7 @@ from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import RateLimited
 from btcpay.values.times import to_ms
 from storage.queries import merchants
-from storage.queries.days import DAY_MS
+from storage.queries.totals.days import DAY_MS
 
 AT_ONCE = 2  # downloads in one process: each keeps one of its threads while it lasts
 AGAIN_S = 10

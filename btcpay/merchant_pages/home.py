@@ -16,7 +16,8 @@ from btcpay.settings.settings import Settings
 from btcpay.values.money import usd_for_sats
 from btcpay.values.times import from_ms_or_none, to_ms
 from storage.database import Row
-from storage.queries import days, today
+from storage.queries.lists import today
+from storage.queries.totals import days
 
 LISTED = 5  # invoices of each kind on the page; their lists have all
 MOST_OUTPUTS = 100  # on their way, that are summed

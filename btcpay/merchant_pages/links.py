@@ -16,8 +16,8 @@ from btcpay.values.ids import is_id
 from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD, NEW_PAYMENT_LINK, load
 from storage.database import Row
-from storage.queries import link_pages as queries
 from storage.queries import links, merchants
+from storage.queries.lists import link_pages as queries
 
 Wrong = dict[str, str]  # by the field: a sentence
 

@@ -8,7 +8,7 @@ from peewee import Select
 
 from btcpay.values.ids import is_id
 from storage.database import Database, Row
-from storage.queries.keyset import FIRST
+from storage.queries.lists.keyset import FIRST
 
 SIZE = 25  # rows of a page
 MORE = SIZE + 1  # one more says whether there is another page

@@ -7,7 +7,7 @@ from btcpay.merchant_pages.search import MOST_CHARACTERS, Found, Names, by_name,
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.ids import is_id
 from btcpay.values.money import usd_for_sats
-from storage.queries import merchant_lists as queries
+from storage.queries.lists import merchant_lists as queries
 
 STATUSES = ("open", "paid", "expired", "canceled")
 LOOSE = "loose"

@@ -11,8 +11,8 @@ from peewee import Select
 from btcpay.merchant_pages.listing import MORE, SIZE, Listing
 from btcpay.values.money import SATS_PER_BTC
 from storage.database import Database, Row
-from storage.queries.keyset import FIRST
-from storage.queries.merchant_lists import chosen
+from storage.queries.lists.keyset import FIRST
+from storage.queries.lists.merchant_lists import chosen
 
 PIECE = 1_000  # rows whose texts one request goes through: some milliseconds
 MOST_CHARACTERS = 200  # of what is typed; the longest that names something has 90

@@ -14,7 +14,8 @@ from btcpay.values.errors import PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_USD, NEW_INVOICE, load
-from storage.queries import invoices, merchants, till
+from storage.queries import invoices, merchants
+from storage.queries.lists import till
 
 # A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
 LIFE_HOURS = Decimal("0.25")

@@ -9,7 +9,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 from storage.database import Database, Row
-from storage.queries import gaps, merchants
+from storage.queries import merchants
+from storage.queries.totals import gaps
 
 # A merchant is warned when so much of the wallet's limit is used: with 20, five more may go unpaid.
 EARLY = Fraction(3, 4)

@@ -8,7 +8,8 @@ from btcpay.merchants.account import Account
 from btcpay.values.errors import AccountKeyRefused, CommandError
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
-from storage.queries import balances, brands, mails, merchants
+from storage.queries import brands, mails, merchants
+from storage.queries.totals import balances
 
 
 def find_merchant(db: Database, name: str) -> Row:

@@ -23,7 +23,7 @@ from btcpay.proofs.block import prove_block
 from btcpay.settings import settings
 from btcpay.values.times import utc_now
 from storage.database import Database, open_database
-from storage.queries import balances
+from storage.queries.totals import balances
 
 ROUNDS = 9
 

@@ -22,7 +22,8 @@ from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.misbehave import double_spends
 from storage.database import open_database
-from storage.queries import balances, blocks
+from storage.queries import blocks
+from storage.queries.totals import balances
 
 pytestmark = pytest.mark.both_databases
 

@@ -15,7 +15,7 @@ from databases import ON_POSTGRES
 from btcpay.check.apply import apply
 from btcpay.check.undo import undo_above
 from btcpay.settlement.values import Block, Scan, SeenOutput
-from storage.queries import balances
+from storage.queries.totals import balances
 
 FEW, MANY = 100, 400
 MOST = 5  # times the work for four times as many; each with each would be sixteen

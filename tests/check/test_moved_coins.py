@@ -10,7 +10,7 @@ from fake_esplora import Json, LiedTo, open_lied_to
 from sweeper import Sweeper
 
 from btcpay.sandbox.payer.misbehave import double_spends
-from storage.queries import balances
+from storage.queries.totals import balances
 
 pytestmark = pytest.mark.both_databases
 

@@ -8,7 +8,7 @@ from builders import Clock, TickerServer
 from databases import about_sqlite, plan
 from fake_esplora import Till, open_till
 
-from storage.queries import listings
+from storage.queries.lists import listings
 
 CREATED = {"id", "created_at", "deposit_address", "pay_url", "link_url", "expires_at"}
 

@@ -25,7 +25,7 @@ from btcpay import __version__
 from btcpay.health import metrics_setup
 from btcpay.settings import settings
 from btcpay.values.errors import SettingsError
-from storage.queries import tallies
+from storage.queries.totals import tallies
 
 
 def read(text: str) -> Samples:

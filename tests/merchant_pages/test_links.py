@@ -12,7 +12,7 @@ from payer import press as press_link
 from werkzeug.test import TestResponse
 
 from btcpay.merchant_pages.listing import SIZE
-from storage.queries.link_pages import MOST_COUNTED
+from storage.queries.lists.link_pages import MOST_COUNTED
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from statements import statements
 
 from btcpay.merchant_pages import listing, lists, search
 from btcpay.merchant_pages.search import TextMatch
-from storage.queries import merchant_lists
+from storage.queries.lists import merchant_lists
 
 pytestmark = pytest.mark.both_databases
 

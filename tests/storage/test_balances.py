@@ -12,7 +12,7 @@ from btcpay.sandbox.errors import BadRequest, Rejected
 from btcpay.sandbox.payer.misbehave import double_spends, replace
 from btcpay.values.errors import ExplorerError
 from btcpay.values.money import MAX_MONEY_SATS
-from storage.queries import balances
+from storage.queries.totals import balances
 
 pytestmark = pytest.mark.both_databases
 

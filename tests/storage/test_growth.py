@@ -15,7 +15,8 @@ from btcpay.values.ids import new_id
 from storage import queries
 from storage.database import Database, Statement
 from storage.models import Output
-from storage.queries import gaps, invoices, merchants, payments
+from storage.queries import invoices, merchants, payments
+from storage.queries.totals import gaps
 
 pytestmark = pytest.mark.both_databases
 
@@ -54,12 +55,12 @@ SMALL = (
 def constants() -> dict[str, Query]:
     """Every query that is a module's constant; of two that are for either database SQLite's."""
     found = {}
-    for module in pkgutil.iter_modules(queries.__path__):
-        names = vars(importlib.import_module(f"storage.queries.{module.name}"))
-        for name, value in names.items():
+    for module in pkgutil.walk_packages(queries.__path__, "storage.queries."):
+        subject = module.name.rpartition(".")[2]
+        for name, value in vars(importlib.import_module(module.name)).items():
             query = value.get(False) if isinstance(value, dict) else value
             if isinstance(query, Select | Update | Delete):
-                found[f"{module.name}.{name}"] = query
+                found[f"{subject}.{name}"] = query
     parts = {id(found[name]) for name in PARTS}  # others import them by their names
     return {name: query for name, query in found.items() if id(query) not in parts}
 

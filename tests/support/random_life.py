@@ -52,7 +52,7 @@ from btcpay.sandbox.payer.coins import Spendable, sign
 from btcpay.sandbox.payer.key import Key
 from btcpay.sandbox.payer.misbehave import double_spends, replace
 from btcpay.values.errors import CommandError
-from storage.queries import balances
+from storage.queries.totals import balances
 
 STEPS = 20
 MOST_INVOICES = 4

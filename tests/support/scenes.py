@@ -24,8 +24,9 @@ from sweeper import Sweeper
 from btcpay.merchants.gap_limit import Gap, gap_of, gap_of_merchant
 from btcpay.sandbox.payer import misbehave
 from storage.database import open_database
-from storage.queries import balances, merchants
-from storage.queries.days import DAY_MS
+from storage.queries import merchants
+from storage.queries.totals import balances
+from storage.queries.totals.days import DAY_MS
 
 Rows = dict[str, list[Any]]
 # What answers a world's call in place of the truth: its number from 1, its path, the true body.

@@ -9,7 +9,7 @@ from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.payer.coins import Spendable, sign
 from btcpay.sandbox.payer.key import Key
-from storage.queries import balances
+from storage.queries.totals import balances
 
 
 class Sweeper:

@@ -10,7 +10,8 @@ from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import iso
 from storage.database import Database
-from storage.queries import attentions, balances, merchants
+from storage.queries import attentions, merchants
+from storage.queries.totals import balances
 
 
 def totals(shop: Shop, db: Database) -> Iterator[Finding]:

@@ -27,7 +27,8 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
-from storage.queries import mails, tallies
+from storage.queries import mails
+from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 

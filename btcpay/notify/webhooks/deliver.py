@@ -18,7 +18,8 @@ from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from schemas.resources import Resources
 from storage.database import Database, Row
-from storage.queries import public_events, tallies, webhooks
+from storage.queries import public_events, webhooks
+from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 

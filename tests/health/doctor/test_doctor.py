@@ -26,7 +26,8 @@ from btcpay.values.errors import BadStatus, Unreachable
 from btcpay.values.networks import NETWORKS
 from storage import versions
 from storage.database import Database, open_database
-from storage.queries import balances, merchants
+from storage.queries import merchants
+from storage.queries.totals import balances
 
 NOBODY = "http://127.0.0.1:9"
 

@@ -13,7 +13,7 @@ from fake_esplora import say, silent
 from receiver import Receiver
 
 from btcpay.notify.events.kinds import EventKind
-from storage.queries import tallies
+from storage.queries.totals import tallies
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from peewee import Select
 
 from storage.database import slot
 from storage.models import Attention, Balance, Fact, Invoice, Merchant, Output
-from storage.queries import gaps
 from storage.queries.meta import Key
+from storage.queries.totals import gaps
 
 
 def _fact(key: Key) -> Select:

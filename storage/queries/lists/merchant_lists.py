@@ -10,8 +10,8 @@ from peewee import JOIN, ColumnBase, Expression, Select
 
 from storage.database import slot
 from storage.models import Attention, Invoice, Output, Payment
-from storage.queries import keyset
-from storage.queries.listings import CAME_SATS
+from storage.queries.lists import keyset
+from storage.queries.lists.listings import CAME_SATS
 
 Listed = type[Invoice] | type[Payment]
 MOST_CHOSEN = 26  # rows that CHOSEN takes: a page, and one to know whether there is another

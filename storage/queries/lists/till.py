@@ -4,7 +4,7 @@ from peewee import fn
 
 from storage.database import slot
 from storage.models import Invoice, Output
-from storage.queries.listings import CAME_SATS
+from storage.queries.lists.listings import CAME_SATS
 
 _OWN = (Invoice.id == slot("id")) & (Invoice.merchant_id == slot("merchant_id"))
 # Still to be paid, and nothing has ever come to it: after that the next press is somebody else's.

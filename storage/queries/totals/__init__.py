@@ -1,0 +1,1 @@
+"""What is kept as a sum, in step with the rows that it sums."""
