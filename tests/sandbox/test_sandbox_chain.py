@@ -1,6 +1,5 @@
 """What the sandbox's chain accepts and refuses, replaces and reorganises, and what it remembers."""
 
-import json
 from dataclasses import replace as changed
 from pathlib import Path
 
@@ -351,17 +350,6 @@ class TestRemembering:
         assert again.chain.mempool == sandbox.chain.mempool
         assert again.wallet.address == sandbox.wallet.address
         again.wallet.pay(ADDRESS, 10_000, NOW)
-        again.close()
-
-    def test_dust_of_a_sandbox_that_did_not_refuse_it_yet_is_still_there(self, tmp_path):
-        sandbox = open_sandbox(tmp_path, lambda: NOW)
-        coins = sandbox.wallet.coins()[:1]
-        raw = sandbox.wallet.build(coins, [TxOut(1, SCRIPT)], 1_000)
-        sandbox.close()
-        with (tmp_path / "chain.jsonl").open("a") as file:
-            file.write(json.dumps({"tx": raw.hex(), "at": NOW}) + "\n")
-        again = open_sandbox(tmp_path, lambda: NOW)
-        assert list(again.chain.mempool.entries) == [parse_tx(raw).txid]
         again.close()
 
     @pytest.mark.parametrize("kept", [0, 1, 100])

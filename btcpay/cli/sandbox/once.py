@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import socket
 import stat
 import subprocess
@@ -19,7 +18,6 @@ from btcpay.cli.sandbox.children import STOP_TIMEOUT_S, Children
 from btcpay.cli.sandbox.demo import MERCHANT, Demo
 from btcpay.cli.sandbox.place import Place
 from btcpay.settings.settings import is_said, read
-from btcpay.values.errors import CommandError
 
 LOOKS_EVERY_S = 0.1
 
@@ -38,12 +36,6 @@ def thrown_away(
         unset = {name: text for name, text in usual.items() if not is_said(environ, name)}
         own = dict(environ) | unset
         yield Place(read(own), state or Path(folder, "sandbox"), port or _free_port(), own)
-
-
-def require_program(words: Sequence[str]) -> None:
-    """Before anything is started. Raises CommandError."""
-    if words and shutil.which(words[0]) is None:
-        raise CommandError(f"{words[0]} cannot be run: there is no such program")
 
 
 def run_once(

@@ -47,11 +47,10 @@ class Place:
     @property
     def afresh(self) -> str:
         """What removes the whole playground."""
-        database = sqlite_path(self.settings.database_url)
+        database, state = sqlite_path(self.settings.database_url), shlex.quote(str(self.state))
         if database is None:
-            return f"another database and `rm -r {shlex.quote(str(self.state))}`"
-        # With the files that SQLite keeps beside it.
-        return f"`rm -r {shlex.quote(str(self.state))} {shlex.quote(str(database))}*`"
+            return f"another database and `rm -r {state}`"
+        return f"`rm -r {state} {shlex.quote(str(database))}*`"  # SQLite keeps files beside it
 
     @property
     def environ(self) -> dict[str, str]:

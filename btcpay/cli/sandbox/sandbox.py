@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -15,8 +16,9 @@ from peewee import PeeweeException
 from btcpay.cli.context import Shell, say, with_shell
 from btcpay.cli.sandbox.children import Children
 from btcpay.cli.sandbox.demo import Demo, add_webhook, login_url, write_key
-from btcpay.cli.sandbox.once import require_program, run_once, thrown_away
+from btcpay.cli.sandbox.once import run_once, thrown_away
 from btcpay.cli.sandbox.place import Place, command_line
+from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage import migrate
 from storage.database import Database
@@ -51,7 +53,8 @@ def sandbox(
     """
     if words and not once:
         raise click.UsageError("a command goes with --once")
-    require_program(words)
+    if words and shutil.which(words[0]) is None:
+        raise CommandError(f"{words[0]} cannot be run: there is no such program")
     place = Place(shell.settings, state or STATE, port or PORT, os.environ)
     if once:
         place = click.get_current_context().with_resource(thrown_away(os.environ, state, port))

@@ -9,7 +9,6 @@ from btcpay.sandbox.node.ledger import Coin, Ledger
 from btcpay.sandbox.node.mempool import Entry, Mempool
 
 MAX_CHAIN_TXS = 25  # Bitcoin Core's limit of waiting ancestors, and of waiting descendants
-MAX_REPLACED_TXS = 100  # BIP125 rule 5
 INCREMENTAL_SATS_PER_VB = 1  # BIP125 rule 4
 
 
@@ -20,19 +19,16 @@ class Acceptance(NamedTuple):
     replaced: set[str]
 
 
-def judge(ledger: Ledger, mempool: Mempool, tx: Tx, trusted: bool = False) -> Acceptance:
+def judge(ledger: Ledger, mempool: Mempool, tx: Tx) -> Acceptance:
     """What accepting `tx` would do; changes nothing. Raises Rejected.
 
-    Signatures are not checked: transactions come from the payer's wallet alone. `trusted` skips
-    dust: for transactions of a sandbox that did not know of dust yet.
+    Signatures are not checked: transactions come from the payer's wallet alone.
     """
     if tx.txid in ledger.confirmed:
         raise Rejected("Transaction outputs already in utxo set")
     next_height = ledger.height + 1
     rules.check_structure(tx)
     rules.check_standard(tx)
-    if not trusted:
-        rules.check_dust(tx)
     rules.check_final(tx, next_height, ledger.median_time_past(ledger.tip.hash))
     coins = [_coin(ledger, mempool, i.outpoint) for i in tx.inputs]
     fee_sats = rules.check_coins(tx, coins, next_height)
@@ -58,7 +54,7 @@ def _coin(ledger: Ledger, mempool: Mempool, outpoint: Outpoint) -> Coin:
 
 
 def _replaced(mempool: Mempool, tx: Tx, fee_sats: int) -> set[str]:
-    """What `tx` replaces by BIP125's five rules; empty without conflict. Raises Rejected."""
+    """What `tx` replaces by BIP125's rules 1 to 4; empty without conflict. Raises Rejected."""
     conflicts = mempool.conflicts(tx)
     if not conflicts:
         return set()
@@ -71,17 +67,14 @@ def _replaced(mempool: Mempool, tx: Tx, fee_sats: int) -> set[str]:
     if any(i.outpoint.txid in mempool.entries.keys() - known for i in tx.inputs):
         raise Rejected("replacement-adds-unconfirmed")
     replaced = mempool.descendants(conflicts)
-    if len(replaced) > MAX_REPLACED_TXS:
-        raise Rejected("too many potential replacements")
     _check_replacement_fee(mempool, tx, fee_sats, conflicts, replaced)
     return replaced
 
 
 def _replaceable(mempool: Mempool, txid: str) -> bool:
     """Rule 1: it, or a waiting ancestor of it, signals."""
-    tx = mempool.entries[txid].tx
-    family = [tx, *(mempool.entries[ancestor].tx for ancestor in mempool.ancestors(tx))]
-    return any(member.signals_replacement for member in family)
+    family = mempool.ancestors(mempool.entries[txid].tx) | {txid}
+    return any(mempool.entries[member].tx.signals_replacement for member in family)
 
 
 def _check_replacement_fee(
@@ -93,10 +86,8 @@ def _check_replacement_fee(
             raise Rejected("insufficient fee, rejecting replacement: its feerate is not higher")
     floor_sats = sum(mempool.entries[txid].fee_sats for txid in replaced)
     if fee_sats < floor_sats + tx.vsize * INCREMENTAL_SATS_PER_VB:
-        raise Rejected(
-            f"insufficient fee, rejecting replacement: {fee_sats} sat of fee against "
-            f"{floor_sats} sat replaced and {tx.vsize} sat for its own relay"
-        )
+        against = f"{floor_sats} sat replaced and {tx.vsize} sat for its own relay"
+        raise Rejected(f"insufficient fee, rejecting replacement: {fee_sats} sat against {against}")
 
 
 def _check_chain_length(mempool: Mempool, tx: Tx, replaced: set[str]) -> None:

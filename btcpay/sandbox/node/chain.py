@@ -1,5 +1,6 @@
 """The chain: takes transactions in, mines, reorganises, and writes each step to the journal."""
 
+import contextlib
 import threading
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -90,12 +91,8 @@ class Chain:
     def _mine_one(self, now: int, only: Collection[str] | None) -> Block:
         block = _next_block(self.ledger, self.mempool, self._reward_script, now, only)
         self._journal.append({"block": block.raw.hex()})
-        self._connect(block)
+        _connect(self.ledger, self.mempool, block)
         return block
-
-    def _connect(self, block: Block) -> None:
-        self.ledger.connect(block)
-        self.mempool.confirm(block)
 
     def _rival_branch(
         self, fork_height: int, count: int, now: int, instead: Sequence[bytes]
@@ -108,8 +105,7 @@ class Chain:
             apply(mempool, judge(ledger, mempool, parse_tx(raw)))
         for _ in range(count):
             block = _next_block(ledger, mempool, self._reward_script, now, None)
-            ledger.connect(block)
-            mempool.confirm(block)
+            _connect(ledger, mempool, block)
             blocks.append(block)
         return blocks
 
@@ -126,21 +122,23 @@ class Chain:
             self._readmit(tx)
 
     def _readmit(self, tx: Tx) -> None:
-        try:
-            accepted = judge(self.ledger, self.mempool, tx, trusted=True)
-        except Rejected:  # its coins went another way on the new branch
-            return
-        apply(self.mempool, accepted)
+        with contextlib.suppress(Rejected):  # its coins went another way on the new branch
+            apply(self.mempool, judge(self.ledger, self.mempool, tx))
 
     def _replay(self, event: dict[str, Any]) -> None:
         if "tx" in event:
             tx = parse_tx(bytes.fromhex(event["tx"]))
-            apply(self.mempool, judge(self.ledger, self.mempool, tx, trusted=True))
+            apply(self.mempool, judge(self.ledger, self.mempool, tx))
         elif "block" in event:
-            self._connect(parse_block(bytes.fromhex(event["block"])))
+            _connect(self.ledger, self.mempool, parse_block(bytes.fromhex(event["block"])))
         else:
             blocks = [parse_block(bytes.fromhex(raw)) for raw in event["blocks"]]
             self._switch(event["fork_height"], blocks)
+
+
+def _connect(ledger: Ledger, mempool: Mempool, block: Block) -> None:
+    ledger.connect(block)
+    mempool.confirm(block)
 
 
 def _next_block(

@@ -1,10 +1,11 @@
 """The append-only file of everything that happened to the chain: one JSON object a line.
 
-A line is written in one piece, so a killed process leaves at most a torn last line, which the next
-start drops. `{"block": hex}`, `{"tx": hex, "at": unix}`, or
-`{"fork_height": int, "blocks": [hex], "at": unix}` for a reorganisation.
+A killed process leaves at most a torn last line, which the next start drops. `{"block": hex}`,
+`{"tx": hex, "at": unix}`, or `{"fork_height": int, "blocks": [hex], "at": unix}` for a
+reorganisation.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -23,38 +24,33 @@ class Journal:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(self._fd)
+            self.close()
             raise JournalError(f"another sandbox is running on {path}") from None
 
     def load(self) -> list[dict[str, Any]]:
         """All events so far; cuts a torn last line off the file."""
         content = self._path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
-            os.ftruncate(self._fd, len(whole))
-        return [self._parse(number, line) for number, line in enumerate(whole.splitlines(), 1)]
+        os.ftruncate(self._fd, len(whole))
+        events = []
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                events.append(json.loads(line))
+            except ValueError:
+                what = f"line {number} of {self._path} is unreadable"
+                raise JournalError(f"{what}; remove the file to begin a new chain") from None
+        return events
 
     def append(self, event: dict[str, Any]) -> None:
         """Adds an event whole or, raising OSError, not at all.
 
         It survives the end of the process, though not a loss of power.
         """
-        size = os.fstat(self._fd).st_size
         data = json.dumps(event).encode() + b"\n"
-        try:
-            while data:
-                data = data[os.write(self._fd, data) :]
-        except OSError:
+        size = os.fstat(self._fd).st_size
+        if os.write(self._fd, data) < len(data):
             os.ftruncate(self._fd, size)
-            raise
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
     def close(self) -> None:
         os.close(self._fd)
-
-    def _parse(self, number: int, line: bytes) -> dict[str, Any]:
-        try:
-            return json.loads(line)
-        except ValueError:
-            raise JournalError(
-                f"line {number} of {self._path} is unreadable; remove the file to begin a new chain"
-            ) from None

@@ -45,6 +45,7 @@ def check_standard(tx: Tx) -> None:
     _require(all(_is_standard(output.script) for output in tx.outputs), "scriptpubkey")
     returns = sum(output.script[:1] == bytes([OP_RETURN]) for output in tx.outputs)
     _require(returns <= 1, "multi-op-return")
+    _require(all(out.value_sats >= least_sats(out.script) for out in tx.outputs), "dust")
 
 
 def least_sats(script: bytes) -> int:
@@ -56,11 +57,6 @@ def least_sats(script: bytes) -> int:
         return 0
     spending = SPENDING_BYTES if witness_version(script) is None else WITNESS_SPENDING_BYTES
     return (8 + 1 + len(script) + spending) * DUST_SATS_PER_VB
-
-
-def check_dust(tx: Tx) -> None:
-    """No output that Bitcoin Core would not relay; a miner may confirm one all the same."""
-    _require(all(out.value_sats >= least_sats(out.script) for out in tx.outputs), "dust")
 
 
 def check_final(tx: Tx, next_height: int, median_time: int) -> None:

@@ -1,20 +1,18 @@
 """Output scripts: their Esplora type names and their regtest addresses."""
 
-from btcpay.bitcoin.address import (
-    b58check_decode,
-    b58check_encode,
-    p2pkh,
-    p2sh,
-    segwit_decode,
-    segwit_encode,
-    witness_script,
-)
+from btcpay.bitcoin import address as addresses
+from btcpay.bitcoin.address import p2pkh, p2sh
 from btcpay.bitcoin.wire import Malformed
 from btcpay.sandbox.errors import BadRequest
 
 HRP = "bcrt"
 P2PKH_VERSION, P2SH_VERSION = b"\x6f", b"\xc4"  # testnet's, which regtest shares
 OP_RETURN = 0x6A
+WITNESS_KINDS = {
+    (22, b"\x00\x14"): "v0_p2wpkh",
+    (34, b"\x00\x20"): "v0_p2wsh",
+    (34, b"\x51\x20"): "v1_p2tr",
+}
 
 
 def kind(script: bytes) -> str:
@@ -30,16 +28,7 @@ def kind(script: bytes) -> str:
         return "p2pkh"
     if size == 23 and script == p2sh(script[2:22]):
         return "p2sh"
-    return _witness_kind(script)
-
-
-def _witness_kind(script: bytes) -> str:
-    known = {
-        (22, b"\x00\x14"): "v0_p2wpkh",
-        (34, b"\x00\x20"): "v0_p2wsh",
-        (34, b"\x51\x20"): "v1_p2tr",
-    }
-    return known.get((len(script), script[:2]), "unknown")
+    return WITNESS_KINDS.get((size, script[:2]), "unknown")
 
 
 def witness_version(script: bytes) -> int | None:
@@ -53,38 +42,29 @@ def witness_version(script: bytes) -> int | None:
 
 def address_of(script: bytes) -> str | None:
     """The regtest address of an output script; None where there is none."""
-    name = kind(script)
-    if name == "p2pkh":
-        return b58check_encode(P2PKH_VERSION + script[3:23])
-    if name == "p2sh":
-        return b58check_encode(P2SH_VERSION + script[2:22])
+    match kind(script):
+        case "p2pkh":
+            return addresses.b58check_encode(P2PKH_VERSION + script[3:23])
+        case "p2sh":
+            return addresses.b58check_encode(P2SH_VERSION + script[2:22])
     version = witness_version(script)
-    return None if version is None else segwit_encode(HRP, version, script[2:])
+    return None if version is None else addresses.segwit_encode(HRP, version, script[2:])
 
 
 def script_of(address: str) -> bytes:
     """The output script of a regtest address. Raises BadRequest, saying what is wrong with it."""
-    if address.lower().startswith(HRP + "1"):
-        return _segwit_script(address)
     if address.lower().startswith(("bc1", "tb1")):
         raise BadRequest(
             f"{address} belongs to another network; regtest addresses begin with bcrt1"
         )
     try:
-        payload = b58check_decode(address)
-    except Malformed:
-        raise BadRequest(f"{address or 'an empty text'} is no Bitcoin address") from None
+        if address.lower().startswith(HRP + "1"):
+            _, version, program = addresses.segwit_decode(address)
+            return addresses.witness_script(version, program)
+        payload = addresses.b58check_decode(address)
+    except Malformed as error:
+        raise BadRequest(f"{address or 'an empty text'} is no Bitcoin address: {error}") from None
     makers = {P2PKH_VERSION: p2pkh, P2SH_VERSION: p2sh}
     if len(payload) != 21 or payload[:1] not in makers:
         raise BadRequest(f"{address} is no regtest address")
     return makers[payload[:1]](payload[1:])
-
-
-def _segwit_script(address: str) -> bytes:
-    try:
-        hrp, version, program = segwit_decode(address)
-    except Malformed as error:
-        raise BadRequest(f"{address} is no Bitcoin address: {error}") from None
-    if hrp != HRP:
-        raise BadRequest(f"{address} is no regtest address")
-    return witness_script(version, program)

@@ -10,11 +10,7 @@ from btcpay.sandbox.payer.wallet import Wallet
 
 
 def replace(
-    wallet: Wallet,
-    now: int,
-    txid: str | None = None,
-    away: bool = False,
-    fee_sats: int | None = None,
+    wallet: Wallet, now: int, txid: str = "", away: bool = False, fee_sats: int | None = None
 ) -> str:
     """Replaces a waiting payment, by default the newest (BIP125); the new txid.
 
@@ -23,11 +19,12 @@ def replace(
     """
     with wallet.chain.lock:
         entry = _waiting_payment(wallet, txid)
-        coins = _spent_coins(entry)
+        coins = _spent_coins(entry.tx, entry.prevouts)
         outputs = [] if away else [o for o in entry.tx.outputs if o.script != wallet.script]
         new_fee_sats = _fee_sats(wallet, entry, outputs) if fee_sats is None else fee_sats
-        needed_sats = sum(output.value_sats for output in outputs) + new_fee_sats
-        coins += _extra(wallet, needed_sats - total(coins))
+        missing_sats = sum(o.value_sats for o in outputs) + new_fee_sats - total(coins)
+        if missing_sats > 0:  # confirmed coins: a replacement may add no waiting ones (rule 2)
+            coins += choose([coin for coin in wallet.coins() if not coin.waiting], missing_sats)
         return wallet.chain.accept(wallet.build(coins, outputs, new_fee_sats), now)
 
 
@@ -42,11 +39,12 @@ def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
         txs = [tx for lost in ledger.hashes[-depth:] for tx in ledger.blocks[lost].txs[1:]]
         made = {tx.txid for tx in txs}
         first = [tx for tx in txs if not made & {i.outpoint.txid for i in tx.inputs}]
-        entries = [_confirmed_entry(wallet, tx) for tx in first]
-        return [_take_back(wallet, entry) for entry in entries if wallet.made(entry)]
+        found = [wallet.chain.find(tx.txid) for tx in first]
+        spent = [_spent_coins(f.tx, f.prevouts) for f in found if wallet.owns(f.prevouts)]
+        return [wallet.build(c, [], wallet.usual_fee_sats(len(c), [])) for c in spent]
 
 
-def _waiting_payment(wallet: Wallet, txid: str | None) -> Entry:
+def _waiting_payment(wallet: Wallet, txid: str) -> Entry:
     own = wallet.payments()
     if not own:
         raise BadRequest("no payment of the sandbox wallet is waiting; press pay first")
@@ -55,28 +53,9 @@ def _waiting_payment(wallet: Wallet, txid: str | None) -> Entry:
     return wallet.chain.mempool.entries[txid or own[0]]
 
 
-def _confirmed_entry(wallet: Wallet, tx: Tx) -> Entry:
-    spent = wallet.chain.ledger.confirmed[tx.txid].spent
-    return Entry(tx, tuple(coin.output for coin in spent), 0)
-
-
-def _take_back(wallet: Wallet, entry: Entry) -> bytes:
-    coins = _spent_coins(entry)
-    return wallet.build(coins, [], wallet.usual_fee_sats(len(coins), []))
-
-
-def _spent_coins(entry: Entry) -> list[Spendable]:
-    return [
-        Spendable(txin.outpoint, prevout.value_sats, False)
-        for txin, prevout in zip(entry.tx.inputs, entry.prevouts, strict=True)
-    ]
-
-
-def _extra(wallet: Wallet, missing_sats: int) -> list[Spendable]:
-    """More confirmed coins, as a replacement may add no waiting ones (BIP125 rule 2)."""
-    if missing_sats <= 0:
-        return []
-    return choose([coin for coin in wallet.coins() if not coin.waiting], missing_sats)
+def _spent_coins(tx: Tx, prevouts: Sequence[TxOut]) -> list[Spendable]:
+    pairs = zip(tx.inputs, prevouts, strict=True)
+    return [Spendable(txin.outpoint, prevout.value_sats, False) for txin, prevout in pairs]
 
 
 def _fee_sats(wallet: Wallet, entry: Entry, outputs: Sequence[TxOut]) -> int:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.node.mempool import Entry
 from btcpay.sandbox.node.rules import least_sats
 from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.coins import Spendable, choose, estimate_vsize, sign, spendables, total
@@ -17,7 +16,12 @@ CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
 
 
 class Wallet:
-    """Spends the coins of one key's P2SH-P2WPKH address, to which the chain mines."""
+    """Spends the coins of one key's P2SH-P2WPKH address, to which the chain mines.
+
+    Without `fee_sats` at 2 sat per virtual byte; `rbf` opts in to replacement (BIP125). Raises
+    BadRequest for an address or amount that cannot be paid, Rejected for a fee that would not be
+    relayed.
+    """
 
     def __init__(self, key: Key, chain: Chain):
         self._key, self.chain = key, chain
@@ -35,55 +39,42 @@ class Wallet:
             return spendables(self.chain, self.script)
 
     def pay(
-        self,
-        address: str,
-        amount_sats: int,
-        now: int,
-        fee_sats: int | None = None,
-        rbf: bool = True,
+        self, address: str, sats: int, now: int, fee_sats: int | None = None, rbf: bool = True
     ) -> str:
-        """Pays one address and returns the txid. See `pay_many`."""
-        return self.pay_many({address: amount_sats}, now, fee_sats, rbf)
+        """Pays one address and returns the txid."""
+        return self.pay_many({address: sats}, now, fee_sats, rbf)
 
     def pay_many(
-        self,
-        amounts_sats: Mapping[str, int],
-        now: int,
-        fee_sats: int | None = None,
-        rbf: bool = True,
+        self, sats: Mapping[str, int], now: int, fee_sats: int | None = None, rbf: bool = True
     ) -> str:
-        """Pays all in one transaction and returns its txid. `rbf` opts in to replacement (BIP125).
-
-        Without `fee_sats` at 2 sat per virtual byte. Raises BadRequest for an address or amount
-        that cannot be paid, Rejected for a fee that would not be relayed.
-        """
+        """Pays all addresses in one transaction and returns its txid."""
         with self.chain.lock:
-            return self.chain.accept(self.draft(amounts_sats, fee_sats, rbf), now)
+            return self.chain.accept(self.draft(sats, fee_sats, rbf), now)
 
     def draft(
-        self, amounts_sats: Mapping[str, int], fee_sats: int | None = None, rbf: bool = True
+        self, sats: Mapping[str, int], fee_sats: int | None = None, rbf: bool = True
     ) -> bytes:
-        """The transaction of `pay_many`, signed and sent to nobody. Raises BadRequest."""
-        outputs = [_output(address, sats) for address, sats in amounts_sats.items()]
-        coins, paid_fee_sats = self._fund(outputs, fee_sats)
-        return self.build(coins, outputs, paid_fee_sats, rbf)
+        """The transaction of `pay_many`, signed and sent to nobody."""
+        outputs = [_output(address, value_sats) for address, value_sats in sats.items()]
+        needed_sats, fee = sum(sats.values()), fee_sats or 0
+        coins = choose(self.coins(), needed_sats + fee)
+        if fee_sats is None:
+            while total(coins) < needed_sats + (fee := self.usual_fee_sats(len(coins), outputs)):
+                coins = choose(self.coins(), needed_sats + fee)
+        return self.build(coins, outputs, fee, rbf)
 
     def payments(self) -> list[str]:
         """The txids of the wallet's own waiting transactions, newest first."""
         with self.chain.lock:
             entries = self.chain.mempool.entries.items()
-            return [txid for txid, entry in entries if self.made(entry)][::-1]
+            return [txid for txid, entry in entries if self.owns(entry.prevouts)][::-1]
 
-    def made(self, entry: Entry) -> bool:
-        """Whether every coin that `entry` spends is the wallet's."""
-        return all(prevout.script == self.script for prevout in entry.prevouts)
+    def owns(self, prevouts: Sequence[TxOut]) -> bool:
+        """Whether every one of these outputs is the wallet's."""
+        return all(prevout.script == self.script for prevout in prevouts)
 
     def build(
-        self,
-        coins: Sequence[Spendable],
-        outputs: Sequence[TxOut],
-        fee_sats: int,
-        rbf: bool = True,
+        self, coins: Sequence[Spendable], outputs: Sequence[TxOut], fee_sats: int, rbf: bool = True
     ) -> bytes:
         """The signed transaction, raw; what is left over comes back as change unless it is dust."""
         change_sats = total(coins) - sum(output.value_sats for output in outputs) - fee_sats
@@ -92,19 +83,6 @@ class Wallet:
         if not outputs:
             raise BadRequest(f"a fee of {fee_sats} sat leaves nothing to pay")
         return sign(self._key, coins, outputs, rbf)
-
-    def _fund(self, outputs: Sequence[TxOut], fee_sats: int | None) -> tuple[list[Spendable], int]:
-        """Coins for `outputs`, and the fee: `fee_sats`, or what so many coins usually cost."""
-        available = self.coins()
-        needed_sats = sum(output.value_sats for output in outputs)
-        if fee_sats is not None:
-            return choose(available, needed_sats + fee_sats), fee_sats
-        coins: list[Spendable] = []
-        fee = 0
-        while not coins or total(coins) < needed_sats + fee:
-            coins = choose(available, needed_sats + fee)
-            fee = self.usual_fee_sats(len(coins), outputs)
-        return coins, fee
 
     def usual_fee_sats(self, input_count: int, outputs: Sequence[TxOut]) -> int:
         """2 sat per virtual byte of a transaction with these outputs and change."""

@@ -67,9 +67,10 @@ class Actors:
 
     def reorganise(self, blocks: int) -> None:
         """A longer branch without these blocks, in which their payments went elsewhere."""
-        with self.sandbox.chain.lock:
+        chain = self.sandbox.chain
+        with chain.lock:
             instead = misbehave.double_spends(self.sandbox.wallet, blocks)
-            self.sandbox.chain.reorganise(blocks, self.sandbox.clock(), instead)
+            chain.reorganise(blocks, self.sandbox.clock(), instead)
 
     def invent_payment(self, invoice: Json) -> InventedPayment:
         """The explorer says that the invoice was paid."""

@@ -20,22 +20,22 @@ class Stopped(SandboxError):
 
 
 class Stage:
-    """The lines of the scene of now, and which invoice it is about. Thread safe.
-
-    `view` is all of it as JSON: `state` is playing, over, stopped or failed.
-    """
+    """The lines of the scene of now, and which invoice it is about. Thread safe."""
 
     def __init__(self) -> None:
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._turn = threading.RLock()  # of two presses at once the second ends the first's scene
         self._thread: threading.Thread | None = None
-        self._view: Json | None = None
+        self._view: Json = {}
         self.quick, self._read_at_s = False, 0.0
 
     def view(self) -> Json | None:
-        """The scene that plays or was played last; None before the first."""
+        """The scene that plays or was played last; None before the first.
+
+        `state` is playing, over, stopped or failed.
+        """
         with self._lock:
-            return self._view and {**self._view, "lines": list(self._view["lines"])}
+            return self._view or None
 
     def start(self, name: str, title: str, act: Callable[[], None], quick: bool = False) -> None:
         """Plays `act`; a scene that still plays is stopped."""
@@ -43,9 +43,8 @@ class Stage:
             self.stop()
             self._stop.clear()
             self.quick, self._read_at_s = quick, 0.0
-            with self._lock:
-                opening = {"name": name, "title": title, "state": "playing"}
-                self._view = {**opening, "lines": [], "problem": None, "invoice": None}
+            opening = {"name": name, "title": title, "state": "playing"}
+            self._change({**opening, "lines": [], "problem": None, "invoice": None})
             self._thread = threading.Thread(target=self._play, args=(act,), daemon=True)
             self._thread.start()
 
@@ -56,21 +55,18 @@ class Stage:
             if self._thread:
                 self._thread.join()
 
-    # What a scene calls. Each raises Stopped when the scene is to end.
+    # What a scene calls. Each but `show` raises Stopped when the scene is to end.
 
     def say(self, text: str) -> None:
         """The next line, once the one before could be read."""
         self._wait(self._read_at_s - time.monotonic())
-        with self._lock:
-            if self._view:
-                self._view["lines"].append(text)
-        self._read_at_s = time.monotonic() + self._reading_s(text)
+        self._change({"lines": [*self._view["lines"], text]})
+        reading_s = 0 if self.quick else FIRST_S + len(text) / CHARACTERS_PER_S
+        self._read_at_s = time.monotonic() + reading_s
 
     def show(self, invoice: Json) -> None:
         """From now on the scene is about this invoice."""
-        with self._lock:
-            if self._view:
-                self._view["invoice"] = {name: invoice[name] for name in ("id", "pay_url")}
+        self._change({"invoice": {name: invoice[name] for name in ("id", "pay_url")}})
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
         """Waits for it to hold. Raises SandboxError when it does not within a minute."""
@@ -80,8 +76,9 @@ class Stage:
                 raise SandboxError(f"waited in vain for {what}; the log says more")
             self._wait(LOOKS_EVERY_S)
 
-    def _reading_s(self, text: str) -> float:
-        return 0 if self.quick else FIRST_S + len(text) / CHARACTERS_PER_S
+    def _change(self, parts: Json) -> None:
+        with self._lock:
+            self._view = self._view | parts
 
     def _wait(self, seconds: float) -> None:
         if self._stop.wait(max(0, seconds)):
@@ -98,6 +95,4 @@ class Stage:
         except SandboxError as error:
             problem = str(error)
         finally:
-            with self._lock:
-                if self._view:
-                    self._view |= {"state": state, "problem": problem or None}
+            self._change({"state": state, "problem": problem or None})

@@ -40,7 +40,7 @@ def on_chain(sandbox: Sandbox, address: str) -> OnChain:
 
 
 def _sum(all_found: list[Found], script: bytes) -> int:
-    outputs = [output for found in all_found for output in found.tx.outputs]
+    outputs = (output for found in all_found for output in found.tx.outputs)
     return sum(output.value_sats for output in outputs if output.script == script)
 
 

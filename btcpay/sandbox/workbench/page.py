@@ -19,7 +19,6 @@ from flask import (
 )
 from flask.typing import ResponseReturnValue
 
-from btcpay.bitcoin.tx import Tx
 from btcpay.sandbox.errors import ShopAway
 from btcpay.sandbox.esplora.app import text
 from btcpay.sandbox.node.chain import Chain
@@ -163,21 +162,14 @@ def _last_txids(chain: Chain) -> list[str]:
 
 
 def _block_row(chain: Chain, block_hash: str) -> dict[str, Any]:
-    block = chain.ledger.blocks[block_hash]
-    return {
-        "height": chain.ledger.heights[block_hash],
-        "hash": block_hash,
-        "time": datetime.fromtimestamp(block.time, UTC),
-        "tx_count": len(block.txs),
-    }
+    block, height = chain.ledger.blocks[block_hash], chain.ledger.heights[block_hash]
+    mined_at = datetime.fromtimestamp(block.time, UTC)
+    return {"height": height, "hash": block_hash, "time": mined_at, "tx_count": len(block.txs)}
 
 
 def _tx_row(chain: Chain, wallet_script: bytes, txid: str) -> dict[str, Any]:
+    """With address and satoshis of every output but the wallet's own change."""
     found = chain.find(txid)
-    return {"txid": txid, "height": found.height, "outputs": _paid(found.tx, wallet_script)}
-
-
-def _paid(tx: Tx, wallet_script: bytes) -> list[tuple[str, int]]:
-    """Address and satoshis of every output but the wallet's own change."""
-    others = [output for output in tx.outputs if output.script != wallet_script]
-    return [(address_of(o.script) or o.script.hex(), o.value_sats) for o in others]
+    others = [output for output in found.tx.outputs if output.script != wallet_script]
+    paid = [(address_of(o.script) or o.script.hex(), o.value_sats) for o in others]
+    return {"txid": txid, "height": found.height, "outputs": paid}
