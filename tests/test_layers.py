@@ -204,8 +204,8 @@ MODULES = {name_of(path): path for path in sources()}
 
 
 def imported(path: Path) -> set[str]:
-    """The project's modules that a file names in its imports."""
-    found: set[str] = set()
+    """The project's modules that a file names in its imports, and as text when it loads by name."""
+    found = as_text(path)
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -216,6 +216,21 @@ def imported(path: Path) -> set[str]:
             if not inner <= MODULES.keys():
                 found.add(node.module or "")
     return {name for name in found if name.partition(".")[0] in (*PACKAGES, *ENTRIES)}
+
+
+def as_text(path: Path) -> set[str]:
+    """Modules that a file names in words, as the table of commands does, to load them later."""
+    nodes = list(ast.walk(tree(path)))
+    if not any(isinstance(node, ast.Call) and called(node) in IMPORTING for node in nodes):
+        return set()
+    texts = (node.value for node in nodes if isinstance(node, ast.Constant))
+    return {text for text in texts if isinstance(text, str) and text in MODULES}
+
+
+def test_a_module_that_is_named_as_text_is_imported():
+    loading = {relative(path): as_text(path) for path in sources() if as_text(path)}
+    assert loading.keys() == set(LATE)
+    assert "btcpay.cli.version" in imported(MODULES["btcpay.cli.main"])
 
 
 def within(name: str, package: str) -> bool:

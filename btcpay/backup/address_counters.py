@@ -12,8 +12,7 @@ from btcpay.values.errors import CommandError, ExplorerError
 from btcpay.values.networks import SANDBOX_PORT, SANDBOX_URL
 from storage.database import Database
 
-# Asks the owner, who is told the moves and the merchants that are lost by it: whoever declines
-# raises, and nothing is changed.
+# Shows the owner the moves and the names of merchants that would be lost; raises when declined.
 Agree = Callable[[Sequence[Move], Sequence[str]], None]
 Clock = Callable[[], datetime]
 OF_SANDBOX = (
@@ -29,10 +28,9 @@ def plan(
     clock: Clock,
     counters: Mapping[str, int] | None = None,
 ) -> list[Move]:
-    """Where the counters of this database must stand, `skip` beyond what the chain has seen.
+    """Where the counters must stand, `skip` beyond what the chain has seen. Raises CommandError.
 
-    `counters` are those of another database, by account: none falls behind them. Raises
-    CommandError when nobody can tell.
+    `counters` are those of another database, by account: none falls behind them.
     """
     # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
     explorers = open_explorers(settings, open_quota(settings, db, clock, sys.maxsize))

@@ -1,7 +1,7 @@
 """Puts a backup in the database's place, or carries one of SQLite over to PostgreSQL."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -77,13 +77,7 @@ def carry_over(
 
 
 def _prepare(
-    settings: Settings,
-    file: Path,
-    new: Path,
-    skip: int,
-    agree: Agree,
-    clock: Clock,
-    place_has: InPlace,
+    settings: Settings, file: Path, new: Path, skip: int, agree: Agree, clock: Clock, has: InPlace
 ) -> Restored:
     """Makes `new` of the backup: of this version, counters moved, no keys that somebody holds.
 
@@ -93,17 +87,14 @@ def _prepare(
     sqlite_file.copy(file, new)
     _refuse_strange(sqlite_file.inspect(new, file), file, network)
     migrated = migrate.migrate(url, network)
-    db = open_database(url)
-    try:
-        moves = plan(db, settings, skip, clock, place_has.counters)
-        agree(moves, replaced.names_beyond(place_has.names, new))
+    with closing(open_database(url)) as db:
+        moves = plan(db, settings, skip, clock, has.counters)
+        agree(moves, replaced.names_beyond(has.names, new))
         apply_moves(db, moves)
         end_every(db)
         with db.write():
             db.run(idempotency.FREE)
             meta.put_time(db, meta.Key.RESTORED_AT, clock())
-    finally:
-        db.close()
     return Restored(migrated, moves)
 
 

@@ -1,5 +1,6 @@
 """Writes a backup: a whole copy of a SQLite database, also while it is served."""
 
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -40,13 +41,11 @@ def note_backup(database_url: str, at: datetime) -> str:
 
     A database of any version takes the fact. One that takes no writes can still be backed up.
     """
-    db = open_database(database_url)
-    try:
-        meta.put_time(db, meta.Key.BACKED_UP_AT, at)
-    except PeeweeException as error:
-        return in_one_line(error)
-    finally:
-        db.close()
+    with closing(open_database(database_url)) as db:
+        try:
+            meta.put_time(db, meta.Key.BACKED_UP_AT, at)
+        except PeeweeException as error:
+            return in_one_line(error)
     return ""
 
 

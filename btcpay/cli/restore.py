@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from btcpay.backup.address_counters import Agree, move_counters
-from btcpay.backup.restore import Restored, carry_over
+from btcpay.backup.address_counters import move_counters
+from btcpay.backup.restore import carry_over
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS
 from btcpay.cli.context import Shell, answering, say
@@ -22,6 +22,11 @@ UNKNOWN = (
     "Invoices made after the backup are unknown: what is paid to them reaches the wallet and is"
     f" not shown here ({DOCS}). Payments of known invoices come back with the next `btcpay check`."
 )
+REVOKED = (
+    "A key revoked after the backup stays revoked only as far as the old database said so:"
+    " `btcpay key list`."
+)
+NEVER_AGAIN = "Never serve the SQLite database again: it would hand out the same addresses."
 
 
 @click.command()
@@ -46,41 +51,41 @@ def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: boo
     """
     if (file is None) != in_place:
         raise click.UsageError("name the FILE of a backup, or say --in-place")
-    agree = partial(_agree, shell.settings.network.name, yes)
+    settings, path = shell.settings, sqlite_path(shell.settings.database_url)
+    agree = partial(_agree, settings.network.name, yes)
     if file is None:
-        asked = partial(agree, "Move the counters?")
-        told = _counters(move_counters(shell.db, shell.settings, skip, asked, utc_now))
-    elif path := sqlite_path(shell.settings.database_url):
-        asked = partial(agree, f"Replace {path} by {file}?")
-        told = _restore(shell, path, file, skip, asked)
+        agree = partial(agree, "Move the counters?")
+        moves = move_counters(shell.db, settings, skip, agree, utc_now)
+        shell.answer(_counters(moves), "moved the counters")
+        return
+    answer: Row = {"file": str(file)}
+    if path:
+        agree = partial(agree, f"Replace {path} by {file}?")
+        restored = put_back(path, settings, file, skip, agree, utc_now)
+        aside = restored.aside
+        say(f"The old database is kept as {aside}." if aside else "There was no database before.")
+        say(f"{UNKNOWN} {REVOKED}")
+        answer["aside"] = str(aside) if aside else None
     else:
-        asked = partial(agree, f"Carry {file} over to PostgreSQL?")
-        told = _carry_over(shell, file, skip, asked)
-    shell.answer(told, f"restored {file}" if file else "moved the counters")
-
-
-def _restore(shell: Shell, path: Path, file: Path, skip: int, agree: Agree) -> Row:
-    restored = put_back(path, shell.settings, file, skip, agree, utc_now)
-    aside = restored.aside
-    say(f"The old database is kept as {aside}." if aside else "There was no database before.")
-    say(
-        f"{UNKNOWN} A key revoked after the backup stays revoked only as far as the old database"
-        " said so: `btcpay key list`."
-    )
-    return {"file": str(file), "aside": str(aside) if aside else None} | _told(restored)
-
-
-def _carry_over(shell: Shell, file: Path, skip: int, agree: Agree) -> Row:
-    restored = carry_over(shell.db, shell.settings, file, skip, agree, utc_now)
-    say(f"{UNKNOWN} Never serve the SQLite database again: it would hand out the same addresses.")
-    return {"file": str(file)} | _told(restored)
+        agree = partial(agree, f"Carry {file} over to PostgreSQL?")
+        restored = carry_over(shell.db, settings, file, skip, agree, utc_now)
+        say(f"{UNKNOWN} {NEVER_AGAIN}")
+    answer |= {"migrated": restored.migrated} | _counters(restored.moves)
+    shell.answer(answer, f"restored {file}")
 
 
 def _agree(
     network: str, yes: bool, question: str, moves: Sequence[Move], lost: Sequence[str]
 ) -> None:
-    """Shows what will be, and asks unless `yes`; ends the command when the owner declines."""
-    _tell_lost(lost, yes)
+    """Shows what will be, and asks unless `yes`; ends the command when the owner declines.
+
+    Merchants who would be lost need a considered answer, which `--yes` is not.
+    """
+    if lost:
+        warning = f"{', '.join(lost)} of the database in place {'is' if len(lost) == 1 else 'are'}"
+        if yes:
+            raise CommandError(f"{warning} not in this backup: run it without --yes, which asks")
+        say(f"{warning} not in this backup, and will be gone.")
     say(f"This is a shop on {network} with {len(moves)} merchant(s); compare with their wallets:")
     for move in moves:
         say(f"{move.merchant}: the first addresses are {', '.join(move.first)}")
@@ -93,25 +98,7 @@ def _agree(
         click.confirm(question, abort=True, err=True)
 
 
-def _tell_lost(names: Sequence[str], yes: bool) -> None:
-    """A merchant who would be lost needs a considered answer, which `--yes` is not.
-
-    Raises CommandError.
-    """
-    if not names:
-        return
-    told = f"{', '.join(names)} of the database in place {'is' if len(names) == 1 else 'are'} not"
-    if yes:
-        raise CommandError(f"{told} in this backup: run it without --yes, which asks")
-    say(f"{told} in this backup, and will be gone.")
-
-
-def _told(restored: Restored) -> Row:
-    return {"migrated": restored.migrated} | _counters(restored.moves)
-
-
 def _counters(moves: Sequence[Move]) -> Row:
-    """What the answer says of each merchant's counter."""
     return {
         "merchants": [
             {

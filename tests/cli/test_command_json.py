@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from builders import Clock, TickerServer, new_xpub
 from commands import commands
-from databases import ON_POSTGRES
 from fake_esplora import Terminal, Till, open_till
 from merchant_browser import ON
 
@@ -43,12 +42,9 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     key_id = till.shop.sql("SELECT id FROM api_key").fetchone()[0]
     words: dict[str, Words] = {name: name.split() for name in ANSWERING}
     words["merchant add"] += ["second", "--yes", "--xpub", new_xpub()]
-    words["merchant brand"] += ["shop"]
-    words["merchant return"] += ["shop"]
-    words["merchant currency"] += ["shop"]
-    words["merchant mail"] += ["shop"]
-    words["merchant login"] += ["shop"]
-    words["merchant sessions"] += ["shop"]
+    of_shop = "brand currency login mail return sessions"
+    for name in (*(f"merchant {word}" for word in of_shop.split()), "wallet export", "wallet gap"):
+        words[name] += ["shop"]
     words["key issue"] += ["shop", "--scope", "read"]
     words["key rotate"] += [key_id]
     words["invoice create"] += ["shop", "--usd", "12.5"]
@@ -57,8 +53,6 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     words["link suggest"] += [till.shop.sql(flexible).fetchone()[0], "5,7.50"]
     words["invoice show"] += [invoice_id]
     words["verify-proof"] += [str(proof)]
-    words["wallet export"] += ["shop"]
-    words["wallet gap"] += ["shop"]
     words["backup"] += [str(folder / "copy.db")]
     words["restore"] = IN_PLACE
     url, command = ("http://127.0.0.1:9/",), ("--exec", "true")
@@ -67,8 +61,6 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     words["webhook rotate"] += added[:1]
     words["webhook deliveries"] += added[1:]
     words["webhook test"] += added[1:]
-    if ON_POSTGRES:
-        del words["backup"]  # pg_dump is the way
     return words
 
 

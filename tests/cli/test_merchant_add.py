@@ -5,7 +5,6 @@ import sys
 
 import pytest
 from builders import Shop, clean_environ, new_xpub
-from databases import about_sqlite
 from paths import PROJECT
 
 from btcpay.merchants.account import are_seed_words, parse_account
@@ -52,19 +51,16 @@ def test_the_key_is_the_first_line_of_standard_input_and_the_next_answers(shop):
     assert names(shop) == ["shop", "second", "third"]
 
 
-@about_sqlite
 def test_nothing_on_standard_input_is_no_key(shop):
     assert add(shop, "second", "--xpub", "-", "--yes", status=1) == "btcpay: no key was given\n"
 
 
-@about_sqlite
 @pytest.mark.parametrize("key", ["vpub5Y...", "zpub6r\u2026", "xpub..."])
 def test_the_examples_key_is_called_so(key, shop):
     said = add(shop, "second", "--xpub", key, "--yes", status=1)
     assert said == f"btcpay: {key} is the example; put your wallet's key there\n"
 
 
-@about_sqlite
 def test_a_key_that_another_merchant_has_is_refused_before_addresses_are_compared(shop):
     key = new_xpub()
     add(shop, "second", "--xpub", key, "--yes")
@@ -80,7 +76,6 @@ SEEDS = {
 }
 
 
-@about_sqlite
 @pytest.mark.parametrize("name", SEEDS)
 def test_seed_words_are_not_repeated_and_what_has_happened_is_named(name, shop):
     words, typed = SEEDS[name]
@@ -91,7 +86,6 @@ def test_seed_words_are_not_repeated_and_what_has_happened_is_named(name, shop):
     assert names(shop) == ["shop"]
 
 
-@about_sqlite
 def test_words_too_many_are_not_repeated_either(shop):
     """Eleven of them, or a merchant's name without quotes."""
     said = add(shop, "second", "--xpub", *TWELVE.split()[:11], "--yes", status=2)

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 from builders import Shop, clean_environ
-from databases import about_sqlite
 from fake_esplora import Terminal
 from paths import PROJECT
 from terminal import InTerminal
-
-pytestmark = about_sqlite
 
 
 @pytest.mark.parametrize(
@@ -40,14 +37,9 @@ def test_a_file_that_is_no_proof_is_told_where_one_is_from(till):
     assert said == "btcpay: this is no file of `btcpay invoice show ID --proof`\n"
 
 
-@pytest.mark.parametrize(
-    ("url", "told"),
-    [
-        ("mysql://x/y", "sqlite:///path (four slashes for an absolute path) or postgresql://"),
-        ("postgres://u:p@h/x", "; write postgresql://"),
-    ],
-)
-def test_a_database_url_is_told_how_it_is_written(url, told, till):
+@pytest.mark.parametrize("url", ["mysql://x/y", "postgres://u:p@h/x"])
+def test_a_database_url_is_told_how_it_is_written(url, till):
+    told = "sqlite:///path (four slashes for an absolute path) or postgresql://"
     assert told in Terminal(till).run("check", status=2, BTCPAY_DATABASE_URL=url)[1]
 
 

@@ -5,9 +5,10 @@ import json
 import sqlite3
 from pathlib import Path
 
+import postgres
 import pytest
 from builders import new_xpub
-from databases import about_sqlite, empty_database, new_database
+from databases import new_database
 from fake_esplora import Terminal
 from forge import forge
 
@@ -15,23 +16,10 @@ from storage.database import open_database
 
 MAKES_IT = "`btcpay migrate`"
 COMMANDS = [
-    "check",
-    "check --invoice inv_1",
-    "check --watch 1",
-    "serve",
-    "merchant list",
-    "merchant add shop --xpub {xpub} --yes",
-    "key list",
-    "invoice list",
-    "link list",
-    "webhook list",
-    "listen",
-    "export payments",
-    "export labels",
-    "wallet export shop",
-    "restore --in-place --yes",
-    "backup copy.db",
-    "doctor",
+    *("check", "check --invoice inv_1", "check --watch 1", "serve", "merchant list"),
+    *("merchant add shop --xpub {xpub} --yes", "key list", "invoice list", "link list"),
+    *("webhook list", "listen", "export payments", "export labels", "wallet export shop"),
+    *("restore --in-place --yes", "backup copy.db", "doctor"),
 ]
 
 
@@ -45,7 +33,6 @@ def refused(folder: Path, url: str, words: str) -> str:
     return ended.output + ended.errors
 
 
-@about_sqlite
 @pytest.mark.parametrize("words", COMMANDS)
 def test_where_there_is_no_file_none_is_made_and_file_and_remedy_are_named(words, tmp_path):
     said = refused(tmp_path, "sqlite:///lost/btcpay.db", words)
@@ -54,7 +41,6 @@ def test_where_there_is_no_file_none_is_made_and_file_and_remedy_are_named(words
     assert list(tmp_path.iterdir()) == []
 
 
-@about_sqlite
 @pytest.mark.parametrize("words", COMMANDS)
 @pytest.mark.parametrize("content", ["no bytes", "no tables"])
 def test_an_empty_file_is_no_shop_and_stays_as_it_is(words, content, tmp_path):
@@ -69,7 +55,6 @@ def test_an_empty_file_is_no_shop_and_stays_as_it_is(words, content, tmp_path):
     assert path.read_bytes() == before
 
 
-@about_sqlite
 @pytest.mark.parametrize("words", [*COMMANDS, "migrate", "restore file --yes"])
 def test_a_folder_is_no_database_and_the_message_says_what_to_write(words, tmp_path):
     folder = tmp_path / "shop"
@@ -82,7 +67,6 @@ def test_a_folder_is_no_database_and_the_message_says_what_to_write(words, tmp_p
     assert list(tmp_path.rglob("*")) == [folder]
 
 
-@about_sqlite
 def test_nothing_that_opens_a_database_can_make_one(tmp_path):
     """Also where the file goes while it is served: the next connection makes no empty one."""
     db = open_database(f"sqlite:///{tmp_path}/gone.db")
@@ -91,7 +75,6 @@ def test_nothing_that_opens_a_database_can_make_one(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@about_sqlite
 def test_a_name_with_odd_letters_is_the_file_that_it_names(tmp_path):
     url = f"sqlite:///{tmp_path}/a%20b?c#d e.db"
     environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url}
@@ -101,19 +84,16 @@ def test_a_name_with_odd_letters_is_the_file_that_it_names(tmp_path):
 
 
 def test_a_servers_empty_database_is_refused_and_named_without_the_password(tmp_path):
-    url = empty_database(tmp_path)
-    if url.startswith("sqlite"):
-        pytest.skip("is about a server")
+    url = postgres.server().create("template1")
     said = refused(tmp_path, url, "check")
     assert MAKES_IT in said and url.rpartition("/")[2] in said and "@" not in said
 
 
 def test_migrate_says_where_it_made_a_new_database_and_where_it_did_not(tmp_path):
-    url = empty_database(tmp_path)
+    url = f"sqlite:///{tmp_path}/new/btcpay.db"
     environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url}
     first, second = (forge().run(environ, ["migrate"]).output for _ in range(2))
-    place = url.removeprefix("sqlite:///") if "sqlite" in url else url.rpartition("/")[2]
-    assert first.startswith(f"made a new database for regtest, {place}")
+    assert first.startswith(f"made a new database for regtest, {tmp_path}/new/btcpay.db")
     assert "nothing to do" in second and "new" not in second
 
 

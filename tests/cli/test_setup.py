@@ -17,13 +17,11 @@ from pathlib import Path
 import pytest
 import requests
 from builders import clean_environ, new_xpub, until
-from databases import about_sqlite
 from paths import PROJECT
 from ports import free_port
 from programs import done
 from terminal import InTerminal
 
-pytestmark = about_sqlite
 PROGRAM = Path(sys.executable).with_name("btcpay")
 ME = pwd.getpwuid(os.geteuid()).pw_name
 # No explorer and no ticker is asked for long: nobody listens there.
