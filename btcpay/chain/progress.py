@@ -1,4 +1,4 @@
-"""How far the chain is known and read, and whether anything hangs on it."""
+"""How far the chain is known and read, and whether any money depends on it."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -40,7 +40,7 @@ class CatchUp:
 
     def follow(self, report: Report) -> bool:
         """Takes over new headers and reads their blocks; whether the tip is known."""
-        told, report.stuck = report.stuck, ""
+        before, report.stuck = report.stuck, ""
         try:
             if not begin(self.db, self.settings.network, self.explorers):
                 return False
@@ -48,8 +48,8 @@ class CatchUp:
             follower = self._follower()
             has_changed = follower.follow()
             report.answered, report.tip_asked_at = True, asked_at
-            # Whoever showed more before in this run may not be asked any more.
-            report.stuck = self._why_stuck(follower) or ("" if has_changed else told)
+            # The explorer that showed more in this run may not be asked any more.
+            report.stuck = self._why_stuck(follower) or ("" if has_changed else before)
             self._read(report)
         except ExplorerError as error:
             log.error("the check could not follow the chain: %s", error)
@@ -84,17 +84,17 @@ class CatchUp:
         now = self.now()
         compared_at = meta.time(self.db, Key.COMPARED_AT)
         is_time = compared_at is None or not compared_at <= now < compared_at + COMPARE_EVERY
-        if self._tip_age() > QUIET and is_time:
+        if now - self._tip_at() > QUIET and is_time:
             others = self.explorers.others()
             for one in others:
                 if differs := follower.compare(one):
                     return differs
             if others:
                 meta.put_time(self.db, Key.COMPARED_AT, now)
-        most, age = self.settings.network.tip_max_age, self._tip_age()
-        if most is not None and age > most:
-            return f"no block has come for {age // timedelta(minutes=1)} minutes"
+        if self.settings.network.stands_still(self._tip_at(), now):
+            minutes = (now - self._tip_at()) // timedelta(minutes=1)
+            return f"no block has come for {minutes} minutes"
         return ""
 
-    def _tip_age(self) -> timedelta:
-        return self.now() - from_ms(self.db.only(blocks.TOP)["mined_at"])
+    def _tip_at(self) -> datetime:
+        return from_ms(self.db.only(blocks.TOP)["mined_at"])

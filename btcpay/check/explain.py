@@ -20,11 +20,11 @@ from storage.database import Database, Row
 Lines = Iterator[tuple[str, str]]
 
 AHEAD_MIN = 60  # for so long it is worked out when the mempool is asked next
-ANYWAY = "; a block tells in any case"
+ANYWAY = "; a block shows it in any case"
 
 
 def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
-    """When the mempool is asked next for an invoice, and what else will tell of a payment."""
+    """When the mempool is asked next for an invoice, and what else finds a payment."""
     (watched,) = watched_of(db, settings, now, [invoice_id])
     pace = pace_of(settings.network.gone_after, settings.explorer_calls_per_hour)
     if found := urgency(watched, pace, now):
@@ -59,8 +59,8 @@ def explanation(story: Story, next_look: str) -> Lines:
     yield "mempool", next_look
     yield "history", f"made {iso_ms(row['created_at'])}"
     for event in story.events:
-        told = _told(event["kind"], event["detail"])
-        yield "", f"{iso_ms(event['happened_at'])} {event['kind']}{told}"
+        facts = _facts(event["kind"], event["detail"])
+        yield "", f"{iso_ms(event['happened_at'])} {event['kind']}{facts}"
 
 
 def _asked_for(row: Row) -> Lines:
@@ -100,7 +100,7 @@ def _output(output: Row) -> str:
     )
 
 
-def _told(kind: str, detail: str) -> str:
+def _facts(kind: str, detail: str) -> str:
     """The facts of an event in one line, behind its kind."""
     facts: dict[str, Any] = json.loads(detail)
     parts = []

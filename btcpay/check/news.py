@@ -1,4 +1,4 @@
-"""What a scan or a reorganisation is told as: events of an invoice, in order. Pure."""
+"""The events that follow from a scan or a reorganisation, in order. Pure."""
 
 from collections.abc import Iterable, Sequence
 

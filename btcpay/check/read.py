@@ -22,7 +22,7 @@ from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
 
-# Afterwards the mempool is asked for whoever waits; the next run goes on.
+# Afterwards the mempool is asked for those who wait; the next run goes on.
 MOST_S = 40
 # Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
 KEPT_PART = 4

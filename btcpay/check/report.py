@@ -1,4 +1,4 @@
-"""What a run of the check did, as its report and its exit status tell it."""
+"""What a run of the check did: its report, from which the exit status follows."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +12,7 @@ class Report:
     invoices it asked the mempool; `failed`: for which it could not; `unreached`: for which the
     hour's calls did not suffice although a payer waits; `put_off`: how many others wait for their
     turn. `changed`: invoices by their new status. `stuck`: why the chain is not believed to be
-    whole. `answered`: whether an explorer told the tip; `tip_asked_at`: when it was last asked for,
+    whole. `answered`: whether an explorer showed the tip; `tip_asked_at`: when it was asked for,
     by our clock. `clock_ahead_s`: how far that is ahead of the explorers', 0 up to CLOCK_OFF.
     `calls` and `read_bytes`: what it cost.
     """

@@ -33,8 +33,8 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
         news: list[News] = []
         with balances.kept(db, invoice_id, merchant_id, bounded=False):
             for coin in spent.get(invoice_id, ()):
-                told = {"txid": coin["txid"], "vout": coin["vout"]}
-                record(db, invoice_id, Kind.UNSPENT, told, now)
+                detail = {"txid": coin["txid"], "vout": coin["vout"]}
+                record(db, invoice_id, Kind.UNSPENT, detail, now)
             db.run(blocks.UNSPEND, invoice_id=invoice_id, height=height)
             news += _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now)
         if invoice_id in paid:
@@ -56,8 +56,8 @@ def _undo_outputs(
     blocks_of = {output["txid"]: output for output in outputs}
     for output in outputs:
         if output["payment_id"] is None:
-            told = {"txid": output["txid"], "vout": output["vout"]}
-            record(db, invoice_id, Kind.REORGANISED, told | _block(output), now)
+            detail = {"txid": output["txid"], "vout": output["vout"]}
+            record(db, invoice_id, Kind.REORGANISED, detail | _block(output), now)
             log.warning("reorganised: %s to invoice %s waits again", output["txid"], invoice_id)
     db.run(blocks.WAITS_AGAIN, invoice_id=invoice_id, height=height)
     for txid in blocks_of:

@@ -1,6 +1,6 @@
 """For whom the mempool is asked now, and why: payers, deadlines, money on its way. Pure.
 
-What a block confirms is found in the block, whoever waits. The mempool says sooner what comes.
+What a block confirms is found in the block. The mempool says sooner what comes.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ JITTER = timedelta(seconds=10)  # cron is not exact
 # An explorer that cannot answer for one address must not be asked for it in every run.
 PATIENCE = 3
 FIRST_REST, LONGEST_REST = timedelta(minutes=1), timedelta(hours=1)
-# A payer is told that a payment is seen within this time.
+# A payment is shown on its page within this time.
 SEEN_WITHIN = timedelta(minutes=5)
 # See `shares`.
 KEPT_CALLS, KEPT_PART, AT_ONCE_PART, LEAST = 80, 4, 4, 2

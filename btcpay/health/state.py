@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from btcpay.chain.progress import Progress, progress_of
 from btcpay.settings.settings import Settings
+from btcpay.values.networks import Network
 from storage.database import Database
 from storage.queries import meta
 
@@ -62,7 +63,7 @@ def state_of(
     return State(
         found=YELLOW if found_at is None else GREEN if _is_within(found_at, max_age, now) else RED,
         found_at=found_at,
-        chain=_chain(progress, settings.network.tip_max_age, now),
+        chain=_chain(progress, settings.network, now),
         progress=progress,
         backup=GREEN if _is_within(backed_up_at, BACKUP_AGE, now) else YELLOW,
         backed_up_at=backed_up_at,
@@ -74,7 +75,7 @@ def _is_within(at: datetime | None, age: timedelta, now: datetime) -> bool:
     return at is not None and abs(now - at) <= age
 
 
-def _chain(progress: Progress | None, tip_max_age: timedelta | None, now: datetime) -> Colour:
-    if progress and tip_max_age is not None and now - progress.mined_at > tip_max_age:
+def _chain(progress: Progress | None, network: Network, now: datetime) -> Colour:
+    if progress and network.stands_still(progress.mined_at, now):
         return RED
     return YELLOW if progress and progress.behind else GREEN

@@ -46,13 +46,13 @@ class Happening:
 def reason_for(
     invoice: Invoice, verdict: Verdict, history: Sequence[Happening], least_sats: int
 ) -> str | None:
-    """The key in REASONS; None when nothing wants attention.
+    """The key in REASONS; None when it needs none.
 
     1. Only what has happened since a human's last word counts: a settlement by hand, a dismissal,
        a cancellation.
-    2. A payment that a reorganisation took back wants attention until it counts again, or until the
+    2. A payment that a reorganisation took back needs attention until it counts again, or until the
        invoice is paid.
-    3. Otherwise confirmed money wants it that is not what the invoice asked for. A difference below
+    3. Otherwise confirmed money needs it that is not what the invoice asked for. A difference below
        `least_sats`, the least that can be sent to the address, is ignored: nobody could send it.
     """
     since = _since_last_word(history)

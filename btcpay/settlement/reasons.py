@@ -20,8 +20,9 @@ def reason_why(
     if status == "canceled":
         return "canceled: what still comes is a payment without invoice"
     if status == "expired" and received_sats >= needed_sats:
-        told = "expired: too little was seen when it ended"
-        return f"{told}; {received_sats} satoshis came after all"
+        return (
+            f"expired: too little was seen when it ended; {received_sats} satoshis came after all"
+        )
     if status == "expired":
         return f"expired: {received_sats} of {needed_sats} satoshis came in time"
     if not counting:

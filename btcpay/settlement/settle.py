@@ -22,7 +22,7 @@ class Change:
 
     @property
     def kind(self) -> str | None:
-        """How the invoice's history names it; None for what it does not tell."""
+        """How the invoice's history names it; None for what it leaves out."""
         before, after = self.before, self.after
         if before is None:
             return "seen"

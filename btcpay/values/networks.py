@@ -1,7 +1,7 @@
 """What differs between the Bitcoin networks: prefixes, explorers, price sources."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from btcpay.values.price_sources import PUBLIC_CURRENCY_TICKERS, PUBLIC_TICKERS
 
@@ -40,6 +40,10 @@ class Network:
     pow_limit_bits: int | None = None
     tip_max_age: timedelta | None = None
     gone_after: timedelta = timedelta(hours=1)
+
+    def stands_still(self, mined_at: datetime, now: datetime) -> bool:
+        """Whether a newest block from then is too old to be the newest."""
+        return self.tip_max_age is not None and now - mined_at > self.tip_max_age
 
 
 # p2pkh, p2sh, main_keys: every test network has the same.

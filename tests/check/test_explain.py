@@ -10,8 +10,8 @@ from fake_esplora import Json, Terminal, Till, open_till
 from btcpay.check.explain import explanation, next_look_of
 from btcpay.invoices.story import story_of
 
-NOBODY_WAITS = "when somebody opens its page, and at its deadline; a block tells in any case"
-NO_MORE = "no more, unless money comes; a block tells in any case"
+NOBODY_WAITS = "when somebody opens its page, and at its deadline; a block shows it in any case"
+NO_MORE = "no more, unless money comes; a block shows it in any case"
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_money_that_waits_for_depth_is_not_looked_for(till):
     till.check()
     said = told(till, invoice)
     assert said["seen"][0].endswith("1 of 3 confirmations")
-    assert said["mempool"] == ["not until more money comes; a block tells in any case"]
+    assert said["mempool"] == ["not until more money comes; a block shows it in any case"]
 
 
 def test_a_vanished_payment_is_said_to_be_gone(till):
@@ -174,7 +174,7 @@ def test_a_look_that_is_due_says_why(till):
 
 def test_without_a_deadline_a_page_or_a_block_tells(till):
     said = told(till, till.shop.invoice())
-    assert said["mempool"] == ["when somebody opens its page; a block tells in any case"]
+    assert said["mempool"] == ["when somebody opens its page; a block shows it in any case"]
 
 
 @pytest.mark.parametrize("is_paid", [False, True], ids=["expired", "paid"])

@@ -1,1 +1,1 @@
-"""Whoever tells us of the chain: Esplora over HTTP, within a quota, and hardly believed."""
+"""Explorers: Esplora over HTTP, within a quota; what they say is proven or bounded."""

@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 from btcpay.chain.explorers.quota import Quota, QuotaSpent, name_of
 from btcpay.http import http_client
 from btcpay.values.errors import BadStatus, FetchError, Unreachable
+from btcpay.values.networks import Network
 from btcpay.values.times import iso
 
 log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S = 20  # for a whole answer; public explorers take several seconds when busy
-# Enough for a height, a hash, a header and where a coin was spent.
+# Enough for a height, a hash or a header.
 TEXT = http_client.Response(bytes, max_bytes=4096)
 # A hundred outputs and inputs of each address are free; one run holds no more than 30,000 others.
 FEW_PARTS, MOST_PARTS = 100, 30_000
@@ -35,13 +36,14 @@ class Endpoint:
 
     def __init__(
         self,
+        network: Network,
         url: str,
         session: http_client.Session,
         quota: Quota | None,
         on_headers: http_client.OnHeaders,
         turn: http_client.Turn | None = None,
     ) -> None:
-        self.name = name_of(url)
+        self.network, self.name = network, name_of(url)
         self.host = str(urlsplit(url).hostname)
         self.calls = self.bytes_read = self.failures = 0
         self.is_fresh = False
@@ -79,13 +81,13 @@ class Endpoint:
     def weigh(self, parts: int) -> None:
         """Counts outputs and inputs that an address has. Raises FetchError.
 
-        A run holds those of many addresses at once, and stores them. So an explorer that tells of
+        A run holds those of many addresses at once, and stores them. So an explorer that shows
         thousands at each address is believed no further in this run.
         """
         with self._lock:
             self._parts += max(0, parts - FEW_PARTS)
             if self._parts > MOST_PARTS:
-                raise FetchError(f"told of more than {MOST_PARTS} outputs in one run")
+                raise FetchError(f"showed more than {MOST_PARTS} outputs in one run")
 
     @property
     def is_usable(self) -> bool:

@@ -18,16 +18,14 @@ from btcpay.chain.explorers.answers import (
     transactions_page,
 )
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
-from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.headers import check_header
 from btcpay.chain.sources import Known, Mempool
 from btcpay.http import http_client
 from btcpay.values.errors import FetchError, ProofFailed
-from btcpay.values.networks import Network
 from btcpay.values.times import from_unix_s
 
 PAGE = 10  # headers, at least
-PAGES_AT_MOST = 2016  # whoever shows more is leading us nowhere
+PAGES_AT_MOST = 2016  # an explorer that shows more leads nowhere
 _HASH = "[0-9a-f]{64}"
 # BIP141: a block weighs four million at most, and no byte of it less than one.
 RAW_BLOCK = http_client.Response(bytes, max_bytes=4_000_000)
@@ -44,18 +42,7 @@ class Esplora(Endpoint):
     Nothing is believed: what is said of blocks and payments has to be proven by whoever asks.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        url: str,
-        session: http_client.Session,
-        quota: Quota | None,
-        on_headers: http_client.OnHeaders,
-        turn: http_client.Turn | None = None,
-    ) -> None:
-        super().__init__(url, session, quota, on_headers, turn)
-        self.network = network
-        self._is_of_network = False
+    _is_of_network = False
 
     # The chain.
 
@@ -144,8 +131,9 @@ class Esplora(Endpoint):
                 if parse_header(page[place].raw).previous in hashes:
                     return page[place:]
             if page[0].height <= first.height + 1:
-                told = f"its chain has not our block {first.height}, the first that we keep"
-                raise FetchError(told)
+                raise FetchError(
+                    f"its chain has not our block {first.height}, the first that we keep"
+                )
             page = self._worked(page[0].height - 1) + page
         raise FetchError("shows more headers than there can be")
 

@@ -25,8 +25,8 @@ class Explorers:
     """Several explorers, asked in order of preference. Thread safe.
 
     An explorer that failed goes to the back of the line for as long as this value lives, so that a
-    run does not wait for it at every address. `pause` waits so many seconds. `clock_skew` has heard
-    what time they told.
+    run does not wait for it at every address. `pause` waits so many seconds. `clock_skew` has
+    the times in their answers.
     """
 
     def __init__(
@@ -107,8 +107,7 @@ class Explorers:
             explorer.require_network()
             height = explorer.tip_height()
             if height < known_height:
-                told = f"has a chain of {height} blocks, {known_height} were known"
-                raise FetchError(told)
+                raise FetchError(f"has a chain of {height} blocks, {known_height} were known")
             return explorer, height
 
         found, height = self.ask(question)

@@ -14,7 +14,7 @@ from btcpay.chain.explorers.open import open_explorers, open_quota
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.outward import Outward
-from btcpay.cli.check.report import Teller, tell_skipped
+from btcpay.cli.check.report import Reporter, show_skipped
 from btcpay.cli.context import Shell, answering
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
@@ -41,20 +41,20 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
     """
     if watch is not None and invoice_id is not None:
         raise click.UsageError("--watch and --invoice do not go together")
-    teller = Teller(shell, quiet)
+    reporter = Reporter(shell, quiet)
     if invoice_id is not None:
         find_invoice(shell.db, invoice_id)
         # A look by hand is always made; it counts, but nothing is refused.
         with _alone(shell, wait=True):
-            teller.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
+            reporter.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
     new, outward = _checkers(shell), Outward(shell)
     if watch is None:
         try:
             report = _run_alone(shell, new, quiet)
-        finally:  # merchants are told of a check that fails
+        finally:  # merchants hear of a check that fails
             outward.start()
             outward.wait()
-        teller.end(report)
+        reporter.end(report)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -64,7 +64,7 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
         except PeeweeException as error:
             log.error("this check could not use the database: %s", in_one_line(error))
         else:
-            teller.tell(report, brief=True)
+            reporter.show(report, brief=True)
         outward.start()
         stop.wait(watch)
 
@@ -99,5 +99,5 @@ def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Report 
             report = checker.run()
             checker.finish(report)
             return report
-    tell_skipped(shell.db, shell.settings, quiet, utc_now())
+    show_skipped(shell.db, shell.settings, quiet, utc_now())
     return None

@@ -1,4 +1,4 @@
-"""What a check tells: its summary, and with --quiet nothing while all is well (cron mails it)."""
+"""What a check prints: its summary, and with --quiet nothing while all is well (cron mails it)."""
 
 import logging
 import sys
@@ -19,11 +19,11 @@ from storage.queries import merchants, meta
 
 log = logging.getLogger(__name__)
 
-MOST_HELD = 1000  # log lines; a run with more of them is told as it comes
+MOST_HELD = 1000  # log lines; a run with more of them is printed as it comes
 
 
-class Teller:
-    """Tells runs of one command, in the way that was asked for.
+class Reporter:
+    """Shows runs of one command, in the way that was asked for.
 
     `quiet` keeps log lines back until it is known whether all was well; errors never.
     """
@@ -39,7 +39,7 @@ class Teller:
             self._held = [_holding(handler) for handler in logging.root.handlers]
             logging.root.handlers = list(self._held)
 
-    def tell(self, report: Report | None, brief: bool = False) -> None:
+    def show(self, report: Report | None, brief: bool = False) -> None:
         """A run, or None for one that was skipped; `brief`: only when something has changed."""
         well = report is None or report.complete
         for held in self._held:
@@ -55,8 +55,8 @@ class Teller:
             click.echo("\n".join(_lines(report)))
 
     def end(self, report: Report | None) -> NoReturn:
-        """Tells it, and ends the command with its status."""
-        self.tell(report)
+        """Shows it, and ends the command with its status."""
+        self.show(report)
         sys.exit(0 if report is None or report.complete else 1)
 
     def _summary(self, report: Report | None) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Teller:
 
 def _holding(handler: logging.Handler) -> MemoryHandler:
     held = MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
-    held.setFormatter(handler.formatter)  # it formats nothing, and tells how lines are written
+    held.setFormatter(handler.formatter)  # it formats nothing, and shows how lines are written
     return held
 
 
@@ -111,11 +111,13 @@ def _lines(report: Report) -> list[str]:
     return lines + [f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()]
 
 
-def tell_skipped(db: Database, settings: Settings, quiet: bool, now: datetime) -> None:
+def show_skipped(db: Database, settings: Settings, quiet: bool, now: datetime) -> None:
     """Another check is at it: no news, unless none has been complete for too long."""
     at = meta.time(db, meta.Key.CHECKED_AT) or now
     if now - at > timedelta(minutes=settings.check_max_age_min):
-        told = f"another check is running, and none has been complete since {iso(at)}: look at it"
-        say(told, logging.ERROR)
+        say(
+            f"another check is running, and none has been complete since {iso(at)}: look at it",
+            logging.ERROR,
+        )
     elif not quiet:
         say("another check is running; this one does nothing")

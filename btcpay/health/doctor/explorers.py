@@ -130,7 +130,7 @@ def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:
     behind = best - (probe.height or 0)
     if behind > MAX_BLOCKS_BEHIND:
         probe.trouble = f"is {behind} blocks behind, at {probe.height}"
-    elif network.tip_max_age and probe.tip_at and now - probe.tip_at > network.tip_max_age:
+    elif probe.tip_at and network.stands_still(probe.tip_at, now):
         minutes = (now - probe.tip_at) // timedelta(minutes=1)
         probe.trouble = f"has shown no block for {minutes} minutes; its last is {probe.height}"
 
