@@ -3,6 +3,7 @@
 import gc
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -63,6 +64,14 @@ def ticker() -> Iterator[TickerServer]:
 def clock() -> Clock:
     """A clock that stands at the real present until a test moves it."""
     return Clock()
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    """Set at the end of the test, so that no reply that waits for it outlives it."""
+    event = threading.Event()
+    yield event
+    event.set()
 
 
 @pytest.fixture

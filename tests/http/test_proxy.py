@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +13,8 @@ from builders import Shop, TickerServer, clean_environ
 from fake_esplora import FakeEsplora, dripping, say, serving_sandbox
 from forge import forge
 from paths import PROJECT
-from programs import certificate
-from proxies import Http, Proxy, Socks
 from receiver import Receiver
+from tunnels import Http, Proxy, Socks
 
 from btcpay.http import http_client
 from btcpay.notify.events.kinds import EventKind
@@ -34,23 +32,6 @@ def note_lookups(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(note_lookups)  # for as long as the process lives: nothing takes it off again
-
-
-@pytest.fixture(scope="module")
-def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    certificate(folder := tmp_path_factory.mktemp("certified"), NAME)
-    return folder
-
-
-@pytest.fixture(params=["http", "https"])
-def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    fake = FakeEsplora()
-    if request.param == "https":
-        folder = request.getfixturevalue("certified")
-        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(folder / "fullchain.pem"))
-        fake.secure(folder)
-    with fake:
-        yield fake
 
 
 @pytest.fixture(params=[Socks, Http], ids=["socks", "http proxy"])

@@ -38,14 +38,6 @@ def server() -> Iterator[FakeEsplora]:
         yield fake
 
 
-@pytest.fixture
-def released() -> Iterator[threading.Event]:
-    """Set at the end of the test, so that no reply outlives it."""
-    event = threading.Event()
-    yield event
-    event.set()
-
-
 def prices_of(
     server: FakeEsplora,
     seconds: Callable[[], float],

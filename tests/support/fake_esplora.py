@@ -145,11 +145,6 @@ def blockstream(history: list[Json]) -> list[Json]:
     return waiting[:50] + confirmed[:25]
 
 
-def mempool_space(history: list[Json]) -> list[Json]:
-    """The first page as mempool.space shows it: ten of both kinds."""
-    return history[:10]
-
-
 def block_view(block: Block, height: int) -> Json:
     """A block as a page of blocks shows it."""
     return {

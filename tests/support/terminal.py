@@ -94,10 +94,6 @@ class InTerminal:
         """As a person would: CTRL_C reaches every process in the foreground."""
         os.write(self._ours, keys.encode())
 
-    def echoes(self) -> bool:
-        """Whether typed letters are shown."""
-        return bool(termios.tcgetattr(self._ours)[3] & termios.ECHO)
-
     def end(self, number: int) -> int:
         """Sends the signal; the exit status, once all that was written has been read."""
         self.process.send_signal(number)

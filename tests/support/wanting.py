@@ -1,7 +1,5 @@
 """Every way in which an invoice comes to want its merchant's attention."""
 
-from collections.abc import Callable
-
 from fake_esplora import Json, Terminal, Till
 
 from btcpay.sandbox.payer.misbehave import double_spends
@@ -66,4 +64,3 @@ def dust_missing(till: Till) -> Json:
 
 WAYS = [late, short, too_much, after_cancellation, reorganised, dust_missing]
 NAMES = ["paid_late", *(way.__name__ for way in WAYS[1:])]
-Way = Callable[[Till], Json]

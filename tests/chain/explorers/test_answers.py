@@ -1,7 +1,6 @@
 """What one explorer may answer to each question, and what is not believed; on a real socket."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -58,14 +57,6 @@ def server() -> Iterator[FakeEsplora]:
 @pytest.fixture
 def explorer(server) -> Esplora:
     return asking(server)
-
-
-@pytest.fixture
-def released() -> Iterator[threading.Event]:
-    """Set at the end of the test, so that no reply outlives it."""
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 def asking(

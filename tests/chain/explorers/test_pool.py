@@ -1,7 +1,6 @@
 """Several explorers as one, on real sockets: failing over, who is asked, and what it costs."""
 
 import gzip
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -41,14 +40,6 @@ def second() -> Iterator[FakeEsplora]:
     with FakeEsplora() as server:
         server.histories[ADDRESS] = [tx_of(7, SCRIPT, 77)]
         yield server
-
-
-@pytest.fixture
-def released() -> Iterator[threading.Event]:
-    """Set at the end of the test, so that no reply outlives it."""
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 def client(*servers: FakeEsplora, session: http_client.Session | None = None) -> Explorers:

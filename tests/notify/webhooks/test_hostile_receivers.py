@@ -24,13 +24,6 @@ TIMEOUT_S = 0.5
 
 
 @pytest.fixture
-def released() -> Iterator[threading.Event]:
-    event = threading.Event()
-    yield event
-    event.set()
-
-
-@pytest.fixture
 def receiver() -> Iterator[Receiver]:
     with Receiver() as listening:
         yield listening

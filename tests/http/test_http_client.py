@@ -4,45 +4,14 @@ import contextlib
 import gzip
 import threading
 import time
-from collections.abc import Iterator
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 
 import pytest
 from fake_esplora import FakeEsplora, dripping, dropped, say, silent
-from programs import certificate
 
 from btcpay.http import http_client
 from btcpay.values.errors import FetchError, Unreachable
-
-
-@pytest.fixture(scope="module")
-def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("certified")
-    certificate(folder)
-    return folder
-
-
-@pytest.fixture(params=["http", "https"])
-def server(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[FakeEsplora]:
-    fake = FakeEsplora()
-    if request.param == "https":
-        folder = request.getfixturevalue("certified")
-        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(folder / "fullchain.pem"))
-        fake.secure(folder)
-    with fake:
-        yield fake
-
-
-@pytest.fixture
-def released() -> Iterator[threading.Event]:
-    """Set at the end of the test, so that no reply outlives it."""
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 def get(server: FakeEsplora, path: str = "/x", timeout_s: float = 5, max_bytes: int = 100) -> bytes:
