@@ -7,7 +7,7 @@ from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 
 from btcpay.api.admission import ROOT
-from btcpay.api.openapi_events import webhooks
+from btcpay.api.openapi_events import text, webhooks, whole
 from btcpay.api.operation import Operation
 from btcpay.settings.settings import Settings
 from btcpay.web.errors import STATUS
@@ -48,29 +48,13 @@ _ID = {
 }
 _UNREAD = ("unauthorized", "forbidden", "rate_limited")  # refused before body and query are read
 
-_ERROR = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "description": "What went wrong.",
-            "required": ["code", "message"],
-            "properties": {
-                "code": {
-                    "type": "string",
-                    "enum": list(STATUS),
-                    "description": "For programs: it stays as it is.",
-                },
-                "message": {
-                    "type": "string",
-                    "description": "For people; it names the field or parameter.",
-                    "examples": ["amount_usd must be a number"],
-                },
-            },
-        }
-    },
-}
+_CODE = text("For programs: it stays as it is.", enum=list(STATUS))
+_MESSAGE = text(
+    "For people; it names the field or parameter.", examples=["amount_usd must be a number"]
+)
+_ERROR = whole(
+    {"error": {"description": "What went wrong."} | whole({"code": _CODE, "message": _MESSAGE})}
+)
 STATUS_PATH = "/pay/{id}/status"
 
 
@@ -126,14 +110,14 @@ def _operation(name: str, operation: Operation) -> dict[str, Any]:
     if writes:
         described["requestBody"] = {
             "required": operation.body_required,
-            "content": {"application/json": {"schema": operation.accepts}},
+            "content": _json(operation.accepts),
         }
     return described
 
 
 def _status(settings: Settings) -> dict[str, Any]:
     """What the checkout page polls, and what a shop may show while it waits; it needs no key."""
-    told = "What an invoice waits for."
+    summary = "What an invoice waits for."
     failures = {code: _failure(code) for code in ("not_found", "rate_limited", "server_error")}
     for failure in failures.values():
         failure["headers"] = {}  # the rate-limit headers are the API's
@@ -141,27 +125,22 @@ def _status(settings: Settings) -> dict[str, Any]:
     failures["rate_limited"]["headers"] = _headers("Retry-After")
     return {
         "operationId": "get-checkout-status",
-        "summary": told,
+        "summary": summary,
         "description": "Public: needs no key, only the invoice's id. Limited by address, with the"
         " pages: ten times a second.",
         "servers": [{"url": settings.base_url}],
         "security": [],
         "parameters": [_ID],
-        "responses": {
-            "200": {
-                "description": told,
-                "content": {"application/json": {"schema": CheckoutStatus}},
-            }
-        }
+        "responses": {"200": {"description": summary, "content": _json(CheckoutStatus)}}
         | {str(STATUS[code]): failure for code, failure in failures.items()},
     }
 
 
 def _parameters(operation: Operation) -> list[dict[str, Any]]:
     if operation.method == "POST":
-        text = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]*$"}
+        schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]*$"}
         why = "Makes retries safe: a retry never creates a duplicate resource."
-        return [{"name": "Idempotency-Key", "in": "header", "description": why, "schema": text}]
+        return [{"name": "Idempotency-Key", "in": "header", "description": why, "schema": schema}]
     if "<id>" in operation.path:
         return [_ID]
     return [{"in": "query", "schema": operation.accepts}] if operation.accepts else []
@@ -189,24 +168,17 @@ def _headers(*names: str) -> dict[str, Any]:
 def _success(operation: Operation) -> dict[str, Any]:
     shown: Any = operation.shows
     if operation.lists:
-        shown = {
-            "type": "object",
-            "required": ["object", "data"],
-            "properties": {
-                "object": {"type": "string", "const": "list", "description": "Always `list`."},
-                "data": {
-                    "type": "array",
-                    "maxItems": 100,
-                    "items": operation.shows,
-                    "description": "Newest first.",
-                },
-            },
-        }
+        items = {"type": "array", "maxItems": 100, "items": shown, "description": "Newest first."}
+        shown = whole({"object": text("Always `list`.", const="list"), "data": items})
     return {
         "description": (operation.view.__doc__ or "").splitlines()[0],
         "headers": _headers(*list(_HEADERS)[:3], HEADER),
-        "content": {"application/json": {"schema": shown}},
+        "content": _json(shown),
     }
+
+
+def _json(schema: Any) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
 
 
 def _failure(code: str) -> dict[str, Any]:
@@ -215,5 +187,5 @@ def _failure(code: str) -> dict[str, Any]:
     return {
         "description": f"`{code}`: {_MEANING[code]}",
         "headers": _headers(*names),
-        "content": {"application/json": {"schema": "Error"}},
+        "content": _json("Error"),
     }

@@ -5,31 +5,31 @@ from typing import Any
 from btcpay.notify.events.kinds import EventKind
 from btcpay.settlement.attention import REASONS
 
+Schema = dict[str, Any]
 
-def _sats(description: str) -> dict[str, Any]:
+
+def text(description: str, **more: Any) -> Schema:
+    """JSON Schema of a string."""
+    return {"type": "string", "description": description} | more
+
+
+def whole(properties: dict[str, Any]) -> Schema:
+    """JSON Schema of an object that has all of these."""
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def _sats(description: str) -> Schema:
     return {"type": "integer", "minimum": 0, "description": description, "examples": [41667]}
 
 
-_TIME = {
-    "type": "string",
-    "format": "date-time",
-    "description": "When it happened.",
-    "examples": ["2026-11-21T06:12:37.806Z"],
-}
-_TX_HASH = {
-    "type": "string",
-    "description": "The transaction's hash, in hex.",
-    "examples": ["70f36abe1ff876bcbb835c7078f979ede3f00e67ab61f41b8de2513eaca052d3"],
-}
-_TRANSACTION = {
-    "type": "object",
-    "description": "What was seen or has vanished.",
-    "required": ["tx_hash", "amount_sats"],
-    "properties": {
-        "tx_hash": _TX_HASH,
-        "amount_sats": _sats("The sum of its outputs to the address."),
-    },
-}
+_TIME = text("When it happened.", format="date-time", examples=["2026-11-21T06:12:37.806Z"])
+_TX_HASH = text(
+    "The transaction's hash, in hex.",
+    examples=["70f36abe1ff876bcbb835c7078f979ede3f00e67ab61f41b8de2513eaca052d3"],
+)
+_TRANSACTION = {"description": "What was seen or has vanished."} | whole(
+    {"tx_hash": _TX_HASH, "amount_sats": _sats("The sum of its outputs to the address.")}
+)
 _BESIDE: dict[str, Any] = {
     "received_sats": _sats("What counts towards the invoice, confirmed or not."),
     "unconfirmed_sats": _sats("Of these, not deep enough in the chain yet."),
@@ -81,26 +81,22 @@ def _operation(kind: EventKind) -> dict[str, Any]:
     }
 
 
-def schema_of(kind: EventKind) -> dict[str, Any]:
+def schema_of(kind: EventKind) -> Schema:
     """JSON Schema of the body; its references are to the document's components."""
-    named = {"type": "string", "const": kind.value, "description": "The kind of the event."}
+    named = text("The kind of the event.", const=kind.value)
     data = _data(kind) | {"description": "What it happened to, as it was then."}
-    return _object({"type": named, "timestamp": _TIME, "data": data})
+    return whole({"type": named, "timestamp": _TIME, "data": data})
 
 
-def _data(kind: EventKind) -> dict[str, Any]:
+def _data(kind: EventKind) -> Schema:
     if kind.resource == "payment_link":
-        return _object({"payment_link": _resource("PaymentLink")})
+        return whole({"payment_link": _resource("PaymentLink")})
     fields = {"invoice": _resource("Invoice")} | _BESIDE
     if kind.resource == "payment":
         fields = {"payment": _resource("Payment")} | fields
-    return _object(fields | ({"transaction": _TRANSACTION} if kind in _SEEN else {}))
+    return whole(fields | ({"transaction": _TRANSACTION} if kind in _SEEN else {}))
 
 
 def _resource(name: str) -> dict[str, str]:
-    told = "The resource, with the fields that the operations answer."
-    return {"$ref": f"#/components/schemas/{name}", "description": told}
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "required": list(properties), "properties": properties}
+    said = "The resource, with the fields that the operations answer."
+    return {"$ref": f"#/components/schemas/{name}", "description": said}
