@@ -26,14 +26,6 @@ class Subject:
     idempotency_key: str
     body_sha256: str
 
-    def where(self) -> dict[str, object]:
-        """The slots that find this key's row."""
-        return {
-            "merchant_id": self.merchant_id,
-            "operation": self.operation,
-            "idempotency_key": self.idempotency_key,
-        }
-
 
 def check_key(text: str) -> str:
     """The header's value. Raises InvalidRequest unless it is 1 to 255 printable ASCII."""
@@ -73,14 +65,14 @@ def once(
         return db.written(lambda: _kept(db, subject, owner, make(prepared))), False
     except BaseException:
         with db.write():
-            db.run(idempotency.RELEASE, **subject.where(), owner=owner)
+            db.run(idempotency.RELEASE, **vars(subject), owner=owner)
         raise
 
 
 def _kept(db: Database, subject: Subject, owner: str, answer: str) -> str:
     """The answer, kept under its key. Raises Conflict when the claim does not stand any more."""
     done = {"response": answer, "resource_id": orjson.loads(answer)["id"]}
-    if db.run(idempotency.FULFIL, **subject.where(), owner=owner, **done) != 1:
+    if db.run(idempotency.FULFIL, **vars(subject), owner=owner, **done) != 1:
         raise Conflict("another request with this Idempotency-Key has overtaken this one")
     return answer
 
@@ -90,18 +82,13 @@ def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | N
     claim = vars(subject) | {"owner": owner, "locked_at": to_ms(now), "created_at": to_ms(now)}
     if db.run(idempotency.CLAIM, **claim) == 1:
         return None
-    held = db.row(idempotency.FIND, **subject.where())
+    held = db.row(idempotency.FIND, **vars(subject))
     if held is None:
         raise Conflict("a request with this Idempotency-Key is still being processed")
     if not _is_free(held, now):
         return _answer_of(held, subject)
-    taken = db.run(
-        idempotency.TAKE_OVER,
-        **claim,
-        old_owner=held["owner"],
-        old_locked_at=held["locked_at"],
-    )
-    if taken != 1:
+    old = {"old_owner": held["owner"], "old_locked_at": held["locked_at"]}
+    if db.run(idempotency.TAKE_OVER, **claim, **old) != 1:
         raise Conflict("a request with this Idempotency-Key is still being processed")
     return None
 

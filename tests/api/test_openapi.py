@@ -450,7 +450,7 @@ def test_the_served_document_is_the_one_that_the_service_is_held_to(live: Live) 
 
 @described.parametrize()
 @settings(
-    max_examples=100,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     database=None,
