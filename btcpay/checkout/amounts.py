@@ -1,8 +1,4 @@
-"""The amount that somebody typed, in USD: what it says, or a sentence about what to type.
-
-The digits may be those of any script. A dollar sign before them does not matter: the field shows
-one.
-"""
+"""The amount that somebody typed, in USD: what it says, or a sentence about what to type."""
 
 import re
 import unicodedata
@@ -24,23 +20,22 @@ class AmountRefused(Exception):
 
 def read_usd(text: str, low: Decimal, high: Decimal) -> Decimal:
     """From `low` to `high`, and above 0. Raises AmountRefused."""
-    language = languages.current()
-    amount_usd = parse_usd(text)
+    language, amount_usd = languages.current(), parse_usd(text)
     if amount_usd is None:
         examples = {"one": "25", "other": formats.cents(Decimal("19.90"), language)}
         raise AmountRefused(gettext("Enter an amount such as %(one)s or %(other)s.", **examples))
     if not (amount_usd > 0 and low <= amount_usd <= high):
-        texts = {"low": formats.usd(low, language), "high": formats.usd(high, language)}
+        least, most = formats.usd(low, language), formats.usd(high, language)
         if low:
-            raise AmountRefused(gettext("Enter an amount from %(low)s to %(high)s.", **texts))
-        raise AmountRefused(
-            gettext("Enter an amount above 0 and up to %(high)s.", high=texts["high"])
-        )
+            message = gettext("Enter an amount from %(low)s to %(high)s.", low=least, high=most)
+        else:
+            message = gettext("Enter an amount above 0 and up to %(high)s.", high=most)
+        raise AmountRefused(message)
     return amount_usd
 
 
 def parse_usd(text: str) -> Decimal | None:
-    """`25`, `19.90`, `19,90`, `۱۹٫۹۰`; None for anything else."""
+    """`25`, `$19.90`, `19,90`, `۱۹٫۹۰`; None for anything else."""
     plain = unicodedata.normalize("NFKC", text).strip().removeprefix("$").lstrip()
     match = _AMOUNT.fullmatch("".join(map(_in_ascii, plain)))
     if not match:

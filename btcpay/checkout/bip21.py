@@ -17,10 +17,7 @@ KEPT_CODES = 1024  # 4 kB each; a code takes longer than all the rest of its pag
 def payment_uri(
     address: str, amount_sats: int, label: str | None = None, message: str | None = None
 ) -> str:
-    """`bitcoin:` in lower case, the amount in bitcoin without exponent, texts percent-encoded.
-
-    `label` is who is paid, `message` what for; a message is cut after MESSAGE_CHARACTERS.
-    """
+    """`label` is who is paid, `message` what for, which is cut after MESSAGE_CHARACTERS."""
     uri = f"bitcoin:{address}?amount={btc_text(amount_sats)}"
     if label:
         uri += f"&label={quote(label, safe='')}"
@@ -31,10 +28,7 @@ def payment_uri(
 
 @lru_cache(KEPT_CODES)
 def qr_svg(text: str) -> str:
-    """The text as inline SVG: error correction M or better, quiet zone of four modules, white.
-
-    Attributes only, no style: the pages' policy allows none inline.
-    """
+    """Inline SVG: error correction M or better, a white quiet zone of four modules, no style."""
     code = segno.make_qr(text, error="m", mask=MASK)
     return code.svg_inline(
         border=4, dark="#000", light="#fff", omitsize=True, svgclass=None, lineclass=None

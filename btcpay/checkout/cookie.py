@@ -44,10 +44,7 @@ class LinkCookie:
         )
 
     def made_by(self, link_id: str, form: str) -> str | None:
-        """The id of the invoice that this form makes, however often it is sent; None without one.
-
-        The key keeps it a secret from whoever knows the form.
-        """
+        """The id of the invoice that this form makes; the form alone does not give it away."""
         if not _FORM.fullmatch(form):
             return None
         return derived_id("inv", self._key, f"form {link_id} {form}")

@@ -18,8 +18,7 @@ from storage.database import Row
 LONG_AGO_MS = 10 * 60_000
 COUNTDOWN_MS = 5 * 60_000
 BLOCK_MINUTES = 10  # on average, on every public network
-# Where a page leads back to. While money is on its way nowhere: the shop must neither give thanks
-# for it yet nor ask for it again.
+# Where a page leads back to. While money is on its way nowhere: it is too early for thanks.
 RETURNS = {"paid": "return_paid"} | dict.fromkeys(
     ("waiting", "overdue", "expired", "canceled"), "return_unpaid"
 )
@@ -106,7 +105,7 @@ class InvoicePage:
 
     @property
     def usual_minutes(self) -> int:
-        """How long the confirmations that are missing take on average."""
+        """How long the missing confirmations take on average."""
         return BLOCK_MINUTES * self.confirmations_left
 
     @property

@@ -45,10 +45,7 @@ def refuse_dust(service: Service, link: Row, amount_usd: Decimal, price_usd: Dec
 
 
 def dust_of(service: Service, link: Row) -> int | None:
-    """The least that can be sent, when a fixed price is less than that; otherwise None.
-
-    Also None when there is no BTC price: then nothing can be paid now.
-    """
+    """The least that can be sent, when a fixed price is less and there is a BTC price."""
     if link["amount_usd"] is None or Decimal(link["amount_usd"]) >= NO_DUST_USD:
         return None
     price_usd = service.prices.usd.current_or_none()

@@ -15,10 +15,7 @@ GONE = 410
 
 
 class LinkRefused(Exception):
-    """Why a link makes no invoice now: the page's status and its sentence.
-
-    `field`: the amount is wrong. `retry_after_s`: when to come back, if known.
-    """
+    """The page's status and its sentence; `field`: the amount is wrong."""
 
     def __init__(
         self, status: int, message: str, field: bool = False, retry_after_s: int | None = None
@@ -44,11 +41,7 @@ def link_values(
     least_sats: int | None,
     unpaid: Row | None,
 ) -> dict[str, Any]:
-    """The values of the template, with `refused` and what was typed.
-
-    `least_sats`: the least that can be sent, when the price is less. `unpaid`: the invoice that
-    this browser has made here and not paid yet.
-    """
+    """`least_sats`: what can be sent, when the price is less. `unpaid`: this browser's invoice."""
     low, high = (link[f"{which}_amount_usd"] for which in ("min", "max"))
     return {
         "title": link["title"],

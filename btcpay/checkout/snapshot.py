@@ -17,30 +17,22 @@ from storage.queries import attentions, invoices, links, payments
 
 @dataclass(frozen=True)
 class Notices:
-    """What the page alone says besides the state.
+    """What the page alone says besides the state."""
 
-    `was_undone`: a reorganisation took its payment back. `has_vanished`: a payment was seen that no
-    mempool shows any more, and none has come since. `link_is_active`: its payment link makes
-    another one.
-    """
-
-    was_undone: bool = False
-    has_vanished: bool = False
-    link_is_active: bool = False
+    was_undone: bool = False  # a reorganisation took its payment back
+    has_vanished: bool = False  # a payment that no mempool shows any more, and none came since
+    link_is_active: bool = False  # its payment link makes another one
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An invoice's row, the verdict on it, the confirmations that it needs, and the time.
-
-    `least_sats`: what can be sent to its address.
-    """
+    """An invoice's row, the verdict on it, and the time."""
 
     row: Row
     verdict: Verdict
-    needed: int
+    needed: int  # confirmations
     now: datetime
-    least_sats: int
+    least_sats: int  # that can be sent to its address
 
     @property
     def left_ms(self) -> int | None:
@@ -95,10 +87,7 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
 
 
 def status_of(snapshot: Snapshot) -> dict[str, Any]:
-    """All that /pay/{invoice}/status answers.
-
-    `missing_sats` is what is missing, even when that is less than can be sent.
-    """
+    """All that /pay/{invoice}/status answers; `missing_sats` may be less than can be sent."""
     row, verdict = snapshot.row, snapshot.verdict
     return {
         "status": row["status"],

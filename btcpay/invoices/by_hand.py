@@ -28,10 +28,7 @@ def cancel(
     force: bool = False,
     where: str = "on the command line",
 ) -> None:
-    """Ends an open invoice; what still comes is a payment without invoice.
-
-    Raises Refused: `not_open`; without `force` also `on_its_way`, while money is.
-    """
+    """Ends an open one. Raises Refused: `not_open`; `on_its_way`, unless by `force`."""
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
         if row["status"] != "open":
             raise Refused(

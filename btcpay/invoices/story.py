@@ -13,21 +13,16 @@ from storage.queries import attentions, events, payments
 
 @dataclass(frozen=True)
 class Story:
-    """An invoice's row, the verdict on it, what was seen, what happened.
-
-    `attention`: why it needs a human, a key of settlement's REASONS, or None. `needed`: the
-    confirmations. `outputs`: vanished ones too. `events`: the oldest first. `checked_at`: when it
-    was last known to be up to date, None for never.
-    """
+    """An invoice's row, the verdict on it, what was seen, what happened."""
 
     row: Row
-    attention: str | None
+    attention: str | None  # why it needs a human: a key of settlement's REASONS
     attention_since_at: int | None
     verdict: Verdict
-    needed: int
-    outputs: list[Row]
-    events: list[Row]
-    checked_at: int | None
+    needed: int  # confirmations
+    outputs: list[Row]  # vanished ones too
+    events: list[Row]  # the oldest first
+    checked_at: int | None  # when it was last known to be up to date
 
 
 def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Story:

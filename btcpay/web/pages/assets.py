@@ -1,8 +1,4 @@
-"""Script, style, icon: read and compressed once; browsers keep them by a hash in their address.
-
-Nothing stands inline, so the style is a second file. A first visit takes one round trip for the
-page (under 14 kB, what a server may send at once) and one for the style; later pages need one.
-"""
+"""Script, style, icon: read and compressed once; browsers keep them by a hash in their address."""
 
 import hashlib
 import re
@@ -17,7 +13,7 @@ MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+
 
 @dataclass(frozen=True)
 class Asset:
-    """One file as it is served, and compressed with gzip (4 kB of 11 for all)."""
+    """One file as it is served, and compressed with gzip."""
 
     content: bytes
     gzipped: bytes

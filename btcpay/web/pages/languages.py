@@ -1,7 +1,4 @@
-"""The languages of the pages, and how one is chosen: by `?lang=`, else by Accept-Language.
-
-The choice is carried on in the query of the next page; no cookie remembers it.
-"""
+"""The language of a page: by `?lang=`, which the next page gets too, else by Accept-Language."""
 
 from flask import g, request
 from flask.sansio.app import App
