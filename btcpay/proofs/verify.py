@@ -111,8 +111,7 @@ def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
     _require(len(tx.stripped) != NODE_BYTES, f"{name} is as long as a Merkle node")
     _require(len(branch.merkle) <= MAX_BRANCH, f"the branch of {name} is too long")
     _require(
-        0 <= branch.position < 1 << len(branch.merkle),
-        f"the position of {name} is not in the tree",
+        0 <= branch.position < 1 << len(branch.merkle), f"the position of {name} is not in the tree"
     )
     siblings = [txid_bytes(node) for node in branch.merkle]
     root = txid_hex(root_above(txid_bytes(tx.txid), siblings, branch.position))

@@ -8,10 +8,7 @@ from storage.models import Explorer, ExplorerUse
 _LATELY = (ExplorerUse.minute_at > slot("after")) & (ExplorerUse.minute_at <= slot("now"))
 
 USED = (
-    ExplorerUse.select(
-        ExplorerUse.root,
-        fn.SUM(ExplorerUse.calls).cast("BIGINT").alias("calls"),
-    )
+    ExplorerUse.select(ExplorerUse.root, fn.SUM(ExplorerUse.calls).cast("BIGINT").alias("calls"))
     .where(_LATELY)
     .group_by(ExplorerUse.root)
 )

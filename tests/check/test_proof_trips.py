@@ -100,11 +100,7 @@ def test_an_output_invented_beside_a_real_one_vanishes_and_the_real_one_pays(til
     assert till.balance() == (invoice["amount_sats"],) * 2
 
 
-LACKING = {
-    "no tip": "/blocks/tip/hash",
-    "no headers": "/header$|/blocks",
-    "no blocks": "/raw$",
-}
+LACKING = {"no tip": "/blocks/tip/hash", "no headers": "/header$|/blocks", "no blocks": "/raw$"}
 
 
 @pytest.mark.parametrize("path", LACKING.values(), ids=LACKING)

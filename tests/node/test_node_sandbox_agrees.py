@@ -8,14 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import requests
-from bitcoin_node import (
-    FINAL_SEQUENCE,
-    NOBODY,
-    BitcoinNode,
-    Coin,
-    Refused,
-    sign,
-)
+from bitcoin_node import FINAL_SEQUENCE, NOBODY, BitcoinNode, Coin, Refused, sign
 from builders import Clock
 from fake_esplora import serving_sandbox
 from node_esplora import NodeEsplora

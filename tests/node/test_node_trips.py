@@ -82,9 +82,7 @@ def test_one_transaction_pays_two_invoices_each_with_its_own_amount(till: NodeTi
         assert [p["amount_sats"] for p in till.payments(invoice)] == [invoice["amount_sats"]]
 
 
-def test_one_transaction_that_pays_one_of_two_invoices_short_pays_the_other(
-    till: NodeTill,
-) -> None:
+def test_one_transaction_that_pays_one_of_two_invoices_short_pays_the_other(till: NodeTill) -> None:
     one, two = till.shop.invoice(25), till.shop.invoice(40)
     till.pay_outputs((one, one["amount_sats"] - 1), (two, two["amount_sats"]))
     till.mine()
@@ -150,9 +148,7 @@ def test_what_came_in_time_pays_when_its_block_comes_after_the_deadline(till: No
     assert till.look(invoice)["tx_hash"] == txid
 
 
-def test_what_was_mined_before_the_deadline_pays_though_first_seen_after_it(
-    till: NodeTill,
-) -> None:
+def test_what_was_mined_before_the_deadline_pays_though_first_seen_after_it(till: NodeTill) -> None:
     invoice = till.shop.invoice(expires_in_hours=1)
     till.pay(invoice)
     till.clock.move(minutes=59)
@@ -237,9 +233,7 @@ def test_a_payment_reorganised_away_opens_the_invoice_and_it_may_be_paid_again(
     assert [p["tx_hash"] for p in till.payments()] == [again]
 
 
-def test_a_payment_that_a_reorganisation_put_back_waits_and_pays_once_more(
-    till: NodeTill,
-) -> None:
+def test_a_payment_that_a_reorganisation_put_back_waits_and_pays_once_more(till: NodeTill) -> None:
     invoice = till.shop.invoice()
     amount_sats = invoice["amount_sats"]
     txid = till.pay(invoice)

@@ -59,8 +59,7 @@ def test_a_period_counts_as_a_quarter_to_four_times_two_weeks(took_s, as_if_s):
 
 
 @pytest.mark.parametrize(
-    ("height", "changes"),
-    [(2015, False), (2016, True), (2017, False), (4031, False), (4032, True)],
+    ("height", "changes"), [(2015, False), (2016, True), (2017, False), (4031, False), (4032, True)]
 )
 def test_only_every_2016th_block_changes_it(height, changes):
     first = header(0) if changes else None

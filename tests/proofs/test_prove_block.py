@@ -174,8 +174,7 @@ def test_another_block_with_its_own_work_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("count", "tail"),
-    [(3, 1), (5, 1), (6, 2), (7, 1), (10, 2), (11, 1), (12, 4)],
+    ("count", "tail"), [(3, 1), (5, 1), (6, 2), (7, 1), (10, 2), (11, 1), (12, 4)]
 )
 def test_a_doubled_tail_is_refused_though_it_leads_to_the_root(count, tail):
     """CVE-2012-2459."""

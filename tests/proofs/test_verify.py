@@ -10,16 +10,7 @@ from hypothesis import strategies as st
 
 from btcpay.bitcoin.header import parse_header, target_of
 from btcpay.bitcoin.merkle import merkle_branch, merkle_root
-from btcpay.bitcoin.tx import (
-    NO_TXID,
-    NO_VOUT,
-    Outpoint,
-    Tx,
-    TxIn,
-    TxOut,
-    coinbase_height,
-    parse_tx,
-)
+from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, coinbase_height, parse_tx
 from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
 from btcpay.proofs.verify import MAX_BRANCH, Branch, Evidence, Proven, prove
 from btcpay.sandbox.node.block import GENESIS
@@ -212,15 +203,9 @@ DECODES_NOT = "does not decode"
 NO_BRANCH = "branch of the transaction does not lead"
 
 FORGERIES: dict[str, tuple[Evidence, str]] = {
-    "an invented transaction under a real id": (
-        with_payment(raw_tx=INVENTED.raw),
-        "another id",
-    ),
+    "an invented transaction under a real id": (with_payment(raw_tx=INVENTED.raw), "another id"),
     "a changed amount": (with_payment(raw_tx=RICHER.raw), "another id"),
-    "a changed script": (
-        with_payment(raw_tx=payment(OTHER_SCRIPT, number=4).raw),
-        "another id",
-    ),
+    "a changed script": (with_payment(raw_tx=payment(OTHER_SCRIPT, number=4).raw), "another id"),
     "a byte after the transaction": (with_payment(raw_tx=PAID.raw + b"\0"), DECODES_NOT),
     "a transaction that ends too early": (with_payment(raw_tx=PAID.raw[:-1]), DECODES_NOT),
     "no transaction": (with_payment(raw_tx=b""), DECODES_NOT),
@@ -267,10 +252,7 @@ FORGERIES: dict[str, tuple[Evidence, str]] = {
     "a follower without work": (with_headers(FIRST, without_work(SECOND)), "not the work"),
     "a header whose target is none": (with_headers(with_bits(FIRST, 0x04923456)), "not the work"),
     "a header whose target is zero": (with_headers(with_bits(FIRST, 0x03000000)), "not the work"),
-    "a header whose target overflows": (
-        with_headers(with_bits(FIRST, 0xFF123456)),
-        "not the work",
-    ),
+    "a header whose target overflows": (with_headers(with_bits(FIRST, 0xFF123456)), "not the work"),
     "an easier target than the network allows": (
         with_headers(header(ROOT, bits=0x2100FFFF)),
         "too little difficulty",

@@ -394,12 +394,7 @@ ROWS = [
     ),
     row(
         "vanished, and enough with what is confirmed: held",
-        [
-            scan(15, tx(sats=40_000, mined=10), tx("bb", 60_000)),
-            scan(50),
-            scan(109),
-            scan(110),
-        ],
+        [scan(15, tx(sats=40_000, mined=10), tx("bb", 60_000)), scan(50), scan(109), scan(110)],
         "open open open expired",
         ("aa", 40_000, False),
     ),
@@ -587,11 +582,7 @@ ROWS = [
     ),
     row(
         "a coinbase: 99 deep is on its way, also across the deadline, and 100 deep pays",
-        [
-            scan(15, tx(mined=10, position=0)),
-            look(90, tip=TIP + 98),
-            look(91, tip=TIP + 99),
-        ],
+        [scan(15, tx(mined=10, position=0)), look(90, tip=TIP + 98), look(91, tip=TIP + 99)],
         "open open paid",
         PAID,
     ),

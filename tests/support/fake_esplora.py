@@ -32,13 +32,7 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.http import http_client
 from btcpay.prices.price import new_prices
-from btcpay.sandbox.node.block import (
-    GENESIS_RAW,
-    Block,
-    build_block,
-    build_coinbase,
-    parse_block,
-)
+from btcpay.sandbox.node.block import GENESIS_RAW, Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import choose
 from btcpay.sandbox.server import create_app

@@ -132,9 +132,7 @@ class World(RuleBasedStateMachine):
         paid=st.lists(st.tuples(pick, parts, ends), max_size=3),
     )
     def open(
-        self,
-        asked: list[tuple[int, int | None, int]],
-        paid: list[tuple[int, str, str]],
+        self, asked: list[tuple[int, int | None, int]], paid: list[tuple[int, str, str]]
     ) -> None:
         """Most lives begin with some money, since without it little happens."""
         # A thread that notes the use of keys may still write while the folder is removed.

@@ -6,16 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from fake_esplora import (
-    FakeEsplora,
-    Json,
-    Reply,
-    block_view,
-    dripping,
-    say,
-    truncated,
-    tx_of,
-)
+from fake_esplora import FakeEsplora, Json, Reply, block_view, dripping, say, truncated, tx_of
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.chain.explorers.answers import MAX_HEADERS_BYTES, MAX_PAGE_BYTES, MAX_PARTS, ShownHeader

@@ -87,10 +87,7 @@ LIES: dict[str, tuple[str, Any]] = {
     "a block in chunks without end": (BLOCK, streaming(b"", b"\1" * 65_536, None, chunked=True)),
     "a block of four million bytes": (BLOCK, say(bytes(4_000_000))),
     "a block of more": (BLOCK, say(bytes(4_000_001))),
-    "a page with one text of 16 MB": (
-        ADDRESS,
-        lambda _: [tx_of(1, "", padding="ab" * 7_900_000)],
-    ),
+    "a page with one text of 16 MB": (ADDRESS, lambda _: [tx_of(1, "", padding="ab" * 7_900_000)]),
     "a page of empty arrays": (ADDRESS, filled(b"[]", 15.9)),
     "a page of empty objects": (ADDRESS, filled(b"{}", 15.9)),
     "a page of numbers": (ADDRESS, filled(b"1.5", 15.9)),
