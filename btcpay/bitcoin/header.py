@@ -9,7 +9,7 @@ HEADER_BYTES = 80
 
 @dataclass(frozen=True)
 class Header:
-    """`previous`, `merkle_root` and `hash` as shown; `time` in unix seconds; `bits` compact."""
+    """`previous`, `merkle_root`, `hash` in reversed hex; `time` in unix seconds; `bits` compact."""
 
     hash: str
     previous: str
@@ -61,7 +61,7 @@ def bits_of(target: int) -> int:
 def build_header(
     version: int, previous: str, merkle_root: str, time: int, bits: int, nonce: int
 ) -> bytes:
-    """The 80 bytes of a header; hashes as shown. Raises Malformed for what does not fit.
+    """The 80 bytes of a header; hashes in reversed hex. Raises Malformed for what does not fit.
 
     `version` signed or unsigned, as explorers show it either way; the rest unsigned; 32 bits each.
     """

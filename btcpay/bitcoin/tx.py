@@ -21,7 +21,7 @@ NO_VOUT = 0xFFFFFFFF
 
 
 class Outpoint(NamedTuple):
-    """One output of one transaction; `txid` as shown."""
+    """One output of one transaction; `txid` in reversed hex."""
 
     txid: str
     vout: int

@@ -19,7 +19,7 @@ from btcpay.values.times import from_unix_s
 
 @dataclass(frozen=True)
 class ProvenBlock:
-    """What a block contains; `hash` as shown, `mined_at` as its header says.
+    """What a block contains; `hash` in reversed hex, `mined_at` as its header says.
 
     `parts`: the block as it was read; `rows`: its Merkle tree, from the ids up.
     """
@@ -40,7 +40,7 @@ class ProvenBlock:
         return self.parts.spent
 
     def txid(self, position: int) -> str:
-        """The id of the transaction at `position`, as shown; 0 is the coinbase's."""
+        """The id of the transaction at `position`, in reversed hex; 0 is the coinbase's."""
         return txid_hex(self.parts.txids[position])
 
     def evidence(self, position: int) -> Evidence:

@@ -14,7 +14,7 @@ FORMAT = "btcpay payment proof 1"
 def to_document(
     evidence: Evidence, txid: str, script: bytes, network: str, confirmations: int
 ) -> dict[str, Any]:
-    """The evidence with what it is to prove; hashes as shown, everything else hex."""
+    """The evidence with what it is to prove; hashes in reversed hex, everything else hex."""
     return {
         "format": FORMAT,
         "network": network,

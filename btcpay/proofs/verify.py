@@ -21,7 +21,7 @@ NODE_BYTES = 64  # CVE-2017-12842: a transaction of this size can pose as an inn
 
 @dataclass(frozen=True)
 class Branch:
-    """A raw transaction, its position in the block, and its siblings as shown, leaves first.
+    """A raw transaction, its position in the block, and its siblings in reversed hex, leaves first.
 
     Without witness, as it is made now; a proof that was kept earlier may have one.
     """

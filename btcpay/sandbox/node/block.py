@@ -28,7 +28,7 @@ GENESIS_RAW = bytes.fromhex(
 
 @dataclass(frozen=True)
 class Block:
-    """A block; `previous` and `merkle_root` as shown, `time` in unix seconds."""
+    """A block; `previous` and `merkle_root` in reversed hex, `time` in unix seconds."""
 
     version: int
     previous: str
