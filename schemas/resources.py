@@ -168,39 +168,30 @@ class Balance(Resource):
     )
 
 
-class CheckoutStatus(Schema):
+class CheckoutStatus(Resource):
     """What an invoice's page polls: public, for whoever knows the invoice's id."""
 
     status = Text(
-        required=True,
         validate=validate.OneOf(STATUSES),
         **says("The invoice's status. Only `paid` means paid.", "open"),
     )
-    amount_sats = fields.Integer(required=True, **says("Amount due, in satoshis.", 41_667))
-    received_sats = fields.Integer(
-        required=True, **says("What has come in time, confirmed or not.", 41_667)
-    )
+    amount_sats = fields.Integer(**says("Amount due, in satoshis.", 41_667))
+    received_sats = fields.Integer(**says("What has come in time, confirmed or not.", 41_667))
     unconfirmed_sats = fields.Integer(
-        required=True, **says("How much of that still waits for its confirmations.", 41_667)
+        **says("How much of that still waits for its confirmations.", 41_667)
     )
     missing_sats = fields.Integer(
-        required=True, **says("What is still to be sent; 0 when it waits for its block alone.", 0)
+        **says("What is still to be sent; 0 when it waits for its block alone.", 0)
     )
     confirmations = fields.Integer(
-        required=True, **says("Confirmations of the least confirmed payment that counts.", 0)
+        **says("Confirmations of the least confirmed payment that counts.", 0)
     )
-    confirmations_needed = fields.Integer(
-        required=True, **says("Confirmations that this invoice asks for.", 1)
-    )
-    expires_at = Timestamp(
-        required=True, **_NULL, **says("When it ends unless it is paid; null if never.", None)
-    )
+    confirmations_needed = fields.Integer(**says("Confirmations that this invoice asks for.", 1))
+    expires_at = Timestamp(**_NULL, **says("When it ends unless it is paid; null if never.", None))
     checked_at = Timestamp(
-        required=True,
-        **_NULL,
-        **says("When the chain was last looked at for it; null before.", _MADE_AT),
+        **_NULL, **says("When the chain was last looked at for it; null before.", _MADE_AT)
     )
-    now = Timestamp(required=True, **says("The service's clock.", _MADE_AT))
+    now = Timestamp(**says("The service's clock.", _MADE_AT))
 
 
 class Resources:

@@ -38,7 +38,6 @@ class Slot:
 
 
 def slot(name: str) -> Value:
-    """A Slot as a peewee expression."""
     return Value(Slot(name), converter=False)
 
 
@@ -137,7 +136,7 @@ class Database:
         """What `do` returns, once what it has written is kept; with SQLite by a shared commit.
 
         So it may run in another thread, and again when that failed: it only uses the database.
-        Within `write` it is a part of that, alone: nobody else's order hangs on this thread's.
+        Within `write` it is a part of that, alone: a failure here undoes no other thread's order.
         """
         if not self.is_server and not self.connection.in_transaction():
             return self._shared.run(do)

@@ -45,12 +45,10 @@ def get(db: Database, key: Key) -> str | None:
 
 
 def all(db: Database) -> dict[str, str]:
-    """Every fact by its key."""
     return {row["name"]: row["value"] for row in db.rows(_ALL)}
 
 
 def put(db: Database, key: Key, value: str) -> None:
-    """Sets a fact."""
     db.run(_SET, name=Key(key).value, value=value)
 
 
@@ -70,7 +68,6 @@ def time(db: Database, key: Key) -> datetime | None:
 
 
 def put_time(db: Database, key: Key, at: datetime) -> None:
-    """Sets a fact that is a time."""
     put(db, key, str(to_ms(at)))
 
 
