@@ -110,9 +110,3 @@ def test_a_clock_more_than_two_hours_behind_the_chain_stops_mining(sandbox):
         sandbox.chain.mine(1, earliest - 7_201)
     sandbox.chain.mine(1, earliest - 7_200)
     assert ledger.tip.time == earliest
-
-
-@pytest.mark.parametrize("count", [0, -1, 1001])
-def test_a_count_of_blocks_out_of_range_is_refused(sandbox, count):
-    with pytest.raises(BadRequest, match="Blocks: give 1 to 1000"):
-        sandbox.chain.mine(count, NOW)

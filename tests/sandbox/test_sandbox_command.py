@@ -93,6 +93,8 @@ def test_ctrl_c_ends_every_process_and_the_next_start_goes_on(tmp_path):
         assert len(family) >= 4  # chain, gunicorn and its worker, check
         assert playground.process.pid not in {os.getsid(each) for each in family}
         shown.append((playground.pay_url.rpartition("/")[2], playground.link.rpartition("/")[2]))
+        (endpoint,) = json.loads(playground.btcpay("webhook", "list", "--json").stdout)
+        assert endpoint["merchant"] == "demo"  # one, at each start
         assert playground.stop(signal.SIGINT) == 0
         until(lambda family=family: not any(map(is_alive, family)), "every process to end")
     assert shown[0] == shown[1]

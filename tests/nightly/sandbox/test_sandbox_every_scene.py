@@ -1,0 +1,80 @@
+"""Each scene to its end, and a newcomer's first minute in a browser."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import bitcoin_node
+import pytest
+import requests
+from browser import DESK, PHONE, SMALL, lack
+from builders import until
+from playground import Playground, start_playground
+
+from btcpay.sandbox.scenes.stories import SCENES
+
+SIDEWAYS = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
+AXE = """axe.run(document, {resultTypes: ['violations'], iframes: false}).then(({violations}) =>
+    violations.map(({id, nodes}) => `${id}: ${nodes.map((node) => node.html).join(' ')}`))"""
+NEWCOMER_S = 90  # from the clone's end to an invoice that is paid; pip's downloads apart
+
+
+@pytest.fixture(scope="module")
+def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
+    started = start_playground(tmp_path_factory.mktemp("workbench"))
+    yield started
+    assert started.stop() == 0
+
+
+def scene(playground: Playground) -> dict[str, Any]:
+    return requests.get(f"{playground.chain}/sandbox/state", timeout=10).json()["scene"]
+
+
+def test_a_newcomer_sees_an_invoice_paid_by_one_press(playground, open_tab):
+    """As README says: open the page that `make run` names, press the first scene."""
+    if reason := bitcoin_node.why_not_installed():
+        lack(reason)
+    axe = (bitcoin_node.FOLDER / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
+    tab = open_tab(playground.chain, size=DESK)
+    tab.neighbours.append(playground.service)  # in the frame
+    tab.go(playground.chain)
+    tab.until("document.getElementById('customer').dataset.page")
+    tab.click("#scene-paid-in-time")
+    tab.until("document.querySelector('#story .now')")
+    until(lambda: scene(playground)["state"] == "over", "the scene's end")
+    assert time.monotonic() - playground.began_s < NEWCOMER_S
+    tab.until("document.querySelector('#story .end')")
+    tab.until("document.querySelector('.rows .state').textContent === 'paid'")
+    tab.until("document.getElementById('events').textContent.includes('invoice.paid')")
+    shown = scene(playground)["invoice"]
+    framed = [url for url in tab.requests if url == shown["pay_url"]]
+    assert framed and tab.text("announce") == scene(playground)["lines"][-1]
+    tab.ask(f"{axe}; 0")
+    for theme in ("light", "dark"):
+        for size in (DESK, PHONE, SMALL):
+            tab.emulate(size, theme)
+            assert tab.ask(f"[innerWidth, {SIDEWAYS}]") == [size[0], 0]
+        assert tab.ask(AXE) == []
+
+
+ENDS = {
+    "paid-in-time": ("paid", 5),
+    "part-and-rest": ("paid", 5),
+    "too-late": ("expired", 5),
+    "replaced": ("paid", 6),
+    "reorganised": ("paid", 6),
+    "explorer-lies": ("paid", 7),
+}
+
+
+@pytest.mark.parametrize(("name", "end"), ENDS.items(), ids=ENDS)
+def test_each_scene_plays_to_its_end(playground, name, end):
+    playground.press("explorer", state="down")  # a scene begins in a world that is well
+    playground.press("scene", scene=name, quick=1)
+    until(lambda: scene(playground)["state"] != "playing", f"the end of {name}", 60)
+    played = scene(playground)
+    assert (played["state"], played["problem"]) == ("over", None), played["lines"]
+    status, lines = end
+    invoice = playground.get(f"/invoices/{played['invoice']['id']}")
+    assert (invoice["status"], len(played["lines"])) == (status, lines)
+    assert set(ENDS) == set(SCENES)
