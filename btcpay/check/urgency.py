@@ -6,6 +6,7 @@ What a block confirms is found in the block. The mempool says sooner what comes.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import NamedTuple
 
 from btcpay.chain.explorers.quota import Allowance
@@ -34,7 +35,6 @@ FIRST_REST, LONGEST_REST = timedelta(minutes=1), timedelta(hours=1)
 SEEN_WITHIN = timedelta(minutes=5)
 # See `shares`.
 KEPT_CALLS, KEPT_PART, AT_ONCE_PART, LEAST = 80, 4, 4, 2
-PAGE = "somebody is looking at its page"
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,19 @@ class Watched:
     failed_at: datetime | None = None
 
 
-class Urgency(NamedTuple):
-    """Why the mempool is asked for it now, as the end of a sentence; since when that is due."""
+class Reason(StrEnum):
+    """Why the mempool is asked for an invoice, as the end of a sentence."""
 
-    reason: str
+    ENDED = "its deadline has passed"
+    ENDING = "its deadline is near"
+    MONEY = "money is on its way"
+    PAGE = "somebody is looking at its page"
+
+
+class Urgency(NamedTuple):
+    """Why the mempool is asked for it now; since when that is due."""
+
+    reason: Reason
     due_at: datetime
 
 
@@ -91,22 +100,22 @@ def urgency(watched: Watched, pace: Pace, now: datetime) -> Urgency | None:
             is_first = last is None or last < watched.expires_at
             if is_first or (not watched.came_at and (again_at is None or now >= again_at)):
                 due_at = watched.expires_at if is_first else again_at or watched.expires_at
-                return Urgency("its deadline has passed", due_at)
+                return Urgency(Reason.ENDED, due_at)
         elif near_at <= now < watched.expires_at and (last is None or last < near_at):
-            return Urgency("its deadline is near", near_at)
+            return Urgency(Reason.ENDING, near_at)
     if last and now - last < AGAIN and not pace.is_own:
         return None
     if watched.came_at:
         pause = timedelta() if pace.is_own else _money_pause(watched, now)
         due_at = _after(last, watched.came_at, pause)
         if now + JITTER >= due_at:
-            return Urgency("money is on its way", due_at)
+            return Urgency(Reason.MONEY, due_at)
     if watched.status == "open" and watched.asked_since and not watched.is_covered:
         is_open = watched.asked_at is not None and now - watched.asked_at <= ASKED_LATELY
         pause = timedelta() if pace.is_own and is_open else _page_pause(watched, now)
         due_at = _after(last, watched.asked_since, pause)
         if now + JITTER >= due_at and now - (watched.asked_at or now) <= CLOSED_LATELY:
-            return Urgency(PAGE, due_at)
+            return Urgency(Reason.PAGE, due_at)
     return None
 
 
@@ -175,7 +184,7 @@ def plan(
 
 def _stays_open(one: Watched, due: Urgency) -> bool:
     """Whether it is a page that was looked for since it was opened."""
-    return due.reason == PAGE and due.due_at != one.asked_since
+    return due.reason is Reason.PAGE and due.due_at != one.asked_since
 
 
 def _page_order(one: Watched, due: Urgency, now: datetime) -> tuple[bool, float]:
