@@ -20,7 +20,7 @@ ENTRIES = ("app", "wsgi")
 ROOMS: dict[str, set[str]] = {
     "api": {
         "merchants",
-        "notify.events",
+        "notify",
         "schemas",
         "settings",
         "settlement",
@@ -51,7 +51,7 @@ ROOMS: dict[str, set[str]] = {
         "http",
         "invoices",
         "merchants",
-        "notify.events",
+        "notify",
         "prices",
         "proofs",
         "settings",
@@ -82,9 +82,7 @@ ROOMS: dict[str, set[str]] = {
         "invoices",
         "languages",
         "merchants",
-        "notify.events",
-        "notify.mail",
-        "notify.webhooks",
+        "notify",
         "prices",
         "proofs",
         "schemas",
@@ -103,7 +101,7 @@ ROOMS: dict[str, set[str]] = {
         "health",
         "http",
         "merchants",
-        "notify.mail",
+        "notify",
         "prices",
         "proofs",
         "settings",
@@ -115,7 +113,7 @@ ROOMS: dict[str, set[str]] = {
     "invoices": {
         "http",
         "merchants",
-        "notify.events",
+        "notify",
         "prices",
         "schemas",
         "settings",
@@ -139,17 +137,7 @@ ROOMS: dict[str, set[str]] = {
         "web.pages",
     },
     "merchants": {"bitcoin", "chain", "storage", "values"},
-    "notify": set(),
-    "notify.events": {"schemas", "storage", "values"},
-    "notify.mail": {
-        "languages",
-        "notify.events",
-        "notify.webhooks",
-        "settings",
-        "storage",
-        "values",
-    },
-    "notify.webhooks": {"http", "notify.events", "schemas", "settings", "storage", "values"},
+    "notify": {"http", "languages", "schemas", "settings", "storage", "values"},
     "prices": {"http", "settings", "values"},
     "proofs": {"bitcoin", "values"},
     "sandbox": {"bitcoin", "values"},
@@ -254,7 +242,7 @@ def offences(rule: Callable[[Path], Iterable[object]]) -> list[str]:
 
 @cache
 def room_of(module: str) -> str:
-    """`check` for btcpay.check.run, `notify.mail` for btcpay.notify.mail.send, else `storage`."""
+    """`check` for btcpay.check.run, `notify` for btcpay.notify.mail, else `storage`."""
     inner = module.removeprefix("btcpay.")
     rooms = [room for room in ROOMS if within(inner, room)]
     return max(rooms, key=len, default=module)

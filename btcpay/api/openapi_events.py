@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from btcpay.notify.events.kinds import EventKind
+from btcpay.notify.kinds import EventKind
 from btcpay.settlement.attention import REASONS
 
 Schema = dict[str, Any]

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from btcpay.notify.events.kinds import EventKind
-from btcpay.notify.events.publish import News
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.publish import News
 from btcpay.settlement.settle import Change, Outcome
 from storage.database import Row
 from storage.queries import payments

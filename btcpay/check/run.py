@@ -16,7 +16,7 @@ from btcpay.check.urgency import Plan, plan
 from btcpay.http.clock_skew import REMEDY
 from btcpay.invoices.retention import erase_emails
 from btcpay.invoices.status import output_of, rules_for
-from btcpay.notify.events.retention import forget_old
+from btcpay.notify.read import forget_old
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.settlement.decide import is_deep

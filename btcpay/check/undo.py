@@ -7,7 +7,7 @@ from datetime import datetime
 from btcpay.check.news import undone
 from btcpay.invoices.events import record
 from btcpay.invoices.update_attention import update_attention
-from btcpay.notify.events.publish import News
+from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from storage.database import Database, Row
 from storage.queries import blocks, invoices, payments

@@ -18,7 +18,7 @@ from btcpay.merchants.gap_limit import gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import from_ms
 from storage.database import Database
-from storage.queries import attentions, merchants, meta, webhooks
+from storage.queries import attentions, deliveries, merchants, meta
 from storage.queries.totals import tallies
 
 
@@ -77,7 +77,7 @@ class Figures(Collector):
             yield _gauge("chain_height", "Height of the best block known.", known.height)
             yield _gauge("blocks_behind", "Blocks that are still to be read.", known.behind)
         yield from _gaps(db)
-        oldest_ms = db.only(webhooks.OLDEST_WAITING)["at"]
+        oldest_ms = db.only(deliveries.OLDEST_WEBHOOK)["at"]
         age = now - from_ms(oldest_ms) if oldest_ms is not None else timedelta()
         yield _gauge(
             "webhook_waiting_seconds",

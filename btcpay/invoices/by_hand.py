@@ -10,8 +10,8 @@ from datetime import datetime
 from btcpay.invoices.events import finish, record
 from btcpay.invoices.status import find_invoice, verdict_of
 from btcpay.invoices.update_attention import update_attention
-from btcpay.notify.events.kinds import EventKind
-from btcpay.notify.events.publish import News
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
 from storage.database import Database, Row

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from btcpay.http.clock_skew import REMEDY
 from btcpay.merchants.account import derive, script_of
-from btcpay.notify.events.kinds import EventKind
-from btcpay.notify.events.publish import News, publish
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.publish import News, publish
 from btcpay.prices.price import Prices
 from btcpay.values.errors import PriceUnavailable
 from btcpay.values.ids import new_id

@@ -6,8 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from btcpay.notify.events.kinds import EventKind
-from btcpay.notify.events.publish import publish_link
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.publish import publish_link
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from btcpay.invoices.status import invoice_of, verdict_of
 from btcpay.merchants.account import least_sats_of
-from btcpay.notify.events.kinds import EventKind
-from btcpay.notify.events.publish import News, publish
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.publish import News, publish
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import Happening, reason_for
 from btcpay.values.times import to_ms

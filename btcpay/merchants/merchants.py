@@ -8,7 +8,7 @@ from btcpay.merchants.account import Account
 from btcpay.values.errors import AccountKeyRefused, CommandError
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
-from storage.queries import brands, mails, merchants
+from storage.queries import brands, merchants, receivers
 from storage.queries.totals import balances
 
 
@@ -78,11 +78,11 @@ def set_currency(db: Database, merchant: Row, currency: str | None) -> None:
     db.run(merchants.SET_CURRENCY, id=merchant["id"], currency=currency)
 
 
-def set_mail(db: Database, merchant: Row, change: Row) -> Row:
+def set_mail(db: Database, merchant: Row, change: Row, now: datetime) -> Row:
     """Changes where a merchant gets mail; the whole row. Without a change nothing is written."""
     with db.write():
-        row = db.row(mails.WANTED_BY, merchant_id=merchant["id"]) or mails.BLANK
+        row = db.row(receivers.MAIL_OF, merchant_id=merchant["id"]) or receivers.NO_MAIL
         row = row | change | {"merchant_id": merchant["id"]}
         if change:
-            db.run(mails.PUT_WANTED, **row)
+            receivers.put_mail(db, row, to_ms(now))
     return row

@@ -3,7 +3,6 @@
 Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact decimal text.
 """
 
-from storage.models.mail import Mail, MerchantMail
 from storage.models.money import (
     Attention,
     Balance,
@@ -13,6 +12,7 @@ from storage.models.money import (
     Payment,
     Proof,
 )
+from storage.models.notify import Delivery, MerchantMail, PublicEvent, Receiver
 from storage.models.service import (
     Block,
     Explorer,
@@ -30,12 +30,6 @@ from storage.models.shop import (
     MerchantSession,
     PaymentLink,
 )
-from storage.models.telling import (
-    EventReader,
-    PublicEvent,
-    WebhookDelivery,
-    WebhookEndpoint,
-)
 
 __all__ = [
     "ApiKey",
@@ -43,14 +37,13 @@ __all__ = [
     "Balance",
     "Block",
     "Brand",
+    "Delivery",
     "Event",
-    "EventReader",
     "Explorer",
     "ExplorerUse",
     "Fact",
     "IdempotencyKey",
     "Invoice",
-    "Mail",
     "Merchant",
     "MerchantDay",
     "MerchantLogin",
@@ -61,7 +54,6 @@ __all__ = [
     "PaymentLink",
     "Proof",
     "PublicEvent",
+    "Receiver",
     "Tally",
-    "WebhookDelivery",
-    "WebhookEndpoint",
 ]

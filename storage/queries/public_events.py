@@ -1,9 +1,9 @@
-"""What others are told: rows that are added, numbered once, read, and forgotten after a while."""
+"""Events: rows that are added, numbered once, read, and forgotten after a while."""
 
-from peewee import EXCLUDED, SQL, fn
+from peewee import SQL, fn
 
 from storage.database import Database, slot, slots
-from storage.models import EventReader, PublicEvent
+from storage.models import PublicEvent
 from storage.queries import meta
 
 # Nobody waits for long while so many are numbered or forgotten.
@@ -19,6 +19,9 @@ ADD = PublicEvent.insert(
         PublicEvent.state,
         PublicEvent.happened_at,
     )
+).returning(PublicEvent.seq)
+OF_ID = PublicEvent.select().where(
+    (PublicEvent.id == slot("id")) & (PublicEvent.merchant_id == slot("merchant_id"))
 )
 LAST = PublicEvent.select(fn.COALESCE(fn.MAX(PublicEvent.number), 0).alias("number")).where(
     PublicEvent.number.is_null(False)
@@ -52,19 +55,6 @@ OLDEST = (
     .limit(BATCH)
 )
 FORGET = PublicEvent.delete().where(PublicEvent.number <= slot("number"))
-
-# How far a reader has come; whoever moves it on says where it stood.
-READER = EventReader.select(EventReader.number).where(EventReader.name == slot("name"))
-LOCKED_READER = READER.for_update()
-BEGIN = EventReader.insert(slots(EventReader.name, EventReader.number)).on_conflict_ignore()
-MOVE = EventReader.update({EventReader.number: slot("to")}).where(
-    (EventReader.name == slot("name")) & (EventReader.number == slot("since"))
-)
-PUT_READER = EventReader.insert(slots(EventReader.name, EventReader.number)).on_conflict(
-    conflict_target=[EventReader.name], update={EventReader.number: EXCLUDED.number}
-)
-END = EventReader.delete().where(EventReader.name == slot("name"))
-SLOWEST = EventReader.select(fn.MIN(EventReader.number).alias("number"))
 
 
 def number_new(db: Database) -> int:

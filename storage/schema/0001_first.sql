@@ -392,53 +392,59 @@ CREATE TABLE public_event (
 CREATE UNIQUE INDEX public_event_number ON public_event (number) WHERE number IS NOT NULL;
 CREATE INDEX public_event_new ON public_event (seq) WHERE number IS NULL;
 
--- The number of the last event that each reader has taken over; none later is forgotten.
-CREATE TABLE event_reader (
-    name TEXT PRIMARY KEY,
-    number BIGINT NOT NULL CHECK (number >= 0)
-);
-
--- `url` or `command`; only what is sent over the network is signed. The secret is kept as it is: it
--- must be read to sign. After a rotation the old one signs too, until `old_until_at`.
--- `kinds`: a JSON list, null for all. `since_number`: nothing up to that event is sent.
--- `failing_since` is the first failure after the last success.
-CREATE TABLE webhook_endpoint (
+-- Who is notified. `url` is sent a signed POST, `command` is a program; mail goes where
+-- `merchant_mail` says, a receipt to its invoice's address. The secret is kept as it is: it must be
+-- read to sign. After a rotation the old one signs too, until `old_until_at`. `kinds`: a JSON list,
+-- null for all. `failing_since` is the first failure after the last success, `failed_at` the last.
+CREATE TABLE receiver (
     id TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    transport TEXT NOT NULL CHECK (transport IN ('webhook', 'command', 'mail', 'receipt')),
     url TEXT,
     command TEXT,
     kinds TEXT,
     secret TEXT,
     old_secret TEXT,
     old_until_at BIGINT,
-    since_number BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     failing_since BIGINT,
+    failed_at BIGINT,
     disabled_at BIGINT,
     disabled_reason TEXT,
-    CHECK ((url IS NULL) <> (command IS NULL)),
+    CHECK ((transport = 'webhook') = (url IS NOT NULL)),
+    CHECK ((transport = 'command') = (command IS NOT NULL)),
     CHECK ((url IS NULL) = (secret IS NULL)),
     CHECK ((old_secret IS NULL) = (old_until_at IS NULL)),
+    CHECK ((failing_since IS NULL) = (failed_at IS NULL)),
     CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL))
 );
+CREATE INDEX receiver_of_merchant ON receiver (merchant_id);
 
--- One row an endpoint and event. It waits for `next_at`; without it is delivered or given up.
--- `status`: the HTTP status, or how the command ended; null when there was no answer.
-CREATE TABLE webhook_delivery (
-    event_seq BIGINT NOT NULL REFERENCES public_event (seq) ON DELETE CASCADE,
-    endpoint_id TEXT NOT NULL REFERENCES webhook_endpoint (id) ON DELETE CASCADE,
+-- The outbox: one row a receiver and what it is about, which is an event's id, of a receipt the
+-- invoice's (whatever a reorganisation does to it, a customer is sent one), or a day on which
+-- payments were not found. It waits for `next_at`; without it, it is delivered or given up.
+-- `first_at`: the first attempt, from which the times of the others follow. `status`: the HTTP
+-- status, how the command ended, or the mail server's refusal; null when there was no answer.
+CREATE TABLE delivery (
+    receiver_id TEXT NOT NULL REFERENCES receiver (id) ON DELETE CASCADE,
+    about TEXT NOT NULL,
+    event_seq BIGINT REFERENCES public_event (seq) ON DELETE CASCADE,
+    created_at BIGINT NOT NULL,
     attempts BIGINT NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    first_at BIGINT,
     next_at BIGINT,
     tried_at BIGINT,
     delivered_at BIGINT,
     status BIGINT,
     answer TEXT,
-    PRIMARY KEY (event_seq, endpoint_id),
+    PRIMARY KEY (receiver_id, about),
     CHECK (next_at IS NULL OR delivered_at IS NULL)
 );
-CREATE INDEX webhook_delivery_of_endpoint ON webhook_delivery (endpoint_id, event_seq);
-CREATE INDEX webhook_delivery_due ON webhook_delivery (endpoint_id, next_at, event_seq)
+CREATE INDEX delivery_of_event ON delivery (event_seq);
+CREATE INDEX delivery_of_receiver ON delivery (receiver_id, event_seq);
+CREATE INDEX delivery_due ON delivery (receiver_id, next_at, event_seq)
     WHERE next_at IS NOT NULL;
+CREATE INDEX delivery_without_event ON delivery (created_at) WHERE event_seq IS NULL;
 
 -- `receipts`: whether customers get one, at the address of their invoice; it is stored there alone.
 CREATE TABLE merchant_mail (
@@ -447,27 +453,6 @@ CREATE TABLE merchant_mail (
     receipts BIGINT NOT NULL CHECK (receipts IN (0, 1)),
     language TEXT NOT NULL
 );
-
--- One row a mail. `about`: an event's id, of a receipt the invoice's (whatever a reorganisation does
--- to it, a customer is sent one), or a day without a complete check. It waits for `next_at`; without
--- it, it is sent or given up. `answer`: why the last attempt failed.
-CREATE TABLE mail (
-    about TEXT NOT NULL,
-    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
-    recipient TEXT NOT NULL CHECK (recipient IN ('merchant', 'customer')),
-    event_seq BIGINT REFERENCES public_event (seq) ON DELETE CASCADE,
-    created_at BIGINT NOT NULL,
-    attempts BIGINT NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    next_at BIGINT,
-    tried_at BIGINT,
-    sent_at BIGINT,
-    answer TEXT,
-    PRIMARY KEY (about, merchant_id, recipient),
-    CHECK (next_at IS NULL OR sent_at IS NULL)
-);
-CREATE INDEX mail_due ON mail (next_at) WHERE next_at IS NOT NULL;
-CREATE INDEX mail_of_event ON mail (event_seq) WHERE event_seq IS NOT NULL;
-CREATE INDEX mail_without_event ON mail (created_at) WHERE event_seq IS NULL;
 
 
 -- PostgreSQL alone

@@ -28,7 +28,7 @@ def msgids() -> set[str | tuple[str, ...]]:
     """What pages and mails want translated; found when a test asks, since it takes a second."""
     return {
         message
-        for room in ("checkout", "notify/mail", "merchant_pages", "web/pages")
+        for room in ("checkout", "notify", "merchant_pages", "web/pages")
         for _, _, message, _, _ in extract_from_dir(PROJECT / "btcpay" / room, METHODS, TRIMMED)
     }
 

@@ -17,8 +17,8 @@ from receiver import Receiver
 from tunnels import Http, Proxy, Socks
 
 from btcpay.http import http_client
-from btcpay.notify.events.kinds import EventKind
-from btcpay.notify.webhooks import endpoints
+from btcpay.notify import receivers
+from btcpay.notify.kinds import EventKind
 from btcpay.values.errors import Unreachable
 
 pytest.importorskip("socks")
@@ -181,7 +181,7 @@ def test_price_and_explorer_of_a_shop_come_through_the_proxy(open_shops, tmp_pat
 def test_a_webhook_is_told_through_the_proxy(shop: Shop, kind):
     """By the check, and by `webhook test`: whoever hides where the shop is hides it there too."""
     url = f"http://{NAME}:1000/hook"
-    added = endpoints.add(shop.service.db, shop.merchant_id, url, None, [], shop.clock())
+    added = receivers.add(shop.service.db, shop.merchant_id, url, None, [], shop.clock())
     shop.link()
     with Receiver() as receiver, kind(receiver.port) as proxy:
         environ = shop.environ | {"BTCPAY_PROXY": proxy.url}

@@ -2,8 +2,8 @@
 
 from fake_esplora import Terminal, Till
 
-from btcpay.notify.events.kinds import EventKind
-from btcpay.notify.events.read import Event, after
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.read import Event, after
 from btcpay.sandbox.payer.misbehave import double_spends, replace
 from schemas.resources import Resources
 

@@ -17,6 +17,7 @@ from btcpay.prices.price import new_prices
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError
+from btcpay.values.times import utc_now
 from storage.database import Row
 
 
@@ -96,7 +97,7 @@ def mail(
             change["address"] = checked_address(address)
         except ValueError as error:
             raise CommandError(f"{printable(address)} is not {error}") from None
-    row = set_mail(shell.db, owner, change)
+    row = set_mail(shell.db, owner, change, utc_now())
     if change and not (shell.settings.smtp_url and shell.settings.mail_from):
         say("nothing is sent before BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
     shown = row | {"merchant": merchant, "receipts": bool(row["receipts"])}

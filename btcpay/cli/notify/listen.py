@@ -1,21 +1,22 @@
-"""`listen`: events as they come, one JSON line each, and forwarded to a developer's machine."""
+"""`listen`: events as they come, in lines, and forwarded to a developer's machine."""
 
 import signal
+import sys
 import threading
+from collections.abc import Callable
 
 import click
 
-from btcpay.cli.context import Shell, say, with_shell
-from btcpay.http import http_client
+from btcpay.cli.context import Shell, answering, say
 from btcpay.merchants.merchants import find_merchant
-from btcpay.notify.events import read
-from btcpay.notify.events.read import Event
-from btcpay.notify.webhooks.endpoints import refuse_url
-from btcpay.notify.webhooks.send import ATTEMPT_S, new_session, send
-from btcpay.notify.webhooks.signature import new_secret
+from btcpay.notify import read
+from btcpay.notify.outbox import new_send
+from btcpay.notify.read import Event
+from btcpay.notify.receivers import refuse_url
+from btcpay.notify.standard_webhook import new_secret
 from btcpay.values.times import utc_now
 from schemas.resources import Resources
-from storage.database import Row
+from storage.queries.receivers import WEBHOOK
 
 EVERY_S = 0.5
 
@@ -29,13 +30,14 @@ EVERY_S = 0.5
     help="Begin behind this number, 0 for all that is kept; without it, what comes from now on.",
 )
 @click.option("--forward-to", "url", metavar="URL", help="Send each there too, signed; once.")
-@with_shell
+@answering
 def listen(shell: Shell, merchant: str | None, since: int | None, url: str | None) -> None:
-    """Print events as they come, one JSON line each, until Ctrl-C."""
+    """Print events as they come until Ctrl-C: a readable line each, JSON into a pipe."""
     owner_id = find_merchant(shell.db, merchant)["id"] if merchant is not None else None
-    forward = _forwarding(shell, url) if url is not None else None
+    forward = _forwarding(shell, url) if url is not None else lambda _event: None
     number = read.last_number(shell.db) if since is None else since
     resources, stop = Resources(shell.settings.base_url), threading.Event()
+    as_json = shell.as_json or not sys.stdout.isatty()
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: stop.set())
     say(f"listening behind event {number}; Ctrl-C ends it")
@@ -43,30 +45,33 @@ def listen(shell: Shell, merchant: str | None, since: int | None, url: str | Non
         for event in (events := read.after(shell.db, resources, number)):
             number = event.number
             if owner_id in (None, event.merchant_id) and not stop.is_set():
-                click.echo(event.line)
-                if forward:
-                    forward.send(event)
+                click.echo(event.line if as_json else readable(event))
+                forward(event)
         if not events:
             stop.wait(EVERY_S)
 
 
-class _Forward:
-    """An endpoint for as long as the command runs: nothing is tried again."""
-
-    def __init__(self, endpoint: Row, session: http_client.Session) -> None:
-        self._endpoint, self._session = endpoint, session
-
-    def send(self, event: Event) -> None:
-        """Says what was answered, when that does not take the event."""
-        answer = send(self._session, self._endpoint, event, utc_now(), ATTEMPT_S)
-        if not answer.is_taken:
-            told = answer.text if answer.status is None else f"answered {answer.status}"
-            say(f"{event.id} was not taken: {told}")
+def readable(event: Event) -> str:
+    """The event in one line for people: number, time, kind, and what it is about."""
+    about = event.data[event.kind.resource]
+    words = [about["id"], about.get("status"), event.data.get("attention")]
+    if "amount_sats" in about:
+        words.append(f"{about['amount_sats']} sats")
+    said = " ".join(str(word) for word in words if word)
+    return f"{event.number:>6}  {event.happened_at}  {event.kind.value:<26}  {said}"
 
 
-def _forwarding(shell: Shell, url: str) -> _Forward:
+def _forwarding(shell: Shell, url: str) -> Callable[[Event], None]:
+    """Sends an event once, and says so when it is not taken: nothing is tried again."""
     refuse_url(url, shell.settings.network)
-    secret = new_secret()
-    say(f"forwarded events are signed with {secret}")
-    endpoint = {"command": None, "url": url, "secret": secret, "old_until_at": None}
-    return _Forward(endpoint, new_session(1, shell.settings.proxy))
+    receiver = {"transport": WEBHOOK, "url": url, "secret": new_secret(), "old_until_at": None}
+    say(f"forwarded events are signed with {receiver['secret']}")
+    send = new_send(shell.settings)
+
+    def forward(event: Event) -> None:
+        answer = send(receiver, event, utc_now())
+        if not answer.is_taken:
+            why = answer.text if answer.status is None else f"answered {answer.status}"
+            say(f"{event.id} was not taken: {why}")
+
+    return forward

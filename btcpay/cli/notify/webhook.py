@@ -1,4 +1,4 @@
-"""`webhook`: who is told of events, with which secret, and how it went."""
+"""`webhook`: who is sent events, with which secret, and how it went."""
 
 import json
 import sys
@@ -7,15 +7,16 @@ import click
 
 from btcpay.cli.context import Shell, answering, limited, say, with_shell
 from btcpay.merchants.merchants import find_merchant
-from btcpay.notify.events.kinds import EventKind
-from btcpay.notify.events.samples import sample
-from btcpay.notify.webhooks import endpoints
-from btcpay.notify.webhooks.deliver import wants
-from btcpay.notify.webhooks.send import ATTEMPT_S, new_session, send
+from btcpay.notify import receivers
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.outbox import new_send
+from btcpay.notify.publish import wants
+from btcpay.notify.samples import sample
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from schemas.resources import Resources
-from storage.queries import webhooks
+from storage.queries import deliveries
+from storage.queries.receivers import LIST
 
 LIST_COLUMNS = (
     "id merchant url command kinds pending failing_since_at disabled_at disabled_reason created_at"
@@ -26,7 +27,7 @@ TEST_COLUMNS = "kind event_id is_taken status answer"
 
 @click.group()
 def webhook() -> None:
-    """Who is told of events: a URL, signed, or a command."""
+    """Who is sent events: a URL, signed, or a command."""
 
 
 @webhook.command("add")
@@ -46,16 +47,16 @@ def webhook() -> None:
 def webhook_add(
     shell: Shell, merchant: str, url: str | None, command: str | None, kinds: tuple[str, ...]
 ) -> None:
-    """Tell a URL or a command what happens from now on; the secret is shown this once."""
+    """Send a URL or a command what happens from now on; the secret is shown this once."""
     if (url is None) == (command is None):
         raise click.UsageError("give a URL, or --exec COMMAND")
     owner = find_merchant(shell.db, merchant)
     if url is not None:
-        endpoints.refuse_url(url, shell.settings.network)
+        receivers.refuse_url(url, shell.settings.network)
     else:
-        endpoints.refuse_command(command or "")
+        receivers.refuse_command(command or "")
     wanted = [EventKind(kind) for kind in kinds]
-    added = endpoints.add(shell.db, owner["id"], url, command, wanted, utc_now())
+    added = receivers.add(shell.db, owner["id"], url, command, wanted, utc_now())
     shell.answer(added._asdict(), added.secret)
     say(f"added {added.id}; `btcpay webhook test {added.id}` tries it, `btcpay check` delivers")
 
@@ -63,8 +64,8 @@ def webhook_add(
 @webhook.command("list")
 @answering
 def webhook_list(shell: Shell) -> None:
-    """All endpoints, what waits for them, and why one is told no more."""
-    rows = shell.db.rows(webhooks.LIST)
+    """All endpoints, what waits for them, and why one is sent nothing more."""
+    rows = shell.db.rows(LIST)
     for row in rows:
         kinds = json.loads(row["kinds"] or "null")
         row["kinds"] = kinds if shell.as_json else ", ".join(kinds or ["all"])
@@ -76,7 +77,7 @@ def webhook_list(shell: Shell) -> None:
 @with_shell
 def webhook_remove(shell: Shell, webhook_id: str) -> None:
     """Forget an endpoint, and what waits for it."""
-    endpoints.remove(shell.db, webhook_id)
+    receivers.remove(shell.db, webhook_id)
     say(f"removed {webhook_id}")
 
 
@@ -85,7 +86,7 @@ def webhook_remove(shell: Shell, webhook_id: str) -> None:
 @answering
 def webhook_rotate(shell: Shell, webhook_id: str) -> None:
     """A new secret; for a day everything is signed with the old one too."""
-    rotated = endpoints.rotate(shell.db, webhook_id, utc_now())
+    rotated = receivers.rotate(shell.db, webhook_id, utc_now())
     shell.answer(rotated._asdict(), rotated.secret)
     say("for 24 more hours the old secret signs too")
 
@@ -95,15 +96,14 @@ def webhook_rotate(shell: Shell, webhook_id: str) -> None:
 @answering
 def webhook_test(shell: Shell, webhook_id: str) -> None:
     """Send a made-up event of each kind now; exit status 1 when one was not taken."""
-    endpoint = endpoints.find(shell.db, webhook_id)
-    session = new_session(1, shell.settings.proxy)
+    endpoint = receivers.find(shell.db, webhook_id)
+    send = new_send(shell.settings)
     resources = Resources(shell.settings.base_url)
     rows = []
     for kind in EventKind:
         event = sample(resources, endpoint["merchant_id"], kind, utc_now())
-        told = {"merchant_id": event.merchant_id, "kind": kind.value}
-        if wants(endpoint, told | {"number": endpoint["since_number"] + 1}):
-            answer = send(session, endpoint, event, utc_now(), ATTEMPT_S)
+        if wants(endpoint, {"kind": kind.value}):
+            answer = send(endpoint, event, utc_now())
             row = {"kind": kind.value, "event_id": event.id, "answer": answer.text}
             rows.append(row | answer._asdict())
     shell.show(rows, TEST_COLUMNS)
@@ -116,8 +116,8 @@ def webhook_test(shell: Shell, webhook_id: str) -> None:
 @answering
 def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
     """The newest deliveries: how often each was tried, and what was answered."""
-    endpoints.find(shell.db, webhook_id)
-    rows = shell.db.rows(webhooks.DELIVERIES, endpoint_id=webhook_id, limit=limit)
+    receivers.find(shell.db, webhook_id)
+    rows = shell.db.rows(deliveries.LIST, receiver_id=webhook_id, limit=limit)
     shell.show(rows, DELIVERY_COLUMNS)
 
 
@@ -137,11 +137,11 @@ def webhook_resend(
         raise click.UsageError("give --event EVENT, --failed or --since NUMBER")
     count, now = 1, utc_now()
     if event_id is not None:
-        endpoints.resend_event(shell.db, webhook_id, event_id, now)
+        receivers.resend_event(shell.db, webhook_id, event_id, now)
     elif since is not None:
-        count = endpoints.resend_since(shell.db, webhook_id, since, now)
+        count = receivers.resend_since(shell.db, webhook_id, since, now)
     else:
-        count = endpoints.resend_failed(shell.db, webhook_id, now)
+        count = receivers.resend_failed(shell.db, webhook_id, now)
     if not count and failed:
         raise CommandError("nothing was given up")
     say(f"the next check sends {count} again")

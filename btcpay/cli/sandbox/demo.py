@@ -15,11 +15,12 @@ from btcpay.merchants import keys
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.merchants.sessions import new_login
-from btcpay.notify.webhooks import endpoints
+from btcpay.notify import receivers
 from btcpay.settings.settings import Settings
 from btcpay.values.times import utc_now
 from storage.database import Database
-from storage.queries import merchants, webhooks
+from storage.queries import merchants
+from storage.queries.receivers import LIST
 
 MERCHANT, MEMO, TITLE = "demo", "Demo", "Tip jar"
 WEBHOOK_PATH = "/sandbox/webhook"
@@ -39,11 +40,11 @@ def write_key(db: Database, settings: Settings, file: Path) -> str:
 
 def add_webhook(db: Database, settings: Settings, chain_url: str, file: Path) -> None:
     """Sends events to the workbench, in place of the start before; the file gets the secret."""
-    for row in db.rows(webhooks.LIST):
+    for row in db.rows(LIST):
         if row["url"] and row["url"].endswith(WEBHOOK_PATH):
-            endpoints.remove(db, row["id"])
+            receivers.remove(db, row["id"])
     owner_id, url = _merchant_id(db, settings), chain_url + WEBHOOK_PATH
-    _keep(file, str(endpoints.add(db, owner_id, url, None, [], utc_now()).secret))
+    _keep(file, str(receivers.add(db, owner_id, url, None, [], utc_now()).secret))
 
 
 def login_url(db: Database, settings: Settings) -> str:

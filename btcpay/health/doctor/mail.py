@@ -5,10 +5,10 @@ from datetime import timedelta
 
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, YELLOW
-from btcpay.notify.mail.server import NoSession, open_session
+from btcpay.notify.smtp import NoSession, open_session
 from btcpay.values.times import from_ms, iso, to_ms
 from storage.database import Database
-from storage.queries import mails
+from storage.queries import deliveries, receivers
 
 # A server that is restarted is no finding.
 PATIENCE = timedelta(hours=1)
@@ -35,9 +35,11 @@ def server(shop: Shop) -> Iterator[Finding]:
 def outbox(shop: Shop, db: Database) -> Iterator[Finding]:
     """What waits for long, what was given up, and who wants mail that nobody can send."""
     settings, now = shop.settings, shop.now()
-    waiting = db.only(mails.WAITING)
-    lost = db.only(mails.GIVEN_UP, since=to_ms(now - RECENT))
-    wanting = [row["name"] for row in db.rows(mails.WANTED) if row["address"] or row["receipts"]]
+    waiting = db.only(deliveries.MAILS_WAITING)
+    lost = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
+    wanting = [
+        row["name"] for row in db.rows(receivers.WANT_MAIL) if row["address"] or row["receipts"]
+    ]
     if wanting and not (settings.smtp_url and settings.mail_from):
         sentence = f"{', '.join(wanting)} would have mail, and no mail server is set"
         yield Finding("mail", YELLOW, sentence, "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")

@@ -7,7 +7,7 @@ from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, YELLOW
 from btcpay.values.times import from_ms, iso
 from storage.database import Database
-from storage.queries import webhooks
+from storage.queries import receivers
 
 # A receiver that is restarted is no finding.
 PATIENCE = timedelta(hours=1)
@@ -15,7 +15,7 @@ PATIENCE = timedelta(hours=1)
 
 def endpoints(shop: Shop, db: Database) -> Iterator[Finding]:
     """Each endpoint that is disabled, or has been failing for an hour."""
-    rows = db.rows(webhooks.LIST)
+    rows = db.rows(receivers.LIST)
     now, well = shop.now(), True
     for row in rows:
         name = f"webhook {row['id']}"

@@ -1,0 +1,72 @@
+"""Every kind of event, with its meaning; docs/events.md shows an example of each."""
+
+from enum import StrEnum
+
+
+class EventKind(StrEnum):
+    """What can happen. The name begins with the resource that it is about."""
+
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str = "") -> "EventKind":
+        kind = str.__new__(cls, name)
+        kind._value_ = name
+        kind.meaning = meaning
+        return kind
+
+    INVOICE_CREATED = (
+        "invoice.created",
+        "An invoice was made: by the API, on a payment link's page, or on the command line.",
+    )
+    INVOICE_PAYMENT_SEEN = (
+        "invoice.payment_seen",
+        "Money is on its way to the invoice's address, and does not count yet: `transaction`"
+        " waits in the mempool, or in a block that is not deep enough. Deliver nothing for it.",
+    )
+    INVOICE_PAYMENT_VANISHED = (
+        "invoice.payment_vanished",
+        "`transaction` was on its way and is shown no more: replaced, or dropped.",
+    )
+    INVOICE_PAID = (
+        "invoice.paid",
+        "The invoice is paid, by confirmed payments or by the owner's word.",
+    )
+    INVOICE_EXPIRED = (
+        "invoice.expired",
+        "The invoice's time is up, and too little came in time.",
+    )
+    INVOICE_CANCELED = (
+        "invoice.canceled",
+        "The owner has canceled the invoice.",
+    )
+    INVOICE_REOPENED = (
+        "invoice.reopened",
+        "The invoice was paid and is open again: a reorganisation of the chain took its payment"
+        " back.",
+    )
+    INVOICE_ATTENTION = (
+        "invoice.attention",
+        "The invoice needs a human, for the reason in `attention`.",
+    )
+    PAYMENT_RECEIVED = (
+        "payment.received",
+        "A payment is confirmed and in the balance: in full, a part, too late or too much.",
+    )
+    PAYMENT_UNDONE = (
+        "payment.undone",
+        "A reorganisation took the payment back: it is not in the balance any more. `payment` is"
+        " what it was.",
+    )
+    PAYMENT_LINK_CREATED = (
+        "payment_link.created",
+        "A payment link was made.",
+    )
+    PAYMENT_LINK_DEACTIVATED = (
+        "payment_link.deactivated",
+        "A payment link makes no more invoices.",
+    )
+
+    @property
+    def resource(self) -> str:
+        """`invoice`, `payment` or `payment_link`."""
+        return self.partition(".")[0]

@@ -1,0 +1,124 @@
+"""Transport: mail to merchants and their customers, composed as things stand when it is sent."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from email.message import EmailMessage
+
+from btcpay.notify import smtp, texts
+from btcpay.notify.attempt import Answer
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.letter import Letter, message_of
+from btcpay.notify.read import state_of
+from btcpay.notify.texts import About
+from btcpay.settings.mail_settings import checked_address
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import BadRow
+from btcpay.values.times import from_ms, to_ms
+from storage.database import Database, Row
+from storage.queries import brands, deliveries, invoices, merchants, meta, receivers
+
+OVERDUE = timedelta(hours=1)
+# Older news is of no use in a mail.
+STALE = timedelta(days=4)
+
+
+class Mail:
+    """The mails of a run, one after another in one session. Only `prepare` uses the database."""
+
+    def __init__(self, db: Database, settings: Settings) -> None:
+        self._db, self._base_url = db, settings.base_url
+        self._server, self._sender = settings.smtp_url, settings.mail_from
+        self._session: smtp.Session | None = None
+
+    @property
+    def is_set_up(self) -> bool:
+        return self._server is not None and self._sender is not None
+
+    def prepare(self, receiver: Row, row: Row, now: datetime) -> Callable[[], Answer] | None:
+        """What sends a mail; None when there is nothing to say any more. Raises BadRow.
+
+        That is so when the customer's address was erased, when an invoice is not paid any more,
+        and when a check was complete meanwhile.
+        """
+        composed = self._compose(receiver, row, now)
+        if composed is None or self._sender is None:
+            return None
+        to = _recipient(composed[0])
+        id = f"{row['about']}.{receiver['id']}".replace(" ", ".")
+        at = from_ms(row["created_at"])
+        message = message_of(composed[1], self._sender, to, id, at)
+        return lambda: self._send(message, to)
+
+    def _send(self, message: EmailMessage, to: str) -> Answer:
+        if self._server is None or self._sender is None:
+            raise LookupError("no mail server is set")
+        try:
+            if self._session is None:
+                self._session = smtp.open_session(self._server, self._sender.domain)
+            self._session.next_mail()
+            return smtp.hand_over(self._session, message, self._sender.address, to)
+        except smtp.NoSession as error:
+            return Answer(False, None, str(error))
+        except smtp.FAILURES as error:
+            self.close()
+            return Answer(False, None, smtp.why(error))
+
+    def close(self) -> None:
+        """Ends the session, if there is one."""
+        if self._session is not None:
+            with suppress(*smtp.FAILURES):
+                self._session.quit()
+            self._session.close()
+            self._session = None
+
+    def _compose(self, receiver: Row, row: Row, now: datetime) -> tuple[str, Letter] | None:
+        merchant_id = receiver["merchant_id"]
+        wanted = self._db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
+        language = wanted["language"]
+        if row["seq"] is None:
+            since = unchecked_since(self._db, merchant_id)
+            if now - since < OVERDUE:
+                return None
+            return wanted["address"], texts.overdue(to_ms(since), language)
+        invoice = self._db.only(invoices.ANY_BY_ID, id=row["invoice_id"])
+        about = About(invoice, state_of(row), f"{self._base_url}/pay/{invoice['id']}")
+        if receiver["transport"] == receivers.RECEIPT:
+            if not invoice["customer_email"] or invoice["status"] != "paid":
+                return None
+            seller = _seller(self._db, merchant_id)
+            return invoice["customer_email"], texts.receipt(about, language, seller)
+        say = texts.paid if row["kind"] == EventKind.INVOICE_PAID else texts.attention
+        return wanted["address"], say(about, language)
+
+
+def add_overdue(db: Database, now: datetime) -> None:
+    """A mail to each merchant when no check was complete for an hour: at most one a day (UTC)."""
+    for who in db.rows(receivers.WANT_MAIL):
+        if who["address"] and now - unchecked_since(db, who["merchant_id"]) >= OVERDUE:
+            db.run(
+                deliveries.ADD,
+                receiver_id=receivers.mail_id(receivers.MAIL, who["merchant_id"]),
+                about=f"check {now.date()}",
+                event_seq=None,
+                created_at=to_ms(now),
+                next_at=to_ms(now),
+            )
+
+
+def unchecked_since(db: Database, merchant_id: int) -> datetime:
+    """When a check was last complete, or since when there is the merchant."""
+    born_at = from_ms(db.only(merchants.BY_ID, id=merchant_id)["created_at"])
+    return max(meta.time(db, meta.Key.CHECKED_AT) or born_at, born_at)
+
+
+def _seller(db: Database, merchant_id: int) -> str:
+    brand = db.row(brands.OF_MERCHANT, merchant_id=merchant_id) or brands.BLANK
+    return brand["name"] or db.only(merchants.BY_ID, id=merchant_id)["name"]
+
+
+def _recipient(text: str) -> str:
+    try:
+        return checked_address(text)
+    except ValueError:
+        raise BadRow("no address that mail can be sent to") from None

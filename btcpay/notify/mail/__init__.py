@@ -1,1 +1,0 @@
-"""Mail to merchants and their customers, from the same events as webhooks."""

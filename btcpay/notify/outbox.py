@@ -1,0 +1,227 @@
+"""The outbox: brings what waits to each receiver, all of them beside each other."""
+
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from btcpay.http.http_client import Session
+from btcpay.notify import command, mail, standard_webhook
+from btcpay.notify.attempt import ATTEMPT_S, PROBE_AFTER, Answer
+from btcpay.notify.mail import Mail
+from btcpay.notify.outcome import note
+from btcpay.notify.read import Event, event_of
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import BadRow
+from btcpay.values.times import from_ms, to_ms
+from schemas.resources import Resources
+from storage.database import Database, Row
+from storage.queries import deliveries, public_events, receivers
+
+log = logging.getLogger(__name__)
+
+# Of a run; an attempt begins only while it can take all of its time.
+RUN_S = 20
+MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
+# In a run, of a receiver that takes others: an event that it never takes stops none behind it.
+MOST_REFUSED = 3
+PAGE = 100
+NO_ANSWER = Answer(False, None, "there was no answer when the run ended")
+FOR_EVER_MS = (1 << 63) - 1
+# How an event is sent, by the receiver's transport; mail has a session of its own.
+SENDS = {receivers.WEBHOOK: standard_webhook.send, receivers.COMMAND: command.send}
+
+# Makes one attempt to send a receiver an event, at that time.
+Send = Callable[[Row, Event, datetime], Answer]
+
+
+def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
+    """What sends over the network or to a program, with connections that are kept."""
+    session = Session(MOST_OF_ONE, settings.proxy)
+
+    def send(receiver: Row, event: Event, at: datetime) -> Answer:
+        return SENDS[receiver["transport"]](session, receiver, event, at, timeout_s)
+
+    return send
+
+
+@dataclass
+class Delivered:
+    """What a run delivered, and what it could not."""
+
+    delivered: int = 0
+    failed: int = 0
+
+
+@dataclass
+class _Lane:
+    """One way out in this run: a receiver, or the mail server with all who get mail.
+
+    It is given one attempt until it has taken something; so one that hangs holds up one attempt,
+    and no other lane.
+    """
+
+    receivers: list[Row]
+    at_once: int
+    rows: deque[tuple[Row, Row]] = field(default_factory=deque)
+    tried: set[tuple[str, str]] = field(default_factory=set)
+    in_flight: int = 0
+    failures: int = 0
+    has_taken: bool = False
+    is_over: bool = False
+
+    @property
+    def was_failing(self) -> bool:
+        return any(one["failing_since"] for one in self.receivers)
+
+    @property
+    def is_failing(self) -> bool:
+        return self.was_failing and not self.has_taken
+
+    @property
+    def brings_all(self) -> bool:
+        """Whether a receiver that failed has come back in this run."""
+        return self.was_failing and self.has_taken
+
+    @property
+    def allowed(self) -> int:
+        """So many attempts at once."""
+        return 0 if self.is_over else self.at_once if self.has_taken else 1
+
+    def learn(self, answer: Answer, is_disabled: bool) -> None:
+        """What an answer means for the rest of the run."""
+        if answer.is_up:
+            if not self.has_taken:
+                self.rows.clear()  # they were what was due, and now it may be all
+            self.has_taken = True
+        else:
+            self.failures += 1
+            if not self.has_taken or self.failures >= MOST_REFUSED or is_disabled:
+                self.is_over = True
+
+
+_Answers = queue.SimpleQueue[tuple[_Lane, Row, Row, Answer]]
+
+
+class Outbox:
+    """What a run needs; `now` reads the wall clock. Only the caller's thread uses the database."""
+
+    def __init__(
+        self, db: Database, settings: Settings, now: Callable[[], datetime], send: Send
+    ) -> None:
+        self._db, self._settings, self._now, self._send = db, settings, now, send
+        self._resources = Resources(settings.base_url)
+        self._in_flight: list[tuple[_Lane, Row, Row]] = []
+
+    def run(self, run_s: float = RUN_S) -> Delivered:
+        """Delivers what is due, for so long at most; what is left waits for the next run.
+
+        An answer that comes after that is a failure: a name server may take longer. The delivery is
+        made again, with the same id.
+        """
+        self._mail = Mail(self._db, self._settings)
+        self._answers: _Answers = queue.SimpleQueue()  # what comes after a run is for nobody
+        self._in_flight.clear()
+        public_events.number_new(self._db)
+        self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - mail.STALE))
+        if self._mail.is_set_up:
+            mail.add_overdue(self._db, self._now())
+        result, until_s = Delivered(), time.monotonic() + run_s
+        lanes = self._lanes()
+        while True:
+            left_s = until_s - time.monotonic()
+            if left_s >= ATTEMPT_S:
+                self._begin(lanes)
+            if not self._in_flight:
+                break
+            try:
+                self._on_answer(*self._answers.get(timeout=max(0, left_s)), result)
+            except queue.Empty:
+                break
+        for lane, receiver, row in self._in_flight[:]:
+            self._on_answer(lane, receiver, row, NO_ANSWER, result)
+        self._mail.close()
+        return result
+
+    def _lanes(self) -> list[_Lane]:
+        waited_for = self._db.rows(receivers.WAITED_FOR)
+        by_mail = [one for one in waited_for if one["transport"] in receivers.MAILS]
+        lanes = [_Lane([one], MOST_OF_ONE) for one in waited_for if one not in by_mail]
+        return lanes + ([_Lane(by_mail, 1)] if by_mail and self._mail.is_set_up else [])
+
+    def _begin(self, lanes: Sequence[_Lane]) -> None:
+        """Begins as many attempts as may be made at once, lane by lane."""
+        begun = True
+        while begun:
+            begun = False
+            for lane in lanes:
+                if self._may_begin(lane) and (found := self._next(lane)):
+                    self._attempt(lane, *found)
+                    begun = True
+
+    def _may_begin(self, lane: _Lane) -> bool:
+        failing = sum(other.is_failing for other, _, _ in self._in_flight)
+        if lane.is_failing and failing >= MOST_FAILING:
+            return False
+        return lane.in_flight < lane.allowed and len(self._in_flight) < MOST_AT_ONCE
+
+    def _next(self, lane: _Lane) -> tuple[Row, Row] | None:
+        """What is due; once a receiver that failed takes something, all that waits, oldest first.
+
+        From one that fails one attempt each half hour, whether one is due or not.
+        """
+        query = deliveries.OLDEST if lane.brings_all else deliveries.DUE
+        for receiver in lane.receivers if not lane.rows else ():
+            until_ms = FOR_EVER_MS if lane.brings_all else self._until_ms(receiver)
+            found = self._db.rows(query, receiver_id=receiver["id"], until=until_ms, limit=PAGE)
+            lane.rows.extend((receiver, row) for row in found if _key(row) not in lane.tried)
+        return lane.rows.popleft() if lane.rows else None
+
+    def _until_ms(self, receiver: Row) -> int:
+        now, failed_at = self._now(), receiver["failed_at"]
+        is_probed = failed_at is not None and now - from_ms(failed_at) >= PROBE_AFTER
+        return FOR_EVER_MS if is_probed else to_ms(now)
+
+    def _attempt(self, lane: _Lane, receiver: Row, row: Row) -> None:
+        lane.tried.add(_key(row))
+        try:
+            send = self._prepared(receiver, row)
+        except BadRow as error:  # the next is somebody's news too
+            log.error("%s cannot be sent to %s: %s", row["about"], receiver["id"], error)
+            spoiled = Answer(False, None, f"cannot be sent: {error}", is_final=True)
+            note(self._db, receiver, row, spoiled, self._now())
+            return
+        if send is None:
+            self._db.run(deliveries.DROP, receiver_id=row["receiver_id"], about=row["about"])
+            return
+        lane.in_flight += 1
+        self._in_flight.append((lane, receiver, row))
+
+        def attempt(answers: _Answers = self._answers) -> None:
+            answers.put((lane, receiver, row, send()))
+
+        threading.Thread(target=attempt, daemon=True).start()
+
+    def _prepared(self, receiver: Row, row: Row) -> Callable[[], Answer] | None:
+        now = self._now()
+        if receiver["transport"] in receivers.MAILS:
+            return self._mail.prepare(receiver, row, now)
+        event = event_of(self._db, self._resources, row)
+        return lambda: self._send(receiver, event, now)
+
+    def _on_answer(
+        self, lane: _Lane, receiver: Row, row: Row, answer: Answer, result: Delivered
+    ) -> None:
+        lane.in_flight -= 1
+        self._in_flight.remove((lane, receiver, row))
+        lane.learn(answer, note(self._db, receiver, row, answer, self._now()))
+        result.delivered += answer.is_taken
+        result.failed += not answer.is_taken
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row["receiver_id"], row["about"]

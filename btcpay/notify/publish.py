@@ -1,0 +1,74 @@
+"""Writes events and whom they go to, each in the transaction of what happened."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from btcpay.notify.kinds import EventKind
+from btcpay.values.ids import new_id
+from btcpay.values.times import to_ms
+from storage.database import Database, Row
+from storage.queries import deliveries, public_events, receivers
+
+
+@dataclass(frozen=True)
+class News:
+    """Something that happened to an invoice, or to a payment to its address.
+
+    `detail`: the row of a `payment`, or the `transaction` that was seen or has vanished.
+    """
+
+    kind: EventKind
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+def publish(
+    db: Database, row: Row, news: News, now: datetime, state: Mapping[str, Any] | None = None
+) -> None:
+    """An event of an invoice, whose row has at least its ids. Call it within `db.write()`.
+
+    `state` is what may change of it later: how it stands and what came; None: as it is made.
+    """
+    stored = None if state is None else orjson.dumps({**state, **news.detail}).decode()
+    _add(db, news.kind, now, row["merchant_id"], state=stored, invoice_id=row["id"])
+
+
+def publish_link(db: Database, link: Row, kind: EventKind, now: datetime) -> None:
+    """An event of a payment link; the kind says its status. Call it within `db.write()`."""
+    _add(db, kind, now, link["merchant_id"], payment_link_id=link["id"])
+
+
+def _add(
+    db: Database, kind: EventKind, now: datetime, merchant_id: int, **about: str | None
+) -> None:
+    event: Row = dict.fromkeys(("invoice_id", "payment_link_id", "state")) | about
+    event |= {"id": new_id("evt"), "merchant_id": merchant_id, "kind": kind.value}
+    event["happened_at"] = to_ms(now)
+    event |= db.only(public_events.ADD, **event)
+    for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=merchant_id):
+        if wants(receiver, event):
+            db.run(deliveries.ADD, **delivery(receiver, event, now))
+
+
+def wants(receiver: Row, event: Row) -> bool:
+    """Whether a receiver of the event's merchant wants its kind."""
+    return receiver["kinds"] is None or event["kind"] in json.loads(receiver["kinds"])
+
+
+def delivery(receiver: Row, event: Row, now: datetime) -> Row:
+    """What brings the event to the receiver from now on.
+
+    A customer gets one receipt of an invoice, whatever a reorganisation does to it.
+    """
+    is_receipt = receiver["transport"] == receivers.RECEIPT
+    return {
+        "receiver_id": receiver["id"],
+        "about": event["invoice_id"] if is_receipt else event["id"],
+        "event_seq": event["seq"],
+        "created_at": to_ms(now),
+        "next_at": to_ms(now),
+    }

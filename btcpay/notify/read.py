@@ -1,0 +1,121 @@
+"""Reads events: numbered without gaps, with the documented resources as they were."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import Any
+
+import orjson
+
+from btcpay.notify.kinds import EventKind
+from btcpay.values.errors import BadRow
+from btcpay.values.times import iso_ms, to_ms
+from schemas.resources import Resources
+from storage.database import Database, Row
+from storage.queries import deliveries, invoices, links, public_events
+
+PAGE = 100
+# Longer than any receiver is tried, and than a shop is away over the holidays.
+KEPT = timedelta(days=30)
+# What a new invoice has come to.
+_NEW = {"status": "open", "tx_hash": None, "paid_at": None}
+_BESIDE = ("received_sats", "unconfirmed_sats", "missing_sats", "attention", "transaction")
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened: `number` for readers here, `id` for receivers elsewhere."""
+
+    number: int
+    id: str
+    merchant_id: int
+    kind: EventKind
+    happened_at: str
+    data: dict[str, Any]
+
+    @property
+    def body(self) -> bytes:
+        """The JSON object that is sent (Standard Webhooks: type, timestamp, data)."""
+        return orjson.dumps(self._content)
+
+    @property
+    def line(self) -> bytes:
+        """The JSON object in one line, with number and id."""
+        return orjson.dumps({"number": self.number, "id": self.id} | self._content)
+
+    @property
+    def _content(self) -> dict[str, Any]:
+        return {"type": self.kind, "timestamp": self.happened_at, "data": self.data}
+
+
+def after(db: Database, resources: Resources, number: int, limit: int = PAGE) -> list[Event]:
+    """The events behind that number, in order and without a gap; numbers what is new first."""
+    public_events.number_new(db)
+    rows = db.rows(public_events.AFTER, number=number, limit=limit)
+    return [event_of(db, resources, row) for row in rows]
+
+
+def last_number(db: Database) -> int:
+    """The number of the newest event, 0 before the first; numbers what is new first."""
+    public_events.number_new(db)
+    return db.only(public_events.LAST)["number"]
+
+
+def event_of(db: Database, resources: Resources, row: Row) -> Event:
+    """The event of a row, in the words of the interface. Raises BadRow."""
+    try:
+        kind = EventKind(row["kind"])
+    except ValueError as error:
+        raise BadRow(str(error)) from None
+    show = _link_data if kind.resource == "payment_link" else _invoice_data
+    at = iso_ms(row["happened_at"])
+    return Event(row["number"], row["id"], row["merchant_id"], kind, at, show(db, resources, row))
+
+
+def _link_data(db: Database, resources: Resources, row: Row) -> dict[str, Any]:
+    status = "active" if row["kind"] == EventKind.PAYMENT_LINK_CREATED else "inactive"
+    link = db.only(links.ANY_BY_ID, id=row["payment_link_id"])
+    return {"payment_link": resources.payment_link.dump(link | {"status": status})}
+
+
+def _invoice_data(db: Database, resources: Resources, row: Row) -> dict[str, Any]:
+    """Of the e-mail address what is still kept, of everything else what was true then."""
+    invoice = db.only(invoices.ANY_BY_ID, id=row["invoice_id"])
+    if row["state"] is None:
+        came = {"received_sats": 0, "unconfirmed_sats": 0, "missing_sats": invoice["amount_sats"]}
+        state = _NEW | came | {"attention": None}
+    else:
+        state = state_of(row)
+    then = {name: state[name] for name in _NEW}
+    data = {"payment": resources.payment.dump(state["payment"])} if "payment" in state else {}
+    data["invoice"] = resources.invoice.dump(invoice | then)
+    return data | {name: state[name] for name in _BESIDE if name in state}
+
+
+def state_of(row: Row) -> dict[str, Any]:
+    """What was true when the event happened. Raises BadRow."""
+    try:
+        state = orjson.loads(row["state"])
+    except orjson.JSONDecodeError:
+        state = None
+    if not isinstance(state, dict):
+        raise BadRow("an event's state is no JSON object")
+    return state
+
+
+def forget_old(db: Database, now: datetime) -> int:
+    """Deletes what is older than KEPT, with its deliveries, a batch at most; how many events.
+
+    Never what waits to be delivered, nor the newest: its number is where the next begins.
+    """
+    public_events.number_new(db)
+    before = to_ms(now - KEPT)
+    with db.write():
+        db.run(deliveries.FORGET, before=before)
+        last = db.only(public_events.LAST)["number"]
+        waiting = db.only(deliveries.OLDEST_WAITING)["number"]
+        end = last if waiting is None else min(last, waiting)
+        oldest = db.rows(public_events.OLDEST)
+        old = takewhile(lambda row: row["happened_at"] < before and row["number"] < end, oldest)
+        numbers = [row["number"] for row in old]
+        return db.run(public_events.FORGET, number=numbers[-1]) if numbers else 0

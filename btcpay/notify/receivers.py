@@ -1,0 +1,157 @@
+"""Webhooks and commands: added, removed, their secrets rotated, sent again what they missed."""
+
+import json
+import shlex
+import shutil
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.publish import delivery, wants
+from btcpay.notify.read import PAGE
+from btcpay.notify.standard_webhook import new_secret
+from btcpay.settings.parsers import is_http_url
+from btcpay.values.errors import CommandError
+from btcpay.values.hosts import is_here
+from btcpay.values.ids import new_id
+from btcpay.values.networks import Network
+from btcpay.values.times import to_ms
+from storage.database import Database, Row
+from storage.queries import deliveries, public_events, receivers
+
+GRACE = timedelta(days=1)
+
+
+class Added(NamedTuple):
+    """A new receiver; its secret is shown nowhere again. A command has none."""
+
+    id: str
+    secret: str | None
+
+
+def find(db: Database, receiver_id: str) -> Row:
+    """The whole row, with its secret. Raises CommandError when there is none."""
+    row = db.row(receivers.BY_ID, id=receiver_id)
+    if row is None or row["transport"] in receivers.MAILS:
+        raise CommandError(f"there is no webhook {receiver_id!r}: `btcpay webhook list` has them")
+    return row
+
+
+def add(
+    db: Database,
+    merchant_id: int,
+    url: str | None,
+    command: str | None,
+    kinds: Sequence[EventKind],
+    now: datetime,
+) -> Added:
+    """A receiver of all that happens from now on; of every kind without `kinds`."""
+    added = Added(new_id("whk"), new_secret() if url else None)
+    db.run(
+        receivers.ADD,
+        id=added.id,
+        merchant_id=merchant_id,
+        transport=receivers.WEBHOOK if url else receivers.COMMAND,
+        url=url,
+        command=command,
+        kinds=json.dumps(kinds) if kinds else None,
+        secret=added.secret,
+        created_at=to_ms(now),
+    )
+    return added
+
+
+def refuse_url(url: str, network: Network) -> None:
+    """Raises CommandError for where nothing is sent; https, but here and on test networks.
+
+    Where it leads to is the operator's own business.
+    """
+    if not is_http_url(url) or not _is_plain(url):
+        raise CommandError("a webhook is an https:// URL")
+    parts = urlsplit(url)
+    is_clear = parts.scheme == "http" and not is_here(parts.hostname)
+    if is_clear and network.name == "mainnet":
+        raise CommandError(
+            "http:// would show payments to whoever listens on the way: use https:// (http:// is"
+            " for 127.0.0.1 and for test networks)"
+        )
+
+
+def _is_plain(url: str) -> bool:
+    """What every reader takes alike: before a backslash another one finds another host."""
+    return url.isascii() and url.isprintable() and "\\" not in url
+
+
+def refuse_command(command: str) -> None:
+    """Raises CommandError for what is no program here; there is no shell unless it is named."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise CommandError(f"the command cannot be read: {error}") from None
+    if not words or shutil.which(words[0]) is None:
+        raise CommandError(
+            f"there is no program {words[0] if words else ''!r} here: give its whole path; for a"
+            " line of shell, sh -c 'LINE'"
+        )
+
+
+def remove(db: Database, receiver_id: str) -> None:
+    """Forgets a receiver and its deliveries. Raises CommandError."""
+    find(db, receiver_id)
+    db.run(receivers.REMOVE, id=receiver_id)
+
+
+def rotate(db: Database, receiver_id: str, now: datetime) -> Added:
+    """A new secret; for a day the old one signs too. Raises CommandError."""
+    row = find(db, receiver_id)
+    if row["secret"] is None:
+        raise CommandError("a command has no secret")
+    added = Added(receiver_id, new_secret())
+    changed = {"secret": added.secret, "was": row["secret"], "until": to_ms(now + GRACE)}
+    if db.run(receivers.ROTATE, id=receiver_id, **changed) != 1:
+        raise CommandError("the secret was rotated by somebody else just now")
+    return added
+
+
+def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
+    """Has all that was given up sent again, and enables the receiver; how many."""
+    find(db, receiver_id)
+    with db.write():
+        db.run(receivers.ENABLE, id=receiver_id)
+        return db.run(deliveries.FAILED_AGAIN, receiver_id=receiver_id, at=to_ms(now))
+
+
+def resend_event(db: Database, receiver_id: str, event_id: str, now: datetime) -> None:
+    """Has one event sent again, whatever became of it before. Raises CommandError."""
+    receiver = find(db, receiver_id)
+    row = db.row(public_events.OF_ID, id=event_id, merchant_id=receiver["merchant_id"])
+    if row is None:
+        raise CommandError(f"there is no event {event_id!r} of this merchant; 30 days are kept")
+    with db.write():
+        db.run(receivers.ENABLE, id=receiver_id)
+        _again(db, receiver, row, now)
+
+
+def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
+    """Has every event behind that number sent that the receiver wants, sent before or not."""
+    receiver = find(db, receiver_id)
+    public_events.number_new(db)
+    count = 0
+    with db.write():
+        db.run(receivers.ENABLE, id=receiver_id)
+        while rows := db.rows(public_events.AFTER, number=number, limit=PAGE):
+            number = rows[-1]["number"]
+            for row in rows:
+                if row["merchant_id"] == receiver["merchant_id"] and wants(receiver, row):
+                    _again(db, receiver, row, now)
+                    count += 1
+    return count
+
+
+def _again(db: Database, receiver: Row, event: Row, now: datetime) -> None:
+    row = delivery(receiver, event, now)
+    key = {name: row[name] for name in ("receiver_id", "about")}
+    if not db.run(deliveries.AGAIN, **key, at=to_ms(now)):
+        db.run(deliveries.ADD, **row)

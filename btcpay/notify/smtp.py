@@ -1,0 +1,147 @@
+"""The mail server: a session with it, and one mail handed over. It alone speaks SMTP."""
+
+import re
+import smtplib
+import socket
+import ssl
+import time
+from email.message import EmailMessage
+
+from btcpay.notify.attempt import ATTEMPT_S, Answer
+from btcpay.settings.mail_settings import MailServer
+
+# For each answer of the server.
+TIMEOUT_S = 5
+# Of all that it answers to one mail: more than any honest server says.
+MOST_BYTES = 65_536
+# What smtplib raises: its own errors are OSErrors, like those of sockets and TLS; a name that
+# cannot be one in DNS is a ValueError.
+FAILURES = (OSError, ValueError)
+_ENHANCED = re.compile(rb"[245]\.[0-9]{1,3}\.[0-9]{1,3}(?=\s|$)")  # RFC 3463
+
+
+class NoSession(Exception):
+    """The server cannot be reached, or lets nobody in; the message has no secret."""
+
+
+class _Replies:
+    """The server's lines, within bounds: smtplib by itself keeps all that a server says."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.allow()
+
+    def allow(self) -> None:
+        """Begins to count anew."""
+        self._left, self._until_s = MOST_BYTES, time.monotonic() + ATTEMPT_S
+
+    def readline(self, limit: int) -> bytes:
+        """A line of at most `limit` bytes. Raises OSError beyond the bounds."""
+        line = bytearray()
+        while len(line) < limit and not line.endswith(b"\n"):
+            if time.monotonic() > self._until_s or not self._left:
+                raise TimeoutError
+            byte = self._connection.recv(1)
+            if not byte:
+                break
+            line += byte
+            self._left -= 1
+        return bytes(line)
+
+    def close(self) -> None:
+        """The session closes the connection."""
+
+
+class Session(smtplib.SMTP):
+    """A session whose replies are bounded, in bytes and in time."""
+
+    def getreply(self) -> tuple[int, bytes]:
+        if self.file is None and self.sock is not None:
+            self.file = _Replies(self.sock)
+        return super().getreply()
+
+    def next_mail(self) -> None:
+        """What is said about the last one counts no more."""
+        if self.file is not None:
+            self.file.allow()
+
+
+class _TlsSession(Session, smtplib.SMTP_SSL):
+    """By TLS from the first byte."""
+
+
+def open_session(server: MailServer, hello: str) -> Session:
+    """A session, by TLS and logged in. Raises NoSession.
+
+    Without TLS a password goes to this machine alone.
+    """
+    context = ssl.create_default_context()
+    session: Session | None = None
+    try:
+        session = (
+            _TlsSession(server.host, server.port, hello, timeout=TIMEOUT_S, context=context)
+            if server.is_tls
+            else Session(server.host, server.port, hello, timeout=TIMEOUT_S)
+        )
+        _let_in(session, server, context)
+    except (*FAILURES, NoSession) as error:
+        if session is not None:
+            session.close()
+        raise NoSession(error if isinstance(error, NoSession) else why(error)) from None
+    return session
+
+
+def _let_in(session: Session, server: MailServer, context: ssl.SSLContext) -> None:
+    session.ehlo_or_helo_if_needed()
+    if not server.is_tls:
+        if session.has_extn("starttls"):
+            session.starttls(context=context)
+            session.ehlo()
+        elif server.user and not server.is_here:
+            raise NoSession("offers no STARTTLS, and a password is not sent in the clear")
+    if server.user:
+        session.login(server.user, server.password)
+
+
+def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> Answer:
+    """Hands one mail over; a refusal is an answer. Raises OSError when the session is lost."""
+    try:
+        session.send_message(message, sender, [to])
+    except smtplib.SMTPServerDisconnected:
+        raise
+    except smtplib.SMTPRecipientsRefused as error:
+        code, text = error.recipients[to]
+        return _refused(code, text, code >= 500)
+    except smtplib.SMTPSenderRefused as error:  # a setting is wrong: that can be mended
+        return _refused(error.smtp_code, error.smtp_error, False)._replace(is_refusal=False)
+    except smtplib.SMTPResponseException as error:
+        return _refused(error.smtp_code, error.smtp_error, error.smtp_code >= 500)
+    return Answer(True, None, "")
+
+
+def _refused(code: int, text: bytes | str, is_final: bool) -> Answer:
+    return Answer(
+        False, code, f"refused: {_status(code, text)}", is_refusal=True, is_final=is_final
+    )
+
+
+def _status(code: int, text: bytes | str) -> str:
+    """`550 5.1.1`. Not the words behind it: they may repeat the address, or what was sent."""
+    words = text.encode() if isinstance(text, str) else text
+    found = _ENHANCED.match(words)
+    return f"{code} {found[0].decode()}" if found else f"{code}"
+
+
+def why(error: Exception) -> str:
+    """What is wrong with the server, in a few words of ours."""
+    if isinstance(error, smtplib.SMTPAuthenticationError):
+        return f"does not let us in: {_status(error.smtp_code, error.smtp_error)}"
+    if isinstance(error, smtplib.SMTPResponseException):
+        return f"refuses: {_status(error.smtp_code, error.smtp_error)}"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"has a certificate that is not valid: {error.verify_message}"
+    if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
+        return "does not answer in time"
+    if isinstance(error, socket.gaierror):
+        return "has a name that cannot be found"
+    return f"could not be spoken to: {type(error).__name__}"

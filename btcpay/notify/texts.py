@@ -1,0 +1,108 @@
+"""What each mail says, in the merchant's language; the pages' words where they have them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from btcpay.languages import formats
+from btcpay.languages.catalogs import catalog
+from btcpay.notify.letter import Letter
+from btcpay.values.money import stored_usd
+
+
+@dataclass(frozen=True)
+class About:
+    """What a letter is about: an invoice's row, what was true of it at the event, its page."""
+
+    invoice: Mapping[str, Any]
+    state: Mapping[str, Any]
+    page_url: str
+
+
+def paid(about: About, language: str) -> Letter:
+    """To the merchant: an invoice is paid."""
+    gettext = catalog(language).gettext
+    return Letter(
+        language,
+        gettext("Invoice paid: %(amount)s") % {"amount": _usd(about, language)},
+        [gettext("This invoice is paid.")],
+        _facts(about, language),
+        (gettext("Invoice"), about.page_url),
+    )
+
+
+def receipt(about: About, language: str, seller: str) -> Letter:
+    """To the customer, whose page it leads to."""
+    gettext = catalog(language).gettext
+    return Letter(
+        language,
+        gettext("Receipt from %(name)s") % {"name": seller},
+        [gettext("Thank you. This is your receipt.")],
+        _facts(about, language),
+        (gettext("Print receipt"), about.page_url),
+    )
+
+
+def attention(about: About, language: str) -> Letter:
+    """To the merchant: an invoice needs a human, and why."""
+    gettext = catalog(language).gettext
+    reasons = {
+        "reorganised": gettext("A reorganisation of the blockchain has taken its payment back."),
+        "paid_late": gettext("It was paid after the deadline."),
+        "short": gettext("Too little had arrived by the deadline."),
+        "too_much": gettext("More has arrived than was asked for."),
+        "after_cancellation": gettext("It was paid after it was canceled."),
+        "dust_missing": gettext("What is missing is less than wallets can send."),
+    }
+    show = gettext("On the server, %(command)s says more.")
+    return Letter(
+        language,
+        gettext("An invoice needs your attention: %(amount)s") % {"amount": _usd(about, language)},
+        [
+            reasons[about.state["attention"]],
+            show % {"command": f"btcpay invoice show {about.invoice['id']}"},
+        ],
+        _facts(about, language),
+        (gettext("Invoice"), about.page_url),
+    )
+
+
+def overdue(since_ms: int, language: str) -> Letter:
+    """To the merchant: no check has been complete since that time."""
+    gettext = catalog(language).gettext
+    since = gettext("No check of the blockchain has completed since %(time)s.")
+    return Letter(
+        language,
+        gettext("Payments are not being found"),
+        [
+            since % {"time": formats.moment(since_ms, language)},
+            gettext(
+                "Until one does, no invoice becomes paid. No payment is lost: it is in your wallet,"
+                " and the next complete check will find it."
+            ),
+            gettext("On the server, %(command)s says more.") % {"command": "btcpay doctor"},
+        ],
+    )
+
+
+def _usd(about: About, language: str) -> str:
+    return formats.usd(stored_usd(about.invoice["amount_usd_quote"]), language)
+
+
+def _facts(about: About, language: str) -> list[tuple[str, str]]:
+    """As the receipt on the page has them."""
+    gettext = catalog(language).gettext
+    invoice, state = about.invoice, about.state
+    facts = [
+        (gettext("Amount"), f"{formats.btc(invoice['amount_sats'], language)} BTC"),
+        (gettext("Value when quoted"), _usd(about, language)),
+    ]
+    if state["received_sats"] != invoice["amount_sats"]:
+        facts.append((gettext("Received"), f"{formats.btc(state['received_sats'], language)} BTC"))
+    if invoice["description"]:
+        facts.append((gettext("For"), invoice["description"]))
+    if state["paid_at"] is not None:
+        facts.append((gettext("Time"), formats.moment(state["paid_at"], language)))
+    if state["tx_hash"]:
+        facts.append((gettext("Transaction"), state["tx_hash"]))
+    return [*facts, (gettext("Invoice"), invoice["id"])]

@@ -1,0 +1,113 @@
+"""The one outbox: what is on its way to each receiver, or how it went."""
+
+from peewee import JOIN, Case, fn
+
+from storage.database import slot, slots
+from storage.models import Delivery, PublicEvent, Receiver
+from storage.queries.receivers import MAILS
+
+_THIS = (Delivery.receiver_id == slot("receiver_id")) & (Delivery.about == slot("about"))
+_OF_RECEIVER = Delivery.receiver_id == slot("receiver_id")
+_WAITS = Delivery.next_at.is_null(False)
+_OF_MAILS = Delivery.receiver_id.in_(
+    Receiver.select(Receiver.id).where(Receiver.transport << MAILS)
+)
+
+# One row a receiver and what it is about; the second insert changes nothing.
+ADD = Delivery.insert(
+    slots(
+        Delivery.receiver_id,
+        Delivery.about,
+        Delivery.event_seq,
+        Delivery.created_at,
+        Delivery.next_at,
+    )
+    | {Delivery.attempts: 0}
+).on_conflict_ignore()
+_WHOLE = (
+    Delivery.select(
+        Delivery.receiver_id,
+        Delivery.about,
+        Delivery.attempts,
+        Delivery.first_at,
+        Delivery.created_at,
+        PublicEvent,
+    )
+    .join(PublicEvent, JOIN.LEFT_OUTER, on=(PublicEvent.seq == Delivery.event_seq))
+    .where(_OF_RECEIVER & (Delivery.next_at <= slot("until")))
+    .limit(slot("limit"))
+)
+DUE = _WHOLE.order_by(Delivery.next_at, Delivery.event_seq)
+OLDEST = _WHOLE.order_by(Delivery.created_at, Delivery.event_seq)
+# Whoever else has tried it meanwhile has counted an attempt.
+TRIED = Delivery.update(
+    {
+        Delivery.attempts: Delivery.attempts + 1,
+        Delivery.first_at: fn.COALESCE(Delivery.first_at, slot("at")),
+        Delivery.next_at: slot("next_at"),
+        Delivery.tried_at: slot("at"),
+        Delivery.delivered_at: slot("delivered_at"),
+        Delivery.status: slot("status"),
+        Delivery.answer: slot("answer"),
+    }
+).where(_THIS & (Delivery.attempts == slot("attempts")) & _WAITS)
+DROP = Delivery.delete().where(_THIS & _WAITS)
+GIVE_UP = Delivery.update({Delivery.next_at: None}).where(_OF_RECEIVER & _WAITS)
+GIVE_UP_MAILS = Delivery.update({Delivery.next_at: None, Delivery.answer: "too late"}).where(
+    _WAITS & (Delivery.created_at < slot("before")) & _OF_MAILS
+)
+_ANEW = {Delivery.attempts: 0, Delivery.first_at: None, Delivery.next_at: slot("at")}
+AGAIN = Delivery.update(_ANEW | {Delivery.delivered_at: None}).where(_THIS)
+FAILED_AGAIN = Delivery.update(_ANEW).where(
+    _OF_RECEIVER & Delivery.next_at.is_null() & Delivery.delivered_at.is_null()
+)
+# What belongs to an event goes with it.
+FORGET = Delivery.delete().where(
+    Delivery.event_seq.is_null() & (Delivery.created_at < slot("before"))
+)
+
+STATE = Case(
+    None,
+    [(Delivery.delivered_at.is_null(False), "delivered"), (_WAITS, "waiting")],
+    "given up",
+)
+LIST = (
+    Delivery.select(
+        Delivery.receiver_id,
+        PublicEvent.number,
+        PublicEvent.id.alias("event_id"),
+        PublicEvent.kind,
+        STATE.alias("state"),
+        Delivery.attempts,
+        Delivery.status,
+        Delivery.tried_at,
+        Delivery.next_at,
+        Delivery.answer,
+    )
+    .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
+    .where(_OF_RECEIVER)
+    .order_by(Delivery.event_seq.desc())
+    .limit(slot("limit"))
+)
+# Nothing is forgotten that waits to be delivered.
+OLDEST_WAITING = (
+    Delivery.select(
+        fn.MIN(PublicEvent.number).alias("number"), fn.MIN(PublicEvent.happened_at).alias("at")
+    )
+    .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
+    .where(_WAITS)
+)
+OLDEST_WEBHOOK = OLDEST_WAITING.join(Receiver, on=(Receiver.id == Delivery.receiver_id)).where(
+    Receiver.transport.not_in(MAILS)
+)
+_COUNTED = Delivery.select(
+    fn.COUNT(Delivery.about).alias("mails"),
+    fn.MIN(Delivery.created_at).alias("at"),
+    fn.MAX(Delivery.answer).alias("answer"),
+).where(_OF_MAILS)
+MAILS_WAITING = _COUNTED.where(_WAITS)
+MAILS_GIVEN_UP = _COUNTED.where(
+    Delivery.next_at.is_null()
+    & Delivery.delivered_at.is_null()
+    & (Delivery.tried_at > slot("since"))
+)

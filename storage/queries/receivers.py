@@ -1,0 +1,128 @@
+"""Who is notified of events, and where merchants want mail."""
+
+import json
+from typing import Any
+
+from peewee import EXCLUDED, fn
+
+from storage.database import Database, Row, every, needed, slot, slots
+from storage.models import Delivery, Merchant, MerchantMail, Receiver
+
+WEBHOOK, COMMAND, MAIL, RECEIPT = "webhook", "command", "mail", "receipt"
+MAILS = [MAIL, RECEIPT]
+_THIS = Receiver.id == slot("id")
+_IS_SHOWN = Receiver.transport.not_in(MAILS)
+
+ADD = Receiver.insert(
+    needed(Receiver) | slots(Receiver.url, Receiver.command, Receiver.kinds, Receiver.secret)
+).on_conflict_ignore()
+BY_ID = Receiver.select().where(_THIS)
+REMOVE = Receiver.delete().where(_THIS)
+# In the transaction of an event: whoever removes one waits, whoever publishes beside does not.
+OF_MERCHANT = (
+    Receiver.select(Receiver.id, Receiver.transport, Receiver.kinds)
+    .where((Receiver.merchant_id == slot("merchant_id")) & Receiver.disabled_at.is_null())
+    .order_by(Receiver.id)
+    .for_update("FOR KEY SHARE")  # type: ignore[arg-type]  # its documentation has text too
+)
+_PENDING = Delivery.select(fn.COUNT(Delivery.about)).where(
+    (Delivery.receiver_id == Receiver.id) & Delivery.next_at.is_null(False)
+)
+# Those that work first: who has been failing for longest is tried last.
+WAITED_FOR = (
+    Receiver.select()
+    .where(
+        Receiver.disabled_at.is_null()
+        & fn.EXISTS(
+            Delivery.select(1).where(
+                (Delivery.receiver_id == Receiver.id) & Delivery.next_at.is_null(False)
+            )
+        )
+    )
+    .order_by(
+        Receiver.failing_since.is_null(False),
+        Receiver.failing_since.desc(),
+        Receiver.created_at,
+        Receiver.id,
+    )
+)
+# Webhooks and commands, without secrets.
+LIST = (
+    Receiver.select(
+        Receiver.id,
+        Merchant.name.alias("merchant"),
+        Receiver.url,
+        Receiver.command,
+        Receiver.kinds,
+        _PENDING.alias("pending"),
+        Receiver.failing_since.alias("failing_since_at"),
+        Receiver.disabled_at,
+        Receiver.disabled_reason,
+        Receiver.created_at,
+    )
+    .join(Merchant, on=(Merchant.id == Receiver.merchant_id))
+    .where(_IS_SHOWN)
+    .order_by(Receiver.created_at, Receiver.id)
+)
+ROTATE = Receiver.update(
+    {
+        Receiver.old_secret: Receiver.secret,
+        Receiver.old_until_at: slot("until"),
+        Receiver.secret: slot("secret"),
+    }
+).where(_THIS & (Receiver.secret == slot("was")))
+DISABLE = Receiver.update(
+    {Receiver.disabled_at: slot("at"), Receiver.disabled_reason: slot("reason")}
+).where(_THIS & Receiver.disabled_at.is_null())
+_WELL = {Receiver.failing_since: None, Receiver.failed_at: None}
+ENABLE = Receiver.update(
+    _WELL | {Receiver.disabled_at: None, Receiver.disabled_reason: None}
+).where(_THIS)
+WORKS = Receiver.update(_WELL).where(_THIS & Receiver.failing_since.is_null(False))
+FAILS = Receiver.update(
+    {
+        Receiver.failing_since: fn.COALESCE(Receiver.failing_since, slot("at")),
+        Receiver.failed_at: slot("at"),
+    }
+).where(_THIS)
+
+WANT_MAIL = (
+    MerchantMail.select(MerchantMail, Merchant.name, Merchant.created_at)
+    .join(Merchant, on=(Merchant.id == MerchantMail.merchant_id))
+    .order_by(MerchantMail.merchant_id)
+)
+MAIL_OF = MerchantMail.select().where(MerchantMail.merchant_id == slot("merchant_id"))
+NO_MAIL: dict[str, Any] = {"address": None, "receipts": 0, "language": "en"}
+PUT_MAIL = MerchantMail.insert(every(MerchantMail)).on_conflict(
+    conflict_target=[MerchantMail.merchant_id],
+    update={
+        column: getattr(EXCLUDED, column.name)
+        for column in (MerchantMail.address, MerchantMail.receipts, MerchantMail.language)
+    },
+)
+
+
+def mail_id(transport: str, merchant_id: int) -> str:
+    """The id of a merchant's receiver of mail, or of its customers' receipts."""
+    return f"{transport}_{merchant_id}"
+
+
+def put_mail(db: Database, row: Row, at_ms: int) -> None:
+    """Stores what mail a merchant wants; what nobody wants any more and waits is forgotten."""
+    db.run(PUT_MAIL, **row)
+    kinds = {MAIL: ["invoice.paid", "invoice.attention"], RECEIPT: ["invoice.paid"]}
+    for transport, wanted in ((MAIL, row["address"]), (RECEIPT, row["receipts"])):
+        id = mail_id(transport, row["merchant_id"])
+        if not wanted:
+            db.run(REMOVE, id=id)
+            continue
+        none = dict.fromkeys(("url", "command", "secret"))
+        db.run(
+            ADD,
+            id=id,
+            merchant_id=row["merchant_id"],
+            transport=transport,
+            kinds=json.dumps(kinds[transport]),
+            created_at=at_ms,
+            **none,
+        )

@@ -1,0 +1,179 @@
+"""A receiver that hangs, drips, floods or redirects changes nothing for the others."""
+
+import socket
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+from builders import Shop
+from fake_esplora import Reply, dripping, dropped, endless_head, say, silent, truncated
+from receiver import Receiver
+
+from btcpay.notify import receivers
+from btcpay.notify.attempt import Answer
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.outbox import MOST_AT_ONCE, MOST_FAILING, Outbox, Send, new_send
+from btcpay.notify.samples import sample
+from btcpay.notify.standard_webhook import KEPT_BYTES
+from schemas.resources import Resources
+from storage.queries import deliveries
+
+TIMEOUT_S = 0.5
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as listening:
+        yield listening
+
+
+def attempt(shop: Shop, url: str) -> Answer:
+    """One event to that URL, within half a second."""
+    db, now = shop.service.db, shop.clock()
+    added = receivers.add(db, shop.merchant_id, url, None, [], now)
+    event = sample(Resources(""), shop.merchant_id, EventKind.INVOICE_PAID, now)
+    return new_send(shop.service.settings, TIMEOUT_S)(receivers.find(db, added.id), event, now)
+
+
+def endless(handler: BaseHTTPRequestHandler) -> None:
+    """Promises 4 GB, and sends them for as long as somebody reads."""
+    handler.close_connection = True
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(4 << 30))
+    handler.end_headers()
+    for _ in range(4096):
+        handler.wfile.write(b"a" * (1 << 20))
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n"
+# What it does, whether that takes the event, and what is kept of it.
+REPLIES: dict[str, tuple[Callable[[threading.Event], Reply], bool, str]] = {
+    "hangs": (silent, False, "took longer than 0.5 s"),
+    "drips a head": (lambda e: dripping(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", e), False, "took"),
+    "drips a body": (lambda e: dripping(OK, b" ", e), True, ""),
+    "answers 4 GB": (lambda _: endless, True, "aaa"),
+    "sends headers without end": (lambda _: endless_head, False, "could not be asked"),
+    "hangs up": (lambda _: dropped, False, "could not be asked"),
+    "breaks off in its body": (lambda _: truncated(b"thanks"), True, "thanks"),
+    "speaks no HTTP": (lambda e: dripping(b"220 smtp ready\r\n", b"", e), False, ""),
+    "redirects": (lambda _: say(b"", 307, Location="/y"), False, ""),
+    "redirects to a file": (lambda _: say(b"", 302, Location="file:///etc/passwd"), False, ""),
+    "sets cookies": (lambda _: say(b"", 200, **{"Set-Cookie": "a=b"}), True, ""),
+    "answers no text": (lambda _: say(b"\xff\x00\x1b[31m"), True, "\ufffd\x1b[31m"),
+}
+
+
+@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
+def test_what_a_receiver_does_is_an_answer_in_time(shop, receiver, released, reply):
+    make, is_taken, text = reply
+    receiver.instead = lambda _: make(released)
+    began_s = time.monotonic()
+    answer = attempt(shop, receiver.url)
+    assert time.monotonic() - began_s < 4
+    assert answer.is_taken == is_taken
+    assert text in answer.text.strip(" ") and len(answer.text) <= KEPT_BYTES
+    assert "hunter2" not in answer.text and len(receiver.messages) == 1
+
+
+def test_nothing_is_kept_of_a_flood(shop, receiver):
+    receiver.instead = lambda _: endless
+    tracemalloc.start()
+    assert attempt(shop, receiver.url).is_taken
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:9", "nobody.invalid"], ids=["closed", "unknown"])
+def test_nobody_there_is_an_answer_too(shop, host):
+    answer = attempt(shop, f"http://{host}/x?token=hunter2")
+    assert (answer.is_taken, answer.status) == (False, None)
+    assert "could not be asked" in answer.text and "hunter2" not in answer.text
+
+
+def test_a_receiver_that_never_accepts_is_left_at_the_time_out(shop):
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        others = [socket.socket() for _ in range(4)]
+        for one in others:  # they fill its queue
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        began_s = time.monotonic()
+        assert not attempt(shop, f"http://127.0.0.1:{full.getsockname()[1]}/").is_taken
+        assert time.monotonic() - began_s < 4
+        for one in others:
+            one.close()
+
+
+def add(shop: Shop, url: str) -> str:
+    return receivers.add(shop.service.db, shop.merchant_id, url, None, [], shop.clock()).id
+
+
+def outbox(shop: Shop, send: Send | None = None) -> Outbox:
+    service = shop.service
+    send = send or new_send(service.settings, timeout_s=2)
+    return Outbox(service.db, service.settings, shop.clock, send)
+
+
+def waiting(shop: Shop, endpoint_id: str) -> int:
+    rows = shop.service.db.rows(deliveries.LIST, receiver_id=endpoint_id, limit=1000)
+    return sum(row["state"] == "waiting" for row in rows)
+
+
+def test_those_that_hang_delay_no_other(shop, receiver, released):
+    """More of them than may be tried at once; each holds up one attempt of its own."""
+    with Receiver() as hanging:
+        hanging.instead = lambda _: silent(released)
+        bad = [add(shop, hanging.url) for _ in range(MOST_FAILING + 4)]
+        good = add(shop, receiver.url)
+        for _ in range(30):
+            shop.link()
+        one, began_s = outbox(shop), time.monotonic()
+        done = threading.Event()
+
+        def run() -> None:
+            one.run()
+            shop.service.db.close()
+            done.set()
+
+        threading.Thread(target=run, daemon=True).start()
+        while len(receiver.messages) < 30 and time.monotonic() - began_s < 20:
+            time.sleep(0.01)
+        assert len(receiver.messages) == 30 and not done.is_set()
+        assert done.wait(20)
+        assert len(hanging.messages) == len(bad)
+        assert waiting(shop, good) == 0 and all(waiting(shop, one) == 30 for one in bad)
+        # Now they are known: of them all only a few are tried at once.
+        shop.clock.move(minutes=1)
+        told = outbox(shop).run()
+        assert (told.delivered, told.failed) == (0, len(bad))
+        assert MOST_FAILING < len(bad) < MOST_AT_ONCE
+
+
+def test_a_run_has_an_end_whatever_a_receiver_does_and_no_answer_is_a_failure(shop, released):
+    """Else who never answers would never be known for it: not failing, and never given up."""
+    bad, db = add(shop, "http://127.0.0.1:9/"), shop.service.db
+    shop.link()
+    began_s = time.monotonic()
+    told = outbox(shop, lambda *_: _never(released)).run(run_s=10.5)
+    assert time.monotonic() - began_s < 13
+    assert (told.delivered, told.failed) == (0, 1) and waiting(shop, bad) == 1
+    assert receivers.find(db, bad)["failing_since"] is not None
+    (row,) = db.rows(deliveries.LIST, receiver_id=bad, limit=2)
+    assert (row["attempts"], row["answer"]) == (1, "there was no answer when the run ended")
+
+
+def _never(released: threading.Event) -> Answer:
+    """A name server that does not answer, for which there is no time-out."""
+    released.wait(60)
+    return Answer(True, 200, "")
+
+
+def test_a_cookie_is_not_sent_back(shop, receiver):
+    receiver.instead = lambda _: say(b"", 204, **{"Set-Cookie": "a=b; Path=/"})
+    add(shop, receiver.url)
+    shop.link(), shop.link()
+    assert outbox(shop).run().delivered == 2
+    assert all("cookie" not in message.headers for message in receiver.messages)

@@ -1,0 +1,92 @@
+"""Every kind of event happens, looks as documented, and is documented as it looks."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import open_till
+from paths import PROJECT
+from told import live_through_all
+
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.read import Event
+from btcpay.notify.samples import sample
+from schemas.resources import Resources
+
+PAGE = (PROJECT / "docs/events.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def life(
+    tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
+) -> Iterator[tuple[dict[EventKind, Event], dict[str, Any]]]:
+    """The events of a life, and the OpenAPI document of that shop."""
+    with open_till(tmp_path_factory.mktemp("life"), ticker, Clock()) as till:
+        yield live_through_all(till), till.shop.get("/openapi.json", "").json
+
+
+def shape(value: Any) -> Any:
+    """The names and types of a JSON value."""
+    if isinstance(value, dict):
+        return {name: shape(inner) for name, inner in value.items()}
+    return [shape(inner) for inner in value] if isinstance(value, list) else type(value)
+
+
+def section(kind: EventKind) -> str:
+    found = re.search(rf"^### {re.escape(kind)}\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S)
+    assert found, f"docs/events.md does not tell of {kind}"
+    return found[1]
+
+
+def test_every_kind_happens_in_a_life(life):
+    assert set(life[0]) == set(EventKind)
+
+
+@pytest.mark.parametrize("kind", EventKind)
+def test_what_is_sent_is_as_the_api_describes_it(life, kind):
+    events, document = life
+    body = json.loads(events[kind].body)
+    _validate(document, kind, body)
+    assert (body["type"], document["webhooks"][kind]["post"]["summary"]) == (kind, kind.meaning)
+
+
+@pytest.mark.parametrize("kind", EventKind)
+def test_a_sample_looks_as_what_happens_does_and_names_no_address(life, kind):
+    event = sample(Resources("https://pay.example.com"), 1, kind, datetime.now(UTC))
+    body = json.loads(event.body)
+    _validate(life[1], kind, body)
+    assert body["type"] == kind and "bcrt1" not in event.body.decode()
+    assert list(body["data"]) == list(life[0][kind].data)
+
+
+def _validate(document: dict[str, Any], kind: EventKind, body: Any) -> None:
+    described = document["webhooks"][kind]["post"]["requestBody"]["content"]["application/json"]
+    schema = _closed(described["schema"] | {"components": document["components"]})
+    jsonschema_rs.validator_for(schema).validate(body)
+
+
+def _closed(node: Any) -> Any:
+    """The schema, with no room for a field that it does not name."""
+    if isinstance(node, list):
+        return [_closed(inner) for inner in node]
+    if not isinstance(node, dict):
+        return node
+    closed = {name: _closed(inner) for name, inner in node.items()}
+    return closed | ({"additionalProperties": False} if "properties" in node else {})
+
+
+@pytest.mark.parametrize("kind", EventKind)
+def test_the_document_has_its_meaning_and_an_example_of_its_shape(life, kind):
+    told = section(kind)
+    assert kind.meaning in " ".join(told.split())
+    (example,) = re.findall(r"```json\n(.*?)```", told, re.S)
+    assert shape(json.loads(example)) == shape(json.loads(life[0][kind].body))
+
+
+def test_the_document_tells_of_no_other_kind():
+    assert re.findall(r"^### (.+)$", PAGE, re.M) == [kind.value for kind in EventKind]

@@ -1,0 +1,144 @@
+"""A letter becomes one mail of two parts; nothing that is said in it becomes anything else."""
+
+from datetime import UTC, datetime
+from email import message_from_bytes, policy
+
+import pytest
+
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.notify import texts
+from btcpay.notify.letter import Letter, message_of
+from btcpay.notify.texts import About
+from btcpay.settings.mail_settings import Sender
+from btcpay.settlement.attention import REASONS
+
+AT = datetime(2026, 11, 22, 7, 0, tzinfo=UTC)
+SENDER = Sender("My shop", "shop@example.com")
+HEADERS = {
+    *("From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "MIME-Version"),
+    "Content-Type",
+}
+
+
+def sent(letter: Letter, sender: Sender = SENDER):
+    """The mail as whoever gets it reads it."""
+    raw = message_of(letter, sender, "ada@example.com", "evt_1.mail_1", AT).as_bytes()
+    return message_from_bytes(raw, policy=policy.default)
+
+
+def body(message, kind: str) -> str:
+    return message.get_body((kind,)).get_content()
+
+
+def letter(**more) -> Letter:
+    return Letter(**{"language": "en", "subject": "Paid", "sentences": ["It is."]} | more)
+
+
+# What customers and shops may write.
+TEXTS = {
+    "a header behind a line end": "Two mugs\nBcc: eve@example.com",
+    "a header behind a carriage return": "Two mugs\r\nBcc: eve@example.com\r\n\r\nBuy",
+    "a folded header": "Two mugs\r\n Bcc: eve@example.com",
+    "a lone carriage return": "Two mugs\rBcc: eve@example.com",
+    "a vertical tab and a form feed": "Two mugs\x0bBcc: eve@example.com\x0c",
+    "line ends of Unicode": "Two mugs\u2028Bcc: eve@example.com\u2029\u0085",
+    "a null": "Two mugs\x00Bcc: eve@example.com",
+    "an encoded word": "=?utf-8?q?Two_mugs=0ABcc:_eve@example.com?=",
+    "the end of a mail": "Two mugs\r\n.\r\nMAIL FROM:<eve@example.com>",
+    "letters that are written from right to left": "Two mugs \u202egro.elpmaxe",
+    "a thousand letters": "Two mugs " * 1000,
+    "letters of other alphabets": "二つのマグカップ ñandú 🙂",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("place", ["subject", "fact", "sender"])
+def test_what_somebody_writes_adds_no_header_and_no_line(place, text):
+    if place == "sender":
+        name = " ".join("".join(c for c in text if c.isprintable() and c not in '<>"').split())
+        message = sent(letter(), Sender(name, "shop@example.com"))
+        assert message["From"].addresses[0].addr_spec == "shop@example.com"
+    else:
+        more = {"subject": text} if place == "subject" else {"facts": [("For", text)]}
+        message = sent(letter(**more))
+    assert set(message.keys()) == HEADERS
+    assert [str(one) for one in message["To"].addresses] == ["ada@example.com"]
+    assert [part.get_content_type() for part in message.walk()] == [
+        "multipart/alternative",
+        "text/plain",
+        "text/html",
+    ]
+    if place == "fact":
+        plain = [line for line in body(message, "plain").splitlines() if line]
+        assert len(plain) == 2 and plain[1].startswith("For: ") and plain[1].isprintable()
+    if place == "subject":
+        assert message["Subject"].isprintable()
+
+
+HTML = {
+    "a tag": ("<img src=https://eve.example/x>", "<img"),
+    "a script": ("<script>alert(1)</script>", "<script"),
+    "an end of what surrounds it": ("</td></tr></table><form>", "<form"),
+    "a quote": ('" onmouseover="x', '" onmouseover'),
+}
+
+
+@pytest.mark.parametrize(("text", "never"), HTML.values(), ids=HTML)
+def test_what_somebody_writes_is_text_in_html(text, never):
+    message = sent(letter(subject=text, facts=[("For", text)], link=(text, f"https://x/{text}")))
+    assert never not in body(message, "html")
+    assert text in body(message, "plain")
+
+
+def test_nothing_in_html_is_loaded():
+    assert "src=" not in body(sent(letter(link=("Page", "https://x/"))), "html")
+
+
+def test_the_same_mail_has_the_same_id_whenever_it_is_sent():
+    ids = {sent(letter())["Message-ID"] for _ in range(2)}
+    assert ids == {"<evt_1.mail_1@example.com>"}
+
+
+INVOICE = {
+    "id": "inv_1",
+    "amount_sats": 41_667,
+    "amount_usd_quote": "1234.5",
+    "description": "Two mugs",
+}
+STATE = {"received_sats": 50_000, "paid_at": 1_700_000_000_000, "tx_hash": "ab" * 32}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_letter_in_every_language(language):
+    about = About(INVOICE, STATE | {"attention": "short"}, "https://pay.example.com/pay/inv_1")
+    letters = [
+        texts.paid(about, language),
+        texts.receipt(about, language, "My shop"),
+        texts.overdue(STATE["paid_at"], language),
+    ]
+    letters += [
+        texts.attention(About(INVOICE, STATE | {"attention": reason}, about.page_url), language)
+        for reason in REASONS
+    ]
+    english = [texts.paid(about, "en"), texts.receipt(about, "en", "My shop")]
+    for one in letters:
+        message = sent(one)
+        assert message["Subject"] and body(message, "plain").strip()
+        assert f'lang="{language}"' in body(message, "html")
+        assert "%(" not in message["Subject"] + body(message, "plain")
+    assert len({one.text for one in letters}) == len(letters)
+    if language != "en":
+        assert not {one.subject for one in english} & {one.subject for one in letters}
+
+
+def test_a_receipt_says_what_the_page_says():
+    about = About(INVOICE, STATE, "https://pay.example.com/pay/inv_1")
+    receipt = texts.receipt(about, "en", "My shop")
+    assert receipt.subject == "Receipt from My shop"
+    assert receipt.text.split("\n\n") == [
+        "Thank you. This is your receipt.",
+        "Amount: 0.00041667 BTC\nValue when quoted: 1,234.50 USD\nReceived: 0.00050000 BTC\n"
+        "For: Two mugs\nTime: Nov 14, 2023, 10:13:20 PM UTC\n"
+        f"Transaction: {'ab' * 32}\nInvoice: inv_1",
+        "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",
+    ]

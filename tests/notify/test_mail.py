@@ -1,0 +1,433 @@
+"""Mail to a real server: who is told of what, once, in which language, and what a fault costs."""
+
+import socket
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import Clock, Shop, pay
+from mail_server import MailServer
+
+from btcpay.invoices.by_hand import settle
+from btcpay.merchants.merchants import set_mail
+from btcpay.notify import smtp
+from btcpay.notify.outbox import Delivered, Outbox, new_send
+from btcpay.settings.settings import read
+from storage.queries import invoices, meta
+from storage.queries.meta import Key
+
+pytestmark = [
+    pytest.mark.both_databases,
+    pytest.mark.filterwarnings("ignore:Requiring AUTH while"),
+]
+SHOP, ADA = "owner@shop.example", "ada@example.com"
+
+
+class Office:
+    """A shop that wants mail, its mail server, and what sends between them."""
+
+    def __init__(self, shop: Shop, server: MailServer, clock: Clock) -> None:
+        self.shop, self.server, self.clock = shop, server, clock
+        self.outbox = self.new_outbox()
+        meta.put_time(shop.service.db, Key.CHECKED_AT, clock())
+        self.want(address=SHOP, receipts=1)
+        self.run()
+
+    def new_outbox(self, **environ: str) -> Outbox:
+        settings = read(self.shop.environ | environ)
+        return Outbox(self.shop.service.db, settings, self.clock, new_send(settings))
+
+    def want(self, **change: Any) -> None:
+        set_mail(self.shop.service.db, {"id": self.shop.merchant_id}, change, self.clock())
+
+    def run(self, outbox: Outbox | None = None, **options: Any) -> Delivered:
+        meta.put_time(self.shop.service.db, Key.CHECKED_AT, self.clock())
+        return (outbox or self.outbox).run(**options)
+
+    def paid(self, amount_usd: float = 25, **fields: Any) -> dict[str, Any]:
+        invoice = self.shop.invoice(amount_usd, **fields)
+        pay(self.shop, invoice)
+        return invoice
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return self.shop.sql(
+            "SELECT receiver_id, attempts, next_at IS NULL, delivered_at IS NULL, answer"
+            " FROM delivery ORDER BY receiver_id, created_at"
+        ).fetchall()
+
+
+@pytest.fixture
+def offices(tmp_path: Path, open_shops, clock: Clock) -> Iterator[Callable[..., Office]]:
+    """Opens offices, whose servers are as told; `shop` is of its settings."""
+    with ExitStack() as stack:
+
+        def make(shop: dict[str, str] | None = None, **options: Any) -> Office:
+            server = stack.enter_context(MailServer(tmp_path, **options))
+            environ = {"BTCPAY_SMTP_URL": server.url, "BTCPAY_MAIL_FROM": "Mugs <pay@shop.example>"}
+            return Office(open_shops(**environ | (shop or {})), server, clock)
+
+        yield make
+
+
+def test_a_merchant_and_a_customer_are_told_of_a_payment_once(offices):
+    office = offices()
+    invoice = office.paid(description="Two mugs", customer_email=ADA)
+    assert office.run() == Delivered(2, 0)
+    assert office.run() == Delivered(0, 0)
+    to_shop, to_ada = sorted(office.server.taken, key=lambda mail: mail.to, reverse=True)
+    assert (to_shop.to, to_ada.to) == ([SHOP], [ADA])
+    assert to_shop.subject == "Invoice paid: 25.00 USD"
+    assert to_ada.subject == "Receipt from shop"
+    for mail in (to_shop, to_ada):
+        assert mail.sender == "pay@shop.example"
+        assert str(mail.message["From"]) == "Mugs <pay@shop.example>"
+        assert mail.message["Message-ID"].endswith("@shop.example>")
+        for part in (mail.text, mail.html):
+            assert "Two mugs" in part and invoice["id"] in part and invoice["pay_url"] in part
+    assert to_shop.message["Message-ID"] != to_ada.message["Message-ID"]
+
+
+def test_two_runs_beside_each_other_send_one_mail_in_the_databases_eyes(offices):
+    office = offices()
+    office.server.pause_s = 0.2
+    office.paid()
+    threads = [threading.Thread(target=office.run, args=(office.new_outbox(),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({mail.message["Message-ID"] for mail in office.server.taken}) == 1
+    assert office.rows() == [("mail_1", 1, 1, 0, "")]
+
+
+def test_an_invoice_that_needs_a_human_is_told_with_the_reason(offices):
+    office = offices()
+    office.want(language="de")
+    invoice = office.shop.invoice()
+    pay(office.shop, invoice, 2 * invoice["amount_sats"])
+    office.run()
+    attention = next(mail for mail in office.server.taken if "braucht" in mail.subject)
+    assert attention.subject == "Eine Rechnung braucht Sie: 25,00 USD"
+    assert "Es ist mehr eingegangen als gefordert." in attention.text
+    assert f"btcpay invoice show {invoice['id']}" in attention.text
+    assert 'lang="de"' in attention.html
+
+
+UNWANTED = {
+    "a merchant who wants none": {"address": None, "receipts": 0},
+    "a merchant who wants none, of customers who may have receipts": {"address": None},
+    "customers who are to have none": {"receipts": 0},
+}
+
+
+@pytest.mark.parametrize("change", UNWANTED.values(), ids=UNWANTED)
+def test_nobody_is_told_who_does_not_want_it(change, offices):
+    office = offices()
+    office.want(**change)
+    office.paid(customer_email=ADA)
+    office.run()
+    wanted = {"address": SHOP, "receipts": 1} | change
+    expected = [SHOP] * bool(wanted["address"]) + [ADA] * wanted["receipts"]
+    assert sorted(mail.to[0] for mail in office.server.taken) == sorted(expected)
+
+
+NOTHING_SET = {
+    "no setting": {"BTCPAY_SMTP_URL": "", "BTCPAY_MAIL_FROM": ""},
+    "no sender": {"BTCPAY_MAIL_FROM": ""},
+    "no server": {"BTCPAY_SMTP_URL": ""},
+}
+
+
+@pytest.mark.parametrize("environ", NOTHING_SET.values(), ids=NOTHING_SET)
+def test_nothing_leaves_without_settings(environ, offices):
+    office = offices(environ)
+    office.paid(customer_email=ADA)
+    assert office.run() == Delivered()
+    assert office.server.sessions == 0
+
+
+def test_the_first_check_with_mail_on_sends_what_happened_since_an_address_was_given(offices):
+    office = offices({"BTCPAY_SMTP_URL": ""})
+    office.want(address=None, receipts=0)
+    office.paid(customer_email=ADA)
+    office.want(address=SHOP)
+    office.paid(30)
+    office.run(office.new_outbox(BTCPAY_SMTP_URL=office.server.url))
+    assert office.server.subjects == ["Invoice paid: 30.00 USD"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sent"), [(0, 1), (1, 0)], ids=["after four days", "a second later"]
+)
+def test_mail_that_is_switched_on_again_sends_what_is_not_older_than_four_days(
+    seconds, sent, offices
+):
+    office = offices({"BTCPAY_SMTP_URL": ""})
+    office.paid()
+    office.clock.move(days=4, seconds=seconds)
+    again = office.new_outbox(BTCPAY_SMTP_URL=office.server.url)
+    assert office.run(again) == Delivered(sent, 0)
+    assert [bool(row[2]) for row in office.rows()] == [True]
+
+
+def test_who_wants_no_mail_any_more_is_not_sent_what_waits(offices):
+    office = offices()
+    office.server.answers["RCPT"] = "451 4.7.1 come again"
+    office.paid(customer_email=ADA)
+    office.run()
+    del office.server.answers["RCPT"]
+    office.want(address=None)
+    office.clock.move(minutes=10)
+    office.run()
+    assert [mail.to for mail in office.server.taken] == [[ADA]]
+
+
+def test_a_receipt_is_not_sent_for_an_invoice_that_is_open_again(offices):
+    office = offices()
+    office.server.answers["RCPT"] = "451 4.7.1 come again"
+    invoice = office.paid(customer_email=ADA)
+    office.run()
+    del office.server.answers["RCPT"]
+    office.shop.service.db.run(invoices.REOPEN, id=invoice["id"])
+    office.clock.move(minutes=10)
+    office.run()
+    assert [mail.to for mail in office.server.taken] == [[SHOP]]
+
+
+def test_a_customers_address_that_was_erased_gets_nothing(offices):
+    office = offices()
+    office.server.answers["RCPT"] = "451 4.7.1 come again"
+    office.paid(customer_email=ADA)
+    office.run()
+    del office.server.answers["RCPT"]
+    office.shop.sql("UPDATE invoice SET customer_email = NULL")
+    office.clock.move(minutes=10)
+    office.run()
+    assert [mail.to for mail in office.server.taken] == [[SHOP]]
+
+
+@pytest.mark.parametrize("address", ["ada@example.com\r\nBcc: eve@example.com", "no address", ""])
+def test_what_a_customer_gave_that_is_no_address_gets_nothing(address, offices):
+    office = offices()
+    office.paid(customer_email=address)
+    office.run()
+    assert [mail.to for mail in office.server.taken] == [[SHOP]]
+    assert "Bcc" not in str(office.server.taken[0].message)
+
+
+def test_a_settlement_by_hand_is_told_too(offices):
+    office = offices()
+    invoice = office.shop.invoice(expires_in_hours=1)
+    office.clock.move(hours=2)
+    pay(office.shop, invoice, 10_000)
+    office.run()
+    service = office.shop.service
+    settle(service.db, service.settings, invoice["id"], "good enough", office.clock())
+    office.run()
+    assert "Invoice paid: 25.00 USD" in office.server.subjects
+
+
+# Faults of the server, and whether the mail is tried again.
+REFUSALS = {
+    "the customer for now": ({f"RCPT {ADA}": "450 4.2.1 full"}, "refused: 450 4.2.1", False),
+    "the customer for ever": ({f"RCPT {ADA}": "550 5.1.1 <ada@example.com>"}, "550 5.1.1", True),
+    "the mail for now": ({"DATA": "451 4.3.0 later"}, "refused: 451 4.3.0", False),
+    "the mail for ever": ({"DATA": "554 spam"}, "refused: 554", True),
+    "the sender for ever": ({"MAIL": "553 5.7.1 not yours"}, "refused: 553 5.7.1", False),
+}
+
+
+@pytest.mark.parametrize(("answers", "told", "is_final"), REFUSALS.values(), ids=REFUSALS)
+def test_what_a_server_refuses(answers, told, is_final, offices, caplog):
+    office = offices()
+    office.want(address=None)
+    office.server.answers = dict(answers)
+    office.paid(customer_email=ADA)
+    assert office.run() == Delivered(0, 1)
+    ((recipient, attempts, is_over, is_unsent, answer),) = office.rows()
+    assert (recipient, attempts, bool(is_over), bool(is_unsent)) == ("receipt_1", 1, is_final, True)
+    assert told in answer and ADA not in answer and ADA not in caplog.text
+    office.server.answers = {}
+    office.clock.move(minutes=1)
+    assert office.run().delivered == (0 if is_final else 1)
+
+
+def test_one_customer_who_is_refused_keeps_nobody_else_waiting(offices):
+    office = offices()
+    office.server.answers[f"RCPT {ADA}"] = "550 5.1.1 unknown"
+    office.paid(customer_email=ADA)
+    office.paid(customer_email="bob@example.com")
+    assert office.run() == Delivered(3, 1)
+
+
+def test_from_a_server_that_is_back_everything_comes_in_the_next_half_hour_oldest_first(offices):
+    office = offices()
+    away = office.new_outbox(BTCPAY_SMTP_URL="smtp://127.0.0.1:1")
+    for amount in (10, 20, 30):
+        office.paid(amount)
+    tries = 0
+    for _ in range(90):
+        tries += office.run(away).failed
+        office.clock.move(minutes=1)
+    assert 5 <= tries <= 12
+    office.clock.move(minutes=30)
+    assert office.run() == Delivered(3, 0)
+    assert sorted(office.server.subjects) == [f"Invoice paid: {n}0.00 USD" for n in (1, 2, 3)]
+
+
+def test_after_three_days_a_mail_is_given_up(offices):
+    office = offices()
+    office.server.answers["DATA"] = "451 later"
+    office.paid()
+    for _ in range(95):
+        office.run()
+        office.clock.move(hours=1)
+    ((_, attempts, is_over, is_unsent, answer),) = office.rows()
+    assert attempts == 10 and is_over and is_unsent and answer == "refused: 451"
+
+
+@pytest.mark.parametrize("kind", ["plain", "starttls", "tls"])
+def test_a_server_that_hangs_takes_its_share_of_a_run_and_no_more(
+    kind, offices, free_socket, monkeypatch
+):
+    monkeypatch.setattr(smtp, "TIMEOUT_S", 0.5)
+    office = offices()
+    scheme = "smtps" if kind == "tls" else "smtp"
+    url = f"{scheme}://127.0.0.1:{free_socket}"
+    hangs = office.new_outbox(BTCPAY_SMTP_URL=url)
+    office.paid(customer_email=ADA)
+    began_s = time.monotonic()
+    assert office.run(hangs) == Delivered(0, 1)
+    assert time.monotonic() - began_s < 4
+    assert {row[4] for row in office.rows()} == {"does not answer in time", None}
+
+
+CHATTER = {
+    "a greeting without end": b"220-hello\r\n",
+    "a line without end": b"2" * 100,
+    "a byte now and then": b"",
+}
+
+
+@pytest.mark.parametrize("piece", CHATTER.values(), ids=CHATTER)
+def test_what_a_mail_server_says_is_bounded(piece, offices, monkeypatch):
+    monkeypatch.setattr(smtp, "ATTEMPT_S", 1)
+    office = offices()
+    office.paid()
+
+    def talk(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection, suppress(OSError):
+            while True:
+                connection.sendall(piece * 1000 or b"2")
+                time.sleep(0 if piece else 0.1)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=talk, args=(listening,), daemon=True).start()
+        url = f"smtp://127.0.0.1:{listening.getsockname()[1]}"
+        tracemalloc.start()
+        began_s = time.monotonic()
+        assert office.run(office.new_outbox(BTCPAY_SMTP_URL=url)) == Delivered(0, 1)
+        assert time.monotonic() - began_s < 4
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+        tracemalloc.stop()
+
+
+@pytest.fixture
+def free_socket() -> Iterator[int]:
+    """The port of one who takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        yield silent.getsockname()[1]
+
+
+def test_a_slow_server_takes_what_it_can_and_the_rest_waits_untried(offices):
+    office = offices()
+    office.server.pause_s = 0.4
+    for _ in range(5):
+        office.paid()
+    told = office.run(run_s=11.2)
+    assert 1 <= told.delivered < 5 and told.failed == 0
+    office.server.pause_s = 0
+    assert office.run().delivered == 5 - told.delivered
+    assert {row[1] for row in office.rows()} == {1}
+
+
+KINDS = {
+    "STARTTLS and login": {"kind": "starttls", "login": True},
+    "TLS and login": {"kind": "tls", "login": True},
+    "login on this machine": {"kind": "plain", "login": True},
+    "STARTTLS alone": {"kind": "starttls"},
+    "TLS alone": {"kind": "tls"},
+}
+
+
+@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
+def test_ways_in(options, offices, monkeypatch):
+    office = offices(**options)
+    monkeypatch.setenv("SSL_CERT_FILE", str(office.server.ca))
+    office.paid()
+    assert office.run() == Delivered(1, 0)
+    (mail,) = office.server.taken
+    assert mail.is_secret == (options["kind"] != "plain")
+    assert mail.user == ("shop@example.com" if options.get("login") else None)
+
+
+NO_WAYS_IN = {
+    "a certificate of nobody's": ("starttls", "", "certificate that is not valid"),
+    "TLS by a certificate of nobody's": ("tls", "", "certificate that is not valid"),
+    "a wrong password": ("starttls", "hunter3", "does not let us in: 535 5.7.8"),
+}
+
+
+@pytest.mark.parametrize(("kind", "password", "told"), NO_WAYS_IN.values(), ids=NO_WAYS_IN)
+def test_no_way_in_is_told_without_the_password(kind, password, told, offices, monkeypatch, caplog):
+    office = offices(kind=kind, login=True)
+    url = office.server.url
+    if password:
+        monkeypatch.setenv("SSL_CERT_FILE", str(office.server.ca))
+        url = f"smtp://shop%40example.com:{password}@127.0.0.1:{office.server.port}"
+    office.paid()
+    assert office.run(office.new_outbox(BTCPAY_SMTP_URL=url)) == Delivered(0, 1)
+    (row,) = office.rows()
+    assert told in row[4] and not row[2]
+    assert "hunter" not in row[4] + caplog.text
+
+
+def test_a_check_that_is_overdue_is_told_once_a_day(offices):
+    office = offices()
+    office.clock.move(minutes=59)
+    office.outbox.run()
+    assert office.server.taken == []
+    office.clock.at = office.clock.at.replace(hour=1)
+    office.clock.move(days=1)
+    for _ in range(20):
+        office.outbox.run()
+        office.clock.move(hours=1)
+    assert office.server.subjects == ["Payments are not being found"]
+    assert "btcpay doctor" in office.server.taken[0].text
+    office.clock.move(hours=5)
+    office.outbox.run()
+    assert len(office.server.taken) == 2
+    ids = {mail.message["Message-ID"] for mail in office.server.taken}
+    assert len(ids) == 2
+    office.run()
+    office.clock.move(minutes=59)
+    office.outbox.run()
+    assert len(office.server.taken) == 2
+
+
+def test_a_check_that_is_complete_again_is_not_told_as_overdue(offices):
+    office = offices()
+    office.server.answers["MAIL"] = "451 4.3.0 no network either"
+    office.clock.move(hours=2)
+    office.outbox.run()
+    assert office.rows()[0][4] == "refused: 451 4.3.0"
+    office.server.answers.clear()
+    office.clock.move(minutes=5)
+    office.run()
+    assert office.server.taken == [] and office.rows() == []

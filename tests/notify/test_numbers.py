@@ -1,0 +1,135 @@
+"""A reader goes from one number to the next and misses none, whoever writes, reads or forgets."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from builders import Shop
+from databases import ON_POSTGRES, plan
+
+from btcpay.invoices.links import new_link
+from btcpay.notify import read
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.publish import publish_link
+from schemas.resources import Resources
+from storage.queries import public_events
+
+pytestmark = pytest.mark.both_databases
+
+WRITERS, EACH = 3, 12
+
+
+def make(shop: Shop, title: str = "") -> str:
+    """A link, which is an event; its id."""
+    db = shop.service.db
+    with db.write():
+        wanted = {"amount_mode": "flexible", "title": title}
+        return new_link(db, shop.clock(), shop.merchant_id, wanted)["id"]
+
+
+def told(shop: Shop, since: int = 0, limit: int = 1000) -> list[tuple[int, str]]:
+    """Numbers and links."""
+    found = read.after(shop.service.db, Resources(""), since, limit)
+    return [(event.number, event.data["payment_link"]["id"]) for event in found]
+
+
+def test_events_are_numbered_from_one_in_their_order(shop):
+    made = [make(shop) for _ in range(3)]
+    assert told(shop) == list(enumerate(made, 1))
+    assert told(shop, since=1, limit=1) == [(2, made[1])]
+    assert told(shop, since=3) == []
+
+
+def test_what_was_undone_leaves_no_gap(shop):
+    first = make(shop)
+    with pytest.raises(LookupError), shop.service.db.write():
+        link = {"id": first, "merchant_id": shop.merchant_id}
+        publish_link(shop.service.db, link, EventKind.PAYMENT_LINK_DEACTIVATED, shop.clock())
+        raise LookupError
+    second = make(shop)
+    assert told(shop) == [(1, first), (2, second)]
+
+
+@pytest.mark.skipif(not ON_POSTGRES, reason="SQLite has one writer at a time")
+def test_what_is_committed_late_gets_a_later_number(shop):
+    """Its row was there first, and was not seen."""
+    inserted, may_commit = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        with shop.service.db.write():
+            made = make(shop, "slow")
+            inserted.set()
+            assert may_commit.wait(20)
+        return made
+
+    with ThreadPoolExecutor(1) as pool:
+        slow_one = pool.submit(slow)
+        assert inserted.wait(20)
+        fast = make(shop, "fast")
+        assert told(shop) == [(1, fast)]
+        may_commit.set()
+        assert told(shop, 1) == [] or slow_one.done()
+        assert (2, slow_one.result()) in told(shop)
+
+
+def test_readers_that_number_beside_writers_see_each_event_once(shop):
+    seen: list[list[tuple[int, str]]] = [[], []]
+    is_over = threading.Event()
+
+    def follow(mine: list[tuple[int, str]]) -> None:
+        while not is_over.is_set() or told(shop, len(mine)):
+            mine += told(shop, len(mine), limit=5)
+        shop.service.db.close()
+
+    def write() -> list[str]:
+        try:
+            return [make(shop) for _ in range(EACH)]
+        finally:
+            shop.service.db.close()
+
+    with ThreadPoolExecutor(WRITERS + 2) as pool:
+        readers = [pool.submit(follow, mine) for mine in seen]
+        writers = [pool.submit(write) for _ in range(WRITERS)]
+        made = [link for writer in writers for link in writer.result()]
+        is_over.set()
+        for reader in readers:
+            reader.result()
+    assert seen[0] == seen[1]
+    assert [number for number, _ in seen[0]] == list(range(1, WRITERS * EACH + 1))
+    assert sorted(link for _, link in seen[0]) == sorted(made)
+
+
+def test_many_are_numbered_in_batches(shop, monkeypatch):
+    monkeypatch.setattr(public_events, "BATCH", 1)
+    made = [make(shop) for _ in range(3)]
+    assert public_events.number_new(shop.service.db) == 3
+    assert told(shop) == list(enumerate(made, 1))
+
+
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("days", "left"), [(29, [1, 2, 3]), (31, [3])], ids=["after 29 days", "after 31 days"]
+)
+def test_old_events_are_forgotten_but_for_the_newest(shop, days, left):
+    for _ in range(3):
+        make(shop)
+    forgotten = read.forget_old(shop.service.db, shop.clock() + days * DAY)
+    assert forgotten == 3 - len(left)
+    assert [number for number, _ in told(shop)] == left
+    fresh = make(shop)
+    assert told(shop)[-1] == (4, fresh)
+
+
+@pytest.mark.parametrize(
+    "name", ["AFTER", "LAST", "OLDEST"], ids=["reading", "the last", "the oldest"]
+)
+def test_an_index_serves_the_readers(shop, name):
+    assert "public_event_number" in plan(shop.service.db, getattr(public_events, name))
+
+
+def test_an_index_serves_the_numbering(shop):
+    make(shop)
+    assert "public_event_new" in plan(shop.service.db, public_events.NUMBER)

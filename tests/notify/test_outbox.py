@@ -1,0 +1,361 @@
+"""Events reach those who want them: signed, each once by its id, and again when they did not."""
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from builders import until
+from fake_esplora import Json, Reply, Till, dropped, say
+from findings import found
+from receiver import Message, Receiver
+from samples import figures
+from told import events
+
+from btcpay.notify import read, receivers
+from btcpay.notify.attempt import Answer
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.outbox import Delivered, Outbox, new_send
+from btcpay.values.errors import CommandError
+from btcpay.values.networks import NETWORKS
+from storage.queries import deliveries as queries
+
+pytestmark = pytest.mark.both_databases
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as listening:
+        yield listening
+
+
+def add(till: Till, url: str, *kinds: EventKind, merchant_id: int = 0) -> receivers.Added:
+    shop = till.shop
+    owner_id = merchant_id or shop.merchant_id
+    return receivers.add(shop.service.db, owner_id, url, None, kinds, till.clock())
+
+
+def outbox(till: Till, timeout_s: float = 5) -> Outbox:
+    settings = till.settings
+    return Outbox(till.shop.service.db, settings, till.clock, new_send(settings, timeout_s))
+
+
+def deliver(till: Till) -> tuple[int, int]:
+    told = outbox(till).run()
+    return told.delivered, told.failed
+
+
+def deliveries(till: Till, added: receivers.Added) -> list[Json]:
+    return till.shop.service.db.rows(queries.LIST, receiver_id=added.id, limit=100)
+
+
+def endpoint(till: Till, added: receivers.Added) -> Json:
+    return receivers.find(till.shop.service.db, added.id)
+
+
+def test_what_happens_is_told_signed_with_the_events_id(till, receiver):
+    added = add(till, receiver.url)
+    till.shop.invoice()
+    assert deliver(till) == (1, 0)
+    (message,), (event,) = receiver.messages, events(till)
+    assert message.verify(added.secret or "") == message.json
+    assert (message.id, message.body) == (event.id, event.body)
+    assert message.headers["content-type"] == "application/json"
+    assert deliver(till) == (0, 0) and len(receiver.messages) == 1
+
+
+def test_only_what_happens_afterwards_is_told(till, receiver):
+    till.shop.invoice()
+    add(till, receiver.url)
+    till.shop.link()
+    assert deliver(till) == (1, 0)
+    assert receiver.kinds == ["payment_link.created"]
+
+
+def test_an_endpoint_is_told_of_its_merchant_and_its_kinds_alone(till, receiver):
+    other = till.shop.add_merchant("other")
+    add(till, receiver.url, EventKind.PAYMENT_LINK_CREATED)
+    add(till, receiver.url, merchant_id=other)
+    till.shop.invoice()
+    till.shop.link()
+    assert deliver(till) == (1, 0)
+    assert receiver.kinds == ["payment_link.created"]
+
+
+def test_two_endpoints_are_told_each_with_its_own_secret(till, receiver):
+    secrets = [add(till, receiver.url).secret or "" for _ in range(2)]
+    till.shop.invoice()
+    assert deliver(till) == (2, 0)
+    assert len(set(receiver.ids)) == 1
+    signed = [[m.is_signed_by(secret) for secret in secrets] for m in receiver.messages]
+    assert sorted(signed) == [[False, True], [True, False]]
+
+
+REFUSED = [302, 304, 400, 401, 404, 429, 500, 503]
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_a_2xx_takes_it(till, receiver, status):
+    add(till, receiver.url)
+    receiver.instead = lambda _: say(b"", status)
+    till.shop.invoice()
+    assert deliver(till) == (1, 0)
+
+
+@pytest.mark.parametrize("status", REFUSED)
+def test_any_other_status_does_not_and_no_redirect_is_followed(till, receiver, status):
+    added = add(till, receiver.url)
+    receiver.instead = lambda _: say(b"no", status, Location=receiver.url)
+    till.shop.invoice()
+    assert deliver(till) == (0, 1)
+    (row,) = deliveries(till, added)
+    assert (row["state"], row["attempts"], row["status"]) == ("waiting", 1, status)
+    assert len(receiver.messages) == 1
+
+
+def test_it_is_tried_again_with_the_same_id_and_a_new_time(till, receiver):
+    added = add(till, receiver.url)
+    receiver.instead = lambda _: say(b"busy", 500)
+    till.shop.invoice()
+    deliver(till)
+    till.clock.move(seconds=4)
+    assert deliver(till) == (0, 0)
+    till.clock.move(seconds=2)
+    receiver.instead = lambda _: say(b"", 204)
+    assert deliver(till) == (1, 0)
+    first, second = receiver.messages
+    assert (first.id, first.body) == (second.id, second.body)
+    assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
+    assert all(message.is_signed_by(added.secret or "") for message in receiver.messages)
+    (row,) = deliveries(till, added)
+    assert (row["state"], row["attempts"], row["status"]) == ("delivered", 2, 204)
+
+
+def test_after_ten_attempts_it_is_given_up_and_can_be_sent_again(till, receiver):
+    added = add(till, receiver.url)
+    receiver.instead = lambda _: say(b"", 500)
+    till.shop.invoice()
+    for _ in range(12):
+        deliver(till)
+        till.clock.move(hours=9)  # less than five days in all
+    (row,) = deliveries(till, added)
+    while row["state"] == "waiting":
+        till.clock.move(hours=2)
+        deliver(till)
+        (row,) = deliveries(till, added)
+    assert (row["state"], row["attempts"]) == ("given up", 10)
+    receiver.instead = lambda _: say(b"", 204)
+    assert deliver(till) == (0, 0)
+    assert receivers.resend_failed(till.shop.service.db, added.id, till.clock()) == 1
+    assert deliver(till) == (1, 0)
+    assert len(set(receiver.ids)) == 1 and len(receiver.ids) == 11
+
+
+def test_gone_disables_at_once_and_a_resend_enables(till, receiver):
+    added = add(till, receiver.url)
+    receiver.instead = lambda _: say(b"", 410)
+    till.shop.invoice()
+    assert deliver(till) == (0, 1)
+    assert endpoint(till, added)["disabled_reason"] == "it answered 410 Gone"
+    till.shop.link()
+    till.clock.move(hours=1)
+    assert deliver(till) == (0, 0)
+    assert found(till)[f"webhook {added.id}"].colour == "yellow"
+    receiver.instead = lambda _: say(b"", 204)
+    assert receivers.resend_since(till.shop.service.db, added.id, 0, till.clock()) == 2
+    assert deliver(till) == (2, 0)
+    assert endpoint(till, added)["disabled_at"] is None
+    assert found(till)["webhooks"].colour == "green"
+
+
+def test_five_days_without_success_disable_and_the_doctor_says_so_before(till):
+    added = add(till, "http://127.0.0.1:9/")
+    for hours in (0, 1, 118):
+        till.clock.move(hours=hours)
+        till.shop.invoice()
+        deliver(till)
+    assert endpoint(till, added)["disabled_at"] is None
+    assert "has taken nothing since" in found(till)[f"webhook {added.id}"].sentence
+    till.clock.move(hours=2)
+    till.shop.invoice()
+    deliver(till)
+    assert "5 days" in endpoint(till, added)["disabled_reason"]
+    assert {row["state"] for row in deliveries(till, added)} == {"given up"}
+
+
+def test_for_a_day_after_a_rotation_both_secrets_sign(till, receiver):
+    old = add(till, receiver.url)
+    new = receivers.rotate(till.shop.service.db, old.id, till.clock())
+    for hours, signed_by in ((23.9, [True, True]), (0.2, [True, False])):
+        till.clock.move(hours=hours)
+        till.shop.invoice()
+        assert deliver(till) == (1, 0)
+        message = receiver.messages[-1]
+        assert [message.is_signed_by(one.secret or "") for one in (new, old)] == signed_by
+        assert len(message.signatures) == sum(signed_by)
+
+
+@pytest.mark.parametrize("hours", [1, 12, 100], ids=["an hour", "half a day", "four days"])
+def test_a_receiver_that_is_back_gets_all_that_waits_in_that_run_oldest_first(
+    till, receiver, hours
+):
+    """It is asked at least each half hour, with one event."""
+    dead = add(till, "http://127.0.0.1:9/")
+    add(till, receiver.url)
+    failed_at = []
+    for minute in range(0, hours * 60, 10):
+        till.clock.move(minutes=10)
+        if minute % (hours * 20) == 0:
+            till.shop.invoice(), till.shop.link()
+        delivered, failed = deliver(till)
+        failed_at += [minute] * failed
+    ids = [event.id for event in events(till)]
+    assert len(ids) == 6 and sorted(receiver.ids) == sorted(ids)
+    pauses = [later - before for before, later in zip(failed_at, failed_at[1:], strict=False)]
+    assert pauses and max(pauses) <= 30
+    till.shop.sql(
+        "UPDATE receiver SET url = (SELECT url FROM receiver WHERE failing_since IS NULL)"
+    )
+    receiver.messages.clear()
+    till.clock.move(minutes=30)
+    assert deliver(till) == (6, 0)
+    assert sorted(receiver.ids) == sorted(ids)
+    assert endpoint(till, dead)["failing_since"] is None
+    assert {row["state"] for row in deliveries(till, dead)} == {"delivered"}
+
+
+def test_an_event_that_is_never_taken_stops_none_behind_it(till, receiver):
+    added = add(till, receiver.url)
+    first = till.shop.link()["id"]
+    receiver.instead = lambda message: say(b"", 500 if first.encode() in message.body else 204)
+    deliver(till)
+    for _ in range(5):
+        till.clock.move(minutes=1)
+        till.shop.link()
+        till.shop.link()
+        deliver(till)
+    states = [row["state"] for row in deliveries(till, added)]
+    assert states == ["delivered"] * 10 + ["waiting"]
+
+
+def test_what_was_sent_and_not_noted_is_sent_again_with_the_same_id(till, receiver):
+    """A run was killed between the two: the receiver knows it by its id."""
+    add(till, receiver.url)
+    till.shop.invoice()
+    times = iter([till.clock()] * 4)  # the fifth look at the clock is to note the answer
+    sender = new_send(till.settings)
+    with pytest.raises(StopIteration):
+        Outbox(till.shop.service.db, till.settings, lambda: next(times), sender).run()
+    assert deliver(till) == (1, 0)
+    assert len(receiver.ids) == 2 and len(set(receiver.ids)) == 1
+
+
+def test_an_answer_that_comes_when_somebody_else_has_delivered_changes_nothing(till):
+    added = add(till, "http://127.0.0.1:9/")
+    till.shop.invoice()
+    taken = Answer(True, 200, "")
+
+    def slow(*_: object) -> Answer:
+        other = Outbox(db, till.settings, till.clock, lambda *_: taken)
+        thread = threading.Thread(target=lambda: (other.run(), db.close()))
+        thread.start()
+        thread.join()
+        return Answer(False, 500, "late")
+
+    db = till.shop.service.db
+    assert Outbox(db, till.settings, till.clock, slow).run() == Delivered(0, 1)
+    (row,) = deliveries(till, added)
+    assert (row["state"], row["attempts"], row["answer"]) == ("delivered", 1, "")
+
+
+def test_a_success_still_in_flight_does_not_begin_anew_after_a_failure(till, receiver):
+    """Of four at once the first is told 410, the others are taken after that was noted."""
+    added = add(till, receiver.url)
+    for _ in range(9):
+        till.shop.link()
+
+    def answer(message: Message) -> Reply:
+        place = receiver.messages.index(message)
+        if place == 1:
+            return say(b"", 410)
+        if place > 1:
+            until(lambda: endpoint(till, added)["disabled_at"], "the endpoint to be disabled")
+        return say(b"", 204)
+
+    receiver.instead = answer
+    deliver(till)
+    assert len(receiver.messages) == 5
+
+
+def test_what_waits_is_not_forgotten_and_what_is_delivered_is(till, receiver):
+    add(till, receiver.url)
+    receiver.instead = lambda _: dropped
+    till.shop.invoice()
+    till.shop.link()
+    deliver(till)
+    db, later = till.shop.service.db, till.clock() + timedelta(days=31)
+    assert read.forget_old(db, later) == 0
+    receiver.instead = lambda _: say(b"", 204)
+    till.clock.move(minutes=1)
+    assert deliver(till)[1] == 0
+    deliver(till)
+    assert read.forget_old(db, later) == 1  # the newest stays
+    assert till.shop.sql("SELECT count(*) FROM delivery").fetchone()[0] == 1
+
+
+def test_a_spoiled_event_keeps_no_other_back(till, receiver):
+    added = add(till, receiver.url)
+    till.shop.invoice()
+    till.shop.link()
+    till.shop.sql("UPDATE public_event SET state = '{' WHERE kind = 'invoice.created'")
+    assert deliver(till) == (1, 0)
+    assert receiver.kinds == ["payment_link.created"]
+    assert [row["state"] for row in deliveries(till, added)] == ["delivered", "given up"]
+    assert endpoint(till, added)["failing_since"] is None
+
+
+def test_metrics_count_attempts_and_tell_how_long_something_waits(till, receiver):
+    add(till, receiver.url)
+    receiver.instead = lambda _: say(b"", 500)
+    till.shop.invoice()
+    deliver(till)
+    till.clock.move(minutes=2)
+    shown = figures(till.shop)
+    assert shown["btcpay_webhook_deliveries_total{result=failed}"] == 1
+    assert shown["btcpay_webhook_waiting_seconds"] == 120
+    receiver.instead = lambda _: say(b"", 204)
+    deliver(till)
+    shown = figures(till.shop)
+    assert shown["btcpay_webhook_deliveries_total{result=delivered}"] == 1
+    assert shown["btcpay_webhook_waiting_seconds"] == 0
+
+
+URLS = {
+    "https": ("https://shop.example/hooks", "mainnet", True),
+    "http to this machine": ("http://127.0.0.1:5000/", "mainnet", True),
+    "http to localhost": ("http://localhost:5000/", "mainnet", True),
+    "http to IPv6 of this machine": ("http://[::1]:5000/", "mainnet", True),
+    "http elsewhere": ("http://shop.example/", "mainnet", False),
+    "http to another machine near": ("http://192.168.1.4/", "mainnet", False),
+    "http elsewhere, on a test network": ("http://shop.example/", "signet", True),
+    "a file": ("file:///etc/passwd", "signet", False),
+    "no host": ("https:///hooks", "signet", False),
+    "a header in it": ("https://shop.example/\r\nX-A: b", "signet", False),
+    "a space in it": ("https://shop.example/a b", "signet", False),
+    "another host before a backslash": (r"http://shop.example\@127.0.0.1/", "mainnet", False),
+    "half an IPv6 address": ("https://[::1", "signet", False),
+    "a port that there is not": ("https://shop.example:99999/", "signet", False),
+    "a port that is no number": ("https://shop.example:http/", "signet", False),
+}
+
+
+@pytest.mark.parametrize("case", URLS.values(), ids=URLS)
+def test_urls_that_are_told(case):
+    url, name, is_taken = case
+    network = NETWORKS[name]
+    refuse: Callable[[], None] = lambda: receivers.refuse_url(url, network)  # noqa: E731
+    if is_taken:
+        refuse()
+    else:
+        with pytest.raises(CommandError):
+            refuse()

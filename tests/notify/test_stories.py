@@ -1,0 +1,203 @@
+"""What is told of an invoice's life: each thing once, in order, as it was when it happened."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import Json, Terminal, Till, open_till
+from told import events, kinds
+
+from btcpay.notify.read import Event
+from btcpay.sandbox.payer.misbehave import double_spends, replace
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock, BTCPAY_CONFIRMATIONS="1 3@1000") as opened:
+        yield opened
+
+
+def in_two_parts(till: Till) -> None:
+    invoice = till.shop.invoice()
+    till.pay(invoice, 10_000)
+    till.mine()
+    till.check()
+    till.pay(invoice, invoice["amount_sats"] - 10_000)
+    till.mine()
+    till.check()
+
+
+def by_two_outputs(till: Till) -> None:
+    invoice = till.shop.invoice()
+    till.pay_outputs((invoice, 10_000), (invoice, invoice["amount_sats"] - 10_000))
+    till.look_for(invoice)
+    till.mine()
+    till.check()
+
+
+def deep(till: Till) -> None:
+    invoice = till.shop.invoice(1500)
+    till.pay(invoice)
+    till.look_for(invoice)
+    for _ in range(3):
+        till.mine()
+        till.check(), till.check()
+
+
+def late(till: Till) -> None:
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.clock.move(hours=2)
+    till.check()
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    Terminal(till).run("invoice", "settle", invoice["id"], "--reason", "good enough")
+
+
+def after_cancellation(till: Till) -> None:
+    invoice = till.shop.invoice()
+    Terminal(till).run("invoice", "cancel", invoice["id"])
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    Terminal(till).run("invoice", "dismiss", invoice["id"], "--reason", "sent back")
+
+
+def replaced(till: Till) -> None:
+    invoice = till.shop.invoice()
+    txid = till.pay(invoice)
+    till.look_for(invoice), till.look_for(invoice)
+    replace(till.sandbox.wallet, till.now, txid, away=True)
+    till.look_for(invoice), till.look_for(invoice)
+
+
+def taken_back_and_paid_again(till: Till) -> None:
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    till.mine()
+    till.check()
+
+
+def taken_back_for_good(till: Till) -> None:
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
+    till.check()
+
+
+def a_link(till: Till) -> None:
+    link = till.shop.link(title="Tip jar")
+    for word in ("deactivate", "deactivate", "activate", "activate", "deactivate"):
+        Terminal(till).run("link", word, link["id"])
+
+
+CREATED, SEEN, PAID = "invoice.created", "invoice.payment_seen", "invoice.paid"
+RECEIVED, ATTENTION = "payment.received", "invoice.attention"
+UNDONE = ["payment.undone", "invoice.reopened", ATTENTION]
+STORIES = {
+    "a part and the rest": (in_two_parts, [CREATED, RECEIVED, RECEIVED, PAID]),
+    "two outputs of one transaction": (by_two_outputs, [CREATED, SEEN, RECEIVED, PAID]),
+    "three confirmations": (deep, [CREATED, SEEN, RECEIVED, PAID]),
+    "too late, and accepted": (late, [CREATED, "invoice.expired", RECEIVED, ATTENTION, PAID]),
+    "after it was canceled": (
+        after_cancellation,
+        [CREATED, "invoice.canceled", RECEIVED, ATTENTION],
+    ),
+    "replaced": (replaced, [CREATED, SEEN, "invoice.payment_vanished"]),
+    "in a block that was lost, then in another": (
+        taken_back_and_paid_again,
+        [CREATED, RECEIVED, PAID, *UNDONE, RECEIVED, PAID],
+    ),
+    "in a block that was lost for good": (
+        taken_back_for_good,
+        [CREATED, RECEIVED, PAID, *UNDONE, "invoice.payment_vanished"],
+    ),
+    "a link that is turned off twice": (
+        a_link,
+        ["payment_link.created", "payment_link.deactivated", "payment_link.deactivated"],
+    ),
+}
+
+
+def sent(event: Event) -> Json:
+    """The data as a receiver reads it."""
+    return json.loads(event.body)["data"]
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_everything_is_told_once(till, story):
+    live, told = story
+    live(till)
+    till.check()
+    assert kinds(till) == told
+
+
+def test_an_event_shows_what_was_true_then(till):
+    invoice = till.shop.invoice(1500, customer_email="ada@example.com")
+    till.pay(invoice)
+    till.look_for(invoice)
+    till.mine(3)
+    till.check()
+    amount = invoice["amount_sats"]
+    created, seen, received, paid = (sent(event) for event in events(till))
+    for data, came in ((created, (0, 0, amount)), (seen, (amount, amount, 0))):
+        assert data["invoice"] == invoice
+        assert (data["received_sats"], data["unconfirmed_sats"], data["missing_sats"]) == came
+    (payment,) = till.payments(invoice)
+    assert received["payment"] == payment
+    assert paid["invoice"] == received["invoice"] == till.look(invoice)
+    assert (paid["received_sats"], paid["unconfirmed_sats"]) == (amount, 0)
+
+
+def test_a_payment_that_was_undone_is_told_as_it_was(till):
+    taken_back_for_good(till)
+    by_kind = {event.kind: sent(event) for event in events(till)}
+    undone, received = by_kind["payment.undone"], by_kind["payment.received"]
+    assert undone["payment"] == received["payment"]
+    assert undone["payment"]["invoice_id"] == undone["invoice"]["id"]
+    assert (undone["invoice"]["status"], undone["attention"]) == ("open", "reorganised")
+    assert till.payments() == []
+
+
+def test_what_was_erased_of_the_customer_is_told_to_nobody(till):
+    invoice = till.shop.invoice(customer_email="ada@example.com", expires_in_hours=1)
+    assert events(till)[0].data["invoice"]["customer_email"] == "ada@example.com"
+    till.clock.move(hours=2)
+    till.check()
+    till.clock.move(days=2)
+    checker = till.checker(email_retention_days=1)
+    checker.finish(checker.run())
+    assert [event.data["invoice"]["customer_email"] for event in events(till)] == [None, None]
+    assert till.look(invoice)["customer_email"] is None
+
+
+def test_an_invoice_of_a_links_page_is_told_with_its_link(till):
+    link = till.shop.link(amount_mode="fixed", amount_usd=5)
+    path = link["link_url"].removeprefix(till.settings.base_url)
+    assert till.shop.client.post(path).status_code == 303
+    told = events(till)[-1]
+    assert told.kind == CREATED and told.data["invoice"]["payment_link_id"] == link["id"]
+
+
+def test_a_replayed_order_is_told_once(till):
+    for _ in range(2):
+        headers = {"Idempotency-Key": "order 1"}
+        assert till.shop.post("/invoices", {"amount_usd": 5}, headers=headers).status_code == 201
+    assert kinds(till) == [CREATED]
+
+
+def test_an_events_time_is_when_it_happened(till):
+    till.shop.invoice()
+    till.clock.move(hours=1)
+    (told,) = events(till)
+    made_at = till.clock() - timedelta(hours=1)
+    assert told.happened_at == made_at.strftime("%Y-%m-%dT%H:%M:%S.000Z")

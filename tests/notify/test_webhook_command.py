@@ -1,0 +1,209 @@
+"""`btcpay webhook` as an operator gives it, and the check that delivers."""
+
+import json
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from builders import until
+from fake_esplora import say, silent
+from receiver import Receiver
+
+from btcpay.notify.kinds import EventKind
+from storage.queries.totals import tallies
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as listening:
+        yield listening
+
+
+def test_a_shop_is_told_that_it_was_paid(till, btcpay, receiver):
+    added = btcpay.json("webhook", "add", "shop", receiver.url)
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    btcpay.run("check")
+    assert set(receiver.kinds) == {"invoice.created", "payment.received", "invoice.paid"}
+    for message in receiver.messages:
+        assert message.verify(added["secret"])["data"]["invoice"]["id"] == invoice["id"]
+    (row,) = btcpay.json("webhook", "list")
+    assert (row["merchant"], row["url"], row["pending"]) == ("shop", receiver.url, 0)
+    rows = btcpay.json("webhook", "deliveries", added["id"])
+    assert [row["number"] for row in rows] == [3, 2, 1]
+    assert {(row["state"], row["status"]) for row in rows} == {("delivered", 204)}
+
+
+def test_the_secret_is_shown_once_and_by_nothing_else(till, btcpay, receiver):
+    told, said = btcpay.run("webhook", "add", "shop", receiver.url)
+    secret = told.strip()
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret) and secret not in said
+    webhook_id = btcpay.json("webhook", "list")[0]["id"]
+    receiver.instead = lambda _: say(b"no", 500)
+    till.shop.link()
+    words = (["check"], ["webhook", "list"], ["webhook", "list", "--json"], ["doctor"])
+    more = (["webhook", "deliveries", webhook_id, "--json"], ["webhook", "remove", webhook_id])
+    for command in (*words, *more):
+        ended = btcpay.start(*command)
+        assert secret not in "".join(ended.communicate(timeout=60))
+
+
+def test_the_check_logs_no_part_of_a_url(till, btcpay):
+    btcpay.run("webhook", "add", "shop", "http://127.0.0.1:9/x?token=hunter2")
+    till.shop.link()
+    told, said = btcpay.run("check")
+    assert "hunter2" not in told + said and "webhooks: 0 delivered, 1 not" in said
+
+
+def test_a_test_sends_one_of_each_kind_that_the_endpoint_wants(till, btcpay, receiver):
+    added = btcpay.json("webhook", "add", "shop", receiver.url)
+    rows = btcpay.json("webhook", "test", added["id"])
+    assert receiver.kinds == [kind.value for kind in EventKind] == [row["kind"] for row in rows]
+    assert all(message.verify(added["secret"]) for message in receiver.messages)
+    words = ("--kinds", "invoice.paid", "--kinds", "payment.received")
+    some = btcpay.json("webhook", "add", "shop", receiver.url, *words)
+    receiver.instead = lambda _: say(b"busy", 503)
+    listed = {row["id"]: row["kinds"] for row in btcpay.json("webhook", "list")}
+    assert listed == {added["id"]: None, some["id"]: ["invoice.paid", "payment.received"]}
+    rows = btcpay.json("webhook", "test", some["id"], status=1)
+    assert [(row["kind"], row["status"], row["answer"]) for row in rows] == [
+        ("invoice.paid", 503, "busy"),
+        ("payment.received", 503, "busy"),
+    ]
+
+
+def test_an_event_can_be_sent_again(till, btcpay, receiver):
+    added = btcpay.json("webhook", "add", "shop", receiver.url)
+    till.shop.link()
+    btcpay.run("check")
+    btcpay.run("webhook", "resend", added["id"], "--event", receiver.ids[0])
+    btcpay.run("check")
+    assert len(receiver.ids) == 2 and len(set(receiver.ids)) == 1
+    btcpay.run("webhook", "resend", added["id"], "--since", "0")
+    btcpay.run("check")
+    assert len(receiver.ids) == 3 and len(set(receiver.ids)) == 1
+    _, said = btcpay.run("webhook", "resend", added["id"], "--failed", status=1)
+    assert "nothing was given up" in said
+
+
+def test_a_removed_endpoint_is_told_nothing(till, btcpay, receiver):
+    added = btcpay.json("webhook", "add", "shop", receiver.url)
+    till.shop.link()
+    btcpay.run("webhook", "remove", added["id"])
+    btcpay.run("check")
+    assert receiver.messages == [] and btcpay.json("webhook", "list") == []
+
+
+def test_the_new_secret_and_for_a_day_the_old_one_sign(till, btcpay, receiver):
+    added = btcpay.json("webhook", "add", "shop", receiver.url)
+    rotated = btcpay.json("webhook", "rotate", added["id"])
+    till.shop.link()
+    btcpay.run("check")
+    (message,) = receiver.messages
+    assert message.verify(added["secret"]) == message.verify(rotated["secret"])
+    assert added["secret"] != rotated["secret"]
+
+
+REFUSALS = {
+    "no such merchant": (["add", "nobody", "http://127.0.0.1:9/"], 1, "merchant"),
+    "neither URL nor command": (["add", "shop"], 2, "--exec"),
+    "both": (["add", "shop", "http://127.0.0.1:9/", "--exec", "true"], 2, "--exec"),
+    "no URL": (["add", "shop", "shop.example/hooks"], 1, "https://"),
+    "no program": (["add", "shop", "--exec", "/nowhere/program -x"], 1, "/nowhere/program"),
+    "an open quote": (["add", "shop", "--exec", "sh -c 'x"], 1, "cannot be read"),
+    "a kind that there is not": (
+        ["add", "shop", "http://a/", "--kinds", "invoice.lost"],
+        2,
+        "lost",
+    ),
+    "no such endpoint": (["deliveries", "whk_1"], 1, "whk_1"),
+    "to rotate none": (["rotate", "whk_1"], 1, "whk_1"),
+    "to send nothing again": (["resend", "whk_1"], 2, "--failed"),
+    "to remove none": (["remove", "whk_1"], 1, "whk_1"),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_what_cannot_be_is_refused_with_what_would_be(btcpay, refusal):
+    words, status, told = refusal
+    assert told in btcpay.run("webhook", *words, status=status)[1]
+    assert btcpay.json("webhook", "list") == []
+
+
+# Writes what it was given into the file that it is named.
+PROGRAM = """
+import json, os, sys
+given = {"body": json.load(sys.stdin), "environ": dict(os.environ)}
+with open(sys.argv[1], "a") as file:
+    file.write(json.dumps(given) + "\\n")
+sys.exit(int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize(("status", "state"), [(0, "delivered"), (3, "waiting")])
+def test_a_command_gets_the_body_and_nothing_of_our_settings(till, btcpay, tmp_path, status, state):
+    file = tmp_path / "told"
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = f"{sys.executable} {tmp_path}/program.py {file} {status}"
+    added = btcpay.json("webhook", "add", "shop", "--exec", command)
+    assert added["secret"] is None
+    link = till.shop.link()
+    btcpay.run("check")
+    (given,) = [json.loads(line) for line in file.read_text().splitlines()]
+    assert given["body"]["data"]["payment_link"] == link
+    assert given["environ"]["EVENT_TYPE"] == given["body"]["type"] == "payment_link.created"
+    assert not [name for name in given["environ"] if name.startswith("BTCPAY")]
+    (row,) = btcpay.json("webhook", "deliveries", added["id"])
+    assert (row["state"], row["status"]) == (state, status)
+    assert row["event_id"] == given["environ"]["EVENT_ID"]
+
+
+def test_a_shell_runs_only_when_it_is_named(till, btcpay, tmp_path):
+    for command in (f"echo told > {tmp_path}/b", f"sh -c 'cat > {tmp_path}/c'"):
+        btcpay.run("webhook", "add", "shop", "--exec", command)
+    till.shop.link()
+    btcpay.run("check")
+    assert not (tmp_path / "b").exists() and (tmp_path / "c").read_text().startswith('{"type"')
+
+
+def test_no_check_waits_for_a_receiver(till, btcpay, receiver):
+    """It is held for as long as the test likes; meanwhile check follows check."""
+    released = threading.Event()
+    receiver.instead = lambda _: silent(released)
+    btcpay.run("webhook", "add", "shop", receiver.url)
+    till.shop.link()
+
+    def checks() -> int:
+        rows = till.shop.service.db.rows(tallies.ALL)
+        return sum(row["total"] for row in rows if row["name"] == "checks")
+
+    watching = btcpay.start("check", "--watch", "1")
+    try:
+        until(lambda: receiver.messages, "the attempt")
+        before, began_s = checks(), time.monotonic()
+        until(lambda: checks() >= before + 3, "three more checks")
+        assert len(receiver.messages) == 1 or time.monotonic() - began_s > 8
+        # Another check beside it is not held up either, and tells nobody twice.
+        btcpay.run("check")
+        assert len(receiver.messages) == 1 or time.monotonic() - began_s > 8
+    finally:
+        released.set()
+        watching.terminate()
+        watching.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("count", [3])
+def test_checks_that_run_at_once_tell_each_event_once(till, btcpay, receiver, count):
+    btcpay.run("webhook", "add", "shop", receiver.url)
+    for _ in range(12):
+        till.shop.link()
+    running = [btcpay.start("check") for _ in range(count)]
+    for process in running:
+        process.communicate(timeout=60)
+    assert [process.returncode for process in running] == [0] * count
+    btcpay.run("check")
+    assert len(receiver.ids) == len(set(receiver.ids)) == 12
