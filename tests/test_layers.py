@@ -157,7 +157,6 @@ IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
 # Modules that are loaded when they are used: those of other commands than the one that runs, what
 # tells others, and the driver of a store.
 LATE = [
-    "btcpay/cli/check/outward.py",
     "btcpay/cli/main.py",
     "btcpay/web/rate_limits.py",
 ]

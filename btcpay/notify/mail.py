@@ -1,5 +1,6 @@
 """Transport: mail to merchants and their customers, composed as things stand when it is sent."""
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -17,6 +18,8 @@ from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
 from storage.queries import brands, deliveries, invoices, merchants, meta, receivers
+
+log = logging.getLogger(__name__)
 
 OVERDUE = timedelta(hours=1)
 # Older news is of no use in a mail.
@@ -59,6 +62,7 @@ class Mail:
             self._session.next_mail()
             return smtp.hand_over(self._session, message, self._sender.address, to)
         except smtp.NoSession as error:
+            log.warning("mail server %s %s", self._server.host, error)
             return Answer(False, None, str(error))
         except smtp.FAILURES as error:
             self.close()

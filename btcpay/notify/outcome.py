@@ -3,10 +3,11 @@
 import logging
 from datetime import datetime
 
-from btcpay.notify.attempt import Answer, next_try, why_disabled
+from btcpay.notify.attempt import PROBE_AFTER, Answer, next_try, why_disabled
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
-from storage.queries import deliveries, receivers, tallies
+from storage.queries import deliveries, receivers
+from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 
@@ -16,6 +17,8 @@ def note(db: Database, receiver: Row, row: Row, answer: Answer, now: datetime) -
     first_at = from_ms(row["first_at"]) if row["first_at"] is not None else now
     is_over = answer.is_taken or answer.is_final
     again_at = None if is_over else next_try(first_at, now)
+    if not (is_over or again_at or answer.is_up) and _is_dead(receiver, first_at):
+        again_at = now + PROBE_AFTER  # until it is disabled
     is_mail = receiver["transport"] in receivers.MAILS
     name, taken = ("mails", "sent") if is_mail else ("webhook_deliveries", "delivered")
     label = taken if answer.is_taken else "failed" if again_at else "given_up"
@@ -39,6 +42,12 @@ def note(db: Database, receiver: Row, row: Row, answer: Answer, now: datetime) -
         elif not answer.is_final:
             return _fails(db, receiver["id"], answer, now, may_disable=not is_mail)
     return False
+
+
+def _is_dead(receiver: Row, first_at: datetime) -> bool:
+    """Whether nothing else was taken either since that attempt."""
+    since_ms = receiver["failing_since"]
+    return since_ms is not None and since_ms <= to_ms(first_at)
 
 
 def _fails(db: Database, id: str, answer: Answer, now: datetime, may_disable: bool) -> bool:

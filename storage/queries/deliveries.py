@@ -37,7 +37,8 @@ _WHOLE = (
     .where(_OF_RECEIVER & (Delivery.next_at <= slot("until")))
     .limit(slot("limit"))
 )
-DUE = _WHOLE.order_by(Delivery.next_at, Delivery.event_seq)
+# What was tried least comes first: an event that is never taken stops none behind it.
+DUE = _WHOLE.order_by(Delivery.attempts, Delivery.next_at, Delivery.event_seq)
 OLDEST = _WHOLE.order_by(Delivery.created_at, Delivery.event_seq)
 # Whoever else has tried it meanwhile has counted an attempt.
 TRIED = Delivery.update(

@@ -56,7 +56,7 @@ def test_the_check_logs_no_part_of_a_url(till, btcpay):
     btcpay.run("webhook", "add", "shop", "http://127.0.0.1:9/x?token=hunter2")
     till.shop.link()
     told, said = btcpay.run("check")
-    assert "hunter2" not in told + said and "webhooks: 0 delivered, 1 not" in said
+    assert "hunter2" not in told + said and "notifications: 0 delivered, 1 not" in said
 
 
 def test_a_test_sends_one_of_each_kind_that_the_endpoint_wants(till, btcpay, receiver):

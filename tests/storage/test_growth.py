@@ -22,7 +22,7 @@ pytestmark = pytest.mark.both_databases
 
 GROWING = (
     "invoice|output|payment|event|payment_link|proof|idempotency_key|api_key|attention|block"
-    "|public_event|webhook_delivery|mail|merchant_session|merchant_day"
+    "|public_event|delivery|merchant_session|merchant_day"
 )
 # A whole table, or a whole index of it, is read by these, and may be.
 WHOLE = {
@@ -32,8 +32,8 @@ WHOLE = {
     "blocks.TOP": "likewise",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
     "idempotency.FREE": "is run by a restore, once",
-    "mails.GIVEN_UP": "is counted by the doctor, of the thirty days that events are kept",
-    "webhooks.EVENT_OF_ID": "is asked by hand, of the thirty days that events are kept",
+    "deliveries.MAILS_GIVEN_UP": "the doctor counts the thirty days that events are kept",
+    "public_events.OF_ID": "is asked by hand, of the thirty days that events are kept",
     "sessions.END_EVERY": "is run by a restore, once",
     "sessions.END_OLD": "is run at a login, of the browsers of thirty days",
     "exports.SHARED_TRANSACTIONS": "an export reads all of a merchant's outputs",
@@ -43,12 +43,12 @@ PARTS = {
     *("balances._SUMS", "listings.CAME_SATS", "listings._CHOSEN"),
     *("listings._LISTED", "listings._PAYMENTS", "looked_for._UNSETTLED"),
     *("merchant_lists._INVOICES", "merchant_lists._PAYMENTS"),
-    "webhooks._PENDING",
+    *("deliveries._WHOLE", "deliveries._COUNTED", "receivers._PENDING"),
 }
 # Indexes that hold little, however long the history is.
 SMALL = (
     *("block_unread", "block_spends", "invoice_email"),
-    *("public_event_new", "webhook_delivery_due"),
+    *("public_event_new", "delivery_due"),
 )
 
 

@@ -46,7 +46,6 @@ NOISE = frozenset(
         "last_used_at",
         "explorer",
         "explorer_use",
-        "event_reader",
         "tally",
     }
 )
@@ -274,7 +273,7 @@ def state(url: str, without: frozenset[str] = NOISE) -> Rows:
     for row in rows["event"]:
         row["detail"] = _named(row["detail"], names)
     of_seq = {row["seq"]: (row["kind"], row["invoice_id"]) for row in rows["public_event"]}
-    for row in rows["webhook_delivery"]:
+    for row in rows["delivery"]:
         row["event_seq"] = of_seq[row["event_seq"]]
     rows["public_event"] = [_told(row, names) for row in rows["public_event"]]
     return {

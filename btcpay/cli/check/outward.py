@@ -6,7 +6,7 @@ import threading
 from peewee import PeeweeException
 
 from btcpay.cli.context import Shell
-from btcpay.notify.outbox import Outbox, new_send
+from btcpay.notify.outbox import Delivered, Outbox, new_send
 from btcpay.values.times import utc_now
 from storage import locks
 from storage.database import in_one_line
@@ -37,9 +37,11 @@ class Outward:
         db = self._shell.db
         try:
             with locks.only_one(db, self._shell.settings.database_url, "outbox") as alone:
-                if alone:
-                    self._outbox.run()
+                result = self._outbox.run() if alone else Delivered()
         except PeeweeException as error:
             log.error("nothing could be delivered: %s", in_one_line(error))
+            return
         finally:
             db.close()
+        if result.delivered or result.failed:
+            log.info("notifications: %d delivered, %d not", result.delivered, result.failed)
