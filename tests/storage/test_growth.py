@@ -32,7 +32,6 @@ WHOLE = {
     "blocks.TOP": "likewise",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
     "idempotency.FREE": "is run by a restore, once",
-    "deliveries.MAILS_GIVEN_UP": "the doctor counts the thirty days that events are kept",
     "public_events.OF_ID": "is asked by hand, of the thirty days that events are kept",
     "sessions.END_EVERY": "is run by a restore, once",
     "sessions.END_OLD": "is run at a login, of the browsers of thirty days",

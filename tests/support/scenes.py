@@ -274,7 +274,8 @@ def state(url: str, without: frozenset[str] = NOISE) -> Rows:
         row["detail"] = _named(row["detail"], names)
     of_seq = {row["seq"]: (row["kind"], row["invoice_id"]) for row in rows["public_event"]}
     for row in rows["delivery"]:
-        row["event_seq"] = of_seq[row["event_seq"]]
+        row["event_seq"] = row["about"] = of_seq[row["event_seq"]]
+        del row["first_at"], row["created_at"]
     rows["public_event"] = [_told(row, names) for row in rows["public_event"]]
     return {
         table: sorted(
