@@ -1,0 +1,98 @@
+"""What a serving process takes of its machine, and how gunicorn ends when it cannot serve."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from builders import Live, clean_environ
+from paths import PROJECT
+from playground import children_of
+
+from btcpay.web.process import keep_to_one_processor, most_connections
+
+FEW_FILES = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh"]
+
+
+def test_a_worker_keeps_to_one_processor_and_its_master_to_none(shop, tmp_path):
+    with Live(shop, tmp_path) as live:
+        (worker,) = children_of(live.pid)
+        assert len(os.sched_getaffinity(worker)) == 1
+        assert os.sched_getaffinity(live.pid) == os.sched_getaffinity(0)
+
+
+def processor_of(bind: str) -> set[int]:
+    """The processors of a process that listens there."""
+    allowed = os.sched_getaffinity(0)
+    keep_to_one_processor(bind)
+    try:
+        return os.sched_getaffinity(0)
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has one processor")
+def test_shops_with_neighbouring_addresses_take_different_processors():
+    for one, other in (("127.0.0.1:8000", "127.0.0.1:8001"), ("unix:/run/a", "unix:/run/b")):
+        assert len(processor_of(one)) == 1
+        assert processor_of(one) != processor_of(other)
+        assert processor_of(one) == processor_of(one)
+
+
+def test_no_more_connections_are_taken_than_there_may_be_files():
+    asked = "from btcpay.web.process import most_connections; print(most_connections())"
+    words = [*FEW_FILES, sys.executable, "-c", asked]
+    few = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, timeout=20)
+    assert (few.stdout, few.stderr) == ("64\n", "")
+    assert most_connections() > 64
+
+
+def test_more_clients_than_files_end_no_worker(shop, tmp_path):
+    with Live(shop, tmp_path, before=FEW_FILES) as live:
+        clients = [socket.create_connection(("127.0.0.1", live.port), 10) for _ in range(300)]
+        for client in clients:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert clients[0].recv(12) == b"HTTP/1.1 200"
+        for client in clients:
+            client.close()
+        assert live.ask("GET", "/invoices", shop.read_key).status_code == 200
+        assert live.log().count("Booting worker") == 1 and "Traceback" not in live.log()
+
+
+def test_a_wrong_setting_ends_gunicorn_wherever_it_was_started(tmp_path):
+    """gunicorn.conf.py, which would end it sooner, lies in another folder then."""
+    words = ["-m", "gunicorn", "-b", "127.0.0.1:0", "--chdir", str(PROJECT), "wsgi:app"]
+    ended = subprocess.run(
+        [sys.executable, *words],
+        cwd=tmp_path,
+        env=clean_environ(BTCPAY_NETWORK="mars"),
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert ended.returncode == 3 and "BTCPAY_NETWORK accepts one of" in ended.stderr
+
+
+def test_any_wsgi_server_serves_the_application(shop, tmp_path):
+    """Python's own, which has one thread and no hooks."""
+    serving = (
+        "from wsgiref.simple_server import make_server; import wsgi;"
+        "server = make_server('127.0.0.1', 0, wsgi.app); print(server.server_port, flush=True);"
+        "[server.handle_request() for _ in range(2)]"
+    )
+    environ = clean_environ(**shop.environ)
+    process = subprocess.Popen(
+        [sys.executable, "-c", serving], cwd=PROJECT, env=environ, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        port = int(process.stdout.readline())
+        for size in (2, 70_000):
+            with socket.create_connection(("127.0.0.1", port), 10) as client:
+                client.sendall(
+                    b"POST /api/v1/payment-links HTTP/1.0\r\nContent-Type: application/json\r\n"
+                    b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n{}%s"
+                    % (shop.write_key.encode(), size, b" " * (size - 2))
+                )
+                answer = client.makefile("rb").read()
+            assert answer.split(b" ")[1] == (b"201" if size == 2 else b"413")
