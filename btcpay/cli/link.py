@@ -18,7 +18,6 @@ from storage.database import Row
 from storage.queries.lists import listings
 
 LINK_COLUMNS = "id status title amount_mode amount_usd suggested created_at"
-SUGGESTING_COLUMNS = "id title suggested"
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
@@ -29,11 +28,13 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
         raise click.UsageError(str(error)) from None
 
 
-def _listed(row: Row, as_json: bool) -> Row:
-    """The row with its suggested amounts as a list, or as they are given to the command."""
-    amounts = (row["suggested"] or "").split()
-    shown = [exact("usd", amount) for amount in amounts] if as_json else ",".join(amounts)
-    return row | {"suggested": shown}
+def _show(shell: Shell, rows: list[Row], columns: str) -> None:
+    """Suggested amounts are a list in JSON, else as they are given to the command."""
+    for row in rows:
+        amounts = (row["suggested"] or "").split()
+        exactly = [exact("usd", amount) for amount in amounts]
+        row["suggested"] = exactly if shell.as_json else ",".join(amounts)
+    shell.show(rows, columns)
 
 
 @click.group()
@@ -70,8 +71,7 @@ def link_create(shell: Shell, merchant: str, suggest: list[Decimal], **fields: A
 @answering
 def link_list(shell: Shell, limit: int) -> None:
     """The newest payment links of all merchants."""
-    rows = listings.newest_links(shell.db, limit)
-    shell.show([_listed(row, shell.as_json) for row in rows], LINK_COLUMNS)
+    _show(shell, listings.newest_links(shell.db, limit), LINK_COLUMNS)
 
 
 @link.command("suggest")
@@ -80,8 +80,7 @@ def link_list(shell: Shell, limit: int) -> None:
 @answering
 def link_suggest(shell: Shell, link_id: str, amounts: list[Decimal]) -> None:
     """Set the amounts that a link's page suggests, each paid by one press; `off`: none."""
-    row = links.suggest(shell.db, link_id, amounts)
-    shell.show([_listed(row, shell.as_json)], SUGGESTING_COLUMNS)
+    _show(shell, [links.suggest(shell.db, link_id, amounts)], "id title suggested")
 
 
 @link.command("deactivate")

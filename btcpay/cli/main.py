@@ -44,10 +44,10 @@ BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 
 
 class Commands(click.Group):
-    """The commands; an option of theirs that stands behind one of them is shown its place."""
+    """Commands that are loaded when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, for the help."""
+        """Their names."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
@@ -58,19 +58,19 @@ class Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command."""
+        """Says where an option belongs that stands behind a command by mistake."""
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
             if shown := BEFORE.get(error.option_name):
-                told = f"{error.option_name} stands before the command: btcpay {shown} COMMAND"
-                raise click.NoSuchOption(error.option_name, told, ctx=error.ctx) from None
+                message = f"{error.option_name} stands before the command: btcpay {shown} COMMAND"
+                raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from None
             raise
 
 
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        click.echo(import_module("btcpay.cli.version").told())
+        click.echo(import_module("btcpay.cli.version").lines())
         context.exit()
 
 
@@ -88,7 +88,7 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
     metavar="FILE",
     help="Settings, a NAME=value a line; what the environment sets stands before them.",
 )
-@click.option("--log-json", is_flag=True, help="What is told on standard error as JSON lines.")
+@click.option("--log-json", is_flag=True, help="Talk on standard error as JSON lines.")
 def cli(env_file: str | None, log_json: bool) -> None:
     """On-chain Bitcoin payments for small merchants."""
     if log_json:
@@ -115,6 +115,6 @@ def main() -> None:
         _fail(str(error))
 
 
-def _fail(told: str) -> NoReturn:
-    say(f"btcpay: {told}", logging.ERROR)
+def _fail(message: str) -> NoReturn:
+    say(f"btcpay: {message}", logging.ERROR)
     sys.exit(1)

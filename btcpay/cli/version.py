@@ -1,4 +1,4 @@
-"""What `--version` tells: the program's version, and of what it runs on, as a report should say."""
+"""What `--version` prints: the program's version, and what it runs on, for a report."""
 
 import platform
 import sqlite3
@@ -7,7 +7,7 @@ from importlib import metadata
 from btcpay import __version__
 
 
-def told() -> str:
+def lines() -> str:
     """Two lines: the version; Python, both databases and the system."""
     return f"btcpay, version {__version__}\n{', '.join(_surroundings())}"
 

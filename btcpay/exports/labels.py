@@ -15,7 +15,7 @@ def labels(db: Database, merchant: Row, page: int = PAGE) -> Iterator[Row]:
     """A merchant's records: for each invoice its address, then what was paid to it.
 
     A transaction that pays several invoices comes last, once, with all their labels. There is no
-    `origin`: an account key does not tell the fingerprint of its wallet's master key.
+    `origin`: an account key does not have the fingerprint of its wallet's master key.
     """
     of = {"merchant_id": merchant["id"]}
     shared = grouped(db.rows(exports.SHARED_TRANSACTIONS, **of), "txid")
@@ -31,7 +31,7 @@ def labels(db: Database, merchant: Row, page: int = PAGE) -> Iterator[Row]:
 
 
 def label_lines(db: Database, merchant: Row) -> Iterator[str]:
-    """The file, line by line: one JSON object each."""
+    """One JSON object a line."""
     for label in labels(db, merchant):
         yield orjson.dumps(label).decode() + "\n"
 

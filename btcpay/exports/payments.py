@@ -116,15 +116,14 @@ def csv_lines(records: Iterable[Row]) -> Iterator[str]:
 
 
 class _Lines:
-    """What a writer of the library writes to: a line is what it answers."""
+    """A file for csv's writer, whose `writerow` returns what `write` does."""
 
     def write(self, line: str) -> str:
-        """The line as it is."""
         return line
 
 
 def cells(record: Row) -> list[str]:
-    """A record as cells of a CSV line: None is empty, all outputs are in one cell."""
+    """A line's cells: None is empty, all outputs are in one cell."""
     return [_cell(record[name]) for name in COLUMNS]
 
 

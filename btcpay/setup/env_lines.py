@@ -8,9 +8,9 @@ from btcpay.values.errors import SettingsError
 
 
 def changed(text: str, changes: Mapping[str, str]) -> str:
-    """The text with these values; "" takes a variable out. Comments and other lines stay.
+    """The text with these values; "" takes a variable out. Raises SettingsError.
 
-    Raises SettingsError for a value that no such line can say.
+    Comments and other lines stay.
     """
     for name, value in changes.items():
         lines = text.split("\n")  # `parse` ends a line there alone

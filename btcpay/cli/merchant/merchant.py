@@ -72,8 +72,8 @@ def _require_yes() -> None:
         agreed = click.confirm("Are they the wallet's own?", err=True)
     except click.Abort:
         say("")  # the question's line
-        told = "nothing was added: no answer came; add --yes, or a second line y"
-        raise CommandError(told) from None
+        message = "nothing was added: no answer came; add --yes, or a second line y"
+        raise CommandError(message) from None
     if not agreed:
         raise CommandError("nothing was added")
 
