@@ -36,7 +36,7 @@ STORED = {SMALL: 1_000, LARGE: 1_000_000, BEFORE: 1_000}
 
 @dataclass(frozen=True)
 class Operation:
-    """What is measured, and its aims: shares of the bare route's rate and p99.
+    """What is measured, and its aims: shares of the rate and p99 of a plain gunicorn's bare route.
 
     `per_key` stays below what a key may ask in a minute: 120 reads, 30 writes.
     """
@@ -45,7 +45,6 @@ class Operation:
     line: str
     rate_aim: float
     p99_aim: float | None = None
-    plain_aim: float | None = None
     connections: int = 4
     scope: str = "read"
     per_key: int = 100
@@ -75,11 +74,11 @@ class Operation:
 
 GET, LIST = f"GET {API}/{{id}}", f"GET {API}?limit=50"
 OPERATIONS = (
-    Operation("get-invoice", GET, 0.60, 1.5, 1.0),
-    Operation("get-invoice, 16 connections", GET, 0.60, connections=16),
-    Operation("list-invoices, limit 50", LIST, 0.45, 2.3),
+    Operation("get-invoice", GET, 1.00, 2.5),
+    Operation("get-invoice, 16 connections", GET, 0.80, connections=16),
+    Operation("list-invoices, limit 50", LIST, 0.75),
     Operation(
-        "create-invoice", f"POST {API}", 0.30, scope="write", per_key=25, status=201, body=ORDER
+        "create-invoice", f"POST {API}", 0.25, scope="write", per_key=25, status=201, body=ORDER
     ),
 )
 
@@ -102,14 +101,14 @@ def report(operation: Operation, took: Comparison, services: list[str]) -> None:
         )
         print(f"  {name:<20}{rate:6.0f} a second, p99 {p99_ms:6.2f} ms, processor {us:5.0f} us")
     for name in services:
-        show(f"{name}: rate against bare", took.ratio("per_second", name, BARE), operation.rate_aim)
-        p99 = took.ratio("p99_ms", name, BARE)
-        show(f"{name}: p99 against bare", p99, operation.p99_aim, at_most=True)
+        show(f"{name}: rate against bare", took.ratio("per_second", name, BARE))
+        show(f"{name}: p99 against bare", took.ratio("p99_ms", name, BARE))
         rate = took.ratio("per_second", name, PLAIN)
-        show(f"{name}: rate against plain gunicorn", rate, operation.plain_aim)
-        show(f"{name}: p99 against plain gunicorn", took.ratio("p99_ms", name, PLAIN))
+        show(f"{name}: rate against plain gunicorn", rate, operation.rate_aim)
+        p99 = took.ratio("p99_ms", name, PLAIN)
+        show(f"{name}: p99 against plain gunicorn", p99, operation.p99_aim, at_most=True)
     if LARGE in services:
-        show("a million against a thousand", took.ratio("per_second", LARGE, SMALL), 0.85)
+        show("a million against a thousand", took.ratio("per_second", LARGE, SMALL), 0.80)
 
 
 def fill_for(root: Path, path: Path, invoices: int) -> str:
