@@ -94,7 +94,7 @@ def test_nothing_comes_before_the_first_block(client, sandbox):
         (f"/block/{UNKNOWN}/raw", 404, "Block not found"),
         ("/block/xyz/header", 400, "Invalid hex string"),
         (f"/tx/{UNKNOWN}/hex", 404, f'endpoint does not exist "/tx/{UNKNOWN}/hex"'),
-        ("/address/nonsense/txs", 400, "nonsense is no Bitcoin address"),
+        ("/address/nonsense/txs", 400, "nonsense is no Bitcoin address: a wrong checksum"),
         ("/nowhere", 404, 'endpoint does not exist "/nowhere"'),
     ],
 )

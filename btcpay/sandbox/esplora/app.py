@@ -24,7 +24,7 @@ def create_esplora() -> Blueprint:
     blueprint = Blueprint("esplora", __name__)
     blueprint.before_request(_refuse_while_down)
     for path, view in VIEWS.items():
-        blueprint.add_url_rule(path, view_func=_consistent(view))
+        blueprint.add_url_rule(path, path, _consistent(view))
     return blueprint
 
 
@@ -45,12 +45,12 @@ def tip_hash() -> Response:
     return text(current().chain.ledger.tip.hash)
 
 
-def newest_blocks() -> Response:
-    return _blocks(current().chain.ledger.height)
-
-
-def blocks_from(start_height: str) -> Response:
-    return _blocks(_height(start_height))
+def blocks(start_height: str = "") -> Response:
+    """Ten blocks of the best branch, from this height or the tip down."""
+    ledger = current().chain.ledger
+    start = _height(start_height) if start_height else ledger.height
+    newest_first = ledger.hashes[max(0, start - BLOCKS_PER_PAGE + 1) : start + 1][::-1]
+    return jsonify([block_view(ledger, ledger.blocks[each]) for each in newest_first])
 
 
 def hash_at(height: str) -> Response:
@@ -81,8 +81,8 @@ def txs_mempool(address: str) -> Response:
 VIEWS: dict[str, Callable[..., Response]] = {
     "/blocks/tip/height": tip_height,
     "/blocks/tip/hash": tip_hash,
-    "/blocks": newest_blocks,
-    "/blocks/<start_height>": blocks_from,
+    "/blocks": blocks,
+    "/blocks/<start_height>": blocks,
     "/block-height/<height>": hash_at,
     "/block/<block_hash>/header": header,
     "/block/<block_hash>/raw": raw_block,
@@ -109,13 +109,6 @@ def _consistent(view: Callable[..., Response]) -> Callable[..., Response]:
 
 def _refuse(status: int, message: str) -> NoReturn:
     abort(text(message, status))
-
-
-def _blocks(start: int) -> Response:
-    """Ten blocks of the best branch, from this height down."""
-    ledger = current().chain.ledger
-    newest_first = ledger.hashes[max(0, start - BLOCKS_PER_PAGE + 1) : start + 1][::-1]
-    return jsonify([block_view(ledger, ledger.blocks[each]) for each in newest_first])
 
 
 def _height(given: str) -> int:
