@@ -3,12 +3,18 @@
 import json
 import re
 import signal
+from datetime import UTC, datetime
 
 import pytest
 from builders import until
 from fake_esplora import Json, Terminal, Till, say
 from receiver import Receiver
 from told import events
+
+from btcpay.cli.notify.listen import readable
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.samples import INVOICE_ID, SATS, sample
+from schemas.resources import Resources
 
 
 class Listening:
@@ -91,3 +97,10 @@ def test_what_is_forwarded_is_signed_with_the_secret_that_was_printed(till):
 )
 def test_what_cannot_be_is_refused(till, words, told):
     assert told in Terminal(till).run("listen", *words, status=1)[1]
+
+
+def test_on_a_terminal_a_line_says_what_happened_to_what():
+    event = sample(Resources(""), 1, EventKind.INVOICE_ATTENTION, datetime(2026, 1, 1, tzinfo=UTC))
+    words = readable(event).split()
+    assert words[:3] == ["0", "2026-01-01T00:00:00.000Z", "invoice.attention"]
+    assert words[3:] == [INVOICE_ID, "open", "paid_late", str(SATS), "sats"]
