@@ -164,7 +164,7 @@ def test_seed_words_without_quotes_are_not_repeated(folder):
 def test_a_file_with_mistakes_is_told_and_left(folder):
     (folder / "shop.env").write_text("A=$x\n")
     ended = run(["setup", *options(folder)], status=2)
-    assert f"{folder}/shop.env, line 1: $ is not replaced" in ended.stderr
+    assert f"{folder}/shop.env, line 1: " in ended.stderr and "$x" not in ended.stderr
     assert (folder / "shop.env").read_text() == "A=$x\n"
 
 
