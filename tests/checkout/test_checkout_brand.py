@@ -3,8 +3,6 @@
 import re
 
 import pytest
-from builders import Shop
-from fake_esplora import Till
 from paths import PROJECT
 from payer import Page
 
@@ -19,17 +17,17 @@ GREEN = "#0b7a4b"
 
 
 @pytest.fixture
-def shop(till: Till) -> Shop:
+def shop(till):
     return till.shop
 
 
-def pages(shop: Shop) -> list[Page]:
+def pages(shop):
     """The page of an invoice and that of a link."""
     paths = f"/pay/{shop.invoice()['id']}", f"/link/{shop.link(amount_usd=5)['id']}"
     return [Page(shop.client.get(path).text) for path in paths]
 
 
-def hrefs(page: Page, rel: str) -> list[str]:
+def hrefs(page, rel):
     return [named["href"] for tag, named in page.tags if tag == "link" and named["rel"] == rel]
 
 
@@ -208,7 +206,7 @@ def test_the_contrast_is_measured_against_the_backgrounds_that_the_pages_have():
     assert (light, dark) == (branding.LIGHT_PAGE, branding.DARK_PAGE)
 
 
-def palettes() -> list[dict[str, str]]:
+def palettes():
     """The colours of the light theme, and those of the dark one."""
     css = (PROJECT / "btcpay" / "web" / "pages" / "static" / "pages.css").read_text()
     light, dark = re.findall(r"--page: #.*?\}", css, re.S)[:2]

@@ -2,11 +2,10 @@
 
 import re
 from datetime import timedelta
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from builders import Shop, pay
+from builders import pay
 from payer import Page, made, press
 
 from btcpay.chain.kept import add_header
@@ -32,13 +31,13 @@ STATUS_FIELDS = {
 }
 
 
-def show(shop: Shop, invoice: dict[str, Any], query: str = "") -> Page:
+def show(shop, invoice, query=""):
     response = shop.client.get(f"/pay/{invoice['id']}{query}")
     assert response.status_code == 200
     return Page(response.text)
 
 
-def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
+def finish(shop, invoice, status):
     values = dict.fromkeys(("tx_hash", "paid_at", "settled_reason"))
     shop.service.db.run(
         invoices.FINISH,
@@ -50,7 +49,7 @@ def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
     )
 
 
-def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop: Shop) -> None:
+def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop):
     invoice = shop.invoice(25, description="Two bags of coffee")
     page = show(shop, invoice)
     assert (page.state, page.texts["state"]) == ("waiting", "Waiting for your payment")
@@ -63,7 +62,7 @@ def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop: Shop) -> None:
     assert "<svg" in page.source.partition('id="qr"')[2]
 
 
-def test_the_address_stands_in_groups_that_joined_are_the_address(shop: Shop) -> None:
+def test_the_address_stands_in_groups_that_joined_are_the_address(shop):
     invoice = shop.invoice()
     page = show(shop, invoice)
     assert "".join(formats.groups(invoice["deposit_address"])) == invoice["deposit_address"]
@@ -71,13 +70,13 @@ def test_the_address_stands_in_groups_that_joined_are_the_address(shop: Shop) ->
     assert page.attributes["copy-address"]["data-copy"] == invoice["deposit_address"]
 
 
-def test_amount_address_and_link_are_copied_separately(shop: Shop) -> None:
+def test_amount_address_and_link_are_copied_separately(shop):
     page = show(shop, shop.invoice())
     assert page.attributes["copy-amount"]["data-copy"] == page.texts["amount-btc"]
     assert page.attributes["copy-link"]["data-copy-href"] == "open-wallet"
 
 
-def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop: Shop) -> None:
+def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop):
     invoice = shop.invoice()
     whole = show(shop, invoice)
     pay(shop, invoice, 20_000, confirmed=False)
@@ -93,7 +92,7 @@ def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop: Shop) -> Non
     assert page.texts["amount-total"] == "of 25.00 USD (0.00041667 BTC) in total"
 
 
-def test_what_is_seen_in_full_waits_for_confirmations_and_asks_for_nothing(open_shops) -> None:
+def test_what_is_seen_in_full_waits_for_confirmations_and_asks_for_nothing(open_shops):
     shop = open_shops(BTCPAY_CONFIRMATIONS="3")
     invoice = shop.invoice()
     pay(shop, invoice, confirmed=False)
@@ -105,7 +104,7 @@ def test_what_is_seen_in_full_waits_for_confirmations_and_asks_for_nothing(open_
     assert page.texts["address"] == invoice["deposit_address"]
 
 
-def test_two_of_three_confirmations_wait_for_one_more(open_shops) -> None:
+def test_two_of_three_confirmations_wait_for_one_more(open_shops):
     shop = open_shops(BTCPAY_CONFIRMATIONS="3")
     invoice = shop.invoice()
     pay(shop, invoice)
@@ -115,7 +114,7 @@ def test_two_of_three_confirmations_wait_for_one_more(open_shops) -> None:
     assert page.texts["confirmations"] == "Confirmations: 2 of 3"
 
 
-def test_a_paid_invoice_is_a_receipt_with_amount_time_transaction_and_usd(shop: Shop) -> None:
+def test_a_paid_invoice_is_a_receipt_with_amount_time_transaction_and_usd(shop):
     invoice = shop.invoice(1234.5, description="Coffee")
     txid = pay(shop, invoice)
     page = show(shop, invoice)
@@ -129,7 +128,7 @@ def test_a_paid_invoice_is_a_receipt_with_amount_time_transaction_and_usd(shop: 
     assert "received-btc" not in page.texts and "beyond" not in page.texts
 
 
-def test_a_receipt_of_too_much_shows_what_came(shop: Shop) -> None:
+def test_a_receipt_of_too_much_shows_what_came(shop):
     invoice = shop.invoice()
     pay(shop, invoice, 50_000)
     page = show(shop, invoice)
@@ -147,9 +146,7 @@ def test_a_receipt_of_too_much_shows_what_came(shop: Shop) -> None:
         pytest.param([41_667], True, None, id="by nothing"),
     ],
 )
-def test_too_much_says_how_much_and_whom_to_ask(
-    shop: Shop, payments: list[int], confirmed: bool, told: str | None
-) -> None:
+def test_too_much_says_how_much_and_whom_to_ask(shop, payments, confirmed, told):
     invoice = shop.invoice()
     for sats in payments:
         pay(shop, invoice, sats, confirmed=confirmed)
@@ -157,7 +154,7 @@ def test_too_much_says_how_much_and_whom_to_ask(
     assert beyond is None if told is None else told in beyond and "ask the seller" in beyond
 
 
-def test_an_expired_invoice_reassures_and_keeps_its_address_readable(shop: Shop) -> None:
+def test_an_expired_invoice_reassures_and_keeps_its_address_readable(shop):
     invoice = shop.invoice(expires_in_hours=1)
     finish(shop, invoice, "expired")
     page = show(shop, invoice)
@@ -166,7 +163,7 @@ def test_an_expired_invoice_reassures_and_keeps_its_address_readable(shop: Shop)
     assert page.texts["address"] == invoice["deposit_address"]
 
 
-def test_money_that_came_too_late_is_acknowledged(shop: Shop) -> None:
+def test_money_that_came_too_late_is_acknowledged(shop):
     invoice = shop.invoice(expires_in_hours=1)
     shop.clock.move(hours=2)
     finish(shop, invoice, "expired")
@@ -175,7 +172,7 @@ def test_money_that_came_too_late_is_acknowledged(shop: Shop) -> None:
     assert page.state == "expired" and "0.00001000 BTC arrived" in page.texts["beyond"]
 
 
-def test_half_paid_and_expired_says_what_came_and_gives_one_advice(shop: Shop) -> None:
+def test_half_paid_and_expired_says_what_came_and_gives_one_advice(shop):
     invoice = shop.invoice(expires_in_hours=1)
     pay(shop, invoice, 20_000)
     shop.clock.move(hours=2)
@@ -193,9 +190,7 @@ def test_half_paid_and_expired_says_what_came_and_gives_one_advice(shop: Shop) -
 
 
 @pytest.mark.parametrize("state", ["overdue", "expired"])
-def test_an_invoice_of_a_link_that_was_not_paid_in_time_offers_a_new_one(
-    shop: Shop, state: str
-) -> None:
+def test_an_invoice_of_a_link_that_was_not_paid_in_time_offers_a_new_one(shop, state):
     link = shop.link(amount_usd=7.5)
     first = made(press(shop.client, link))
     shop.clock.move(hours=2)
@@ -213,7 +208,7 @@ def test_an_invoice_of_a_link_that_was_not_paid_in_time_offers_a_new_one(
     assert "pay" not in gone.attributes and "ask the seller for a new" in gone.texts["words"]
 
 
-def test_whoever_paid_too_late_is_not_asked_to_pay_again(shop: Shop) -> None:
+def test_whoever_paid_too_late_is_not_asked_to_pay_again(shop):
     first = made(press(shop.client, shop.link(amount_usd=7.5)))
     shop.clock.move(hours=2)
     finish(shop, {"id": first}, "expired")
@@ -222,7 +217,7 @@ def test_whoever_paid_too_late_is_not_asked_to_pay_again(shop: Shop) -> None:
     assert "pay" not in page.attributes and "7.50 USD" in page.texts["beyond"]
 
 
-def test_a_canceled_invoice_asks_not_to_be_paid(shop: Shop) -> None:
+def test_a_canceled_invoice_asks_not_to_be_paid(shop):
     invoice = shop.invoice()
     finish(shop, invoice, "canceled")
     page = show(shop, invoice)
@@ -230,7 +225,7 @@ def test_a_canceled_invoice_asks_not_to_be_paid(shop: Shop) -> None:
     assert "Please do not pay it" in page.texts["words"]
 
 
-def test_past_its_deadline_an_open_invoice_has_its_own_words(shop: Shop) -> None:
+def test_past_its_deadline_an_open_invoice_has_its_own_words(shop):
     invoice = shop.invoice(expires_in_hours=1)
     shop.clock.move(hours=1, milliseconds=-1)
     assert show(shop, invoice).state == "waiting"
@@ -240,7 +235,7 @@ def test_past_its_deadline_an_open_invoice_has_its_own_words(shop: Shop) -> None
     assert "it will be found" in page.texts["words"]
 
 
-def test_what_was_seen_in_time_stays_seen_past_the_deadline(shop: Shop) -> None:
+def test_what_was_seen_in_time_stays_seen_past_the_deadline(shop):
     invoice = shop.invoice(expires_in_hours=1)
     pay(shop, invoice, confirmed=False)
     shop.clock.move(hours=2)
@@ -255,9 +250,7 @@ def test_what_was_seen_in_time_stays_seen_past_the_deadline(shop: Shop) -> None:
         pytest.param({"milliseconds": 1}, True, "0:01", id="the last second is rounded up"),
     ],
 )
-def test_a_countdown_shows_when_less_than_five_minutes_are_left(
-    shop: Shop, left: dict[str, int], counts: bool, shown: str
-) -> None:
+def test_a_countdown_shows_when_less_than_five_minutes_are_left(shop, left, counts, shown):
     invoice = shop.invoice(expires_in_hours=1)
     shop.clock.at += timedelta(hours=1) - timedelta(**left)
     page = show(shop, invoice)
@@ -267,7 +260,7 @@ def test_a_countdown_shows_when_less_than_five_minutes_are_left(
 
 
 @pytest.mark.parametrize("left", [0.25, 0.75])
-def test_the_ring_is_what_is_left_of_the_time(shop: Shop, left: float) -> None:
+def test_the_ring_is_what_is_left_of_the_time(shop, left):
     invoice = shop.invoice(expires_in_hours=4)
     shop.clock.move(hours=4 * (1 - left))
     page = show(shop, invoice)
@@ -275,7 +268,7 @@ def test_the_ring_is_what_is_left_of_the_time(shop: Shop, left: float) -> None:
     assert page.attributes["main"]["data-life-ms"] == "14400000"
 
 
-def test_what_was_seen_and_vanished_is_said_until_more_comes(shop: Shop) -> None:
+def test_what_was_seen_and_vanished_is_said_until_more_comes(shop):
     invoice = shop.invoice(expires_in_hours=1)
     pay(shop, invoice, confirmed=False)
     shop.sql("UPDATE output SET vanished_at = first_seen_at + 60000")
@@ -291,7 +284,7 @@ def test_what_was_seen_and_vanished_is_said_until_more_comes(shop: Shop) -> None
     assert "story" not in show(shop, invoice).attributes
 
 
-def test_what_was_replaced_by_as_much_has_not_vanished(shop: Shop) -> None:
+def test_what_was_replaced_by_as_much_has_not_vanished(shop):
     """One look shows both: that the old one is gone, and the new one."""
     invoice = shop.invoice()
     old = pay(shop, invoice, 1_000, confirmed=False)
@@ -306,7 +299,7 @@ def test_what_was_replaced_by_as_much_has_not_vanished(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["waits again", "is gone"])
-def test_a_payment_that_a_reorganisation_took_back_is_spoken_of(shop: Shop, again: bool) -> None:
+def test_a_payment_that_a_reorganisation_took_back_is_spoken_of(shop, again):
     invoice = shop.invoice()
     if again:
         pay(shop, invoice, confirmed=False)
@@ -319,7 +312,7 @@ def test_a_payment_that_a_reorganisation_took_back_is_spoken_of(shop: Shop, agai
     assert ("pay once more" in page.texts["story"]) is not again
 
 
-def test_the_amounts_have_their_satoshis_beside_them(shop: Shop) -> None:
+def test_the_amounts_have_their_satoshis_beside_them(shop):
     invoice = shop.invoice()
     pay(shop, invoice, 20_000, confirmed=False)
     page = show(shop, invoice)
@@ -327,12 +320,12 @@ def test_the_amounts_have_their_satoshis_beside_them(shop: Shop) -> None:
     assert page.attributes["copy-amount"]["data-copy-sats"] == "21667"
 
 
-def test_an_invoice_without_expiry_has_no_deadline_on_its_page(shop: Shop) -> None:
+def test_an_invoice_without_expiry_has_no_deadline_on_its_page(shop):
     page = show(shop, shop.invoice())
     assert "pay-by" not in page.texts and "countdown" not in page.texts
 
 
-def test_before_the_first_look_the_page_says_so(shop: Shop) -> None:
+def test_before_the_first_look_the_page_says_so(shop):
     page = show(shop, shop.invoice())
     assert "not been checked" in page.texts["checked"] and "hidden" in page.attributes["long-ago"]
 
@@ -347,9 +340,7 @@ def test_before_the_first_look_the_page_says_so(shop: Shop) -> None:
         pytest.param(-5, "1 second ago", False, id="a clock that was set back"),
     ],
 )
-def test_the_page_says_when_the_chain_was_last_looked_at(
-    shop: Shop, passed_s: int, said: str, long_ago: bool
-) -> None:
+def test_the_page_says_when_the_chain_was_last_looked_at(shop, passed_s, said, long_ago):
     invoice = shop.invoice()
     pay(shop, invoice, 1, confirmed=False)
     shop.clock.move(seconds=passed_s)
@@ -358,19 +349,19 @@ def test_the_page_says_when_the_chain_was_last_looked_at(
     assert ("hidden" not in page.attributes["long-ago"]) is long_ago
 
 
-def test_the_status_has_exactly_its_documented_fields(shop: Shop) -> None:
+def test_the_status_has_exactly_its_documented_fields(shop):
     invoice = shop.invoice(customer_email="a@example.com", expires_in_hours=1)
     assert set(shop.client.get(f"/pay/{invoice['id']}/status").json) == STATUS_FIELDS
 
 
-def test_the_page_carries_the_status_that_the_script_compares_with(shop: Shop) -> None:
+def test_the_page_carries_the_status_that_the_script_compares_with(shop):
     invoice = shop.invoice(expires_in_hours=1)
     pay(shop, invoice, 5, confirmed=False)
     status = shop.client.get(f"/pay/{invoice['id']}/status").json
     assert show(shop, invoice).status == status
 
 
-def test_page_and_status_tell_nothing_but_what_they_are_for(shop: Shop) -> None:
+def test_page_and_status_tell_nothing_but_what_they_are_for(shop):
     invoice = shop.invoice(customer_email="payer@example.com")
     other = shop.invoice(customer_email="other@example.com")
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
@@ -382,7 +373,7 @@ def test_page_and_status_tell_nothing_but_what_they_are_for(shop: Shop) -> None:
     assert not fields & {"customer_email", "merchant_id", "price_usd", "payment_link_id", "xpub"}
 
 
-def test_without_javascript_a_link_refreshes_the_page(shop: Shop) -> None:
+def test_without_javascript_a_link_refreshes_the_page(shop):
     page = show(shop, shop.invoice(), "?lang=en")
     (refresh,) = re.findall(r'<noscript><p><a class="button second" href="(.*?)">', page.source)
     assert refresh == "?lang=en"
@@ -391,9 +382,7 @@ def test_without_javascript_a_link_refreshes_the_page(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("script_type", "least"), [("p2wpkh", 294), ("p2sh-p2wpkh", 540), ("p2pkh", 546)]
 )
-def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(
-    shop: Shop, script_type: str, least: int
-) -> None:
+def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(shop, script_type, least):
     shop.sql(f"UPDATE merchant SET script_type = '{script_type}'")  # noqa: S608
     for asked, due in ((6, least), (least - 1, least), (least, least), (least + 1, least + 1)):
         invoice = shop.invoice(asked * 0.0006)
@@ -406,7 +395,7 @@ def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(
         assert (page.status["amount_sats"], page.status["missing_sats"]) == (asked, asked)
 
 
-def test_a_page_says_why_it_asks_for_more_than_is_due(shop: Shop) -> None:
+def test_a_page_says_why_it_asks_for_more_than_is_due(shop):
     page = show(shop, shop.invoice(0.0001))
     assert "due is only 0.00000001 BTC" in page.texts["dust"]
     assert "wallets cannot send such a small amount" in page.texts["dust"]
@@ -415,9 +404,7 @@ def test_a_page_says_why_it_asks_for_more_than_is_due(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(("missing", "due"), [(67, 294), (293, 294), (294, 294), (295, 295)])
-def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(
-    shop: Shop, missing: int, due: int
-) -> None:
+def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(shop, missing, due):
     invoice = shop.invoice()
     came = invoice["amount_sats"] - missing
     pay(shop, invoice, came)
@@ -429,7 +416,7 @@ def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(
     assert ("dust" in page.texts) == (missing < due)
 
 
-def test_a_page_never_tells_more_confirmations_than_are_asked_for(shop: Shop) -> None:
+def test_a_page_never_tells_more_confirmations_than_are_asked_for(shop):
     invoice = shop.invoice()
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
     seen = Verdict("open", None, None, (), invoice["amount_sats"], invoice["amount_sats"], 0, 6, "")
@@ -437,7 +424,7 @@ def test_a_page_never_tells_more_confirmations_than_are_asked_for(shop: Shop) ->
     assert (page.state, page.confirmations, page.confirmations_left) == ("seen", 1, 0)
 
 
-def test_a_page_that_asks_for_nothing_shows_what_was_asked_for(shop: Shop) -> None:
+def test_a_page_that_asks_for_nothing_shows_what_was_asked_for(shop):
     invoice = shop.invoice(0.0001, expires_in_hours=1)
     shop.clock.move(hours=2)
     page = show(shop, invoice)
@@ -455,25 +442,25 @@ def test_a_page_that_asks_for_nothing_shows_what_was_asked_for(shop: Shop) -> No
         pytest.param("' data-state='paid", id="an attribute"),
     ],
 )
-def test_a_description_is_text_and_never_markup(shop: Shop, text: str) -> None:
+def test_a_description_is_text_and_never_markup(shop, text):
     page = show(shop, shop.invoice(description=text))
     assert page.texts["description"] == text
     assert [tag for tag, _ in page.tags].count("script") == 1
     assert "img" not in [tag for tag, _ in page.tags]
 
 
-def test_a_description_that_turns_the_writing_around_stays_in_its_place(shop: Shop) -> None:
+def test_a_description_that_turns_the_writing_around_stays_in_its_place(shop):
     page = show(shop, shop.invoice(description="pay \u202etnuoma\u202c"))
     assert page.attributes["description"]["dir"] == "auto"
     style = (shop.client.get(assets_of(page)["stylesheet"][2:])).text
     assert re.search(r"#description \{[^}]*unicode-bidi: isolate", style)
 
 
-def assets_of(page: Page) -> dict[str, str]:
+def assets_of(page):
     return {named["rel"]: named["href"] for tag, named in page.tags if tag == "link"}
 
 
-def test_a_long_description_shows_whole_and_is_cut_for_the_wallet(shop: Shop) -> None:
+def test_a_long_description_shows_whole_and_is_cut_for_the_wallet(shop):
     invoice = shop.invoice()
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"]) | {
         "description": "\u20bf" * 10_000
@@ -496,18 +483,18 @@ def test_a_long_description_shows_whole_and_is_cut_for_the_wallet(shop: Shop) ->
         pytest.param(123_456_789_012, "1234.56789012", id="no grouping"),
     ],
 )
-def test_the_uri_has_the_amount_as_bip21_writes_it(sats: int, amount: str) -> None:
+def test_the_uri_has_the_amount_as_bip21_writes_it(sats, amount):
     assert bip21.payment_uri("bc1qx", sats) == f"bitcoin:bc1qx?amount={amount}"
 
 
-def test_label_and_message_are_percent_encoded() -> None:
+def test_label_and_message_are_percent_encoded():
     uri = bip21.payment_uri("bc1qx", 1, "Caf\u00e9 & Co", "a=b?c#d /\n100%")
     label, message = uri.split("&")[1:]
     assert label == "label=Caf%C3%A9%20%26%20Co"
     assert message == "message=a%3Db%3Fc%23d%20%2F%0A100%25"
 
 
-def test_the_qr_code_is_on_white_with_four_modules_around_and_no_style() -> None:
+def test_the_qr_code_is_on_white_with_four_modules_around_and_no_style():
     svg = bip21.qr_svg("bitcoin:bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x?amount=0.00041667")
     assert svg.startswith('<svg viewBox="0 0 45 45"><path fill="#fff" d="M0 0h45v45h-45z"/>')
     assert 'd="M4 4.5h7' in svg  # version 5 has 37 modules; four are left free on each side

@@ -7,11 +7,9 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from builders import Shop
 from paths import PROJECT
 from payer import Page
 
@@ -24,7 +22,7 @@ TRANSLATED = sorted(set(LANGUAGES) - {"en"})
 
 
 @cache
-def msgids() -> set[str | tuple[str, ...]]:
+def msgids():
     """What pages and mails want translated; found when a test asks, since it takes a second."""
     return {
         message
@@ -33,12 +31,12 @@ def msgids() -> set[str | tuple[str, ...]]:
     }
 
 
-def catalog(language: str) -> Catalog:
+def catalog(language):
     with (FOLDER / f"{language}.po").open("rb") as file:
         return read_po(file, language)
 
 
-def texts(value: str | tuple[str, ...] | list[str]) -> list[str]:
+def texts(value):
     return [value] if isinstance(value, str) else list(value)
 
 
@@ -67,7 +65,7 @@ def test_every_text_is_translated_and_none_is_a_guess(language):
 
 @pytest.mark.parametrize("language", TRANSLATED)
 def test_a_translation_has_the_same_places_for_values(language):
-    def places(text: str) -> set[str]:
+    def places(text):
         return set(re.findall(r"%\(\w+\)s", text))
 
     for message in catalog(language):
@@ -124,7 +122,7 @@ def test_a_page_runs_as_its_language_does(shop):
     assert {one for one, page in pages.items() if page.tags[0][1]["dir"] == "rtl"} == {"ar", "fa"}
 
 
-def heading(shop: Shop, query: str = "", accept: str = "") -> tuple[str, str]:
+def heading(shop, query="", accept=""):
     path = f"/pay/{shop.invoice()['id']}{query}"
     page = Page(shop.client.get(path, headers={"Accept-Language": accept}).text)
     return page.tags[0][1]["lang"], page.texts["state"]

@@ -4,10 +4,9 @@ import hashlib
 import re
 import threading
 from decimal import Decimal
-from typing import Any
 
 import pytest
-from builders import Clock, Shop, TickerServer, dump, open_shop
+from builders import dump, open_shop
 from databases import raw
 from itsdangerous import URLSafeSerializer
 from payer import Page, count, made, press
@@ -21,7 +20,7 @@ from storage.database import open_database
 from storage.queries import invoices, links, meta
 
 
-def test_a_fixed_link_shows_title_description_price_and_one_button(shop: Shop) -> None:
+def test_a_fixed_link_shows_title_description_price_and_one_button(shop):
     link = shop.link(amount_usd=1200, title="Membership", description="One year")
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     assert page.texts["title"] == "Membership" and page.texts["description"] == "One year"
@@ -32,9 +31,7 @@ def test_a_fixed_link_shows_title_description_price_and_one_button(shop: Shop) -
 @pytest.mark.parametrize(
     ("script_type", "least"), [("p2wpkh", 294), ("p2sh-p2wpkh", 540), ("p2pkh", 546)]
 )
-def test_a_price_below_what_can_be_sent_is_said_before_the_payer_tries(
-    shop: Shop, script_type: str, least: int
-) -> None:
+def test_a_price_below_what_can_be_sent_is_said_before_the_payer_tries(shop, script_type, least):
     shop.sql(f"UPDATE merchant SET script_type = '{script_type}'")  # noqa: S608
     low, enough = (shop.link(amount_usd=sats * 0.0006) for sats in (least - 1, least))
     told = Page(shop.client.get(f"/link/{low['id']}").text).texts["dust"]
@@ -45,7 +42,7 @@ def test_a_price_below_what_can_be_sent_is_said_before_the_payer_tries(
     assert page.texts["amount-btc"] == btc_shown(least) and "dust" in page.texts
 
 
-def test_a_link_that_is_sent_has_a_title_and_a_preview(open_shops) -> None:
+def test_a_link_that_is_sent_has_a_title_and_a_preview(open_shops):
     shop = open_shops(BTCPAY_BASE_URL="https://pay.example/till")
     link = shop.link(amount_usd=1200, title="Tea & cake", description="One\nyear")
     page = Page(shop.client.get(f"/link/{link['id']}").text)
@@ -60,21 +57,21 @@ def test_a_link_that_is_sent_has_a_title_and_a_preview(open_shops) -> None:
     }
 
 
-def test_without_a_price_a_link_is_shown_all_the_same(shop: Shop, ticker: TickerServer) -> None:
+def test_without_a_price_a_link_is_shown_all_the_same(shop, ticker):
     link = shop.link(amount_usd=0.01)
     ticker.status = 500
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     assert "dust" not in page.texts and "submit" in page.texts
 
 
-def test_a_price_that_is_no_dust_is_not_compared(shop: Shop, ticker: TickerServer) -> None:
+def test_a_price_that_is_no_dust_is_not_compared(shop, ticker):
     link = shop.link(amount_usd=5)
     asked = ticker.asked
     shop.client.get(f"/link/{link['id']}")
     assert ticker.asked == asked
 
 
-def test_a_flexible_link_has_an_amount_field_with_its_bounds(shop: Shop) -> None:
+def test_a_flexible_link_has_an_amount_field_with_its_bounds(shop):
     link = shop.link(min_amount_usd=5, max_amount_usd=50)
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     field = page.attributes["amount_usd"]
@@ -84,7 +81,7 @@ def test_a_flexible_link_has_an_amount_field_with_its_bounds(shop: Shop) -> None
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_looking_at_a_link_writes_nothing(shop: Shop, method: str) -> None:
+def test_looking_at_a_link_writes_nothing(shop, method):
     link = shop.link(amount_usd=5)
     before = dump(shop)
     for _ in range(3):
@@ -94,7 +91,7 @@ def test_looking_at_a_link_writes_nothing(shop: Shop, method: str) -> None:
     assert dump(shop) == before
 
 
-def test_pressing_makes_the_invoice_and_leads_to_it(shop: Shop) -> None:
+def test_pressing_makes_the_invoice_and_leads_to_it(shop):
     link = shop.link(title="Tip jar", min_amount_usd=1)
     invoice_id = made(press(shop.client, link, "12.50"))
     invoice = shop.get(f"/invoices/{invoice_id}").json
@@ -129,7 +126,7 @@ def test_pressing_makes_the_invoice_and_leads_to_it(shop: Shop) -> None:
         pytest.param("9" * 10_000, None, id="ten thousand digits"),
     ],
 )
-def test_what_a_visitor_types_is_read_as_dollars_or_not_at_all(typed: str, usd: str | None) -> None:
+def test_what_a_visitor_types_is_read_as_dollars_or_not_at_all(typed, usd):
     amount = parse_usd(typed)
     assert (None if amount is None else str(amount)) == usd
 
@@ -143,9 +140,7 @@ def test_what_a_visitor_types_is_read_as_dollars_or_not_at_all(typed: str, usd: 
         pytest.param("50.01", "Enter an amount from 5.00 USD to 50.00 USD.", id="too much"),
     ],
 )
-def test_a_wrong_amount_comes_back_with_the_reason_beside_the_field(
-    shop: Shop, typed: str, reason: str
-) -> None:
+def test_a_wrong_amount_comes_back_with_the_reason_beside_the_field(shop, typed, reason):
     response = press(shop.client, shop.link(min_amount_usd=5, max_amount_usd=50), typed)
     page = Page(response.text)
     field = page.attributes["amount_usd"]
@@ -157,16 +152,14 @@ def test_a_wrong_amount_comes_back_with_the_reason_beside_the_field(
 
 
 @pytest.mark.parametrize("typed", ["5", "50"])
-def test_the_bounds_themselves_are_taken(shop: Shop, typed: str) -> None:
+def test_the_bounds_themselves_are_taken(shop, typed):
     made(press(shop.client, shop.link(min_amount_usd=5, max_amount_usd=50), typed))
 
 
 @pytest.mark.parametrize(
     ("script_type", "least"), [("p2wpkh", "0.18"), ("p2sh-p2wpkh", "0.33"), ("p2pkh", "0.33")]
 )
-def test_an_amount_that_no_wallet_can_send_is_refused_with_the_least_one(
-    shop: Shop, script_type: str, least: str
-) -> None:
+def test_an_amount_that_no_wallet_can_send_is_refused_with_the_least_one(shop, script_type, least):
     shop.sql(f"UPDATE merchant SET script_type = '{script_type}'")  # noqa: S608
     link = shop.link()
     refused = press(shop.client, link, str(Decimal(least) - CENT))
@@ -176,11 +169,11 @@ def test_an_amount_that_no_wallet_can_send_is_refused_with_the_least_one(
     assert "dust" not in page.texts
 
 
-def test_where_the_seller_allows_no_more_than_dust_the_payer_is_not_refused(shop: Shop) -> None:
+def test_where_the_seller_allows_no_more_than_dust_the_payer_is_not_refused(shop):
     made(press(shop.client, shop.link(max_amount_usd=0.1), "0.1"))
 
 
-def test_suggested_amounts_are_buttons_of_a_form_of_their_own(shop: Shop) -> None:
+def test_suggested_amounts_are_buttons_of_a_form_of_their_own(shop):
     """The field's form has one button: Enter in the field pays what was typed."""
     link = shop.link(min_amount_usd=1)
     set_suggested(shop, link, "5", "19.90")
@@ -193,7 +186,7 @@ def test_suggested_amounts_are_buttons_of_a_form_of_their_own(shop: Shop) -> Non
     assert invoice["amount_usd_quote"] == 19.9
 
 
-def set_suggested(shop: Shop, link: dict[str, Any], *amounts: str) -> None:
+def set_suggested(shop, link, *amounts):
     suggest(shop.service.db, link["id"], [Decimal(amount) for amount in amounts])
 
 
@@ -209,17 +202,13 @@ def set_suggested(shop: Shop, link: dict[str, Any], *amounts: str) -> None:
     ],
     ids=["of a fixed link", "below its least", "above its most", "nothing", "twice", "too many"],
 )
-def test_amounts_that_a_link_cannot_take_are_not_suggested(
-    shop: Shop, fields: dict[str, Any], amounts: list[str], told: str
-) -> None:
+def test_amounts_that_a_link_cannot_take_are_not_suggested(shop, fields, amounts, told):
     link = shop.link(**fields)
     with pytest.raises(CommandError, match=told):
         set_suggested(shop, link, *amounts)
 
 
-def test_the_page_is_told_the_price_and_how_long_it_is_one(
-    shop: Shop, ticker: TickerServer
-) -> None:
+def test_the_page_is_told_the_price_and_how_long_it_is_one(shop, ticker):
     path, asked = f"/link/{shop.link()['id']}/price", ticker.asked
     shop.client.get(path.removesuffix("/price"))
     assert ticker.asked == asked  # the page itself waits for no ticker
@@ -229,7 +218,7 @@ def test_the_page_is_told_the_price_and_how_long_it_is_one(
     assert shop.client.get(f"/link/{new_id('lnk')}/price").status_code == 404
 
 
-def test_without_a_price_the_page_is_told_none(shop: Shop, ticker: TickerServer) -> None:
+def test_without_a_price_the_page_is_told_none(shop, ticker):
     ticker.status = 503
     told = shop.client.get(f"/link/{shop.link()['id']}/price")
     assert told.status_code == 200 and told.json == {
@@ -239,7 +228,7 @@ def test_without_a_price_the_page_is_told_none(shop: Shop, ticker: TickerServer)
     }
 
 
-def test_without_a_price_the_page_says_what_to_do(shop: Shop, ticker: TickerServer) -> None:
+def test_without_a_price_the_page_says_what_to_do(shop, ticker):
     ticker.status = 503
     response = press(shop.client, shop.link(), "7.50")
     page = Page(response.text)
@@ -249,7 +238,7 @@ def test_without_a_price_the_page_says_what_to_do(shop: Shop, ticker: TickerServ
     assert page.texts["submit"] == "Try again"
 
 
-def test_an_inactive_link_answers_410_and_says_whom_to_ask(shop: Shop) -> None:
+def test_an_inactive_link_answers_410_and_says_whom_to_ask(shop):
     link = shop.link(amount_usd=5)
     shop.service.db.run(links.SET_STATUS, id=link["id"], status="inactive")
     for response in (shop.client.get(f"/link/{link['id']}"), press(shop.client, link)):
@@ -258,7 +247,7 @@ def test_an_inactive_link_answers_410_and_says_whom_to_ask(shop: Shop) -> None:
     assert count(shop) == 0
 
 
-def test_a_visitor_who_makes_too_many_is_told_when_to_come_back(open_shops) -> None:
+def test_a_visitor_who_makes_too_many_is_told_when_to_come_back(open_shops):
     shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="2")
     link = shop.link(amount_usd=5)
     for _ in range(2):
@@ -269,7 +258,7 @@ def test_a_visitor_who_makes_too_many_is_told_when_to_come_back(open_shops) -> N
     made(press(shop.client, link, environ_base={"REMOTE_ADDR": "198.51.100.7"}))
 
 
-def test_a_link_with_too_many_unpaid_invoices_makes_no_more(open_shops) -> None:
+def test_a_link_with_too_many_unpaid_invoices_makes_no_more(open_shops):
     shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="1")
     link = shop.link(amount_usd=5)
     made(press(shop.client, link))
@@ -278,7 +267,7 @@ def test_a_link_with_too_many_unpaid_invoices_makes_no_more(open_shops) -> None:
     assert count(shop) == 1
 
 
-def test_the_page_leads_a_browser_on_to_what_it_has_not_paid(shop: Shop) -> None:
+def test_the_page_leads_a_browser_on_to_what_it_has_not_paid(shop):
     link, client = shop.link(), shop.client
     invoice_id = made(press(client, link, "12.50"))
     page = Page(client.get(f"/link/{link['id']}?lang=de").text)
@@ -287,10 +276,10 @@ def test_the_page_leads_a_browser_on_to_what_it_has_not_paid(shop: Shop) -> None
     assert "unpaid" not in Page(shop.client.get(f"/link/{link['id']}").text).texts
 
 
-def test_a_finished_or_overdue_invoice_is_not_led_to(shop: Shop) -> None:
+def test_a_finished_or_overdue_invoice_is_not_led_to(shop):
     link, client = shop.link(amount_usd=5), shop.client
 
-    def is_led() -> bool:
+    def is_led():
         return "unpaid" in Page(client.get(f"/link/{link['id']}").text).texts
 
     first = made(press(client, link))
@@ -305,7 +294,7 @@ def test_a_finished_or_overdue_invoice_is_not_led_to(shop: Shop) -> None:
     assert not is_led()
 
 
-def test_the_cookie_is_for_this_link_alone_and_short_lived(open_shops) -> None:
+def test_the_cookie_is_for_this_link_alone_and_short_lived(open_shops):
     shop = open_shops(BTCPAY_BASE_URL="https://shop.example.com/till")
     link = shop.link(amount_usd=5)
     cookie = press(shop.client, link).headers["Set-Cookie"]
@@ -314,20 +303,20 @@ def test_the_cookie_is_for_this_link_alone_and_short_lived(open_shops) -> None:
     assert {"HttpOnly", "SameSite=Lax", "Secure", "Max-Age=3600", path} <= parts
 
 
-def test_over_plain_http_the_cookie_can_be_sent(shop: Shop) -> None:
+def test_over_plain_http_the_cookie_can_be_sent(shop):
     assert "Secure" not in press(shop.client, shop.link(amount_usd=5)).headers["Set-Cookie"]
 
 
-def cookie_key(shop: Shop) -> str:
+def cookie_key(shop):
     return meta.get(shop.service.db, meta.Key.COOKIE_KEY)
 
 
-def forge(key: str, salt: str, said: Any) -> str:
+def forge(key, salt, said):
     signer = URLSafeSerializer(key, salt=salt, signer_kwargs={"digest_method": hashlib.sha256})
     return str(signer.dumps(said))
 
 
-def led_to(shop: Shop, link: dict[str, Any], cookie: str) -> bool:
+def led_to(shop, link, cookie):
     """Whether the page leads on to an unpaid invoice of this cookie."""
     headers = {"Cookie": f"invoices={cookie}".encode().decode("latin-1")}
     client = shop.app.test_client(use_cookies=False)
@@ -337,7 +326,7 @@ def led_to(shop: Shop, link: dict[str, Any], cookie: str) -> bool:
 @pytest.mark.parametrize(
     "kind", ["another key", "another link", "garbage", "cut", "no id", "of an older version"]
 )
-def test_a_cookie_that_is_not_ours_for_this_link_is_nothing(shop: Shop, kind: str) -> None:
+def test_a_cookie_that_is_not_ours_for_this_link_is_nothing(shop, kind):
     link, other = shop.link(amount_usd=5), shop.link(amount_usd=5)
     victim = made(press(shop.client, link))
     good = forge(cookie_key(shop), link["id"], victim)
@@ -353,17 +342,17 @@ def test_a_cookie_that_is_not_ours_for_this_link_is_nothing(shop: Shop, kind: st
     assert led_to(shop, link, good)
 
 
-def test_an_invoice_of_another_link_is_not_led_to_even_if_signed(shop: Shop) -> None:
+def test_an_invoice_of_another_link_is_not_led_to_even_if_signed(shop):
     link, other = shop.link(amount_usd=5), shop.link(amount_usd=5)
     foreign = made(press(shop.client, other))
     assert not led_to(shop, link, forge(cookie_key(shop), link["id"], foreign))
 
 
-def test_the_key_of_the_cookies_is_made_once_whoever_comes_first(shop: Shop) -> None:
+def test_the_key_of_the_cookies_is_made_once_whoever_comes_first(shop):
     url = shop.environ["BTCPAY_DATABASE_URL"]
     barrier, kept = threading.Barrier(8), []
 
-    def keep(number: int) -> None:
+    def keep(number):
         db = open_database(url)
         barrier.wait()
         kept.append(meta.keep(db, meta.Key.COOKIE_KEY, f"key {number}"))
@@ -377,7 +366,7 @@ def test_the_key_of_the_cookies_is_made_once_whoever_comes_first(shop: Shop) -> 
     assert len(kept) == 8 and set(kept) == {cookie_key(shop)}
 
 
-def test_a_restart_knows_the_cookies_from_before(shop: Shop) -> None:
+def test_a_restart_knows_the_cookies_from_before(shop):
     link, client = shop.link(amount_usd=5), shop.client
     first = press(client, link)
     with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
@@ -386,7 +375,7 @@ def test_a_restart_knows_the_cookies_from_before(shop: Shop) -> None:
     assert len(key) == 43 and key not in first.headers["Set-Cookie"]
 
 
-def test_two_databases_have_two_keys(tmp_path, ticker: TickerServer, clock: Clock) -> None:
+def test_two_databases_have_two_keys(tmp_path, ticker, clock):
     found = set()
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -399,7 +388,7 @@ def test_two_databases_have_two_keys(tmp_path, ticker: TickerServer, clock: Cloc
 @pytest.mark.parametrize(
     "text", ["<script>alert(1)</script>", '"><img src=x>', "{{ 7 * 7 }}", "\u202egnorw"]
 )
-def test_title_and_description_are_text_and_never_markup(shop: Shop, text: str) -> None:
+def test_title_and_description_are_text_and_never_markup(shop, text):
     link = shop.link(title=text, description=text)
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     assert page.texts["title"] == text and page.texts["description"] == text

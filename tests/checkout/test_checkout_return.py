@@ -1,11 +1,9 @@
 """The way back to the shop: which page has which link, and which addresses it may have."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from builders import Shop, pay
-from fake_esplora import Till
+from builders import pay
 from payer import Page
 
 from storage.queries import invoices
@@ -15,52 +13,52 @@ Json = dict[str, Any]
 
 
 @pytest.fixture
-def shop(till: Till) -> Shop:
+def shop(till):
     return till.shop
 
 
-def page_of(shop: Shop, invoice: Json, query: str = "") -> Page:
+def page_of(shop, invoice, query=""):
     response = shop.client.get(f"/pay/{invoice['id']}{query}")
     assert response.status_code == 200  # and no redirect, whatever has become of it
     return Page(response.text)
 
 
-def finish(shop: Shop, invoice: Json, status: str) -> None:
+def finish(shop, invoice, status):
     ended = dict.fromkeys(("tx_hash", "paid_at", "settled_reason")) | {"finished_at": 1}
     statement = {"id": invoice["id"], "from_status": "open", "status": status}
     assert shop.service.db.run(invoices.FINISH, **statement, **ended) == 1
 
 
-def waiting(shop: Shop) -> Json:
+def waiting(shop):
     return shop.invoice()
 
 
-def partial(shop: Shop) -> Json:
+def partial(shop):
     invoice = shop.invoice()
     pay(shop, invoice, 1_000)
     return invoice
 
 
-def seen(shop: Shop) -> Json:
+def seen(shop):
     invoice = shop.invoice()
     pay(shop, invoice, confirmed=False)
     return invoice
 
 
-def overdue(shop: Shop) -> Json:
+def overdue(shop):
     invoice = shop.invoice(expires_in_hours=1)
     shop.clock.move(hours=2)
     return invoice
 
 
-def paid(shop: Shop) -> Json:
+def paid(shop):
     invoice = shop.invoice()
     pay(shop, invoice)
     return invoice
 
 
-def ended(status: str) -> Callable[[Shop], Json]:
-    def make(shop: Shop) -> Json:
+def ended(status):
+    def make(shop):
         invoice = shop.invoice()
         finish(shop, invoice, status)
         return invoice
@@ -68,7 +66,7 @@ def ended(status: str) -> Callable[[Shop], Json]:
     return make
 
 
-def expired_and_paid_late(shop: Shop) -> Json:
+def expired_and_paid_late(shop):
     invoice = ended("expired")(shop)
     pay(shop, invoice)
     return invoice
@@ -150,7 +148,7 @@ def test_another_merchants_pages_do_not_have_it(shop, btcpay):
 
 
 def test_it_is_shown_changed_and_taken_away(btcpay):
-    def row(*words: str) -> list[str | None]:
+    def row(*words):
         (shown,) = btcpay.json("merchant", "return", "shop", *words)
         return [shown["return_paid"], shown["return_unpaid"]]
 

@@ -2,10 +2,9 @@
 
 import gzip
 import re
-from pathlib import Path
 
 import pytest
-from builders import Live, Shop, pay
+from builders import Live, pay
 from paths import PROJECT
 from payer import Page
 
@@ -19,13 +18,13 @@ POLICY = (
 STATIC = PROJECT / "btcpay" / "web" / "pages" / "static"
 
 
-def paths(shop: Shop) -> list[str]:
+def paths(shop):
     """One of each kind that a visitor may ask for, errors included."""
     invoice, link = f"/pay/{shop.invoice()['id']}", f"/link/{shop.link()['id']}"
     return [invoice, f"{invoice}/status", link, "/pay/inv_x", "/link/lnk_x", "/logo/x", "/assets/x"]
 
 
-def test_every_answer_forbids_what_pages_do_not_need(shop: Shop) -> None:
+def test_every_answer_forbids_what_pages_do_not_need(shop):
     for path in paths(shop):
         headers = shop.client.get(path).headers
         assert headers["Content-Security-Policy"] == POLICY + "'none'", path
@@ -35,14 +34,14 @@ def test_every_answer_forbids_what_pages_do_not_need(shop: Shop) -> None:
         assert "Set-Cookie" not in headers
 
 
-def test_frames_are_for_the_origins_that_the_setting_names(open_shops) -> None:
+def test_frames_are_for_the_origins_that_the_setting_names(open_shops):
     shop = open_shops(BTCPAY_FRAME_ANCESTORS="https://a.example https://b.example:8443")
     for path in paths(shop):
         policy = shop.client.get(path).headers["Content-Security-Policy"]
         assert policy == POLICY + "https://a.example https://b.example:8443"
 
 
-def all_pages(shop: Shop) -> list[Page]:
+def all_pages(shop):
     paid, part = shop.invoice(), shop.invoice(expires_in_hours=1, description="x")
     pay(shop, paid)
     pay(shop, part, 5000, confirmed=False)
@@ -53,7 +52,7 @@ def all_pages(shop: Shop) -> list[Page]:
     return [Page(answer.text) for answer in answers if answer.mimetype == "text/html"]
 
 
-def test_no_page_has_code_or_style_inside(shop: Shop) -> None:
+def test_no_page_has_code_or_style_inside(shop):
     for page in all_pages(shop):
         for tag, named in page.tags:
             assert tag != "style" and not {"style", "srcdoc"} & set(named)
@@ -61,7 +60,7 @@ def test_no_page_has_code_or_style_inside(shop: Shop) -> None:
         assert not re.search(r"<script[^>]*>[^<]", page.source)
 
 
-def test_no_page_asks_another_host_for_anything(shop: Shop) -> None:
+def test_no_page_asks_another_host_for_anything(shop):
     for page in all_pages(shop):
         for _tag, named in page.tags:
             for name in ("src", "href", "action"):
@@ -71,7 +70,7 @@ def test_no_page_asks_another_host_for_anything(shop: Shop) -> None:
         assert not re.search(r"https?:|//\w|@import|url\(", (STATIC / name).read_text())
 
 
-def test_every_page_is_usable_by_those_who_listen(shop: Shop) -> None:
+def test_every_page_is_usable_by_those_who_listen(shop):
     for page in all_pages(shop):
         assert [tag for tag, _ in page.tags].count("h1") == 1
         assert page.attributes["announce"]["aria-live"] == "polite"
@@ -84,7 +83,7 @@ def test_every_page_is_usable_by_those_who_listen(shop: Shop) -> None:
         assert {id for ids in described for id in ids} <= page.attributes.keys()
 
 
-def test_visitors_have_a_window_of_their_own(shop: Shop, monkeypatch) -> None:
+def test_visitors_have_a_window_of_their_own(shop, monkeypatch):
     path = f"/pay/{shop.invoice()['id']}"
     for _ in range(rate_limits.VISITS.limit - 1):
         shop.service.limiter.hit(rate_limits.VISITS, "127.0.0.1")
@@ -102,17 +101,17 @@ def test_visitors_have_a_window_of_their_own(shop: Shop, monkeypatch) -> None:
     assert shop.client.get(path).status_code == 200
 
 
-def test_the_window_is_wide_enough_for_many_pages_that_poll() -> None:
+def test_the_window_is_wide_enough_for_many_pages_that_poll():
     assert rate_limits.VISITS.limit >= 20 * 60 / 2  # twenty pages, one question every two seconds
 
 
-def test_visits_take_nothing_from_the_apis_windows(shop: Shop) -> None:
+def test_visits_take_nothing_from_the_apis_windows(shop):
     headers = shop.client.get(f"/pay/{shop.invoice()['id']}").headers
     assert not [name for name, _ in headers if name.startswith("X-RateLimit")]
 
 
 @pytest.mark.parametrize("name", ["pages.css", "pages.js", "icon.svg"])
-def test_a_file_is_kept_for_ever_under_the_hash_of_its_content(shop: Shop, name: str) -> None:
+def test_a_file_is_kept_for_ever_under_the_hash_of_its_content(shop, name):
     address = Assets().address(name)
     answer = shop.client.get("/" + address)
     assert answer.data == (STATIC / name).read_bytes()
@@ -131,9 +130,7 @@ def test_a_file_is_kept_for_ever_under_the_hash_of_its_content(shop: Shop, name:
         pytest.param("", None, id="nothing"),
     ],
 )
-def test_a_file_is_compressed_for_who_accepts_it(
-    shop: Shop, accepted: str, encoding: str | None
-) -> None:
+def test_a_file_is_compressed_for_who_accepts_it(shop, accepted, encoding):
     asked = {"Accept-Encoding": accepted}
     answer = shop.client.get("/" + Assets().address("pages.js"), headers=asked)
     plain = (STATIC / "pages.js").read_bytes()
@@ -143,14 +140,14 @@ def test_a_file_is_compressed_for_who_accepts_it(
     assert (len(answer.data) < len(plain) / 2) is bool(encoding)
 
 
-def test_a_file_is_compressed_once_and_not_at_each_request(shop: Shop) -> None:
+def test_a_file_is_compressed_once_and_not_at_each_request(shop):
     assets = Assets()
     name = assets.address("pages.css").rpartition("/")[2]
     first, again = assets.find(name), assets.find(name)
     assert first and again and first[0].gzipped is again[0].gzipped
 
 
-def test_an_old_hash_gets_todays_file_and_is_not_kept(shop: Shop) -> None:
+def test_an_old_hash_gets_todays_file_and_is_not_kept(shop):
     answer = shop.client.get("/assets/pages.0000000000.css")
     assert answer.status_code == 200 and answer.headers["Cache-Control"] == "no-store"
 
@@ -158,17 +155,17 @@ def test_an_old_hash_gets_todays_file_and_is_not_kept(shop: Shop) -> None:
 @pytest.mark.parametrize(
     "name", ["pages.css", "../settings.py", "..%2f..%2fsettings.py", "pages.0000000000.py", "%00"]
 )
-def test_no_other_file_is_served(shop: Shop, name: str) -> None:
+def test_no_other_file_is_served(shop, name):
     assert shop.client.get(f"/assets/{name}").status_code == 404
 
 
-def test_the_style_is_announced_before_the_page_is_read(shop: Shop) -> None:
+def test_the_style_is_announced_before_the_page_is_read(shop):
     answer = shop.client.get(f"/pay/{shop.invoice()['id']}")
     assert answer.headers["Link"] == f"<../{Assets().address('pages.css')}>; rel=preload; as=style"
 
 
 @pytest.mark.parametrize("language", ["en", "ja"])
-def test_a_first_visit_weighs_under_20_kb_and_asks_four_times(shop: Shop, language: str) -> None:
+def test_a_first_visit_weighs_under_20_kb_and_asks_four_times(shop, language):
     """A link's page once more, for the script of its form."""
     texts = {"description": "\u65e5" * 500}
     invoice = shop.invoice(999_999.99, expires_in_hours=1, **texts)
@@ -184,7 +181,7 @@ def test_a_first_visit_weighs_under_20_kb_and_asks_four_times(shop: Shop, langua
         assert len(answer.data) + sum(sent) < 20_000
 
 
-def test_a_fault_is_a_page_that_names_a_request_and_nothing_else(shop: Shop, caplog) -> None:
+def test_a_fault_is_a_page_that_names_a_request_and_nothing_else(shop, caplog):
     path = f"/pay/{shop.invoice()['id']}"
     shop.sql("ALTER TABLE brand RENAME TO gone")
     answer = shop.client.get(path)
@@ -192,16 +189,14 @@ def test_a_fault_is_a_page_that_names_a_request_and_nothing_else(shop: Shop, cap
     assert re.search(r"request id req_\w+", answer.text)[0].split()[-1] in caplog.text
 
 
-def test_a_body_that_is_too_large_is_a_page_too(open_shops) -> None:
+def test_a_body_that_is_too_large_is_a_page_too(open_shops):
     shop = open_shops(BTCPAY_MAX_BODY_BYTES="1024")
     link = shop.link()
     answer = shop.client.post(f"/link/{link['id']}", data={"amount_usd": "9" * 2000})
     assert answer.status_code == 413 and answer.mimetype == "text/html"
 
 
-def test_a_running_service_serves_pages_and_files_as_they_are_linked(
-    shop: Shop, tmp_path: Path
-) -> None:
+def test_a_running_service_serves_pages_and_files_as_they_are_linked(shop, tmp_path):
     invoice = shop.invoice()
     with Live(shop, tmp_path) as live:
         page = Page(live.ask("GET", f"/../../pay/{invoice['id']}?lang=de").text)

@@ -2,13 +2,10 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
-from builders import Shop, pay, until
-from flask.testing import FlaskClient
+from builders import pay, until
 from payer import Page, count, made, press
-from werkzeug.test import TestResponse
 
 from btcpay.values.times import to_ms
 from storage.queries import invoices
@@ -20,9 +17,7 @@ pytestmark = pytest.mark.both_databases
 
 @pytest.mark.parametrize("confirmed", [False, True], ids=["waiting", "in a block"])
 @pytest.mark.parametrize("amount_sats", [None, 600], ids=["whole", "part"])
-def test_who_comes_after_a_payment_gets_an_address_of_their_own(
-    shop: Shop, confirmed: bool, amount_sats: int | None
-) -> None:
+def test_who_comes_after_a_payment_gets_an_address_of_their_own(shop, confirmed, amount_sats):
     link, client = shop.link(amount_usd=5), shop.client
     first = made(press(client, link))
     pay(shop, shop.get(f"/invoices/{first}").json, amount_sats, confirmed=confirmed)
@@ -32,20 +27,20 @@ def test_who_comes_after_a_payment_gets_an_address_of_their_own(
     assert open_here(client, link) == second  # to which nothing has come
 
 
-def open_here(client: FlaskClient, link: dict[str, Any]) -> str | None:
+def open_here(client, link):
     """The invoice that the link's page says is still to be paid in this browser."""
     page = Page(client.get(f"/link/{link['id']}").text)
     href = page.attributes.get("continue", {}).get("href")
     return href and href.removeprefix("../pay/")
 
 
-def test_a_payment_that_nobody_has_seen_yet_is_no_reason_to_share_its_address(shop: Shop) -> None:
+def test_a_payment_that_nobody_has_seen_yet_is_no_reason_to_share_its_address(shop):
     """The next customer comes before the check: each press makes its own invoice."""
     link, client = shop.link(amount_usd=5), shop.client
     assert len({made(press(client, link)) for _ in range(3)}) == 3
 
 
-def test_a_payment_that_vanished_has_been_seen_all_the_same(shop: Shop) -> None:
+def test_a_payment_that_vanished_has_been_seen_all_the_same(shop):
     link, client = shop.link(amount_usd=5), shop.client
     first = made(press(client, link))
     assert open_here(client, link) == first
@@ -54,7 +49,7 @@ def test_a_payment_that_vanished_has_been_seen_all_the_same(shop: Shop) -> None:
     assert open_here(client, link) is None
 
 
-def test_whoever_pays_is_not_counted_for_the_next_one(open_shops) -> None:
+def test_whoever_pays_is_not_counted_for_the_next_one(open_shops):
     """So that a tablet on a counter serves any number of customers in an hour."""
     shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1")
     link, client = shop.link(amount_usd=5), shop.client
@@ -66,7 +61,7 @@ def test_whoever_pays_is_not_counted_for_the_next_one(open_shops) -> None:
     assert count(shop) == 4
 
 
-def test_one_payment_frees_one_invoice_and_no_more(open_shops) -> None:
+def test_one_payment_frees_one_invoice_and_no_more(open_shops):
     """A cookie can be sent again and again."""
     shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1")
     link = shop.link()
@@ -74,7 +69,7 @@ def test_one_payment_frees_one_invoice_and_no_more(open_shops) -> None:
     pay(shop, shop.get(f"/invoices/{made(first)}").json, confirmed=False)
     headers = {"Cookie": first.headers["Set-Cookie"].partition(";")[0]}
 
-    def again(amount: str) -> TestResponse:
+    def again(amount):
         client = shop.app.test_client(use_cookies=False)
         return press(client, link, amount, headers=headers)
 
@@ -84,7 +79,7 @@ def test_one_payment_frees_one_invoice_and_no_more(open_shops) -> None:
     assert count(shop) == 2
 
 
-def test_one_payment_frees_one_invoice_for_presses_at_once(open_shops) -> None:
+def test_one_payment_frees_one_invoice_for_presses_at_once(open_shops):
     """Each with another amount, so that none is a copy of another."""
     shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1")
     link, barrier = shop.link(), threading.Barrier(6)
@@ -92,7 +87,7 @@ def test_one_payment_frees_one_invoice_for_presses_at_once(open_shops) -> None:
     pay(shop, shop.get(f"/invoices/{made(first)}").json, confirmed=False)
     headers = {"Cookie": first.headers["Set-Cookie"].partition(";")[0]}
 
-    def once(number: int) -> int:
+    def once(number):
         client = shop.app.test_client(use_cookies=False)
         barrier.wait(20)
         return press(client, link, f"{5 + number}", headers=headers).status_code
@@ -102,7 +97,7 @@ def test_one_payment_frees_one_invoice_for_presses_at_once(open_shops) -> None:
     assert count(shop) == 2
 
 
-def test_payments_that_each_vanish_after_the_next_press_pass_no_limit(open_shops) -> None:
+def test_payments_that_each_vanish_after_the_next_press_pass_no_limit(open_shops):
     """A waiting payment that is replaced by one to the next address costs next to nothing."""
     limits = {"BTCPAY_LINK_INVOICES_PER_VISITOR": "1", "BTCPAY_LINK_OPEN_INVOICES": "3"}
     shop = open_shops(**limits)
@@ -114,7 +109,7 @@ def test_payments_that_each_vanish_after_the_next_press_pass_no_limit(open_shops
     assert press(client, link).status_code == 429
 
 
-def test_money_that_vanished_frees_nothing(open_shops) -> None:
+def test_money_that_vanished_frees_nothing(open_shops):
     shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1")
     link, client = shop.link(amount_usd=5), shop.client
     pay(shop, shop.get(f"/invoices/{made(press(client, link))}").json, confirmed=False)
@@ -125,16 +120,16 @@ def test_money_that_vanished_frees_nothing(open_shops) -> None:
 # Twice at once
 
 
-def token(client: FlaskClient, link: dict[str, Any]) -> str:
+def token(client, link):
     """What the page's form carries, so that it makes one invoice however often it is sent."""
     return Page(client.get(f"/link/{link['id']}").text).attributes["press"]["value"]
 
 
-def send(client: FlaskClient, link: dict[str, Any], press: str, amount: str = "") -> TestResponse:
+def send(client, link, press, amount=""):
     return client.post(f"/link/{link['id']}", data={"amount_usd": amount, "press": press})
 
 
-def test_one_form_sent_twice_makes_one_invoice_without_any_cookie(shop: Shop) -> None:
+def test_one_form_sent_twice_makes_one_invoice_without_any_cookie(shop):
     link = shop.link(amount_usd=5)
     form = token(shop.client, link)
     assert made(send(shop.client, link, form)) == made(send(shop.client, link, form))
@@ -144,11 +139,11 @@ def test_one_form_sent_twice_makes_one_invoice_without_any_cookie(shop: Shop) ->
     assert count(shop) == 2
 
 
-def test_one_form_sent_eight_times_at_once_makes_one_invoice(shop: Shop) -> None:
+def test_one_form_sent_eight_times_at_once_makes_one_invoice(shop):
     link, barrier = shop.link(amount_usd=5), threading.Barrier(8)
     form = token(shop.client, link)
 
-    def once(_: int) -> str:
+    def once(_):
         barrier.wait(20)
         return made(send(shop.client, link, form))
 
@@ -157,7 +152,7 @@ def test_one_form_sent_eight_times_at_once_makes_one_invoice(shop: Shop) -> None
     assert count(shop) == 1
 
 
-def test_a_form_that_comes_back_after_its_payment_makes_another_invoice(shop: Shop) -> None:
+def test_a_form_that_comes_back_after_its_payment_makes_another_invoice(shop):
     link = shop.link(amount_usd=5)
     form = token(shop.client, link)
     first = made(send(shop.client, link, form))
@@ -165,13 +160,13 @@ def test_a_form_that_comes_back_after_its_payment_makes_another_invoice(shop: Sh
     assert made(send(shop.client, link, form)) != first
 
 
-def test_a_form_that_comes_back_with_another_amount_makes_another_invoice(shop: Shop) -> None:
+def test_a_form_that_comes_back_with_another_amount_makes_another_invoice(shop):
     link = shop.link()
     form = token(shop.client, link)
     assert made(send(shop.client, link, form, "5")) != made(send(shop.client, link, form, "6"))
 
 
-def test_a_form_of_one_link_says_nothing_at_another(shop: Shop) -> None:
+def test_a_form_of_one_link_says_nothing_at_another(shop):
     one, other = shop.link(amount_usd=5), shop.link(amount_usd=5)
     form = token(shop.client, one)
     invoice_id = made(send(shop.client, one, form))
@@ -180,9 +175,7 @@ def test_a_form_of_one_link_says_nothing_at_another(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("form", ["", "x" * 10_000, "\u00e9'\x00"])
-def test_a_form_without_a_token_that_is_ours_makes_an_invoice_each_time(
-    shop: Shop, form: str
-) -> None:
+def test_a_form_without_a_token_that_is_ours_makes_an_invoice_each_time(shop, form):
     link = shop.link(amount_usd=5)
     assert made(send(shop.client, link, form)) != made(send(shop.client, link, form))
 
@@ -190,11 +183,11 @@ def test_a_form_without_a_token_that_is_ours_makes_an_invoice_each_time(
 # By many
 
 
-def from_(address: str) -> dict[str, dict[str, str]]:
+def from_(address):
     return {"environ_base": {"REMOTE_ADDR": address}}
 
 
-def test_one_ipv6_network_makes_as_many_invoices_as_one_ipv4_address(open_shops) -> None:
+def test_one_ipv6_network_makes_as_many_invoices_as_one_ipv4_address(open_shops):
     shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="2")
     link = shop.link(amount_usd=5)
     for number in (1, 2):
@@ -204,20 +197,20 @@ def test_one_ipv6_network_makes_as_many_invoices_as_one_ipv4_address(open_shops)
     made(press(shop.client, link, **from_("2001:db8:0:2::1")))
 
 
-def crowd(shop: Shop, link: dict[str, Any], presses: int) -> list[str]:
+def crowd(shop, link, presses):
     """So many presses, each from a network of its own."""
     return [
         made(press(shop.client, link, **from_(f"198.51.100.{number}"))) for number in range(presses)
     ]
 
 
-def look_at(shop: Shop, invoice_id: str) -> None:
+def look_at(shop, invoice_id):
     shop.client.get(f"/pay/{invoice_id}")
     now_ms, db = to_ms(shop.clock()), shop.service.db
     until(lambda: db.only(invoices.WHOLE, id=invoice_id)["asked_at"] == now_ms, "the note")
 
 
-def test_a_link_is_open_again_when_nobody_looks_at_its_unpaid_invoices(open_shops) -> None:
+def test_a_link_is_open_again_when_nobody_looks_at_its_unpaid_invoices(open_shops):
     shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="3")
     link = shop.link(amount_usd=5)
     crowd(shop, link, 3)
@@ -228,7 +221,7 @@ def test_a_link_is_open_again_when_nobody_looks_at_its_unpaid_invoices(open_shop
     made(press(shop.client, link))
 
 
-def test_an_invoice_that_somebody_still_looks_at_counts(open_shops) -> None:
+def test_an_invoice_that_somebody_still_looks_at_counts(open_shops):
     shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="2")
     link = shop.link(amount_usd=5)
     watched, _ = crowd(shop, link, 2)
@@ -242,7 +235,7 @@ def test_an_invoice_that_somebody_still_looks_at_counts(open_shops) -> None:
     made(press(shop.client, link))
 
 
-def test_what_was_seen_to_be_paid_closes_no_link(open_shops) -> None:
+def test_what_was_seen_to_be_paid_closes_no_link(open_shops):
     shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="1")
     link = shop.link(amount_usd=5)
     for _ in range(3):
@@ -250,7 +243,7 @@ def test_what_was_seen_to_be_paid_closes_no_link(open_shops) -> None:
         pay(shop, shop.get(f"/invoices/{invoice_id}").json, confirmed=False)
 
 
-def test_what_is_overdue_closes_no_link(open_shops) -> None:
+def test_what_is_overdue_closes_no_link(open_shops):
     shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="1", BTCPAY_LINK_INVOICE_EXPIRY_MIN="5")
     link = shop.link(amount_usd=5)
     crowd(shop, link, 1)
@@ -261,11 +254,11 @@ def test_what_is_overdue_closes_no_link(open_shops) -> None:
     made(press(shop.client, link))
 
 
-def test_presses_at_once_do_not_pass_the_limit_together(open_shops) -> None:
+def test_presses_at_once_do_not_pass_the_limit_together(open_shops):
     shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="3")
     link, barrier = shop.link(amount_usd=5), threading.Barrier(8)
 
-    def once(number: int) -> int:
+    def once(number):
         barrier.wait(20)
         return press(shop.client, link, **from_(f"198.51.100.{number}")).status_code
 
@@ -293,9 +286,7 @@ OF_OTHERS = [
 
 
 @pytest.mark.parametrize("headers", OF_OTHERS)
-def test_a_press_from_another_site_makes_nothing_and_asks_to_be_made_here(
-    open_shops, headers: dict[str, str]
-) -> None:
+def test_a_press_from_another_site_makes_nothing_and_asks_to_be_made_here(open_shops, headers):
     shop = open_shops(BTCPAY_BASE_URL=f"{HERE}/till", BTCPAY_LINK_INVOICES_PER_VISITOR="1")
     link = shop.link(amount_usd=5)
     refused = press(shop.client, link, headers=headers)
@@ -319,14 +310,12 @@ OF_OURS = [
 
 @pytest.mark.parametrize("headers", OF_OURS)
 @pytest.mark.parametrize("base_url", [HERE, f"{HERE}:443/till", "https://PAY.example.com"])
-def test_a_press_on_our_own_page_makes_an_invoice(
-    open_shops, headers: dict[str, str], base_url: str
-) -> None:
+def test_a_press_on_our_own_page_makes_an_invoice(open_shops, headers, base_url):
     shop = open_shops(BTCPAY_BASE_URL=base_url)
     made(press(shop.client, shop.link(amount_usd=5), headers=headers))
 
 
-def test_the_pages_tell_their_origin_to_themselves_alone(shop: Shop) -> None:
+def test_the_pages_tell_their_origin_to_themselves_alone(shop):
     """With `no-referrer` a form's own browser would send `Origin: null`, as any sandbox does."""
     answer = shop.client.get(f"/link/{shop.link()['id']}")
     assert answer.headers["Referrer-Policy"] == "same-origin"

@@ -5,30 +5,29 @@ import io
 from types import SimpleNamespace
 
 import pytest
-from builders import Shop, TickerServer
-from fake_esplora import Terminal, Till
+from fake_esplora import Terminal
 from payer import Page, made, press
 
 EURO = "23.00\u00a0EUR"
 
 
 @pytest.fixture
-def euros(shop: Shop, ticker: TickerServer) -> Shop:
+def euros(shop, ticker):
     """A shop that shows euros too, and a ticker that knows them."""
     ticker.price("60000.00", eur="55200.00", jpy="9000000")
     show_in(shop, "EUR")
     return shop
 
 
-def show_in(shop: Shop, currency: str) -> None:
+def show_in(shop, currency):
     shop.sql(f"UPDATE merchant SET currency = '{currency}'")  # noqa: S608
 
 
-def page_of(shop: Shop, invoice_id: str, query: str = "") -> Page:
+def page_of(shop, invoice_id, query=""):
     return Page(shop.client.get(f"/pay/{invoice_id}{query}").text)
 
 
-def test_an_invoice_says_what_its_dollars_are_worth(euros: Shop, ticker: TickerServer) -> None:
+def test_an_invoice_says_what_its_dollars_are_worth(euros, ticker):
     invoice = euros.invoice(25)
     ticker.price("60000.00", eur="99999.00")
     euros.clock.move(hours=1)
@@ -37,14 +36,14 @@ def test_an_invoice_says_what_its_dollars_are_worth(euros: Shop, ticker: TickerS
     assert "2.300,00\u00a0EUR" in page_of(euros, euros.invoice(2500)["id"], "?lang=de").source
 
 
-def test_the_interface_knows_dollars_alone(euros: Shop) -> None:
+def test_the_interface_knows_dollars_alone(euros):
     shown = euros.invoice(25), euros.get("/invoices").json["data"][0]
     show_in(euros, "GBP")
     assert {frozenset(one) for one in (*shown, euros.invoice(25))} == {frozenset(shown[0])}
     assert not {"currency", "price_in_currency"} & shown[0].keys()
 
 
-def test_yen_have_no_cents(euros: Shop) -> None:
+def test_yen_have_no_cents(euros):
     show_in(euros, "JPY")
     assert page_of(euros, euros.invoice(25)["id"]).texts["amount-second"].endswith("3,750\u00a0JPY")
 
@@ -58,8 +57,8 @@ def test_yen_have_no_cents(euros: Shop) -> None:
     ],
 )
 def test_where_there_is_no_price_nothing_is_shown_and_the_invoice_is_made(
-    shop: Shop, ticker: TickerServer, currency: str | None, said: dict[str, str]
-) -> None:
+    shop, ticker, currency, said
+):
     ticker.price("60000.00", **said)
     if currency:
         show_in(shop, currency)
@@ -67,7 +66,7 @@ def test_where_there_is_no_price_nothing_is_shown_and_the_invoice_is_made(
     assert page.texts["amount-usd"] == "25.00 USD" and "amount-second" not in page.texts
 
 
-def test_a_page_asks_no_ticker(euros: Shop, ticker: TickerServer) -> None:
+def test_a_page_asks_no_ticker(euros, ticker):
     link, invoice = euros.link(amount_usd=25), euros.invoice(25)
     asked = ticker.asked
     for path in (f"/pay/{invoice['id']}", f"/pay/{invoice['id']}/status", f"/link/{link['id']}"):
@@ -75,7 +74,7 @@ def test_a_page_asks_no_ticker(euros: Shop, ticker: TickerServer) -> None:
     assert ticker.asked == asked
 
 
-def test_a_links_page_is_told_both_prices(euros: Shop, ticker: TickerServer) -> None:
+def test_a_links_page_is_told_both_prices(euros, ticker):
     path = f"/link/{euros.link()['id']}/price"
     told = [euros.client.get(path).json for _ in range(3)]
     assert told[0].pop("good_for_ms") > 110_000
@@ -83,17 +82,17 @@ def test_a_links_page_is_told_both_prices(euros: Shop, ticker: TickerServer) -> 
     assert ticker.asked == 2  # one for each currency
 
 
-def test_what_a_link_makes_has_it_too(euros: Shop) -> None:
+def test_what_a_link_makes_has_it_too(euros):
     invoice_id = made(press(euros.client, euros.link(amount_usd=25)))
     assert page_of(euros, invoice_id).texts["amount-second"].endswith(EURO)
 
 
-def exported(shop: Shop) -> list[dict[str, str]]:
+def exported(shop):
     text, _ = Terminal(SimpleNamespace(shop=shop)).run("export", "payments")
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def test_a_payment_keeps_its_value_at_receipt(till: Till, ticker: TickerServer) -> None:
+def test_a_payment_keeps_its_value_at_receipt(till, ticker):
     """Not that of the quote, and not that of the export."""
     shop = till.shop
     ticker.price("60000.00", eur="55200.00")
@@ -112,7 +111,7 @@ def test_a_payment_keeps_its_value_at_receipt(till: Till, ticker: TickerServer) 
     assert payment["value_at_receipt"] == "30.00"
 
 
-def test_a_payment_without_such_a_price_has_none(till: Till, ticker: TickerServer) -> None:
+def test_a_payment_without_such_a_price_has_none(till, ticker):
     ticker.price("60000.00")
     show_in(till.shop, "EUR")
     invoice = till.shop.invoice(25)
@@ -127,7 +126,7 @@ def test_a_payment_without_such_a_price_has_none(till: Till, ticker: TickerServe
     )
 
 
-def test_the_command_sets_it_shows_it_and_takes_it_off(shop: Shop, ticker: TickerServer) -> None:
+def test_the_command_sets_it_shows_it_and_takes_it_off(shop, ticker):
     btcpay = Terminal(SimpleNamespace(shop=shop))
     ticker.price("60000.00", eur="55200.00")
     none = {"merchant": "shop", "currency": None, "price": None}

@@ -2,7 +2,6 @@
 
 import pytest
 from databases import ON_POSTGRES, plan
-from fake_esplora import Json, Till
 from findings import found
 from samples import figures
 from wanting import (
@@ -25,12 +24,12 @@ from storage.queries import attentions
 pytestmark = pytest.mark.both_databases
 
 
-def reason_of(till: Till, invoice: Json) -> str | None:
+def reason_of(till, invoice):
     row = till.shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
     return row and row["reason"]
 
 
-def story(till: Till, invoice: Json) -> list[tuple[str, str]]:
+def story(till, invoice):
     asked = (till.shop.service.db, till.settings, invoice["id"], till.clock())
     return list(explanation(story_of(*asked), next_look_of(*asked)))
 

@@ -1,7 +1,6 @@
 """Cancel, settle by hand, dismiss: the functions below the command line, and what they refuse."""
 
 import pytest
-from fake_esplora import Json, Till
 
 from btcpay.invoices import by_hand
 from btcpay.values.errors import CommandError
@@ -9,7 +8,7 @@ from btcpay.values.errors import CommandError
 pytestmark = pytest.mark.both_databases
 
 
-def paid_in_part(till: Till, mined: int = 1) -> Json:
+def paid_in_part(till, mined=1):
     invoice = till.shop.invoice()
     till.pay(invoice, 1_000)
     if mined:
@@ -18,19 +17,19 @@ def paid_in_part(till: Till, mined: int = 1) -> Json:
     return invoice
 
 
-def cancel(till: Till, invoice_id: str, force: bool = False) -> None:
+def cancel(till, invoice_id, force=False):
     by_hand.cancel(till.shop.service.db, till.settings, invoice_id, till.clock(), force)
 
 
-def settle(till: Till, invoice_id: str, reason: str = "a friend") -> None:
+def settle(till, invoice_id, reason="a friend"):
     by_hand.settle(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
 
 
-def dismiss(till: Till, invoice_id: str, reason: str = "sent back") -> str:
+def dismiss(till, invoice_id, reason="sent back"):
     return by_hand.dismiss(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
 
 
-def refused(told: str) -> "pytest.RaisesContext[CommandError]":
+def refused(told):
     return pytest.raises(CommandError, match=told)
 
 

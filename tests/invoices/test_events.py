@@ -1,11 +1,8 @@
 """Histories and facts: only declared kinds and keys are ever written."""
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from builders import Shop
 from paths import PROJECT
 
 from btcpay.invoices.events import record
@@ -21,13 +18,13 @@ SOURCES = [
 SAYS = {"record": 2, "meta.get": 1, "meta.put": 1, "meta.keep": 1, "meta.time": 1}
 
 
-def said(path: Path) -> Iterator[ast.expr]:
+def said(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and (place := SAYS.get(ast.unparse(node.func))):
             yield node.args[place]
 
 
-def kinds_of_a_scan() -> Iterator[Kind]:
+def kinds_of_a_scan():
     """What settlement calls that which a scan has changed; it knows no storage."""
     tree = ast.parse((PROJECT / "btcpay/settlement/settle.py").read_text(encoding="utf-8"))
     (found,) = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "kind")
@@ -53,13 +50,13 @@ def test_every_kind_is_written_and_every_key_used_somewhere():
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_a_declared_kind_is_stored_by_its_name(shop: Shop, kind: Kind) -> None:
+def test_a_declared_kind_is_stored_by_its_name(shop, kind):
     db, invoice = shop.service.db, shop.invoice()
     record(db, invoice["id"], kind, {}, shop.clock())
     assert [row["kind"] for row in db.rows(events.OF_INVOICE, invoice_id=invoice["id"])] == [kind]
 
 
-def test_no_other_kind_and_no_other_key_is_written(shop: Shop) -> None:
+def test_no_other_kind_and_no_other_key_is_written(shop):
     db, invoice = shop.service.db, shop.invoice()
     with pytest.raises(ValueError, match="lost"):
         record(db, invoice["id"], "lost", {}, shop.clock())  # type: ignore[arg-type]

@@ -1,10 +1,9 @@
 """Customers' e-mail addresses are erased some days after their invoices are finished."""
 
 import sqlite3
-from pathlib import Path
 
 import pytest
-from builders import Clock, Shop, TickerServer, pay
+from builders import pay
 from databases import ON_POSTGRES, about_sqlite, plan
 from fake_esplora import open_till
 
@@ -17,11 +16,11 @@ pytestmark = pytest.mark.both_databases
 EMAIL = "ada@customer.example"
 
 
-def email_of(shop: Shop, invoice: dict) -> str | None:
+def email_of(shop, invoice):
     return shop.service.db.only(invoices.WHOLE, id=invoice["id"])["customer_email"]
 
 
-def erase(shop: Shop, days: int = 30) -> int:
+def erase(shop, days=30):
     return erase_emails(shop.service.db, days, shop.clock())
 
 
@@ -89,9 +88,7 @@ def test_what_is_due_is_found_by_the_index_alone(shop):
 
 
 @about_sqlite
-def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(
-    tmp_path: Path, ticker: TickerServer, clock: Clock
-):
+def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(tmp_path, ticker, clock):
     with open_till(tmp_path, ticker, clock, BTCPAY_EMAIL_RETENTION_DAYS="7") as till:
         headers = {"Idempotency-Key": "order-1"}
         order = {"amount_usd": 25, "customer_email": EMAIL}

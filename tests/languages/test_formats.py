@@ -21,7 +21,7 @@ FIRST, LAST = (to_ms(datetime(year, 1, 1, tzinfo=UTC)) for year in (2009, 2200))
 PERCENT = {"ar": "\u200e%\u200e", "fa": "\u066a"}  # where Babel writes an English sign
 
 
-def with_digits(told: str, language: str) -> str:
+def with_digits(told, language):
     """Babel knows the marks of every language, and writes with the same ten digits in all."""
     own = str.maketrans(
         "0123456789", "\u06f0\u06f1\u06f2\u06f3\u06f4\u06f5\u06f6\u06f7\u06f8\u06f9"
@@ -29,12 +29,12 @@ def with_digits(told: str, language: str) -> str:
     return told.translate(own) if language == "fa" else told
 
 
-def decimal(number: int | Decimal, pattern: str, language: str) -> str:
+def decimal(number, pattern, language):
     told = format_decimal(number, pattern, language, numbering_system="default")
     return with_digits(told, language)
 
 
-def moment(at: datetime, language: str) -> str:
+def moment(at, language):
     return f"{with_digits(format_datetime(at, 'medium', UTC, language), language)} UTC"
 
 
@@ -107,7 +107,7 @@ def test_any_time_without_its_seconds(language, at_ms):
     assert formats.minute(at_ms, language) == head + tail
 
 
-def ago(elapsed_s: int, language: str) -> str:
+def ago(elapsed_s, language):
     elapsed = timedelta(seconds=-elapsed_s)
     told = format_timedelta(elapsed, add_direction=True, threshold=1, locale=language)
     return with_digits(told, language)

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 import pytest
 import requests
@@ -26,17 +25,17 @@ HOSTILE = "=1+1\"'><script>alert(1)</script><img src=x onerror=alert(1)> javascr
 
 
 @pytest.fixture
-def shop(open_shops: Callable[..., Shop]) -> Shop:
+def shop(open_shops):
     """With the pages on, and a frame that the checkout pages would allow."""
     return open_shops(**ON, BTCPAY_FRAME_ANCESTORS="https://evil.example")
 
 
 @pytest.fixture
-def browser(shop: Shop) -> MerchantBrowser:
+def browser(shop):
     return MerchantBrowser(shop).log_in()
 
 
-def belongings(shop: Shop, merchant_id: int, text: str) -> list[str]:
+def belongings(shop, merchant_id, text):
     """One of everything that has an id, of this merchant, with this text; the ids."""
     key = shop.issue("write", merchant_id)
     fields = {"amount_usd": 25, "description": text, "customer_email": "customer@example.com"}
@@ -51,7 +50,7 @@ def belongings(shop: Shop, merchant_id: int, text: str) -> list[str]:
     return [it["id"] for it in (invoice, late, link, payment, session)]
 
 
-def new_minute(shop: Shop) -> None:
+def new_minute(shop):
     """So that no window is full."""
     shop.clock.move(seconds=MINUTE_S)
 
@@ -87,7 +86,7 @@ def test_no_form_is_taken_from_another_page(shop, browser):
     assert browser.get().status_code == 200
 
 
-def sessions(shop: Shop) -> list[Any]:
+def sessions(shop):
     return merchant_sessions.sessions_of(shop.service.db, shop.merchant_id, shop.clock())
 
 
@@ -197,7 +196,7 @@ def test_of_many_who_press_one_links_button_at_once_one_gets_in(shop):
     db, now, many = shop.service.db, shop.clock(), 8
     secret, begin = new_login(db, shop.merchant_id, now), threading.Barrier(many)
 
-    def press(_: int) -> int:
+    def press(_):
         client = shop.client
         begin.wait(20)
         answer = client.post(f"/merchant/login/{secret}", headers=FROM_THIS_SITE)
@@ -222,7 +221,7 @@ def test_a_session_ends_when_it_is_not_used(days, status, shop, browser):
 
 
 def test_a_session_lives_on_by_being_used(shop, browser):
-    def was_used_at(at_ms: int) -> bool:
+    def was_used_at(at_ms):
         return sessions(shop)[0]["last_used_at"] == at_ms
 
     for _ in range(2):
@@ -300,7 +299,7 @@ def test_no_answer_may_be_kept_framed_or_run_what_a_customer_wrote(shop, browser
             assert_is_text(answer.text, path)
 
 
-def all_pages(shop: Shop, browser: MerchantBrowser) -> dict[str, Any]:
+def all_pages(shop, browser):
     """Every answer to a GET that there is, of a merchant whose customers write what they like."""
     ids = belongings(shop, shop.merchant_id, HOSTILE)
     found = {}
@@ -314,7 +313,7 @@ def all_pages(shop: Shop, browser: MerchantBrowser) -> dict[str, Any]:
     return found
 
 
-def assert_is_text(html: str, path: str) -> None:
+def assert_is_text(html, path):
     for tag, named in Page(html).tags:
         assert tag not in ("style", "iframe", "object") and not {"style", "srcdoc"} & set(named)
         assert [name for name in named if name.startswith("on")] == [], path

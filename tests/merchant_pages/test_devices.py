@@ -7,7 +7,7 @@ from btcpay.merchants.sessions import new_login, sessions_of
 FIREFOX = "Mozilla/5.0 (Android 14; Mobile; rv:132.0) Gecko/132.0 Firefox/132.0"
 
 
-def by(shop, user_agent: str) -> MerchantBrowser:
+def by(shop, user_agent):
     """A browser that says this of itself when it logs in."""
     browser = MerchantBrowser(shop)
     secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
@@ -16,7 +16,7 @@ def by(shop, user_agent: str) -> MerchantBrowser:
     return browser
 
 
-def ids(shop) -> list[str]:
+def ids(shop):
     return [row["id"] for row in sessions_of(shop.service.db, shop.merchant_id, shop.clock())]
 
 

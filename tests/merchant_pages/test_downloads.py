@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import requests
-from builders import Live, Shop, pay
+from builders import Live, pay
 from fake_esplora import Terminal
 from merchant_browser import ON, MerchantBrowser
 
@@ -19,16 +19,16 @@ pytestmark = pytest.mark.both_databases
 
 
 @pytest.fixture
-def shop(open_shops) -> Shop:
+def shop(open_shops):
     return open_shops(**ON)
 
 
 @pytest.fixture
-def owner(shop) -> MerchantBrowser:
+def owner(shop):
     return MerchantBrowser(shop).log_in()
 
 
-def lines(text: str) -> list[dict[str, str]]:
+def lines(text):
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 

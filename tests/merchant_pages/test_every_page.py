@@ -17,11 +17,11 @@ ODD = ("\x00", "%ED%A0%80", "%00", "9" * 40, "-1", "\u202e", "'", "a" * 3000)
 
 
 @pytest.fixture
-def browser(open_shops) -> MerchantBrowser:
+def browser(open_shops):
     return MerchantBrowser(open_shops(**ON)).log_in()
 
 
-def paths(browser: MerchantBrowser) -> list[str]:
+def paths(browser):
     """Each page, of a shop that has some of everything."""
     shop = browser.shop
     paid, late, waiting = (shop.invoice(description=f"Tea {n}") for n in range(3))

@@ -2,13 +2,11 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from builders import Clock, TickerServer, pay
-from fake_esplora import Json, Till, open_till
+from builders import pay
+from fake_esplora import open_till
 from merchant_browser import ON, MerchantBrowser
 from paths import PROJECT
 from wanting import NAMES, WAYS, late, see
@@ -24,28 +22,28 @@ WORDS = "btcpay/merchant_pages/templates/merchant/{}.html"
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+def till(tmp_path, ticker, clock):
     with open_till(tmp_path, ticker, clock, **ON) as opened:
         yield opened
 
 
 @pytest.fixture
-def browser(till) -> MerchantBrowser:
+def browser(till):
     return MerchantBrowser(till.shop).log_in()
 
 
-def why(browser: MerchantBrowser, invoice: Json) -> str:
+def why(browser, invoice):
     return browser.page(f"/invoices/{invoice['id']}").texts["why"].strip()
 
 
-def has(browser: MerchantBrowser, invoice: Json, button: str) -> bool:
+def has(browser, invoice, button):
     """Whether the page has the form of that button."""
     return (
         f"/invoices/{invoice['id']}/{button}" in browser.page(f"/invoices/{invoice['id']}").source
     )
 
 
-def decide(browser: MerchantBrowser, invoice: Json, what: str, **fields: str) -> str:
+def decide(browser, invoice, what, **fields):
     """Presses a button, and follows to the page that then says what was done."""
     answer = browser.post(f"/invoices/{invoice['id']}/{what}", **fields)
     assert answer.status_code == 303
@@ -105,7 +103,7 @@ def test_what_is_set_aside_keeps_the_invoice_as_it_is_and_comes_back_with_news(t
     assert f'id="about-{invoice["id"]}"' in browser.page("/attention").source
 
 
-def events_of(till: Till, invoice: Json) -> list[dict[str, Any]]:
+def events_of(till, invoice):
     return till.shop.service.db.rows(events.OF_INVOICE, invoice_id=invoice["id"])
 
 
@@ -115,7 +113,7 @@ def test_presses_at_once_do_it_once(till, browser):
     token, cookie = browser.token(), browser.client.get_cookie("merchant").value
     answers, start = [], threading.Barrier(4)
 
-    def press() -> None:
+    def press():
         other = MerchantBrowser(till.shop)
         other.client.set_cookie("merchant", cookie)
         start.wait()

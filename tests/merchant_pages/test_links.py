@@ -1,36 +1,34 @@
 """The pages of payment links: what came through each, made, switched, printed."""
 
 import re
-from typing import Any
 
 import pytest
-from builders import Shop, pay
+from builders import pay
 from merchant_browser import ON, MerchantBrowser
 from payer import Page
 from payer import made as invoice_of
 from payer import press as press_link
-from werkzeug.test import TestResponse
 
 from btcpay.merchant_pages.listing import SIZE
 from storage.queries.lists.link_pages import MOST_COUNTED
 
 
 @pytest.fixture
-def browser(open_shops) -> MerchantBrowser:
+def browser(open_shops):
     return MerchantBrowser(open_shops(**ON)).log_in()
 
 
-def press(browser: MerchantBrowser, **typed: str) -> TestResponse:
+def press(browser, **typed):
     return browser.post("/links", **browser.page("/links/new").values | typed)
 
 
-def made(answer: TestResponse) -> str:
+def made(answer):
     assert answer.status_code == 303, answer.text
     pattern = r"\.\./merchant/links/(lnk_\w+)\?done=made"
     return re.fullmatch(pattern, answer.headers["Location"])[1]
 
 
-def public(shop: Shop, id: str) -> dict[str, Any]:
+def public(shop, id):
     return next(row for row in shop.get("/payment-links").json["data"] if row["id"] == id)
 
 

@@ -19,22 +19,22 @@ SATS = 41_667  # of an invoice that is not said to be another
 
 
 @pytest.fixture
-def browser(open_shops) -> MerchantBrowser:
+def browser(open_shops):
     return MerchantBrowser(open_shops(**ON)).log_in()
 
 
-def listed(text: str) -> list[str]:
+def listed(text):
     """The ids that the rows of a page lead to, in their order."""
     return re.findall(r'class="what"><a href="[^"]*/invoices/(inv_\w+)', text)
 
 
-def link(text: str, rel: str) -> str | None:
+def link(text, rel):
     """Where a pager's link leads, below /merchant."""
     found = re.search(rf'<a rel="{rel}" href="[^"]*?merchant([^"]*)"', text)
     return found and found[1].replace("&amp;", "&")
 
 
-def walk(browser: MerchantBrowser, path: str, rel: str) -> tuple[list[list[str]], str]:
+def walk(browser, path, rel):
     """Page after page; the ids of each, and the path of the last."""
     pages = [listed(browser.page(path).source)]
     while following := link(browser.page(path).source, rel):
@@ -91,7 +91,7 @@ def test_payments_without_invoice_have_a_list_of_their_own(browser):
     assert listed(browser.page("/payments?kind=loose&q=part").source) == [part["id"]]
 
 
-def found(browser: MerchantBrowser, path: str, typed: str) -> list[str]:
+def found(browser, path, typed):
     """Of what is opened at once the one id."""
     answer = browser.get(f"{path}?q={quote(typed)}")
     if answer.status_code == 303:

@@ -1,18 +1,15 @@
 """The first page and a sale in a real browser; tests/nightly/merchant_pages has all pages."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from axe import axe_script, look
 from browser import DESK, PHONE
-from builders import TickerServer, until
-from hosted import Counter, open_counter
+from builders import until
+from hosted import open_counter
 from merchant_browser import ON, log_in
 
 
 @pytest.fixture
-def counter(browser, tmp_path: Path, ticker: TickerServer) -> Iterator[Counter]:
+def counter(browser, tmp_path, ticker):
     with open_counter(tmp_path, ticker, **ON) as opened:
         yield opened
 
@@ -36,6 +33,6 @@ def test_a_merchant_logs_in_sells_and_downloads(open_tab, counter):
         until(lambda: tab.ask("1") and sent(tab) == times, "a download")  # noqa: B023
 
 
-def sent(tab) -> int:
+def sent(tab):
     """How many files the browser has asked for."""
     return sum("/downloads/payments" in url for url in tab.requests)

@@ -7,7 +7,7 @@ from btcpay.merchant_pages.takings import DAYS, HEIGHT, STEP, Sum, chart_of, fir
 TODAY = 20_000
 
 
-def day(number: int, cents: int, payments: int = 1, unpriced: int = 0) -> dict[str, int]:
+def day(number, cents, payments=1, unpriced=0):
     sums = {"payments": payments, "unpriced": unpriced, "received_sats": 5, "usd_cents": cents}
     return {"day": number} | sums
 

@@ -4,38 +4,36 @@ import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from typing import Any
 
 import pytest
-from builders import Shop, pay, until
+from builders import pay, until
 from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 from payer import Page, count
-from werkzeug.test import TestResponse
 
 from btcpay.values.times import to_ms
 
 
 @pytest.fixture
-def browser(open_shops) -> MerchantBrowser:
+def browser(open_shops):
     return MerchantBrowser(open_shops(**ON)).log_in()
 
 
-def fields(browser: MerchantBrowser) -> dict[str, str]:
+def fields(browser):
     """What the form carries, so that it makes one invoice however often it is sent."""
     return browser.page("/till").values
 
 
-def press(browser: MerchantBrowser, amount: str = "25", **typed: str) -> TestResponse:
+def press(browser, amount="25", **typed):
     return browser.post("/till", **fields(browser) | {"amount_usd": amount} | typed)
 
 
-def made(answer: TestResponse) -> str:
+def made(answer):
     """The id of the invoice that the answer leads to."""
     assert answer.status_code == 303, answer.text
     return re.fullmatch(r"\.\./merchant/till/(inv_\w+)", answer.headers["Location"])[1]
 
 
-def invoice(browser: MerchantBrowser, **typed: str) -> dict[str, Any]:
+def invoice(browser, **typed):
     return browser.shop.get(f"/invoices/{made(press(browser, **typed))}").json
 
 
@@ -88,7 +86,7 @@ def test_a_press_that_comes_eight_times_at_once_makes_one_invoice(browser):
     form, barrier = fields(browser) | {"amount_usd": "25"}, threading.Barrier(8)
     cookie = browser.client.get_cookie("merchant").value
 
-    def once(_: int) -> str:
+    def once(_):
         client = browser.shop.client
         client.set_cookie("merchant", cookie)
         barrier.wait(20)
@@ -124,23 +122,23 @@ def test_two_tills_have_an_invoice_each(browser):
     assert other.page(f"/till/{two['id']}").state == "waiting"
 
 
-def seen(shop: Shop, found: dict[str, Any]) -> None:
+def seen(shop, found):
     pay(shop, found, confirmed=False)
 
 
-def partial(shop: Shop, found: dict[str, Any]) -> None:
+def partial(shop, found):
     pay(shop, found, 20_000, confirmed=False)
 
 
-def overdue(shop: Shop, _: dict[str, Any]) -> None:
+def overdue(shop, _):
     shop.clock.move(minutes=15)
 
 
-def expired(shop: Shop, _: dict[str, Any]) -> None:
+def expired(shop, _):
     shop.sql("UPDATE invoice SET status = 'expired', finished_at = created_at + 1")
 
 
-def expired_and_paid_late(shop: Shop, found: dict[str, Any]) -> None:
+def expired_and_paid_late(shop, found):
     expired(shop, found)
     pay(shop, found, 20_000)
 

@@ -18,7 +18,7 @@ def shop(open_shops):
     return open_shops(**ON)
 
 
-def words(text: str) -> str:
+def words(text):
     return " ".join(text.split())
 
 

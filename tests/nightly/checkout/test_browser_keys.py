@@ -1,10 +1,7 @@
 """The pages by keyboard alone: in order, visibly, and with everything in reach."""
 
-from collections.abc import Callable, Iterator
-
 import pytest
-from browser import Tab
-from hosted import Counter, show
+from hosted import show
 
 from btcpay.merchants import branding
 
@@ -19,7 +16,7 @@ OUTLINE = """(() => {
 })()"""
 
 
-def walk(tab: Tab) -> Iterator[str]:
+def walk(tab):
     """Where each press of Tab leads, until it leaves the page or is back at the start."""
     first = None
     while True:
@@ -31,7 +28,7 @@ def walk(tab: Tab) -> Iterator[str]:
         yield place
 
 
-def rgb(text: str) -> str:
+def rgb(text):
     """`rgb(1, 2, 3)` as `#010203`."""
     return "#" + "".join(f"{int(part):02x}" for part in text[4:-1].split(","))
 
@@ -57,9 +54,7 @@ def test_a_finished_invoice_has_nothing_to_stop_at_but_unit_and_languages(open_t
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "shop.test"])
-def test_amount_address_and_link_are_copied_by_key(
-    open_tab: Callable[..., Tab], counter: Counter, key: str, host: str
-):
+def test_amount_address_and_link_are_copied_by_key(open_tab, counter, key, host):
     """Also where the browser has no clipboard for scripts: over http from another machine."""
     invoice = counter.invoice(description="Tea & cake")
     root = counter.root.replace("127.0.0.1", host)

@@ -5,16 +5,14 @@ import io
 import os
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from axe import axe_script, faults, misfits
-from browser import DESK, PHONE, SMALL, TABLET, Tab
-from builders import Live, TickerServer, pay
-from hosted import Hosted, Json, open_hosted, show
+from browser import DESK, PHONE, SMALL, TABLET
+from builders import Live, pay
+from hosted import open_hosted, show
 from PIL import Image, ImageDraw
 
 from btcpay.chain.kept import add_header
@@ -28,88 +26,86 @@ LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
 
 
 @pytest.fixture(scope="module")
-def hosted(
-    browser: Any, tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
-) -> Iterator[Hosted]:
+def hosted(browser, tmp_path_factory, ticker):
     """A server whose payments are invented; from 100 USD on they need three confirmations."""
     environ = {"BTCPAY_CONFIRMATIONS": "1 3@100", "BTCPAY_LINK_OPEN_INVOICES": "1"}
     with open_hosted(tmp_path_factory.mktemp("hosted"), ticker, **environ) as opened:
         yield opened
 
 
-def coffee(hosted: Hosted, amount_usd: float = 25, **fields: Any) -> Json:
+def coffee(hosted, amount_usd=25, **fields):
     return hosted.invoice(amount_usd=amount_usd, description="Two bags of coffee", **fields)
 
 
-def waiting(hosted: Hosted) -> Json:
+def waiting(hosted):
     return coffee(hosted, left_s=3000)
 
 
-def countdown(hosted: Hosted) -> Json:
+def countdown(hosted):
     return coffee(hosted, left_s=240)
 
 
-def dust(hosted: Hosted) -> Json:
+def dust(hosted):
     return hosted.invoice(amount_usd=0.0001)
 
 
-def partial(hosted: Hosted) -> Json:
+def partial(hosted):
     invoice = waiting(hosted)
     pay(hosted.shop, invoice, 20_000, confirmed=False)
     return invoice
 
 
-def long_ago(hosted: Hosted) -> Json:
+def long_ago(hosted):
     with hosted.earlier(3600):
         invoice = coffee(hosted)
         pay(hosted.shop, invoice, 20_000, confirmed=False)
     return invoice
 
 
-def seen(hosted: Hosted) -> Json:
+def seen(hosted):
     invoice = coffee(hosted, 120)
     pay(hosted.shop, invoice)
     add_header(hosted.shop.service.db, 101, b"\x00" * 80)  # the payment is in block 100
     return invoice
 
 
-def overdue(hosted: Hosted) -> Json:
+def overdue(hosted):
     return coffee(hosted, left_s=-60)
 
 
-def paid(hosted: Hosted) -> Json:
+def paid(hosted):
     invoice = waiting(hosted)
     pay(hosted.shop, invoice)
     return invoice
 
 
-def paid_twice(hosted: Hosted) -> Json:
+def paid_twice(hosted):
     invoice = waiting(hosted)
     pay(hosted.shop, invoice, 50_000)
     pay(hosted.shop, invoice, 1_000)
     return invoice
 
 
-def too_much(hosted: Hosted) -> Json:
+def too_much(hosted):
     invoice = waiting(hosted)
     pay(hosted.shop, invoice, 50_000)
     return invoice
 
 
-def too_much_seen(hosted: Hosted) -> Json:
+def too_much_seen(hosted):
     invoice = waiting(hosted)
     pay(hosted.shop, invoice, 50_000, confirmed=False)
     return invoice
 
 
-def vanished(hosted: Hosted) -> Json:
+def vanished(hosted):
     invoice = waiting(hosted)
     txid = pay(hosted.shop, invoice, confirmed=False)
     hosted.shop.sql(f"UPDATE output SET vanished_at = first_seen_at + 1 WHERE txid = '{txid}'")  # noqa: S608
     return invoice
 
 
-def undone(hosted: Hosted) -> Json:
+def undone(hosted):
     invoice = waiting(hosted)
     pay(hosted.shop, invoice, confirmed=False)
     wanted = {"invoice_id": invoice["id"], "reason": "reorganised", "since_at": 1}
@@ -118,7 +114,7 @@ def undone(hosted: Hosted) -> Json:
     return invoice
 
 
-def of_a_link(hosted: Hosted) -> Json:
+def of_a_link(hosted):
     link = hosted.shop.link(title="Membership", amount_usd=25)
     invoice = coffee(hosted, left_s=-60)
     hosted.shop.sql(
@@ -127,13 +123,13 @@ def of_a_link(hosted: Hosted) -> Json:
     return invoice
 
 
-def expired_of_a_link(hosted: Hosted) -> Json:
+def expired_of_a_link(hosted):
     invoice = of_a_link(hosted)
     hosted.finish(invoice, "expired")
     return invoice
 
 
-def expired_half_paid(hosted: Hosted) -> Json:
+def expired_half_paid(hosted):
     with hosted.earlier(3000):
         invoice = coffee(hosted, left_s=600)
         pay(hosted.shop, invoice, 20_000)
@@ -141,46 +137,46 @@ def expired_half_paid(hosted: Hosted) -> Json:
     return invoice
 
 
-def expired(hosted: Hosted) -> Json:
+def expired(hosted):
     invoice = coffee(hosted, left_s=-60)
     hosted.finish(invoice, "expired")
     return invoice
 
 
-def expired_and_paid_late(hosted: Hosted) -> Json:
+def expired_and_paid_late(hosted):
     invoice = expired(hosted)
     pay(hosted.shop, invoice, 20_000)
     return invoice
 
 
-def canceled(hosted: Hosted) -> Json:
+def canceled(hosted):
     invoice = coffee(hosted)
     hosted.finish(invoice, "canceled")
     return invoice
 
 
-def branded(hosted: Hosted) -> Json:
+def branded(hosted):
     fields = {"description": "Two bags of coffee", "expires_in_hours": 1}
     return roasters(hosted, "Harbour Roasters", 96, fields)
 
 
-def worst_texts(hosted: Hosted) -> Json:
+def worst_texts(hosted):
     return roasters(hosted, "W" * 60, 2000, {"amount_usd": 999_999.99, "description": LONG})
 
 
-def branded_paid(hosted: Hosted) -> Json:
+def branded_paid(hosted):
     invoice = branded(hosted)
     pay(hosted.shop, invoice)
     return invoice
 
 
-def branded_expired(hosted: Hosted) -> Json:
+def branded_expired(hosted):
     invoice = branded(hosted)
     hosted.finish(invoice, "expired")
     return invoice
 
 
-def roasters(hosted: Hosted, name: str, width: int, fields: Json) -> Json:
+def roasters(hosted, name, width, fields):
     """An invoice of a merchant with a name, a colour and a logo so wide."""
     merchant_id = hosted.shop.add_merchant(f"{name} {random_base62(8)}")
     file = io.BytesIO()
@@ -232,7 +228,7 @@ INVOICES = [
 ]
 
 
-def check(tab: Tab, axe: str, name: str) -> None:
+def check(tab, axe, name):
     for theme in ("light", "dark"):
         for size in (DESK, TABLET, PHONE, SMALL):
             tab.emulate(size, theme, scale=2 if size == PHONE else 1)
@@ -241,7 +237,7 @@ def check(tab: Tab, axe: str, name: str) -> None:
         assert faults(tab, axe) == []
 
 
-def keep(tab: Tab, name: str) -> None:
+def keep(tab, name):
     """A picture for eyes, where SCREENSHOTS names a folder."""
     if folder := os.environ.get("SCREENSHOTS"):
         tab.until("document.getAnimations().every((it) => it.currentTime > 700)")
@@ -250,38 +246,36 @@ def keep(tab: Tab, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def axe() -> str:
+def axe():
     return axe_script()
 
 
 @pytest.mark.parametrize(("make", "state"), INVOICES)
-def test_an_invoice_looks_right_in_each_state(
-    open_tab, hosted: Hosted, axe: str, make: Callable[[Hosted], Json], state: str
-) -> None:
+def test_an_invoice_looks_right_in_each_state(open_tab, hosted, axe, make, state):
     tab = show(open_tab, hosted, make(hosted))
     assert tab.ask("document.getElementById('main').dataset.state") == state
     check(tab, axe, make.__name__)
 
 
-def fixed(tab: Tab, hosted: Hosted) -> int:
+def fixed(tab, hosted):
     link = hosted.shop.link(title="Membership", description="One year", amount_usd=120)
     return tab.go(hosted.page(link))
 
 
-def flexible(tab: Tab, hosted: Hosted) -> int:
+def flexible(tab, hosted):
     link = hosted.shop.link(title=LONG[:100], min_amount_usd=5)
     suggest(hosted.shop.service.db, link["id"], [Decimal(usd) for usd in ("5", "12.50", "2000")])
     return tab.go(hosted.page(link))
 
 
-def wrong_amount(tab: Tab, hosted: Hosted) -> int:
+def wrong_amount(tab, hosted):
     flexible(tab, hosted)
     tab.click("#amount_usd")
     tab.type("five")
     return submit(tab, "amount-problem")
 
 
-def too_many(tab: Tab, hosted: Hosted) -> int:
+def too_many(tab, hosted):
     link = hosted.shop.link(title="Tip jar")
     for amount, id in (("5", "qr"), ("6", "problem")):
         tab.go(hosted.page(link))
@@ -291,17 +285,17 @@ def too_many(tab: Tab, hosted: Hosted) -> int:
     return tab.status
 
 
-def gone(tab: Tab, hosted: Hosted) -> int:
+def gone(tab, hosted):
     link = hosted.shop.link(title="Tip jar")
     hosted.shop.service.db.run(links.SET_STATUS, id=link["id"], status="inactive")
     return tab.go(hosted.page(link))
 
 
-def nothing_here(tab: Tab, hosted: Hosted) -> int:
+def nothing_here(tab, hosted):
     return tab.go(f"{hosted.root}/pay/inv_unknown")
 
 
-def submit(tab: Tab, id: str) -> int:
+def submit(tab, id):
     """Presses the link's button; the status of the page that has an element of this id."""
     tab.click("#submit")
     tab.until(f"document.getElementById('{id}')")
@@ -322,15 +316,13 @@ def submit(tab: Tab, id: str) -> int:
         ]
     ],
 )
-def test_a_link_looks_right_whatever_comes_of_it(
-    open_tab, hosted: Hosted, axe: str, reach: Callable[..., int], status: int
-) -> None:
+def test_a_link_looks_right_whatever_comes_of_it(open_tab, hosted, axe, reach, status):
     tab = open_tab(hosted.root)
     assert reach(tab, hosted) == status
     check(tab, axe, f"link_{reach.__name__}")
 
 
-def test_a_link_looks_right_when_there_is_no_price(open_tab, hosted, axe, tmp_path) -> None:
+def test_a_link_looks_right_when_there_is_no_price(open_tab, hosted, axe, tmp_path):
     link = hosted.shop.link(title="Membership", amount_usd=120)
     with Live(hosted.shop, tmp_path, BTCPAY_PRICE_SOURCES="http://127.0.0.1:9/#/usd") as priceless:
         tab = open_tab(priceless.url)
@@ -339,7 +331,7 @@ def test_a_link_looks_right_when_there_is_no_price(open_tab, hosted, axe, tmp_pa
         check(tab, axe, "link_no_price")
 
 
-def test_the_smallest_phone_suffices_in_every_language(open_tab, hosted) -> None:
+def test_the_smallest_phone_suffices_in_every_language(open_tab, hosted):
     things = (partial(hosted), paid(hosted), hosted.shop.link(min_amount_usd=5))
     tab = open_tab(hosted.root, size=SMALL)
     for language in LANGUAGES:
@@ -352,7 +344,7 @@ def test_the_smallest_phone_suffices_in_every_language(open_tab, hosted) -> None
 NEEDED = ("amount-btc", "pay-by", "qr", "open-wallet", "copy-link", "copy-amount", "copy-address")
 
 
-def test_all_that_is_needed_to_pay_is_on_one_screen_of_a_desk(open_tab, hosted) -> None:
+def test_all_that_is_needed_to_pay_is_on_one_screen_of_a_desk(open_tab, hosted):
     """Also under a brand, with a way back, in languages with long words."""
     invoice = branded(hosted)
     tab = open_tab(hosted.root, size=DESK)
@@ -363,7 +355,7 @@ def test_all_that_is_needed_to_pay_is_on_one_screen_of_a_desk(open_tab, hosted) 
             assert 0 < tab.ask(bottoms.format(id)) <= DESK[1], (language, id)
 
 
-def test_a_first_view_comes_at_once_and_nothing_moves_afterwards(open_tab, hosted) -> None:
+def test_a_first_view_comes_at_once_and_nothing_moves_afterwards(open_tab, hosted):
     tab = open_tab(hosted.root, size=PHONE)
     tab.go(hosted.page(waiting(hosted)))
     tab.until("performance.getEntriesByName('first-contentful-paint').length")
@@ -379,7 +371,7 @@ def test_a_first_view_comes_at_once_and_nothing_moves_afterwards(open_tab, hoste
     assert painted_ms < 3000  # with all that runs beside it: alone it is a tenth of a second
 
 
-def test_only_who_likes_motion_gets_it(open_tab, hosted) -> None:
+def test_only_who_likes_motion_gets_it(open_tab, hosted):
     tab = open_tab(hosted.root)
     moving = "document.getAnimations().map((it) => it.animationName)"
     for make, names in ((waiting, ["breathe"]), (paid, ["land", "draw"])):
@@ -390,7 +382,7 @@ def test_only_who_likes_motion_gets_it(open_tab, hosted) -> None:
         assert tab.ask(moving) == []
 
 
-def test_a_receipt_prints_on_one_page(open_tab, hosted) -> None:
+def test_a_receipt_prints_on_one_page(open_tab, hosted):
     tab = show(open_tab, hosted, paid_twice(hosted), theme="dark")
     pdf = b64decode(tab.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
@@ -402,7 +394,7 @@ def test_a_receipt_prints_on_one_page(open_tab, hosted) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_pages_backgrounds_are_those_that_an_accent_is_measured_against(
     open_tab, hosted, theme
-) -> None:
+):
     tab = show(open_tab, hosted, waiting(hosted), theme=theme)
     inside = tab.ask(
         "(({x, y}) => [x + 30, y + 4])(document.querySelector('main').getBoundingClientRect())"

@@ -2,10 +2,9 @@
 
 import json
 import subprocess
-from typing import Any
 
 import pytest
-from browser import DESK, PHONE, SMALL, Tab, lack
+from browser import DESK, PHONE, SMALL, lack
 from hosted import open_hosted, show
 
 from btcpay.checkout.bip21 import payment_uri
@@ -22,7 +21,7 @@ print(json.dumps(util.parse_URI(uri)))
 """
 
 
-def electrum(network: str, uri: str) -> dict[str, Any]:
+def electrum(network, uri):
     """What Electrum understands: address, amount in satoshis, label, message."""
     words = ["/usr/bin/python3", "-c", ELECTRUM]
     done = subprocess.run(words, input=json.dumps([network, uri]), capture_output=True, text=True)
@@ -32,7 +31,7 @@ def electrum(network: str, uri: str) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def surrounding(tab: Tab) -> set[tuple[int, ...]]:
+def surrounding(tab):
     """The colours of the four modules around the code, and of the corners between."""
     code = tab.qr().position
     picture = tab.picture().convert("RGB")

@@ -1,51 +1,45 @@
 """What a real browser says of a link's form: sent by our page, by ours in a frame, by another's."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from browser import Browser, Tab
-from builders import TickerServer, pay, until
+from builders import pay, until
 from fake_esplora import FakeEsplora, say
-from hosted import Hosted, open_hosted
+from hosted import open_hosted
 
 from btcpay.merchants.merchants import find_merchant, set_brand
 
 
 @pytest.fixture
-def site() -> Iterator[FakeEsplora]:
+def site():
     """Another site: of another port, and so of another origin."""
     with FakeEsplora() as server:
         yield server
 
 
 @pytest.fixture
-def hosted(tmp_path: Path, ticker: TickerServer, site: FakeEsplora) -> Iterator[Hosted]:
+def hosted(tmp_path, ticker, site):
     """A shop whose pages that site may show in a frame."""
     with open_hosted(tmp_path, ticker, BTCPAY_FRAME_ANCESTORS=site.root) as opened:
         yield opened
 
 
 @pytest.fixture
-def tab(browser: Browser, hosted: Hosted) -> Iterator[Tab]:
+def tab(browser, hosted):
     opened = browser.open(hosted.root)
     yield opened
     opened.close()
 
 
-def made(hosted: Hosted) -> int:
+def made(hosted):
     return len(hosted.shop.get("/invoices").json["data"])
 
 
-def shows(site: FakeEsplora, html: str) -> None:
+def shows(site, html):
     page = f"<!doctype html><body>{html}</body>"
     site.instead = lambda _: say(page, **{"Content-Type": "text/html"})
 
 
 @pytest.mark.parametrize("policy", ["strict-origin-when-cross-origin", "no-referrer"])
-def test_a_form_of_another_site_shows_the_page_whose_button_then_pays(
-    tab: Tab, hosted: Hosted, site: FakeEsplora, policy: str
-) -> None:
+def test_a_form_of_another_site_shows_the_page_whose_button_then_pays(tab, hosted, site, policy):
     link = hosted.shop.link(amount_usd=5)
     form = f'<meta name="referrer" content="{policy}"><form method="post" action="{{}}"></form>'
     shows(site, form.format(hosted.page(link)))
@@ -58,15 +52,13 @@ def test_a_form_of_another_site_shows_the_page_whose_button_then_pays(
     assert made(hosted) == 1
 
 
-def test_a_link_in_a_frame_that_is_allowed_pays(
-    tab: Tab, hosted: Hosted, site: FakeEsplora
-) -> None:
+def test_a_link_in_a_frame_that_is_allowed_pays(tab, hosted, site):
     link = hosted.shop.link(amount_usd=5)
     shows(site, f'<iframe src="{hosted.page(link)}" style="width:100%;height:700px"></iframe>')
     tab.go(site.root)
     tab.until("document.querySelector('iframe')")
 
-    def pressed() -> bool:
+    def pressed():
         tab.ask("document.querySelector('iframe').focus()")
         tab.press("Tab", "Enter")
         return made(hosted) > 0
@@ -75,7 +67,7 @@ def test_a_link_in_a_frame_that_is_allowed_pays(
     assert made(hosted) == 1
 
 
-def leads_back(hosted: Hosted, site: FakeEsplora) -> None:
+def leads_back(hosted, site):
     """The site is the shop that the pages lead back to."""
     shop, (paid, unpaid) = hosted.shop, (f"{site.root}/{kind}/" for kind in ("paid", "unpaid"))
     owner = find_merchant(shop.service.db, "shop")
@@ -84,9 +76,7 @@ def leads_back(hosted: Hosted, site: FakeEsplora) -> None:
     shows(site, '<p id="shop">The shop</p>')
 
 
-def test_a_page_leads_back_by_a_press_once_it_is_paid(
-    tab: Tab, hosted: Hosted, site: FakeEsplora
-) -> None:
+def test_a_page_leads_back_by_a_press_once_it_is_paid(tab, hosted, site):
     leads_back(hosted, site)
     invoice = hosted.shop.invoice()
     tab.go(hosted.page(invoice))
@@ -100,7 +90,7 @@ def test_a_page_leads_back_by_a_press_once_it_is_paid(
     assert tab.ask("document.referrer") == ""
 
 
-def test_without_a_press_it_stays_where_it_is(tab: Tab, hosted: Hosted, site: FakeEsplora) -> None:
+def test_without_a_press_it_stays_where_it_is(tab, hosted, site):
     leads_back(hosted, site)
     invoice = hosted.shop.invoice()
     tab.go(hosted.page(invoice))
@@ -110,7 +100,7 @@ def test_without_a_press_it_stays_where_it_is(tab: Tab, hosted: Hosted, site: Fa
     assert tab.ask("location.href") == hosted.page(invoice) and site.asked == []
 
 
-def test_the_way_back_leaves_the_frame(tab: Tab, hosted: Hosted, site: FakeEsplora) -> None:
+def test_the_way_back_leaves_the_frame(tab, hosted, site):
     leads_back(hosted, site)
     invoice = hosted.shop.invoice()
     pay(hosted.shop, invoice)
@@ -119,7 +109,7 @@ def test_the_way_back_leaves_the_frame(tab: Tab, hosted: Hosted, site: FakeEsplo
     tab.go(site.root)
     tab.until("document.querySelector('iframe')")
 
-    def pressed() -> bool:
+    def pressed():
         tab.ask("document.querySelector('iframe')?.focus()")
         tab.press("Tab", "Enter")
         return tab.ask("location.pathname") == f"/paid/{invoice['id']}"

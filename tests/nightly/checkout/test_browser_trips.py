@@ -276,7 +276,7 @@ def test_amounts_change_their_unit_and_times_are_the_payers_own(open_tab, counte
     assert tab.text("bitcoin").startswith("0.00021667 BTC")
 
 
-def test_what_goes_wrong_on_a_page_is_noticed(browser: Browser, counter):
+def test_what_goes_wrong_on_a_page_is_noticed(browser, counter):
     """The other tests rely on it."""
     tab = browser.open(counter.root)
     tab.go(counter.page(counter.invoice()))
@@ -309,7 +309,7 @@ LEAVE = """(async () => {
 })()"""
 
 
-def test_a_tab_knows_nothing_of_the_one_whose_window_it_has(browser: Browser, counter):
+def test_a_tab_knows_nothing_of_the_one_whose_window_it_has(browser, counter):
     """The other tests rely on it."""
     page = counter.page(counter.invoice())
     first = browser.open(counter.root)

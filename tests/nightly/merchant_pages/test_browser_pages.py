@@ -1,13 +1,11 @@
 """The merchant's pages in a real browser: how all of them look, by keyboard, and two trips."""
 
-from collections.abc import Callable, Iterator
-
 import pytest
 from axe import axe_script, look
-from browser import DESK, PHONE, SMALL, Browser, Tab
-from builders import TickerServer, pay
+from browser import DESK, PHONE, SMALL
+from builders import pay
 from fake_esplora import FakeEsplora, say
-from hosted import Counter, open_counter
+from hosted import open_counter
 from merchant_browser import ON, MerchantBrowser, log_in
 from merchant_paths import filled, rules
 
@@ -29,14 +27,12 @@ MOST_PRESSES = 200
 
 
 @pytest.fixture(scope="module")
-def counter(
-    browser: Browser, tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
-) -> Iterator[Counter]:
+def counter(browser, tmp_path_factory, ticker):
     with open_counter(tmp_path_factory.mktemp("counter"), ticker, **ON) as opened:
         yield opened
 
 
-def late(counter: Counter, description: str) -> str:
+def late(counter, description):
     """An invoice that is paid after it has expired; its id."""
     invoice = counter.invoice(left_s=-60, description=description)
     counter.till.check()
@@ -46,7 +42,7 @@ def late(counter: Counter, description: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def pages(counter: Counter) -> list[str]:
+def pages(counter):
     """The path of every page, of a shop that has some of everything, long words among it."""
     shop = counter.shop
     paid = shop.invoice(description="Two bags of coffee and a word without end: " + "Kaffee" * 20)
@@ -140,9 +136,7 @@ def test_who_logged_out_sees_nothing_by_the_button_back(open_tab, counter):
         assert not tab.ask("!!document.querySelector('table')")
 
 
-def test_a_form_of_another_site_does_nothing_in_the_merchants_name(
-    browser: Browser, counter: Counter, open_tab: Callable[..., Tab]
-):
+def test_a_form_of_another_site_does_nothing_in_the_merchants_name(browser, counter, open_tab):
     """The other port is the same site to a browser: the cookie goes along."""
     with FakeEsplora() as site:
         form = f'<form method="post" action="{counter.root}/merchant/sessions/end-others"></form>'

@@ -2,26 +2,21 @@
 
 import re
 from base64 import b64decode
-from collections.abc import Iterator
 
 import pytest
-from browser import Browser, Tab
-from builders import TickerServer
-from hosted import Counter, Json, open_counter
+from hosted import open_counter
 from merchant_browser import ON, log_in
 
 from btcpay.values.money import btc_text
 
 
 @pytest.fixture(scope="module")
-def counter(
-    browser: Browser, tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
-) -> Iterator[Counter]:
+def counter(browser, tmp_path_factory, ticker):
     with open_counter(tmp_path_factory.mktemp("counter"), ticker, **ON) as opened:
         yield opened
 
 
-def show_code(tab: Tab, counter: Counter, amount: str) -> Json:
+def show_code(tab, counter, amount):
     """Types the amount and presses Enter; the invoice that is shown."""
     tab.go(f"{counter.root}/merchant/till")
     tab.until("document.activeElement.id === 'amount_usd'")
@@ -32,7 +27,7 @@ def show_code(tab: Tab, counter: Counter, amount: str) -> Json:
     return counter.shop.get(f"/invoices/{id}").json
 
 
-def assert_is_quiet(tab: Tab) -> None:
+def assert_is_quiet(tab):
     """Who is paid is asked for once a minute at most, a till without an invoice for nothing."""
     polls = tab.polls
     tab.pass_time(40)
