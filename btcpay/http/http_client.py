@@ -128,10 +128,12 @@ class Session:
         not; the message names no part of the URL.
         """
         status: list[int] = []
+        until_s = time.monotonic() + timeout_s
 
         def read() -> bytes:
             with self._send("POST", url, timeout_s, body, headers) as answer:
-                status.append(answer.status_code)
+                if time.monotonic() < until_s:  # else it is the end of the call that ended the head
+                    status.append(answer.status_code)
                 start: bytes = answer.raw.read1(kept_bytes, decode_content=False)
                 return start[:kept_bytes]
 
