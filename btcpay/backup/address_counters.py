@@ -4,8 +4,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
+from btcpay.backup.discovery import Move, apply_moves, plan_moves
 from btcpay.chain.explorers.open import open_explorers, open_quota
-from btcpay.merchants.discovery import Move, apply_moves, plan_moves
 from btcpay.merchants.sessions import end_every
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, ExplorerError

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from btcpay.backup.address_counters import Agree, Clock, plan
+from btcpay.backup.discovery import Move, apply_moves
 from btcpay.backup.write import DOCS, refuse_own
-from btcpay.merchants.discovery import Move, apply_moves
 from btcpay.merchants.sessions import end_every
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError

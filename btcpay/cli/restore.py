@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from btcpay.backup.address_counters import move_counters
+from btcpay.backup.discovery import Move
 from btcpay.backup.restore import carry_over
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS
 from btcpay.cli.context import Shell, answering, say
-from btcpay.merchants.discovery import Move
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage.database import Row, sqlite_path

@@ -22,9 +22,9 @@ from forge import Forge, command_line, fork_for_each_order
 
 from app import create_app
 from btcpay.backup.address_counters import Agree
+from btcpay.backup.discovery import Move
 from btcpay.backup.restore import Restored, restore
 from btcpay.merchants.account import derive
-from btcpay.merchants.discovery import Move
 from btcpay.merchants.sessions import log_in, login_of, new_login, session_of
 from btcpay.settings import settings
 from btcpay.values.errors import CommandError
