@@ -15,141 +15,48 @@ from paths import PROJECT
 PACKAGES = ("btcpay", "schemas", "storage")
 ENTRIES = ("app", "wsgi")
 
-# The house: each room, and the rooms that it may import. A room is a folder; a folder within one
-# is a room of its own where the table names it.
-ROOMS: dict[str, set[str]] = {
-    "api": {
-        "merchants",
-        "notify",
-        "schemas",
-        "settings",
-        "settlement",
-        "storage",
-        "values",
-        "web",
-    },
-    "app": {
-        "api",
-        "checkout",
-        "health",
-        "invoices",
-        "merchant_pages",
-        "schemas",
-        "settings",
-        "storage",
-        "values",
-        "web",
-    },
-    "backup": {"chain.explorers", "merchants", "settings", "storage", "values"},
-    "bitcoin": set(),
-    "chain": {"bitcoin", "proofs", "storage", "values"},
-    "chain.explorers": {"bitcoin", "chain", "http", "schemas", "settings", "storage", "values"},
-    "check": {
-        "bitcoin",
-        "chain",
-        "chain.explorers",
-        "http",
-        "invoices",
-        "merchants",
-        "notify",
-        "prices",
-        "proofs",
-        "settings",
-        "settlement",
-        "storage",
-        "values",
-    },
-    "checkout": {
-        "invoices",
-        "languages",
-        "merchants",
-        "settings",
-        "settlement",
-        "storage",
-        "values",
-        "web",
-        "web.pages",
-    },
-    "cli": {
-        "backup",
-        "bitcoin",
-        "chain.explorers",
-        "check",
-        "exports",
-        "health",
-        "health.doctor",
-        "http",
-        "invoices",
-        "languages",
-        "merchants",
-        "notify",
-        "prices",
-        "proofs",
-        "schemas",
-        "settings",
-        "settlement",
-        "setup",
-        "storage",
-        "values",
-        "web",
-    },
-    "exports": {"storage", "values"},
-    "health": {"chain", "merchants", "settings", "settlement", "storage", "values"},
-    "health.doctor": {
-        "bitcoin",
-        "chain.explorers",
-        "health",
-        "http",
-        "merchants",
-        "notify",
-        "prices",
-        "proofs",
-        "settings",
-        "settlement",
-        "storage",
-        "values",
-    },
-    "http": {"values"},
-    "invoices": {
-        "http",
-        "merchants",
-        "notify",
-        "prices",
-        "schemas",
-        "settings",
-        "settlement",
-        "storage",
-        "values",
-    },
-    "languages": {"values"},
-    "merchant_pages": {
-        "chain",
-        "checkout",
-        "exports",
-        "health",
-        "invoices",
-        "merchants",
-        "schemas",
-        "settings",
-        "storage",
-        "values",
-        "web",
-        "web.pages",
-    },
-    "merchants": {"bitcoin", "chain", "storage", "values"},
-    "notify": {"http", "languages", "schemas", "settings", "storage", "values"},
-    "prices": {"http", "settings", "values"},
-    "proofs": {"bitcoin", "values"},
-    "sandbox": {"bitcoin", "values"},
-    "schemas": {"values"},
-    "settings": {"values"},
-    "settlement": set(),
-    "setup": {"settings", "values"},
-    "storage": {"values"},
-    "values": set(),
-    "web": {"health", "prices", "schemas", "settings", "storage", "values"},
-    "web.pages": {"languages", "merchants", "storage", "values", "web"},
-    "wsgi": {"app", "settings", "web"},
+# The house, from the roof down: each room, and the rooms that it may import. A room is a folder.
+ROOMS = {
+    room: set(below.split())
+    for room, below in {
+        "wsgi": "app settings web",
+        "app": "api checkout health invoices merchant_pages schemas settings storage values web",
+        "merchant_pages": (
+            "chain checkout exports health invoices merchants schemas settings storage values web"
+        ),
+        "api": "merchants notify schemas settings settlement storage values web",
+        "checkout": "invoices languages merchants settings settlement storage values web",
+        "cli": (
+            "backup bitcoin chain check exports health http invoices languages merchants "
+            "notify prices proofs schemas settings settlement setup storage values web"
+        ),
+        "check": (
+            "bitcoin chain http invoices merchants notify prices proofs settings settlement "
+            "storage values"
+        ),
+        "web": "health languages merchants prices schemas settings storage values",
+        "backup": "chain merchants settings storage values",
+        "health": (
+            "bitcoin chain http merchants notify prices proofs settings settlement storage values"
+        ),
+        "invoices": "http merchants notify prices schemas settings settlement storage values",
+        "chain": "bitcoin http proofs schemas settings storage values",
+        "exports": "storage values",
+        "merchants": "bitcoin storage values",
+        "notify": "http languages schemas settings storage values",
+        "prices": "http settings values",
+        "setup": "settings values",
+        "http": "values",
+        "languages": "values",
+        "proofs": "bitcoin values",
+        "sandbox": "bitcoin values",
+        "schemas": "values",
+        "settings": "values",
+        "storage": "values",
+        "bitcoin": "",
+        "settlement": "",
+        "values": "",
+    }.items()
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/server.py"}
@@ -239,16 +146,13 @@ def offences(rule: Callable[[Path], Iterable[object]]) -> list[str]:
     return [f"{relative(path)}: {found}" for path in sources() for found in rule(path)]
 
 
-@cache
 def room_of(module: str) -> str:
-    """`check` for btcpay.check.run, `notify` for btcpay.notify.mail, else `storage`."""
-    inner = module.removeprefix("btcpay.")
-    rooms = [room for room in ROOMS if within(inner, room)]
-    return max(rooms, key=len, default=module)
+    """`check` for btcpay.check.run, `storage` for storage.models."""
+    return module.removeprefix("btcpay.").partition(".")[0]
 
 
 def test_every_room_is_in_the_table_and_every_row_is_a_room():
-    assert {room_of(module) for module in MODULES} == {*ROOMS, "btcpay", "btcpay.__main__"}
+    assert {room_of(module) for module in MODULES} == {*ROOMS, "btcpay", "__main__"}
 
 
 def test_imports_go_only_where_the_table_says():
@@ -277,7 +181,7 @@ def test_nobody_else_knows_how_an_explorer_is_asked():
     }
 
     def asking(path: Path) -> set[str]:
-        own = room_of(name_of(path)) in ("chain.explorers", "schemas")
+        own = within(name_of(path), "btcpay.chain.explorers") or within(name_of(path), "schemas")
         return set() if own else imported(path) & inner
 
     assert offences(asking) == []
@@ -307,6 +211,16 @@ def test_what_decides_and_what_proves_needs_nothing_but_python(room):
         timeout=60,
     )
     assert process.stdout == f"imported {len(names)}\n", process.stderr
+
+
+def test_the_picture_of_the_rooms_is_the_table_of_the_layers():
+    """Every room is in it once, above all that it may import."""
+    page = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    floors = [line.partition("#")[0].split() for line in page.split("```")[1].splitlines()[1:]]
+    floor_of = {room: -number for number, rooms in enumerate(floors) for room in rooms}
+    assert set(floor_of) == set(ROOMS) and sum(map(len, floors)) == len(ROOMS)
+    for room, allowed in ROOMS.items():
+        assert [below for below in allowed if floor_of[below] >= floor_of[room]] == [], room
 
 
 def test_no_module_imports_itself_by_a_detour():
