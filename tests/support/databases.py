@@ -29,7 +29,7 @@ def new_database(folder: Path, name: str = "btcpay") -> str:
     Migrations take longer than most tests.
     """
     if ON_POSTGRES:
-        return postgres.server().lend()
+        return postgres.server().create()
     path = folder / f"{name}.db"
     path.write_bytes(_migrated())
     path.chmod(0o600)
