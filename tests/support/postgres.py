@@ -11,10 +11,8 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-import time
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
