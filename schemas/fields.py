@@ -10,6 +10,7 @@ from orjson import Fragment
 from btcpay.values.times import iso_ms
 
 _NO_SCALAR = re.compile("[\x00\ud800-\udfff]")
+NO_NUL = r"^[^\u0000]*$"  # what JSON Schema can say of that: no JSON in UTF-8 has lone surrogates
 
 
 def says(description: str, *examples: Any) -> dict[str, Any]:
@@ -30,7 +31,7 @@ class Text(fields.String):
     """A JSON string of at most `max_length` Unicode scalar values, none of them U+0000."""
 
     def __init__(self, max_length: int | None = None, **kwargs: Any) -> None:
-        metadata = {"maxLength": max_length} if max_length else {}
+        metadata = {"maxLength": max_length, "pattern": NO_NUL} if max_length else {}
         super().__init__(metadata=metadata | kwargs.pop("metadata", {}), **kwargs)
         self.max_length = max_length
 
