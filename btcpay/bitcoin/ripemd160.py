@@ -7,15 +7,10 @@ authors define it: Dobbertin, Bosselaers, Preneel, "RIPEMD-160, a strengthened v
 
 import hashlib
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 _START = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0)
 _WORD = 0xFFFFFFFF
-
-_State = Sequence[int]
-_Steps = tuple[
-    tuple[int, int, int], ...
-]  # number of the word, how far to the left and to the right
 
 # Each line has five rounds of 16 steps; `rho` takes the order of the words to the next round's.
 _RHO = (7, 4, 13, 1, 10, 6, 15, 3, 12, 0, 9, 5, 2, 14, 11, 8)
@@ -29,89 +24,46 @@ _SHIFTS = (
 )
 
 
-def _rounds(order: Sequence[int]) -> Iterator[_Steps]:
-    """The steps of a line's five rounds."""
-    for shifts in _SHIFTS:
-        yield tuple((word, shifts[word], 32 - shifts[word]) for word in order)
-        order = [_RHO[word] for word in order]
-
-
-# The rounds differ in how they mix b, c and d. Each has a loop of its own, since a call for each of
-# the 160 steps costs a third more. Only what is shifted to the right must be a word; the others
-# may have bits above it.
-
-
-def _round_1(state: _State, words: Sequence[int], steps: _Steps, added: int) -> _State:
-    a, b, c, d, e = state
-    for word, left, right in steps:
-        total = a + (b ^ c ^ d) + words[word] + added & _WORD
-        a, e = e, d
-        d, c = c << 10 | c >> 22, b
-        b = (total << left | total >> right) + a & _WORD
-    return a, b, c, d, e
-
-
-def _round_2(state: _State, words: Sequence[int], steps: _Steps, added: int) -> _State:
-    a, b, c, d, e = state
-    for word, left, right in steps:
-        total = a + (d ^ b & (c ^ d)) + words[word] + added & _WORD  # c where b is set, else d
-        a, e = e, d
-        d, c = c << 10 | c >> 22, b
-        b = (total << left | total >> right) + a & _WORD
-    return a, b, c, d, e
-
-
-def _round_3(state: _State, words: Sequence[int], steps: _Steps, added: int) -> _State:
-    a, b, c, d, e = state
-    for word, left, right in steps:
-        total = a + ((b | c ^ _WORD) ^ d) + words[word] + added & _WORD
-        a, e = e, d
-        d, c = c << 10 | c >> 22, b
-        b = (total << left | total >> right) + a & _WORD
-    return a, b, c, d, e
-
-
-def _round_4(state: _State, words: Sequence[int], steps: _Steps, added: int) -> _State:
-    a, b, c, d, e = state
-    for word, left, right in steps:
-        total = a + (c ^ d & (b ^ c)) + words[word] + added & _WORD  # b where d is set, else c
-        a, e = e, d
-        d, c = c << 10 | c >> 22, b
-        b = (total << left | total >> right) + a & _WORD
-    return a, b, c, d, e
-
-
-def _round_5(state: _State, words: Sequence[int], steps: _Steps, added: int) -> _State:
-    a, b, c, d, e = state
-    for word, left, right in steps:
-        total = a + (b ^ (c | d ^ _WORD)) + words[word] + added & _WORD
-        a, e = e, d
-        d, c = c << 10 | c >> 22, b
-        b = (total << left | total >> right) + a & _WORD
-    return a, b, c, d, e
-
-
-_MIXES = (_round_1, _round_2, _round_3, _round_4, _round_5)
-_LEFT = tuple(
-    zip(
-        _MIXES,
-        _rounds(range(16)),
-        (0, 0x5A827999, 0x6ED9EBA1, 0x8F1BBCDC, 0xA953FD4E),
-        strict=True,
-    )
+# How b, c and d are mixed, a function for each round; only the right part of a word counts.
+_MIXES: tuple[Callable[[int, int, int], int], ...] = (
+    lambda b, c, d: b ^ c ^ d,
+    lambda b, c, d: d ^ b & (c ^ d),  # c where b is set, else d
+    lambda b, c, d: (b | ~c) ^ d,
+    lambda b, c, d: c ^ d & (b ^ c),  # b where d is set, else c
+    lambda b, c, d: b ^ (c | ~d),
 )
-_RIGHT = tuple(
-    zip(
-        _MIXES[::-1],
-        _rounds([(9 * i + 5) % 16 for i in range(16)]),
-        (0x50A28BE6, 0x5C4DD124, 0x6D703EF3, 0x7A6D76E9, 0),
-        strict=True,
-    )
-)
+_LEFT_ADDED = (0, 0x5A827999, 0x6ED9EBA1, 0x8F1BBCDC, 0xA953FD4E)
+_RIGHT_ADDED = (0x50A28BE6, 0x5C4DD124, 0x6D703EF3, 0x7A6D76E9, 0)
+_Line = Sequence[tuple[Callable[[int, int, int], int], int, Sequence[int], Sequence[int]]]
+
+
+def _line(
+    mixes: Iterable[Callable[[int, int, int], int]], added: Iterable[int], first: Sequence[int]
+) -> _Line:
+    orders = [first]
+    while len(orders) < len(_SHIFTS):
+        orders.append([_RHO[word] for word in orders[-1]])
+    return tuple(zip(mixes, added, _SHIFTS, orders, strict=True))
+
+
+_LEFT = _line(_MIXES, _LEFT_ADDED, range(16))
+_RIGHT = _line(_MIXES[::-1], _RIGHT_ADDED, [(9 * i + 5) % 16 for i in range(16)])
+
+
+def _through(line: _Line, state: Sequence[int], words: Sequence[int]) -> Sequence[int]:
+    """The state behind the 80 steps of a line."""
+    a, b, c, d, e = state
+    for mix, added, shifts, order in line:
+        for word in order:
+            total = a + mix(b, c, d) + words[word] + added & _WORD
+            shift = shifts[word]
+            rotated = (total << shift | total >> 32 - shift) + e & _WORD
+            a, b, c, d, e = e, rotated, b, (c << 10 | c >> 22) & _WORD, d
+    return a, b, c, d, e
 
 
 def ripemd160(data: bytes) -> bytes:
-    """The digest, 20 bytes: OpenSSL's where there is one, which takes 2 us, not 75."""
+    """The digest, 20 bytes: OpenSSL's where there is one, which takes 2 us, not 85."""
     try:
         return hashlib.new("ripemd160", data).digest()
     except ValueError:
@@ -120,13 +72,9 @@ def ripemd160(data: bytes) -> bytes:
 
 def ripemd160_in_python(data: bytes) -> bytes:
     """The same, without OpenSSL."""
-    state: _State = _START
+    state: Sequence[int] = _START
     padding = b"\x80" + bytes(-(len(data) + 9) % 64)
     for words in struct.iter_unpack("<16I", data + padding + struct.pack("<Q", 8 * len(data))):
-        left = right = state
-        for mix, steps, added in _LEFT:
-            left = mix(left, words, steps, added)
-        for mix, steps, added in _RIGHT:
-            right = mix(right, words, steps, added)
+        left, right = _through(_LEFT, state, words), _through(_RIGHT, state, words)
         state = [(state[i - 4] + left[i - 3] + right[i - 2]) & _WORD for i in range(5)]
     return struct.pack("<5I", *state)
