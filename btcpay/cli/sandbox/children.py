@@ -15,13 +15,15 @@ from btcpay.values.errors import CommandError
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 10
+# Ends each process group that it was named, once the pipe to it is closed: by SIGKILL too.
+KEEPER = 'while read -r pid; do kept="$kept -$pid"; done; kill -s TERM -- $kept'
 
 
 class Children:
     """Processes with one environment and one log; leaving the context stops all, last first.
 
-    Each leads a session of its own, so that Ctrl-C reaches the sandbox alone, and what a child has
-    started itself can be killed with it.
+    They end when we are killed, too. Each leads a session of its own, so that Ctrl-C reaches the
+    sandbox alone, and what a child has started itself can be killed with it.
     """
 
     def __init__(self, environ: dict[str, str], log: Path, stop_timeout_s: float = STOP_TIMEOUT_S):
@@ -29,6 +31,14 @@ class Children:
         self._running: dict[str, subprocess.Popen] = {}
         log.unlink(missing_ok=True)  # of the run before
         log.touch(mode=0o600)
+        self._keeper = subprocess.Popen(
+            ["/bin/sh", "-c", KEEPER],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def __enter__(self) -> "Children":
         return self
@@ -41,6 +51,8 @@ class Children:
             with contextlib.suppress(ProcessLookupError):  # nothing is left
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+        self._keeper.kill()
+        self._keeper.communicate()
 
     def start(self, name: str, *words: str) -> None:
         """Starts `python -m words`."""
@@ -53,6 +65,8 @@ class Children:
                 stderr=log,
                 start_new_session=True,
             )
+        if self._keeper.stdin:
+            self._keeper.stdin.write(b"%d\n" % self._running[name].pid)
 
     def wait_for(self, url: str, stop: threading.Event) -> None:
         """Returns once it is answered. Raises CommandError when one ends, or after a minute."""
