@@ -3,6 +3,7 @@
 import hashlib
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pytest
@@ -57,18 +58,13 @@ def test_a_link_that_is_sent_has_a_title_and_a_preview(open_shops):
     }
 
 
-def test_without_a_price_a_link_is_shown_all_the_same(shop, ticker):
-    link = shop.link(amount_usd=0.01)
-    ticker.status = 500
-    page = Page(shop.client.get(f"/link/{link['id']}").text)
-    assert "dust" not in page.texts and "submit" in page.texts
-
-
-def test_a_price_that_is_no_dust_is_not_compared(shop, ticker):
-    link = shop.link(amount_usd=5)
-    asked = ticker.asked
-    shop.client.get(f"/link/{link['id']}")
+def test_only_a_price_that_may_be_dust_is_compared_and_without_one_the_link_is_shown(shop, ticker):
+    low, enough, asked = shop.link(amount_usd=0.01), shop.link(amount_usd=5), ticker.asked
+    shop.client.get(f"/link/{enough['id']}")
     assert ticker.asked == asked
+    ticker.status = 500
+    page = Page(shop.client.get(f"/link/{low['id']}").text)
+    assert "dust" not in page.texts and "submit" in page.texts
 
 
 def test_a_flexible_link_has_an_amount_field_with_its_bounds(shop):
@@ -99,61 +95,53 @@ def test_pressing_makes_the_invoice_and_leads_to_it(shop):
     assert invoice["description"] == "Tip jar" and invoice["expires_at"] is not None
 
 
-@pytest.mark.parametrize(
-    ("typed", "usd"),
-    [
-        pytest.param("25", "25", id="whole dollars"),
-        pytest.param(" 19.90 ", "19.90", id="a point"),
-        pytest.param("19,90", "19.90", id="a comma before cents"),
-        pytest.param("\uff12\uff15", "25", id="full-width digits"),
-        pytest.param("0.001", "0.001", id="less than a cent"),
-        pytest.param("1,000", None, id="a comma before three digits means two things"),
-        pytest.param("1.000", None, id="and so does a point"),
-        pytest.param("1,000.00", None, id="grouping"),
-        pytest.param("", None, id="nothing"),
-        pytest.param("-5", None, id="a negative amount"),
-        pytest.param("1e3", None, id="an exponent"),
-        pytest.param("NaN", None, id="not a number"),
-        pytest.param("$ 5", "5", id="a dollar sign before it"),
-        pytest.param("$0.001", "0.001", id="and before less than a cent"),
-        pytest.param("$$5", None, id="two of them"),
-        pytest.param("5 \u20ac", None, id="the sign of other money"),
-        pytest.param("5.", None, id="a point and nothing"),
-        pytest.param("\u0661\u0662\u066b\u0665\u0660", "12.50", id="Arabic digits and their mark"),
-        pytest.param("\u06f2\u06f5", "25", id="Persian digits"),
-        pytest.param("\u06f1\u066c\u06f0\u06f0\u06f0", None, id="their mark between groups"),
-        pytest.param("\u00bd", None, id="a half"),
-        pytest.param("9" * 10_000, None, id="ten thousand digits"),
-    ],
-)
-def test_what_a_visitor_types_is_read_as_dollars_or_not_at_all(typed, usd):
-    amount = parse_usd(typed)
-    assert (None if amount is None else str(amount)) == usd
+TYPED = {
+    "25": "25",
+    " 19.90 ": "19.90",
+    "19,90": "19.90",
+    "\uff12\uff15": "25",  # full-width digits
+    "0.001": "0.001",
+    "1,000": None,  # a separator before three digits means two things
+    "1.000": None,
+    "1,000.00": None,
+    "": None,
+    "-5": None,
+    "1e3": None,
+    "NaN": None,
+    "$ 5": "5",
+    "$0.001": "0.001",
+    "$$5": None,
+    "5 \u20ac": None,
+    "5.": None,
+    "\u0661\u0662\u066b\u0665\u0660": "12.50",  # Arabic digits and their mark
+    "\u06f2\u06f5": "25",  # Persian ones
+    "\u06f1\u066c\u06f0\u06f0\u06f0": None,  # their mark between groups
+    "\u00bd": None,  # a half
+    "9" * 10_000: None,
+}
 
 
-@pytest.mark.parametrize(
-    ("typed", "reason"),
-    [
-        pytest.param("", "Enter an amount such as 25 or 19.90.", id="nothing"),
-        pytest.param('"><b>5', "Enter an amount such as 25 or 19.90.", id="markup"),
-        pytest.param("4.99", "Enter an amount from 5.00 USD to 50.00 USD.", id="too little"),
-        pytest.param("50.01", "Enter an amount from 5.00 USD to 50.00 USD.", id="too much"),
-    ],
-)
-def test_a_wrong_amount_comes_back_with_the_reason_beside_the_field(shop, typed, reason):
-    response = press(shop.client, shop.link(min_amount_usd=5, max_amount_usd=50), typed)
-    page = Page(response.text)
-    field = page.attributes["amount_usd"]
-    assert response.status_code == 400 and count(shop) == 0
-    assert field["aria-invalid"] == "true" and field["value"] == typed
-    assert field["aria-describedby"] == "amount-bounds amount-problem"
-    assert page.texts["amount-problem"] == reason
-    assert "b" not in [tag for tag, _ in page.tags]
+def test_what_a_visitor_types_is_read_as_dollars_or_not_at_all():
+    read = {typed: parse_usd(typed) for typed in TYPED}
+    assert {typed: usd and str(usd) for typed, usd in read.items()} == TYPED
 
 
-@pytest.mark.parametrize("typed", ["5", "50"])
-def test_the_bounds_themselves_are_taken(shop, typed):
-    made(press(shop.client, shop.link(min_amount_usd=5, max_amount_usd=50), typed))
+NO_AMOUNT, OUTSIDE = "such as 25 or 19.90.", "from 5.00 USD to 50.00 USD."
+WRONG = {"": NO_AMOUNT, '"><b>5': NO_AMOUNT, "4.99": OUTSIDE, "50.01": OUTSIDE}
+
+
+def test_a_wrong_amount_comes_back_with_the_reason_beside_the_field(shop):
+    link = shop.link(min_amount_usd=5, max_amount_usd=50)
+    for typed, reason in WRONG.items():
+        response = press(shop.client, link, typed)
+        page = Page(response.text)
+        field = page.attributes["amount_usd"]
+        assert response.status_code == 400 and count(shop) == 0
+        assert field["aria-invalid"] == "true" and field["value"] == typed
+        assert field["aria-describedby"] == "amount-bounds amount-problem"
+        assert page.texts["amount-problem"] == f"Enter an amount {reason}"
+        assert "b" not in [tag for tag, _ in page.tags]
+    made(press(shop.client, link, "5")), made(press(shop.client, link, "50"))
 
 
 @pytest.mark.parametrize(
@@ -190,22 +178,21 @@ def set_suggested(shop, link, *amounts):
     suggest(shop.service.db, link["id"], [Decimal(amount) for amount in amounts])
 
 
-@pytest.mark.parametrize(
-    ("fields", "amounts", "told"),
-    [
-        ({"amount_usd": 5}, ["5"], "fixed price"),
-        ({"min_amount_usd": 5}, ["4.99"], "bounds"),
-        ({"max_amount_usd": 5}, ["5.01"], "bounds"),
-        ({}, ["0"], "bounds"),
-        ({}, ["5", "5.00"], "each once"),
-        ({}, list("1234567"), "at most 6"),
-    ],
-    ids=["of a fixed link", "below its least", "above its most", "nothing", "twice", "too many"],
-)
-def test_amounts_that_a_link_cannot_take_are_not_suggested(shop, fields, amounts, told):
-    link = shop.link(**fields)
-    with pytest.raises(CommandError, match=told):
-        set_suggested(shop, link, *amounts)
+NOT_SUGGESTED = {
+    "of a fixed link": ({"amount_usd": 5}, ["5"], "fixed price"),
+    "below its least": ({"min_amount_usd": 5}, ["4.99"], "bounds"),
+    "above its most": ({"max_amount_usd": 5}, ["5.01"], "bounds"),
+    "nothing": ({}, ["0"], "bounds"),
+    "twice": ({}, ["5", "5.00"], "each once"),
+    "too many": ({}, list("1234567"), "at most 6"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_SUGGESTED)
+def test_amounts_that_a_link_cannot_take_are_not_suggested(shop, case):
+    fields, amounts, reason = NOT_SUGGESTED[case]
+    with pytest.raises(CommandError, match=reason):
+        set_suggested(shop, shop.link(**fields), *amounts)
 
 
 def test_the_page_is_told_the_price_and_how_long_it_is_one(shop, ticker):
@@ -218,19 +205,12 @@ def test_the_page_is_told_the_price_and_how_long_it_is_one(shop, ticker):
     assert shop.client.get(f"/link/{new_id('lnk')}/price").status_code == 404
 
 
-def test_without_a_price_the_page_is_told_none(shop, ticker):
-    ticker.status = 503
-    told = shop.client.get(f"/link/{shop.link()['id']}/price")
-    assert told.status_code == 200 and told.json == {
-        "usd": None,
-        "currency": None,
-        "good_for_ms": 0,
-    }
-
-
 def test_without_a_price_the_page_says_what_to_do(shop, ticker):
-    ticker.status = 503
-    response = press(shop.client, shop.link(), "7.50")
+    link, ticker.status = shop.link(), 503
+    price = shop.client.get(f"/link/{link['id']}/price")
+    nothing = {"usd": None, "currency": None, "good_for_ms": 0}
+    assert (price.status_code, price.json) == (200, nothing)
+    response = press(shop.client, link, "7.50")
     page = Page(response.text)
     assert response.status_code == 503 and count(shop) == 0
     assert "exchange rate is not available" in page.texts["problem"]
@@ -247,24 +227,18 @@ def test_an_inactive_link_answers_410_and_says_whom_to_ask(shop):
     assert count(shop) == 0
 
 
-def test_a_visitor_who_makes_too_many_is_told_when_to_come_back(open_shops):
-    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="2")
-    link = shop.link(amount_usd=5)
-    for _ in range(2):
-        made(press(shop.client, link))
+def test_too_many_invoices_of_a_visitor_or_of_a_link_are_refused_with_the_reason(open_shops):
+    limits = {"BTCPAY_LINK_INVOICES_PER_VISITOR": "2", "BTCPAY_LINK_OPEN_INVOICES": "3"}
+    shop = open_shops(**limits)
+    link, elsewhere = shop.link(amount_usd=5), {"REMOTE_ADDR": "198.51.100.7"}
+    made(press(shop.client, link)), made(press(shop.client, link))
     response = press(shop.client, link)
     assert response.status_code == 429 and "in an hour" in Page(response.text).texts["problem"]
     assert 1 <= int(response.headers["Retry-After"]) <= 3600
-    made(press(shop.client, link, environ_base={"REMOTE_ADDR": "198.51.100.7"}))
-
-
-def test_a_link_with_too_many_unpaid_invoices_makes_no_more(open_shops):
-    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="1")
-    link = shop.link(amount_usd=5)
-    made(press(shop.client, link))
-    response = press(shop.client, link)
+    made(press(shop.client, link, environ_base=elsewhere))
+    response = press(shop.client, link, environ_base=elsewhere)
     assert response.status_code == 429 and "unpaid invoices" in Page(response.text).texts["problem"]
-    assert count(shop) == 1
+    assert count(shop) == 3
 
 
 def test_the_page_leads_a_browser_on_to_what_it_has_not_paid(shop):
@@ -294,17 +268,13 @@ def test_a_finished_or_overdue_invoice_is_not_led_to(shop):
     assert not is_led()
 
 
-def test_the_cookie_is_for_this_link_alone_and_short_lived(open_shops):
+def test_the_cookie_is_for_this_link_alone_and_short_lived(shop, open_shops):
+    assert "Secure" not in press(shop.client, shop.link(amount_usd=5)).headers["Set-Cookie"]
     shop = open_shops(BTCPAY_BASE_URL="https://shop.example.com/till")
     link = shop.link(amount_usd=5)
-    cookie = press(shop.client, link).headers["Set-Cookie"]
-    parts = set(cookie.split("; ")[1:])
+    parts = press(shop.client, link).headers["Set-Cookie"].split("; ")[1:]
     path = f"Path=/till/link/{link['id']}"
-    assert {"HttpOnly", "SameSite=Lax", "Secure", "Max-Age=3600", path} <= parts
-
-
-def test_over_plain_http_the_cookie_can_be_sent(shop):
-    assert "Secure" not in press(shop.client, shop.link(amount_usd=5)).headers["Set-Cookie"]
+    assert {"HttpOnly", "SameSite=Lax", "Secure", "Max-Age=3600", path} <= set(parts)
 
 
 def cookie_key(shop):
@@ -323,76 +293,59 @@ def led_to(shop, link, cookie):
     return "unpaid" in Page(client.get(f"/link/{link['id']}", headers=headers).text).texts
 
 
-@pytest.mark.parametrize(
-    "kind", ["another key", "another link", "garbage", "cut", "no id", "of an older version"]
-)
-def test_a_cookie_that_is_not_ours_for_this_link_is_nothing(shop, kind):
+def test_a_cookie_that_is_not_ours_for_this_link_is_nothing(shop):
     link, other = shop.link(amount_usd=5), shop.link(amount_usd=5)
-    victim = made(press(shop.client, link))
-    good = forge(cookie_key(shop), link["id"], victim)
-    forged = {
+    victim, foreign = made(press(shop.client, link)), made(press(shop.client, other))
+    key = cookie_key(shop)
+    good = forge(key, link["id"], victim)
+    for case, forged in {
         "another key": forge("x" * 43, link["id"], victim),
-        "another link": forge(cookie_key(shop), other["id"], victim),
+        "another link": forge(key, other["id"], victim),
+        "an invoice of another link": forge(key, link["id"], foreign),
         "garbage": "\u00e9;.." * 500,
         "cut": good[:-1],
-        "no id": forge(cookie_key(shop), link["id"], "../../etc"),
-        "of an older version": forge(cookie_key(shop), link["id"], [victim]),
-    }[kind]
-    assert not led_to(shop, link, forged)
+        "no id": forge(key, link["id"], "../../etc"),
+        "of an older version": forge(key, link["id"], [victim]),
+    }.items():
+        assert not led_to(shop, link, forged), case
     assert led_to(shop, link, good)
 
 
-def test_an_invoice_of_another_link_is_not_led_to_even_if_signed(shop):
-    link, other = shop.link(amount_usd=5), shop.link(amount_usd=5)
-    foreign = made(press(shop.client, other))
-    assert not led_to(shop, link, forge(cookie_key(shop), link["id"], foreign))
-
-
 def test_the_key_of_the_cookies_is_made_once_whoever_comes_first(shop):
-    url = shop.environ["BTCPAY_DATABASE_URL"]
-    barrier, kept = threading.Barrier(8), []
+    url, barrier = shop.environ["BTCPAY_DATABASE_URL"], threading.Barrier(8)
 
     def keep(number):
         db = open_database(url)
         barrier.wait()
-        kept.append(meta.keep(db, meta.Key.COOKIE_KEY, f"key {number}"))
+        kept = meta.keep(db, meta.Key.COOKIE_KEY, f"key {number}")
         db.close()
+        return kept
 
-    threads = [threading.Thread(target=keep, args=[number]) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(kept) == 8 and set(kept) == {cookie_key(shop)}
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(keep, range(8))) == {cookie_key(shop)}
 
 
-def test_a_restart_knows_the_cookies_from_before(shop):
-    link, client = shop.link(amount_usd=5), shop.client
-    first = press(client, link)
-    with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
-        row = connection.execute("SELECT value FROM meta WHERE name = 'cookie_key'").fetchone()
-    key = row["value"]
-    assert len(key) == 43 and key not in first.headers["Set-Cookie"]
-
-
-def test_two_databases_have_two_keys(tmp_path, ticker, clock):
-    found = set()
+def test_the_key_is_the_databases_own_and_never_sent(tmp_path, ticker, clock):
+    """So a restart knows the cookies from before."""
+    keys = set()
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         with open_shop(tmp_path / name, ticker.url, clock) as shop:
-            press(shop.client, shop.link(amount_usd=5))
-            found.add(cookie_key(shop))
-    assert len(found) == 2
+            answer = press(shop.client, shop.link(amount_usd=5))
+            with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
+                row = connection.execute("SELECT value FROM meta WHERE name = 'cookie_key'")
+                key = row.fetchone()["value"]
+            assert len(key) == 43 and key not in answer.headers["Set-Cookie"]
+            keys.add(key)
+    assert len(keys) == 2
 
 
-@pytest.mark.parametrize(
-    "text", ["<script>alert(1)</script>", '"><img src=x>', "{{ 7 * 7 }}", "\u202egnorw"]
-)
-def test_title_and_description_are_text_and_never_markup(shop, text):
-    link = shop.link(title=text, description=text)
-    page = Page(shop.client.get(f"/link/{link['id']}").text)
-    assert page.texts["title"] == text and page.texts["description"] == text
-    assert page.attributes["title"]["dir"] == page.attributes["description"]["dir"] == "auto"
-    assert not {"img"} & {tag for tag, _ in page.tags}
-    assert not {"<", "\u202e"} & set(re.search("<title>(.*?)</title>", page.source)[1])
-    assert not re.search(r"<meta[^>]*\u202e", page.source)
+def test_title_and_description_are_text_and_never_markup(shop):
+    for text in ("<script>alert(1)</script>", '"><img src=x>', "{{ 7 * 7 }}", "\u202egnorw"):
+        link = shop.link(title=text, description=text)
+        page = Page(shop.client.get(f"/link/{link['id']}").text)
+        assert page.texts["title"] == text and page.texts["description"] == text
+        assert page.attributes["title"]["dir"] == page.attributes["description"]["dir"] == "auto"
+        assert not {"img"} & {tag for tag, _ in page.tags}
+        assert not {"<", "\u202e"} & set(re.search("<title>(.*?)</title>", page.source)[1])
+        assert not re.search(r"<meta[^>]*\u202e", page.source)
