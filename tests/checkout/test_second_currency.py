@@ -33,7 +33,11 @@ def test_an_invoice_says_what_its_dollars_are_worth(euros, ticker):
     euros.clock.move(hours=1)
     page = page_of(euros, invoice["id"])
     assert page.texts["amount-usd"] == "25.00 USD" and page.texts["amount-second"].endswith(EURO)
+    ticker.price("60000.00", eur="55200.00", jpy="9000000")
+    euros.clock.move(hours=1)
     assert "2.300,00\u00a0EUR" in page_of(euros, euros.invoice(2500)["id"], "?lang=de").source
+    show_in(euros, "JPY")  # which has no cents
+    assert page_of(euros, euros.invoice(25)["id"]).texts["amount-second"].endswith("3,750\u00a0JPY")
 
 
 def test_the_interface_knows_dollars_alone(euros):
@@ -43,48 +47,31 @@ def test_the_interface_knows_dollars_alone(euros):
     assert not {"currency", "price_in_currency"} & shown[0].keys()
 
 
-def test_yen_have_no_cents(euros):
-    show_in(euros, "JPY")
-    assert page_of(euros, euros.invoice(25)["id"]).texts["amount-second"].endswith("3,750\u00a0JPY")
-
-
 @pytest.mark.parametrize(
-    ("currency", "said"),
-    [
-        pytest.param(None, {"eur": "55200"}, id="no second currency"),
-        pytest.param("EUR", {}, id="a ticker that does not know it"),
-        pytest.param("EUR", {"eur": "0"}, id="a ticker without a price"),
-    ],
+    ("currency", "others"),
+    [(None, {"eur": "55200"}), ("EUR", {}), ("EUR", {"eur": "0"})],
+    ids=["no second currency", "a ticker that does not know it", "a ticker without a price"],
 )
 def test_where_there_is_no_price_nothing_is_shown_and_the_invoice_is_made(
-    shop, ticker, currency, said
+    shop, ticker, currency, others
 ):
-    ticker.price("60000.00", **said)
+    ticker.price("60000.00", **others)
     if currency:
         show_in(shop, currency)
     page = page_of(shop, shop.invoice(25)["id"])
     assert page.texts["amount-usd"] == "25.00 USD" and "amount-second" not in page.texts
 
 
-def test_a_page_asks_no_ticker(euros, ticker):
+def test_a_links_page_has_both_prices_and_no_page_asks_a_ticker(euros, ticker):
     link, invoice = euros.link(amount_usd=25), euros.invoice(25)
     asked = ticker.asked
     for path in (f"/pay/{invoice['id']}", f"/pay/{invoice['id']}/status", f"/link/{link['id']}"):
         assert euros.client.get(path).status_code == 200
     assert ticker.asked == asked
-
-
-def test_a_links_page_is_told_both_prices(euros, ticker):
-    path = f"/link/{euros.link()['id']}/price"
-    told = [euros.client.get(path).json for _ in range(3)]
-    assert told[0].pop("good_for_ms") > 110_000
-    assert told[0] == {"usd": "60000.00", "currency": "EUR", "price": "55200.00", "places": 2}
-    assert ticker.asked == 2  # one for each currency
-
-
-def test_what_a_link_makes_has_it_too(euros):
-    invoice_id = made(press(euros.client, euros.link(amount_usd=25)))
-    assert page_of(euros, invoice_id).texts["amount-second"].endswith(EURO)
+    price = euros.client.get(f"/link/{link['id']}/price").json
+    assert price.pop("good_for_ms") > 110_000
+    assert price == {"usd": "60000.00", "currency": "EUR", "price": "55200.00", "places": 2}
+    assert page_of(euros, made(press(euros.client, link))).texts["amount-second"].endswith(EURO)
 
 
 def exported(shop):
@@ -119,11 +106,8 @@ def test_a_payment_without_such_a_price_has_none(till, ticker):
     till.mine()
     assert till.check().complete
     (payment,) = exported(till.shop)
-    assert (payment["usd_at_receipt"], payment["currency"], payment["value_at_receipt"]) == (
-        "25.00",
-        "",
-        "",
-    )
+    values = [payment[name] for name in ("usd_at_receipt", "currency", "value_at_receipt")]
+    assert values == ["25.00", "", ""]
 
 
 def test_the_command_sets_it_shows_it_and_takes_it_off(shop, ticker):

@@ -33,7 +33,7 @@ def refused(told):
     return pytest.raises(CommandError, match=told)
 
 
-@pytest.mark.parametrize("mined", [pytest.param(0, id="waiting"), pytest.param(1, id="a part")])
+@pytest.mark.parametrize("mined", [0, 1], ids=["waiting", "a part"])
 def test_a_cancellation_is_refused_while_money_is_on_its_way_unless_forced(till, mined):
     invoice = paid_in_part(till, mined)
     with refused("1000 satoshis.*--force"):
@@ -85,16 +85,13 @@ def test_a_dismissal_says_what_was_wanted_and_is_refused_when_nothing_is(till):
     assert till.kinds(invoice).count("dismissed") == 1
 
 
-@pytest.mark.parametrize("end", [settle, dismiss])
-def test_an_empty_reason_is_refused(till, end):
+def test_an_empty_reason_and_an_unknown_invoice_are_refused(till):
     invoice = paid_in_part(till)
     before = till.kinds(invoice)
-    with refused("needs a reason"):
-        end(till, invoice["id"], " ")
+    for end in (settle, dismiss):
+        with refused("needs a reason"):
+            end(till, invoice["id"], " ")
+    for end in (cancel, settle, dismiss):
+        with refused("'inv_x'"):
+            end(till, "inv_x")
     assert till.kinds(invoice) == before
-
-
-@pytest.mark.parametrize("end", [cancel, settle, dismiss])
-def test_an_unknown_invoice_is_named(till, end):
-    with refused("'inv_x'"):
-        end(till, "inv_x")
