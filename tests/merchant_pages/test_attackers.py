@@ -4,13 +4,12 @@ Where a case is about every path, the paths come from the service itself.
 """
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 import requests
-from builders import Live, Shop, dump, pay, until
+from builders import Live, dump, pay, until
 from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 from merchant_paths import filled, rules
 from payer import Page
@@ -20,7 +19,7 @@ from btcpay.merchants.sessions import new_login, session_of
 from btcpay.values.times import to_ms
 from btcpay.web import rate_limits
 
-MINUTE_S = 61
+OURS = "http://127.0.0.1:8000"
 HOSTILE = "=1+1\"'><script>alert(1)</script><img src=x onerror=alert(1)> javascript:alert(1)"
 
 
@@ -52,19 +51,16 @@ def belongings(shop, merchant_id, text):
 
 def new_minute(shop):
     """So that no window is full."""
-    shop.clock.move(seconds=MINUTE_S)
+    shop.clock.move(seconds=61)
 
 
 # Another site
 
 
-FOREIGN: dict[str, dict[str, str]] = {
+FOREIGN = {
     "a form of another site": {"Sec-Fetch-Site": "cross-site"},
     "a form of a neighbouring host": {"Sec-Fetch-Site": "same-site"},
-    "one that claims our origin beside it": {
-        "Sec-Fetch-Site": "cross-site",
-        "Origin": "http://127.0.0.1:8000",
-    },
+    "one that claims our origin": {"Sec-Fetch-Site": "cross-site", "Origin": OURS},
     "another origin, of a browser that says no more": {"Origin": "https://evil.example"},
     "our host by another scheme": {"Origin": "https://127.0.0.1:8000"},
     "our host at another port": {"Origin": "http://127.0.0.1:9000"},
@@ -90,35 +86,24 @@ def sessions(shop):
     return merchant_sessions.sessions_of(shop.service.db, shop.merchant_id, shop.clock())
 
 
-TOKENS: dict[str, Callable[[Shop], str]] = {
-    "no token": lambda _: "",
-    "a token that somebody made up": lambda _: "0" * 64,
-    "letters that no token has": lambda _: "\u20ac",
-    "the token of another session of the same merchant": lambda shop: (
-        MerchantBrowser(shop).log_in().token()
-    ),
-    "the token of another merchant": lambda shop: (
-        MerchantBrowser(shop).log_in(shop.add_merchant("other")).token()
-    ),
-}
-
-
 def test_no_form_is_taken_without_the_token_of_its_session(shop, browser):
-    tokens = {name: token_of(shop) for name, token_of in TOKENS.items()}
+    tokens = {
+        "no token": "",
+        "a token that somebody made up": "0" * 64,
+        "letters that no token has": "\u20ac",
+        "that of another session of the merchant": MerchantBrowser(shop).log_in().token(),
+        "of another merchant": MerchantBrowser(shop).log_in(shop.add_merchant("other")).token(),
+    }
+    in_the_address = f"/logout?token={browser.token()}"
     own, before = [session["id"] for session in sessions(shop)], dump(shop)
-    for path in (path for rule in rules(shop, "POST") for path in filled(rule, own[:1])):
+    paths = [path for rule in rules(shop, "POST") for path in filled(rule, own[:1])]
+    for path in (*paths, in_the_address):
         for name, token in tokens.items():
             new_minute(shop)
             answer = browser.post(path, token)
             refused = answer.status_code == 403 and "not sent by this page" in answer.text
             assert refused, (path, name)
     assert dump(shop) == before
-
-
-def test_a_token_in_the_address_does_not_count(shop, browser):
-    token = browser.token()
-    assert browser.post(f"/logout?token={token}", "").status_code == 403
-    assert browser.get().status_code == 200
 
 
 def test_another_site_logs_nobody_in_to_a_shop_of_its_own(shop):
@@ -176,20 +161,16 @@ def test_no_list_or_search_shows_what_another_merchant_has(shop, browser):
 # Sessions
 
 
-def test_a_cookie_that_was_planted_before_is_not_the_sessions(shop):
+def test_each_login_has_a_new_cookie_and_the_one_before_is_worth_nothing(shop):
     """Session fixation: the attacker knows the planted one."""
-    browser = MerchantBrowser(shop)
-    browser.client.set_cookie("merchant", "planted" * 6)
-    browser.log_in()
-    assert browser.client.get_cookie("merchant").value != "planted" * 6
-    assert session_of(shop.service.db, "planted" * 6, shop.clock()) is None
-
-
-def test_who_logs_in_again_gets_a_new_session_and_the_old_one_ends(shop, browser):
-    old = browser.client.get_cookie("merchant").value
-    browser.log_in()
-    assert browser.client.get_cookie("merchant").value != old
-    assert session_of(shop.service.db, old, shop.clock()) is None and len(sessions(shop)) == 1
+    browser, old = MerchantBrowser(shop), "planted" * 6
+    browser.client.set_cookie("merchant", old)
+    for _ in range(2):
+        browser.log_in()
+        new = browser.client.get_cookie("merchant").value
+        assert new != old and session_of(shop.service.db, old, shop.clock()) is None
+        old = new
+    assert len(sessions(shop)) == 1
 
 
 def test_of_many_who_press_one_links_button_at_once_one_gets_in(shop):
@@ -208,41 +189,26 @@ def test_of_many_who_press_one_links_button_at_once_one_gets_in(shop):
     assert len(sessions(shop)) == 1
 
 
-@pytest.mark.parametrize(
-    ("days", "status"),
-    [
-        pytest.param(29, 200, id="twenty-nine days unused: still logged in"),
-        pytest.param(30, 401, id="thirty days unused: logged out"),
-    ],
-)
-def test_a_session_ends_when_it_is_not_used(days, status, shop, browser):
-    shop.clock.move(days=days)
-    assert browser.get().status_code == status
+def test_a_session_lives_on_by_being_used_and_ends_after_thirty_days_without(shop, browser):
+    def is_noted(used_at):
+        return sessions(shop)[0]["last_used_at"] == used_at
 
-
-def test_a_session_lives_on_by_being_used(shop, browser):
-    def was_used_at(at_ms):
-        return sessions(shop)[0]["last_used_at"] == at_ms
-
+    shop.clock.move(days=-2)
+    assert browser.get().status_code == 200  # a clock that went back logs nobody out
+    shop.clock.move(days=2)
     for _ in range(2):
         shop.clock.move(days=29)
         assert browser.get().status_code == 200
-        used_at = to_ms(shop.clock())
-        until(partial(was_used_at, used_at), "the use to be noted")
+        until(partial(is_noted, to_ms(shop.clock())), "the use to be noted")
     assert browser.client.get_cookie("merchant").max_age == 30 * 86_400
-
-
-def test_a_clock_that_went_back_logs_nobody_out(shop, browser):
-    shop.clock.move(days=-2)
-    assert browser.get().status_code == 200
+    shop.clock.move(days=30)
+    assert browser.get().status_code == 401
 
 
 @pytest.mark.parametrize(
     ("base_url", "name", "secure"),
-    [
-        pytest.param("https://pay.example.com", "__Host-merchant", True, id="over https"),
-        pytest.param("http://127.0.0.1:8000", "merchant", False, id="over http, on this machine"),
-    ],
+    [("https://pay.example.com", "__Host-merchant", True), (OURS, "merchant", False)],
+    ids=["over https", "over http, on this machine"],
 )
 def test_the_cookie_is_the_browsers_alone(base_url, name, secure, open_shops):
     shop = open_shops(**ON, BTCPAY_BASE_URL=base_url)
@@ -285,7 +251,15 @@ def test_a_cookie_that_is_no_secret_is_nobody(shop):
 
 
 def test_no_answer_may_be_kept_framed_or_run_what_a_customer_wrote(shop, browser):
-    for path, answer in all_pages(shop, browser).items():
+    """Every answer to a GET that there is, of a merchant whose customers write what they like."""
+    ids = belongings(shop, shop.merchant_id, HOSTILE)
+    answers = {"unauthorized": shop.client.get("/merchant")}
+    answers["gone"] = shop.client.get("/merchant/login/x")
+    paths = [path for rule in rules(shop, "GET") for path in filled(rule, ids)]
+    for path in (*paths, "/unknown", "/invoices/inv_unknown"):
+        new_minute(shop)
+        answers[path] = browser.get(path, buffered=True)
+    for path, answer in answers.items():
         if answer.mimetype == "application/json" and answer.status_code == 404:
             continue  # no path of these pages
         headers = answer.headers
@@ -297,20 +271,6 @@ def test_no_answer_may_be_kept_framed_or_run_what_a_customer_wrote(shop, browser
         assert headers["Referrer-Policy"] in ("same-origin", "strict-origin")
         if answer.mimetype == "text/html":
             assert_is_text(answer.text, path)
-
-
-def all_pages(shop, browser):
-    """Every answer to a GET that there is, of a merchant whose customers write what they like."""
-    ids = belongings(shop, shop.merchant_id, HOSTILE)
-    found = {}
-    for path in (path for rule in rules(shop, "GET") for path in filled(rule, ids)):
-        new_minute(shop)
-        found[path] = browser.get(path, buffered=True)
-    for path in ("/unknown", "/invoices/inv_unknown"):
-        found[path] = browser.get(path)
-    found["unauthorized"] = shop.client.get("/merchant")
-    found["gone"] = shop.client.get("/merchant/login/x")
-    return found
 
 
 def assert_is_text(html, path):
@@ -364,10 +324,9 @@ def test_no_secret_stands_in_a_log(shop, tmp_path):
         session.get(f"{live.url}/merchant/login/{unused}", timeout=20)
         session.post(f"{live.url}/merchant/login/{secret}", headers=FROM_THIS_SITE, timeout=20)
         cookie = session.cookies["merchant"]
-        page = Page(session.get(f"{live.url}/merchant/sessions", timeout=20).text)
-        token = page.values["token"]
-        form = {"token": token}
-        session.post(f"{live.url}/merchant/logout", data=form, timeout=20)
+        page = session.get(f"{live.url}/merchant/sessions", timeout=20).text
+        token = Page(page).values["token"]
+        session.post(f"{live.url}/merchant/logout", data={"token": token}, timeout=20)
         session.get(f"{live.url}/merchant/login/{secret}", timeout=20)
         log = live.log()
     assert log.count('"operation":"GET /merchant/login/<secret>"') == 2

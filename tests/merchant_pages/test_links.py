@@ -32,62 +32,52 @@ def public(shop, id):
     return next(row for row in shop.get("/payment-links").json["data"] if row["id"] == id)
 
 
-@pytest.mark.parametrize(
-    ("typed", "stored"),
-    [
-        pytest.param({}, {"amount_mode": "flexible", "title": None}, id="nothing: any amount"),
-        pytest.param(
-            {"title": "Membership", "amount_usd": "120"},
-            {"amount_mode": "fixed", "title": "Membership", "amount_usd": 120},
-            id="a price",
-        ),
-        pytest.param(
-            {"min_amount_usd": "5", "max_amount_usd": "5,50"},
-            {"amount_mode": "flexible", "min_amount_usd": 5, "max_amount_usd": 5.5},
-            id="bounds",
-        ),
-        pytest.param(
-            {"description": "One\r\nTwo"}, {"description": "One\nTwo"}, id="lines as browsers send"
-        ),
-    ],
-)
-def test_a_press_makes_a_link_and_shows_it(browser, typed, stored):
-    id = made(press(browser, **typed))
-    assert public(browser.shop, id).items() >= stored.items()
-    page = browser.page(f"/links/{id}?done=made")
-    url = public(browser.shop, id)["link_url"]
-    assert page.texts["url"] == page.attributes["copy"]["data-copy"] == url
-    assert browser.shop.client.get(f"/link/{id}").status_code == 200
+MADE = {
+    "nothing: any amount": ({}, {"amount_mode": "flexible", "title": None}),
+    "a price": (
+        {"title": "Membership", "amount_usd": "120"},
+        {"amount_mode": "fixed", "title": "Membership", "amount_usd": 120},
+    ),
+    "bounds": (
+        {"min_amount_usd": "5", "max_amount_usd": "5,50"},
+        {"amount_mode": "flexible", "min_amount_usd": 5, "max_amount_usd": 5.5},
+    ),
+    "lines as browsers send": ({"description": "One\r\nTwo"}, {"description": "One\nTwo"}),
+}
 
 
-@pytest.mark.parametrize(
-    ("typed", "field", "told"),
-    [
-        pytest.param({"amount_usd": "x"}, "amount_usd", "such as 25", id="no amount"),
-        pytest.param({"max_amount_usd": "0"}, "max_amount_usd", "above 0", id="nothing at most"),
-        pytest.param(
-            {"min_amount_usd": "6", "max_amount_usd": "5"},
-            "max_amount_usd",
-            "less than the smallest",
-            id="bounds the wrong way round",
-        ),
-        pytest.param(
-            {"amount_usd": "6", "min_amount_usd": "5"},
-            "min_amount_usd",
-            "price is fixed",
-            id="a price and a bound",
-        ),
-    ],
-)
-def test_what_does_not_fit_makes_nothing_and_says_why(browser, typed, field, told):
-    answer = press(browser, title="Tip jar", **typed)
-    page = Page(answer.text)
-    assert answer.status_code == 400 and told in page.texts[f"{field}-problem"]
-    assert page.values.items() >= ({"title": "Tip jar"} | typed).items()
-    assert browser.shop.get("/payment-links").json["data"] == []
+def test_a_press_makes_a_link_and_shows_it(browser):
+    for case, (typed, stored) in MADE.items():
+        id = made(press(browser, **typed))
+        link = public(browser.shop, id)
+        assert link.items() >= stored.items(), case
+        page = browser.page(f"/links/{id}?done=made")
+        assert page.texts["url"] == page.attributes["copy"]["data-copy"] == link["link_url"]
+        assert browser.shop.client.get(f"/link/{id}").status_code == 200
 
 
-def test_texts_that_the_interface_would_refuse_are_refused(browser):
+WRONG = {
+    "no amount": ({"amount_usd": "x"}, "amount_usd", "such as 25"),
+    "nothing at most": ({"max_amount_usd": "0"}, "max_amount_usd", "above 0"),
+    "bounds the wrong way round": (
+        {"min_amount_usd": "6", "max_amount_usd": "5"},
+        "max_amount_usd",
+        "less than the smallest",
+    ),
+    "a price and a bound": (
+        {"amount_usd": "6", "min_amount_usd": "5"},
+        "min_amount_usd",
+        "price is fixed",
+    ),
+}
+
+
+def test_what_does_not_fit_makes_nothing_and_says_why(browser):
+    for typed, field, reason in WRONG.values():
+        answer = press(browser, title="Tip jar", **typed)
+        page = Page(answer.text)
+        assert answer.status_code == 400 and reason in page.texts[f"{field}-problem"]
+        assert page.values.items() >= ({"title": "Tip jar"} | typed).items()
     assert press(browser, title="x" * 201).status_code == 400
     assert press(browser, description="a\0b").status_code == 400
     assert browser.shop.get("/payment-links").json["data"] == []

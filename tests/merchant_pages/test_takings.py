@@ -12,42 +12,41 @@ def day(number, cents, payments=1, unpriced=0):
     return {"day": number} | sums
 
 
-@pytest.mark.parametrize(
-    ("rows", "today", "whole"),
-    [
-        pytest.param([], Sum(), Sum(), id="a shop that took nothing"),
-        pytest.param(
-            [day(TODAY, 250), day(TODAY - 1, 100, payments=2, unpriced=1)],
-            Sum(1, 0, 5, 250),
-            Sum(3, 1, 10, 350),
-            id="today is one of the thirty days",
-        ),
-        pytest.param(
-            [day(TODAY - DAYS + 1, 7)], Sum(), Sum(1, 0, 5, 7), id="the first of them is one too"
-        ),
-        pytest.param([day(TODAY - DAYS, 7)], Sum(), Sum(), id="the day before it is none"),
-    ],
-)
-def test_the_sums_of_thirty_days(rows, today, whole):
+NOTHING = Sum()
+SUMS = {
+    "a shop that took nothing": ([], NOTHING, NOTHING),
+    "today is one of the thirty days": (
+        [day(TODAY, 250), day(TODAY - 1, 100, payments=2, unpriced=1)],
+        Sum(1, 0, 5, 250),
+        Sum(3, 1, 10, 350),
+    ),
+    "the first of them is one too": ([day(TODAY - DAYS + 1, 7)], NOTHING, Sum(1, 0, 5, 7)),
+    "the day before it is none": ([day(TODAY - DAYS, 7)], NOTHING, NOTHING),
+}
+
+
+@pytest.mark.parametrize("case", SUMS)
+def test_the_sums_of_thirty_days(case):
+    rows, today, whole = SUMS[case]
     took = takings(rows, TODAY)
     assert (took.of_today, took.whole, len(took.by_day)) == (today, whole, DAYS)
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "percent"),
-    [
-        pytest.param(0, 500, None, id="nothing before says nothing"),
-        pytest.param(200, 300, 50, id="half as much again"),
-        pytest.param(200, 100, -50, id="half"),
-        pytest.param(200, 0, -100, id="nothing any more"),
-        pytest.param(3, 4, 33, id="to the nearest"),
-        pytest.param(100, 1099, 999, id="the largest that is said"),
-        pytest.param(100, 1100, None, id="eleven times as much says nothing"),
-    ],
-)
-def test_the_comparison_with_the_thirty_days_before(before, now, percent):
-    rows = [day(first_day(TODAY), before), day(TODAY, now)]
-    assert takings(rows, TODAY).percent == percent
+COMPARED = {
+    "nothing before says nothing": (0, 500, None),
+    "half as much again": (200, 300, 50),
+    "half": (200, 100, -50),
+    "nothing any more": (200, 0, -100),
+    "to the nearest": (3, 4, 33),
+    "the largest that is said": (100, 1099, 999),
+    "eleven times as much says nothing": (100, 1100, None),
+}
+
+
+def test_the_comparison_with_the_thirty_days_before():
+    for case, (before, now, percent) in COMPARED.items():
+        rows = [day(first_day(TODAY), before), day(TODAY, now)]
+        assert takings(rows, TODAY).percent == percent, case
 
 
 @pytest.mark.parametrize(

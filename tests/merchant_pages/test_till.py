@@ -4,6 +4,7 @@ import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from builders import pay, until
@@ -48,22 +49,19 @@ def test_a_press_makes_an_invoice_that_lives_for_a_quarter_of_an_hour(browser):
     assert page.attributes["main"]["data-poll"] == f"../../pay/{found['id']}/status"
 
 
-@pytest.mark.parametrize(
-    ("amount", "told"),
-    [
-        pytest.param("", "such as 25", id="nothing is no amount"),
-        pytest.param("five", "such as 25", id="a word is none"),
-        pytest.param("1.000", "such as 25", id="a thousand to some and one to others is none"),
-        pytest.param("-5", "such as 25", id="less than nothing is none"),
-        pytest.param("0", "above 0", id="nothing at all is too little"),
-        pytest.param("1000000.01", "up to 1,000,000.00", id="more than a million is too much"),
-    ],
-)
-def test_what_is_no_amount_makes_nothing_and_says_what_to_type(browser, amount, told):
-    answer = press(browser, amount, note="Table 4")
-    page = Page(answer.text)
-    assert answer.status_code == 400 and told in page.texts["amount-problem"]
-    assert page.values["amount_usd"] == amount and page.values["note"] == "Table 4"
+NO_AMOUNTS = {
+    **dict.fromkeys(("", "five", "1.000", "-5"), "such as 25"),
+    "0": "above 0",
+    "1000000.01": "up to 1,000,000.00",
+}
+
+
+def test_what_is_no_amount_makes_nothing_and_says_what_to_type(browser):
+    for amount, advice in NO_AMOUNTS.items():
+        answer = press(browser, amount, note="Table 4")
+        page = Page(answer.text)
+        assert answer.status_code == 400 and advice in page.texts["amount-problem"], amount
+        assert page.values["amount_usd"] == amount and page.values["note"] == "Table 4"
     assert count(browser.shop) == 0
 
 
@@ -97,20 +95,16 @@ def test_a_press_that_comes_eight_times_at_once_makes_one_invoice(browser):
     assert count(browser.shop) == 1
 
 
-@pytest.mark.parametrize("confirmed", [False, True], ids=["waiting", "in a block"])
-def test_a_page_gone_back_to_after_its_payment_is_for_the_next_customer(browser, confirmed):
-    form = fields(browser) | {"amount_usd": "25"}
+@pytest.mark.parametrize("end", ["waiting", "in a block", "its time is over"])
+def test_a_page_gone_back_to_after_its_end_is_for_the_next_customer(browser, end):
+    shop, form = browser.shop, fields(browser) | {"amount_usd": "25"}
     first = made(browser.post("/till", **form))
-    pay(browser.shop, browser.shop.get(f"/invoices/{first}").json, confirmed=confirmed)
+    if end == "its time is over":
+        shop.clock.move(minutes=15)
+    else:
+        pay(shop, shop.get(f"/invoices/{first}").json, confirmed=end == "in a block")
     second = made(browser.post("/till", **form))
     assert second != first and browser.page(f"/till/{second}").state == "waiting"
-
-
-def test_a_press_is_not_led_to_an_invoice_whose_time_is_over(browser):
-    form = fields(browser) | {"amount_usd": "25"}
-    first = made(browser.post("/till", **form))
-    browser.shop.clock.move(minutes=15)
-    assert made(browser.post("/till", **form)) != first
 
 
 def test_two_tills_have_an_invoice_each(browser):
@@ -120,14 +114,6 @@ def test_two_tills_have_an_invoice_each(browser):
     pay(browser.shop, one)
     assert browser.page(f"/till/{one['id']}").state == "paid"
     assert other.page(f"/till/{two['id']}").state == "waiting"
-
-
-def seen(shop, found):
-    pay(shop, found, confirmed=False)
-
-
-def partial(shop, found):
-    pay(shop, found, 20_000, confirmed=False)
 
 
 def overdue(shop, _):
@@ -143,22 +129,27 @@ def expired_and_paid_late(shop, found):
     pay(shop, found, 20_000)
 
 
-@pytest.mark.parametrize(
-    ("happens", "asks", "told"),
-    [
-        pytest.param(partial, True, "0.00020000 of 0.00041667", id="a part asks for the rest"),
-        pytest.param(seen, False, "on its way", id="a payment that waits for its block"),
-        pytest.param(pay, False, "is confirmed", id="a payment in a block"),
-        pytest.param(overdue, False, "Nothing should be sent", id="the time is over"),
-        pytest.param(expired, False, "Nothing should be sent", id="an end without a payment"),
-        pytest.param(expired_and_paid_late, False, "also came", id="a payment after the end"),
-    ],
-)
-def test_the_page_says_how_the_payment_stands(browser, happens, asks, told):
+STANDS = {
+    "a part asks for the rest": (
+        partial(pay, amount_sats=20_000, confirmed=False),
+        True,
+        "0.00020000 of 0.00041667",
+    ),
+    "a payment that waits for its block": (partial(pay, confirmed=False), False, "on its way"),
+    "a payment in a block": (pay, False, "is confirmed"),
+    "the time is over": (overdue, False, "Nothing should be sent"),
+    "an end without a payment": (expired, False, "Nothing should be sent"),
+    "a payment after the end": (expired_and_paid_late, False, "also came"),
+}
+
+
+@pytest.mark.parametrize("case", STANDS)
+def test_the_page_says_how_the_payment_stands(browser, case):
+    happens, asks, words = STANDS[case]
     found = invoice(browser)
     happens(browser.shop, found)
     page = browser.page(f"/till/{found['id']}")
-    assert told in page.texts["words"] + page.texts.get("beyond", "")
+    assert words in page.texts["words"] + page.texts.get("beyond", "")
     assert page.asks_for_money is ("qr" in page.attributes) is asks
     still_open = page.status["status"] == "open"
     assert ('http-equiv="refresh"' in page.source) is still_open
@@ -192,15 +183,10 @@ def test_the_next_one_shows_how_the_one_before_stands(browser):
         assert "last" not in browser.page(f"/till?last={id}").texts
 
 
-def test_a_second_currency_stands_beside_the_dollars(browser, ticker):
+def test_an_invoice_of_the_interface_is_shown_too_with_a_second_currency(browser, ticker):
     ticker.price("60000.00", eur="55200.00")
     browser.shop.sql("UPDATE merchant SET currency = 'EUR'")
-    page = browser.page(f"/till/{invoice(browser)['id']}")
-    assert page.texts["amount-second"] == "\u2248 23.00\u00a0EUR"
-
-
-def test_an_invoice_of_the_interface_is_shown_too(browser):
-    found = browser.shop.invoice(amount_usd=25)
-    page = browser.page(f"/till/{found['id']}")
+    page = browser.page(f"/till/{browser.shop.invoice(amount_usd=25)['id']}")
     assert page.state == "waiting" and "time-left" not in page.texts  # it never ends
+    assert page.texts["amount-second"] == "\u2248 23.00\u00a0EUR"
     assert Decimal(page.texts["amount-btc"]) == Decimal("0.00041667")
