@@ -82,17 +82,17 @@ def test_electrum_reads_the_qr_code_and_the_link_as_the_same_request(
         assert electrum(network, link) == asked | {"message": message, "memo": message}
 
 
+TAPROOT = "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0"
+
+
 @pytest.mark.parametrize(
     ("address", "sats"),
     [
-        pytest.param("1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", 1, id="P2PKH, one satoshi"),
-        pytest.param("3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy", 10**8, id="P2SH, a whole bitcoin"),
-        pytest.param(
-            "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0",
-            2_100_000_000_000_000,
-            id="P2TR, all there can be",
-        ),
+        ("1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", 1),
+        ("3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy", 10**8),
+        (TAPROOT, 2_100_000_000_000_000),
     ],
+    ids=["P2PKH, one satoshi", "P2SH, a whole bitcoin", "P2TR, all there can be"],
 )
 def test_electrum_reads_every_kind_of_address_and_every_amount(address, sats):
     assert electrum("mainnet", payment_uri(address, sats)) == {"address": address, "amount": sats}
