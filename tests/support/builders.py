@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from forge import Process, forge
 from hd_wallet import TPUB, XPUB, HdWallet
+from serving import Reply, Serving, say
 from werkzeug.test import TestResponse
 
 from app import create_app
@@ -55,31 +56,22 @@ class Clock:
         self.at += timedelta(**delta)
 
 
-class TickerServer:
+class TickerServer(Serving):
     """A price source on 127.0.0.1; `body` and `status` are what it answers, `asked` how often.
 
     In `silent` it keeps its answers back.
     """
 
     def __init__(self) -> None:
+        super().__init__()
+        self.url = f"{self.root}/"
         self._may_answer = threading.Event()
         self.reset()
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer.asked += 1
-                outer._may_answer.wait(20)
-                self.send_response(outer.status)
-                self.send_header("Content-Length", str(len(outer.body)))
-                self.end_headers()
-                self.wfile.write(outer.body)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+    def answer(self, _request: BaseHTTPRequestHandler) -> Reply:
+        self.asked += 1
+        self._may_answer.wait(20)
+        return say(self.body, self.status)
 
     def reset(self) -> None:
         self.status = 200
@@ -99,14 +91,6 @@ class TickerServer:
     def price(self, usd: str, **others: str) -> None:
         """The price in dollars, and in other currencies by their codes."""
         self.body = json.dumps({"usd": usd} | others).encode()
-
-    def __enter__(self) -> "TickerServer":
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 def new_xpub(network: Network = REGTEST) -> str:

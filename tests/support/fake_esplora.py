@@ -12,9 +12,9 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from builders import Clock, Shop, TickerServer, open_shop
 from flask import Flask
 from forge import Process, forge
 from paths import PROJECT
+from serving import Reply, Serving, say
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
@@ -45,7 +46,6 @@ from storage.queries import events
 from storage.queries import invoices as pages
 
 Json = dict[str, Any]
-Reply = Callable[[BaseHTTPRequestHandler], None]
 OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is another test's
 BLOCKS_BELOW = 20  # empty blocks below one that is made, so that a page of headers links
 _idle_apps: list[Flask] = []  # without a chain; to make their routes takes longer than many a test
@@ -65,22 +65,6 @@ def tx_of(
         "vout": [{"scriptpubkey": script, "value": sats}],
         "status": {"confirmed": False} if height is None else {"confirmed": True} | block,
     } | fields
-
-
-def say(body: Any, status: int = 200, **headers: str) -> Reply:
-    """A complete answer; anything but text and bytes goes out as JSON."""
-    if not isinstance(body, str | bytes):
-        body = json.dumps(body)
-    raw = body.encode() if isinstance(body, str) else body
-
-    def reply(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response_only(status)  # without a Date: the test's clock is another
-        for name, value in ({"Content-Length": str(len(raw))} | headers).items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        handler.wfile.write(raw)
-
-    return reply
 
 
 def truncated(body: bytes) -> Reply:
@@ -158,10 +142,33 @@ def block_view(block: Block, height: int) -> Json:
     }
 
 
-class FakeEsplora:
-    """Use it as a context manager; `root` is its URL."""
+NOT_FOUND = say("there is no such thing", 404)
 
+
+def of_blocks(blocks: Mapping[int, Block], tip: int, path: str) -> Reply | None:
+    """What an explorer of this chain says of its headers and blocks; None on another path."""
+    match path.split("/")[1:]:
+        case ["blocks", "tip", "height"]:
+            return say(str(tip))
+        case ["blocks", "tip", "hash"]:
+            return say(blocks[tip].hash)
+        case ["blocks", *start]:
+            top = int(start[0]) if start else tip
+            heights = [each for each in range(top, top - 10, -1) if each in blocks]
+            return say([block_view(blocks[h], h) for h in heights]) if top <= tip else NOT_FOUND
+        case ["block-height", height]:
+            return say(blocks[int(height)].hash) if int(height) <= tip else NOT_FOUND
+        case ["block", block_hash, "header" | "raw" as what]:
+            for block in blocks.values():
+                if block.hash == block_hash:
+                    return say(block.header.hex() if what == "header" else block.raw)
+            return NOT_FOUND
+    return None
+
+
+class FakeEsplora(Serving):
     def __init__(self) -> None:
+        super().__init__()
         self.histories: dict[str, list[Json]] = {}
         self.paging: Callable[..., list[Json]] = blockstream
         self.tip = 1000
@@ -170,30 +177,10 @@ class FakeEsplora:
         self.block_time = BLOCK_TIME
         self.asked: list[str] = []
         self.instead: Callable[[str], Reply | None] = lambda path: None
-        self.headers: Callable[[], dict[str, str]] = dict
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-            wbufsize = -1  # head and body leave together
-
-            def do_GET(self) -> None:
-                outer.asked.append(self.path)
-                (outer.instead(self.path) or outer._answer(self.path))(self)
-
-            def end_headers(self) -> None:
-                for name, value in outer.headers().items():
-                    self.send_header(name, value)
-                super().end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._server.handle_error = lambda *_: None  # a client that hangs up is what is tested
-        self.root = f"http://127.0.0.1:{self._server.server_port}"
+    def answer(self, request: BaseHTTPRequestHandler) -> Reply:
+        self.asked.append(request.path)
+        return self.instead(request.path) or self._answer(request.path)
 
     def secure(self, folder: Path) -> None:
         """From now on by TLS, with the certificate in this folder."""
@@ -203,28 +190,24 @@ class FakeEsplora:
         self.root = self.root.replace("http:", "https:")
 
     def _answer(self, target: str) -> Reply:
-        path, _, query = target.partition("?")
-        if path == "/blocks/tip/height":
-            return say(str(self.tip))
-        if path == "/blocks/tip/hash":
-            return say(self.block_at(self.tip).hash)
-        _, kind, *rest = path.split("/")
-        key = rest[0] if rest else str(self.tip)
-        if kind in ("blocks", "block-height") and int(key) <= self.tip:
-            return self._heights(kind, int(key))
-        if kind == "block" and (reply := self._block(key, rest[1])):
+        path = target.partition("?")[0]
+        if asked := re.fullmatch(r"/blocks?(?:-height|/tip/hash)?(?:/([0-9]+))?", path):
+            self.block_at(min(int(asked[1] or self.tip), self.tip))
+        if reply := of_blocks(self.blocks, self.tip, path):
             return reply
-        if kind == "address" and key in self.histories:
-            history = self.histories[key]
-            if rest[1:] == ["txs"]:
-                return say(self.paging(history))
-            if rest[1:3] == ["txs", "chain"]:
+        match path.split("/")[1:]:
+            case ["address", address, *rest] if address in self.histories:
+                history = self.histories[address]
+                waiting = [tx for tx in history if not tx["status"]["confirmed"]]
                 confirmed = [tx for tx in history if tx["status"]["confirmed"]]
-                txids = [tx["txid"] for tx in confirmed]
-                return say(self.paging(confirmed[txids.index(rest[3]) + 1 :]))
-            if rest[1:] == ["txs", "mempool"]:
-                return say([tx for tx in history if not tx["status"]["confirmed"]][:50])
-        return say("endpoint does not exist", 404)
+                if rest == ["txs"]:
+                    return say(self.paging(history))
+                if rest[:2] == ["txs", "chain"]:
+                    txids = [tx["txid"] for tx in confirmed]
+                    return say(self.paging(confirmed[txids.index(rest[2]) + 1 :]))
+                if rest == ["txs", "mempool"]:
+                    return say(waiting[:50])
+        return NOT_FOUND
 
     def mine(self, script: bytes, sats: int, height: int = 1000) -> Json:
         """A payment in a real block at this height, as Esplora shows it."""
@@ -268,27 +251,6 @@ class FakeEsplora:
         block = build_block(below.hash if below else "00" * 32, self.block_time, coinbase, txs)
         self.blocks[height] = block
         return block
-
-    def _heights(self, kind: str, height: int) -> Reply:
-        if kind == "block-height":
-            return say(self.block_at(height).hash)
-        self.block_at(height)
-        shown = [each for each in range(height, height - 10, -1) if each in self.blocks]
-        return say([block_view(self.blocks[each], each) for each in shown])
-
-    def _block(self, key: str, what: str) -> Reply | None:
-        for block in self.blocks.values():
-            if key == block.hash and what in ("header", "raw"):
-                return say(block.header.hex() if what == "header" else block.raw)
-        return None
-
-    def __enter__(self) -> "FakeEsplora":
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 class Liar(FakeEsplora):

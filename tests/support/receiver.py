@@ -1,14 +1,13 @@
 """A receiver of webhooks on a real socket, which answers as told and keeps what it was sent."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
 
 import orjson
-from fake_esplora import Json, Reply, say
+from fake_esplora import Json
+from serving import Reply, Serving, say
 from standardwebhooks import Webhook
 
 
@@ -41,43 +40,21 @@ class Message:
         return Webhook(secret).sign(self.id, at, self.body.decode()) in self.signatures
 
 
-class Receiver:
-    """Use it as a context manager; `url` is where it listens, `messages` what came.
-
-    `instead` makes the reply to a message; 204 unless it says otherwise.
-    """
+class Receiver(Serving):
+    """`url` is where it listens, `messages` what came; `instead` replies, 204 unless it differs."""
 
     def __init__(self, port: int = 0) -> None:
+        super().__init__(port)
         self.messages: list[Message] = []
         self.instead: Callable[[Message], Reply] = lambda _message: say(b"", 204)
-        outer = self
+        self.url = f"{self.root}/hooks?token=hunter2"
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                body = self.rfile.read(int(headers["content-length"]))
-                message = Message(headers, body)
-                outer.messages.append(message)
-                outer.instead(message)(self)
-
-            def do_GET(self) -> None:
-                raise AssertionError("a redirect was followed")
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 64
-
-            def handle_error(self, *_: Any) -> None:
-                """The sender hangs up when it has heard enough."""
-
-        self._server = Server(("127.0.0.1", port), Handler)
-        self.port = self._server.server_port
-        self.url = f"http://127.0.0.1:{self.port}/hooks?token=hunter2"
+    def answer(self, request: BaseHTTPRequestHandler) -> Reply:
+        assert request.command == "POST", "a redirect was followed"
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        body = request.rfile.read(int(headers["content-length"]))
+        self.messages.append(Message(headers, body))
+        return self.instead(self.messages[-1])
 
     @property
     def ids(self) -> list[str]:
@@ -86,11 +63,3 @@ class Receiver:
     @property
     def kinds(self) -> list[str]:
         return [message.json["type"] for message in self.messages]
-
-    def __enter__(self) -> "Receiver":
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._server.shutdown()
-        self._server.server_close()

@@ -6,7 +6,8 @@ As an explorer's `instead` it answers what is asked of headers and blocks; the r
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fake_esplora import Reply, Till, block_view, say
+from fake_esplora import Till, of_blocks
+from serving import Reply
 
 from btcpay.bitcoin.header import bits_of, target_of
 from btcpay.bitcoin.merkle import merkle_root
@@ -54,28 +55,4 @@ class Rival:
     def __call__(self, path: str) -> Reply | None:
         """The answer of an explorer that has this chain; None for what it does not know."""
         self.asked.append(path)
-        if path == "/blocks/tip/height":
-            return say(str(self.height))
-        if path == "/blocks/tip/hash":
-            return say(self.blocks[-1].hash)
-        _, kind, *rest = path.split("/")
-        if kind == "blocks":
-            return self._page(int(rest[0]) if rest else self.height)
-        if kind == "block-height":
-            height = int(rest[0])
-            return self._or_404(self.blocks[height].hash if height <= self.height else None)
-        if kind == "block":
-            found = [block for block in self.blocks if block.hash == rest[0]]
-            raw = rest[1] == "raw"
-            return self._or_404((found[0].raw if raw else found[0].header.hex()) if found else None)
-        return None
-
-    def _page(self, height: int) -> Reply:
-        if height > self.height:
-            return say("Block not found", 404)
-        heights = range(height, max(-1, height - 10), -1)
-        return say([block_view(self.blocks[each], each) for each in heights])
-
-    @staticmethod
-    def _or_404(answer: bytes | str | None) -> Reply:
-        return say("Block not found", 404) if answer is None else say(answer)
+        return of_blocks(dict(enumerate(self.blocks)), self.height, path)
