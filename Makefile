@@ -58,7 +58,7 @@ bench-growth: $(VENV)/.installed-dev  ## every command with a thousand invoices 
 	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/growth.py $(ON)
 
 bench-peers: $(VENV)/.installed-dev  ## beside two public services, whose checkouts are in PEERS
-	$(BIN)/python tests/bench/peers.py $(PEERS)
+	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/peers.py $(PEERS)
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for every Python and machine
 	$(LOCK) requirements.in -o requirements.txt

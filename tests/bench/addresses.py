@@ -33,7 +33,6 @@ def address_ms(script_type: str) -> float:
 
 
 def addresses_ms() -> dict[str, float]:
-    """Milliseconds for each script type."""
     return {script_type: address_ms(script_type) for script_type in SCRIPT_TYPES}
 
 

@@ -79,7 +79,6 @@ def measure(
 
 
 def main() -> None:
-    """Prints the figures of docs/budget.md."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
         ticker = stack.enter_context(TickerServer())

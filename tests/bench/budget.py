@@ -6,7 +6,8 @@ simulated. A block comes every ten minutes.
 
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -66,7 +67,6 @@ class Outcome:
     blocks_to_paid: list[int] = field(default_factory=list)
 
     def text(self) -> str:
-        """One line."""
         late = sum(minutes > 5 for minutes in self.seen)
         return (
             f"calls in the worst hour {self.calls:5}  incomplete runs {self.incomplete_runs:3}"
@@ -101,7 +101,6 @@ class Simulation:
         return made
 
     def run(self) -> Outcome:
-        """Minute by minute."""
         calls = []
         for minute in range(self.case.minutes):
             self.till.clock.move(minutes=1)
@@ -170,43 +169,38 @@ CASES = (
 )
 
 
-def simulate(case: Case) -> Outcome:
-    """Runs it in a folder of its own."""
+@contextmanager
+def opened(calls: int) -> Iterator[Till]:
+    """A shop in a folder of its own, where whoever pays has coins."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
-        ticker = stack.enter_context(TickerServer())
-        clock = Clock()
-        calls = str(case.calls)
-        till = stack.enter_context(
-            open_till(folder, ticker, clock, BTCPAY_EXPLORER_CALLS_PER_HOUR=calls)
-        )
-        till.mine(130)  # coins for those who pay
+        ticker, clock = stack.enter_context(TickerServer()), Clock()
+        environ = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": str(calls)}
+        till = stack.enter_context(open_till(folder, ticker, clock, **environ))
+        till.mine(130)
         clock.move(hours=3)
+        yield till
+
+
+def simulate(case: Case) -> Outcome:
+    with opened(case.calls) as till:
         return Simulation(till, case).run()
 
 
 def catch_up(days: int = 7, open_invoices: int = 20) -> str:
     """A check that was away: minutes and calls until what was paid is settled, and all is read."""
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
-        ticker = stack.enter_context(TickerServer())
-        clock = Clock()
-        till = stack.enter_context(
-            open_till(folder, ticker, clock, BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
-        )
-        till.mine(130)
-        clock.move(hours=3)
+    with opened(600) as till:
         simulation = Simulation(till, Case(open_invoices))
         till.check()
         for number in range(days * 144):
-            clock.move(minutes=MINUTES_OF_A_BLOCK)
+            till.clock.move(minutes=MINUTES_OF_A_BLOCK)
             if number == days * 72:
                 for row in simulation.open:
                     till.pay(row)
             till.mine()
         calls = minutes = settled = paid_after = 0
         while True:
-            clock.move(minutes=1)
+            till.clock.move(minutes=1)
             minutes += 1
             report = till.check()
             calls += report.calls
@@ -221,7 +215,6 @@ def catch_up(days: int = 7, open_invoices: int = 20) -> str:
 
 
 def main() -> None:
-    """Prints the figures of docs/budget.md."""
     small = "--small" in sys.argv
     print(catch_up(), flush=True)
     for case in CASES:

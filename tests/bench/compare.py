@@ -53,11 +53,9 @@ class Comparison:
         self._rounds = rounds
 
     def median(self, name: str, what: str) -> float:
-        """A server's own figure."""
         return median(getattr(took, what) for took in self._rounds[name][1:])
 
     def ratio(self, what: str, above: str, below: str) -> float:
-        """The median of the rounds' ratios."""
         pairs = zip(self._rounds[above][1:], self._rounds[below][1:], strict=True)
         return median(getattr(a, what) / getattr(b, what) for a, b in pairs)
 
@@ -69,7 +67,6 @@ def compare(
     rounds: int,
     seconds: float,
 ) -> Comparison:
-    """Asks each server in turn, round by round."""
     taken: dict[str, list[Round]] = {name: [] for name in servers}
     for length_s in [WARM_UP_S] + [seconds] * rounds:
         for name, server in servers.items():

@@ -18,12 +18,10 @@ STATUSES = ("paid", "paid", "expired", "paid", "open", "canceled", "paid", "expi
 
 
 def invoice_id(number: int) -> str:
-    """The id of a stored invoice."""
     return f"inv_{number:024d}"
 
 
 def secret(scope: str, number: int) -> str:
-    """An API key's secret."""
     return f"sk_test_{scope}{number:038d}"
 
 

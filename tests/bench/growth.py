@@ -97,7 +97,6 @@ class Cost:
 
 
 def run(words: str, environ: dict[str, str]) -> Cost:
-    """One command as a process of its own; its output goes nowhere."""
     command = [sys.executable, "-m", "btcpay", *words.split()]
     done = subprocess.run(
         [sys.executable, str(WEIGH), *command],
@@ -190,7 +189,6 @@ def shop(folder: Path, stored: int, on_server: bool) -> str:
 
 
 def costs(folder: Path, stored: int, on_server: bool, explorer: str) -> dict[str, Cost]:
-    """What everything costs with so many invoices."""
     began = time.monotonic()
     url = shop(folder, stored, on_server)
     environ = {

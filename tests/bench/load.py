@@ -26,7 +26,6 @@ class Load:
     first_key: int = 0
 
     def requests(self) -> Iterator[bytes]:
-        """Endless HTTP requests, ready to send."""
         turn = itertools.islice(itertools.cycle(self.keys), self.first_key % len(self.keys), None)
         keys = (key for key in turn for _ in range(self.per_key))
         for target, key in zip(itertools.cycle(self.targets), keys, strict=False):
@@ -47,8 +46,6 @@ class Measured:
 
 
 class Connection:
-    """One kept-alive connection with one request under way."""
-
     def __init__(self, port: int, status: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -4,7 +4,6 @@ A peer's checkout is copied, so that it stays as it is; nothing of theirs is in 
 """
 
 import itertools
-import json
 import os
 import shutil
 import subprocess
@@ -34,7 +33,7 @@ class Ours:
     name = "btcpay"
 
     def __init__(self, python: str, database_url: str, upstream: str) -> None:
-        self.words, self.folder = [python, "-m", "gunicorn", "wsgi:app"], ROOT
+        self.python, self.module, self.folder = python, ["gunicorn", "wsgi:app"], ROOT
         self.environ = {
             "BTCPAY_DATABASE_URL": database_url,
             "BTCPAY_PRICE_SOURCES": f"{upstream}/v1/prices#/USD",
@@ -46,16 +45,13 @@ class Ours:
         }
 
     def bind(self, port: int) -> Environ:
-        """Where it is to listen."""
         return {"BTCPAY_BASE_URL": f"http://127.0.0.1:{port}"}
 
     def create(self, ask: Ask) -> str:
-        """An invoice with an address; its id."""
         body = {"amount_usd": USD, "description": "Tea", "expires_in_hours": 1}
         return ask("POST", "/api/v1/invoices", self._headers("write"), body)["id"]
 
     def get(self, ask: Ask, id: str) -> None:
-        """The invoice as a client polls it."""
         assert ask("GET", f"/api/v1/invoices/{id}", self._headers("read"))["status"] == "open"
 
     def _headers(self, scope: str) -> Environ:
@@ -76,21 +72,18 @@ class SatSale:
             f'api_url = "{upstream}"\n[satsale]\npayment_timeout = 1\nloglevel = "INFO"\n'
             'supported_currencies = ["BTC"]\nbase_currency = "sats"\n'
         )
-        gunicorn = str(checkout / ".venv/bin/gunicorn")
-        self.words = [gunicorn, "-w", "1", *THREADS, "satsale:app"]
+        self.python = str(checkout / ".venv/bin/python")
+        self.module = ["gunicorn", "-w", "1", *THREADS, "satsale:app"]
         self.environ: Environ = {}
 
     def bind(self, port: int) -> Environ:
-        """Where it is to listen."""
         return {"GUNICORN_CMD_ARGS": f"--bind 127.0.0.1:{port}"}
 
     def create(self, ask: Ask) -> str:
-        """A payment with an address; its id."""
         path = f"/api/createpayment?amount={SATS}&currency=sats"
         return ask("GET", path)["invoice"]["uuid"]
 
     def get(self, ask: Ask, id: str) -> None:
-        """Its status."""
         assert "status" in ask("GET", f"/api/checkpayment?uuid={id}")
 
 
@@ -106,9 +99,8 @@ class BtPay:
             "RATE_LIMIT_API = DictObj(max_attempts=10**9, window_seconds=60)\n"
             f"EXCHANGE_RATE_SOURCES = ['mempool']\nMEMPOOL_API_URL = '{upstream}'\n"
         )
-        programs = checkout / ".venv/bin"
-        conf = "deploy/gunicorn.conf.py"
-        self.words = [str(programs / "gunicorn"), "-c", conf, "--threads", "8", "wsgi:app"]
+        self.python = str(checkout / ".venv/bin/python")
+        self.module = ["gunicorn", "-c", "deploy/gunicorn.conf.py", "--threads", "8", "wsgi:app"]
         self.environ = {"BTPAY_NUM_PROXIES": "1"} | {
             f"BTPAY_{name}": "11" * size
             for name, size in (
@@ -116,7 +108,7 @@ class BtPay:
                 *(("JWT_INVITE", 32), ("REFNUM_KEY", 32), ("REFNUM_NONCE", 24)),
             )
         }
-        self._prepare(str(programs / "python"))
+        self._prepare(self.python)
         self._clients = self._addresses()
 
     def _prepare(self, python: str) -> None:
@@ -139,18 +131,15 @@ class BtPay:
             subprocess.run(words, cwd=self.folder, env=environ, check=True, capture_output=True)
 
     def bind(self, port: int) -> Environ:
-        """Where it is to listen."""
         return {"BTPAY_BIND": f"127.0.0.1:{port}"}
 
     def create(self, ask: Ask) -> str:
-        """A draft, and its address: two requests."""
         line = {"description": "Tea", "quantity": 1, "unit_price": USD}
         id = ask("POST", "/api/v1/invoices", self._headers(), {"lines": [line]})["invoice_number"]
         assert ask("POST", f"/api/v1/invoices/{id}/finalize", self._headers())["btc_amount"]
         return id
 
     def get(self, ask: Ask, id: str) -> None:
-        """Its status, which is lighter than the whole."""
         path = f"/api/v1/invoices/{id}/status"
         assert ask("GET", path, self._headers())["status"] == "pending"
 
@@ -162,8 +151,3 @@ class BtPay:
         """It serves each address a hundred times a minute."""
         numbers = (number for number in itertools.count() for _ in range(90))
         return (f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}" for n in numbers)
-
-
-def body_of(value: Any) -> bytes:
-    """A JSON body; empty for none."""
-    return b"" if value is None else json.dumps(value).encode()

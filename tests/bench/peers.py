@@ -12,59 +12,37 @@ the ratios count.
 """
 
 import argparse
+import http.client
 import json
-import os
-import re
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from fill import fill
-from peer_shops import BtPay, Ours, SatSale, body_of
-from server import free_port
+from peer_shops import BtPay, Environ, Ours, SatSale
+from server import Server, free_port
+from serving import Reply, Serving, say
 
 STORED, CLIENTS = 100, 4
 ROUNDS, SECONDS = 5, 2.0
-START_S = 60
 AIMS = {"get": 1.7, "create": 4.0}
 
 
-class Upstream(BaseHTTPRequestHandler):
-    """A price, and an explorer that knows no payment."""
+class Upstream(Serving):
+    """A price, and an explorer that knows no payment: mempool.space's answers to the peers."""
 
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        """The answer of mempool.space to the two questions that peers ask."""
+    def answer(self, request: BaseHTTPRequestHandler) -> Reply:
         nothing = {"funded_txo_sum": 0, "spent_txo_sum": 0}
-        known: dict[str, Any] = {"chain_stats": nothing, "mempool_stats": nothing}
-        body = body_of({"USD": 60000} if self.path == "/v1/prices" else known)
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Says nothing."""
-
-
-@contextmanager
-def upstream() -> Iterator[str]:
-    """Serves it; its URL."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+        known = {"chain_stats": nothing, "mempool_stats": nothing}
+        return say({"USD": 60000} if request.path == "/v1/prices" else known)
 
 
 class Refused(RuntimeError):
@@ -78,51 +56,28 @@ class Asker:
         self._socket = socket.create_connection(("127.0.0.1", port), 30)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def __call__(self, method: str, path: str, headers: Any = (), body: Any = None) -> Any:
+    def __call__(self, method: str, path: str, headers: Environ | None = None, body: Any = None):
         """The JSON answer. Raises Refused."""
-        content = body_of(body)
-        said = dict(headers) | ({} if body is None else {"Content-Type": "application/json"})
-        lines = [f"{method} {path} HTTP/1.1", "Host: bench", f"Content-Length: {len(content)}"]
-        lines += [f"{name}: {value}" for name, value in said.items()]
+        content = b"" if body is None else json.dumps(body).encode()
+        named = (headers or {}) | {"Host": "bench", "Content-Length": str(len(content))}
+        named |= {"Content-Type": "application/json"} if content else {}
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {named[name]}" for name in named)]
         self._socket.sendall("\r\n".join([*lines, "", ""]).encode() + content)
-        answer = b""
-        while b"\r\n\r\n" not in answer:
-            answer += self._more()
-        head, _, found = answer.partition(b"\r\n\r\n")
-        length = int(re.search(rb"(?i)\ncontent-length: *(\d+)", head)[1])
-        while len(found) < length:
-            found += self._more()
-        if head[9:10] in b"45":
-            raise Refused(f"{path}: {head[:40]!r} {found[:300]!r}")
+        answer = http.client.HTTPResponse(self._socket)
+        answer.begin()
+        found = answer.read()
+        if answer.status >= 400:
+            raise Refused(f"{path}: {answer.status} {found[:300]!r}")
         return json.loads(found)
 
-    def _more(self) -> bytes:
-        data = self._socket.recv(65_536)
-        if not data:
-            raise ConnectionError("the server hung up")
-        return data
 
-
-@contextmanager
-def running(shop: Any) -> Iterator[int]:
-    """Starts a service and waits until it listens; its port."""
+def start(shop: Any, stack: ExitStack) -> int:
+    """Starts a service until the stack ends, and waits until it listens; its port."""
     port = free_port()
-    with tempfile.TemporaryFile() as said:
-        environ = os.environ | shop.environ | shop.bind(port)
-        process = subprocess.Popen(
-            shop.words, cwd=shop.folder, env=environ, stdout=said, stderr=said
-        )
-        try:
-            until_s = time.monotonic() + START_S
-            while socket.socket().connect_ex(("127.0.0.1", port)):
-                if process.poll() is not None or time.monotonic() > until_s:
-                    said.seek(0)
-                    raise RuntimeError(f"{shop.name}: {said.read().decode()[-2000:]}")
-                time.sleep(0.05)
-            yield port
-        finally:
-            process.terminate()
-            process.wait(30)
+    environ = shop.environ | shop.bind(port)
+    server = Server(port, shop.module, shop.folder, environ, shop.python)
+    stack.enter_context(server).until_it_listens()
+    return port
 
 
 def per_second(port: int, deed: Callable[[Asker, int], None], seconds: float) -> tuple[float, int]:
@@ -149,7 +104,6 @@ def per_second(port: int, deed: Callable[[Asker, int], None], seconds: float) ->
 
 
 def shops(folder: Path, peers: Path, price: str) -> list[Any]:
-    """This one, and those that are there."""
     database_url = fill(folder / "ours.db", 1)
     found: list[Any] = [Ours(sys.executable, database_url, price)]
     for kind in (SatSale, BtPay):
@@ -162,7 +116,6 @@ def shops(folder: Path, peers: Path, price: str) -> list[Any]:
 
 
 def compare(ports: dict[Any, int]) -> None:
-    """Prints how often each is asked in a second, and the ratios."""
     ids = {
         shop: [shop.create(ask) for _ in range(STORED)]
         for shop, port in ports.items()
@@ -192,14 +145,13 @@ def compare(ports: dict[Any, int]) -> None:
 
 
 def main() -> None:
-    """Starts all, compares, and ends them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("peers", type=Path, metavar="FOLDER")
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
-        found = shops(folder, options.peers, stack.enter_context(upstream()))
-        compare({shop: stack.enter_context(running(shop)) for shop in found})
+        found = shops(folder, options.peers, stack.enter_context(Upstream()).root)
+        compare({shop: start(shop, stack) for shop in found})
 
 
 if __name__ == "__main__":

@@ -52,7 +52,6 @@ class Operation:
     body: str | None = None
 
     def load(self, server: Server, stored: int) -> Load:
-        """Requests with ids of so many."""
         ids = random.choices(range(stored), k=SEEN_IDS)
         return Load(
             server.port,
@@ -65,7 +64,6 @@ class Operation:
         )
 
     def answer_bytes(self, server: Server) -> int:
-        """How long the body of its answer is."""
         answer = server.ask(self.line.format(id=invoice_id(0)), secret(self.scope, 0), self.body)
         if not answer.startswith(b"HTTP/1.1 %d " % self.status):
             raise SystemExit(f"{answer.decode()}\n{server.last_words()}")
@@ -84,7 +82,6 @@ OPERATIONS = (
 
 
 def show(name: str, value: float, aim: float | None = None, at_most: bool = False) -> None:
-    """One line of the report."""
     verdict = ""
     if aim is not None:
         met = value <= aim if at_most else value >= aim
@@ -93,7 +90,6 @@ def show(name: str, value: float, aim: float | None = None, at_most: bool = Fals
 
 
 def report(operation: Operation, took: Comparison, services: list[str]) -> None:
-    """Rates, p99 and processor time of one operation."""
     print(f"\n{operation.name}")
     for name in (PLAIN, BARE, *services):
         rate, p99_ms, us = (
@@ -136,7 +132,6 @@ def measure_starts(servers: Servers, database_url: str) -> None:
 
 
 def measure_idle_check(database_url: str) -> None:
-    """Processor time of a check that has nothing to do."""
     environ = os.environ | WITHOUT_EXTRAS | {"BTCPAY_DATABASE_URL": database_url}
     took_s = []
     for _ in range(TRIES):
@@ -156,7 +151,6 @@ def measure_idle_check(database_url: str) -> None:
 
 
 def main() -> None:
-    """Fills the databases, runs the rounds and prints the ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement")

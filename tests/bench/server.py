@@ -28,7 +28,6 @@ def post_fork(server, worker):
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
 
@@ -61,7 +60,6 @@ class Server:
         )
 
     def ask(self, line: str, key: str = "", body: str | None = None, cookie: str = "") -> bytes:
-        """The whole answer to one request on a connection of its own."""
         head = f"{line} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {key}\r\n"
         head += "Connection: close\r\nContent-Type: application/json\r\n"
         head += f"Cookie: {cookie}\r\n" if cookie else ""
@@ -84,8 +82,17 @@ class Server:
             return time.perf_counter() - self._started_s
         raise RuntimeError(f"no answer from {self._process.args}: {self.last_words()}")
 
+    def until_it_listens(self) -> "Server":
+        """Itself, once it answers anything at all. Raises RuntimeError."""
+        while time.perf_counter() - self._started_s < START_S and self._process.poll() is None:
+            try:
+                self.ask("GET /")
+                return self
+            except ConnectionError:
+                time.sleep(0.01)
+        raise RuntimeError(f"nothing listens on port {self.port}: {self.last_words()}")
+
     def last_words(self) -> str:
-        """The end of what it wrote to standard error."""
         self._log.seek(0)
         return self._log.read()[-4000:]
 
@@ -156,13 +163,4 @@ class Servers:
         return Server(port, ["gunicorn", "wsgi:app"], root, environ, python_of(root))
 
     def kept(self, server: Server) -> Server:
-        """The server once it answers, until the bench ends."""
-        self._stack.enter_context(server)
-        deadline_s = time.perf_counter() + START_S
-        while time.perf_counter() < deadline_s:
-            try:
-                server.ask("GET /")
-                return server
-            except ConnectionError:
-                time.sleep(0.01)
-        raise RuntimeError(f"nothing listens on port {server.port}")
+        return self._stack.enter_context(server).until_it_listens()

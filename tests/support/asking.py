@@ -28,6 +28,5 @@ def check_with(till: Till, *roots: str, clock: Clock | None = None, **changes: A
 
 
 def raws(till: LiedTo) -> list[int]:
-    """Heights of the blocks that were asked for whole, in order."""
     heights = till.sandbox.chain.ledger.heights
     return [heights[path.split("/")[2]] for path in till.liar.asked if path.endswith("/raw")]

@@ -30,13 +30,11 @@ def misfits(tab: Tab, width: int) -> list[str]:
 
 
 def faults(tab: Tab, script: str) -> list[str]:
-    """What axe-core finds, by rule."""
     found: list[str] = tab.ask(f"{script}; {AXE}")
     return found
 
 
 def look(tab: Tab, script: str, sizes: tuple[tuple[int, int], ...]) -> list[str]:
-    """Both themes at these sizes, and axe-core in each theme."""
     found: list[str] = []
     for theme in ("light", "dark"):
         for size in sizes:

@@ -250,7 +250,6 @@ class BitcoinNode:
         return answer["txid"]
 
     def pay(self, address: str, sats: int) -> str:
-        """Pays one address from the wallet; the txid."""
         return self.pay_many([(address, sats)])
 
     def pay_many(self, parts: Iterable[tuple[str, int]]) -> str:
@@ -279,7 +278,6 @@ class BitcoinNode:
             raise NodeError(f"{txid} is not in the mempool")
 
     def mempool(self) -> list[str]:
-        """The txids that wait."""
         return self.rpc("getrawmempool")
 
     def transaction(self, txid: str) -> Tx:
@@ -305,7 +303,6 @@ class BitcoinNode:
     # Blocks
 
     def tip(self) -> tuple[int, str]:
-        """Height and hash of the best block."""
         with self.lock:
             return self.rpc("getblockcount"), self.rpc("getbestblockhash")
 

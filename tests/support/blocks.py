@@ -33,14 +33,12 @@ def real_headers() -> list[bytes]:
 
 
 def header_over(txids: Sequence[bytes]) -> bytes:
-    """A header with regtest's work over transactions of these ids in internal order."""
     root = txid_hex(merkle_root(txids))
     raws = (build_header(4, "11" * 32, root, MINED_AT_S, BITS, nonce) for nonce in count())
     return next(raw for raw in raws if parse_header(raw).has_work)
 
 
 def hash_of(raw: bytes) -> str:
-    """The block's, by its header."""
     return txid_hex(hash256(raw[:80]))
 
 
@@ -103,7 +101,6 @@ def payments_to_one() -> bytes:
 
 
 def payments_to_many() -> bytes:
-    """As many, each to a script of its own."""
     scripts = (b"\x00\x14" + number.to_bytes(20, "big") for number in range(ROOM // 4 // 31))
     return block_of([coinbase(), payment(1, *[TxOut(2**40, script) for script in scripts])])
 

@@ -105,7 +105,6 @@ class Browser:
             )
 
     def call(self, method: str, session: str = "", **params: Any) -> Json:
-        """A method of the protocol; events that come meanwhile go to their tabs."""
         self._calls += 1
         number = self._calls
         message = {"id": number, "method": method, "params": params}
@@ -157,7 +156,6 @@ class Browser:
         return Context(context, self._new_page(context)[1])
 
     def _new_page(self, context: str) -> tuple[str, str]:
-        """The target and the session of an empty page."""
         made = self.call("Target.createTarget", url="about:blank", browserContextId=context)
         it = self.call("Target.attachToTarget", targetId=made["targetId"], flatten=True)
         return made["targetId"], it["sessionId"]
@@ -174,7 +172,6 @@ class Browser:
         self._clean.append(context)
 
     def close(self) -> None:
-        """Ends it with its children, asked first and then forced."""
         with contextlib.suppress(AssertionError, Moving, OSError, subprocess.TimeoutExpired):
             self.call("Browser.close")
             self.process.wait(10)
@@ -214,7 +211,6 @@ class Tab:
         return self._browser.call(method, self.session, **params)
 
     def heed(self, event: str, said: Json) -> None:
-        """Notes what the tests want to know of an event."""
         match event:
             case "Network.requestWillBeSent":
                 self.requests.append(said["request"]["url"])
@@ -241,7 +237,6 @@ class Tab:
 
     @property
     def polls(self) -> int:
-        """How often the page has asked for its invoice's status."""
         return sum(url.endswith("/status") for url in self.requests)
 
     # Surroundings
@@ -275,7 +270,6 @@ class Tab:
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
 
     def cut_off(self, offline: bool) -> None:
-        """Takes the network away, or gives it back."""
         limits = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
         self.call("Network.emulateNetworkConditions", offline=offline, **limits)
 
@@ -302,20 +296,17 @@ class Tab:
     # What a visitor does
 
     def go(self, url: str) -> int:
-        """Opens a page, waits until it is there, and returns its HTTP status."""
         failed = self.call("Page.navigate", url=url).get("errorText")
         assert failed in (None, "net::ERR_HTTP_RESPONSE_CODE_FAILURE"), f"{url}: {failed}"
         self.until("document.body")
         return self.status
 
     def click(self, selector: str) -> None:
-        """A press of the mouse's button in the middle of the element."""
         x, y = self.ask(f"({CENTRE})({json.dumps(selector)})")
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def press(self, *keys: str) -> None:
-        """Keys of the keyboard, one after the other."""
         for key in keys:
             named = {"key": key, "code": key} | KEYS[key]
             self.call("Input.dispatchKeyEvent", type="keyDown", **named)
@@ -323,12 +314,10 @@ class Tab:
             self.call("Input.dispatchKeyEvent", type="keyUp", **named)
 
     def type(self, text: str) -> None:
-        """Characters, as the keyboard sends them to what has the focus."""
         for character in text:
             self.call("Input.dispatchKeyEvent", type="char", text=character)
 
     def paste(self) -> str:
-        """Puts what was copied last in place of the focused field's text, and returns it."""
         for command in ("selectAll", "paste"):
             self.call("Input.dispatchKeyEvent", type="keyDown", commands=[command])
         return self.ask("document.activeElement.value")
@@ -356,11 +345,9 @@ class Tab:
         until(holds, expression, ANSWER_S)
 
     def until_state(self, state: str) -> None:
-        """Waits for the invoice's page to show this state."""
         self.until(f"document.getElementById('main').dataset.state === {json.dumps(state)}")
 
     def text(self, id: str) -> str | None:
-        """What an element says; None when there is none."""
         return self.ask(f"document.getElementById({json.dumps(id)})?.textContent")
 
     def is_shown(self, id: str) -> bool:
@@ -373,7 +360,6 @@ class Tab:
         )
 
     def picture(self) -> Image.Image:
-        """A screenshot of the whole page, however long."""
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, **self._clip())
         return Image.open(io.BytesIO(base64.b64decode(shot["data"])))
 
@@ -382,12 +368,10 @@ class Tab:
         return {"clip": size | {"scale": 1}}
 
     def qr(self) -> zxingcpp.Barcode:
-        """The one QR code on a screenshot of the page."""
         (code,) = zxingcpp.read_barcodes(self.picture().convert("L"))
         return code
 
     def close(self) -> None:
-        """Ends it; what it has left behind is forgotten, with a window that was changed."""
         self._browser.call("Target.closeTarget", targetId=self._target)
         while self.session in self._browser.tabs:
             self._browser.hear("the end of a tab")

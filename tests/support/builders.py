@@ -89,7 +89,6 @@ class TickerServer(Serving):
             self._may_answer.set()
 
     def price(self, usd: str, **others: str) -> None:
-        """The price in dollars, and in other currencies by their codes."""
         self.body = json.dumps({"usd": usd} | others).encode()
 
 
@@ -153,13 +152,11 @@ class Shop:
         return response.json
 
     def link(self, **fields: Any) -> dict[str, Any]:
-        """Creates a payment link likewise."""
         response = self.post("/payment-links", fields, self.issue("write"))
         assert response.status_code == 201, response.text
         return response.json
 
     def sql(self, statement: str) -> Any:
-        """Runs it past the models."""
         with self.service.db.connected():
             return self.service.db.connection.execute_sql(statement)
 
@@ -306,11 +303,9 @@ class Live:
 
     @property
     def pid(self) -> int:
-        """The master's process; the workers are its children."""
         return self._process.pid
 
     def log(self) -> str:
-        """Everything that it wrote to standard error so far."""
         return self._log.read_text()
 
     def ask(self, method: str, path: str, key: str = "", **kwargs: Any) -> requests.Response:
@@ -320,11 +315,9 @@ class Live:
         return requests.request(method, url, headers=headers, timeout=20, **kwargs)
 
     def stop(self) -> None:
-        """SIGTERM to the master, as systemd and Docker do; returns at once."""
         self._process.send_signal(signal.SIGTERM)
 
     def wait(self, timeout_s: float = 30) -> int:
-        """The exit status, when it has ended by itself."""
         return self._process.wait(timeout_s)
 
     def kill(self) -> None:

@@ -40,13 +40,11 @@ def inputs_of(tx: Tx) -> frozenset[Outpoint]:
 
 
 def paid_by(tx: Tx, script: bytes) -> dict[Outpoint, int]:
-    """What it pays to this script, in satoshis."""
     outputs = enumerate(tx.outputs)
     return {(tx.txid, vout): o.value_sats for vout, o in outputs if o.script == script}
 
 
 def waiting_of(chain: Chain, address: str) -> View:
-    """What waits for a block and pays the address."""
     script = script_of(address)
     return {
         at: Waiting(sats, inputs_of(entry.tx))
@@ -90,8 +88,6 @@ class Memory:
 
 @dataclass
 class Book:
-    """What is remembered of one address."""
-
     script: bytes
     memories: dict[Outpoint, Memory] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
@@ -139,11 +135,9 @@ class Book:
                 memory.vanished_at = now
 
     def counted_sats(self, deadline: datetime | None) -> int:
-        """What came in time and is a payment."""
         return sum(m.sats for m in self.memories.values() if m.payment and m.in_time(deadline))
 
     def alive_sats(self, deadline: datetime | None) -> int:
-        """What came in time and is money still, waiting or in a block."""
         return sum(m.sats for m in self.memories.values() if m.alive and m.in_time(deadline))
 
     def verdict(self, invoice: Json, may_end: bool, now: datetime) -> str:
@@ -159,7 +153,6 @@ class Book:
         return "expired" if over and not held and self.alive_sats(deadline) < needed else "open"
 
     def deep(self, tip: int, confirmations: int) -> set[Outpoint]:
-        """What has at least so many confirmations."""
         return {
             at
             for at, m in self.memories.items()
@@ -190,7 +183,6 @@ class Rows:
         return self.chain[-1]["height"] if self.chain else 0
 
     def read(self, blocks: Mapping[str, Block]) -> list[tuple[int, Block]]:
-        """The blocks of the chain that were read, by height."""
         return [(row["height"], blocks[row["hash"]]) for row in self.chain if row["read_at"]]
 
 

@@ -41,17 +41,14 @@ def moment(locale: Locale) -> str:
 
 
 def day(locale: Locale) -> str:
-    """The pattern of a day and its month."""
     return as_format(locale.datetime_skeletons["MMMd"].pattern)
 
 
 def percent(locale: Locale, sign: str) -> str:
-    """The pattern of whole hundredths."""
     return locale.percent_formats[None].pattern.replace("#,##0", "{0}").replace("%", sign)
 
 
 def as_format(pattern: str) -> str:
-    """CLDR's pattern for `str.format`."""
     return "".join(
         str(value) if kind == "chars" else FIELDS[value]
         for kind, value in dates.tokenize_pattern(pattern)

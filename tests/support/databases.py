@@ -63,7 +63,6 @@ def copy_of(url: str, to: Path) -> str:
 
 
 def remove(url: str) -> None:
-    """Removes a database, whoever is connected to it."""
     if url.startswith("sqlite"):
         path = Path(url.removeprefix("sqlite:///"))
         for file in path.parent.glob(f"{path.name}*"):
@@ -103,7 +102,6 @@ def plan(db: Database, query: Query, value: Any = 1) -> str:
 
 
 def tables(connection: Any) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every table."""
     listing = (
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         if isinstance(connection, sqlite3.Connection)

@@ -6,7 +6,6 @@ from paths import PROJECT
 
 
 def instructions() -> list[tuple[str, str]]:
-    """The Dockerfile's instructions with their arguments, in order."""
     text = re.sub(r"^#.*\n", "", (PROJECT / "deploy" / "Dockerfile").read_text(), flags=re.M)
     lines = text.replace("\\\n", " ").splitlines()
     return [tuple(line.split(None, 1)) for line in lines if line.strip()]  # type: ignore[misc]

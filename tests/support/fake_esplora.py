@@ -68,18 +68,14 @@ def tx_of(
 
 
 def truncated(body: bytes) -> Reply:
-    """Promises one byte more than it sends, and closes."""
     return say(body, 200, **{"Content-Length": str(len(body) + 1), "Connection": "close"})
 
 
 def dropped(handler: BaseHTTPRequestHandler) -> None:
-    """Closes the connection without a word."""
     handler.close_connection = True
 
 
 def silent(released: threading.Event) -> Reply:
-    """Says nothing until it is released."""
-
     def reply(handler: BaseHTTPRequestHandler) -> None:
         released.wait(30)
         handler.close_connection = True
@@ -124,7 +120,6 @@ def blockstream(history: list[Json]) -> list[Json]:
 
 
 def block_view(block: Block, height: int) -> Json:
-    """A block as a page of blocks shows it."""
     return {
         "id": block.hash,
         "height": height,
@@ -275,7 +270,6 @@ class Liar(FakeEsplora):
         return say(truth.content, truth.status_code)
 
     def count(self, pattern: str) -> int:
-        """How often a path of this kind was asked for."""
         return sum(1 for path in self.asked if re.search(pattern, path))
 
 
@@ -370,7 +364,6 @@ class Till:
         return Explorers(settings.network, settings.explorers, session, quota, lambda _: None)
 
     def check(self, clock: Clock | None = None) -> Report:
-        """A run over all that is due."""
         checker = self.checker(clock=clock)
         run = checker.run()
         checker.finish(run)
@@ -386,28 +379,23 @@ class Till:
             self.shop.service.db.run(pages.ASKED, id=invoice["id"], at=to_ms(self.clock()))
 
     def look(self, invoice: Json) -> Json:
-        """The invoice as the interface shows it."""
         return self.shop.get(f"/invoices/{invoice['id']}").json
 
     def payments(self, invoice: Json | None = None) -> list[Json]:
-        """The newest first; those that settled an invoice when one is named."""
         query = {"invoice_id": invoice["id"]} if invoice else {}
         return self.shop.get("/payments", query_string=query).json["data"]
 
     def balance(self) -> tuple[int, int]:
-        """Confirmed and total satoshis."""
         body = self.shop.get("/balance").json
         return body["confirmed_sats"], body["total_sats"]
 
     def kinds(self, invoice: Json) -> list[str]:
-        """What has happened to an invoice, in order."""
         found = self.shop.service.db.rows(events.OF_INVOICE, invoice_id=invoice["id"])
         return [event["kind"] for event in found]
 
 
 @contextlib.contextmanager
 def open_till(folder: Path, ticker: TickerServer, clock: Clock, **environ: str) -> Iterator[Till]:
-    """A shop on a new database beside a new chain."""
     ticker.reset()
     with serving_sandbox(folder / "chain", clock) as (sandbox, root):
         environ = {"BTCPAY_EXPLORERS": root} | OWN_EXPLORER | environ
@@ -417,8 +405,6 @@ def open_till(folder: Path, ticker: TickerServer, clock: Clock, **environ: str) 
 
 @dataclass
 class LiedTo(Till):
-    """A till whose first explorer may lie."""
-
     liar: Liar
 
 

@@ -174,7 +174,6 @@ class World(RuleBasedStateMachine):
         self.books[response.json["id"]] = Book(script_of(response.json["deposit_address"]))
 
     def invoice(self, number: int) -> Json:
-        """The row of an invoice as it was after the last step."""
         return self.last.invoices[self.invoices[number % len(self.invoices)]["id"]]
 
     @rule(of=pick, part=parts, end=ends)
@@ -201,7 +200,6 @@ class World(RuleBasedStateMachine):
 
     @rule(first=pick, second=pick, part=parts, other=parts, end=ends)
     def pay_twice_at_once(self, first: int, second: int, part: str, other: str, end: str) -> None:
-        """Two outputs of one transaction, to one invoice or to two."""
         one, two = self.invoice(first), self.invoice(second)
         with suppress(BadRequest, Rejected):
             self.till.pay_outputs((one, self.part_of(one, part)), (two, self.part_of(two, other)))
@@ -249,7 +247,6 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: not self.has("canceled"))
     @rule(of=pick, force=st.booleans())
     def cancel(self, of: int, force: bool) -> None:
-        """Refused for a finished invoice, and without force while money is on its way."""
         invoice = self.invoice(of)
         on_its_way = self.books[invoice["id"]].alive_sats(deadline_of(invoice))
         allowed = invoice["status"] == "open" and (force or not on_its_way)
@@ -356,7 +353,6 @@ class World(RuleBasedStateMachine):
 
     @rule()
     def look(self) -> None:
-        """At every address, as `check --invoice` does."""
         self.checked(self.invoices, honest=True)
 
     @rule()
@@ -375,7 +371,6 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.clear and self.clear == self.situation())
     @rule(times=st.integers(1, 3))
     def check_again(self, times: int) -> None:
-        """Nothing has happened: nothing changes."""
         self.till.liar.lies = {}
         for _ in range(times):
             assert self.till.check().changed == {}
@@ -391,7 +386,6 @@ class World(RuleBasedStateMachine):
 
     @rule(of=pick | st.none())
     def look_at_nothing(self, of: int | None) -> None:
-        """Whose mempool is empty, as it seems."""
         chosen = self.invoice(of)["deposit_address"] if of is not None else ""
         lies = {f"/address/{chosen}.*/mempool": lambda _: []}
         self.checked(self.invoices, lies, lambda at, view: {} if chosen in ("", at) else view)
@@ -403,7 +397,6 @@ class World(RuleBasedStateMachine):
 
     @rule()
     def remember(self) -> None:
-        """What the explorer says of the addresses now, for a later check."""
         for invoice in self.invoices:
             address = invoice["deposit_address"]
             url = f"{self.till.liar.honest}/address/{address}/txs/mempool"
@@ -413,7 +406,6 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.remembered)
     @rule()
     def check_while_it_is_behind(self) -> None:
-        """An explorer whose lists of transactions are old ones."""
         old = self.remembered
         self.checked(
             self.invoices,
@@ -422,7 +414,6 @@ class World(RuleBasedStateMachine):
         )
 
     def situation(self) -> Situation:
-        """Everything that a check can learn from."""
         with self.chain.lock:
             waiting = tuple(self.chain.mempool.entries)
             return self.chain.ledger.tip.hash, waiting, self.clock.at, dump(self.till.shop)

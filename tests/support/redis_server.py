@@ -20,8 +20,6 @@ needs_redis = pytest.mark.skipif(
 
 
 class RedisServer:
-    """`url` is what BTCPAY_RATE_LIMIT_STORE gets."""
-
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"

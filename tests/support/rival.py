@@ -19,7 +19,6 @@ HARDER = bits_of(target_of(BITS) // 8)  # a block of this target has the work of
 
 
 def worked(block: Block) -> Block:
-    """The block with a nonce that meets its own target."""
     while int(block.hash, 16) > target_of(block.bits):
         block = replace(block, nonce=block.nonce + 1)
     return block

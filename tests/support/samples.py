@@ -10,7 +10,6 @@ Samples = dict[str, float]
 
 
 def figures(shop: Shop) -> Samples:
-    """What the database says."""
     registry = CollectorRegistry()
     file = sqlite_path(shop.service.settings.database_url)
     service, folder = shop.service, file and file.parent

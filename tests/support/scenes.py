@@ -80,7 +80,6 @@ class Relay(FakeEsplora):
         self._lock = threading.Lock()
 
     def calls(self, world: str) -> list[str]:
-        """The paths that this world has asked for, in the order of their arrival."""
         return self._calls.get(world, [])
 
     def _answer(self, target: str) -> Reply:
@@ -140,7 +139,6 @@ class Scene:
             remove(url)
 
     def heal(self, world: World) -> None:
-        """From now on the world's calls are answered with the truth."""
         self.relay.faults.pop(world.name, None)
 
 

@@ -91,11 +91,9 @@ class InTerminal:
             self.screen.write(written.decode())
 
     def type(self, keys: str) -> None:
-        """As a person would: CTRL_C reaches every process in the foreground."""
         os.write(self._ours, keys.encode())
 
     def end(self, number: int) -> int:
-        """Sends the signal; the exit status, once all that was written has been read."""
         self.process.send_signal(number)
         return self.wait()
 

@@ -9,7 +9,6 @@ from schemas.resources import Resources
 
 
 def events(till: Till, since: int = 0) -> list[Event]:
-    """All that happened behind that number, as a reader has it."""
     resources = Resources(till.settings.base_url)
     return after(till.shop.service.db, resources, since, limit=1000)
 

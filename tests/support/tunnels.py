@@ -31,7 +31,6 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """As the setting says it."""
         return f"{self.scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def _listen(self) -> None:
@@ -87,8 +86,6 @@ class Proxy:
 
 
 class Socks(Proxy):
-    """SOCKS5: no login, or that with name and password."""
-
     scheme = "socks5h"
 
     def meet(self, client: socket.socket) -> None:
