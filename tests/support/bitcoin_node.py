@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 import pytest
 import requests
 from paths import TESTS
-from sighash import legacy_preimage
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.bitcoin.wire import prefixed
+from btcpay.bitcoin.wire import compact_size, prefixed, u32
 from btcpay.sandbox.node.block import Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.script import address_of, kind, script_of
 from btcpay.sandbox.payer.coins import SIGHASH_ALL, witness_preimage
@@ -96,6 +95,17 @@ def _install(lock: Path, stamp: Path) -> str:
     return ""
 
 
+def _legacy_preimage(tx: Tx, index: int, script_code: bytes) -> bytes:
+    """What SIGHASH_ALL commits to in an input of a script without witness."""
+    inputs = b"".join(
+        i.outpoint.raw + prefixed(script_code if n == index else b"") + u32(i.sequence)
+        for n, i in enumerate(tx.inputs)
+    )
+    counted_inputs = compact_size(len(tx.inputs)) + inputs
+    counted_outputs = compact_size(len(tx.outputs)) + b"".join(o.raw for o in tx.outputs)
+    return u32(tx.version) + counted_inputs + counted_outputs + u32(tx.locktime) + u32(SIGHASH_ALL)
+
+
 def sign(
     key: Key,
     coins: Sequence[Coin],
@@ -109,7 +119,7 @@ def sign(
 
     def signed(index: int, spent: TxIn, output: TxOut) -> TxIn:
         if kind(output.script) == "p2pkh":
-            preimage = legacy_preimage(unsigned, index, key.script_code)
+            preimage = _legacy_preimage(unsigned, index, key.script_code)
         else:
             preimage = witness_preimage(unsigned, index, key.script_code, output.value_sats)
         proof = (key.sign(preimage) + bytes([SIGHASH_ALL]), key.public_key)

@@ -93,20 +93,8 @@ asks = st.tuples(
 # (r) or makes them void (v), a check that gets no blocks (f), a look that is shown nothing (e).
 ends = st.sampled_from(
     [
-        "",
-        "l",
-        "m",
-        "mc",
-        "lmmmc",
-        "mcr",
-        "mcvc",
-        "mhcrc",
-        "lhmcr",
-        "mmcmcvl",
-        "hfc",
-        "lel",
-        "mfmc",
-        "lvl",
+        *("", "l", "m", "mc", "lmmmc", "mcr", "mcvc", "mhcrc", "lhmcr", "mmcmcvl"),
+        *("hfc", "lel", "mfmc", "lvl"),
     ]
 )
 parts = st.sampled_from(["exactly", "one short", "one", "half", "the rest", "too much"])
