@@ -12,7 +12,7 @@ from peewee import Field, Model, PeeweeException, Query, Select, SqliteDatabase,
 from storage.faults import as_peewee_errors
 from storage.postgres import open_pool
 from storage.shared_commit import SharedCommit
-from storage.sqlite import Sqlite
+from storage.sqlite import Sqlite, refuse_old_library
 
 # WAL: readers go on beside the one writer. FULL: a commit that is lost after its answer went out
 # would hand out an address twice. 10 s: a check may hold the lock.
@@ -205,10 +205,11 @@ def place_of(url: str) -> str:
 def open_database(url: str) -> Database:
     """The database of a BTCPAY_DATABASE_URL; connects at the first query, and makes no file.
 
-    Raises DatabaseNotReady when the driver of a PostgreSQL URL is missing.
+    Raises DatabaseNotReady when a driver is missing, or Python's SQLite is too old.
     """
     path = sqlite_path(url)
     if path:
+        refuse_old_library()
         file = f"file://{quote(str(path.absolute()))}?mode=rw"  # a lost file is no new shop
         how: dict[str, Any] = {"timeout": LOCK_WAIT_S, "lock_type": "IMMEDIATE", "uri": True}
         return Database(Sqlite(file, pragmas=SQLITE_PRAGMAS, **how))

@@ -1,6 +1,7 @@
 """SQLite's file, and a full or damaged disk: what failed first is reported, as peewee's error."""
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 from peewee import OperationalError, SqliteDatabase
 
 from btcpay.values.errors import DatabaseNotReady
+
+OLDEST = (3, 37, 0)  # the first that has STRICT tables
 
 
 class Sqlite(SqliteDatabase):
@@ -32,6 +35,14 @@ class Sqlite(SqliteDatabase):
                     raise
         except OperationalError as error:
             raise failed or error from None
+
+
+def refuse_old_library() -> None:
+    """Raises DatabaseNotReady when Python's SQLite is too old to read the schema."""
+    if sqlite3.sqlite_version_info < OLDEST:
+        raise DatabaseNotReady(
+            f"this Python has SQLite {sqlite3.sqlite_version}: 3.37 or newer is needed"
+        )
 
 
 def refuse_folder(path: Path) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from btcpay.values.errors import CommandError
 from storage.backup.expected_schema import objects_in, planted
 from storage.queries.meta import Key
-from storage.sqlite import create_file
+from storage.sqlite import create_file, refuse_old_library
 
 BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for as long as it runs
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
@@ -66,6 +66,7 @@ def copy(source: Path, target: Path) -> None:
 
     `target` becomes a file of its own, without a log beside it. Raises CommandError.
     """
+    refuse_old_library()
     try:
         with closing(read_only(source)) as old, closing(sqlite3.connect(target)) as new:
             old.backup(new)

@@ -15,6 +15,7 @@ from peewee import IntegrityError, Model
 
 from btcpay.values.errors import DatabaseNotReady
 from storage import locks, migrate, models, versions
+from storage.backup import sqlite_file
 from storage.database import Database, open_database
 from storage.queries import merchants
 
@@ -252,6 +253,18 @@ def test_sqlite_keeps_what_it_has_answered(db):
     pragmas = ("journal_mode", "synchronous", "foreign_keys")
     found = [db.connection.execute_sql(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
     assert found == ["wal", 2, 1]
+
+
+@about_sqlite
+def test_a_library_that_is_too_old_is_named_before_a_file_is_touched(url, tmp_path, monkeypatch):
+    monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 36, 9))
+    for use in (
+        lambda: migrate.migrate(url, "regtest"),
+        lambda: sqlite_file.copy(tmp_path / "kept.db", tmp_path / "new.db"),
+    ):
+        with pytest.raises(DatabaseNotReady, match=r"this Python has SQLite .* 3\.37 or newer"):
+            use()
+    assert not list(tmp_path.glob("new.db"))
 
 
 def test_migrating_again_does_nothing(url):
