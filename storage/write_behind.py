@@ -18,7 +18,7 @@ REMEMBERED = 10_000  # subjects; when there are more, the memory starts again
 
 
 class Notes:
-    """Collects notes in memory and writes them from a thread of its own.
+    """Collects notes in memory; a thread of its own writes those of a second in one commit.
 
     A note is `query` with slots `id` and `at`. Losing one at a crash loses a minute's precision.
     """
@@ -27,8 +27,7 @@ class Notes:
         self._db = db
         self._noted_ms: dict[tuple[int, str], int] = {}
         self._pending: dict[tuple[int, str], tuple[Query, int]] = {}
-        self._wake = threading.Condition()
-        self._ending = threading.Event()
+        self._lock, self._ending = threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def note(self, query: Query, subject: str, now: datetime) -> None:
@@ -36,37 +35,32 @@ class Notes:
         key, at_ms = (id(query), subject), to_ms(now)
         if abs(at_ms - self._noted_ms.get(key, at_ms - EVERY_MS)) < EVERY_MS:
             return
-        with self._wake:
+        with self._lock:
             if len(self._noted_ms) >= REMEMBERED:
                 self._noted_ms.clear()
             self._noted_ms[key] = at_ms
             self._pending[key] = (query, at_ms)
-            if self._thread is None:
+            if self._thread is None:  # not before a server has forked
                 self._thread = threading.Thread(target=self._write_forever, daemon=True)
                 self._thread.start()
-            self._wake.notify()
 
     def close(self) -> None:
         """Writes what is not written yet, and ends the thread; nothing may be noted afterwards."""
         self._ending.set()
-        with self._wake:
-            self._wake.notify()
         if self._thread:
             self._thread.join(LAST_WORDS_S)
 
     def _write_forever(self) -> None:
-        while not self._ending.is_set():
-            with self._wake:
-                self._wake.wait_for(lambda: bool(self._pending) or self._ending.is_set())
-            # One commit for the notes of a second: each commit waits for the disk.
-            self._ending.wait(GATHER_S)
-            with self._wake:
-                pending, self._pending = self._pending, {}
-            if pending:
-                self._write(pending)
+        while not self._ending.wait(GATHER_S):
+            self._write()
+        self._write()
         self._db.close()
 
-    def _write(self, pending: dict[tuple[int, str], tuple[Query, int]]) -> None:
+    def _write(self) -> None:
+        with self._lock:
+            pending, self._pending = self._pending, {}
+        if not pending:
+            return
         try:
             with self._db.batch():
                 for (_, subject), (query, at_ms) in pending.items():

@@ -12,7 +12,8 @@ from btcpay.proofs.document import to_document
 from btcpay.settlement.values import Block, SeenOutput
 from btcpay.values.errors import BadRow
 from storage.database import Database, Row
-from storage.queries import blocks, looked_for
+from storage.queries import blocks
+from storage.queries.lists import looked_for
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import ExplorerError
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
-from storage.queries import invoices, looked_for, merchants
+from storage.queries import invoices, merchants
+from storage.queries.lists import looked_for
 
 AHEAD_MS = 60_000  # so much may the clocks of two machines differ
 

@@ -24,7 +24,8 @@ from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, OutOfQuota
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
-from storage.queries import blocks, idempotency, looked_for, meta
+from storage.queries import blocks, idempotency, meta
+from storage.queries.lists import looked_for
 from storage.queries.meta import Key
 from storage.queries.totals import tallies
 

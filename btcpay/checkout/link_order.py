@@ -131,7 +131,7 @@ def _made_before(service: Service, link: Row, amount_usd: Decimal, visitor: Visi
 def still_to_pay(service: Service, link: Row, invoice_id: str) -> Row | None:
     """The id and the dollars of an invoice of this link, if nothing has come to it yet."""
     of_link = {"payment_link_id": link["id"], "now": to_ms(service.now())}
-    return service.db.row(invoices.UNTOUCHED, id=invoice_id, **of_link)
+    return service.db.row(invoices.UNTOUCHED_OF_LINK, id=invoice_id, **of_link)
 
 
 def _refuse_full(service: Service, window: Window) -> None:

@@ -15,7 +15,7 @@ from btcpay.values.ids import is_id
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_USD, NEW_INVOICE, load
 from storage.queries import invoices, merchants
-from storage.queries.lists import till
+from storage.queries.lists import merchant_lists
 
 # A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
 LIFE_HOURS = Decimal("0.25")
@@ -50,7 +50,7 @@ def _form(visit: Visit, status: int = 200, wrong: str = "", problem: str = "") -
     service, id = visit.service, visit.query.get("last", "")
     last = None
     if is_id("inv", id):
-        last = service.db.row(till.LAST, id=id, merchant_id=visit.merchant_id)
+        last = service.db.row(merchant_lists.INVOICE, id=id, merchant_id=visit.merchant_id)
     typed = visit.form if wrong or problem else {}
     return visit.page("till.html", status, last=last, typed=typed, wrong=wrong, problem=problem)
 
@@ -72,7 +72,7 @@ def _made(visit: Visit, amount_usd: Decimal) -> str:
     with service.db.write():
         service.db.only(merchants.LOCKED, id=visit.merchant_id)
         of_press = {"id": id, "merchant_id": visit.merchant_id}
-        if service.db.row(till.UNTOUCHED, now=to_ms(visit.now), **of_press):
+        if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, now=to_ms(visit.now), **of_press):
             return id
         if service.db.row(invoices.WHOLE, id=id) is None:
             order = order._replace(id=id)

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from btcpay.values.errors import CommandError
 from storage.backup.sqlite_file import MOVE_AWAY, network_of, new_file, publish, read_only
@@ -19,18 +20,19 @@ def network_in(place: sqlite3.Connection) -> str | None:
 
 def counters_in(place: sqlite3.Connection) -> dict[str, int]:
     """Where the address counters of a database stand, by account key; {} when it cannot tell."""
-    try:
-        return dict(place.execute("SELECT account_key, next_index FROM merchant").fetchall())
-    except sqlite3.DatabaseError:
-        return {}
+    return dict(_rows(place, "SELECT account_key, next_index FROM merchant"))
 
 
 def names_in(place: sqlite3.Connection) -> dict[str, str]:
     """The merchants of a database, by account key; {} when it cannot tell."""
+    return dict(_rows(place, "SELECT account_key, name FROM merchant"))
+
+
+def _rows(place: sqlite3.Connection, query: str) -> list[Any]:
     try:
-        return dict(place.execute("SELECT account_key, name FROM merchant").fetchall())
+        return place.execute(query).fetchall()
     except sqlite3.DatabaseError:
-        return {}
+        return []
 
 
 def names_beyond(named: Mapping[str, str], new: Path) -> list[str]:
@@ -47,10 +49,7 @@ def keep_newer(place: sqlite3.Connection, new: Path) -> None:
     not come back to life. What a damaged or empty database cannot tell is left out.
     """
     counters = [(index, key) for key, index in counters_in(place).items()]
-    try:
-        ended = place.execute("SELECT revoked_at, expires_at, id FROM api_key").fetchall()
-    except sqlite3.DatabaseError:
-        ended = []
+    ended = _rows(place, "SELECT revoked_at, expires_at, id FROM api_key")
     with closing(sqlite3.connect(new)) as db, db:
         db.executemany(
             "UPDATE merchant SET next_index = max(next_index, ?) WHERE account_key = ?", counters

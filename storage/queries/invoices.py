@@ -48,18 +48,17 @@ WHOLE = Invoice.select().where(Invoice.id == slot("id"))
 BLANK = dict.fromkeys(field.name for field in Invoice._meta.sorted_fields) | {"failures": 0}
 ADD = Invoice.insert(every(Invoice)).returning(*PUBLIC)
 
-_UNTOUCHED = (Invoice.status == "open") & ~fn.EXISTS(
-    Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
+_EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
+_CAME = _EVER_CAME.where(Output.vanished_at.is_null())
+# Confirmed or waiting, in time or not: for people, not for settlement.
+CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
+    (Output.invoice_id == Invoice.id) & Output.vanished_at.is_null()
 )
 _LAST_LOOK = Case(
     None, [(Invoice.asked_at > Invoice.created_at, Invoice.asked_at)], Invoice.created_at
 )
 # To a payment that vanished nothing is owed: who replaces each of them would pass any limit.
-_UNPAID = (Invoice.status == "open") & ~fn.EXISTS(
-    Output.select(Output.txid).where(
-        (Output.invoice_id == Invoice.id) & Output.vanished_at.is_null()
-    )
-)
+_UNPAID = (Invoice.status == "open") & ~fn.EXISTS(_CAME)
 # How many of a link's invoices somebody may be about to pay, and when the first stops counting.
 WAITED_FOR_OF_LINK = Invoice.select(
     fn.COUNT(Invoice.seq).alias("invoices"),
@@ -72,20 +71,14 @@ WAITED_FOR_OF_LINK = Invoice.select(
     & (slot("since") < _LAST_LOOK)
 )
 _OF_LINK = (Invoice.id == slot("id")) & (Invoice.payment_link_id == slot("payment_link_id"))
-# A link's invoice that a browser may be led back to: it can be paid, and nothing has come to it.
-# After a payment, even one that vanished, the next visitor may be somebody else.
-UNTOUCHED = Invoice.select(Invoice.id, Invoice.amount_usd_quote).where(
-    _OF_LINK & _UNTOUCHED & (Invoice.expires_at > slot("now"))
+# A link's invoice that a browser may be led back to, or one that the till made: it can be paid, and
+# nothing has come to it. After a payment, even one that vanished, the next may be somebody else.
+_UNTOUCHED = Invoice.select(Invoice.id, Invoice.amount_usd_quote).where(
+    (Invoice.status == "open") & (Invoice.expires_at > slot("now")) & ~fn.EXISTS(_EVER_CAME)
 )
-# One to which money has come, waiting or confirmed.
-PAID_TO = Invoice.select(Invoice.id).where(
-    _OF_LINK
-    & fn.EXISTS(
-        Output.select(Output.txid).where(
-            (Output.invoice_id == Invoice.id) & Output.vanished_at.is_null()
-        )
-    )
-)
+UNTOUCHED_OF_LINK = _UNTOUCHED.where(_OF_LINK)
+UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where((Invoice.id == slot("id")) & _OWN)
+PAID_TO = Invoice.select(Invoice.id).where(_OF_LINK & fn.EXISTS(_CAME))
 
 # Leaves a state only from the state that was read.
 FINISH = Invoice.update(

@@ -48,7 +48,9 @@ OUTPUTS = (
     .order_by(Output.first_seen_at, Output.txid, Output.vout)
 )
 # With what the payment says that an output is part of: for people.
-TOLD = OUTPUTS.select_extend(Payment.created_at.alias("received_at"), Payment.amount_usd_at_receipt)
+SHOWN = OUTPUTS.select_extend(
+    Payment.created_at.alias("received_at"), Payment.amount_usd_at_receipt
+)
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
 KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
@@ -68,30 +70,11 @@ GONE = Output.select(fn.MAX(Output.vanished_at).alias("gone_at")).where(
     )
 )
 
-_SEEN = (
-    Output.first_seen_at,
-    Output.amount_sats,
-    Output.coinbase,
-    Output.seen_waiting,
-    Output.inputs,
-    Output.vanished_at,
-    Output.replaced_height,
-    Output.block_height,
-    Output.block_hash,
-    Output.block_time_at,
-    Output.position,
-    Output.spent_height,
-)
-ADD_OUTPUT = Output.insert(
-    slots(
-        Output.txid,
-        Output.vout,
-        Output.invoice_id,
-        Output.merchant_id,
-        *_SEEN,
-    )
-)
-UPDATE_OUTPUT = Output.update(slots(*_SEEN)).where(
+# All that is seen of an output; CREDIT_OUTPUTS alone says which payment it is part of.
+_NEW = [field for field in every(Output) if field is not Output.payment_id]
+_NAMES_IT = {"txid", "vout", "invoice_id", "merchant_id"}
+ADD_OUTPUT = Output.insert(slots(*_NEW))
+UPDATE_OUTPUT = Output.update(slots(*(f for f in _NEW if f.name not in _NAMES_IT))).where(
     (Output.invoice_id == slot("invoice_id"))
     & (Output.txid == slot("txid"))
     & (Output.vout == slot("vout"))

@@ -26,7 +26,8 @@ from btcpay.prices.price import new_prices
 from btcpay.values.errors import Conflict
 from btcpay.values.times import to_ms
 from storage.database import Database, open_database
-from storage.queries import blocks, keys, looked_for
+from storage.queries import blocks, keys
+from storage.queries.lists import looked_for
 from storage.write_behind import Notes
 
 

@@ -39,7 +39,8 @@ WHOLE = {
 }
 # Never run by themselves: others are made of them.
 PARTS = {
-    *("balances._SUMS", "listings.CAME_SATS", "listings._CHOSEN"),
+    *("balances._SUMS", "listings._CHOSEN"),
+    *("invoices._CAME", "invoices._EVER_CAME", "invoices.CAME_SATS", "invoices._UNTOUCHED"),
     *("listings._LISTED", "listings._PAYMENTS", "looked_for._UNSETTLED"),
     *("merchant_lists._INVOICES", "merchant_lists._PAYMENTS"),
     *("deliveries._WHOLE", "deliveries._COUNTED", "receivers._PENDING"),

@@ -37,7 +37,7 @@ from btcpay.values.networks import NETWORKS, Network
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage import migrate
-from storage.queries import looked_for
+from storage.queries.lists import looked_for
 
 REGTEST = NETWORKS["regtest"]
 

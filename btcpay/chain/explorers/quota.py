@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from btcpay.values.errors import FetchError
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
-from storage.queries import explorers, meta
+from storage.queries import meta
+from storage.queries.totals import explorers
 
 HOUR = timedelta(hours=1)
 MINUTE_MS = 60_000

@@ -1,1 +1,1 @@
-"""Lists and pages of a merchant's rows: page by page, by day, in an export."""
+"""Lists: a merchant's rows page by page, by day, in an export; the invoices to look for."""

@@ -6,8 +6,8 @@ from peewee import SQL, Expression, Select, fn
 
 from storage.database import slot
 from storage.models import Invoice, PaymentLink
+from storage.queries.invoices import CAME_SATS
 from storage.queries.lists import keyset
-from storage.queries.lists.listings import CAME_SATS
 
 MOST_COUNTED = 500  # of a link's invoices: an index is read so far and no further
 

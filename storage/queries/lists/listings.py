@@ -4,16 +4,13 @@ from heapq import nlargest
 from operator import itemgetter
 from typing import Any
 
-from peewee import Case, Select, fn
+from peewee import Case, Select
 
 from storage.database import Database, Row, slot
-from storage.models import Attention, Invoice, Merchant, Output, Payment
+from storage.models import Attention, Invoice, Merchant, Payment
 from storage.queries import links, merchants
+from storage.queries.invoices import CAME_SATS
 
-# Confirmed or waiting, in time or not: for people, not for settlement.
-CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
-    (Output.invoice_id == Invoice.id) & Output.vanished_at.is_null()
-)
 _MISSING_SATS = Case(
     None,
     [((Invoice.status != "paid") & (Invoice.amount_sats > CAME_SATS),

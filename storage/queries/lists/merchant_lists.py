@@ -10,8 +10,8 @@ from peewee import JOIN, ColumnBase, Expression, Select
 
 from storage.database import slot
 from storage.models import Attention, Invoice, Output, Payment
+from storage.queries.invoices import CAME_SATS
 from storage.queries.lists import keyset
-from storage.queries.lists.listings import CAME_SATS
 
 Listed = type[Invoice] | type[Payment]
 MOST_CHOSEN = 26  # rows that CHOSEN takes: a page, and one to know whether there is another
@@ -59,6 +59,7 @@ INVOICES, INVOICES_NEWER = _older(_INVOICES, Invoice), _newer(_INVOICES, Invoice
 INVOICES_BY_STATUS, INVOICES_BY_STATUS_NEWER = (
     query.where(_OF_STATUS) for query in (INVOICES, INVOICES_NEWER)
 )
+INVOICE = _INVOICES.where((Invoice.id == slot("id")) & _own(Invoice))
 INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
 
 # Those that settle nothing: parts, and what came late, beyond or after a cancellation. An index
