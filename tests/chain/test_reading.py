@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -159,7 +160,7 @@ class AskedBetween:
 
 
 def reader_of(till: Till, happens: Callable[[], Any] = lambda: None) -> Reader:
-    prices: Any = AskedBetween(happens)
+    prices: Any = SimpleNamespace(usd=AskedBetween(happens))
     db = till.shop.service.db
     return Reader(db, till.settings, explorers(till), prices, till.clock)
 
