@@ -37,14 +37,15 @@ def shape(value: Any) -> Any:
     return [shape(inner) for inner in value] if isinstance(value, list) else type(value)
 
 
+def test_every_kind_happens_in_a_life_and_the_document_has_no_other(life):
+    assert set(life[0]) == set(EventKind)
+    assert re.findall(r"^### (.+)$", PAGE, re.M) == [kind.value for kind in EventKind]
+
+
 def section(kind: EventKind) -> str:
     found = re.search(rf"^### {re.escape(kind)}\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S)
     assert found, f"docs/events.md does not tell of {kind}"
     return found[1]
-
-
-def test_every_kind_happens_in_a_life(life):
-    assert set(life[0]) == set(EventKind)
 
 
 @pytest.mark.parametrize("kind", EventKind)
@@ -86,7 +87,3 @@ def test_the_document_has_its_meaning_and_an_example_of_its_shape(life, kind):
     assert kind.meaning in " ".join(told.split())
     (example,) = re.findall(r"```json\n(.*?)```", told, re.S)
     assert shape(json.loads(example)) == shape(json.loads(life[0][kind].body))
-
-
-def test_the_document_tells_of_no_other_kind():
-    assert re.findall(r"^### (.+)$", PAGE, re.M) == [kind.value for kind in EventKind]

@@ -1,7 +1,8 @@
 """Events reach those who want them: signed, each once by its id, and again when they did not."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -64,16 +65,9 @@ def test_what_happens_is_told_signed_with_the_events_id(till, receiver):
     assert deliver(till) == (0, 0) and len(receiver.messages) == 1
 
 
-def test_only_what_happens_afterwards_is_told(till, receiver):
-    till.shop.invoice()
-    add(till, receiver.url)
-    till.shop.link()
-    assert deliver(till) == (1, 0)
-    assert receiver.kinds == ["payment_link.created"]
-
-
-def test_an_endpoint_is_told_of_its_merchant_and_its_kinds_alone(till, receiver):
+def test_an_endpoint_is_told_of_its_merchant_and_its_kinds_alone_from_then_on(till, receiver):
     other = till.shop.add_merchant("other")
+    till.shop.link()
     add(till, receiver.url, EventKind.PAYMENT_LINK_CREATED)
     add(till, receiver.url, merchant_id=other)
     till.shop.invoice()
@@ -91,26 +85,25 @@ def test_two_endpoints_are_told_each_with_its_own_secret(till, receiver):
     assert sorted(signed) == [[False, True], [True, False]]
 
 
-REFUSED = [302, 304, 400, 401, 404, 429, 500, 503]
-
-
-@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-def test_a_2xx_takes_it(till, receiver, status):
+def test_a_2xx_takes_it(till, receiver):
     add(till, receiver.url)
-    receiver.instead = lambda _: say(b"", status)
-    till.shop.invoice()
-    assert deliver(till) == (1, 0)
+    for status in (200, 201, 202, 204, 299):
+        receiver.instead = lambda _, status=status: say(b"", status)
+        till.shop.link()
+        assert deliver(till) == (1, 0), status
 
 
-@pytest.mark.parametrize("status", REFUSED)
-def test_any_other_status_does_not_and_no_redirect_is_followed(till, receiver, status):
-    added = add(till, receiver.url)
-    receiver.instead = lambda _: say(b"no", status, Location=receiver.url)
-    till.shop.invoice()
-    assert deliver(till) == (0, 1)
-    (row,) = deliveries(till, added)
-    assert (row["state"], row["attempts"], row["status"]) == ("waiting", 1, status)
-    assert len(receiver.messages) == 1
+def test_any_other_status_does_not_and_no_redirect_is_followed(till, receiver):
+    for status in (302, 304, 400, 401, 404, 429, 500, 503):
+        added = add(till, receiver.url)
+        receiver.messages.clear()
+        receiver.instead = lambda _, code=status: say(b"no", code, Location=receiver.url)
+        till.shop.link()
+        assert deliver(till) == (0, 1)
+        (row,) = deliveries(till, added)
+        assert (row["state"], row["attempts"], row["status"]) == ("waiting", 1, status)
+        assert len(receiver.messages) == 1
+        receivers.remove(till.shop.service.db, added.id)
 
 
 def test_it_is_tried_again_with_the_same_id_and_a_new_time(till, receiver):
@@ -336,13 +329,8 @@ URLS = {
 }
 
 
-@pytest.mark.parametrize("case", URLS.values(), ids=URLS)
+@pytest.mark.parametrize("case", URLS)
 def test_urls_that_are_told(case):
-    url, name, is_taken = case
-    network = NETWORKS[name]
-    refuse: Callable[[], None] = lambda: receivers.refuse_url(url, network)  # noqa: E731
-    if is_taken:
-        refuse()
-    else:
-        with pytest.raises(CommandError):
-            refuse()
+    url, name, is_taken = URLS[case]
+    with nullcontext() if is_taken else pytest.raises(CommandError):
+        receivers.refuse_url(url, NETWORKS[name])

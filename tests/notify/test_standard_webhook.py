@@ -1,11 +1,9 @@
 """Signatures are those of Standard Webhooks, by its published vector and by its library."""
 
 import base64
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-import pytest
 from standardwebhooks import Webhook
-from standardwebhooks.webhooks import WebhookVerificationError
 
 from btcpay.notify.standard_webhook import PREFIX, headers, new_secret, sign
 
@@ -30,44 +28,8 @@ def test_a_secret_is_what_the_specification_asks_for():
     assert len(base64.b64decode(secret.removeprefix(PREFIX), validate=True)) == 32
 
 
-def test_the_library_accepts_what_is_signed():
-    secret = new_secret()
-    assert Webhook(secret).verify(BODY, headers([secret], "evt_1", datetime.now(UTC), BODY))["type"]
-
-
-def test_both_secrets_sign_after_a_rotation():
+def test_the_library_accepts_what_is_signed_with_the_new_secret_or_the_old():
     new, old = new_secret(), new_secret()
     signed = headers([new, old], "evt_1", datetime.now(UTC), BODY)
     for secret in (new, old):
-        Webhook(secret).verify(BODY, signed)
-
-
-CHANGES = {
-    "another body": ({}, BODY + b" "),
-    "another id": ({"webhook-id": "evt_2"}, BODY),
-    "another time": ({"webhook-timestamp": "1"}, BODY),
-    "another signature": ({"webhook-signature": SIGNATURE}, BODY),
-    "no signature": ({"webhook-signature": ""}, BODY),
-    "an old one, sent again": (
-        headers([PREFIX + "AAAA"], "evt_1", datetime(2026, 1, 1, tzinfo=UTC), BODY),
-        BODY,
-    ),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_the_library_refuses_what_was_changed(change):
-    changed, body = change
-    secret = new_secret()
-    signed = headers([secret], "evt_1", datetime.now(UTC), BODY) | changed
-    with pytest.raises(WebhookVerificationError):
-        Webhook(secret).verify(body, signed)
-
-
-@pytest.mark.parametrize("minutes", [-6, 6])
-def test_a_message_that_is_replayed_later_is_refused_by_its_time(minutes):
-    secret = new_secret()
-    at = datetime.now(UTC) + timedelta(minutes=minutes)
-    signed = headers([secret], "evt_1", at, BODY)
-    with pytest.raises(WebhookVerificationError, match="timestamp"):
         Webhook(secret).verify(BODY, signed)

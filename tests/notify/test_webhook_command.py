@@ -45,6 +45,7 @@ def test_the_secret_is_shown_once_and_by_nothing_else(till, btcpay, receiver):
     webhook_id = btcpay.json("webhook", "list")[0]["id"]
     receiver.instead = lambda _: say(b"no", 500)
     till.shop.link()
+    assert btcpay.json("webhook", "rotate", webhook_id)["secret"] != secret
     words = (["check"], ["webhook", "list"], ["webhook", "list", "--json"], ["doctor"])
     more = (["webhook", "deliveries", webhook_id, "--json"], ["webhook", "remove", webhook_id])
     for command in (*words, *more):
@@ -76,7 +77,7 @@ def test_a_test_sends_one_of_each_kind_that_the_endpoint_wants(till, btcpay, rec
     ]
 
 
-def test_an_event_can_be_sent_again(till, btcpay, receiver):
+def test_an_event_is_sent_again_and_none_to_an_endpoint_that_was_removed(till, btcpay, receiver):
     added = btcpay.json("webhook", "add", "shop", receiver.url)
     till.shop.link()
     btcpay.run("check")
@@ -88,24 +89,10 @@ def test_an_event_can_be_sent_again(till, btcpay, receiver):
     assert len(receiver.ids) == 3 and len(set(receiver.ids)) == 1
     _, said = btcpay.run("webhook", "resend", added["id"], "--failed", status=1)
     assert "nothing was given up" in said
-
-
-def test_a_removed_endpoint_is_told_nothing(till, btcpay, receiver):
-    added = btcpay.json("webhook", "add", "shop", receiver.url)
     till.shop.link()
     btcpay.run("webhook", "remove", added["id"])
     btcpay.run("check")
-    assert receiver.messages == [] and btcpay.json("webhook", "list") == []
-
-
-def test_the_new_secret_and_for_a_day_the_old_one_sign(till, btcpay, receiver):
-    added = btcpay.json("webhook", "add", "shop", receiver.url)
-    rotated = btcpay.json("webhook", "rotate", added["id"])
-    till.shop.link()
-    btcpay.run("check")
-    (message,) = receiver.messages
-    assert message.verify(added["secret"]) == message.verify(rotated["secret"])
-    assert added["secret"] != rotated["secret"]
+    assert len(receiver.ids) == 3 and btcpay.json("webhook", "list") == []
 
 
 REFUSALS = {
@@ -196,14 +183,13 @@ def test_no_check_waits_for_a_receiver(till, btcpay, receiver):
         watching.communicate(timeout=30)
 
 
-@pytest.mark.parametrize("count", [3])
-def test_checks_that_run_at_once_tell_each_event_once(till, btcpay, receiver, count):
+def test_checks_that_run_at_once_tell_each_event_once(till, btcpay, receiver):
     btcpay.run("webhook", "add", "shop", receiver.url)
     for _ in range(12):
         till.shop.link()
-    running = [btcpay.start("check") for _ in range(count)]
+    running = [btcpay.start("check") for _ in range(3)]
     for process in running:
         process.communicate(timeout=60)
-    assert [process.returncode for process in running] == [0] * count
+    assert [process.returncode for process in running] == [0] * 3
     btcpay.run("check")
     assert len(receiver.ids) == len(set(receiver.ids)) == 12
