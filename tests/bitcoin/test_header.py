@@ -72,24 +72,32 @@ def test_what_does_not_fit_is_malformed(place, value):
         build_header(*fields)
 
 
-@pytest.mark.parametrize(
-    ("bits", "target", "again"),
-    [
-        (0x00123456, 0, 0),
-        (0x01003456, 0, 0),
-        (0x01123456, 0x12, 0x01120000),
-        (0x02008000, 0x80, 0x02008000),
-        (0x02123456, 0x1234, 0x02123400),
-        (0x03123456, 0x123456, 0x03123456),
-        (0x04123456, 0x12345600, 0x04123456),
-        (0x05009234, 0x92340000, 0x05009234),
-        (0x20123456, 0x123456 << 232, 0x20123456),
-        (0xFF123456, 0, 0),
-    ],
+COMPACT = {  # bits: the target, and its own compact form
+    0x01123456: (0x12, 0x01120000),
+    0x02008000: (0x80, 0x02008000),
+    0x02123456: (0x1234, 0x02123400),
+    0x03123456: (0x123456, 0x03123456),
+    0x04123456: (0x12345600, 0x04123456),
+    0x05009234: (0x92340000, 0x05009234),
+    0x1D00FFFF: (0xFFFF << 208, 0x1D00FFFF),
+    0x20123456: (0x123456 << 232, 0x20123456),
+    0x207FFFFF: (0x7FFFFF << 232, 0x207FFFFF),
+    0x2100FFFF: (0xFFFF << 240, 0x2100FFFF),
+    0x220000FF: (0xFF << 248, 0x2100FF00),
+}
+NO_TARGETS = (  # nothing is left of them, or they are negative, or too large
+    *(0, 0x00123456, 0x01003456, 0x02000056, 0x03000000, 0x04000000, 0x00923456, 0x01803456),
+    *(0x02800056, 0x03800000, 0x04800000, 0x01FEDCBA, 0x04923456, 0x22000100, 0x23000001),
+    0xFF123456,
 )
-def test_compact_targets_are_those_of_bitcoin_core(bits, target, again):
-    """src/test/arith_uint256_tests.cpp, bignum_SetCompact; one that overflows is 0 here."""
-    assert (target_of(bits), bits_of(target)) == (target, again)
+
+
+def test_compact_targets_are_those_of_bitcoin_core():
+    """src/test/arith_uint256_tests.cpp, bignum_SetCompact."""
+    for bits, (target, again) in COMPACT.items():
+        assert (target_of(bits), bits_of(target)) == (target, again), f"{bits:08x}"
+    assert [hex(bits) for bits in NO_TARGETS if target_of(bits)] == []
+    assert bits_of(0) == 0
 
 
 @given(st.integers(0, 2**256 - 1))

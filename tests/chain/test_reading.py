@@ -153,6 +153,10 @@ class AskedBetween:
 
     happens: Callable[[], Any]
 
+    @property
+    def usd(self) -> "AskedBetween":
+        return self
+
     def current_or_none(self) -> Decimal:
         happens, self.happens = self.happens, lambda: None
         happens()

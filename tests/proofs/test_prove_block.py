@@ -140,10 +140,6 @@ def test_no_few_bits_of_it_change_what_is_proven(bits):
     assert outcome(raw) in (None, outcome(SMALL))
 
 
-def test_a_block_cut_short_at_any_byte_is_refused():
-    assert [size for size in range(len(SMALL)) if outcome(SMALL[:size])] == []
-
-
 CHANGES: dict[str, Sequence[Tx]] = {
     "the last transaction is left out": TXS[:-1],
     "one in the middle is left out": TXS[:2] + TXS[3:],
@@ -242,17 +238,12 @@ def test_another_transaction_of_64_bytes_stalls_nobody_and_proves_no_payment():
         prove(block.evidence(1), small.txid, b"", EASY, 1)
 
 
-@pytest.mark.parametrize(
-    ("script", "size"),
-    [
-        pytest.param(b"\x00\x14" + bytes(20), 82, id="p2wpkh"),
-        pytest.param(b"\xa9\x14" + bytes(20) + b"\x87", 83, id="p2sh"),
-        pytest.param(b"\x76\xa9\x14" + bytes(20) + b"\x88\xac", 85, id="p2pkh"),
-    ],
-)
-def test_no_transaction_of_64_bytes_pays_an_address_of_ours(script, size):
+def test_no_transaction_of_64_bytes_pays_an_address_of_ours():
     """The shortest there is: one input without script, one output."""
-    assert len(payment(1, TxOut(1, script)).stripped) == size
+    p2wpkh, p2sh = b"\x00\x14" + bytes(20), b"\xa9\x14" + bytes(20) + b"\x87"
+    p2pkh = b"\x76\xa9\x14" + bytes(20) + b"\x88\xac"
+    sizes = [len(payment(1, TxOut(1, script)).stripped) for script in (p2wpkh, p2sh, p2pkh)]
+    assert sizes == [82, 83, 85]
 
 
 # Coinbases

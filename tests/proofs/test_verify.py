@@ -1,7 +1,7 @@
 """What proves a payment, and that nothing else does: every forgery fails for its own reason."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,8 +14,6 @@ from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, coinb
 from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
 from btcpay.proofs.verify import MAX_BRANCH, Branch, Evidence, Proven, prove
 from btcpay.sandbox.node.block import GENESIS
-from btcpay.sandbox.node.script import address_of
-from btcpay.sandbox.state import Sandbox, open_sandbox
 from btcpay.values.errors import ProofFailed
 from btcpay.values.networks import NETWORKS
 from btcpay.values.times import from_unix_s
@@ -109,49 +107,10 @@ def test_what_is_proven_is_what_the_block_and_the_transaction_say():
     assert check(VALID, confirmations=3) == expected
 
 
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    opened = open_sandbox(tmp_path_factory.mktemp("chain"), lambda: NOW)
-    yield opened
-    opened.close()
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 8])
-def test_every_transaction_of_a_real_block_of_this_size_is_proven(sandbox, size):
-    address = address_of(SCRIPT)
-    for number in range(size - 1):
-        sandbox.wallet.pay(address, SATS + number, NOW)
-    hashes = sandbox.chain.mine(2, NOW)
-    block, next_block = (sandbox.chain.ledger.blocks[hash] for hash in hashes)
-    assert len(block.txs) == size
-    leaves = leaves_of(block.txs)
-    for position, tx in enumerate(block.txs):
-        evidence = Evidence(
-            branch(tx, leaves, position),
-            branch(block.txs[0], leaves, 0),
-            [block.header, next_block.header],
-        )
-        script = SCRIPT if position else sandbox.wallet.script
-        proven = check(evidence, tx.txid, script, confirmations=2)
-        paid = {n: o.value_sats for n, o in enumerate(tx.outputs) if o.script == script}
-        assert proven == Proven(
-            tx.txid,
-            block.hash,
-            from_unix_s(block.time),
-            paid,
-            coinbase_height(block.txs[0].inputs[0].script_sig),
-            position,
-        )
-
-
 def test_all_outputs_to_the_script_are_proven_and_no_others():
     several = Tx(2, PAID.inputs, (TxOut(1, SCRIPT), TxOut(2, OTHER_SCRIPT), TxOut(3, SCRIPT)), 0)
     txs = (coinbase_of(), several)
     assert check(evidence_of(txs, 1), several.txid).amounts_sats == {0: 1, 2: 3}
-
-
-def test_more_followers_than_asked_for_prove_as_well():
-    assert check(evidence_of(TXS, 4, following=6), confirmations=3) == check(VALID)
 
 
 def test_the_last_of_an_odd_row_is_its_own_sibling_on_either_side_with_one_result():
@@ -174,10 +133,6 @@ def with_coinbase(**changes: object) -> Evidence:
 
 def with_headers(*headers: bytes) -> Evidence:
     return replace(VALID, headers=list(headers))
-
-
-def flipped(text: str) -> str:
-    return f"{int(text, 16) ^ 1:064x}"
 
 
 def without_work(raw: bytes) -> bytes:
@@ -273,27 +228,19 @@ def test_a_forgery_fails_for_its_own_reason(evidence, reason):
         check(evidence)
 
 
-@pytest.mark.parametrize("index", range(len(MERKLE)))
-@pytest.mark.parametrize("of", ["payment", "coinbase"])
-def test_one_changed_sibling_leads_elsewhere(of, index):
-    was = getattr(VALID, of)
-    merkle = [flipped(node) if at == index else node for at, node in enumerate(was.merkle)]
-    with pytest.raises(ProofFailed, match="does not lead"):
-        check(replace(VALID, **{of: replace(was, merkle=merkle)}))
+NOT_ASKED_FOR = {
+    "to somebody else": (PAID.txid, b"\x00\x14" + bytes(20), "does not pay"),
+    "a longer script": (PAID.txid, SCRIPT + b"\0", "does not pay"),
+    "a shorter script": (PAID.txid, SCRIPT[:-1], "does not pay"),
+    "no script": (PAID.txid, b"", "does not pay"),
+    "the id that the witness changes": (PAID.wtxid, SCRIPT, "another id"),
+    "another transaction of the block": (TXS[3].txid, SCRIPT, "another id"),
+}
 
 
-@pytest.mark.parametrize(
-    ("txid", "script", "reason"),
-    [
-        pytest.param(PAID.txid, b"\x00\x14" + bytes(20), "does not pay", id="to somebody else"),
-        pytest.param(PAID.txid, SCRIPT + b"\0", "does not pay", id="a longer script"),
-        pytest.param(PAID.txid, SCRIPT[:-1], "does not pay", id="a shorter script"),
-        pytest.param(PAID.txid, b"", "does not pay", id="no script"),
-        pytest.param(PAID.wtxid, SCRIPT, "another id", id="the id that the witness changes"),
-        pytest.param(TXS[3].txid, SCRIPT, "another id", id="another transaction of the block"),
-    ],
-)
-def test_a_real_transaction_does_not_prove_what_it_is_not_asked_for(txid, script, reason):
+@pytest.mark.parametrize("name", NOT_ASKED_FOR)
+def test_a_real_transaction_does_not_prove_what_it_is_not_asked_for(name):
+    txid, script, reason = NOT_ASKED_FOR[name]
     with pytest.raises(ProofFailed, match=reason):
         check(VALID, txid, script)
 
@@ -384,43 +331,6 @@ def test_a_branch_shorter_than_the_coinbases_is_refused_whatever_leads_there():
 
 # Targets and floors
 
-TARGETS = {  # Bitcoin Core, src/test/arith_uint256_tests.cpp; what is negative or too large is 0
-    0: 0,
-    0x00123456: 0,
-    0x01003456: 0,
-    0x02000056: 0,
-    0x03000000: 0,
-    0x04000000: 0,
-    0x00923456: 0,
-    0x01803456: 0,
-    0x02800056: 0,
-    0x03800000: 0,
-    0x04800000: 0,
-    0x01123456: 0x12,
-    0x01FEDCBA: 0,
-    0x02123456: 0x1234,
-    0x02008000: 0x80,
-    0x03123456: 0x123456,
-    0x04123456: 0x12345600,
-    0x04923456: 0,
-    0x05009234: 0x92340000,
-    0x20123456: 0x123456 << 232,
-    0x2100FFFF: 0xFFFF << 240,
-    0x220000FF: 0xFF << 248,
-    0x22000100: 0,
-    0x23000001: 0,
-    0xFF123456: 0,
-    0x1D00FFFF: 0xFFFF << 208,
-    0x207FFFFF: 0x7FFFFF << 232,
-}
-
-
-@pytest.mark.parametrize(
-    ("bits", "target"), [pytest.param(*pair, id=f"{pair[0]:08x}") for pair in TARGETS.items()]
-)
-def test_compact_targets_read_as_bitcoin_core_reads_them(bits, target):
-    assert target_of(bits) == target
-
 
 def test_a_hash_that_equals_the_target_has_work_and_one_more_has_not():
     least = replace(parse_header(FIRST), bits=0x1D00FFFF, hash=f"{0xFFFF << 208:064x}")
@@ -456,10 +366,6 @@ def test_the_floor_of_mainnet_refuses_the_work_of_2009():
         prove_mainnet(NETWORKS["mainnet"].max_target_bits)
 
 
-def test_the_floor_of_mainnet_is_a_quarter_of_the_difficulty_of_november_2025():
-    assert target_of(NETWORKS["mainnet"].max_target_bits) == 4 * target_of(0x1701D936)
-
-
 @pytest.mark.parametrize("name", [name for name in NETWORKS if name != "regtest"])
 def test_the_floor_of_every_network_but_regtest_refuses_regtest_headers(name):
     with pytest.raises(ProofFailed, match="too little difficulty"):
@@ -467,19 +373,10 @@ def test_the_floor_of_every_network_but_regtest_refuses_regtest_headers(name):
     assert check(VALID, bits=NETWORKS["regtest"].max_target_bits)
 
 
-@pytest.mark.parametrize(
-    ("floor", "holds"),
-    [
-        pytest.param(HARD, True, id="the floor itself"),
-        pytest.param(HARD + 1, True, id="a floor a bit easier"),
-        pytest.param(HARD - 1, False, id="a floor a bit harder"),
-        pytest.param(HARDER, False, id="a floor much harder"),
-    ],
-)
-def test_a_header_at_the_floor_is_enough_and_an_easier_one_is_not(floor, holds):
-    if holds:
+def test_a_header_at_the_floor_or_harder_is_enough_and_an_easier_one_is_not():
+    for floor in (HARD, HARD + 1):
         assert check(WORKED, bits=floor).txid == PAID.txid
-    else:
+    for floor in (HARD - 1, HARDER):
         with pytest.raises(ProofFailed, match="too little difficulty"):
             check(WORKED, bits=floor)
 
@@ -583,20 +480,19 @@ def test_bytes_of_any_kind_are_refused_and_never_an_error_of_another_kind(raw, c
     assert outcome(evidence) is None
 
 
-@pytest.mark.parametrize(
-    ("script_sig", "height"),
-    [
-        pytest.param("51", 1, id="OP_1 is height 1"),
-        pytest.param("60", 16, id="OP_16 is height 16"),
-        pytest.param("0111", 17, id="one byte"),
-        pytest.param("028000ff", 128, id="a second byte keeps the sign off"),
-        pytest.param("03c87903", 227_784, id="three bytes"),
-        pytest.param("", None, id="empty"),
-        pytest.param("0181", None, id="negative"),
-        pytest.param("0201", None, id="cut short"),
-        pytest.param("09" + "01" * 9, None, id="longer than any height"),
-    ],
-)
-def test_a_coinbase_begins_with_its_blocks_height(script_sig, height):
-    """BIP34."""
-    assert coinbase_height(bytes.fromhex(script_sig)) == height
+HEIGHTS = {  # BIP34
+    "OP_1 is height 1": ("51", 1),
+    "OP_16 is height 16": ("60", 16),
+    "one byte": ("0111", 17),
+    "a second byte keeps the sign off": ("028000ff", 128),
+    "three bytes": ("03c87903", 227_784),
+    "empty": ("", None),
+    "negative": ("0181", None),
+    "cut short": ("0201", None),
+    "longer than any height": ("09" + "01" * 9, None),
+}
+
+
+def test_a_coinbase_begins_with_its_blocks_height():
+    for name, (script_sig, height) in HEIGHTS.items():
+        assert coinbase_height(bytes.fromhex(script_sig)) == height, name
