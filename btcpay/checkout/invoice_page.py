@@ -22,6 +22,7 @@ BLOCK_MINUTES = 10  # on average, on every public network
 RETURNS = {"paid": "return_paid"} | dict.fromkeys(
     ("waiting", "overdue", "expired", "canceled"), "return_unpaid"
 )
+FROM_ROW = ("id", "amount_sats", "tx_hash", "paid_at", "expires_at", "checked_at")
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,10 @@ class InvoicePage:
 
     @property
     def is_dust(self) -> bool:
-        """Whether less is owed than can be sent, so that the page asks for more."""
         return self.owed_sats < self.due_sats
 
     @property
     def counts_down(self) -> bool:
-        """Whether so little time is left that the page shows a clock."""
         return self.left_ms is not None and self.left_ms < COUNTDOWN_MS
 
     @property
@@ -105,12 +104,10 @@ class InvoicePage:
 
     @property
     def usual_minutes(self) -> int:
-        """How long the missing confirmations take on average."""
         return BLOCK_MINUTES * self.confirmations_left
 
     @property
     def is_unwatched(self) -> bool:
-        """Whether the last look at the chain was long ago."""
         return self.checked_ms is not None and self.checked_ms > LONG_AGO_MS
 
 
@@ -124,11 +121,10 @@ def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> I
     beyond_sats = _beyond_sats(snapshot)
     checked_at, expires_at = row["checked_at"], row["expires_at"]
     return InvoicePage(
-        id=row["id"],
+        **{name: row[name] for name in FROM_ROW},
         state=state,
         status=status_of(snapshot),
         notices=notices,
-        amount_sats=row["amount_sats"],
         amount_usd=amount_usd,
         second=_second_of(row),
         due_sats=due_sats,
@@ -141,12 +137,8 @@ def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> I
         confirmations_left=max(0, snapshot.needed - verdict.confirmations),
         description=row["description"] or None,
         address=row["deposit_address"],
-        tx_hash=row["tx_hash"],
-        paid_at=row["paid_at"],
-        expires_at=expires_at,
         left_ms=snapshot.left_ms,
         life_ms=None if expires_at is None else expires_at - row["created_at"],
-        checked_at=checked_at,
         checked_ms=None if checked_at is None else to_ms(snapshot.now) - checked_at,
         return_url=_return_url(snapshot, brand),
         link_id=row["payment_link_id"] if notices.link_is_active and not beyond_sats else None,

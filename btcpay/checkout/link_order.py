@@ -5,13 +5,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 
-from btcpay.checkout.link_amount import chosen_usd, refuse_dust
-from btcpay.checkout.link_page import GONE, LinkRefused, no_price
+from btcpay.checkout.amounts import AmountRefused, read_usd
+from btcpay.checkout.link_page import GONE, LinkRefused, least_sats_of, no_price
 from btcpay.invoices import create
+from btcpay.invoices.links import bounds
+from btcpay.languages import formats
 from btcpay.values.errors import PriceUnavailable
+from btcpay.values.money import CENT, SATS_PER_BTC
 from btcpay.values.times import to_ms
+from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from btcpay.web.rate_limits import Window, link_invoices
 from btcpay.web.service import Service
@@ -47,12 +51,12 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
     again, since the same form may have been sent twice. Raises LinkRefused.
     """
     _refuse_inactive(link)
-    amount_usd = chosen_usd(link, visitor.amount_text)
+    amount_usd = _chosen_usd(link, visitor.amount_text)
     if found := _made_before(service, link, amount_usd, visitor):
         return found
     with _admitted(service, link, visitor) as promised_id, _priced():
         price = create.live_price(service.db, service.prices, link["merchant_id"], service.now())
-        refuse_dust(service, link, amount_usd, price.usd)
+        _refuse_dust(service, link, amount_usd, price.usd)
     with service.db.write():
         _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
         if found := _made_before(service, link, amount_usd, visitor):
@@ -62,6 +66,31 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
             return _created(service, link, amount_usd, price, promised_id)
     # Another press was faster with what the payment freed, so this one is counted.
     return order(service, link, visitor)
+
+
+def _chosen_usd(link: Row, text: str) -> Decimal:
+    """The price of a link, or the amount in this text. Raises LinkRefused."""
+    if link["amount_mode"] == "fixed":
+        return Decimal(link["amount_usd"])
+    try:
+        return read_usd(text, *bounds(link))
+    except AmountRefused as refused:
+        raise LinkRefused(400, str(refused), field=True) from None
+
+
+def _refuse_dust(service: Service, link: Row, amount_usd: Decimal, price_usd: Decimal) -> None:
+    """Refuses an amount that was typed and is less than can be sent. Raises LinkRefused.
+
+    Not where the seller asks for so little: then the invoice's page asks for what can be sent.
+    """
+    exact_usd = least_sats_of(service, link) * price_usd / SATS_PER_BTC
+    least_usd = exact_usd.quantize(CENT, ROUND_CEILING)
+    if link["amount_mode"] == "flexible" and amount_usd < least_usd <= bounds(link)[1]:
+        least = formats.usd(least_usd, languages.current())
+        message = gettext(
+            "Wallets cannot send such a small amount. Enter at least %(least)s.", least=least
+        )
+        raise LinkRefused(400, message, field=True)
 
 
 @contextmanager

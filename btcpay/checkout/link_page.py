@@ -3,7 +3,9 @@
 from decimal import Decimal
 from typing import Any
 
+from btcpay.merchants.account import DUST_SATS
 from btcpay.values.currencies import places_of
+from btcpay.values.money import sats_for_usd
 from btcpay.web.pages.languages import gettext
 from btcpay.web.service import Service
 from storage.database import Row
@@ -12,6 +14,9 @@ from storage.queries import merchants
 TYPED_CHARACTERS = 40  # of a wrong amount, when the form shows it again
 PATIENCE_S = 1  # for the second currency, after the dollars are there
 GONE = 410
+# A link with a higher price need not ask what a bitcoin costs: the dust limit is less than this,
+# until a bitcoin costs 900,000 USD.
+NO_DUST_USD = Decimal(5)
 
 
 class LinkRefused(Exception):
@@ -56,6 +61,23 @@ def link_values(
         "refused": refused,
         "typed": typed[:TYPED_CHARACTERS],
     }
+
+
+def dust_of(service: Service, link: Row) -> int | None:
+    """The least that can be sent, when a fixed price is less and there is a BTC price."""
+    if link["amount_usd"] is None or Decimal(link["amount_usd"]) >= NO_DUST_USD:
+        return None
+    price_usd = service.prices.usd.current_or_none()
+    if price_usd is None:
+        return None
+    least_sats = least_sats_of(service, link)
+    amount_sats = sats_for_usd(Decimal(link["amount_usd"]), price_usd)
+    return least_sats if amount_sats and amount_sats < least_sats else None
+
+
+def least_sats_of(service: Service, link: Row) -> int:
+    """The least that can be sent to the addresses of the link's merchant."""
+    return DUST_SATS[service.db.only(merchants.BY_ID, id=link["merchant_id"])["script_type"]]
 
 
 def rates_of(service: Service, link: Row) -> dict[str, Any]:

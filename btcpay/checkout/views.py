@@ -9,9 +9,8 @@ from flask import Blueprint, Response, request
 from btcpay.checkout.cookie import LinkCookie, new_form
 from btcpay.checkout.filters import bitcoin, without_turns
 from btcpay.checkout.invoice_page import page_of
-from btcpay.checkout.link_amount import dust_of
 from btcpay.checkout.link_order import Visitor, order, still_to_pay
-from btcpay.checkout.link_page import GONE, LinkRefused, link_values, rates_of
+from btcpay.checkout.link_page import GONE, LinkRefused, dust_of, link_values, rates_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import NotFound

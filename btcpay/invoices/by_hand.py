@@ -50,10 +50,8 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
     """
     if not reason.strip():
         raise Refused("no_reason", "a settlement by hand needs a reason: --reason TEXT")
-    or_dismiss = (
-        f"; if it needs attention, `btcpay invoice dismiss {invoice_id} --reason TEXT` takes it off"
-        " the list"
-    )
+    dismiss = f"`btcpay invoice dismiss {invoice_id} --reason TEXT`"
+    or_dismiss = f"; if it needs attention, {dismiss} takes it off the list"
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
         if row["status"] == "paid":
             raise Refused("paid", f"the invoice is paid already{or_dismiss}")
@@ -65,16 +63,9 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
             )
         for payment in received:
             db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment["tx_hash"])
-        finish(
-            db,
-            row,
-            now,
-            status="paid",
-            tx_hash=received[-1]["tx_hash"],
-            paid_at=received[-1]["created_at"],
-            settled_reason=reason,
-            reason=f"settled by hand: {reason}",
-        )
+        last = {"tx_hash": received[-1]["tx_hash"], "paid_at": received[-1]["created_at"]}
+        last["settled_reason"] = reason
+        finish(db, row, now, status="paid", reason=f"settled by hand: {reason}", **last)
 
 
 def dismiss(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> str:

@@ -41,18 +41,13 @@ def live_price(db: Database, prices: Prices, merchant_id: int, now: datetime) ->
     currency = db.only(merchants.CURRENCY, id=merchant_id)["currency"]
     if currency:
         prices.of(currency).ask()
-    price_usd = _live_usd(prices, now)
-    in_currency = prices.of(currency).known(PATIENCE_S) if currency else None
-    return Price(price_usd, currency if in_currency else None, in_currency)
-
-
-def _live_usd(prices: Prices, now: datetime) -> Decimal:
     price_usd = prices.usd.current()
     if ahead := prices.usd.clock_ahead(now):
         message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
         log.error("%s of most price sources', so no invoice is made; %s", message, REMEDY)
         raise PriceUnavailable(f"{message}: no invoice is made until it is set right")
-    return price_usd
+    in_currency = prices.of(currency).known(PATIENCE_S) if currency else None
+    return Price(price_usd, currency if in_currency else None, in_currency)
 
 
 class Order(NamedTuple):

@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime
+from typing import Any
 
 from btcpay.values.errors import StaleError
 from btcpay.values.times import to_ms
@@ -16,39 +17,24 @@ def finish(
     now: datetime,
     status: str,
     reason: str,
-    tx_hash: str | None = None,
-    paid_at: int | None = None,
-    settled_reason: str | None = None,
     explorer: str | None = None,
+    **ended: Any,
 ) -> None:
     """Ends an invoice that still has the status of `row`, and records why.
 
-    `settled_reason` is the owner's. Raises StaleError, which undoes the transaction, when the
-    status has changed since.
+    `ended`: `tx_hash` and `paid_at` of a paid one, the owner's `settled_reason`. Raises StaleError,
+    which undoes the transaction, when the status has changed since.
     """
-    changed = db.run(
-        invoices.FINISH,
-        id=row["id"],
-        from_status=row["status"],
-        status=status,
-        tx_hash=tx_hash,
-        paid_at=paid_at,
-        settled_reason=settled_reason,
-        finished_at=to_ms(now),
-    )
-    if changed != 1:
+    ended = {"tx_hash": None, "paid_at": None, "settled_reason": None} | ended
+    ended |= {"status": status, "finished_at": to_ms(now)}
+    if db.run(invoices.FINISH, id=row["id"], from_status=row["status"], **ended) != 1:
         raise StaleError(f"invoice {row['id']} is not {row['status']} any more; try again")
-    known = {"reason": reason, "explorer": explorer, "settled_reason": settled_reason}
+    known = {"reason": reason, "explorer": explorer, "settled_reason": ended["settled_reason"]}
     detail = {name: text for name, text in known.items() if text}
     record(db, row["id"], Kind(status), detail, now)
 
 
 def record(db: Database, invoice_id: str, kind: Kind, detail: dict, now: datetime) -> None:
     """Adds to the invoice's history; a kind that is not declared is a ValueError."""
-    db.run(
-        events.ADD,
-        invoice_id=invoice_id,
-        happened_at=to_ms(now),
-        kind=Kind(kind).value,
-        detail=json.dumps(detail),
-    )
+    event = {"kind": Kind(kind).value, "detail": json.dumps(detail), "happened_at": to_ms(now)}
+    db.run(events.ADD, invoice_id=invoice_id, **event)

@@ -33,10 +33,7 @@ def update_attention(
         db.run(attentions.CLEAR, invoice_id=invoice_id)
     elif _is_new(db, row, reason, now):
         news = [*news, News(EventKind.INVOICE_ATTENTION)]
-    state = {
-        "status": row["status"],
-        "tx_hash": row["tx_hash"],
-        "paid_at": row["paid_at"],
+    state = {name: row[name] for name in ("status", "tx_hash", "paid_at")} | {
         "received_sats": verdict.received_sats,
         "unconfirmed_sats": verdict.unconfirmed_sats,
         "missing_sats": verdict.missing_sats,

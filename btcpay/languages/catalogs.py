@@ -4,6 +4,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from btcpay.languages import formats
 
@@ -22,21 +23,18 @@ FOLDER = Path(__file__).resolve().parent / "translations"
 _LINE = re.compile(r'^(?:(msg\S+) )?(".*")$', re.M)
 
 
-class Catalog:
+class Catalog(NamedTuple):
     """The texts of one language. Plural forms stand in the order of CLDR: zero, one, two, few."""
 
-    def __init__(self, language: str, forms: dict[str, list[str]]) -> None:
-        self._language = language
-        self._forms = forms
+    language: str
+    forms: dict[str, list[str]]
 
     def gettext(self, text: str) -> str:
-        """The translation, or the English text."""
-        return self._forms.get(text, [text])[0]
+        return self.forms.get(text, [text])[0]
 
     def ngettext(self, one: str, more: str, number: int) -> str:
-        """The form that goes with this number."""
-        forms = self._forms.get(one, [one, more])
-        return forms[min(formats.plural(number, self._language), len(forms) - 1)]
+        forms = self.forms.get(one, [one, more])
+        return forms[min(formats.plural(number, self.language), len(forms) - 1)]
 
 
 @cache

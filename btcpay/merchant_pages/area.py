@@ -47,17 +47,14 @@ class Area:
             self.keep(response, visit.secret)
             return response
 
-        self._add("GET", path, answered)
+        self.open("GET", path, answered)
 
     def post(self, path: str, view: View) -> None:
         """Takes a form below /merchant: of this session and this site, within the rate limit."""
-        self._add("POST", path, lambda **values: view(self._writer(), **values))
+        self.open("POST", path, lambda **values: view(self._writer(), **values))
 
     def open(self, method: str, path: str, view: View) -> None:
         """Serves a page to whoever asks."""
-        self._add(method, path, view)
-
-    def _add(self, method: str, path: str, view: View) -> None:
         self.blueprint.add_url_rule(
             ROOT + path,
             f"{method} {ROOT}{path}",

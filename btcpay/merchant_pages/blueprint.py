@@ -1,5 +1,7 @@
 """The merchant's pages as one blueprint: every path and the view that answers it."""
 
+from functools import partial
+
 from flask import Blueprint
 
 from btcpay.merchant_pages import downloads, home, invoice, links, lists, till
@@ -25,7 +27,7 @@ def merchant_pages(service: Service) -> Blueprint:
     area.get("/downloads", downloads.show)
     area.get("/downloads/payments", files.send_payments)
     area.get("/downloads/labels", files.send_labels)
-    area.get("/till", till.show_amount)
+    area.get("/till", till.show_form)
     area.post("/till", till.press)
     area.get("/till/<id>", till.show_invoice)
     area.get("/links", links.show_links)
@@ -33,8 +35,8 @@ def merchant_pages(service: Service) -> Blueprint:
     area.get("/links/new", links.show_form)
     area.get("/links/<id>", links.show_link)
     area.get("/links/<id>/card", links.show_card)
-    area.post("/links/<id>/activate", links.activate)
-    area.post("/links/<id>/deactivate", links.deactivate)
+    area.post("/links/<id>/activate", partial(links.switch, active=True))
+    area.post("/links/<id>/deactivate", partial(links.switch, active=False))
     area.get("/sessions", login.show_devices)
     area.post("/sessions/<id>/end", login.end_one)
     area.post("/sessions/end-others", login.end_others)

@@ -25,13 +25,13 @@ def show(visit: Visit, id: str) -> Response:
     """What was asked for, what came, how it stands and why, what happened; what can be done."""
     story = _own_story(visit, id)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
-    came_sats = sum(one["amount_sats"] for one in story.outputs if one["vanished_at"] is None)
+    came = (one["amount_sats"] for one in story.outputs if one["vanished_at"] is None)
     return visit.page(
         "invoice.html",
         row={name: story.row[name] for name in SHOWN},
         amount_usd=Decimal(story.row["amount_usd_quote"]),
         price_usd=Decimal(story.row["price_usd"]),
-        came_sats=came_sats,
+        came_sats=sum(came),
         attention=story.attention,
         verdict=story.verdict,
         needed=story.needed,
@@ -46,26 +46,20 @@ def show(visit: Visit, id: str) -> Response:
     )
 
 
+UNKNOWN = "there is no such invoice"
+
+
 def _own_story(visit: Visit, id: str) -> Story:
     """Raises NotFound for what is no invoice of this merchant's."""
-    try:
-        story = story_of(visit.service.db, visit.service.settings, _plausible(id), visit.now)
-    except CommandError:
-        raise _not_found() from None
-    if story.row["merchant_id"] != visit.merchant_id:
-        raise _not_found()
-    return story
-
-
-def _plausible(id: str) -> str:
-    """Raises NotFound for what can be no invoice's id: nothing else is looked up."""
     if not is_id("inv", id):
-        raise _not_found()
-    return id
-
-
-def _not_found() -> NotFound:
-    return NotFound("there is no such invoice")
+        raise NotFound(UNKNOWN)
+    try:
+        story = story_of(visit.service.db, visit.service.settings, id, visit.now)
+    except CommandError:
+        raise NotFound(UNKNOWN) from None
+    if story.row["merchant_id"] != visit.merchant_id:
+        raise NotFound(UNKNOWN)
+    return story
 
 
 def accept(visit: Visit, id: str) -> Response:
@@ -89,9 +83,9 @@ def cancel(visit: Visit, id: str) -> Response:
 
 def _decide(visit: Visit, id: str, done: str, decision: Callable[..., Any], **how: Any) -> Response:
     """Back to where the form was, which says what was done, or why nothing was."""
-    own = {"id": _plausible(id), "merchant_id": visit.merchant_id}
-    if visit.service.db.row(invoices.BY_ID, **own) is None:
-        raise _not_found()
+    own = {"id": id, "merchant_id": visit.merchant_id}
+    if not is_id("inv", id) or visit.service.db.row(invoices.BY_ID, **own) is None:
+        raise NotFound(UNKNOWN)
     try:
         decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
     except Refused as refused:

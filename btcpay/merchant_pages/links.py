@@ -48,16 +48,10 @@ def show_card(visit: Visit, id: str) -> Response:
     return visit.page("card.html", brand=brand, link=link, url=url, qr=qr_svg(url))
 
 
-def activate(visit: Visit, id: str) -> Response:
-    """Lets the link make invoices again."""
-    set_active(visit.service.db, _own(visit, id)["id"], True, visit.now)
-    return visit.to(f"/links/{id}", done="on")
-
-
-def deactivate(visit: Visit, id: str) -> Response:
-    """Stops the link from making invoices."""
-    set_active(visit.service.db, _own(visit, id)["id"], False, visit.now)
-    return visit.to(f"/links/{id}", done="off")
+def switch(visit: Visit, id: str, active: bool) -> Response:
+    """Lets the link make invoices, or stops it."""
+    set_active(visit.service.db, _own(visit, id)["id"], active, visit.now)
+    return visit.to(f"/links/{id}", done="on" if active else "off")
 
 
 def _own(visit: Visit, id: str) -> Row:

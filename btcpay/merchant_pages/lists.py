@@ -23,13 +23,11 @@ def show_invoices(visit: Visit) -> Response:
     status, typed = visit.query.get("status", ""), _typed(visit)
     status = status if status in STATUSES else ""
     listing = _invoices(visit, status)
-    if not typed:
-        shown = listing.page(visit.service.db, visit.query)
-        return visit.page("invoices.html", shown=shown, of_status=status, q=typed)
-    found = _found_invoices(visit, listing, typed)
-    if found.named and len(found.rows) == 1:
+    found = _found_invoices(visit, listing, typed) if typed else None
+    if found and found.named and len(found.rows) == 1:
         return visit.to(f"/invoices/{found.rows[0]['id']}")
-    return visit.page("invoices.html", found=found, of_status=status, q=typed)
+    shown = None if found else listing.page(visit.service.db, visit.query)
+    return visit.page("invoices.html", found=found, shown=shown, of_status=status, q=typed)
 
 
 def _typed(visit: Visit) -> str:
@@ -38,11 +36,11 @@ def _typed(visit: Visit) -> str:
 
 def _invoices(visit: Visit, status: str) -> Listing:
     own: dict[str, object] = {"merchant_id": visit.merchant_id}
-    place = queries.INVOICE_PLACE
-    if not status:
-        return Listing("inv", queries.INVOICES, queries.INVOICES_NEWER, place, own)
-    older, newer = queries.INVOICES_BY_STATUS, queries.INVOICES_BY_STATUS_NEWER
-    return Listing("inv", older, newer, place, own | {"status": status})
+    older, newer = queries.INVOICES, queries.INVOICES_NEWER
+    if status:
+        own["status"] = status
+        older, newer = queries.INVOICES_BY_STATUS, queries.INVOICES_BY_STATUS_NEWER
+    return Listing("inv", older, newer, queries.INVOICE_PLACE, own)
 
 
 def _found_invoices(visit: Visit, listing: Listing, typed: str) -> Found:

@@ -1,9 +1,10 @@
 """What came in on each of the last thirty days: its sums, and its bars for the page. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import NamedTuple
 
 from btcpay.values.money import CENT
 from storage.database import Row
@@ -17,8 +18,7 @@ LEAST_TOP_CENTS = 200
 ROUND = (2, 4, 6, 8, 10)  # half of each is a number as round as it is
 
 
-@dataclass(frozen=True)
-class Sum:
+class Sum(NamedTuple):
     """What came in; `unpriced` of the payments are in no dollars, since no price was known."""
 
     payments: int = 0
@@ -31,13 +31,9 @@ class Sum:
         """Their value at receipt."""
         return self.usd_cents * CENT
 
-    def __add__(self, other: "Sum") -> "Sum":
-        return Sum(
-            self.payments + other.payments,
-            self.unpriced + other.unpriced,
-            self.received_sats + other.received_sats,
-            self.usd_cents + other.usd_cents,
-        )
+
+def _total(sums: Iterable[Sum]) -> Sum:
+    return Sum(*map(sum, zip(Sum(), *sums, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -55,12 +51,10 @@ class Takings:
 
     @property
     def of_today(self) -> Sum:
-        """What today has taken so far."""
         return self.by_day[self.today]
 
     @property
     def of_yesterday(self) -> Sum:
-        """What the day before took."""
         return self.by_day[self.today - 1]
 
 
@@ -71,13 +65,10 @@ def first_day(today: int) -> int:
 
 def takings(rows: Sequence[Row], today: int) -> Takings:
     """The takings of rows from `first_day` on; a day without a row took nothing."""
-    found = {
-        row["day"]: Sum(row["payments"], row["unpriced"], row["received_sats"], row["usd_cents"])
-        for row in rows
-    }
+    found = {row["day"]: Sum(*(row[name] for name in Sum._fields)) for row in rows}
     by_day = {day: found.get(day, Sum()) for day in range(today - DAYS + 1, today + 1)}
-    before = sum((took for day, took in found.items() if day <= today - DAYS), Sum())
-    whole = sum(by_day.values(), Sum())
+    before = _total(took for day, took in found.items() if day <= today - DAYS)
+    whole = _total(by_day.values())
     return Takings(today, by_day, whole, _percent(whole, before))
 
 

@@ -22,20 +22,15 @@ LIFE_HOURS = Decimal("0.25")
 CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, not a date
 
 
-def show_amount(visit: Visit) -> Response:
-    """The amount to type; `last` in the query is the invoice that this tab showed before."""
-    return _form(visit)
-
-
 def press(visit: Visit) -> Response:
     """Leads to the invoice of this press (303), or says what is wrong with it."""
     try:
         amount_usd = read_usd(visit.form.get("amount_usd", ""), Decimal(0), Decimal(MAX_USD))
         id = _made(visit, amount_usd)
     except AmountRefused as refused:
-        return _form(visit, 400, wrong=str(refused))
+        return show_form(visit, 400, wrong=str(refused))
     except PriceUnavailable:
-        return _form(visit, 503, problem=no_price())
+        return show_form(visit, 503, problem=no_price())
     return visit.to(f"/till/{id}")
 
 
@@ -46,7 +41,8 @@ def show_invoice(visit: Visit, id: str) -> Response:
     return visit.page("till_invoice.html", page=page, clock_ms=CLOCK_MS)
 
 
-def _form(visit: Visit, status: int = 200, wrong: str = "", problem: str = "") -> Response:
+def show_form(visit: Visit, status: int = 200, wrong: str = "", problem: str = "") -> Response:
+    """The amount to type; `last` in the query is the invoice that this tab showed before."""
     service, id = visit.service, visit.query.get("last", "")
     last = None
     if is_id("inv", id):

@@ -21,11 +21,6 @@ from btcpay.web.service import Service
 ROOT = "/merchant"
 
 
-def form_token(secret: str) -> str:
-    """What a form of this session carries: nobody without the cookie's secret can know it."""
-    return hmac.digest(secret.encode(), b"form", "sha256").hex()
-
-
 def address(path: str = "", **query: object) -> str:
     """A merchant's page (`/invoices`) relative to this one; a query has no empty values."""
     asked = {name: value for name, value in query.items() if value not in (None, "")}
@@ -69,7 +64,8 @@ class Visit:
 
     @property
     def _token(self) -> str:
-        return form_token(self.secret)
+        """What a form of this session carries: nobody without the cookie's secret can know it."""
+        return hmac.digest(self.secret.encode(), b"form", "sha256").hex()
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """A template of `templates/merchant`, with what all of them share."""

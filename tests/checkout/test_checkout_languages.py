@@ -86,19 +86,6 @@ def test_every_text_and_plural_form_is_the_one_that_gettext_finds(language):
             assert read.ngettext(*message.id, number) == judge.ngettext(*message.id, number)
 
 
-GLOSSARY = re.findall(
-    r"^\| (?!English|---)([^|]+) \| (.+) \|$", (PROJECT / "docs" / "languages.md").read_text(), re.M
-)
-
-
-@pytest.mark.parametrize(("place", "language"), list(enumerate(list(LANGUAGES)[1:])))
-def test_the_glossary_has_the_words_that_the_catalogs_use(place, language):
-    """In the order of the menu, English first."""
-    used = " ".join(text for m in catalog(language) for text in texts(m.string)).lower()
-    words = [row.split(" | ")[place] for _, row in GLOSSARY]
-    assert len(words) > 10 and [word for word in words if word.lower() not in used] == []
-
-
 def test_no_text_stands_in_a_template_untranslated():
     """Between tags there are only expressions and what no language changes."""
     rooms = ("checkout", "merchant_pages", "web/pages")

@@ -60,13 +60,6 @@ def test_what_wants_the_merchant_says_why_and_leads_on(shop):
     assert "<b>Socks</b>" in told and "More has arrived than was asked for." in told
 
 
-def test_another_merchants_money_is_not_on_the_page(shop):
-    pay(shop, shop.invoice(25, description="Of the first"))
-    pay(shop, shop.invoice(25, description="Of the first"), confirmed=False)
-    page = MerchantBrowser(shop).log_in(shop.add_merchant("second")).page()
-    assert "Of the first" not in page.source and "25.00" not in page.source
-
-
 def test_a_check_that_does_not_run_is_said_first(shop):
     browser, db = MerchantBrowser(shop).log_in(), shop.service.db
     told = "Payments are not being found"

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -231,6 +232,18 @@ def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
         for table, rows in found.items()
         if not table.startswith(("explorer", "tally"))
     }
+
+
+def at_once(many: int, call: Callable[[int], Any]) -> list[Any]:
+    """What `call` answers to each of 0 to `many` - 1, from threads that begin together."""
+    barrier = threading.Barrier(many)
+
+    def begin(number: int) -> Any:
+        barrier.wait(20)
+        return call(number)
+
+    with ThreadPoolExecutor(many) as pool:
+        return list(pool.map(begin, range(many)))
 
 
 def until(

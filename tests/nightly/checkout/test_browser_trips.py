@@ -4,11 +4,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from browser import Browser
-from builders import until
-from fake_esplora import Terminal
 from hosted import show
-from playground import children_of, is_alive
 
 from btcpay.invoices.links import suggest
 from btcpay.values.money import btc_shown, btc_text
@@ -36,25 +32,6 @@ def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter)
     assert tab.text("amount-btc") == btc_shown(whole) and "bitcoin:" not in tab.ask(
         "document.documentElement.outerHTML"
     )
-
-
-def test_a_payer_of_whom_67_satoshis_are_missing_sends_the_least_and_is_done(open_tab, counter):
-    invoice = counter.invoice()
-    tab = show(open_tab, counter, invoice)
-    address, whole = invoice["deposit_address"], invoice["amount_sats"]
-    check = Terminal(counter.till)
-    counter.till.pay(invoice, whole - 67)
-    check.run("check", "--invoice", invoice["id"])
-    tab.until_state("partial")
-    assert tab.qr().text == f"bitcoin:{address}?amount=0.00000294"
-    assert tab.text("amount-btc") == "0.00000294" and "0.00000067 BTC" in tab.text("dust")
-    counter.till.pay(invoice, 294)
-    counter.till.mine()
-    check.run("check")
-    tab.until_state("paid")
-    assert tab.text("received-btc") == btc_shown(whole + 227)
-    wanting = check.json("invoice", "list", "--attention")
-    assert invoice["id"] not in [row["id"] for row in wanting]
 
 
 def test_the_last_minutes_are_counted_and_their_end_changes_the_page(open_tab, counter):
@@ -165,17 +142,12 @@ def test_a_lost_connection_is_admitted_and_made_up_for(open_tab, counter):
     tab.complaints.clear()
 
 
-@pytest.mark.parametrize(
-    ("minutes", "polls"),
-    [
-        pytest.param(1, 30, id="every two seconds at first"),
-        pytest.param(11, 300 + 6, id="every ten after ten minutes in which nothing happened"),
-    ],
-)
-def test_a_waiting_page_asks_gently(open_tab, counter, minutes, polls):
+def test_a_waiting_page_asks_gently(open_tab, counter):
+    """Every two seconds at first, every ten after ten minutes in which nothing happened."""
     tab = show(open_tab, counter, counter.invoice())
-    tab.pass_time(minutes * 60)
-    assert polls * 0.9 <= tab.polls <= polls
+    for minutes, polls in ((1, 30), (10, 300 + 6)):
+        tab.pass_time(minutes * 60)
+        assert polls * 0.9 <= tab.polls <= polls
 
 
 def test_a_page_that_nobody_sees_does_not_ask_until_it_is_looked_at(open_tab, counter):
@@ -224,35 +196,6 @@ def test_a_receipt_follows_a_reorganisation_and_the_payment_back(open_tab, count
     assert tab.text("announce") == "Paid. Thank you. This is your receipt."
 
 
-def test_what_was_replaced_and_vanished_is_said(open_tab, counter):
-    invoice = counter.invoice()
-    tab = show(open_tab, counter, invoice)
-    txid = counter.pay(invoice)
-    tab.pass_time(3)
-    assert tab.text("state") == "Payment seen"
-    counter.till.sandbox.chain.mempool.remove({txid})
-    counter.till.look_for(invoice)
-    tab.pass_time(3)
-    assert tab.text("state") == "Waiting for your payment"
-    assert "it vanished before it was confirmed" in tab.text("announce")
-
-
-def test_an_expired_invoice_of_a_link_leads_to_a_new_one(open_tab, counter):
-    link = counter.shop.link(min_amount_usd=1)
-    tab = show(open_tab, counter, link)
-    tab.click("#amount_usd")
-    tab.type("7.50")
-    tab.click("#submit")
-    tab.until("document.getElementById('qr')")
-    first = tab.ask("location.pathname")
-    counter.finish({"id": first.rpartition("/")[2]}, "expired")
-    tab.until_state("expired")
-    assert "a new invoice at today" in tab.text("words")
-    tab.click("#again")
-    tab.until("document.getElementById('qr')")
-    assert tab.ask("location.pathname") != first and tab.text("amount-usd") == "7.50 USD"
-
-
 def test_amounts_change_their_unit_and_times_are_the_payers_own(open_tab, counter):
     invoice = counter.invoice(left_s=3590)
     tab = open_tab(counter.root)
@@ -274,68 +217,3 @@ def test_amounts_change_their_unit_and_times_are_the_payers_own(open_tab, counte
     assert tab.ask("document.querySelector('#details dd').textContent") == "21,667 satoshis"
     tab.click("#unit")
     assert tab.text("bitcoin").startswith("0.00021667 BTC")
-
-
-def test_what_goes_wrong_on_a_page_is_noticed(browser, counter):
-    """The other tests rely on it."""
-    tab = browser.open(counter.root)
-    tab.go(counter.page(counter.invoice()))
-    assert tab.complaints == tab.strangers == []
-    tab.ask("fetch('http://127.0.0.1:9/').catch(() => 0)")
-    assert any("connect-src" in text for text in tab.complaints)
-    tab.complaints.clear()
-    tab.ask("document.body.setAttribute('style', 'color: red')")
-    until(lambda: tab.ask("1") and tab.complaints, "the policy's complaint of the style")
-    tab.complaints.clear()
-    tab.ask("setTimeout(() => { throw new Error('oh') })")
-    until(lambda: tab.ask("1") and tab.complaints, "the error in the script")
-    tab.go("data:text/html,<img src='http://127.0.0.1:9/'>")
-    assert "http://127.0.0.1:9/" in tab.strangers
-    tab.close()
-
-
-# What a page can find of an earlier one, and how it leaves some of each.
-KNOWN = """(async () => [
-    document.cookie, window.name, localStorage.length, sessionStorage.length, history.length,
-    (await indexedDB.databases()).length, (await caches.keys()).length,
-    performance.getEntriesByType('resource').some((it) => it.transferSize === 0),
-    (await navigator.permissions.query({name: 'geolocation'})).state,
-])()"""
-LEAVE = """(async () => {
-    document.cookie = 'known=1; max-age=9999; path=/';
-    window.name = localStorage.known = sessionStorage.known = 'known';
-    await caches.open('known');
-    await new Promise((done) => { indexedDB.open('known').onsuccess = done; });
-})()"""
-
-
-def test_a_tab_knows_nothing_of_the_one_whose_window_it_has(browser, counter):
-    """The other tests rely on it."""
-    page = counter.page(counter.invoice())
-    first = browser.open(counter.root)
-    first.go(page)
-    new = first.ask(KNOWN)
-    first.ask(LEAVE)
-    browser.call(
-        "Browser.grantPermissions",
-        permissions=["geolocation"],
-        browserContextId=first.context.id,
-    )
-    first.go(f"{page}?again")
-    left = first.ask(KNOWN)
-    assert all(now != before for now, before in zip(left, new, strict=True)), left
-    first.close()
-    second = browser.open(counter.root)
-    assert second.context is first.context
-    second.go(page)
-    assert second.ask(KNOWN) == new
-    second.close()
-
-
-def test_the_browser_ends_with_its_children(tmp_path, counter):
-    with pytest.raises(ZeroDivisionError), Browser(tmp_path) as other:
-        other.open(counter.root).go(counter.page(counter.invoice()))
-        processes = [other.process.pid, *children_of(other.process.pid)]
-        assert len(processes) > 3
-        1 / 0  # noqa: B018 - a test that fails
-    until(lambda: not any(map(is_alive, processes)), "the browser's processes to end")

@@ -60,17 +60,6 @@ def test_two_tills_turn_green_by_themselves_each_for_its_own_payment(open_tab, c
     assert_is_quiet(other)
 
 
-def test_a_till_without_a_script_turns_green_too(open_tab, counter):
-    tab = log_in(open_tab(counter.root, script=False), counter)
-    invoice = show_code(tab, counter, "25")
-    counter.pay(invoice)
-    tab.until_state("seen")
-    counter.mine()
-    tab.until_state("paid")
-    tab.click("#next")
-    tab.until("document.getElementById('last')")
-
-
 def test_a_card_prints_on_one_page_and_leads_to_its_link(open_tab, counter):
     link = counter.shop.link(title="Tip jar", description="Thank you " * 40)
     tab = log_in(open_tab(counter.root), counter)
