@@ -57,7 +57,7 @@ def admit(service: Service) -> None:
 
 def _authenticate(service: Service, asked: Request) -> Caller:
     """The caller, by bearer key. An invalid key counts against its address; a missing one not."""
-    scheme, _, secret = asked.headers.get("Authorization", "").strip().partition(" ")
+    scheme, _, secret = asked.environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
     secret = secret.strip()
     now = service.now()
     caller = caller_of(service.db, secret, now) if scheme.lower() == "bearer" and secret else None

@@ -21,6 +21,12 @@ class Answer(Response):
         body, status, headers = super().get_wsgi_response(environ)
         return body, status, [*headers, *self.last]
 
+    def get_app_iter(self, environ: dict[str, Any]) -> Any:
+        """A whole body leaves nothing to close."""
+        if self.is_sequence and self.status_code < 204 and environ["REQUEST_METHOD"] != "HEAD":
+            return self.response
+        return super().get_app_iter(environ)
+
 
 class NoSessions(SessionInterface):
     """Every request has the same session, in which nothing can be kept."""

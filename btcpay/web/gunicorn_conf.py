@@ -5,9 +5,23 @@ gunicorn imports it, and it reads the environment then: nothing else may import 
 
 import os
 
+from gunicorn.glogging import Logger
+
 from btcpay.health import metrics_setup
 from btcpay.web import process
+from btcpay.web.logs import Discreet, to_json
 from btcpay.web.startup import check_before_start, read_or_exit, too_many
+
+
+class JsonLogger(Logger):
+    """JSON lines. With a `logconfig_dict` gunicorn would prepare a line of each request too."""
+
+    def setup(self, cfg):
+        super().setup(cfg)
+        to_json(self.error_log)
+        for handler in self.error_log.handlers:
+            handler.addFilter(Discreet())
+
 
 settings = read_or_exit(os.environ)
 bind = settings.bind
@@ -19,21 +33,7 @@ keepalive = 10  # a page asks every two seconds; the proxies in deploy/ let go a
 graceful_timeout = 30  # after SIGTERM, for requests under way: longer than any of ours takes
 forwarder_headers = ""  # no header may set SCRIPT_NAME or PATH_INFO
 control_socket_disable = True  # signals suffice; the socket would lie in the owner's home
-logconfig_dict = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "btcpay.web.logs.JsonLines"}},
-    "filters": {"discreet": {"()": "btcpay.web.logs.Discreet"}},
-    "handlers": {
-        "stderr": {
-            "class": "logging.StreamHandler",
-            "formatter": "json",
-            "filters": ["discreet"],
-        }
-    },
-    "loggers": {"gunicorn.error": {"handlers": ["stderr"], "propagate": False}},
-    "root": {},  # wsgi.py's, in whatever server it runs
-}
+logger_class = JsonLogger
 if settings.metrics_bind:
     metrics_setup.make_folder()
 

@@ -4,6 +4,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from typing import Any
 
 from flask import Flask, Request, g, request
 
@@ -47,21 +48,27 @@ def end_of(counters: Counters) -> Callable[[Answer], Answer]:
         if _leaves_body(asked, status):
             end_connection()
         counters.answered(operation, status, took_s)
-        caller = noted.get("caller")
-        # Nothing that a client wrote: path, query and headers may hold a key or an address.
-        fields = {
-            "operation": operation,
-            "merchant_id": caller and caller.merchant_id,
-            "key_id": caller and caller.key_id,
-            "method": asked.method if asked.method in METHODS else "other",
-            "status": status,
-            "ms": round(took_s * 1000, 2),
-        }
-        log.info("request", extra={"fields": fields})
+        if log.isEnabledFor(logging.INFO):
+            log.info("request", extra={"fields": _fields(asked, noted, operation, status, took_s)})
         REQUEST_ID.set("")
         return response
 
     return end
+
+
+def _fields(
+    asked: Request, noted: Any, operation: str, status: int, took_s: float
+) -> dict[str, Any]:
+    """Has nothing that a client wrote: path, query and headers may hold a key or an address."""
+    caller = noted.get("caller")
+    return {
+        "operation": operation,
+        "merchant_id": caller and caller.merchant_id,
+        "key_id": caller and caller.key_id,
+        "method": asked.method if asked.method in METHODS else "other",
+        "status": status,
+        "ms": round(took_s * 1000, 2),
+    }
 
 
 def _leaves_body(asked: Request, status: int) -> bool:
