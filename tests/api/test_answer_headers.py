@@ -2,11 +2,10 @@
 
 import json
 import socket
-from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import Live, Shop, TickerServer
+from builders import Live, Shop
 from werkzeug.test import TestResponse
 
 from btcpay.web.ignored_fields import header, unknown
@@ -18,7 +17,7 @@ NAMES = "X-Ignored-Fields"
 # Cache-Control
 
 
-def test_every_answer_of_the_api_may_be_kept_by_nobody(shop: Shop, ticker: TickerServer) -> None:
+def test_every_answer_of_the_api_may_be_kept_by_nobody(shop, ticker):
     invoice, link = shop.invoice(), shop.link()
     ticker.status = 500
     shop.clock.move(hours=1)
@@ -61,7 +60,7 @@ def in_order(shop: Shop, body: dict[str, Any]) -> TestResponse:
     return shop.post("/invoices", data=json.dumps(body), headers=kind)
 
 
-def test_a_mistyped_field_is_named_and_the_invoice_made(shop: Shop) -> None:
+def test_a_mistyped_field_is_named_and_the_invoice_made(shop):
     answer = in_order(shop, ORDER | {"expires_in_hour": 1, "memo": None, "a b": [{}]})
     assert answer.status_code == 201 and answer.json["expires_at"] is None
     assert answer.headers.getlist(NAMES) == ["expires_in_hour, memo, a b"]
@@ -75,9 +74,7 @@ def test_a_mistyped_field_is_named_and_the_invoice_made(shop: Shop) -> None:
         ("/payment-links", {"min_amount_usd": 1, "max_amount_usd": 2, "description": "d"}),
     ],
 )
-def test_where_every_field_is_known_the_header_is_missing(
-    shop: Shop, path: str, body: dict[str, Any]
-) -> None:
+def test_where_every_field_is_known_the_header_is_missing(shop, path, body):
     answer = shop.post(path, body)
     assert answer.status_code == 201 and NAMES not in answer.headers
 
@@ -95,18 +92,16 @@ def test_where_every_field_is_known_the_header_is_missing(
         ("/invoices/inv_no?expand=all", "expand"),
     ],
 )
-def test_query_parameters_are_named_likewise(shop: Shop, path: str, names: str | None) -> None:
+def test_query_parameters_are_named_likewise(shop, path, names):
     assert shop.get(path).headers.get(NAMES) == names
 
 
-def test_both_are_named_once_where_both_are_ignored(shop: Shop) -> None:
+def test_both_are_named_once_where_both_are_ignored(shop):
     answer = shop.post("/invoices?memo=1&x=2", ORDER | {"memo": 1, "note": 2})
     assert answer.headers[NAMES] == "memo, x, note"
 
 
-def test_an_answer_that_fails_after_its_body_was_read_names_them(
-    shop: Shop, ticker: TickerServer
-) -> None:
+def test_an_answer_that_fails_after_its_body_was_read_names_them(shop, ticker):
     odd = {"expires_in_hour": 1}
     assert shop.post("/invoices", odd).headers[NAMES] == "expires_in_hour"
     retry = {"headers": {"Idempotency-Key": "one"}}
@@ -120,7 +115,7 @@ def test_an_answer_that_fails_after_its_body_was_read_names_them(
     assert failed.status_code in (500, 503) and failed.headers[NAMES] == "expires_in_hour"
 
 
-def test_a_replay_names_what_its_own_body_had(shop: Shop) -> None:
+def test_a_replay_names_what_its_own_body_had(shop):
     retry = {"headers": {"Idempotency-Key": "one"}}
     body = ORDER | {"expires_in_hour": 1}
     first, again = (shop.post("/invoices", body, **retry) for _ in range(2))
@@ -128,7 +123,7 @@ def test_a_replay_names_what_its_own_body_had(shop: Shop) -> None:
     assert first.headers[NAMES] == again.headers[NAMES] == "expires_in_hour"
 
 
-def test_what_was_not_read_names_nothing(shop: Shop) -> None:
+def test_what_was_not_read_names_nothing(shop):
     odd = ORDER | {"memo": 1}
     for answer in (
         shop.post("/invoices?x=1", odd, key="sk_test_wrong"),
@@ -159,19 +154,19 @@ def test_what_was_not_read_names_nothing(shop: Shop) -> None:
         pytest.param("\ud800", False, id="a lone surrogate"),
     ],
 )
-def test_a_name_is_shown_when_a_header_can_hold_it(name: str, shown: bool) -> None:
+def test_a_name_is_shown_when_a_header_can_hold_it(name, shown):
     assert unknown([name, "z"], ()) == ([name, "z"] if shown else ["z"])
 
 
 @pytest.mark.parametrize("number", [20, 21, 4000])
-def test_at_most_twenty_are_named(shop: Shop, number: int) -> None:
+def test_at_most_twenty_are_named(shop, number):
     names = [f"n{index}" for index in range(number)]
     answer = in_order(shop, ORDER | {f"é{index}": 1 for index in range(50)} | dict.fromkeys(names))
     assert answer.status_code == 201
     assert answer.headers[NAMES] == ", ".join(names[:20]) == header(names)
 
 
-def test_no_name_ends_the_header_it_stands_in(shop: Shop, tmp_path: Path) -> None:
+def test_no_name_ends_the_header_it_stands_in(shop, tmp_path):
     """On the wire: line breaks as JSON and as a query write them."""
     sent = (
         b"POST /api/v1/invoices?a%%0d%%0aX-Evil:%%201=1&fine=1 HTTP/1.1\r\nHost: x\r\n"

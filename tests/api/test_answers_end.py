@@ -1,15 +1,12 @@
 """Every answer in JSON ends with a newline, so that a terminal's prompt begins its own line."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import requests
-from builders import Live, Shop
+from builders import Live
 
 
 @pytest.fixture
-def live(shop: Shop, tmp_path: Path) -> Iterator[Live]:
+def live(shop, tmp_path):
     with Live(shop, tmp_path) as started:
         yield started
 

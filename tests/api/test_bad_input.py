@@ -1,11 +1,10 @@
 """Nothing that a client sends is the service's fault: bodies, in this process."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from builders import Clock, Shop, TickerServer, open_shop
+from builders import Clock, Shop, open_shop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from werkzeug.test import TestResponse
@@ -15,7 +14,7 @@ QUICK_S = 2  # a body of 64 KiB takes milliseconds; what takes seconds is quadra
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Shop]:
+def shop(tmp_path_factory, ticker):
     """One service for the module: that it survives its tests is part of them."""
     ticker.reset()
     with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
@@ -86,22 +85,20 @@ NO_OBJECT = {
 
 @pytest.mark.parametrize("path", POSTS)
 @pytest.mark.parametrize("name", NO_OBJECT)
-def test_a_body_that_is_no_json_object_is_invalid(shop: Shop, path: str, name: str) -> None:
+def test_a_body_that_is_no_json_object_is_invalid(shop, path, name):
     started_s = time.monotonic()
     assert_refused(send(shop, path, NO_OBJECT[name]), 400, "invalid_request")
     assert time.monotonic() - started_s < QUICK_S
 
 
-def test_an_empty_body_is_invalid_for_an_invoice_and_enough_for_a_link(shop: Shop) -> None:
+def test_an_empty_body_is_invalid_for_an_invoice_and_enough_for_a_link(shop):
     said = "the body is empty; send a JSON object"
     assert_refused(send(shop, "/invoices", b""), 400, "invalid_request", said)
     assert send(shop, "/payment-links", b"").status_code == 201
 
 
 @pytest.mark.parametrize("name", ["min_amount_usd", "max_amount_usd"])
-def test_a_bound_beside_a_price_names_both_and_no_field_that_was_not_sent(
-    shop: Shop, name: str
-) -> None:
+def test_a_bound_beside_a_price_names_both_and_no_field_that_was_not_sent(shop, name):
     response = send(shop, "/payment-links", b'{"amount_usd": 5, "%b": 1}' % name.encode())
     told = f"amount_usd makes the price fixed: leave it or {name} out"
     assert_refused(response, 400, "invalid_request", told)
@@ -109,7 +106,7 @@ def test_a_bound_beside_a_price_names_both_and_no_field_that_was_not_sent(
 
 
 @pytest.mark.parametrize("given", ["{key}", "Token {key}", "Basic {key}"])
-def test_a_key_without_its_scheme_is_shown_how_it_is_sent(shop: Shop, given: str) -> None:
+def test_a_key_without_its_scheme_is_shown_how_it_is_sent(shop, given):
     headers = {"Authorization": given.format(key=shop.read_key)}
     response = shop.client.get("/api/v1/balance", headers=headers)
     assert_refused(response, 401, "unauthorized", "send it as `Authorization: Bearer KEY`")
@@ -117,7 +114,7 @@ def test_a_key_without_its_scheme_is_shown_how_it_is_sent(shop: Shop, given: str
 
 @pytest.mark.parametrize("path", POSTS)
 @pytest.mark.parametrize("extra", [b"[" * 500 + b"]" * 500, b'{"a":' * 300 + b"1" + b"}" * 300])
-def test_nesting_in_an_ignored_field_is_no_fault(shop: Shop, path: str, extra: bytes) -> None:
+def test_nesting_in_an_ignored_field_is_no_fault(shop, path, extra):
     body = b'{"amount_usd": 5, "extra": ' + extra + b"}"
     assert_no_fault(send(shop, path, body))
     assert_no_fault(send(shop, path, body, headers={"Idempotency-Key": "deep"}))
@@ -125,15 +122,13 @@ def test_nesting_in_an_ignored_field_is_no_fault(shop: Shop, path: str, extra: b
 
 @pytest.mark.parametrize(("depth", "status"), [(98, 201), (99, 201), (100, 400), (1000, 400)])
 @pytest.mark.parametrize("with_key", [False, True])
-def test_a_body_is_nested_100_deep_at_most_on_every_python(
-    shop: Shop, depth: int, status: int, with_key: bool
-) -> None:
+def test_a_body_is_nested_100_deep_at_most_on_every_python(shop, depth, status, with_key):
     headers = {"Idempotency-Key": f"depth {depth}"} if with_key else {}
     body = b'{"amount_usd": 5, "extra": ' + b"[" * depth + b"]" * depth + b"}"
     assert send(shop, "/invoices", body, headers=headers).status_code == status
 
 
-def test_brackets_in_a_text_are_no_nesting(shop: Shop) -> None:
+def test_brackets_in_a_text_are_no_nesting(shop):
     text = b'{"amount_usd": 5, "description": "' + b'[{\\"' * 100 + b'"}'
     assert send(shop, "/invoices", text).status_code == 201
 
@@ -169,9 +164,7 @@ NOT_IN_RANGE = {
     ],
 )
 @pytest.mark.parametrize("name", NOT_IN_RANGE)
-def test_a_number_out_of_range_is_refused_quickly_and_by_name(
-    shop: Shop, path: str, field: str, body: str, name: str
-) -> None:
+def test_a_number_out_of_range_is_refused_quickly_and_by_name(shop, path, field, body, name):
     started_s = time.monotonic()
     for headers in ({}, {"Idempotency-Key": name}):
         response = send(shop, path, (body % NOT_IN_RANGE[name]).encode(), headers=headers)
@@ -192,9 +185,7 @@ def test_a_number_out_of_range_is_refused_quickly_and_by_name(
         pytest.param("1000000." + "0" * 60_000, 1_666_666_667, id="the maximum at length"),
     ],
 )
-def test_a_number_in_range_is_accepted_however_it_is_written(
-    shop: Shop, number: str, amount_sats: int
-) -> None:
+def test_a_number_in_range_is_accepted_however_it_is_written(shop, number, amount_sats):
     started_s = time.monotonic()
     response = send(shop, "/invoices", b'{"amount_usd": %s}' % number.encode())
     assert response.status_code == 201, response.text
@@ -210,7 +201,7 @@ def test_a_number_in_range_is_accepted_however_it_is_written(
 
 
 @pytest.mark.parametrize("hours", ["1e-400", "1e-999999999999999999", "0." + "0" * 60_000 + "1"])
-def test_a_tiny_number_of_hours_is_accepted(shop: Shop, hours: str) -> None:
+def test_a_tiny_number_of_hours_is_accepted(shop, hours):
     body = f'{{"amount_usd": 5, "expires_in_hours": {hours}}}'.encode()
     response = send(shop, "/invoices", body)
     assert response.status_code == 201
@@ -219,9 +210,7 @@ def test_a_tiny_number_of_hours_is_accepted(shop: Shop, hours: str) -> None:
 
 @pytest.mark.parametrize("place", ['{"x": %s, "amount_usd": 5}', '{"amount_usd": 5, "x": [[%s]]}'])
 @pytest.mark.parametrize("name", NOT_IN_RANGE)
-def test_an_absurd_number_in_an_ignored_field_costs_nothing(
-    shop: Shop, place: str, name: str
-) -> None:
+def test_an_absurd_number_in_an_ignored_field_costs_nothing(shop, place, name):
     started_s = time.monotonic()
     body = (place % NOT_IN_RANGE[name]).encode()
     response = send(shop, "/invoices", body, headers={"Idempotency-Key": f"{place[2]} {name}"})
@@ -229,7 +218,7 @@ def test_an_absurd_number_in_an_ignored_field_costs_nothing(
     assert time.monotonic() - started_s < QUICK_S
 
 
-def test_an_integer_of_a_million_digits_is_too_large(shop: Shop) -> None:
+def test_an_integer_of_a_million_digits_is_too_large(shop):
     body = b'{"amount_usd": ' + b"1" * 1_000_000 + b"}"
     assert_refused(send(shop, "/invoices", body), 413, "payload_too_large")
 
@@ -247,9 +236,7 @@ def test_an_integer_of_a_million_digits_is_too_large(shop: Shop) -> None:
     ],
 )
 @pytest.mark.parametrize("escape", ["\\u0000", "\\ud800", "\\udfff", "\\udc00\\ud800", "a\\u0000b"])
-def test_u0000_and_lone_surrogates_are_refused_by_name(
-    shop: Shop, path: str, field: str, escape: str
-) -> None:
+def test_u0000_and_lone_surrogates_are_refused_by_name(shop, path, field, escape):
     body = f'{{"amount_usd": 5, "{field}": "{escape}"}}'.encode()
     assert_refused(send(shop, path, body), 400, "invalid_request", field)
 
@@ -265,12 +252,12 @@ def test_u0000_and_lone_surrogates_are_refused_by_name(
         "%00 {{7*7}} ${7*7}",
     ],
 )
-def test_any_other_text_comes_back_as_it_went_in(shop: Shop, text: str) -> None:
+def test_any_other_text_comes_back_as_it_went_in(shop, text):
     assert shop.invoice(description=text)["description"] == text
     assert shop.link(title=text)["title"] == text
 
 
-def test_a_surrogate_in_an_ignored_field_or_name_is_no_fault(shop: Shop) -> None:
+def test_a_surrogate_in_an_ignored_field_or_name_is_no_fault(shop):
     body = b'{"amount_usd": 5, "x": "\\ud800", "\\udfff": "\\u0000"}'
     for headers in ({}, {"Idempotency-Key": "surrogates"}):
         assert send(shop, "/invoices", body, headers=headers).status_code == 201
@@ -281,7 +268,7 @@ def test_a_surrogate_in_an_ignored_field_or_name_is_no_fault(shop: Shop) -> None
     "body",
     [b'{"amount_mode": "\\ud800"}', b'{"amount_mode": "\\u0000"}', b'{"amount_mode": ""}'],
 )
-def test_a_mode_that_is_no_mode_is_refused_by_name(shop: Shop, body: bytes) -> None:
+def test_a_mode_that_is_no_mode_is_refused_by_name(shop, body):
     assert_refused(send(shop, "/payment-links", body), 400, "invalid_request", "amount_mode")
 
 
@@ -302,9 +289,7 @@ def test_a_mode_that_is_no_mode_is_refused_by_name(shop: Shop, body: bytes) -> N
         "x" * 5000,
     ],
 )
-def test_a_body_of_another_content_type_is_invalid(
-    shop: Shop, path: str, content_type: str | None
-) -> None:
+def test_a_body_of_another_content_type_is_invalid(shop, path, content_type):
     response = send(shop, path, b'{"amount_usd": 5}', content_type=content_type)
     assert_refused(response, 400, "invalid_request", "Content-Type")
 
@@ -327,7 +312,7 @@ NEAR_BODIES = st.dictionaries(
 
 @settings(max_examples=150, derandomize=True, database=None)
 @given(path=st.sampled_from(POSTS), value=JSON_VALUES | NEAR_BODIES, retried=st.booleans())
-def test_no_json_value_is_a_fault(shop: Shop, path: str, value: Any, retried: bool) -> None:
+def test_no_json_value_is_a_fault(shop, path, value, retried):
     key = shop.issue("write")
     for _ in range(2):
         headers = {"Idempotency-Key": key} if retried else {}
@@ -336,13 +321,13 @@ def test_no_json_value_is_a_fault(shop: Shop, path: str, value: Any, retried: bo
 
 @settings(max_examples=150, derandomize=True, database=None)
 @given(path=st.sampled_from(POSTS), body=st.binary(max_size=200))
-def test_no_bytes_are_a_fault(shop: Shop, path: str, body: bytes) -> None:
+def test_no_bytes_are_a_fault(shop, path, body):
     response = send(shop, path, body)
     assert_no_fault(response)
 
 
 @settings(max_examples=100, derandomize=True, database=None)
 @given(name=st.text(), path=st.sampled_from(["/invoices/", "/payment-links/", "/"]))
-def test_no_path_is_a_fault(shop: Shop, path: str, name: str) -> None:
+def test_no_path_is_a_fault(shop, path, name):
     encoded = name.encode("utf-8", "surrogatepass").hex("%")
     assert_no_fault(shop.get(f"{path}%{encoded}", shop.issue("read")))

@@ -3,10 +3,9 @@
 import json
 import socket
 import time
-from collections.abc import Iterator
 
 import pytest
-from builders import Clock, Live, Shop, TickerServer, open_shop
+from builders import Clock, Live, Shop, open_shop
 
 MAXIMUM_BODY = 65_536
 ORDER = b'{"amount_usd": 5}'
@@ -14,7 +13,7 @@ NOBODY = "sk_test_" + "0" * 43
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Shop]:
+def shop(tmp_path_factory, ticker):
     """One database for the module."""
     ticker.reset()
     with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
@@ -22,7 +21,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iter
 
 
 @pytest.fixture(scope="module")
-def live(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(shop, tmp_path_factory):
     """One server for the module: that it survives its tests is part of them."""
     with Live(shop, tmp_path_factory.mktemp("live")) as running:
         yield running
@@ -83,14 +82,12 @@ def assert_envelope(answer: tuple[int, dict[str, str], bytes], status: int, code
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
 
-def test_a_chunked_body_is_read(shop: Shop, live: Live) -> None:
+def test_a_chunked_body_is_read(shop, live):
     status, _, _ = exchange(live, post(shop, CHUNKED, chunked(ORDER[:5], ORDER[5:])))
     assert status == 201
 
 
-def test_a_chunked_body_of_the_maximum_size_is_read_and_one_byte_more_is_too_large(
-    shop: Shop, live: Live
-) -> None:
+def test_a_chunked_body_of_the_maximum_size_is_read_and_one_byte_more_is_too_large(shop, live):
     body = ORDER.ljust(MAXIMUM_BODY)
     status, _, _ = exchange(live, post(shop, CHUNKED, chunked(body)))
     assert status == 201
@@ -100,7 +97,7 @@ def test_a_chunked_body_of_the_maximum_size_is_read_and_one_byte_more_is_too_lar
 
 
 @pytest.mark.parametrize("size", [MAXIMUM_BODY + 1, 1_000_000, 20_000_000])
-def test_a_body_beyond_the_limit_is_too_large(shop: Shop, live: Live, size: int) -> None:
+def test_a_body_beyond_the_limit_is_too_large(shop, live, size):
     for headers, body in {
         b"Content-Length: %d\r\n" % size: b" " * size,
         CHUNKED: chunked(*[b" " * 100_000] * (size // 100_000 + 1)),
@@ -111,9 +108,7 @@ def test_a_body_beyond_the_limit_is_too_large(shop: Shop, live: Live, size: int)
         assert time.monotonic() - started_s < 5
 
 
-def test_a_declared_length_beyond_the_limit_is_refused_before_it_arrives(
-    shop: Shop, live: Live
-) -> None:
+def test_a_declared_length_beyond_the_limit_is_refused_before_it_arrives(shop, live):
     answer = exchange(live, post(shop, b"Content-Length: 99999999999999999999\r\n", ORDER))
     assert_envelope(answer, 413, "payload_too_large")
 
@@ -132,20 +127,18 @@ def test_a_declared_length_beyond_the_limit_is_refused_before_it_arrives(
         pytest.param(b"\xff\xff\r\n" + ORDER + b"\r\n0\r\n\r\n", id="bytes over 127 as size"),
     ],
 )
-def test_a_broken_chunk_is_invalid(shop: Shop, live: Live, body: bytes) -> None:
+def test_a_broken_chunk_is_invalid(shop, live, body):
     sent = post(shop, CHUNKED, body)
     assert_envelope(exchange(live, sent, hang_up=True), 400, "invalid_request")
 
 
-def test_a_body_cut_short_is_invalid(shop: Shop, live: Live) -> None:
+def test_a_body_cut_short_is_invalid(shop, live):
     sent = post(shop, b"Content-Length: 100\r\n", ORDER)
     assert_envelope(exchange(live, sent, hang_up=True), 400, "invalid_request")
 
 
 @pytest.mark.parametrize("path", [b"/api/v1/payment-links", b"/api/v1/invoices"])
-def test_a_body_that_never_comes_is_invalid_and_makes_no_link(
-    shop: Shop, live: Live, path: bytes
-) -> None:
+def test_a_body_that_never_comes_is_invalid_and_makes_no_link(shop, live, path):
     before = len(shop.get("/payment-links?limit=100", shop.issue("read")).json["data"])
     sent = post(shop, b"Content-Length: 2\r\n", b"", path)
     assert_envelope(exchange(live, sent, hang_up=True), 400, "invalid_request")
@@ -153,20 +146,18 @@ def test_a_body_that_never_comes_is_invalid_and_makes_no_link(
     assert after == before
 
 
-def test_an_invoice_without_length_has_no_body(shop: Shop, live: Live) -> None:
+def test_an_invoice_without_length_has_no_body(shop, live):
     assert_envelope(exchange(live, post(shop, b"", ORDER)), 400, "invalid_request")
 
 
-def test_a_compressed_body_is_invalid(shop: Shop, live: Live) -> None:
+def test_a_compressed_body_is_invalid(shop, live):
     headers = b"Content-Length: 4\r\nContent-Encoding: gzip\r\n"
     assert_envelope(
         exchange(live, post(shop, headers, b"\x1f\x8b\x08\x00")), 400, "invalid_request"
     )
 
 
-def test_a_request_on_a_connection_kept_open_is_not_read_from_the_last_ones_rest(
-    shop: Shop, live: Live
-) -> None:
+def test_a_request_on_a_connection_kept_open_is_not_read_from_the_last_ones_rest(shop, live):
     """A body that was refused unread must not become the next request."""
     smuggled = get(b"/api/v1/openapi.json")
     key = shop.issue("read").encode()
@@ -195,7 +186,7 @@ def test_a_request_on_a_connection_kept_open_is_not_read_from_the_last_ones_rest
         b"Bearer '; DROP TABLE api_key; --",
     ],
 )
-def test_junk_as_credential_is_unauthorized_or_throttled(live: Live, value: bytes) -> None:
+def test_junk_as_credential_is_unauthorized_or_throttled(live, value):
     status, _, _ = answer = exchange(live, get(b"/api/v1/balance", b"Authorization: " + value))
     assert_envelope(answer, *((429, "rate_limited") if status == 429 else (401, "unauthorized")))
 
@@ -214,9 +205,7 @@ def test_junk_as_credential_is_unauthorized_or_throttled(live: Live, value: byte
         pytest.param(b"'; DROP TABLE idempotency_key; --", True, id="SQL"),
     ],
 )
-def test_an_idempotency_key_is_1_to_255_printable_ascii_characters(
-    shop: Shop, live: Live, value: bytes, accepted: bool
-) -> None:
+def test_an_idempotency_key_is_1_to_255_printable_ascii_characters(shop, live, value, accepted):
     headers = b"Content-Length: 17\r\nIdempotency-Key: %s\r\n" % value
     answer = exchange(live, post(shop, headers, ORDER))
     if accepted:
@@ -230,7 +219,7 @@ FORWARDED = [b"203.0.113.7", b"junk", b"1, 2, 3, 4", b"\xff", b"", b"::1%eth0", 
 
 
 @pytest.mark.parametrize("value", FORWARDED)
-def test_x_forwarded_for_is_not_believed(live: Live, value: bytes) -> None:
+def test_x_forwarded_for_is_not_believed(live, value):
     header = b"X-Forwarded-For: " + value
     bad_key = b"Authorization: Bearer " + NOBODY.encode()
     before = exchange(live, get(b"/api/v1/openapi.json"))[1]["x-ratelimit-remaining"]
@@ -239,9 +228,7 @@ def test_x_forwarded_for_is_not_believed(live: Live, value: bytes) -> None:
     assert int(after) == max(0, int(before) - 1)
 
 
-def test_x_forwarded_for_is_believed_of_as_many_proxies_as_are_trusted(
-    shop: Shop, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_x_forwarded_for_is_believed_of_as_many_proxies_as_are_trusted(shop, tmp_path_factory):
     folder = tmp_path_factory.mktemp("proxied")
     bad_key = b"Authorization: Bearer " + NOBODY.encode()
     with Live(shop, folder, BTCPAY_TRUSTED_PROXIES="1") as proxied:
@@ -286,7 +273,7 @@ JUNK_IDS = [
 
 @pytest.mark.parametrize("collection", [b"invoices", b"payment-links"])
 @pytest.mark.parametrize("junk", JUNK_IDS)
-def test_a_junk_id_is_not_found(shop: Shop, live: Live, collection: bytes, junk: bytes) -> None:
+def test_a_junk_id_is_not_found(shop, live, collection, junk):
     key = b"Authorization: Bearer " + shop.issue("read").encode()
     target = b"/api/v1/" + collection + b"/" + junk
     assert_envelope(exchange(live, get(target, key)), 404, "not_found")
@@ -308,9 +295,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_unknown_path_is_not_found_with_a_key_and_unauthorized_without(
-    shop: Shop, live: Live, path: bytes
-) -> None:
+def test_an_unknown_path_is_not_found_with_a_key_and_unauthorized_without(shop, live, path):
     key = b"Authorization: Bearer " + shop.issue("read").encode()
     assert_envelope(exchange(live, get(path, key)), 404, "not_found")
     assert_envelope(exchange(live, get(path)), 401, "unauthorized")
@@ -321,7 +306,7 @@ def test_an_unknown_path_is_not_found_with_a_key_and_unauthorized_without(
     [b"/api/v1/balance", b"/api/v1/invoices", b"/api/v1/invoices/inv_0", b"/api/v1/openapi.json"],
 )
 @pytest.mark.parametrize("method", [b"OPTIONS", b"PUT", b"PATCH", b"DELETE", b"TRACE", b"BREW"])
-def test_another_method_is_not_allowed(shop: Shop, live: Live, path: bytes, method: bytes) -> None:
+def test_another_method_is_not_allowed(shop, live, path, method):
     key = b"Authorization: Bearer " + shop.issue("write").encode()
     answer = exchange(live, get(path, key, method=method))
     assert_envelope(answer, 405, "invalid_request")
@@ -331,7 +316,7 @@ def test_another_method_is_not_allowed(shop: Shop, live: Live, path: bytes, meth
         assert_envelope(exchange(live, get(path, method=method)), 401, "unauthorized")
 
 
-def test_head_is_get_without_a_body(shop: Shop, live: Live) -> None:
+def test_head_is_get_without_a_body(shop, live):
     key = b"Authorization: Bearer " + shop.issue("read").encode()
     status, headers, body = exchange(live, get(b"/api/v1/balance", key, method=b"HEAD"))
     assert (status, body) == (200, b"")
@@ -367,9 +352,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("path", [b"invoices", b"payment-links", b"payments"])
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_query_string_is_understood_or_refused(
-    shop: Shop, live: Live, path: bytes, query: bytes
-) -> None:
+def test_a_query_string_is_understood_or_refused(shop, live, path, query):
     key = b"Authorization: Bearer " + shop.issue("read").encode()
     answer = exchange(live, get(b"/api/v1/" + path + b"?" + query, key))
     if QUERIES[query] == 400:
@@ -380,16 +363,14 @@ def test_a_query_string_is_understood_or_refused(
 
 
 @pytest.mark.parametrize("junk", [b"%00", b"inv_%00", b"%ff", b"'--", b"x" * 3000, b"%ed%a0%80"])
-def test_a_junk_invoice_id_in_the_filter_is_an_empty_list(
-    shop: Shop, live: Live, junk: bytes
-) -> None:
+def test_a_junk_invoice_id_in_the_filter_is_an_empty_list(shop, live, junk):
     key = b"Authorization: Bearer " + shop.issue("read").encode()
     status, _, body = exchange(live, get(b"/api/v1/payments?invoice_id=" + junk, key))
     assert (status, json.loads(body)) == (200, {"object": "list", "data": []})
 
 
 @pytest.mark.parametrize("status", [b"%00", b"%ff", b"open&status=open", b"", b"o" * 3000])
-def test_a_junk_status_is_refused_by_name(shop: Shop, live: Live, status: bytes) -> None:
+def test_a_junk_status_is_refused_by_name(shop, live, status):
     key = b"Authorization: Bearer " + shop.issue("read").encode()
     answer = exchange(live, get(b"/api/v1/invoices?status=" + status, key))
     assert_envelope(answer, 400, "invalid_request")
@@ -416,9 +397,7 @@ def assert_refusal(answer: tuple[int, dict[str, str], bytes]) -> None:
         pytest.param(b"Transfer-Encoding: rot13\r\n", id="an unknown encoding"),
     ],
 )
-def test_framing_that_gunicorn_refuses_is_a_4xx_or_501(
-    shop: Shop, live: Live, headers: bytes
-) -> None:
+def test_framing_that_gunicorn_refuses_is_a_4xx_or_501(shop, live, headers):
     assert_refusal(exchange(live, post(shop, headers, ORDER), hang_up=True))
 
 
@@ -437,5 +416,5 @@ def test_framing_that_gunicorn_refuses_is_a_4xx_or_501(
         pytest.param(b"GET\r\n\r\n", id="no target"),
     ],
 )
-def test_a_malformed_request_is_a_4xx(live: Live, sent: bytes) -> None:
+def test_a_malformed_request_is_a_4xx(live, sent):
     assert_refusal(exchange(live, sent))

@@ -1,16 +1,14 @@
 """Idempotency-Key: a retry gets the first answer again and never makes a second resource."""
 
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 from builders import Clock, Live, Shop, TickerServer, until
-from fake_esplora import Till, open_till
+from fake_esplora import open_till
 from werkzeug.test import TestResponse
 
 from btcpay.values.times import to_ms
@@ -41,7 +39,7 @@ class HeldTicker(TickerServer):
 
 
 @pytest.fixture
-def held() -> Iterator[HeldTicker]:
+def held():
     """A price source that nobody gets an answer from yet."""
     with HeldTicker() as server:
         yield server
@@ -49,13 +47,13 @@ def held() -> Iterator[HeldTicker]:
 
 
 @pytest.fixture
-def waiting(open_shops: Callable[..., Shop], held: HeldTicker) -> Shop:
+def waiting(open_shops, held):
     """A shop whose price comes when the ticker is released (it waits 3 s for it)."""
     return open_shops(BTCPAY_PRICE_SOURCES=f"{held.url}#/usd")
 
 
 @pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
+def pool():
     """Clients that ask at the same time."""
     with ThreadPoolExecutor(max_workers=8) as executor:
         yield executor
@@ -101,7 +99,7 @@ def claim_and_die(shop: Shop, body: Any = None) -> None:
 
 
 @pytest.mark.parametrize("path", ["/invoices", "/payment-links"])
-def test_a_repeat_gets_the_first_answer_again_and_makes_nothing(shop: Shop, path: str) -> None:
+def test_a_repeat_gets_the_first_answer_again_and_makes_nothing(shop, path):
     first = shop.post(path, ORDER, headers=RETRY)
     shop.clock.move(minutes=5)
     second = shop.post(path, ORDER, headers=RETRY)
@@ -112,21 +110,19 @@ def test_a_repeat_gets_the_first_answer_again_and_makes_nothing(shop: Shop, path
     assert count(shop, path) == 1
 
 
-def test_without_a_key_every_request_makes_an_invoice(shop: Shop) -> None:
+def test_without_a_key_every_request_makes_an_invoice(shop):
     for _ in range(2):
         shop.post("/invoices", ORDER)
     assert count(shop) == addresses_used(shop) == 2
 
 
-def test_a_repeat_takes_no_address(shop: Shop) -> None:
+def test_a_repeat_takes_no_address(shop):
     for _ in range(3):
         order(shop)
     assert addresses_used(shop) == 1
 
 
-def test_a_repeat_needs_no_price(
-    shop: Shop, open_shops: Callable[..., Shop], ticker: TickerServer
-) -> None:
+def test_a_repeat_needs_no_price(shop, open_shops, ticker):
     short = open_shops(BTCPAY_PRICE_MAX_AGE_S="1")
     first = order(short)
     ticker.status = 500
@@ -164,7 +160,7 @@ def order_text(shop: Shop, body: str) -> TestResponse:
 
 
 @pytest.mark.parametrize(("one", "other"), [pytest.param(a, b, id=id) for a, b, id in SAME])
-def test_the_same_value_is_the_same_body(shop: Shop, one: str, other: str) -> None:
+def test_the_same_value_is_the_same_body(shop, one, other):
     first, second = order_text(shop, one), order_text(shop, other)
     assert first.status_code == 201
     assert second.headers["Idempotent-Replayed"] == "true"
@@ -172,14 +168,14 @@ def test_the_same_value_is_the_same_body(shop: Shop, one: str, other: str) -> No
 
 
 @pytest.mark.parametrize(("one", "other"), [pytest.param(a, b, id=id) for a, b, id in OTHER])
-def test_another_value_is_a_conflict(shop: Shop, one: str, other: str) -> None:
+def test_another_value_is_a_conflict(shop, one, other):
     assert order_text(shop, one).status_code == 201
     refused = order_text(shop, other)
     assert (refused.status_code, refused.json["error"]["code"]) == (409, "conflict")
     assert count(shop) == 1
 
 
-def test_no_body_and_an_empty_object_make_the_same_link(shop: Shop) -> None:
+def test_no_body_and_an_empty_object_make_the_same_link(shop):
     first = shop.post("/payment-links", headers=RETRY)
     second = shop.post("/payment-links", {}, headers=RETRY)
     assert second.data == first.data
@@ -188,26 +184,26 @@ def test_no_body_and_an_empty_object_make_the_same_link(shop: Shop) -> None:
 # scope
 
 
-def test_a_key_belongs_to_a_merchant(shop: Shop) -> None:
+def test_a_key_belongs_to_a_merchant(shop):
     order(shop)
     other = shop.issue("write", shop.add_merchant("other"))
     theirs = shop.post("/invoices", {"amount_usd": 6}, other, headers=RETRY)
     assert theirs.status_code == 201 and "Idempotent-Replayed" not in theirs.headers
 
 
-def test_a_key_belongs_to_all_api_keys_of_its_merchant(shop: Shop) -> None:
+def test_a_key_belongs_to_all_api_keys_of_its_merchant(shop):
     first = order(shop)
     again = shop.post("/invoices", ORDER, shop.issue("write"), headers=RETRY)
     assert again.data == first.data
 
 
-def test_a_key_belongs_to_an_operation(shop: Shop) -> None:
+def test_a_key_belongs_to_an_operation(shop):
     order(shop)
     link = shop.post("/payment-links", ORDER, headers=RETRY)
     assert (link.status_code, link.json["object"]) == (201, "payment_link")
 
 
-def test_keys_differ_by_case_and_inner_blanks(shop: Shop) -> None:
+def test_keys_differ_by_case_and_inner_blanks(shop):
     for key in ("order 7", "Order 7", "order  7"):
         assert order(shop, **{"Idempotency-Key": key}).status_code == 201
     assert count(shop) == 3
@@ -216,15 +212,13 @@ def test_keys_differ_by_case_and_inner_blanks(shop: Shop) -> None:
 # what fails gives the key back
 
 
-def test_a_body_that_is_refused_does_not_spend_the_key(shop: Shop) -> None:
+def test_a_body_that_is_refused_does_not_spend_the_key(shop):
     for body in ({"amount_usd": -1}, {"amount_usd": "5"}, {"description": "no amount"}):
         assert order(shop, body).status_code == 400
     assert order(shop).status_code == 201
 
 
-def test_a_price_that_is_unavailable_does_not_spend_the_key(
-    shop: Shop, open_shops: Callable[..., Shop], ticker: TickerServer
-) -> None:
+def test_a_price_that_is_unavailable_does_not_spend_the_key(shop, open_shops, ticker):
     ticker.status = 500
     assert order(shop).status_code == 503
     ticker.status = 200
@@ -238,12 +232,12 @@ def test_a_price_that_is_unavailable_does_not_spend_the_key(
     assert order(shop, {"amount_usd": 6}).status_code == 409
 
 
-def test_a_refused_scope_does_not_spend_the_key(shop: Shop) -> None:
+def test_a_refused_scope_does_not_spend_the_key(shop):
     assert shop.post("/invoices", ORDER, shop.read_key, headers=RETRY).status_code == 403
     assert order(shop, {"amount_usd": 6}).status_code == 201
 
 
-def test_a_fault_does_not_spend_the_key_nor_an_address(shop: Shop) -> None:
+def test_a_fault_does_not_spend_the_key_nor_an_address(shop):
     sql = shop.sql
     sql("ALTER TABLE invoice RENAME TO gone")
     assert order(shop).status_code == 500
@@ -256,7 +250,7 @@ def test_a_fault_does_not_spend_the_key_nor_an_address(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("ahead", [{"hours": 25}, {"days": 3650}], ids=["a day", "ten years"])
-def test_a_service_whose_clock_is_ahead_frees_no_key(shop: Shop, ahead: dict[str, int]) -> None:
+def test_a_service_whose_clock_is_ahead_frees_no_key(shop, ahead):
     first = order(shop)
     link = shop.post("/payment-links", headers=RETRY)
     shop.clock.move(**ahead)
@@ -266,7 +260,7 @@ def test_a_service_whose_clock_is_ahead_frees_no_key(shop: Shop, ahead: dict[str
     assert count(shop) == count(shop, "/payment-links") == addresses_used(shop) == 1
 
 
-def test_nor_does_a_check_on_that_machine(till: Till) -> None:
+def test_nor_does_a_check_on_that_machine(till):
     first = order(till.shop)
     ahead = Clock()
     ahead.at = till.clock.at + timedelta(hours=25)
@@ -281,7 +275,7 @@ def test_nor_does_a_check_on_that_machine(till: Till) -> None:
         pytest.param(timedelta(hours=24, milliseconds=1), False, id="a millisecond later not"),
     ],
 )
-def test_a_key_is_remembered_for_24_hours(till: Till, age: timedelta, replayed: bool) -> None:
+def test_a_key_is_remembered_for_24_hours(till, age, replayed):
     first = order(till.shop)
     till.clock.move(seconds=age.total_seconds())
     assert order(till.shop).data == first.data
@@ -292,7 +286,7 @@ def test_a_key_is_remembered_for_24_hours(till: Till, age: timedelta, replayed: 
     assert count(till.shop) == (1 if replayed else 2)
 
 
-def test_a_forgotten_key_takes_another_body_and_is_remembered_anew(till: Till) -> None:
+def test_a_forgotten_key_takes_another_body_and_is_remembered_anew(till):
     order(till.shop)
     till.clock.move(hours=25)
     till.check()
@@ -302,9 +296,7 @@ def test_a_forgotten_key_takes_another_body_and_is_remembered_anew(till: Till) -
     assert order(till.shop, {"amount_usd": 6}).data == second.data
 
 
-def test_the_memory_is_as_long_as_the_setting_says(
-    tmp_path: Path, ticker: TickerServer, clock: Clock
-) -> None:
+def test_the_memory_is_as_long_as_the_setting_says(tmp_path, ticker, clock):
     with open_till(tmp_path, ticker, clock, BTCPAY_IDEMPOTENCY_TTL_H="1") as till:
         order(till.shop)
         till.clock.move(hours=1, milliseconds=1)
@@ -316,9 +308,7 @@ def test_the_memory_is_as_long_as_the_setting_says(
 
 
 @pytest.mark.parametrize("body", [ORDER, {"amount_usd": 6}])
-def test_a_dead_holder_locks_its_key_for_less_than_a_minute(
-    shop: Shop, body: dict[str, Any]
-) -> None:
+def test_a_dead_holder_locks_its_key_for_less_than_a_minute(shop, body):
     claim_and_die(shop)
     for seconds in (0, 59.999):
         shop.clock.move(seconds=seconds)
@@ -329,16 +319,14 @@ def test_a_dead_holder_locks_its_key_for_less_than_a_minute(
     assert count(shop) == addresses_used(shop) == 1
 
 
-def test_a_claim_from_the_future_locks_no_longer_than_a_minute_either(shop: Shop) -> None:
+def test_a_claim_from_the_future_locks_no_longer_than_a_minute_either(shop):
     shop.clock.move(hours=3)
     claim_and_die(shop)
     shop.clock.move(hours=-3)
     assert order(shop).status_code == 201
 
 
-def test_a_holder_that_was_overtaken_makes_nothing(
-    waiting: Shop, held: HeldTicker, pool: ThreadPoolExecutor
-) -> None:
+def test_a_holder_that_was_overtaken_makes_nothing(waiting, held, pool):
     slow: Future[TestResponse] = pool.submit(order, waiting)
     until(lambda: held.asked == 1, "the first request to ask for the price")
     owner = held_row(waiting)["owner"]
@@ -358,9 +346,7 @@ def order_live(live: Live, key: str) -> requests.Response:
     return live.ask("POST", "/invoices", key, json=ORDER, headers=RETRY)
 
 
-def test_two_at_once_make_one_invoice(
-    waiting: Shop, held: HeldTicker, pool: ThreadPoolExecutor, tmp_path: Path
-) -> None:
+def test_two_at_once_make_one_invoice(waiting, held, pool, tmp_path):
     with Live(waiting, tmp_path) as live:
         first: Future[requests.Response] = pool.submit(order_live, live, waiting.write_key)
         until(lambda: held.asked == 1, "the first request to ask for the price")
@@ -375,9 +361,7 @@ def test_two_at_once_make_one_invoice(
     assert count(waiting) == addresses_used(waiting) == 1
 
 
-def test_many_at_once_make_one_invoice(
-    shop: Shop, pool: ThreadPoolExecutor, tmp_path: Path
-) -> None:
+def test_many_at_once_make_one_invoice(shop, pool, tmp_path):
     start = threading.Barrier(8)
 
     def ask(headers: dict[str, str]) -> requests.Response:
@@ -393,8 +377,8 @@ def test_many_at_once_make_one_invoice(
 
 
 def test_a_server_killed_in_the_middle_leaves_no_invoice_and_a_key_usable_after_a_minute(
-    waiting: Shop, held: HeldTicker, pool: ThreadPoolExecutor, tmp_path: Path
-) -> None:
+    waiting, held, pool, tmp_path
+):
     with Live(waiting, tmp_path) as live:
         cut: Future[requests.Response] = pool.submit(order_live, live, waiting.write_key)
         until(lambda: held.asked == 1, "the request to ask for the price")

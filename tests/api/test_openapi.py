@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 import schemathesis
-from builders import Clock, Live, Shop, TickerServer, open_shop
+from builders import Clock, Live, open_shop
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import CHECKS
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
@@ -138,7 +138,7 @@ PRICED = ("amount_mode", "amount_usd", "min_amount_usd", "max_amount_usd")
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Shop]:
+def shop(tmp_path_factory, ticker):
     """One service for the module."""
     ticker.reset()
     with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
@@ -146,7 +146,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iter
 
 
 @pytest.fixture(scope="module")
-def document(shop: Shop) -> dict[str, Any]:
+def document(shop):
     """The document as it is served, without a key."""
     response = shop.get("/openapi.json", "")
     assert (response.status_code, response.mimetype) == (200, "application/json")
@@ -177,26 +177,22 @@ def content(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
     return resolved(document, node["content"]["application/json"]["schema"])
 
 
-def test_the_document_is_valid_openapi_3_1(document: dict[str, Any]) -> None:
+def test_the_document_is_valid_openapi_3_1(document):
     assert document["openapi"].startswith("3.1.")
     assert [str(error) for error in OPENAPI_31_VALIDATOR.iter_errors(document)] == []
     broken = document | {"paths": {"/balance": {"get": {"responses": "none"}}}}
     assert not OPENAPI_31_VALIDATOR.is_valid(broken)
 
 
-def test_the_description_is_marked_version_1_0_0(document: dict[str, Any]) -> None:
+def test_the_description_is_marked_version_1_0_0(document):
     assert document["info"]["version"] == "1.0.0"
 
 
-def test_the_service_root_ends_with_the_version_prefix(
-    shop: Shop, document: dict[str, Any]
-) -> None:
+def test_the_service_root_ends_with_the_version_prefix(shop, document):
     assert document["servers"] == [{"url": f"{shop.service.settings.base_url}/api/v1"}]
 
 
-def test_the_document_has_the_specified_operations_and_no_others(
-    document: dict[str, Any],
-) -> None:
+def test_the_document_has_the_specified_operations_and_no_others(document):
     """Beside them the one public path that a shop may poll."""
     described = {
         described["operationId"]: (method, path)
@@ -220,7 +216,7 @@ def schemas_in(node: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]
             yield from schemas_in(part, f"{path}/{place}")
 
 
-def test_every_property_and_parameter_says_what_it_means(document: dict[str, Any]) -> None:
+def test_every_property_and_parameter_says_what_it_means(document):
     parameters = [
         (f"{path}: {parameter['name']}", parameter)
         for path, methods in document["paths"].items()
@@ -232,9 +228,7 @@ def test_every_property_and_parameter_says_what_it_means(document: dict[str, Any
     assert [place for place, node in told if not node.get("description", "").endswith(".")] == []
 
 
-def test_every_property_has_an_example_that_fits_or_names_all_its_values(
-    document: dict[str, Any],
-) -> None:
+def test_every_property_has_an_example_that_fits_or_names_all_its_values(document):
     found = [(place, node) for place, node in schemas_in(document) if "$ref" not in node]
     values = [(place, node) for place, node in found if types(node) - {"object", "array"}]
     bare = [place for place, node in values if not {"examples", "enum", "const"} & set(node)]
@@ -249,9 +243,7 @@ def test_every_property_has_an_example_that_fits_or_names_all_its_values(
 
 
 @pytest.mark.parametrize("name", ["NewInvoice", "NewPaymentLink"])
-def test_the_examples_of_a_body_are_one_that_the_service_takes(
-    shop: Shop, document: dict[str, Any], keys: Iterator[str], name: str
-) -> None:
+def test_the_examples_of_a_body_are_one_that_the_service_takes(shop, document, keys, name):
     """A fixed price and bounds go apart, so the example of one is left out."""
     properties = document["components"]["schemas"][name]["properties"]
     body = {field: schema["examples"][0] for field, schema in properties.items()}
@@ -267,9 +259,7 @@ def test_the_examples_of_a_body_are_one_that_the_service_takes(
 
 
 @pytest.mark.parametrize("name", ["Invoice", "PaymentLink", "Payment", "Balance", "CheckoutStatus"])
-def test_the_examples_of_a_resource_are_one_of_its_kind(
-    document: dict[str, Any], name: str
-) -> None:
+def test_the_examples_of_a_resource_are_one_of_its_kind(document, name):
     schema = document["components"]["schemas"][name]
     shown = {
         field: node["examples"][0] if "examples" in node else node["enum"][0]
@@ -280,7 +270,7 @@ def test_the_examples_of_a_resource_are_one_of_its_kind(
     assert not validator.is_valid(shown | {"status": "unknown", "total_sats": "1", "id": 1})
 
 
-def test_what_a_page_polls_is_described_without_a_key(shop: Shop, document: dict[str, Any]) -> None:
+def test_what_a_page_polls_is_described_without_a_key(shop, document):
     described = document["paths"][PUBLIC]["get"]
     assert described["security"] == []
     assert described["servers"] == [{"url": shop.service.settings.base_url}]
@@ -294,9 +284,7 @@ def test_what_a_page_polls_is_described_without_a_key(shop: Shop, document: dict
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_names_its_scope_and_needs_the_bearer_key(
-    document: dict[str, Any], name: str
-) -> None:
+def test_an_operation_names_its_scope_and_needs_the_bearer_key(document, name):
     described = operation(document, name)
     assert f"`{OPERATIONS[name][2]}`" in described["description"]
     (needed,) = described.get("security", document["security"])
@@ -305,7 +293,7 @@ def test_an_operation_names_its_scope_and_needs_the_bearer_key(
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_has_every_status_that_applies(document: dict[str, Any], name: str) -> None:
+def test_an_operation_has_every_status_that_applies(document, name):
     responses = operation(document, name)["responses"]
     assert set(responses) == OPERATIONS[name][3]
     for status, code in CODES.items():
@@ -320,9 +308,7 @@ def test_an_operation_has_every_status_that_applies(document: dict[str, Any], na
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_every_response_has_the_rate_limit_headers_and_429_retry_after(
-    document: dict[str, Any], name: str
-) -> None:
+def test_every_response_has_the_rate_limit_headers_and_429_retry_after(document, name):
     for status, node in operation(document, name)["responses"].items():
         headers = resolved(document, node)["headers"]
         ignored = {"X-Ignored-Fields"} if status not in ("401", "403", "429") else set()
@@ -336,7 +322,7 @@ def test_every_response_has_the_rate_limit_headers_and_429_retry_after(
 
 
 @pytest.mark.parametrize("name", SHOWS)
-def test_a_success_shows_exactly_the_documented_fields(document: dict[str, Any], name: str) -> None:
+def test_a_success_shows_exactly_the_documented_fields(document, name):
     kind, table = SHOWS[name]
     success = min(OPERATIONS[name][3])
     schema = content(document, operation(document, name)["responses"][success])
@@ -353,9 +339,7 @@ def test_a_success_shows_exactly_the_documented_fields(document: dict[str, Any],
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_has_exactly_the_documented_fields_and_bounds(
-    document: dict[str, Any], name: str
-) -> None:
+def test_a_body_has_exactly_the_documented_fields_and_bounds(document, name):
     body = operation(document, name)["requestBody"]
     schema = content(document, body)
     assert body["required"] == (name == "create-invoice")
@@ -380,8 +364,8 @@ LINKS = [
 
 
 def test_what_goes_together_in_a_payment_link_is_the_same_for_schema_and_service(
-    shop: Shop, document: dict[str, Any], keys: Iterator[str]
-) -> None:
+    shop, document, keys
+):
     schema = content(document, operation(document, "create-payment-link")["requestBody"])
     validator = jsonschema_rs.validator_for(schema)
     apart = [
@@ -396,14 +380,14 @@ def test_what_goes_together_in_a_payment_link_is_the_same_for_schema_and_service
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_list_has_exactly_the_documented_parameters(document: dict[str, Any], name: str) -> None:
+def test_a_list_has_exactly_the_documented_parameters(document, name):
     parameters = operation(document, name)["parameters"]
     assert {parameter["name"]: parameter["schema"] for parameter in parameters} == QUERIES[name]
     assert all(p["in"] == "query" and not p.get("required") for p in parameters)
 
 
 @pytest.mark.parametrize("name", ["create-invoice", "create-payment-link"])
-def test_a_post_may_carry_an_idempotency_key(document: dict[str, Any], name: str) -> None:
+def test_a_post_may_carry_an_idempotency_key(document, name):
     (parameter,) = operation(document, name)["parameters"]
     assert (parameter["name"], parameter["in"]) == ("Idempotency-Key", "header")
     assert not parameter.get("required")
@@ -415,7 +399,7 @@ def test_a_post_may_carry_an_idempotency_key(document: dict[str, Any], name: str
 
 
 @pytest.fixture(scope="module")
-def live(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(shop, tmp_path_factory):
     """The shipped server on the module's database, with something of everything in it."""
     folder = tmp_path_factory.mktemp("live")
     with Live(shop, folder, BTCPAY_TRUSTED_PROXIES="1") as running:
@@ -424,13 +408,13 @@ def live(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]
 
 
 @pytest.fixture(scope="module")
-def keys(shop: Shop) -> Iterator[str]:
+def keys(shop):
     """Enough write keys in turn that none spends its 30 writes a minute."""
     return itertools.cycle([shop.issue("write") for _ in range(200)])
 
 
 @pytest.fixture(scope="module")
-def addresses() -> Iterator[str]:
+def addresses():
     """Ever another address to ask from: schemathesis tries each operation with invalid keys."""
     return (str(ipaddress.IPv4Address("10.0.0.0") + number) for number in itertools.count(1))
 
@@ -443,7 +427,7 @@ described = schemathesis.openapi.from_dict(
 )
 
 
-def test_the_served_document_is_the_one_that_the_service_is_held_to(live: Live) -> None:
+def test_the_served_document_is_the_one_that_the_service_is_held_to(live):
     served = live.ask("GET", "/openapi.json").json()
     assert served == described.raw_schema
 
@@ -456,9 +440,7 @@ def test_the_served_document_is_the_one_that_the_service_is_held_to(live: Live) 
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-def test_the_service_keeps_to_its_description(
-    case: schemathesis.Case, live: Live, keys: Iterator[str], addresses: Iterator[str]
-) -> None:
+def test_the_service_keeps_to_its_description(case, live, keys, addresses):
     # Not positive_data_acceptance for create-payment-link: that the lower bound must not exceed
     # the upper one is beyond JSON Schema, which compares no two fields.
     excluded = (

@@ -1,12 +1,10 @@
 """`/healthz` and `/readyz`: what is shown, what is 503, and what is not."""
 
 import logging
-from pathlib import Path
 
 import pytest
 from builders import Shop, dump
 from databases import ON_POSTGRES
-from fake_esplora import Till
 from peewee import PeeweeException
 from redis_server import RedisServer, needs_redis
 from werkzeug.test import TestResponse
@@ -18,7 +16,7 @@ from storage.queries import meta
 
 
 @pytest.fixture
-def checked(shop: Shop) -> Shop:
+def checked(shop):
     """A shop whose check was complete just now."""
     meta.put(shop.service.db, meta.Key.CHECKED_AT, str(to_ms(shop.clock())))
     return shop
@@ -32,7 +30,7 @@ def problems(response: TestResponse) -> dict[str, bool]:
     return {name: part["ok"] for name, part in response.json.items() if name != "ok"}
 
 
-def test_a_shop_with_a_fresh_check_is_ready(checked: Shop) -> None:
+def test_a_shop_with_a_fresh_check_is_ready(checked):
     response = ready(checked)
     assert response.status_code == 200
     assert response.json == {
@@ -59,9 +57,7 @@ def test_a_shop_with_a_fresh_check_is_ready(checked: Shop) -> None:
         pytest.param(-30, None, 503, id="ahead of the clock"),
     ],
 )
-def test_an_old_check_is_not_ready(
-    open_shops, minutes: float, max_age_min: str | None, status: int
-) -> None:
+def test_an_old_check_is_not_ready(open_shops, minutes, max_age_min, status):
     shop = open_shops(**({"BTCPAY_CHECK_MAX_AGE_MIN": max_age_min} if max_age_min else {}))
     meta.put(shop.service.db, meta.Key.CHECKED_AT, str(to_ms(shop.clock())))
     shop.clock.move(minutes=minutes)
@@ -74,19 +70,19 @@ def test_an_old_check_is_not_ready(
     }
 
 
-def test_a_shop_that_was_never_checked_is_not_ready_and_says_so(shop: Shop) -> None:
+def test_a_shop_that_was_never_checked_is_not_ready_and_says_so(shop):
     response = ready(shop)
     assert response.status_code == 503 and response.json["ok"] is False
     assert response.json["check"]["problem"] == "no check has been complete yet"
 
 
-def test_a_real_check_makes_it_ready(till: Till) -> None:
+def test_a_real_check_makes_it_ready(till):
     assert ready(till.shop).status_code == 503
     till.check()
     assert ready(till.shop).status_code == 200
 
 
-def test_another_version_of_the_database_is_not_ready(checked: Shop) -> None:
+def test_another_version_of_the_database_is_not_ready(checked):
     checked.sql("UPDATE schema_version SET version = 9999")
     response = ready(checked)
     assert response.status_code == 503
@@ -94,7 +90,7 @@ def test_another_version_of_the_database_is_not_ready(checked: Shop) -> None:
     assert f"version {versions.VERSION}" in response.json["database"]["problem"]
 
 
-def test_a_database_that_cannot_be_read_is_not_ready(checked: Shop) -> None:
+def test_a_database_that_cannot_be_read_is_not_ready(checked):
     checked.sql("ALTER TABLE meta RENAME TO gone")
     response = ready(checked)
     assert response.status_code == 503
@@ -116,7 +112,7 @@ def take_writes(shop: Shop) -> None:
         shop.sql("DROP TRIGGER no_trial")
 
 
-def test_a_database_that_takes_no_writes_is_not_ready_until_it_does(checked: Shop) -> None:
+def test_a_database_that_takes_no_writes_is_not_ready_until_it_does(checked):
     assert ready(checked).status_code == 200
     refuse_writes(checked)
     with pytest.raises(PeeweeException):
@@ -130,7 +126,7 @@ def test_a_database_that_takes_no_writes_is_not_ready_until_it_does(checked: Sho
     assert ready(checked).status_code == 200
 
 
-def test_who_asks_makes_it_write_once_a_minute_and_no_oftener(checked: Shop) -> None:
+def test_who_asks_makes_it_write_once_a_minute_and_no_oftener(checked):
     at_s = [1000.0]
     trial = Trial(checked.service.db, lambda: at_s[0])
     assert trial.passes()
@@ -143,13 +139,13 @@ def test_who_asks_makes_it_write_once_a_minute_and_no_oftener(checked: Shop) -> 
     assert trial.passes()
 
 
-def test_a_trial_leaves_nothing_behind(checked: Shop) -> None:
+def test_a_trial_leaves_nothing_behind(checked):
     before = dump(checked)
     meta.try_to_write(checked.service.db)
     assert dump(checked) == before
 
 
-def test_alive_needs_no_database(checked: Shop) -> None:
+def test_alive_needs_no_database(checked):
     checked.sql("ALTER TABLE meta RENAME TO gone")
     checked.sql("ALTER TABLE schema_version RENAME TO lost")
     response = checked.client.get("/healthz")
@@ -157,22 +153,20 @@ def test_alive_needs_no_database(checked: Shop) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_neither_has_limits_or_their_headers(checked: Shop, path: str) -> None:
+def test_neither_has_limits_or_their_headers(checked, path):
     answers = [checked.client.get(path) for _ in range(150)]
     assert {answer.status_code for answer in answers} == {200}
     assert not [name for name, _ in answers[0].headers if name.startswith("X-RateLimit")]
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_both_are_for_reading(checked: Shop, path: str) -> None:
+def test_both_are_for_reading(checked, path):
     assert checked.client.post(path).status_code == 405
     assert checked.client.head(path).status_code == 200
 
 
 @needs_redis
-def test_redis_away_is_shown_and_sells_on(
-    tmp_path: Path, open_shops, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_redis_away_is_shown_and_sells_on(tmp_path, open_shops, caplog):
     caplog.set_level(logging.ERROR)
     with RedisServer(tmp_path) as redis:
         shop = open_shops(BTCPAY_RATE_LIMIT_STORE=redis.url.replace("//", "//:hunter2@"))

@@ -5,12 +5,11 @@ import logging
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
-from builders import Live, Shop, TickerServer, until
+from builders import Live, until
 
 from btcpay.merchants import keys
 from btcpay.web.logs import Discreet, JsonLines
@@ -39,7 +38,7 @@ def line_of(live: Live, answer: requests.Response) -> dict[str, Any]:
     )[0]
 
 
-def test_each_request_has_one_line_that_says_what_and_whose(shop: Shop, tmp_path: Path) -> None:
+def test_each_request_has_one_line_that_says_what_and_whose(shop, tmp_path):
     invoice = shop.invoice()
     asked = [
         ("GET", f"/invoices/{invoice['id']}", shop.read_key, "get-invoice", 200),
@@ -76,7 +75,7 @@ def test_each_request_has_one_line_that_says_what_and_whose(shop: Shop, tmp_path
     assert len(ids) == len(set(ids))
 
 
-def test_everything_on_serve_is_json(shop: Shop, tmp_path: Path, ticker: TickerServer) -> None:
+def test_everything_on_serve_is_json(shop, tmp_path, ticker):
     ticker.status = 500
     with Live(shop, tmp_path, by_command=True) as live:
         answer = live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5})
@@ -93,7 +92,7 @@ def test_everything_on_serve_is_json(shop: Shop, tmp_path: Path, ticker: TickerS
     assert no_price["level"] == "error"
 
 
-def test_an_id_that_a_client_sends_is_not_believed(shop: Shop) -> None:
+def test_an_id_that_a_client_sends_is_not_believed(shop):
     mine = "req_" + "0" * 24
     answer = shop.get("/balance", headers={"X-Request-Id": mine})
     assert re.fullmatch("req_[0-9a-f]{24}", answer.headers["X-Request-Id"])
@@ -101,9 +100,7 @@ def test_an_id_that_a_client_sends_is_not_believed(shop: Shop) -> None:
     assert answer.headers.getlist("X-Request-Id") == [answer.headers["X-Request-Id"]]
 
 
-def test_a_server_error_has_one_id_in_answer_header_and_log(
-    shop: Shop, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_server_error_has_one_id_in_answer_header_and_log(shop, caplog):
     shop.sql("ALTER TABLE payment_link RENAME TO gone")
     answer = shop.get("/payment-links")
     request_id = answer.headers["X-Request-Id"]
@@ -113,7 +110,7 @@ def test_a_server_error_has_one_id_in_answer_header_and_log(
     assert page.status_code == 500 and page.headers["X-Request-Id"] in caplog.text
 
 
-def test_requests_at_once_keep_their_ids_apart(shop: Shop, tmp_path: Path) -> None:
+def test_requests_at_once_keep_their_ids_apart(shop, tmp_path):
     with Live(shop, tmp_path) as live, ThreadPoolExecutor(8) as pool:
 
         def ask(number: int) -> tuple[str, int]:
@@ -141,9 +138,7 @@ def raw(live: Live, text: str) -> bytes:
             return answer.read()
 
 
-def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(
-    shop: Shop, tmp_path: Path
-) -> None:
+def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(shop, tmp_path):
     key = shop.write_key
     order = {"amount_usd": 5, "customer_email": EMAIL, "description": "for Charles"}
     bearer = f"Authorization: Bearer {key}\r\n"
@@ -200,7 +195,7 @@ def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(
         ("Error handling request %s %s", ("GET", "/sk_test_x")),
     ],
 )
-def test_what_gunicorn_quotes_is_withheld(message: str, arguments: tuple[str, ...]) -> None:
+def test_what_gunicorn_quotes_is_withheld(message, arguments):
     record = logging.LogRecord("gunicorn.error", 30, "", 0, message, arguments, None)
     assert Discreet().filter(record)
     assert "sk_test_x" not in JsonLines().format(record)
@@ -209,7 +204,7 @@ def test_what_gunicorn_quotes_is_withheld(message: str, arguments: tuple[str, ..
 @pytest.mark.parametrize(
     "text", ["two\nlines", 'a "quotation"', "\ud800 half a pair", "\x00\x1b[2J", "漢字"]
 )
-def test_a_line_is_one_line_whatever_it_says(text: str) -> None:
+def test_a_line_is_one_line_whatever_it_says(text):
     line = JsonLines().format(logging.LogRecord("x", 30, "", 0, "%s", (text,), None))
     assert "\n" not in line and "\x1b" not in line
     assert json.loads(line)["level"] == "warning"

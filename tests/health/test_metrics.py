@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import requests
-from builders import Live, Shop, until
+from builders import Live, until
 from databases import ON_POSTGRES, about_sqlite, plan
 from fake_esplora import Till
 from playground import children_of
@@ -51,7 +51,7 @@ def requests_of(found: Samples) -> Samples:
 # the workers
 
 
-def test_requests_are_counted_by_operation_and_status(shop: Shop, tmp_path: Path) -> None:
+def test_requests_are_counted_by_operation_and_status(shop, tmp_path):
     port = free_port()
     with Live(shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{port}") as live:
         for _ in range(3):
@@ -81,7 +81,7 @@ def has_new_worker(live: Live, old: list[int]) -> bool:
 
 
 @needs_redis
-def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop: Shop, tmp_path: Path) -> None:
+def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop, tmp_path):
     port, folder = free_port(), tmp_path / "counts"
     folder.mkdir()
     with RedisServer(tmp_path) as redis:
@@ -111,7 +111,7 @@ def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop: Shop, tmp_pa
             assert live.wait() == 0
 
 
-def test_the_folder_of_the_counts_ends_with_the_server(shop: Shop, tmp_path: Path) -> None:
+def test_the_folder_of_the_counts_ends_with_the_server(shop, tmp_path):
     def folders() -> list[Path]:
         return list(Path(metrics_setup.MEMORY).glob(f"btcpay-metrics-{live.pid}-*"))
 
@@ -123,7 +123,7 @@ def test_the_folder_of_the_counts_ends_with_the_server(shop: Shop, tmp_path: Pat
     assert folders() == []
 
 
-def test_the_metrics_are_on_their_own_address_alone(shop: Shop, tmp_path: Path) -> None:
+def test_the_metrics_are_on_their_own_address_alone(shop, tmp_path):
     port = free_port()
     with Live(shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{port}") as live:
         assert requests.get(f"{live.url}/metrics", timeout=5).status_code == 404
@@ -132,9 +132,7 @@ def test_the_metrics_are_on_their_own_address_alone(shop: Shop, tmp_path: Path) 
             assert requests.get(f"http://127.0.0.1:{port}{path}", timeout=5).status_code == 404
 
 
-def test_a_silent_scraper_stops_neither_the_shop_nor_the_next_scrape(
-    shop: Shop, tmp_path: Path
-) -> None:
+def test_a_silent_scraper_stops_neither_the_shop_nor_the_next_scrape(shop, tmp_path):
     port = free_port()
     with Live(shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{port}") as live:
         with socket.create_connection(("127.0.0.1", port)):
@@ -147,7 +145,7 @@ def test_a_silent_scraper_stops_neither_the_shop_nor_the_next_scrape(
 
 
 @pytest.mark.parametrize("bind", ["", "taken"])
-def test_without_metrics_the_shop_serves(shop: Shop, tmp_path: Path, bind: str) -> None:
+def test_without_metrics_the_shop_serves(shop, tmp_path, bind):
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"127.0.0.1:{other.getsockname()[1]}"
         environ = {"BTCPAY_METRICS_BIND": taken if bind else ""}
@@ -170,14 +168,14 @@ def test_without_metrics_the_shop_serves(shop: Shop, tmp_path: Path, bind: str) 
         ({"BTCPAY_METRICS_BIND": "[::1]:9464"}, "[::1]:9464"),
     ],
 )
-def test_where_the_metrics_are(environ: dict[str, str], bind: str) -> None:
+def test_where_the_metrics_are(environ, bind):
     assert settings.read(environ).metrics_bind == bind
 
 
 @pytest.mark.parametrize(
     "bind", ["9464", "127.0.0.1", ":9464", "127.0.0.1:99999", "unix:/x", "a b"]
 )
-def test_an_address_that_is_none_is_refused(bind: str) -> None:
+def test_an_address_that_is_none_is_refused(bind):
     with pytest.raises(SettingsError, match="BTCPAY_METRICS_BIND accepts host:port"):
         settings.read({"BTCPAY_METRICS_BIND": bind})
 
@@ -191,7 +189,7 @@ def finish(till: Till) -> None:
     checker.finish(checker.run())
 
 
-def test_what_checks_did_is_added_up_in_the_database(till: Till) -> None:
+def test_what_checks_did_is_added_up_in_the_database(till):
     before = figures(till.shop)
     assert before["btcpay_checks_total{outcome=complete}"] == 0
     assert "btcpay_last_check_timestamp_seconds" not in before
@@ -211,7 +209,7 @@ def test_what_checks_did_is_added_up_in_the_database(till: Till) -> None:
     assert found["btcpay_open_invoices"] == 0
 
 
-def test_what_a_reorganisation_undoes_is_not_settled(till: Till) -> None:
+def test_what_a_reorganisation_undoes_is_not_settled(till):
     till.pay(till.shop.invoice())
     till.mine()
     finish(till)
@@ -225,7 +223,7 @@ def test_what_a_reorganisation_undoes_is_not_settled(till: Till) -> None:
     assert [(before[name], found[name]) for name in counts] == [(0, 1), (0, 1)]
 
 
-def test_a_block_that_follows_another_is_no_reorganisation(till: Till) -> None:
+def test_a_block_that_follows_another_is_no_reorganisation(till):
     till.shop.invoice()
     for _ in range(3):
         till.mine()
@@ -233,7 +231,7 @@ def test_a_block_that_follows_another_is_no_reorganisation(till: Till) -> None:
     assert figures(till.shop)["btcpay_reorganisations_total"] == 0
 
 
-def test_each_wallet_has_the_gap_limit_that_it_needs_and_the_one_that_it_has(till: Till) -> None:
+def test_each_wallet_has_the_gap_limit_that_it_needs_and_the_one_that_it_has(till):
     other = till.shop.add_merchant('The "other" shop')
     till.shop.sql(f"UPDATE merchant SET wallet_gap_limit = 100 WHERE id = {other}")  # noqa: S608
     for _ in range(6):
@@ -248,7 +246,7 @@ def test_each_wallet_has_the_gap_limit_that_it_needs_and_the_one_that_it_has(til
     assert figures(till.shop)["btcpay_gap_needed{merchant=shop}"] == 6
 
 
-def test_what_serves_is_named_also_while_the_database_is_away(shop: Shop) -> None:
+def test_what_serves_is_named_also_while_the_database_is_away(shop):
     shop.sql("ALTER TABLE tally RENAME TO gone")
     named = [name for name in figures(shop) if name.startswith("btcpay_build_info")]
     python = platform.python_version()
@@ -256,12 +254,12 @@ def test_what_serves_is_named_also_while_the_database_is_away(shop: Shop) -> Non
 
 
 @about_sqlite
-def test_the_free_disk_is_that_of_the_databases_folder(shop: Shop, tmp_path: Path) -> None:
+def test_the_free_disk_is_that_of_the_databases_folder(shop, tmp_path):
     free = shutil.disk_usage(tmp_path).free
     assert abs(figures(shop)["btcpay_disk_free_bytes"] - free) < 2e9
 
 
-def test_a_database_that_does_not_answer_is_told_and_the_counters_stay(shop: Shop) -> None:
+def test_a_database_that_does_not_answer_is_told_and_the_counters_stay(shop):
     shop.get("/balance")
     shop.sql("ALTER TABLE tally RENAME TO gone")
     found = figures(shop)
@@ -270,7 +268,7 @@ def test_a_database_that_does_not_answer_is_told_and_the_counters_stay(shop: Sho
     assert found["btcpay_requests_total{operation=get-balance}{status=200}"] == 1
 
 
-def test_the_age_of_the_price_grows(shop: Shop) -> None:
+def test_the_age_of_the_price_grows(shop):
     assert "btcpay_price_age_seconds" not in figures(shop)
     shop.invoice()
     shop.clock.move(seconds=90)
@@ -278,7 +276,7 @@ def test_the_age_of_the_price_grows(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("query", [tallies.OPEN_INVOICES, tallies.SETTLED, tallies.ALL])
-def test_a_scrape_reads_an_index_or_a_small_table(shop: Shop, query) -> None:
+def test_a_scrape_reads_an_index_or_a_small_table(shop, query):
     told = plan(shop.service.db, query)
     small = re.search('(SCAN|Scan.* on) "?(t1|tally|balance)', told) and "invoice" not in told
     covered = "Index Only Scan using invoice_watched" if ON_POSTGRES else "COVERING INDEX invoice_w"

@@ -2,13 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from builders import Clock, TickerServer
+from builders import Clock
 from fake_esplora import Till, open_till
 from paths import PROJECT
 from programs import done, tool
@@ -30,7 +28,7 @@ PROMETHEUS_OWN = {"instance", "job"}
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Samples]:
+def found(tmp_path_factory, ticker):
     """What /metrics has when an invoice was made, paid and checked."""
     with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock()) as till:
         till.pay(till.shop.invoice())
@@ -45,7 +43,7 @@ def disk_of_a_file(till: Till) -> Samples:
 
 
 @pytest.mark.parametrize("query", [query for _, query in QUERIES])
-def test_every_metric_and_label_that_is_named_exists(query: str, found: Samples) -> None:
+def test_every_metric_and_label_that_is_named_exists(query, found):
     labels: dict[str, set[str]] = {}
     for sample in found:
         labels.setdefault(sample.partition("{")[0], set()).update(re.findall(r"\{(\w+)=", sample))
@@ -171,7 +169,7 @@ CASES: dict[str, tuple[dict[str, str], int, set[str]]] = {
 }
 
 
-def test_every_alert_rings_in_a_case() -> None:
+def test_every_alert_rings_in_a_case():
     assert set(RULES) == set().union(*(ringing for _, _, ringing in CASES.values()))
 
 
@@ -197,7 +195,7 @@ def trial(case: str) -> dict[str, Any]:
     }
 
 
-def test_an_alert_rings_when_it_should(tmp_path: Path) -> None:
+def test_an_alert_rings_when_it_should(tmp_path):
     file = tmp_path / "trials.yaml"
     trials = {
         "rule_files": [str(ALERTS)],
@@ -215,12 +213,12 @@ def of_a_shop(series: str) -> str:
     return f"{name}{{{own},{labels}" if labels else f"{name}{{{own}}}"
 
 
-def test_prometheus_takes_the_rules() -> None:
+def test_prometheus_takes_the_rules():
     told = done([tool("promtool"), "check", "rules", ALERTS])
     assert f"{len(RULES)} rules found" in told
 
 
-def test_prometheus_takes_every_query_of_the_dashboard(tmp_path: Path) -> None:
+def test_prometheus_takes_every_query_of_the_dashboard(tmp_path):
     """As recording rules, with a length in place of Grafana's own."""
     queries = [target["expr"] for panel in PANELS for target in panel["targets"]]
     rules = [
@@ -232,7 +230,7 @@ def test_prometheus_takes_every_query_of_the_dashboard(tmp_path: Path) -> None:
     assert f"{len(queries)} rules found" in done([tool("promtool"), "check", "rules", file])
 
 
-def test_every_alert_says_how_bad_it_is_and_what_to_do() -> None:
+def test_every_alert_says_how_bad_it_is_and_what_to_do():
     for rule in RULES.values():
         assert rule["labels"]["severity"] in ("critical", "warning")
         assert set(rule["annotations"]) == {"summary", "description"}
@@ -247,13 +245,13 @@ def covers(panel: dict[str, Any]) -> set[tuple[int, int]]:
     }
 
 
-def test_the_panels_of_the_dashboard_stand_beside_each_other() -> None:
+def test_the_panels_of_the_dashboard_stand_beside_each_other():
     assert len({panel["id"] for panel in PANELS}) == len(PANELS)
     taken = [place for panel in PANELS for place in covers(panel)]
     assert len(taken) == len(set(taken)) and max(x for x, _ in taken) < 24
 
 
-def test_the_dashboard_shows_every_metric_that_an_alert_is_set_on() -> None:
+def test_the_dashboard_shows_every_metric_that_an_alert_is_set_on():
     shown = " ".join(query for _, query in QUERIES[len(RULES) :])
     named = {name for rule in RULES.values() for name in re.findall(r"btcpay_\w+", rule["expr"])}
     assert {name for name in named if name not in shown} == set()

@@ -44,25 +44,25 @@ def status_of(shop: Shop, key: str, method: str = "GET") -> int:
 
 
 @pytest.mark.parametrize(("scope", "may_post"), [("read", 403), ("write", 201)])
-def test_an_issued_key_works_at_once_with_its_scope(shop: Shop, scope: str, may_post: int) -> None:
+def test_an_issued_key_works_at_once_with_its_scope(shop, scope, may_post):
     secret = issue(shop, scope)
     assert status_of(shop, secret) == 200
     assert status_of(shop, secret, "POST") == may_post
 
 
-def test_issue_prints_the_secret_alone_and_once(shop: Shop) -> None:
+def test_issue_prints_the_secret_alone_and_once(shop):
     secret = issue(shop, "read")
     assert SECRET.fullmatch(secret)
     assert secret not in btcpay(shop, "key", "list")
     assert secret not in btcpay(shop, "key", "list", "--json")
 
 
-def test_a_secret_is_never_issued_twice(shop: Shop) -> None:
+def test_a_secret_is_never_issued_twice(shop):
     secrets = {shop.issue("read") for _ in range(100)}
     assert len(secrets) == 100
 
 
-def test_a_mainnet_key_says_that_it_is_live(tmp_path: Path, shop: Shop) -> None:
+def test_a_mainnet_key_says_that_it_is_live(tmp_path, shop):
     mainnet = {
         "BTCPAY_NETWORK": "mainnet",
         "BTCPAY_DATABASE_URL": new_database(tmp_path, "mainnet"),
@@ -78,23 +78,23 @@ def test_a_mainnet_key_says_that_it_is_live(tmp_path: Path, shop: Shop) -> None:
     assert re.fullmatch("sk_live_[0-9A-Za-z]{43}", secret)
 
 
-def test_issue_as_json_names_id_scope_and_secret(shop: Shop) -> None:
+def test_issue_as_json_names_id_scope_and_secret(shop):
     answer = json.loads(issue(shop, "write", "--name", "till", "--json"))
     assert set(answer) == {"id", "scope", "name", "secret"}
     assert (answer["scope"], answer["name"]) == ("write", "till")
     assert SECRET.fullmatch(answer["secret"])
 
 
-def test_a_key_of_no_merchant_is_not_issued(shop: Shop) -> None:
+def test_a_key_of_no_merchant_is_not_issued(shop):
     assert btcpay(shop, "key", "issue", "nobody", "--scope", "read", status=1) == ""
 
 
 @pytest.mark.parametrize("arguments", [[], ["--scope", "admin"], ["--scope", ""]])
-def test_a_key_needs_a_scope(shop: Shop, arguments: list[str]) -> None:
+def test_a_key_needs_a_scope(shop, arguments):
     assert btcpay(shop, "key", "issue", "shop", *arguments, status=2) == ""
 
 
-def test_a_key_belongs_to_the_merchant_that_it_was_issued_to(shop: Shop) -> None:
+def test_a_key_belongs_to_the_merchant_that_it_was_issued_to(shop):
     shop.link()
     btcpay(shop, "merchant", "add", "second", "--xpub", new_xpub(), "--yes")
     second = btcpay(shop, "key", "issue", "second", "--scope", "read").strip()
@@ -102,7 +102,7 @@ def test_a_key_belongs_to_the_merchant_that_it_was_issued_to(shop: Shop) -> None
     assert len(shop.get("/payment-links").json["data"]) == 1
 
 
-def test_the_list_says_whose_key_it_is_and_when_it_was_used(shop: Shop) -> None:
+def test_the_list_says_whose_key_it_is_and_when_it_was_used(shop):
     secret = issue(shop, "read", "--name", "till")
     row = listed(shop)[secret[-4:]]
     assert (row["merchant"], row["scope"], row["name"]) == ("shop", "read", "till")
@@ -115,7 +115,7 @@ def test_the_list_says_whose_key_it_is_and_when_it_was_used(shop: Shop) -> None:
 # revoke and rotate
 
 
-def test_a_revoked_key_is_unauthorized_from_then_on(shop: Shop) -> None:
+def test_a_revoked_key_is_unauthorized_from_then_on(shop):
     secret = issue(shop, "read")
     assert status_of(shop, secret) == 200
     btcpay(shop, "key", "revoke", listed(shop)[secret[-4:]]["id"])
@@ -125,14 +125,14 @@ def test_a_revoked_key_is_unauthorized_from_then_on(shop: Shop) -> None:
     assert status_of(shop, secret) == 401
 
 
-def test_revoking_one_key_leaves_the_others(shop: Shop) -> None:
+def test_revoking_one_key_leaves_the_others(shop):
     btcpay(shop, "key", "revoke", shop.key_ids[shop.read_key])
     shop.clock.move(minutes=5)
     assert (status_of(shop, shop.read_key), status_of(shop, shop.write_key)) == (401, 200)
 
 
 @pytest.mark.parametrize("command", ["revoke", "rotate"])
-def test_an_unknown_or_revoked_key_is_neither_revoked_nor_rotated(shop: Shop, command: str) -> None:
+def test_an_unknown_or_revoked_key_is_neither_revoked_nor_rotated(shop, command):
     assert btcpay(shop, "key", command, "key_" + "0" * 24, status=1) == ""
     key_id = shop.key_ids[shop.read_key]
     btcpay(shop, "key", "revoke", key_id)
@@ -149,9 +149,7 @@ def test_an_unknown_or_revoked_key_is_neither_revoked_nor_rotated(shop: Shop, co
         pytest.param(["--grace", "0"], 0, id="no grace"),
     ],
 )
-def test_the_old_secret_works_until_its_grace_is_over(
-    shop: Shop, arguments: list[str], hours: int
-) -> None:
+def test_the_old_secret_works_until_its_grace_is_over(shop, arguments, hours):
     old = issue(shop, "write")
     before = datetime.now(shop.clock().tzinfo)
     new = btcpay(shop, "key", "rotate", listed(shop)[old[-4:]]["id"], *arguments).strip()
@@ -163,7 +161,7 @@ def test_the_old_secret_works_until_its_grace_is_over(
     assert (status_of(shop, old), status_of(shop, new)) == (401, 200)
 
 
-def test_a_rotated_key_keeps_scope_name_and_merchant(shop: Shop) -> None:
+def test_a_rotated_key_keeps_scope_name_and_merchant(shop):
     old = issue(shop, "read", "--name", "till")
     new = btcpay(shop, "key", "rotate", listed(shop)[old[-4:]]["id"]).strip()
     assert SECRET.fullmatch(new) and new != old
@@ -172,7 +170,7 @@ def test_a_rotated_key_keeps_scope_name_and_merchant(shop: Shop) -> None:
     assert (row["merchant"], row["scope"], row["name"]) == ("shop", "read", "till")
 
 
-def test_a_key_in_its_grace_can_be_revoked_at_once(shop: Shop) -> None:
+def test_a_key_in_its_grace_can_be_revoked_at_once(shop):
     key_id = shop.key_ids[shop.read_key]
     btcpay(shop, "key", "rotate", key_id)
     btcpay(shop, "key", "revoke", key_id)
@@ -181,14 +179,14 @@ def test_a_key_in_its_grace_can_be_revoked_at_once(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("grace", ["-1", "8761", "1.5", "soon"])
-def test_a_grace_that_is_no_number_of_hours_is_refused(shop: Shop, grace: str) -> None:
+def test_a_grace_that_is_no_number_of_hours_is_refused(shop, grace):
     key_id = shop.key_ids[shop.read_key]
     assert btcpay(shop, "key", "rotate", key_id, "--grace", grace, status=2) == ""
     shop.clock.move(days=400)
     assert status_of(shop, shop.read_key) == 200
 
 
-def test_a_rotated_key_spends_a_window_of_its_own(shop: Shop) -> None:
+def test_a_rotated_key_spends_a_window_of_its_own(shop):
     for _ in range(30):
         shop.post("/invoices", {})
     assert shop.post("/invoices", {}).status_code == 429
@@ -200,7 +198,7 @@ def test_a_rotated_key_spends_a_window_of_its_own(shop: Shop) -> None:
 
 
 @about_sqlite
-def test_no_secret_is_in_the_database_only_its_sha256(shop: Shop) -> None:
+def test_no_secret_is_in_the_database_only_its_sha256(shop):
     first = issue(shop, "write")
     second = btcpay(shop, "key", "rotate", listed(shop)[first[-4:]]["id"]).strip()
     for secret in (first, second):
@@ -217,14 +215,14 @@ def test_no_secret_is_in_the_database_only_its_sha256(shop: Shop) -> None:
 
 
 @about_sqlite
-def test_the_database_is_readable_by_its_owner_alone(shop: Shop) -> None:
+def test_the_database_is_readable_by_its_owner_alone(shop):
     path = Path(shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///"))
     for file in path.parent.glob(f"{path.name}*"):
         if not file.name.endswith(".lock"):
             assert file.stat().st_mode & 0o077 == 0, file.name
 
 
-def test_a_fault_while_a_key_is_looked_up_logs_no_secret(shop: Shop, tmp_path: Path) -> None:
+def test_a_fault_while_a_key_is_looked_up_logs_no_secret(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         with raw(shop.environ["BTCPAY_DATABASE_URL"]) as other:
             other.execute("ALTER TABLE api_key RENAME TO gone")
@@ -240,9 +238,7 @@ def test_a_fault_while_a_key_is_looked_up_logs_no_secret(shop: Shop, tmp_path: P
 # windows of the shipped server
 
 
-def test_the_server_holds_30_writes_of_a_key_and_says_when_to_come_back(
-    shop: Shop, tmp_path: Path
-) -> None:
+def test_the_server_holds_30_writes_of_a_key_and_says_when_to_come_back(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         answers = [live.ask("POST", "/payment-links", shop.write_key) for _ in range(31)]
         read = live.ask("GET", "/payment-links", shop.write_key)
@@ -256,7 +252,7 @@ def test_the_server_holds_30_writes_of_a_key_and_says_when_to_come_back(
     assert len(read.json()["data"]) == 30
 
 
-def test_a_window_is_not_overrun_by_requests_at_once(shop: Shop, tmp_path: Path) -> None:
+def test_a_window_is_not_overrun_by_requests_at_once(shop, tmp_path):
     with Live(shop, tmp_path) as live, ThreadPoolExecutor(max_workers=8) as pool:
 
         def write(_: int) -> int:

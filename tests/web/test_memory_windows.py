@@ -4,7 +4,6 @@ import threading
 import tracemalloc
 
 import pytest
-from builders import Shop
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,12 +24,12 @@ class Seconds:
 
 
 @pytest.fixture
-def seconds() -> Seconds:
+def seconds():
     return Seconds()
 
 
 @pytest.fixture
-def limiter(seconds: Seconds) -> Limiter:
+def limiter(seconds):
     return Limiter("memory://", seconds)
 
 
@@ -41,9 +40,7 @@ def crowd(limiter: Limiter, bucket: Bucket, number: int = MOST) -> None:
 
 
 @pytest.mark.parametrize("bucket", [VISITS, FAILED_AUTH, link_invoices(10)], ids=lambda b: b.name)
-def test_however_many_addresses_come_the_memory_is_bounded(
-    limiter: Limiter, bucket: Bucket
-) -> None:
+def test_however_many_addresses_come_the_memory_is_bounded(limiter, bucket):
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     crowd(limiter, bucket, 2 * MOST)
@@ -53,9 +50,7 @@ def test_however_many_addresses_come_the_memory_is_bounded(
 
 
 @pytest.mark.parametrize("bucket", [VISITS, FAILED_AUTH, link_invoices(10)], ids=lambda b: b.name)
-def test_a_window_that_has_ended_is_forgotten_by_the_next_request(
-    limiter: Limiter, seconds: Seconds, bucket: Bucket
-) -> None:
+def test_a_window_that_has_ended_is_forgotten_by_the_next_request(limiter, seconds, bucket):
     tracemalloc.start()
     crowd(limiter, bucket, 1000)
     full, _ = tracemalloc.get_traced_memory()
@@ -66,9 +61,7 @@ def test_a_window_that_has_ended_is_forgotten_by_the_next_request(
     assert after < full / 4
 
 
-def test_who_fills_the_memory_cannot_try_keys_again_before_his_time(
-    limiter: Limiter, seconds: Seconds
-) -> None:
+def test_who_fills_the_memory_cannot_try_keys_again_before_his_time(limiter, seconds):
     for _ in range(20):
         assert limiter.hit(FAILED_AUTH, ME).allowed
     crowd(limiter, FAILED_AUTH, 2 * MOST)
@@ -80,8 +73,8 @@ def test_who_fills_the_memory_cannot_try_keys_again_before_his_time(
 
 
 def test_at_the_bound_a_new_address_with_a_wrong_key_is_refused_and_told_when_to_come_back(
-    limiter: Limiter, seconds: Seconds
-) -> None:
+    limiter, seconds
+):
     crowd(limiter, FAILED_AUTH, MOST - 1)
     assert limiter.hit(FAILED_AUTH, "the last one that fits").allowed
     refused = limiter.hit(FAILED_AUTH, ME)
@@ -91,15 +84,13 @@ def test_at_the_bound_a_new_address_with_a_wrong_key_is_refused_and_told_when_to
 
 
 @pytest.mark.parametrize("bucket", [VISITS, link_invoices(10)], ids=lambda b: b.name)
-def test_no_payer_is_refused_because_others_filled_the_memory(
-    limiter: Limiter, bucket: Bucket
-) -> None:
+def test_no_payer_is_refused_because_others_filled_the_memory(limiter, bucket):
     crowd(limiter, bucket)
     assert limiter.hit(bucket, ME).remaining == bucket.limit - 1
     assert limiter.hit(bucket, ME).remaining == bucket.limit - 2
 
 
-def test_who_was_counted_last_is_forgotten_last(limiter: Limiter) -> None:
+def test_who_was_counted_last_is_forgotten_last(limiter):
     limiter.hit(VISITS, ME)
     crowd(limiter, VISITS, MOST - 1)
     limiter.hit(VISITS, ME)
@@ -108,14 +99,14 @@ def test_who_was_counted_last_is_forgotten_last(limiter: Limiter) -> None:
     assert limiter.look(VISITS, "other 0").remaining == 600
 
 
-def test_a_clock_that_is_set_back_locks_nobody_out(limiter: Limiter, seconds: Seconds) -> None:
+def test_a_clock_that_is_set_back_locks_nobody_out(limiter, seconds):
     for _ in range(30):
         limiter.hit(WRITES, "key")
     seconds.at -= 3600
     assert limiter.hit(WRITES, "key").remaining == 29
 
 
-def test_valid_keys_work_while_the_memory_is_full_of_wrong_ones(shop: Shop) -> None:
+def test_valid_keys_work_while_the_memory_is_full_of_wrong_ones(shop):
     crowd(shop.service.limiter, FAILED_AUTH)
     crowd(shop.service.limiter, VISITS)
     assert shop.get("/balance").headers["X-RateLimit-Remaining"] == "119"
@@ -151,9 +142,7 @@ BRIEF = Bucket("brief", 3, period_s=10)
         st.tuples(st.sampled_from([0, 1, 2.5, 5, 9, 10, 11]), st.sampled_from("ab"), st.booleans())
     )
 )
-def test_a_window_counts_as_one_that_remembers_everything(
-    asked: list[tuple[float, str, bool]],
-) -> None:
+def test_a_window_counts_as_one_that_remembers_everything(asked):
     """Whatever is asked after however long: for a key, counting or only looking."""
     seconds = Seconds()
     limiter = Limiter("memory://", seconds)
@@ -169,7 +158,7 @@ def test_a_window_counts_as_one_that_remembers_everything(
         assert window == (3, 3 - len(within), min(within, default=seconds.at) + 10, fits)
 
 
-def test_two_requests_at_once_are_counted_however_their_threads_overtake_each_other() -> None:
+def test_two_requests_at_once_are_counted_however_their_threads_overtake_each_other():
     clock = Overtaken()
     limiter = Limiter("memory://", clock)
     for _ in range(FAILED_AUTH.limit - 2):

@@ -6,12 +6,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-from builders import Live, Shop, clean_environ, until
+from builders import Live, clean_environ, until
 from forge import forge
 from paths import PROJECT
 from redis import Redis
@@ -27,7 +25,7 @@ NOBODY = "sk_test_" + "0" * 43
 
 
 @pytest.fixture
-def redis(tmp_path: Path) -> Iterator[RedisServer]:
+def redis(tmp_path):
     with RedisServer(tmp_path) as server:
         yield server
 
@@ -43,12 +41,12 @@ class Seconds:
 
 
 @pytest.fixture
-def seconds() -> Seconds:
+def seconds():
     return Seconds()
 
 
 @pytest.fixture
-def limiter(redis: RedisServer, seconds: Seconds) -> Limiter:
+def limiter(redis, seconds):
     return Limiter(redis.url, time.time, seconds)
 
 
@@ -60,7 +58,7 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @needs_redis
-def test_two_limiters_on_one_redis_count_together(redis: RedisServer) -> None:
+def test_two_limiters_on_one_redis_count_together(redis):
     one, other = (Limiter(redis.url, time.time) for _ in range(2))
     remaining = [limiter.hit(WRITES, "key").remaining for limiter in (one, other) * 15]
     assert remaining == list(range(29, -1, -1))
@@ -69,13 +67,13 @@ def test_two_limiters_on_one_redis_count_together(redis: RedisServer) -> None:
 
 
 @needs_redis
-def test_looking_counts_nothing(limiter: Limiter) -> None:
+def test_looking_counts_nothing(limiter):
     for _ in range(40):
         assert limiter.look(WRITES, "key").remaining == 30
 
 
 @needs_redis
-def test_a_window_in_redis_resets_when_its_oldest_request_leaves_it(limiter: Limiter) -> None:
+def test_a_window_in_redis_resets_when_its_oldest_request_leaves_it(limiter):
     before_s = time.time()
     first = limiter.hit(WRITES, "key")
     time.sleep(0.05)
@@ -85,7 +83,7 @@ def test_a_window_in_redis_resets_when_its_oldest_request_leaves_it(limiter: Lim
 
 
 @needs_redis
-def test_a_request_fits_again_when_the_oldest_has_left_and_not_before(limiter: Limiter) -> None:
+def test_a_request_fits_again_when_the_oldest_has_left_and_not_before(limiter):
     brief = Bucket("brief", 2, period_s=1)
     windows = [limiter.hit(brief, "key")]
     time.sleep(0.3)
@@ -97,7 +95,7 @@ def test_a_request_fits_again_when_the_oldest_has_left_and_not_before(limiter: L
 
 
 @needs_redis
-def test_a_limit_that_was_lowered_leaves_nothing(limiter: Limiter) -> None:
+def test_a_limit_that_was_lowered_leaves_nothing(limiter):
     for _ in range(5):
         limiter.hit(link_invoices(5), "key")
     assert limiter.look(link_invoices(3), "key")[:2] == (3, 0)
@@ -105,7 +103,7 @@ def test_a_limit_that_was_lowered_leaves_nothing(limiter: Limiter) -> None:
 
 
 @needs_redis
-def test_a_window_that_has_ended_leaves_redis(redis: RedisServer, limiter: Limiter) -> None:
+def test_a_window_that_has_ended_leaves_redis(redis, limiter):
     limiter.hit(Bucket("brief", 2, period_s=1), "key")
     with Redis.from_url(redis.url) as store:
         assert store.keys() == [b"btcpay:brief:key"]
@@ -113,9 +111,7 @@ def test_a_window_that_has_ended_leaves_redis(redis: RedisServer, limiter: Limit
 
 
 @needs_redis
-def test_two_workers_share_each_window_exactly(
-    redis: RedisServer, shop: Shop, tmp_path: Path
-) -> None:
+def test_two_workers_share_each_window_exactly(redis, shop, tmp_path):
     two = {"GUNICORN_CMD_ARGS": "--workers 2", "BTCPAY_RATE_LIMIT_STORE": redis.url}
     with Live(shop, tmp_path, **two) as live, ThreadPoolExecutor(16) as pool:
         until(lambda: live.log().count("Booting worker") == 2, "the second worker")
@@ -132,7 +128,7 @@ def test_two_workers_share_each_window_exactly(
 
 
 @needs_redis
-def test_a_window_outlives_the_server(redis: RedisServer, shop: Shop, tmp_path: Path) -> None:
+def test_a_window_outlives_the_server(redis, shop, tmp_path):
     for expected in ([201] * 20, [201] * 10 + [429] * 10):
         with Live(shop, tmp_path, BTCPAY_RATE_LIMIT_STORE=redis.url) as live:
             asked = [live.ask("POST", "/payment-links", shop.write_key) for _ in range(20)]
@@ -144,9 +140,7 @@ def test_a_window_outlives_the_server(redis: RedisServer, shop: Shop, tmp_path: 
 
 @needs_redis
 @pytest.mark.parametrize("go_away", [RedisServer.stop, RedisServer.hang], ids=["gone", "hanging"])
-def test_while_redis_is_away_a_process_counts_for_itself(
-    redis: RedisServer, limiter: Limiter, go_away: Callable[[RedisServer], None]
-) -> None:
+def test_while_redis_is_away_a_process_counts_for_itself(redis, limiter, go_away):
     for _ in range(10):
         limiter.hit(WRITES, "key")
     go_away(redis)
@@ -158,9 +152,7 @@ def test_while_redis_is_away_a_process_counts_for_itself(
 
 
 @needs_redis
-def test_a_hanging_redis_is_waited_for_once_in_a_pause(
-    redis: RedisServer, limiter: Limiter, seconds: Seconds
-) -> None:
+def test_a_hanging_redis_is_waited_for_once_in_a_pause(redis, limiter, seconds):
     limiter.hit(READS, "key")
     redis.hang()
     for _ in range(3):
@@ -176,9 +168,7 @@ def test_a_hanging_redis_is_waited_for_once_in_a_pause(
 
 
 @needs_redis
-def test_the_loss_is_logged_once_a_minute_and_the_return_once(
-    redis: RedisServer, limiter: Limiter, seconds: Seconds, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_loss_is_logged_once_a_minute_and_the_return_once(redis, limiter, seconds, caplog):
     caplog.set_level(logging.INFO)
     limiter.hit(READS, "key")
     redis.stop()
@@ -196,9 +186,7 @@ def test_the_loss_is_logged_once_a_minute_and_the_return_once(
 
 
 @needs_redis
-def test_when_redis_is_back_the_shared_window_goes_on(
-    redis: RedisServer, limiter: Limiter, seconds: Seconds
-) -> None:
+def test_when_redis_is_back_the_shared_window_goes_on(redis, limiter, seconds):
     for _ in range(10):
         limiter.hit(WRITES, "key")
     redis.hang()
@@ -212,9 +200,7 @@ def test_when_redis_is_back_the_shared_window_goes_on(
 
 
 @needs_redis
-def test_redis_started_anew_is_used_with_the_connections_of_before(
-    redis: RedisServer, limiter: Limiter
-) -> None:
+def test_redis_started_anew_is_used_with_the_connections_of_before(redis, limiter):
     limiter.hit(WRITES, "key")
     redis.stop()
     redis.start()
@@ -223,7 +209,7 @@ def test_redis_started_anew_is_used_with_the_connections_of_before(
 
 
 @pytest.mark.parametrize("status", [200, 201])
-def test_the_shop_sells_without_redis(shop: Shop, tmp_path: Path, status: int) -> None:
+def test_the_shop_sells_without_redis(shop, tmp_path, status):
     nowhere = {"BTCPAY_RATE_LIMIT_STORE": "redis://:hunter2@127.0.0.1:9/0"}
     with Live(shop, tmp_path, **nowhere) as live:
         if status == 200:
@@ -246,7 +232,7 @@ def test_the_shop_sells_without_redis(shop: Shop, tmp_path: Path, status: int) -
     "text",
     ["redis://", "redis://host:port", "redis://host:99999/0", "memcached://host", "redis:/h"],
 )
-def test_a_store_that_cannot_be_is_refused_by_name(text: str) -> None:
+def test_a_store_that_cannot_be_is_refused_by_name(text):
     with pytest.raises(SettingsError, match="BTCPAY_RATE_LIMIT_STORE accepts memory:// or redis"):
         settings.read({"BTCPAY_RATE_LIMIT_STORE": text})
 
@@ -260,11 +246,11 @@ def test_a_store_that_cannot_be_is_refused_by_name(text: str) -> None:
         "redis://[::1]:6379/0",
     ],
 )
-def test_a_store_may_be_any_redis(text: str) -> None:
+def test_a_store_may_be_any_redis(text):
     assert settings.read({"BTCPAY_RATE_LIMIT_STORE": text}).rate_limit_store == text
 
 
-def test_a_signal_for_one_worker_more_is_refused_too(shop: Shop, tmp_path: Path) -> None:
+def test_a_signal_for_one_worker_more_is_refused_too(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         os.kill(live.pid, signal.SIGTTIN)
         until(lambda: "BTCPAY_RATE_LIMIT_STORE accepts memory://" in live.log(), "the refusal")
@@ -283,9 +269,7 @@ def test_a_signal_for_one_worker_more_is_refused_too(shop: Shop, tmp_path: Path)
         pytest.param("gunicorn", ["-w", "2", "wsgi:app"], {}, id="gunicorn -w"),
     ],
 )
-def test_several_workers_with_windows_in_memory_refuse_to_start(
-    shop: Shop, program: str, words: list[str], environ: dict[str, str]
-) -> None:
+def test_several_workers_with_windows_in_memory_refuse_to_start(shop, program, words, environ):
     environ = clean_environ(**(shop.environ | {"BTCPAY_BIND": "127.0.0.1:0"} | environ))
     ended = forge().run(environ, words, program=program)
     assert ended.status == 2
@@ -313,7 +297,7 @@ SERVE = (
 )
 
 
-def test_a_driver_that_is_missing_is_named_before_anything_starts(shop: Shop) -> None:
+def test_a_driver_that_is_missing_is_named_before_anything_starts(shop):
     asked = {"BTCPAY_RATE_LIMIT_STORE": "redis://127.0.0.1:9/0", "BTCPAY_BIND": "127.0.0.1:0"}
     ended = without_driver(SERVE, **(shop.environ | asked))
     assert ended.returncode == 2
@@ -321,7 +305,7 @@ def test_a_driver_that_is_missing_is_named_before_anything_starts(shop: Shop) ->
     assert len(told) == 1 and "blocktill[redis]" in told[0]
 
 
-def test_one_process_needs_no_driver_and_does_not_load_it(shop: Shop) -> None:
+def test_one_process_needs_no_driver_and_does_not_load_it(shop):
     create = (
         "import os, app; from btcpay.settings import settings;"
         " app.create_app(settings.read(os.environ))"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from builders import Clock, Live, Shop, TickerServer, open_shop
+from builders import Clock, Live, Shop, open_shop
 
 CLIENTS = 60  # the service has 64 threads
 POST = b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -17,7 +17,7 @@ IDLE = 1_000
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Shop]:
+def shop(tmp_path_factory, ticker):
     """One database for the module."""
     ticker.reset()
     with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
@@ -25,7 +25,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iter
 
 
 @pytest.fixture(scope="module")
-def live(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(shop, tmp_path_factory):
     """One server for the module."""
     with Live(shop, tmp_path_factory.mktemp("live")) as running:
         yield running
@@ -96,16 +96,12 @@ def assert_served(live: Live, shop: Shop) -> None:
         ),
     ],
 )
-def test_the_others_are_served_while_clients(
-    live: Live, shop: Shop, begin: bytes, drip: bytes
-) -> None:
+def test_the_others_are_served_while_clients(live, shop, begin, drip):
     with clients(live, begin, drip):
         assert_served(live, shop)
 
 
-def test_the_others_are_served_while_clients_read_nothing_of_a_large_answer(
-    live: Live, shop: Shop
-) -> None:
+def test_the_others_are_served_while_clients_read_nothing_of_a_large_answer(live, shop):
     for _ in range(60):
         shop.link(title="🪙" * 200, description="🪙" * 500)
     key = shop.issue("read").encode()
@@ -114,7 +110,7 @@ def test_the_others_are_served_while_clients_read_nothing_of_a_large_answer(
         assert_served(live, shop)
 
 
-def test_a_thousand_idle_connections_do_not_close_the_service(live: Live, shop: Shop) -> None:
+def test_a_thousand_idle_connections_do_not_close_the_service(live, shop):
     with clients(live, b"", count=IDLE):
         assert_served(live, shop)
         asked = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -127,7 +123,7 @@ def read_all(connection: socket.socket) -> bytes:
     return connection.makefile("rb").read()
 
 
-def test_requests_sent_at_once_are_answered_in_their_order(live: Live, shop: Shop) -> None:
+def test_requests_sent_at_once_are_answered_in_their_order(live, shop):
     key = shop.issue("read").encode()
     one = b"GET /api/v1/balance HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n"
     with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
@@ -137,7 +133,7 @@ def test_requests_sent_at_once_are_answered_in_their_order(live: Live, shop: Sho
     assert remaining == [b"X-RateLimit-Remaining: %d" % left for left in range(119, 113, -1)]
 
 
-def test_a_client_that_waits_to_be_told_to_go_on_is_told_so_once(live: Live, shop: Shop) -> None:
+def test_a_client_that_waits_to_be_told_to_go_on_is_told_so_once(live, shop):
     head = POST + b"Authorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: 17\r\n"
     with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
         connection.sendall(head % shop.issue("write").encode() + b"Connection: close\r\n\r\n")
@@ -179,9 +175,7 @@ BODIES = [(size, chunked) for size in (10, 65_535, 65_536, 200_000) for chunked 
         pytest.param(b"GET /healthz", NO_KEY, 200, id="the health check"),
     ],
 )
-def test_an_answer_keeps_the_connection_or_says_that_it_ends(
-    live: Live, shop: Shop, target: bytes, lines: bytes, status: int
-) -> None:
+def test_an_answer_keeps_the_connection_or_says_that_it_ends(live, shop, target, lines, status):
     """Whether a body was read or not; what says `keep-alive` answers the next request too."""
     if lines in (b"read", b"write"):
         lines = b"Authorization: Bearer %s\r\n" % shop.issue(lines.decode()).encode()
@@ -198,9 +192,7 @@ def test_an_answer_keeps_the_connection_or_says_that_it_ends(
         assert [answer[:3] for answer in more] == ([] if ends else [b"200"]), (size, chunked)
 
 
-def test_who_sends_too_much_without_a_key_is_throttled_and_told_the_end(
-    live: Live, shop: Shop
-) -> None:
+def test_who_sends_too_much_without_a_key_is_throttled_and_told_the_end(live, shop):
     sent = b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\n" + BAD + body(200_000, False)
     for _ in range(21):
         with socket.create_connection(("127.0.0.1", live.port), 10) as connection:

@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import requests
@@ -29,7 +28,7 @@ def slow_order(live: Live, shop: Shop, ticker: TickerServer) -> Iterator[Future[
         assert not answer.done()
 
 
-def test_a_request_under_way_is_answered(shop: Shop, tmp_path: Path, ticker: TickerServer) -> None:
+def test_a_request_under_way_is_answered(shop, tmp_path, ticker):
     with Live(shop, tmp_path, by_command=True) as live:
         with slow_order(live, shop, ticker) as answer:
             live.stop()
@@ -39,7 +38,7 @@ def test_a_request_under_way_is_answered(shop: Shop, tmp_path: Path, ticker: Tic
 
 
 @needs_redis
-def test_two_workers_stop_alike(shop: Shop, tmp_path: Path, ticker: TickerServer) -> None:
+def test_two_workers_stop_alike(shop, tmp_path, ticker):
     with RedisServer(tmp_path) as redis:
         two = {"GUNICORN_CMD_ARGS": "--workers 2", "BTCPAY_RATE_LIMIT_STORE": redis.url}
         with Live(shop, tmp_path, by_command=True, **two) as live:
@@ -51,7 +50,7 @@ def test_two_workers_stop_alike(shop: Shop, tmp_path: Path, ticker: TickerServer
 
 
 @pytest.mark.parametrize("idle", [True, False], ids=["idle", "with a kept connection"])
-def test_without_work_it_ends_soon(shop: Shop, tmp_path: Path, idle: bool) -> None:
+def test_without_work_it_ends_soon(shop, tmp_path, idle):
     with Live(shop, tmp_path) as live, requests.Session() as session:
         if not idle:
             assert session.get(f"{live.url}/healthz", timeout=5).status_code == 200
@@ -61,7 +60,7 @@ def test_without_work_it_ends_soon(shop: Shop, tmp_path: Path, idle: bool) -> No
         assert time.monotonic() - started_s < 6
 
 
-def test_what_was_noted_is_written_before_the_end(shop: Shop, tmp_path: Path) -> None:
+def test_what_was_noted_is_written_before_the_end(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         assert live.ask("GET", "/balance", shop.read_key).status_code == 200
         live.stop()
@@ -71,9 +70,7 @@ def test_what_was_noted_is_written_before_the_end(shop: Shop, tmp_path: Path) ->
     assert key["last_used_at"] is not None
 
 
-def test_a_worker_that_is_stopped_while_it_still_loads_ends_without_a_fault(
-    shop: Shop, tmp_path: Path
-) -> None:
+def test_a_worker_that_is_stopped_while_it_still_loads_ends_without_a_fault(shop, tmp_path):
     with Live(shop, tmp_path, by_command=True) as live:
         (first,) = children_of(live.pid)
         os.kill(first, signal.SIGKILL)
@@ -86,7 +83,7 @@ def test_a_worker_that_is_stopped_while_it_still_loads_ends_without_a_fault(
         assert "Traceback" not in live.log()
 
 
-def test_an_interruption_at_the_terminal_leaves_nobody_behind(shop: Shop, tmp_path: Path) -> None:
+def test_an_interruption_at_the_terminal_leaves_nobody_behind(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         workers = children_of(live.pid)
         os.killpg(live.pid, signal.SIGINT)

@@ -1,7 +1,6 @@
 """Whose window a visitor's request counts in: an IPv4 address, or one customer's IPv6 network."""
 
 import pytest
-from builders import Shop
 
 from btcpay.web import rate_limits
 from btcpay.web.visitors import counted_as
@@ -24,11 +23,11 @@ from btcpay.web.visitors import counted_as
         pytest.param(None, "unknown", id="none at all"),
     ],
 )
-def test_a_visitor_is_counted_as(address: str | None, counted: str) -> None:
+def test_a_visitor_is_counted_as(address, counted):
     assert counted_as(address) == counted
 
 
-def test_failed_keys_of_one_ipv6_network_share_a_window(shop: Shop) -> None:
+def test_failed_keys_of_one_ipv6_network_share_a_window(shop):
     def fail(address: str) -> int:
         place = {"REMOTE_ADDR": address}
         return shop.get("/balance", "sk_test_wrong", environ_overrides=place).status_code
@@ -40,7 +39,7 @@ def test_failed_keys_of_one_ipv6_network_share_a_window(shop: Shop) -> None:
     assert fail("2001:db8:0:2::1") == 401
 
 
-def test_pages_of_one_ipv6_network_share_a_window(shop: Shop) -> None:
+def test_pages_of_one_ipv6_network_share_a_window(shop):
     for _ in range(rate_limits.VISITS.limit):
         shop.service.limiter.hit(rate_limits.VISITS, "2001:db8:0:1::/64")
 

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Callable
 from datetime import timedelta
 from email.utils import formatdate
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 import requests
 from builders import Clock, TickerServer
 from databases import ON_POSTGRES, about_sqlite, empty_database
-from fake_esplora import FakeEsplora, LiedTo, Terminal, Till, say
+from fake_esplora import FakeEsplora, Terminal, Till, say
 from findings import PLENTY, found
 
 from btcpay.health.doctor.disk import is_its_own, modes
@@ -72,9 +71,7 @@ def test_every_finding_that_is_not_green_has_a_remedy(till):
         assert bool(finding.remedy) == (finding.colour != "green"), finding
 
 
-def test_the_calls_are_bounded_and_counted_in_the_quota(
-    lied_to: Callable[..., LiedTo], clock: Clock
-):
+def test_the_calls_are_bounded_and_counted_in_the_quota(lied_to, clock):
     till = lied_to()
     found(till)
     assert len(till.liar.asked) == 3 + 1 + 10
@@ -340,9 +337,7 @@ def test_all_explorers_down_are_red(till):
 
 
 @pytest.mark.parametrize("path", ["/raw", "/blocks"])
-def test_an_explorer_that_does_not_show_blocks_is_red(
-    path, lied_to: Callable[..., LiedTo], clock: Clock
-):
+def test_an_explorer_that_does_not_show_blocks_is_red(path, lied_to, clock):
     till = lied_to()
     till.mine()
     till.liar.lies[f"{path}$"] = lambda _: say("not here", 404)
@@ -350,7 +345,7 @@ def test_an_explorer_that_does_not_show_blocks_is_red(
     assert finding.colour == "red" and "404" in finding.sentence
 
 
-def test_an_explorer_with_a_false_block_is_red(lied_to: Callable[..., LiedTo]):
+def test_an_explorer_with_a_false_block_is_red(lied_to):
     till = lied_to()
     till.mine()
     till.liar.lies["/raw$"] = lambda _: b"\x00" * 300
@@ -376,7 +371,7 @@ def test_without_an_explorer_the_clock_is_not_to_blame(till):
     assert found(till, BTCPAY_EXPLORERS=NOBODY)["clock"].remedy == "repair the explorers first"
 
 
-def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to: Callable[..., LiedTo]):
+def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to):
     till = lied_to(honest_too=True)
     till.mine(5)
     height = till.sandbox.chain.ledger.height
@@ -435,7 +430,7 @@ def test_a_stale_tip(network, minutes, stale, clock):
     ("seconds", "colour"),
     [(0, "green"), (-60, "yellow"), (60, "yellow"), (180, "red"), (-180, "red")],
 )
-def test_a_clock_that_is_off(seconds, colour, lied_to: Callable[..., LiedTo]):
+def test_a_clock_that_is_off(seconds, colour, lied_to):
     till = lied_to()
     till.liar.headers = lambda: {"Date": formatdate(usegmt=True)}
     till.clock.move(seconds=seconds)
