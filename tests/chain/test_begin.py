@@ -5,18 +5,16 @@ from datetime import datetime, timedelta
 
 import pytest
 from asking import check_with, explorers
-from fake_esplora import Liar, LiedTo, Till, say
+from fake_esplora import LiedTo, Till, say
 from rival import Rival
 
 from btcpay.chain.begin import begin
 from btcpay.chain.progress import progress_of
 from btcpay.invoices.events import finish
-from btcpay.values.errors import ExplorerError
 from btcpay.values.times import from_unix_s, to_ms
 from storage.queries import blocks, invoices
 
 Lies = Callable[..., LiedTo]
-OpenLiar = Callable[[LiedTo], Liar]
 
 
 @pytest.fixture
@@ -191,14 +189,6 @@ def test_only_one_of_two_runs_at_once_keeps_it(till):
     assert len(db.rows(blocks.ABOVE, height=-1)) == 1 + 18  # two pages below it
 
 
-def test_who_cannot_be_asked_is_told_and_nothing_begins(till):
-    till.shop.invoice()
-    till.liar.instead = lambda _: say("no", 503)
-    with pytest.raises(ExplorerError):
-        begin(till.shop.service.db, till.settings.network, explorers(till))
-    assert first_of(till) is None
-
-
 # A shop with nothing at stake.
 
 
@@ -208,16 +198,6 @@ def idle(till: LiedTo) -> None:
     assert till.check().complete
     row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
     finish(till.shop.service.db, row, till.clock(), status="canceled", reason="test")
-
-
-def test_an_idle_shop_follows_the_headers_and_reads_nothing(till):
-    idle(till)
-    till.clock.move(days=8)
-    till.mine(30)
-    till.liar.asked.clear()
-    report = till.check()
-    assert report.complete and report.blocks == 0 and till.liar.count("/raw") == 0
-    assert till.shop.service.db.only(blocks.TOP)["hash"] == till.sandbox.chain.ledger.tip.hash
 
 
 def test_an_idle_shop_is_not_said_to_be_behind(till):
@@ -258,16 +238,6 @@ def test_a_shop_is_idle_a_week_after_its_last_invoice_ended(till, days, reads):
     till.clock.move(days=days)
     till.mine()
     assert (till.check().blocks == 1) == reads
-
-
-def test_a_shop_with_a_coin_is_never_idle(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    till.check()
-    till.clock.move(days=100)
-    till.mine()
-    assert till.check().blocks == 1
 
 
 @pytest.mark.parametrize("depth", [1, 6, 12])

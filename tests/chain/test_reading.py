@@ -57,20 +57,6 @@ def test_the_newest_block_is_read_first_and_then_the_oldest(till):
     assert raws(till) == [top, *range(top - 30, top)]
 
 
-def test_a_payment_of_now_waits_for_no_history(till):
-    """Nobody has the older blocks."""
-    invoice = till.shop.invoice()
-    till.mine(20)
-    till.pay(invoice)
-    till.mine()
-    newest = till.sandbox.chain.ledger.tip.hash
-    till.liar.instead = lambda path: (
-        say("later", 404) if path.endswith("/raw") and newest not in path else None
-    )
-    report = till.check()
-    assert report.changed == {invoice["id"]: "paid"} and report.blocks == 1 and report.behind >= 20
-
-
 def test_a_newest_block_that_nobody_has_keeps_no_other_from_being_read(till):
     invoice = till.shop.invoice()
     till.pay(invoice)

@@ -5,27 +5,23 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from builders import Shop, TickerServer, clean_environ, until
-from databases import about_sqlite, raw
-from fake_esplora import Liar, LiedTo, Till, say, tx_of
+from builders import Shop, clean_environ, until
+from databases import about_sqlite
+from fake_esplora import Liar, LiedTo, Terminal, Till, say
 from forge import forge
+from peewee import OperationalError
 from playground import children_of, is_alive, start_playground
 
 from btcpay.chain.explorers.pool import Explorers
+from btcpay.check import run
 from btcpay.http import http_client
-from btcpay.merchants.account import script_of
+from btcpay.sandbox.node.script import script_of
 from storage.queries import keys, links
 
 Lies = Callable[..., LiedTo]
-
-
-def script_for(invoice: dict) -> bytes:
-    return script_of(invoice["deposit_address"], "p2wpkh")
 
 
 def status_of(shop: Shop, invoice: dict) -> str:
@@ -37,20 +33,6 @@ def test_an_inactive_link_makes_no_invoice(shop: Shop) -> None:
     shop.service.db.run(links.SET_STATUS, id=link["id"], status="inactive")
     assert shop.client.post(f"/link/{link['id']}").status_code == 410
     assert shop.get("/invoices").json["data"] == []
-
-
-def test_money_from_before_the_invoice_does_not_pay_it(till: Till) -> None:
-    invoice = till.shop.invoice()
-    till.check()
-    till.pay(invoice)
-    till.mine()
-    with raw(till.settings.database_url) as connection:
-        connection.execute("UPDATE invoice SET created_at = created_at + 3 * 3600000")
-    till.clock.move(hours=3)
-    assert till.check().changed == {}
-    (payment,) = till.payments()
-    assert payment["invoice_id"] is None
-    assert payment["amount_usd_at_receipt"] is None  # its block is more than an hour old
 
 
 def test_an_explorer_that_is_behind_does_not_expire_what_another_saw_paid(lied_to: Lies) -> None:
@@ -74,99 +56,11 @@ def test_an_explorer_that_is_behind_does_not_expire_what_another_saw_paid(lied_t
     assert till.look(invoice)["status"] == "open" and till.kinds(invoice) == ["seen"]
 
 
-def test_an_explorer_two_blocks_behind_may_still_be_asked(lied_to: Lies) -> None:
-    till = lied_to()
-    invoice = till.shop.invoice()
-    till.mine(4)
-    till.check()
-    till.pay(invoice)
-    for blocks, looked in ((2, 1), (3, 0)):
-        hash = till.sandbox.chain.ledger.hashes[-1 - blocks]
-        till.liar.lies = {"/blocks/tip/hash": lambda _, hash=hash: hash}
-        assert till.look_for(invoice).looked == looked
-
-
-@pytest.mark.parametrize("network", ["regtest", "an hour's patience"])
-def test_one_look_that_misses_waiting_money_does_not_expire_the_invoice(
-    lied_to: Lies, network: str
-) -> None:
-    """On regtest a second one does, anywhere else only after an hour."""
-    till = lied_to()
-    if network != "regtest":
-        patient = replace(till.settings.network, gone_after=timedelta(hours=1))
-        till.shop.service = replace(
-            till.shop.service, settings=replace(till.settings, network=patient)
-        )
-    invoice = till.shop.invoice(expires_in_hours=1)
-    till.pay(invoice)
-    till.look_for(invoice)
-    till.clock.move(hours=1)
-    till.liar.lies = {"/txs/mempool": lambda _: []}
-    till.check()
-    assert till.look(invoice)["status"] == "open"
-    till.liar.lies = {}
-    till.look_for(invoice)
-    assert till.look(invoice)["status"] == "open"  # it counts as in time, since we saw it in time
-    till.liar.lies = {"/txs/mempool": lambda _: []}
-    till.look_for(invoice)
-    till.clock.move(minutes=59)
-    till.check()
-    assert till.look(invoice)["status"] == ("expired" if network == "regtest" else "open")
-    till.clock.move(minutes=1)
-    till.check()
-    assert till.look(invoice)["status"] == "expired"
-
-
-def test_the_amount_of_a_waiting_output_is_what_was_said_last(lied_to: Lies) -> None:
-    till = lied_to()
-    invoice = till.shop.invoice()
-    for sats in (invoice["amount_sats"], 1):
-        waiting = tx_of(1, script_for(invoice), sats)
-        till.liar.lies = {"/txs/mempool": lambda _, waiting=waiting: [waiting]}
-        till.look_for(invoice)
-    assert till.balance() == (0, 1)
-
-
-def test_more_money_than_can_exist_is_not_believed(lied_to: Lies) -> None:
-    till = lied_to()
-    one, two = till.shop.invoice(), till.shop.invoice()
-    most = 2_100_000_000_000_000
-
-    def shown(*txs: dict) -> None:
-        till.liar.lies = {f"{one['deposit_address']}/txs/mempool": lambda _: list(txs)}
-
-    much = {"scriptpubkey": script_for(one).hex(), "value": most}
-    shown(tx_of(1, "", 0, vout=[much] * 9))
-    assert till.look_for(one).failed == [one["id"]]
-    shown(tx_of(1, "", 0, vout=[much]), tx_of(2, "", 0, vout=[much]))
-    assert till.look_for(one).failed == [one["id"]]
-    assert till.balance() == (0, 0)
-    # As much as there is, and then a satoshi of another invoice.
-    shown(tx_of(1, "", 0, vout=[much]))
-    assert till.look_for(one).failed == []
-    till.liar.lies |= {f"{two['deposit_address']}/txs/mempool": lambda _: [satoshi]}
-    satoshi = tx_of(3, script_for(two), 1)
-    assert till.look_for(two).failed == [two["id"]]
-    # What a block proves is never refused for that.
-    till.pay(two)
-    till.mine()
-    assert till.check().changed == {two["id"]: "paid"}
-
-
 def test_a_revoked_key_stays_revoked_when_the_clock_is_set_back(shop: Shop) -> None:
     secret = shop.issue("read")
     shop.service.db.run(keys.REVOKE, id=shop.key_ids[secret], at=0)
     shop.clock.move(hours=-1)
     assert shop.get("/balance", secret).status_code == 401
-
-
-def test_a_page_past_its_deadline_offers_nothing_to_pay(shop: Shop) -> None:
-    invoice = shop.invoice(expires_in_hours=1)
-    page = f"/pay/{invoice['id']}"
-    assert "Open in wallet" in shop.client.get(page).text
-    shop.clock.at += timedelta(hours=1)
-    text = shop.client.get(page).text
-    assert "Open in wallet" not in text and 'id="qr"' not in text and "it will be found" in text
 
 
 def test_a_title_cannot_command_the_terminal(shop: Shop) -> None:
@@ -197,9 +91,7 @@ def test_a_watching_check_survives_a_database_that_is_locked_for_long(till: Till
 
 
 @about_sqlite
-def test_processes_that_make_a_database_together_make_one(
-    tmp_path: Path, ticker: TickerServer
-) -> None:
+def test_processes_that_make_a_database_together_make_one(tmp_path, ticker):
     environ = clean_environ(BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}/new/btcpay.db")
     started = [forge().start(environ, ["migrate", "--json"]) for _ in range(4)]
     told = [json.loads(child.communicate(timeout=60)[0]) for child in started]
@@ -214,3 +106,71 @@ def test_the_sandbox_takes_its_processes_with_it_even_when_it_is_killed(tmp_path
     assert len(family) >= 3
     playground.stop(signal.SIGKILL)
     until(lambda: not any(map(is_alive, family)), "the children to end")
+
+
+def test_a_hundred_small_amounts_to_one_address_take_nothing_from_the_others(lied_to: Lies):
+    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="120")
+    victim, other = till.shop.invoice(), till.shop.invoice()
+    till.pay(victim)
+    for _ in range(60):
+        till.pay(victim, 1_000)
+    till.pay(other)
+    till.mine()
+    report = till.check()
+    assert report.changed == {victim["id"]: "paid", other["id"]: "paid"}
+    assert till.balance()[0] == victim["amount_sats"] + other["amount_sats"] + 60_000
+    assert report.calls < 30
+
+
+def test_a_coinbase_waits_for_its_maturity(lied_to: Lies):
+    till = lied_to()
+    invoice, chain = till.shop.invoice(), till.sandbox.chain
+    chain._reward_script, usual = script_of(invoice["deposit_address"]), chain._reward_script
+    till.mine()
+    chain._reward_script = usual
+    till.mine(98)
+    for _ in range(2):
+        assert till.check().changed == {} and till.balance()[0] == 0
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    (proof,) = Terminal(till).json("invoice", "show", invoice["id"], "--proof")
+    assert proof["payment"]["position"] == 0
+
+
+def test_addresses_that_always_fail_do_not_keep_the_others_from_their_look(lied_to: Lies):
+    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
+    bad = [till.shop.invoice(expires_in_hours=1) for _ in range(8)]
+    good = [till.shop.invoice(expires_in_hours=1) for _ in range(12)]
+    addresses = "|".join(invoice["deposit_address"] for invoice in bad)
+    till.liar.lies = {addresses: lambda _: say("error", 500)}
+    till.clock.move(hours=2)
+    for _ in range(4):
+        till.clock.move(minutes=1)
+        till.check()
+    assert {till.look(invoice)["status"] for invoice in good} == {"expired"}
+    assert {till.look(invoice)["status"] for invoice in bad} == {"open"}
+    till.liar.asked.clear()
+    for _ in range(10):
+        till.clock.move(minutes=1)
+        till.check()
+    assert till.liar.count(addresses) < 10 * len(bad)
+    till.liar.lies = {}
+    till.clock.move(hours=1)
+    till.check()
+    assert {till.look(invoice)["status"] for invoice in bad} == {"expired"}
+
+
+def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(lied_to: Lies, monkeypatch):
+    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
+    till.shop.invoice()
+
+    def locked(*_: object) -> None:
+        raise OperationalError("database is locked")
+
+    till.check()
+    before = till.explorers().allowance().left
+    monkeypatch.setattr(run, "watched_of", locked)
+    for _ in range(3):
+        with pytest.raises(OperationalError):
+            till.checker().run()
+    assert till.explorers().allowance().left == before - 3

@@ -60,42 +60,6 @@ def test_a_part_is_a_payment_without_invoice_until_the_rest_comes(till):
     assert till.balance() == (invoice["amount_sats"], invoice["amount_sats"])
 
 
-def test_one_satoshi_short_stays_open_and_the_least_that_can_be_sent_pays(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice, invoice["amount_sats"] - 1)
-    till.mine()
-    assert till.check().changed == {}
-    last = till.pay(invoice, 294)
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
-    assert till.look(invoice)["tx_hash"] == last
-
-
-def test_more_than_asked_pays_and_the_payment_shows_what_came(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice, invoice["amount_sats"] + 999)
-    till.mine()
-    till.check()
-    assert till.look(invoice)["status"] == "paid"
-    assert [p["amount_sats"] for p in till.payments(invoice)] == [invoice["amount_sats"] + 999]
-
-
-def test_paid_twice_is_paid_once_and_the_second_is_a_payment_without_invoice(till):
-    invoice = till.shop.invoice()
-    first = till.pay(invoice)
-    till.mine()
-    till.check()
-    second = till.pay(invoice)
-    till.mine()
-    till.check()
-    assert till.look(invoice)["tx_hash"] == first
-    assert [p["tx_hash"] for p in till.payments(invoice)] == [first]
-    assert {(p["tx_hash"], p["invoice_id"]) for p in till.payments()} == {
-        (first, invoice["id"]),
-        (second, None),
-    }
-
-
 def test_a_block_pays_although_nobody_has_looked_at_the_page_or_asked_for_the_address(till):
     invoice = till.shop.invoice()
     txid = till.pay(invoice)
@@ -127,26 +91,6 @@ def test_late_money_is_a_payment_without_invoice_and_in_the_balance(till):
     assert till.balance() == (invoice["amount_sats"],) * 2
 
 
-def test_money_seen_in_time_may_confirm_after_the_deadline(till):
-    invoice = till.shop.invoice(expires_in_hours=1)
-    till.clock.move(minutes=59)
-    till.pay(invoice)
-    till.check()  # a minute before its end it is looked for, whoever looks at its page
-    till.clock.move(hours=5)
-    assert till.check().changed == {}
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
-
-
-def test_a_block_before_the_deadline_pays_although_nobody_looked_in_time(till):
-    invoice = till.shop.invoice(expires_in_hours=1)
-    till.clock.move(minutes=59)
-    till.pay(invoice)
-    till.mine()
-    till.clock.move(hours=5)
-    assert till.check().changed == {invoice["id"]: "paid"}
-
-
 def test_money_after_a_cancel_is_a_payment_without_invoice(till):
     invoice = till.shop.invoice()
     cancel(till, invoice)
@@ -155,27 +99,6 @@ def test_money_after_a_cancel_is_a_payment_without_invoice(till):
     assert till.check().changed == {}
     assert till.look(invoice)["status"] == "canceled"
     assert [p["invoice_id"] for p in till.payments()] == [None]
-
-
-def test_two_outputs_of_one_transaction_are_one_payment(till):
-    invoice = till.shop.invoice()
-    half = invoice["amount_sats"] // 2
-    txid = till.pay_outputs((invoice, half), (invoice, invoice["amount_sats"] - half))
-    till.mine()
-    till.check()
-    (payment,) = till.payments(invoice)
-    assert (payment["tx_hash"], payment["amount_sats"]) == (txid, invoice["amount_sats"])
-
-
-def test_one_transaction_can_pay_two_invoices_each_with_its_own_output(till):
-    one, two = till.shop.invoice(25), till.shop.invoice(50)
-    txid = till.pay_outputs((one, one["amount_sats"]), (two, two["amount_sats"]))
-    till.mine()
-    till.check()
-    for invoice in (one, two):
-        assert till.look(invoice)["tx_hash"] == txid
-        assert [p["amount_sats"] for p in till.payments(invoice)] == [invoice["amount_sats"]]
-    assert till.balance()[0] == one["amount_sats"] + two["amount_sats"]
 
 
 def test_change_and_other_peoples_outputs_are_not_counted(till):
@@ -247,21 +170,6 @@ def test_what_one_look_misses_may_come_again_and_what_two_miss_is_gone(till):
     assert till.check().changed == {invoice["id"]: "expired"}
 
 
-def test_what_vanished_and_is_shown_again_counts_as_first_seen_when_it_was(till):
-    invoice = till.shop.invoice(expires_in_hours=1)
-    txid = seen_waiting(till, invoice)
-    sent = till.sandbox.chain.mempool.entries[txid].tx.raw
-    till.sandbox.chain.mempool.remove({txid})
-    till.clock.move(minutes=2)
-    till.look_for(invoice)
-    till.clock.move(hours=1)
-    till.sandbox.chain.accept(sent, till.now)
-    assert till.check().changed == {}
-    assert till.kinds(invoice) == ["seen", "vanished", "seen again"]
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
-
-
 @pytest.mark.parametrize(
     ("age", "usd"),
     [
@@ -323,20 +231,6 @@ def test_money_that_waits_has_every_block_read_until_it_is_in_one(till):
     assert len(till.payments()) == 1
 
 
-def test_with_nothing_open_and_no_coin_no_block_is_read(till):
-    invoice = till.shop.invoice()
-    cancel(till, invoice)
-    till.check()
-    till.clock.move(hours=168)
-    till.mine(3)
-    till.clock.move(hours=2)
-    assert till.check().blocks == 0
-    later = till.shop.invoice()
-    till.pay(later)
-    till.mine()
-    assert till.check().changed == {later["id"]: "paid"}
-
-
 def test_with_a_tolerance_a_little_less_pays(tmp_path, ticker, clock):
     tolerance = {"BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT": "1"}
     with open_till(tmp_path, ticker, clock, **tolerance) as till:
@@ -344,18 +238,3 @@ def test_with_a_tolerance_a_little_less_pays(tmp_path, ticker, clock):
         till.pay(enough, 99_000), till.pay(short, 98_999)
         till.mine()
         assert till.check().changed == {enough["id"]: "paid"}
-
-
-def test_of_two_payments_in_one_block_the_first_in_the_block_pays(till):
-    for _ in range(6):
-        invoice = till.shop.invoice()
-        half = -(-invoice["amount_sats"] // 2)
-        first, second = till.pay(invoice, half), till.pay(invoice, half)
-        full = till.pay(invoice)
-        till.mine()
-        assert till.check().changed == {invoice["id"]: "paid"}
-        order = [tx.txid for tx in till.sandbox.chain.ledger.tip.txs[1:]]
-        assert sorted(order) == sorted([first, second, full])
-        settled = {payment["tx_hash"] for payment in till.payments(invoice)}
-        paying = order[:1] if order[0] == full else order[:2]
-        assert settled == set(paying) and till.look(invoice)["tx_hash"] == paying[-1]

@@ -20,7 +20,7 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
         yield opened
 
 
-def told(till: Till, invoice: Json) -> dict[str, list[str]]:
+def explained(till: Till, invoice: Json) -> dict[str, list[str]]:
     """The sentences below each heading."""
     asked = (till.shop.service.db, till.settings, invoice["id"], till.clock())
     found: dict[str, list[str]] = {}
@@ -33,7 +33,7 @@ def told(till: Till, invoice: Json) -> dict[str, list[str]]:
 
 def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
     invoice = till.shop.invoice(description="tea", expires_in_hours=2)
-    said = told(till, invoice)
+    said = explained(till, invoice)
     assert said["invoice"] == [f"{invoice['id']}, open"]
     assert said["asked for"] == [
         "41667 satoshis (0.00041667 BTC), which were 25.00 USD at 60,000.00 USD a bitcoin",
@@ -54,7 +54,7 @@ def test_a_part_says_what_is_missing_and_who_showed_it(till):
     txid = till.pay(invoice, 1_000)
     till.mine()
     till.check()
-    said = told(till, invoice)
+    said = explained(till, invoice)
     (payment,) = till.payments()
     assert said["seen"][0] == "1000 satoshis that count, 0 of them not deep enough yet;" + (
         " 1 of 1 confirmation"
@@ -67,69 +67,43 @@ def test_a_part_says_what_is_missing_and_who_showed_it(till):
     assert " payment: 1000 satoshis" in counted and "block 201" in counted
 
 
-def test_money_in_the_mempool_is_looked_for_again(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.look_for(invoice)
-    said = told(till, invoice)
+def test_money_in_the_mempool_says_what_it_waits_for_and_is_looked_for_again(till):
+    one, three = till.shop.invoice(), till.shop.invoice(5_000)
+    till.pay(one), till.pay(three)
+    till.look_for(one, three)
+    said = explained(till, one)
     assert said["seen"][1].endswith("waits in the mempool")
-    assert told(till, invoice)["mempool"] == ["the next check: money is on its way"]
-
-
-def test_money_that_waits_for_depth_is_not_looked_for(till):
-    invoice = till.shop.invoice(5_000)
-    till.pay(invoice)
-    till.mine()
-    till.check()
-    said = told(till, invoice)
-    assert said["seen"][0].endswith("1 of 3 confirmations")
-    assert said["mempool"] == ["not until more money comes; a block shows it in any case"]
+    assert said["why"][0].endswith("0 of 41667 satoshis have 1 confirmation")
+    assert said["mempool"] == ["the next check: money is on its way"]
+    assert explained(till, three)["why"][0].endswith("satoshis have 3 confirmations")
+    new = till.shop.invoice(5_000)
+    assert explained(till, new)["seen"][0].endswith("3 confirmations are asked for")
 
 
 def test_a_vanished_payment_is_said_to_be_gone(till):
     invoice = till.shop.invoice()
-    vanish(till, invoice)
-    said = told(till, invoice)
-    assert "gone since" in said["seen"][1] and " vanished: " in said["history"][-1]
-
-
-def vanish(till: Till, invoice: Json) -> None:
-    """It was seen waiting, and is dropped."""
     txid = till.pay(invoice)
     till.look_for(invoice)
     till.sandbox.chain.mempool.remove({txid})
     till.look_for(invoice)
+    said = explained(till, invoice)
+    assert "gone since" in said["seen"][1] and " vanished: " in said["history"][-1]
+    assert said["why"] == ["open: what was seen has vanished"]
 
 
-@pytest.mark.parametrize(
-    ("usd", "blocks", "told"),
-    [
-        pytest.param(25, 6, "; 1 of 1 confirmation", id="six blocks where one is asked for"),
-        pytest.param(5_000, 2, "; 2 of 3 confirmations", id="two where three are"),
-        pytest.param(5_000, 4, "; 3 of 3 confirmations", id="four where three are"),
-    ],
-)
-def test_never_more_confirmations_are_told_than_are_asked_for(till, usd, blocks, told):
-    invoice = till.shop.invoice(usd)
-    till.pay(invoice)
-    till.mine(blocks)
-    till.check()
-    assert said_of(till, invoice, "seen")[0].endswith(told)
-
-
-def said_of(till: Till, invoice: Json, heading: str) -> list[str]:
-    return told(till, invoice)[heading]
-
-
-def test_what_waits_for_depth_says_how_many_confirmations_are_asked_for(till):
+def test_never_more_confirmations_are_shown_than_are_asked_for(till):
     one, three = till.shop.invoice(), till.shop.invoice(5_000)
     till.pay(one), till.pay(three)
-    till.look_for(one, three)
-    assert said_of(till, one, "why")[0].endswith("0 of 41667 satoshis have 1 confirmation")
-    assert said_of(till, three, "why")[0].endswith("satoshis have 3 confirmations")
-    assert said_of(till, till.shop.invoice(5_000), "seen")[0].endswith(
-        "3 confirmations are asked for"
-    )
+    till.mine()
+    till.check()
+    assert explained(till, one)["seen"][0].endswith("; 1 of 1 confirmation")
+    said = explained(till, three)
+    assert said["seen"][0].endswith("; 1 of 3 confirmations")
+    assert said["mempool"] == ["not until more money comes; a block shows it in any case"]
+    till.mine(3)
+    till.check()
+    assert explained(till, one)["seen"][0].endswith("; 1 of 1 confirmation")
+    assert explained(till, three)["seen"][0].endswith("; 3 of 3 confirmations")
 
 
 @pytest.mark.parametrize("word", ["paid", "expired", "canceled"])
@@ -143,38 +117,18 @@ def test_the_history_says_each_end_once(till, word):
     else:
         Terminal(till).run("invoice", "cancel", invoice["id"])
     till.check()
-    last = said_of(till, invoice, "history")[-1]
+    last = explained(till, invoice)["history"][-1]
     assert f" {word}: " in last and f"{word}: {word}" not in last, last
 
 
-def test_what_vanished_is_not_told_as_never_seen(till):
+def test_without_a_deadline_only_a_page_or_a_block_shows_a_payment(till):
     invoice = till.shop.invoice()
-    vanish(till, invoice)
-    assert said_of(till, invoice, "why") == ["open: what was seen has vanished"]
-
-
-def test_money_from_before_the_invoice_is_not_told_as_never_seen(till):
-    invoice = till.shop.invoice()
-    till.check()
-    till.pay(invoice, 1_000)
-    till.mine()
-    till.clock.move(hours=3)
-    till.shop.sql("UPDATE invoice SET created_at = created_at + 3 * 3600000")
-    till.check()
-    (why,) = said_of(till, invoice, "why")
-    assert why.startswith("open: what was seen came before the invoice was made")
-
-
-def test_a_look_that_is_due_says_why(till):
-    invoice = till.shop.invoice()
-    till.clock.move(minutes=1)
+    nobody = "when somebody opens its page; a block shows it in any case"
+    assert explained(till, invoice)["mempool"] == [nobody]
     till.open_page(invoice)
-    assert told(till, invoice)["mempool"] == ["the next check: somebody is looking at its page"]
-
-
-def test_without_a_deadline_a_page_or_a_block_tells(till):
-    said = told(till, till.shop.invoice())
-    assert said["mempool"] == ["when somebody opens its page; a block shows it in any case"]
+    assert explained(till, invoice)["mempool"] == [
+        "the next check: somebody is looking at its page"
+    ]
 
 
 @pytest.mark.parametrize("is_paid", [False, True], ids=["expired", "paid"])
@@ -187,44 +141,30 @@ def test_after_its_end_only_a_block_tells_more(till, is_paid):
     till.clock.move(hours=2)
     till.check()
     till.open_page(invoice)
-    assert told(till, invoice)["mempool"] == [NO_MORE]
+    assert explained(till, invoice)["mempool"] == [NO_MORE]
 
 
-@pytest.mark.parametrize(
-    ("minutes", "then"),
-    [
-        (0, "in 1 minute: somebody is looking at its page"),
-        (1, "the next check: somebody is looking at its page"),
-    ],
-)
-def test_a_look_that_is_not_due_yet_says_when_it_is(
-    tmp_path, ticker, clock, minutes: int, then: str
-):
+def test_a_look_that_is_not_due_yet_says_when_it_is(tmp_path, ticker, clock):
     """An explorer of others is asked less often, and a page that is open is not forgotten."""
     budget = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "600"}
     with open_till(tmp_path, ticker, clock, **budget) as till:
-        invoice = till.shop.invoice()
+        invoice, paid = till.shop.invoice(), till.shop.invoice()
         till.open_page(invoice)
-        till.look_for(invoice)
-        till.clock.move(minutes=minutes)
-        assert told(till, invoice)["mempool"] == [then]
+        till.pay(paid)
+        till.look_for(invoice, paid)
+        page = "somebody is looking at its page"
+        assert explained(till, invoice)["mempool"] == [f"in 1 minute: {page}"]
+        assert explained(till, paid)["mempool"] == ["in 10 minutes: money is on its way"]
+        till.clock.move(minutes=1)
+        assert explained(till, invoice)["mempool"] == [f"the next check: {page}"]
 
 
-def test_money_on_its_way_says_when_it_is_looked_for_again(tmp_path, ticker, clock):
-    budget = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "600"}
-    with open_till(tmp_path, ticker, clock, **budget) as till:
-        invoice = till.shop.invoice()
-        till.pay(invoice)
-        till.look_for(invoice)
-        assert told(till, invoice)["mempool"] == ["in 10 minutes: money is on its way"]
-
-
-def test_a_reorganised_payment_tells_its_block_and_that_the_invoice_is_open_again(till):
+def test_a_reorganised_payment_shows_its_block_and_that_the_invoice_is_open_again(till):
     invoice = till.shop.invoice()
     till.pay(invoice)
     till.mine()
     till.check()
     till.sandbox.chain.reorganise(1, till.now)
     till.check()
-    line = next(one for one in told(till, invoice)["history"] if " reorganised: " in one)
+    line = next(one for one in explained(till, invoice)["history"] if " reorganised: " in one)
     assert "block 201 " in line and "the invoice is open again" in line

@@ -3,13 +3,11 @@
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer, clean_environ
+from builders import clean_environ
 from fake_esplora import open_till
 from paths import PROJECT
-from random_life import live
 
 pytestmark = pytest.mark.both_databases
 
@@ -23,9 +21,7 @@ main()
 
 
 @pytest.mark.parametrize("moment", [2, 5])
-def test_a_check_that_is_killed_is_finished_by_the_next(
-    tmp_path: Path, ticker: TickerServer, clock: Clock, moment: int
-) -> None:
+def test_a_check_that_is_killed_is_finished_by_the_next(tmp_path, ticker, clock, moment):
     with open_till(tmp_path, ticker, clock) as till:
         invoice = till.shop.invoice()
         till.pay(invoice)
@@ -37,7 +33,3 @@ def test_a_check_that_is_killed_is_finished_by_the_next(
         assert died.returncode == -signal.SIGKILL
         assert till.check().complete and till.look(invoice)["status"] == "paid"
         assert len(till.payments()) == 1 == till.kinds(invoice).count("paid")
-
-
-def test_a_random_life_of_shop_and_chain(ticker: TickerServer, tmp_path: Path) -> None:
-    live(ticker, tmp_path, 1, 0)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fake_esplora import Json, LiedTo, say, tx_of
+from fake_esplora import Json, LiedTo, tx_of
 from sweeper import Sweeper
 
 from btcpay.check.report import Report
@@ -72,9 +72,7 @@ def test_a_sighting_that_is_said_to_be_in_a_block_is_not_even_one(lied_to: Lies,
     assert outputs(till, invoice) == [] and till.balance() == (0, 0)
 
 
-def test_all_the_money_there_is_waiting_at_an_address_does_not_stop_what_a_block_proves(
-    lied_to: Lies,
-):
+def test_all_the_money_there_is_waiting_at_an_address_does_not_stop_what_a_block_proves(lied_to):
     till = lied_to()
     invoice, other = till.shop.invoice(), till.shop.invoice()
     show(till, invoice, sighting(invoice, 1, MONEY))
@@ -109,39 +107,21 @@ def test_a_list_that_may_be_cut_makes_nothing_vanish(lied_to: Lies, shown, vanis
     assert till.check().changed == {invoice["id"]: "paid"}
 
 
-def test_an_address_whose_mempool_cannot_be_had_holds_up_nobody_else(lied_to: Lies):
-    till = lied_to()
-    dusty, invoice = till.shop.invoice(expires_in_hours=1), till.shop.invoice(expires_in_hours=1)
-    till.liar.lies = {f"/address/{dusty['deposit_address']}": lambda _: say("too many", 400)}
-    till.clock.move(minutes=61)
-    report = till.check()
-    assert report.failed == [dusty["id"]] and report.changed == {invoice["id"]: "expired"}
-    assert not report.complete and till.look(dusty)["status"] == "open"
-
-
 # What explorers say of addresses and coins settles nothing.
 
 
-def test_a_payment_cannot_be_hidden(lied_to: Lies):
-    """Neither the mempool nor the address's history shows it."""
-    till = lied_to()
-    invoice = till.shop.invoice()
-    till.check()
-    till.liar.lies = {"^/address/": lambda _: [], "^/tx/": lambda _: {"spent": False}}
-    till.pay(invoice)
-    till.mine()
-    report = look(till, invoice)
-    assert report.complete and report.changed == {invoice["id"]: "paid"}
-
-
-def test_a_spend_cannot_be_hidden(lied_to: Lies):
+def test_neither_a_payment_nor_its_spend_can_be_hidden(lied_to: Lies):
+    """Neither the mempool nor the address's history shows them."""
     till = lied_to()
     sweeper = Sweeper(till)
     invoice = sweeper.invoice()
-    txid = till.pay(invoice)
-    till.mine()
     till.check()
     till.liar.lies = {"^/address/": lambda _: [], "^/tx/": lambda _: {"spent": False}}
+    txid = till.pay(invoice)
+    till.mine()
+    report = look(till, invoice)
+    assert report.complete and report.changed == {invoice["id"]: "paid"}
+    assert till.balance() == (invoice["amount_sats"],) * 2
     sweeper.sweep(invoice, txid)
     till.mine()
     assert till.check().complete and till.balance() == (0, 0)

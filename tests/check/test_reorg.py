@@ -129,14 +129,6 @@ def checks(till: LiedTo, count: int = 3) -> dict[str, str]:
     return changed
 
 
-def test_after_the_deadline_a_payment_that_was_spent_twice_expires_the_invoice(till):
-    invoice, _ = paid(till, expires_in_hours=1)
-    till.clock.move(hours=2)
-    reorganise(till, double_spend=True)
-    assert checks(till) == {invoice["id"]: "expired"}
-    assert till.payments() == [] and till.balance() == (0, 0)
-
-
 def test_after_the_deadline_the_invoice_is_open_while_the_transaction_waits(till):
     invoice, txid = paid(till, expires_in_hours=1)
     till.clock.move(hours=2)
@@ -146,16 +138,6 @@ def test_after_the_deadline_the_invoice_is_open_while_the_transaction_waits(till
     replace(till.sandbox.wallet, till.now, txid, away=True)
     till.clock.move(hours=1)  # what waits is looked for ever less often
     assert checks(till) == {invoice["id"]: "expired"}
-
-
-def test_after_the_deadline_the_transaction_that_waits_still_pays(till):
-    invoice, txid = paid(till, expires_in_hours=1)
-    till.clock.move(hours=2)
-    reorganise(till)
-    till.check()
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
-    assert till.look(invoice)["tx_hash"] == txid
 
 
 def test_the_other_payment_of_an_invoice_is_a_part_again(till):
@@ -234,18 +216,6 @@ def test_what_was_beyond_the_amount_since_its_block_was_read_late_pays_when_the_
     assert [(p["tx_hash"], p["invoice_id"]) for p in till.payments()] == [(first, invoice["id"])]
 
 
-def test_one_transaction_that_paid_two_invoices_is_taken_back_from_both(till):
-    one, two = till.shop.invoice(25), till.shop.invoice(40)
-    till.pay_outputs((one, one["amount_sats"]), (two, two["amount_sats"]))
-    till.mine()
-    till.check()
-    reorganise(till, double_spend=True)
-    till.check()
-    looks(till, one), looks(till, two)
-    assert till.payments() == [] and till.balance() == (0, 0)
-    assert till.look(one)["status"] == till.look(two)["status"] == "open"
-
-
 def test_a_late_payment_is_taken_back_and_the_invoice_stays_expired(till):
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(hours=2)
@@ -277,48 +247,6 @@ def test_a_settlement_by_hand_does_not_survive_the_loss_of_its_payment(till):
     shown = btcpay.json("invoice", "show", invoice["id"])["invoice"]
     assert shown["status"] == "open" and not shown.get("settled_reason")
     assert till.payments() == [] and till.balance() == (0, 0)
-
-
-def test_a_settlement_by_hand_survives_a_reorganisation_above_it(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice, 1_000)
-    till.mine(2)
-    till.check()
-    Terminal(till).run("invoice", "settle", invoice["id"], "--reason", "good enough")
-    reorganise(till)
-    assert till.check().changed == {}
-    assert till.look(invoice)["status"] == "paid" and till.balance() == (1_000, 1_000)
-
-
-def test_only_the_payments_of_the_lost_blocks_are_undone(till):
-    kept, _ = paid(till)
-    lost, _ = paid(till)
-    reorganise(till, double_spend=True)
-    till.check()
-    looks(till, lost)
-    assert (till.look(kept)["status"], till.look(lost)["status"]) == ("paid", "open")
-    assert till.balance() == (kept["amount_sats"],) * 2
-
-
-@pytest.mark.parametrize("depth", [1, 6, 12])
-def test_a_payment_is_undone_however_deep_it_was_and_however_old_its_invoice(till, depth):
-    invoice, _ = paid(till)
-    for _ in range(depth - 1):
-        till.mine()
-    till.check()
-    till.clock.move(days=10)
-    reorganise(till, depth, double_spend=True)
-    till.check()
-    assert till.look(invoice)["status"] == "open" and till.payments() == []
-    assert till.balance()[0] == 0
-
-
-def test_a_lost_block_is_found_after_a_pause(till):
-    invoice, _ = paid(till)
-    reorganise(till, double_spend=True)
-    till.mine(20)
-    till.check()
-    assert till.look(invoice)["status"] == "open" and till.payments() == []
 
 
 def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more(till):
@@ -368,30 +296,6 @@ def test_an_explorer_with_no_evidence_undoes_nothing(till, path, reply):
     till.liar.lies = {}
     assert till.check().complete
     assert till.look(invoice)["status"] == "paid"
-
-
-def test_the_second_explorer_is_asked_when_the_first_has_no_evidence(lied_to):
-    till = lied_to(honest_too=True)
-    invoice, _ = paid(till)
-    till.liar.lies = {"/block": lambda _: say("oops", 500)}
-    assert till.check().complete and till.look(invoice)["status"] == "paid"
-    reorganise(till, double_spend=True)
-    till.check()
-    assert till.look(invoice)["status"] == "open" and till.payments() == []
-
-
-def test_an_explorer_that_shows_an_older_tip_undoes_nothing(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine(3)
-    till.check()
-    old = till.sandbox.chain.ledger.hashes[-4]
-    till.liar.lies = {"/blocks/tip/hash": lambda _: old}
-    for _ in range(3):
-        assert till.check().chain_failed
-        assert till.look(invoice)["status"] == "paid" and len(till.payments(invoice)) == 1
-    till.liar.lies = {}
-    assert till.check().complete
 
 
 # Once, and whole

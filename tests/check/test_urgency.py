@@ -39,125 +39,93 @@ def passed(**known: object) -> Watched:
 SECOND = 1 / 60
 
 
-@pytest.mark.parametrize(
-    ("watched", "reason"),
-    [
-        pytest.param(one(), None, id="nobody waits for it"),
-        pytest.param(one(checked_at=None), None, id="it was never looked for, and nobody waits"),
-        pytest.param(page(opened=0, looked=None), PAGE, id="its page was opened this moment"),
-        pytest.param(page(opened=0, checked_at=None), PAGE, id="and it was never looked for"),
-        pytest.param(page(opened=1, looked=50 / 60), PAGE, id="looked for at once, 50 s ago"),
-        pytest.param(page(opened=1, looked=49 / 60), None, id="looked for at once, 49 s ago"),
-        pytest.param(page(opened=5, looked=2.42), PAGE, id="as long ago as it was open then"),
-        pytest.param(page(opened=5, looked=2.41), None, id="less, beyond what cron may err"),
-        pytest.param(page(opened=60, looked=4 - 1 / 6), PAGE, id="every four minutes then"),
-        pytest.param(page(opened=60, looked=4 - 1 / 6 - SECOND), None, id="a second too early"),
-        pytest.param(page(opened=160, looked=10), PAGE, id="after 2.5 hours every ten"),
-        pytest.param(page(opened=160, looked=9.7), None, id="and not sooner"),
-        pytest.param(page(opened=6_000, looked=60), PAGE, id="after days once an hour"),
-        pytest.param(page(opened=6_000, looked=59.8), None, id="and no more than that"),
-        pytest.param(
-            page(opened=30, looked=15, asked_at=ago(minutes=14.9)),
-            PAGE,
-            id="closed for as long as it was not looked for",
-        ),
-        pytest.param(
-            page(opened=30, looked=15, asked_at=ago(minutes=15.2)), None, id="closed for longer"
-        ),
-        pytest.param(
-            page(opened=300, looked=None, asked_at=ago(minutes=60)), PAGE, id="closed for an hour"
-        ),
-        pytest.param(
-            page(opened=300, looked=None, asked_at=ago(minutes=60 + SECOND)),
-            None,
-            id="closed for more than an hour",
-        ),
-        pytest.param(
-            page(looked=None, is_covered=True), None, id="the money is there, whoever looks"
-        ),
-        pytest.param(page(looked=None, status="expired"), None, id="the page of an expired one"),
-        pytest.param(page(looked=None, status="paid"), None, id="the receipt of a paid one"),
-        pytest.param(one(expires_at=ago(seconds=-91)), None, id="91 s before its deadline"),
-        pytest.param(one(expires_at=ago(seconds=-90)), NEAR, id="90 s before its deadline"),
-        pytest.param(
-            one(expires_at=ago(seconds=-60), checked_at=ago(seconds=30)),
-            None,
-            id="before its deadline, looked for since it was near",
-        ),
-        pytest.param(
-            one(expires_at=ago(seconds=-60), checked_at=ago(seconds=31)),
-            NEAR,
-            id="before its deadline, the last look a second too early",
-        ),
-        pytest.param(
-            one(expires_at=NOW, checked_at=ago(seconds=1)), PASSED, id="at its deadline, at once"
-        ),
-        pytest.param(passed(checked_at=None), PASSED, id="its deadline passed without a look"),
-        pytest.param(
-            passed(checked_at=ago(minutes=30)),
-            PASSED,
-            id="looked for since its deadline, open still: a block was missing, or it vanished",
-        ),
-        pytest.param(
-            passed(checked_at=ago(minutes=5), came_at=ago(hours=2), is_covered=True),
-            None,
-            id="looked for since its deadline, and money waits",
-        ),
-        pytest.param(
-            passed(checked_at=ago(minutes=59), vanished_at=ago(minutes=59, seconds=59)),
-            None,
-            id="what was in time vanished not quite an hour ago",
-        ),
-        pytest.param(
-            passed(checked_at=ago(minutes=59), vanished_at=ago(minutes=60)),
-            PASSED,
-            id="what was in time vanished an hour ago: it ends",
-        ),
-        pytest.param(passed(status="expired"), None, id="a finished one has no deadline"),
-        pytest.param(
-            one(came_at=ago(minutes=30), checked_at=ago(minutes=10 - 1 / 6)),
-            MONEY,
-            id="money waits, every ten minutes",
-        ),
-        pytest.param(
-            one(came_at=ago(minutes=30), checked_at=ago(minutes=9.8)),
-            None,
-            id="money waits, a second too early",
-        ),
-        pytest.param(
-            one(came_at=ago(hours=4), checked_at=ago(minutes=30)), MONEY, id="an eighth of its age"
-        ),
-        pytest.param(
-            one(came_at=ago(hours=4), checked_at=ago(minutes=29)), None, id="and not sooner"
-        ),
-        pytest.param(
-            one(came_at=ago(days=9), checked_at=ago(minutes=60)), MONEY, id="once an hour at least"
-        ),
-        pytest.param(
-            one(status="canceled", came_at=ago(hours=1)), MONEY, id="a canceled one's money too"
-        ),
-        pytest.param(
-            one(came_at=ago(minutes=5), checked_at=ago(minutes=6)),
-            MONEY,
-            id="money that waits again since the last look",
-        ),
-        pytest.param(
-            page(opened=5, looked=3, came_at=ago(minutes=3)), PAGE, id="a part, the rest may come"
-        ),
-        pytest.param(page(looked=None, failures=2, failed_at=NOW), PAGE, id="two looks failed"),
-        pytest.param(
-            page(looked=None, failures=3, failed_at=ago(seconds=59)), None, id="three: a minute"
-        ),
-        pytest.param(
-            page(looked=None, failures=3, failed_at=ago(seconds=60)), PAGE, id="which is over"
-        ),
-        pytest.param(
-            page(looked=None, failures=5, failed_at=ago(seconds=239)), None, id="five: four"
-        ),
-        pytest.param(passed(failures=99, failed_at=ago(minutes=59)), None, id="very many: an hour"),
-        pytest.param(passed(failures=99, failed_at=ago(hours=1)), PASSED, id="and no longer"),
-    ],
-)
+DUE = {
+    "nobody waits for it": (one(), None),
+    "it was never looked for, and nobody waits": (one(checked_at=None), None),
+    "its page was opened this moment": (page(opened=0, looked=None), PAGE),
+    "and it was never looked for": (page(opened=0, checked_at=None), PAGE),
+    "looked for at once, 50 s ago": (page(opened=1, looked=50 / 60), PAGE),
+    "looked for at once, 49 s ago": (page(opened=1, looked=49 / 60), None),
+    "as long ago as it was open then": (page(opened=5, looked=2.42), PAGE),
+    "less, beyond what cron may err": (page(opened=5, looked=2.41), None),
+    "every four minutes then": (page(opened=60, looked=4 - 1 / 6), PAGE),
+    "a second too early": (page(opened=60, looked=4 - 1 / 6 - SECOND), None),
+    "after 2.5 hours every ten": (page(opened=160, looked=10), PAGE),
+    "and not sooner": (page(opened=160, looked=9.7), None),
+    "after days once an hour": (page(opened=6_000, looked=60), PAGE),
+    "and no more than that": (page(opened=6_000, looked=59.8), None),
+    "closed for as long as it was not looked for": (
+        page(opened=30, looked=15, asked_at=ago(minutes=14.9)),
+        PAGE,
+    ),
+    "closed for longer": (page(opened=30, looked=15, asked_at=ago(minutes=15.2)), None),
+    "closed for an hour": (page(opened=300, looked=None, asked_at=ago(minutes=60)), PAGE),
+    "closed for more than an hour": (
+        page(opened=300, looked=None, asked_at=ago(minutes=60 + SECOND)),
+        None,
+    ),
+    "the money is there, whoever looks": (page(looked=None, is_covered=True), None),
+    "the page of an expired one": (page(looked=None, status="expired"), None),
+    "the receipt of a paid one": (page(looked=None, status="paid"), None),
+    "91 s before its deadline": (one(expires_at=ago(seconds=-91)), None),
+    "90 s before its deadline": (one(expires_at=ago(seconds=-90)), NEAR),
+    "before its deadline, looked for since it was near": (
+        one(expires_at=ago(seconds=-60), checked_at=ago(seconds=30)),
+        None,
+    ),
+    "before its deadline, the last look a second too early": (
+        one(expires_at=ago(seconds=-60), checked_at=ago(seconds=31)),
+        NEAR,
+    ),
+    "at its deadline, at once": (one(expires_at=NOW, checked_at=ago(seconds=1)), PASSED),
+    "its deadline passed without a look": (passed(checked_at=None), PASSED),
+    "looked for since its deadline, open still: a block was missing, or it vanished": (
+        passed(checked_at=ago(minutes=30)),
+        PASSED,
+    ),
+    "looked for since its deadline, and money waits": (
+        passed(checked_at=ago(minutes=5), came_at=ago(hours=2), is_covered=True),
+        None,
+    ),
+    "what was in time vanished not quite an hour ago": (
+        passed(checked_at=ago(minutes=59), vanished_at=ago(minutes=59, seconds=59)),
+        None,
+    ),
+    "what was in time vanished an hour ago: it ends": (
+        passed(checked_at=ago(minutes=59), vanished_at=ago(minutes=60)),
+        PASSED,
+    ),
+    "a finished one has no deadline": (passed(status="expired"), None),
+    "money waits, every ten minutes": (
+        one(came_at=ago(minutes=30), checked_at=ago(minutes=10 - 1 / 6)),
+        MONEY,
+    ),
+    "money waits, a second too early": (
+        one(came_at=ago(minutes=30), checked_at=ago(minutes=9.8)),
+        None,
+    ),
+    "an eighth of its age": (one(came_at=ago(hours=4), checked_at=ago(minutes=30)), MONEY),
+    "an eighth of its age, and not sooner": (
+        one(came_at=ago(hours=4), checked_at=ago(minutes=29)),
+        None,
+    ),
+    "once an hour at least": (one(came_at=ago(days=9), checked_at=ago(minutes=60)), MONEY),
+    "a canceled one's money too": (one(status="canceled", came_at=ago(hours=1)), MONEY),
+    "money that waits again since the last look": (
+        one(came_at=ago(minutes=5), checked_at=ago(minutes=6)),
+        MONEY,
+    ),
+    "a part, the rest may come": (page(opened=5, looked=3, came_at=ago(minutes=3)), PAGE),
+    "two looks failed": (page(looked=None, failures=2, failed_at=NOW), PAGE),
+    "three: a minute": (page(looked=None, failures=3, failed_at=ago(seconds=59)), None),
+    "which is over": (page(looked=None, failures=3, failed_at=ago(seconds=60)), PAGE),
+    "five: four": (page(looked=None, failures=5, failed_at=ago(seconds=239)), None),
+    "very many: an hour": (passed(failures=99, failed_at=ago(minutes=59)), None),
+    "and no longer": (passed(failures=99, failed_at=ago(hours=1)), PASSED),
+}
+
+
+@pytest.mark.parametrize(("watched", "reason"), DUE.values(), ids=DUE)
 def test_whether_the_mempool_is_asked_now_and_why(watched: Watched, reason: str | None):
     found = urgency(watched, Pace(HOUR), NOW)
     assert (found and found.reason) == reason

@@ -87,6 +87,8 @@ def row(sentence: str, known: list[Output], scan: Scan, *expected: Output) -> An
             amount_sats=8)], block(PROVEN), CONFIRMED),
         row("shown with other inputs than before: the newest word", [WAITING],
             mempool(replace(SHOWN, inputs=("ee:0",))), replace(WAITING, inputs=("ee:0",))),
+        row("shown with another amount than before: the newest word", [WAITING],
+            mempool(replace(SHOWN, amount_sats=8)), replace(WAITING, amount_sats=8)),
         # Replaced.
         row("a block spends its inputs otherwise: gone", [WAITING], block(replaced={"aa": 1000}),
             replace(GONE_NOW, replaced_height=1000)),

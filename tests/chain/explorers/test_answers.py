@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from itertools import count
 from typing import Any
 
 import pytest
@@ -89,11 +88,6 @@ def test_anything_else_is_no_hash(server, explorer, text):
     for ask in (explorer.tip_hash, lambda: explorer.block_hash(7)):
         with pytest.raises(FetchError, match="no block hash"):
             ask()
-
-
-def test_a_height_above_the_tip_is_no_block(explorer):
-    with pytest.raises(FetchError, match="404"):
-        explorer.block_hash(1001)
 
 
 def test_a_header_is_the_one_of_its_hash(server, explorer):
@@ -283,12 +277,6 @@ def test_a_chain_with_other_heights_is_no_chain(server, explorer):
         explorer.headers(2000)
 
 
-def test_headers_of_another_height_are_not_what_was_asked_for(server, explorer):
-    server.instead = lambda _: say(views(server, *range(999, 989, -1)))
-    with pytest.raises(FetchError, match="other headers"):
-        explorer.headers(1000)
-
-
 @pytest.mark.parametrize(("padding", "is_read"), [(0, True), (1, False)])
 def test_a_page_of_headers_has_a_megabyte_at_most(server, explorer, padding, is_read):
     body = json.dumps(views(server, 1000)).encode()
@@ -406,10 +394,6 @@ def test_what_waits_is_told_with_what_it_spends(server, explorer):
     inputs = (f"{UNKNOWN}:3", f"{UNKNOWN}:0")
     assert mempool.outputs == [Waiting(f"{1:064x}", 0, 1234, inputs)]
     assert mempool.is_whole and server.asked == [f"/address/{ADDRESS}/txs/mempool"]
-
-
-def test_nothing_waits(explorer):
-    assert explorer.waiting(ADDRESS, SCRIPT) == ([], True)
 
 
 @pytest.mark.parametrize(("txs", "is_whole"), [(24, True), (25, False), (50, False), (51, False)])
@@ -650,16 +634,3 @@ def test_what_pays_others_is_not_kept_whatever_it_spends(server, explorer):
     server.histories[ADDRESS] = [tx_of(number, OTHER, vin=spends) for number in range(50)]
     for _ in range(20):
         assert seen(explorer) == []
-
-
-def test_what_waits_is_in_no_block_but_its_address_is_used(server, explorer):
-    assert not explorer.is_used(ADDRESS)
-    server.histories[ADDRESS] = waiting_txs(1)
-    assert explorer.is_used(ADDRESS)
-
-
-def test_what_an_explorer_is_asked_is_asked_each_time(server, explorer):
-    """Nothing is kept: whoever asks again wants to know anew."""
-    numbers = count(1)
-    server.instead = lambda _: say(str(next(numbers)))
-    assert [explorer.tip_height() for _ in range(3)] == [1, 2, 3]

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import requests
-from fake_esplora import FakeEsplora, Json, Reply, dropped, say, silent, truncated, tx_of
+from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated, tx_of
 
 from btcpay.chain.explorers.answers import MAX_PAGE_BYTES
 from btcpay.chain.explorers.esplora import Esplora
@@ -83,21 +82,9 @@ def test_what_cannot_be_believed_is_asked_of_the_next_explorer(first, second, re
     assert found(client(first, second)) == [7]
 
 
-@pytest.mark.parametrize("reply", [pytest.param(r, id=name) for name, r in UNBELIEVABLE.items()])
-def test_what_cannot_be_believed_is_an_error_when_nobody_else_can_be_asked(first, reply: Reply):
-    first.instead = lambda _: reply
-    with pytest.raises(ExplorerError, match=r"127\.0\.0\.1"):
-        found(client(first))
-
-
 def test_an_explorer_that_never_answers_is_left_after_the_time_out(first, second, released):
     first.instead = lambda _: silent(released)
     assert found(client(first, second, session=Hasty())) == [7]
-
-
-def test_a_closed_port_is_left_for_the_next_explorer(second):
-    explorers = Explorers(REGTEST, ["http://127.0.0.1:9", second.root], http_client.Session())
-    assert found(explorers) == [7]
 
 
 def test_a_question_that_breaks_in_the_middle_is_asked_whole_of_the_next_explorer(first, second):
@@ -212,14 +199,6 @@ def test_who_is_preferred_is_asked_first(first, second):
     assert explorers.ask(Esplora.tip_height) == 22
 
 
-def test_who_is_preferred_and_fails_is_left_for_the_others(first, second):
-    explorers = client(first, second)
-    explorers.prefer(explorers.others()[0])
-    first.tip = 11
-    second.instead = lambda _: say("oops", 500)
-    assert explorers.ask(Esplora.tip_height) == 11
-
-
 # What a restore asks
 
 
@@ -283,16 +262,3 @@ def test_bytes_are_counted_of_all_explorers_and_of_answers_that_broke_off(first,
     block = second.block_at(1000)
     assert explorers.ask(lambda one: one.raw_block(block.hash)) == block.raw
     assert explorers.bytes_read == 500 + len(block.raw)
-
-
-def test_a_page_of_headers_of_the_next_explorer_is_believed_whole(first, second):
-    def forked(path: str) -> Reply | None:
-        return say(broken) if path == "/blocks" else None
-
-    broken: list[Json] = requests.get(second.root + "/blocks", timeout=5).json()
-    broken[4] |= {"timestamp": 7}
-    first.instead = forked
-    headers = client(first, second).ask(lambda one: one.headers(None))
-    assert [header.raw for header in headers] == [
-        second.block_at(height).header for height in range(991, 1001)
-    ]

@@ -47,8 +47,8 @@ def check(till: LiedTo, folder: Path, **environ: str) -> tuple[Json, float]:
     return json.loads(ended.stdout), int(peak_kb) / 1024
 
 
-def streaming(start: bytes, piece: bytes, times: int | None, chunked: bool = False) -> Reply:
-    """Sends so many pieces, without end when None; until the client has had enough."""
+def streaming(start: bytes, piece: bytes, chunked: bool = False) -> Reply:
+    """Sends pieces without end, until the client has had enough."""
 
     def reply(handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
@@ -56,10 +56,8 @@ def streaming(start: bytes, piece: bytes, times: int | None, chunked: bool = Fal
         frame = b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece
         with contextlib.suppress(OSError):
             handler.wfile.write(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode() + start)
-            sent = 0
-            while times is None or sent < times:
+            while True:
                 handler.wfile.write(frame)
-                sent += 1
 
     return reply
 
@@ -83,8 +81,8 @@ BLOCK, HEADERS = "/raw$", "^/blocks(/[0-9]+)?$"
 # By the path that is lied about: what goes out instead of what is true, or what is made of it.
 LIES: dict[str, tuple[str, Any]] = {
     "the truth": ("nothing", None),
-    "a block without end": (BLOCK, streaming(b"", bytes(65_536), None)),
-    "a block in chunks without end": (BLOCK, streaming(b"", b"\1" * 65_536, None, chunked=True)),
+    "a block without end": (BLOCK, streaming(b"", bytes(65_536))),
+    "a block in chunks without end": (BLOCK, streaming(b"", b"\1" * 65_536, chunked=True)),
     "a block of four million bytes": (BLOCK, say(bytes(4_000_000))),
     "a block of more": (BLOCK, say(bytes(4_000_001))),
     "a page with one text of 16 MB": (ADDRESS, lambda _: [tx_of(1, "", padding="ab" * 7_900_000)]),
@@ -103,25 +101,29 @@ LIES: dict[str, tuple[str, Any]] = {
             b'{"scriptpubkey":"%s","value":1}' % (b"00" * 60), 2.9, b'[{"vin":[],"vout":[', b"]}]"
         ),
     ),
-    "a page without end": (ADDRESS, streaming(b"[", b"[]," * 20_000, None)),
-    "a page in chunks without end": (ADDRESS, streaming(b"", b" " * 65_536, None, chunked=True)),
+    "a page without end": (ADDRESS, streaming(b"[", b"[]," * 20_000)),
+    "a page in chunks without end": (ADDRESS, streaming(b"", b" " * 65_536, chunked=True)),
     "nesting": (ADDRESS, say("[" * 8_000_000 + "]" * 7_900_000)),
     "a number of a million digits": (ADDRESS, say(f'[{{"txid": {"9" * 1_000_000}}}]')),
     "a list of such numbers": (ADDRESS, filled(b"9" * 1_000_000, 15.9)),
-    "a page of headers without end": (HEADERS, streaming(b"[", b"{}," * 20_000, None)),
+    "a page of headers without end": (HEADERS, streaming(b"[", b"{}," * 20_000)),
     "a page of as many as there is room for": (HEADERS, filled(b"{}", 0.9)),
-    "a header without end": ("/header$", streaming(b"", b"00" * 32_768, None)),
-    "a tip without end": ("/blocks/tip/hash$", streaming(b"", b"1" * 65_536, None)),
-    "a head without end": (ADDRESS, streaming(b"", b"", 0)),
+    "a header without end": ("/header$", streaming(b"", b"00" * 32_768)),
+    "a tip without end": ("/blocks/tip/hash$", streaming(b"", b"1" * 65_536)),
+    "three megabytes of empty arrays": (ADDRESS, filled(b"[]", 2.9)),
+    "as many empty arrays as a page can hold": (ADDRESS, filled(b"[]", 0.4)),
+    "headers without a field": (HEADERS, filled(b'{"id":0}', 0.99)),
+    "headers that are empty arrays": (HEADERS, filled(b"[]", 0.99)),
+    "4 GB announced": (
+        ADDRESS,
+        say(b"[" + b" " * 5_000_000, **{"Content-Length": str(2**32), "Connection": "close"}),
+    ),
+    "a head without end": (ADDRESS, endless_head),
+    "a page of differing names": (
+        ADDRESS,
+        say("[{" + ",".join(f'"{n:x}":0' for n in range(1_500_000)) + "}]"),
+    ),
 }
-
-
-def differing_keys() -> Reply:
-    return say("[{" + ",".join(f'"{n:x}":0' for n in range(1_500_000)) + "}]")
-
-
-LIES["a head without end"] = (ADDRESS, endless_head)
-LIES["a page of differing names"] = (ADDRESS, differing_keys())
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """A long random walk on a full node; `WALK_SEEDS="1 2 3" WALK_STEPS=100` walks elsewhere."""
 
 import os
-from pathlib import Path
 
 import pytest
-from builders import TickerServer
 from databases import ON_POSTGRES
 from node_walk import HAPPENS, run
 
@@ -15,9 +13,7 @@ SEEDS = [int(seed) for seed in os.environ.get("WALK_SEEDS", "2").split()]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_after_every_step_the_shop_has_what_the_nodes_index_says(
-    tmp_path: Path, ticker: TickerServer, seed: int
-) -> None:
+def test_after_every_step_the_shop_has_what_the_nodes_index_says(tmp_path, ticker, seed):
     walk = run(tmp_path, ticker, seed, STEPS)
     if STEPS >= 30 and SEEDS == [2]:  # it must have happened
         assert {event.__name__ for event in HAPPENS} | {"killed"} <= walk.did.keys()
