@@ -66,10 +66,6 @@ def outputs(*wanted: TxOut) -> Callable[[Sandbox], Tx]:
     return lambda sandbox: changed(unsent(sandbox), outputs=wanted)
 
 
-def too_young(sandbox: Sandbox) -> Tx:
-    return spending_coinbase(sandbox, 98)
-
-
 def spending_coinbase(sandbox: Sandbox, back: int) -> Tx:
     ledger = sandbox.chain.ledger
     coinbase = ledger.blocks[ledger.hashes[ledger.height - back]].txs[0]
@@ -99,7 +95,10 @@ def locked(sandbox: Sandbox, ahead: int) -> Tx:
 
 REFUSED: dict[str, tuple[Callable[[Sandbox], Tx], str]] = {
     "a coin that does not exist": (from_nowhere, "bad-txns-inputs-missingorspent"),
-    "a coinbase of 98 blocks before": (too_young, "bad-txns-premature-spend-of-coinbase"),
+    "a coinbase of 98 blocks before": (
+        lambda s: spending_coinbase(s, 98),
+        "bad-txns-premature-spend-of-coinbase",
+    ),
     "more out than in": (more_out_than_in, "bad-txns-in-belowout"),
     "no output": (outputs(), "bad-txns-vout-empty"),
     "a negative amount": (outputs(TxOut(1 << 63, SCRIPT)), "bad-txns-vout-negative"),
@@ -188,19 +187,20 @@ class TestPaying:
         with pytest.raises(BadRequest, match="mine some blocks"):
             unchanged.wallet.pay(ADDRESS, 20_000_000 * 100_000_000, NOW)
 
-    @pytest.mark.parametrize("sats", [0, -1, 21 * 10**14 + 1])
-    def test_an_amount_out_of_range_is_refused(self, unchanged, sats):
-        with pytest.raises(BadRequest, match="Amount: give"):
-            unchanged.wallet.pay(ADDRESS, sats, NOW)
+    def test_an_amount_out_of_range_is_refused(self, unchanged):
+        for sats in (0, -1, 21 * 10**14 + 1):
+            with pytest.raises(BadRequest, match="Amount: give"):
+                unchanged.wallet.pay(ADDRESS, sats, NOW)
 
-    @pytest.mark.parametrize(
-        "address",
-        ["", "x", DAMAGED, ADDRESS[:-1] + "B", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"]
-        + ["tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx", "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"],
-    )
-    def test_an_address_that_is_not_regtests_is_refused(self, unchanged, address):
-        with pytest.raises(BadRequest):
-            unchanged.wallet.pay(address, 10_000, NOW)
+    def test_an_address_that_is_not_regtests_is_refused(self, unchanged):
+        mainnet, testnet = (
+            "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+            "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx",
+        )
+        old = "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"
+        for address in ("", "x", DAMAGED, ADDRESS[:-1] + "B", mainnet, testnet, old):
+            with pytest.raises(BadRequest):
+                unchanged.wallet.pay(address, 10_000, NOW)
 
     def test_no_more_than_twenty_five_waiting_transactions_form_a_chain(self, sandbox):
         (coin, *_) = sandbox.wallet.coins()

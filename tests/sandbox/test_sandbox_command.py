@@ -51,6 +51,9 @@ def test_a_small_terminal_keeps_key_curl_line_and_links_in_sight(playground):
     for state in ("down", "up"):  # what is pressed at the workbench is shown there
         playground.press("explorer", state=state)
     assert playground.talk.read_text() == ""
+    folder = playground.talk.parent / "sandbox"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "sandbox.log").stat().st_mode & 0o777 == 0o600
 
 
 def test_the_doctor_beside_it_is_green_by_the_line_that_is_printed(playground):
@@ -76,12 +79,6 @@ def test_the_printed_link_logs_in_once_and_the_workbenchs_each_time(playground):
         with requests.Session() as session:
             page = session.post(link, headers={"Sec-Fetch-Site": "same-origin"}, timeout=20)
             assert page.status_code == 200 and page.url.endswith("/merchant")
-
-
-def test_what_it_writes_is_its_owners_alone(playground):
-    folder = playground.talk.parent / "sandbox"
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert (folder / "sandbox.log").stat().st_mode & 0o777 == 0o600
 
 
 def test_ctrl_c_ends_every_process_and_the_next_start_goes_on(tmp_path):
@@ -127,14 +124,18 @@ def test_a_chain_that_was_removed_alone_is_refused_with_what_begins_anew(tmp_pat
         start_playground(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("started_s_ago", "checked_s_ago", "late"),
-    [(60, None, False), (61, None, True), (61, 60, False), (99, 61, True), (60, 9_999, False)],
-)
-def test_a_minute_without_a_complete_check_is_long(started_s_ago, checked_s_ago, late):
+def test_a_minute_without_a_complete_check_is_long():
     now = datetime(2026, 11, 1, tzinfo=UTC)
-    ago = [s and now - timedelta(seconds=s) for s in (started_s_ago, checked_s_ago)]
-    assert is_late(ago[0], ago[1], now) is late
+    late = {
+        (60, None): False,
+        (61, None): True,
+        (61, 60): False,
+        (99, 61): True,
+        (60, 9_999): False,
+    }
+    for seconds, expected in late.items():
+        started_at, checked_at = (s and now - timedelta(seconds=s) for s in seconds)
+        assert is_late(started_at, checked_at, now) is expected, seconds
 
 
 STUBBORN = """
@@ -148,10 +149,8 @@ time.sleep(60)
 
 @pytest.mark.parametrize(
     "how",
-    [
-        pytest.param("", id="that leaves a process behind"),
-        pytest.param("signal.signal(signal.SIGTERM, signal.SIG_IGN)", id="that does not end"),
-    ],
+    ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"],
+    ids=["that leaves a process behind", "that does not end"],
 )
 def test_nothing_survives_of_a_child(tmp_path, how):
     (tmp_path / "stubborn.py").write_text(STUBBORN.format(how))
@@ -173,12 +172,9 @@ def test_of_a_child_that_was_killed_and_had_logged_nothing_that_is_said(tmp_path
             until(children.require_all, "its end")
 
 
-def test_with_the_usual_ports_another_terminal_needs_no_variables():
+def test_what_another_terminal_needs_is_quoted_and_shows_no_password():
     usual = {"BTCPAY_EXPLORERS": "http://127.0.0.1:8001", "HOME": "/root"}
     assert command_line(".venv/bin/btcpay", usual) == ".venv/bin/btcpay"
-
-
-def test_what_another_terminal_needs_is_quoted_and_shows_no_password():
     url = "postgresql://shop:secret@127.0.0.1/shop"
     environ = {"BTCPAY_DATABASE_URL": url, "BTCPAY_CONFIRMATIONS": "1 3@1000"}
     found = command_line("/opt/btcpay/btcpay/__main__.py", environ)

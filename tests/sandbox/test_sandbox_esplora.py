@@ -67,24 +67,18 @@ def test_a_block_is_shown_with_esploras_keys(client, sandbox):
     assert [each["height"] for each in older] == list(range(149, 140, -1))
 
 
-def test_the_newest_blocks_are_those_from_the_tip_down(client, sandbox):
+def test_the_newest_blocks_are_those_from_the_tip_down_to_the_first(client, sandbox):
     newest = client.get("/blocks").json
     assert newest == client.get(f"/blocks/{FIRST_BLOCKS}").json and len(newest) == 10
     sandbox.chain.mine(1, NOW)
-    assert [each["height"] for each in client.get("/blocks").json[:2]] == [
-        FIRST_BLOCKS + 1,
-        FIRST_BLOCKS,
-    ]
-
-
-def test_nothing_comes_before_the_first_block(client, sandbox):
+    heights = [each["height"] for each in client.get("/blocks").json[:2]]
+    assert heights == [FIRST_BLOCKS + 1, FIRST_BLOCKS]
     third, _, _, first = client.get("/blocks/3").json
     assert (third["height"], first["height"], first["previousblockhash"]) == (3, 0, None)
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "message"),
-    [
+def test_what_cannot_be_answered_is_refused_in_plain_text(client):
+    for path, status, message in (
         (f"/block-height/{FIRST_BLOCKS + 1}", 404, "Block not found"),
         ("/block-height/x", 400, "Invalid number"),
         ("/block-height/-1", 400, "Invalid number"),
@@ -96,22 +90,17 @@ def test_nothing_comes_before_the_first_block(client, sandbox):
         (f"/tx/{UNKNOWN}/hex", 404, f'endpoint does not exist "/tx/{UNKNOWN}/hex"'),
         ("/address/nonsense/txs", 400, "nonsense is no Bitcoin address: a wrong checksum"),
         ("/nowhere", 404, 'endpoint does not exist "/nowhere"'),
-    ],
-)
-def test_what_cannot_be_answered_is_refused_in_plain_text(client, path, status, message):
-    answer = client.get(path)
-    assert (answer.status_code, answer.text, answer.mimetype) == (status, message, "text/plain")
+    ):
+        answer = client.get(path)
+        assert (answer.status_code, answer.text, answer.mimetype) == (status, message, "text/plain")
 
 
-def test_a_waiting_transaction_has_no_block_keys(client, sandbox):
+def test_a_transaction_names_its_block_once_it_is_in_one(client, sandbox):
     paid(sandbox)
     for path in ("txs", "txs/mempool"):
         (tx,) = client.get(f"/address/{ADDRESS}/{path}").json
         assert tx["status"] == {"confirmed": False}
-
-
-def test_a_confirmed_transaction_names_its_block(client, sandbox):
-    paid(sandbox, blocks=1)
+    sandbox.chain.mine(1, NOW)
     block = sandbox.chain.ledger.tip
     assert client.get(f"/address/{ADDRESS}/txs").json[0]["status"] == {
         "confirmed": True,
@@ -162,11 +151,7 @@ def test_the_newest_of_a_history_is_shown_first(client, sandbox):
 
 class TestOutages:
     def test_every_explorer_path_answers_503_until_it_is_up_again(self, client, sandbox):
-        paths = [
-            "/blocks/tip/height",
-            "/block-height/0",
-            f"/address/{ADDRESS}/txs",
-        ]
+        paths = ["/blocks/tip/height", "/block-height/0", f"/address/{ADDRESS}/txs"]
         client.post("/sandbox/explorer", data={"state": "down"})
         down = [client.get(path) for path in paths]
         assert {(answer.status_code, answer.mimetype) for answer in down} == {(503, "text/plain")}

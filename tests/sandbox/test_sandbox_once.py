@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -88,16 +87,11 @@ def test_a_signal_ends_the_command_too(tmp_path):
     assert not is_alive(pid)
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "said"),
-    [
+def test_what_cannot_be_run_is_said(tmp_path):
+    for words, status, said in (
         (["--once", "--", "no-such-program"], 1, "no-such-program cannot be run"),
         (["--", "ls"], 2, "a command goes with --once"),
-    ],
-)
-def test_what_cannot_be_run_is_said(tmp_path, words: Sequence[str], status: int, said: str):
-    environ = clean_environ() | {"TMPDIR": str(tmp_path)}
-    ended = subprocess.run(
-        [*ONCE[:-1], *words], env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
-    assert ended.returncode == status and said in ended.stderr
+    ):
+        words, environ = [*ONCE[:-1], *words], clean_environ() | {"TMPDIR": str(tmp_path)}
+        ended = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True)
+        assert ended.returncode == status and said in ended.stderr

@@ -110,21 +110,13 @@ def test_a_public_key_is_the_secrets_multiple_of_g(secret):
     assert Key(secret).public_key == expected.format()
 
 
-def test_a_key_is_kept_as_bit_kept_it(tmp_path):
+def test_a_key_is_kept_for_its_owner_alone_as_bit_kept_it(tmp_path):
     """Bitcoin's test networks: WIF of a compressed key. A sandbox that upgrades goes on."""
-    file = tmp_path / "wallet.wif"
+    file, new = tmp_path / "wallet.wif", tmp_path / "new.wif"
     file.write_text("cMahea7zqjxrtgAbB7LSGbcQUr1uX1ojuat9jZodMN87JcbXMTcA\n")
     assert open_key(file) == Key(1)
     assert Key(1).wif + "\n" == file.read_text()
-
-
-def test_a_new_key_is_kept_for_its_owner_alone(tmp_path):
-    key = open_key(tmp_path / "wallet.wif")
-    assert open_key(tmp_path / "wallet.wif") == key
-    assert (tmp_path / "wallet.wif").stat().st_mode & 0o777 == 0o600
-    assert key != Key.new()
-
-
-def test_a_key_that_was_damaged_is_an_error():
+    assert open_key(new) == open_key(new) != Key.new()
+    assert new.stat().st_mode & 0o777 == 0o600
     with pytest.raises(Malformed):
         Key.from_wif("cMahea7zqjxrtgAbB7LSGbcQUr1uX1ojuat9jZodMN87JcbXMTcB")
