@@ -31,7 +31,6 @@ class Answer(NamedTuple):
 
     @property
     def is_up(self) -> bool:
-        """Whether the receiver works."""
         return self.is_taken or self.is_refusal
 
 

@@ -31,14 +31,8 @@ class EventKind(StrEnum):
         "invoice.paid",
         "The invoice is paid, by confirmed payments or by the owner's word.",
     )
-    INVOICE_EXPIRED = (
-        "invoice.expired",
-        "The invoice's time is up, and too little came in time.",
-    )
-    INVOICE_CANCELED = (
-        "invoice.canceled",
-        "The owner has canceled the invoice.",
-    )
+    INVOICE_EXPIRED = ("invoice.expired", "The invoice's time is up, and too little came in time.")
+    INVOICE_CANCELED = ("invoice.canceled", "The owner has canceled the invoice.")
     INVOICE_REOPENED = (
         "invoice.reopened",
         "The invoice was paid and is open again: a reorganisation of the chain took its payment"
@@ -57,10 +51,7 @@ class EventKind(StrEnum):
         "A reorganisation took the payment back: it is not in the balance any more. `payment` is"
         " what it was.",
     )
-    PAYMENT_LINK_CREATED = (
-        "payment_link.created",
-        "A payment link was made.",
-    )
+    PAYMENT_LINK_CREATED = ("payment_link.created", "A payment link was made.")
     PAYMENT_LINK_DEACTIVATED = (
         "payment_link.deactivated",
         "A payment link makes no more invoices.",

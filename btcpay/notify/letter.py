@@ -26,7 +26,6 @@ class Letter:
 
     @property
     def text(self) -> str:
-        """The plain text part."""
         facts = "\n".join(f"{label}: {one_line(text)}" for label, text in self.facts)
         link = f"{self.link[0]}:\n{self.link[1]}" if self.link else ""
         return "\n\n".join(part for part in (*self.sentences, facts, link) if part) + "\n"

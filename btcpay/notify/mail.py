@@ -12,8 +12,7 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.letter import Letter, message_of
 from btcpay.notify.read import state_of
 from btcpay.notify.texts import About
-from btcpay.settings.mail_settings import checked_address
-from btcpay.settings.settings import Settings
+from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
@@ -29,14 +28,9 @@ STALE = timedelta(days=4)
 class Mail:
     """The mails of a run, one after another in one session. Only `prepare` uses the database."""
 
-    def __init__(self, db: Database, settings: Settings) -> None:
-        self._db, self._base_url = db, settings.base_url
-        self._server, self._sender = settings.smtp_url, settings.mail_from
+    def __init__(self, db: Database, base_url: str, server: MailServer, sender: Sender) -> None:
+        self._db, self._base_url, self._server, self._sender = db, base_url, server, sender
         self._session: smtp.Session | None = None
-
-    @property
-    def is_set_up(self) -> bool:
-        return self._server is not None and self._sender is not None
 
     def prepare(self, receiver: Row, row: Row, now: datetime) -> Callable[[], Answer] | None:
         """What sends a mail; None when there is nothing to say any more. Raises BadRow.
@@ -45,17 +39,17 @@ class Mail:
         and when a check was complete meanwhile.
         """
         composed = self._compose(receiver, row, now)
-        if composed is None or self._sender is None:
+        if composed is None:
             return None
-        to = _recipient(composed[0])
+        try:
+            to = checked_address(composed[0])
+        except ValueError:
+            raise BadRow("no address that mail can be sent to") from None
         id = f"{row['about']}.{receiver['id']}".replace(" ", ".")
-        at = from_ms(row["created_at"])
-        message = message_of(composed[1], self._sender, to, id, at)
+        message = message_of(composed[1], self._sender, to, id, from_ms(row["created_at"]))
         return lambda: self._send(message, to)
 
     def _send(self, message: EmailMessage, to: str) -> Answer:
-        if self._server is None or self._sender is None:
-            raise LookupError("no mail server is set")
         try:
             if self._session is None:
                 self._session = smtp.open_session(self._server, self._sender.domain)
@@ -119,10 +113,3 @@ def unchecked_since(db: Database, merchant_id: int) -> datetime:
 def _seller(db: Database, merchant_id: int) -> str:
     brand = db.row(brands.OF_MERCHANT, merchant_id=merchant_id) or brands.BLANK
     return brand["name"] or db.only(merchants.BY_ID, id=merchant_id)["name"]
-
-
-def _recipient(text: str) -> str:
-    try:
-        return checked_address(text)
-    except ValueError:
-        raise BadRow("no address that mail can be sent to") from None

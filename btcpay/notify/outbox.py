@@ -51,8 +51,6 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
 
 @dataclass
 class Delivered:
-    """What a run delivered, and what it could not."""
-
     delivered: int = 0
     failed: int = 0
 
@@ -89,11 +87,9 @@ class _Lane:
 
     @property
     def allowed(self) -> int:
-        """So many attempts at once."""
         return 0 if self.is_over else self.at_once if self.has_taken else 1
 
     def learn(self, answer: Answer, is_disabled: bool) -> None:
-        """What an answer means for the rest of the run."""
         if answer.is_up:
             if not self.has_taken:
                 self.rows.clear()  # they were what was due, and now it may be all
@@ -123,12 +119,12 @@ class Outbox:
         An answer that comes after that is a failure: a name server may take longer. The delivery is
         made again, with the same id.
         """
-        self._mail = Mail(self._db, self._settings)
+        self._mail = self._new_mail()
         self._answers: _Answers = queue.SimpleQueue()  # what comes after a run is for nobody
         self._in_flight.clear()
         public_events.number_new(self._db)
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - mail.STALE))
-        if self._mail.is_set_up:
+        if self._mail:
             mail.add_overdue(self._db, self._now())
         result, until_s = Delivered(), time.monotonic() + run_s
         lanes = self._lanes()
@@ -144,14 +140,22 @@ class Outbox:
                 break
         for lane, receiver, row in self._in_flight[:]:
             self._on_answer(lane, receiver, row, NO_ANSWER, result)
-        self._mail.close()
+        if self._mail:
+            self._mail.close()
         return result
+
+    def _new_mail(self) -> Mail | None:
+        """None where the settings name no mail server or no sender."""
+        server, sender = self._settings.smtp_url, self._settings.mail_from
+        if server is None or sender is None:
+            return None
+        return Mail(self._db, self._settings.base_url, server, sender)
 
     def _lanes(self) -> list[_Lane]:
         waited_for = self._db.rows(receivers.WAITED_FOR)
         by_mail = [one for one in waited_for if one["transport"] in receivers.MAILS]
         lanes = [_Lane([one], MOST_OF_ONE) for one in waited_for if one not in by_mail]
-        return lanes + ([_Lane(by_mail, 1)] if by_mail and self._mail.is_set_up else [])
+        return lanes + ([_Lane(by_mail, 1)] if by_mail and self._mail else [])
 
     def _begin(self, lanes: Sequence[_Lane]) -> None:
         """Begins as many attempts as may be made at once, lane by lane."""
@@ -208,7 +212,7 @@ class Outbox:
 
     def _prepared(self, receiver: Row, row: Row) -> Callable[[], Answer] | None:
         now = self._now()
-        if receiver["transport"] in receivers.MAILS:
+        if self._mail and receiver["transport"] in receivers.MAILS:
             return self._mail.prepare(receiver, row, now)
         event = event_of(self._db, self._resources, row)
         return lambda: self._send(receiver, event, now)

@@ -98,7 +98,7 @@ def refuse_command(command: str) -> None:
 
 
 def remove(db: Database, receiver_id: str) -> None:
-    """Forgets a receiver and its deliveries. Raises CommandError."""
+    """Raises CommandError."""
     find(db, receiver_id)
     db.run(receivers.REMOVE, id=receiver_id)
 

@@ -32,11 +32,10 @@ class _Replies:
         self.allow()
 
     def allow(self) -> None:
-        """Begins to count anew."""
         self._left, self._until_s = MOST_BYTES, time.monotonic() + ATTEMPT_S
 
     def readline(self, limit: int) -> bytes:
-        """A line of at most `limit` bytes. Raises OSError beyond the bounds."""
+        """Raises OSError beyond the bounds."""
         line = bytearray()
         while len(line) < limit and not line.endswith(b"\n"):
             if time.monotonic() > self._until_s or not self._left:

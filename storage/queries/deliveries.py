@@ -2,7 +2,7 @@
 
 from peewee import JOIN, Case, fn
 
-from storage.database import slot, slots
+from storage.database import needed, slot, slots
 from storage.models import Delivery, PublicEvent, Receiver
 from storage.queries.receivers import MAILS
 
@@ -15,14 +15,7 @@ _OF_MAILS = Delivery.receiver_id.in_(
 
 # One row a receiver and what it is about; the second insert changes nothing.
 ADD = Delivery.insert(
-    slots(
-        Delivery.receiver_id,
-        Delivery.about,
-        Delivery.event_seq,
-        Delivery.created_at,
-        Delivery.next_at,
-    )
-    | {Delivery.attempts: 0}
+    needed(Delivery) | slots(Delivery.event_seq, Delivery.next_at) | {Delivery.attempts: 0}
 ).on_conflict_ignore()
 _WHOLE = (
     Delivery.select(

@@ -2,7 +2,7 @@
 
 from peewee import SQL, fn
 
-from storage.database import Database, slot, slots
+from storage.database import Database, needed, slot, slots
 from storage.models import PublicEvent
 from storage.queries import meta
 
@@ -10,15 +10,8 @@ from storage.queries import meta
 BATCH = 1000
 
 ADD = PublicEvent.insert(
-    slots(
-        PublicEvent.id,
-        PublicEvent.merchant_id,
-        PublicEvent.invoice_id,
-        PublicEvent.payment_link_id,
-        PublicEvent.kind,
-        PublicEvent.state,
-        PublicEvent.happened_at,
-    )
+    needed(PublicEvent)
+    | slots(PublicEvent.invoice_id, PublicEvent.payment_link_id, PublicEvent.state)
 ).returning(PublicEvent.seq)
 OF_ID = PublicEvent.select().where(
     (PublicEvent.id == slot("id")) & (PublicEvent.merchant_id == slot("merchant_id"))

@@ -11,7 +11,6 @@ from storage.models import Delivery, Merchant, MerchantMail, Receiver
 WEBHOOK, COMMAND, MAIL, RECEIPT = "webhook", "command", "mail", "receipt"
 MAILS = [MAIL, RECEIPT]
 _THIS = Receiver.id == slot("id")
-_IS_SHOWN = Receiver.transport.not_in(MAILS)
 
 ADD = Receiver.insert(
     needed(Receiver) | slots(Receiver.url, Receiver.command, Receiver.kinds, Receiver.secret)
@@ -25,20 +24,11 @@ OF_MERCHANT = (
     .order_by(Receiver.id)
     .for_update("FOR KEY SHARE")  # type: ignore[arg-type]  # its documentation has text too
 )
-_PENDING = Delivery.select(fn.COUNT(Delivery.about)).where(
-    (Delivery.receiver_id == Receiver.id) & Delivery.next_at.is_null(False)
-)
+_OWN_WAITING = (Delivery.receiver_id == Receiver.id) & Delivery.next_at.is_null(False)
 # Those that work first: who has been failing for longest is tried last.
 WAITED_FOR = (
     Receiver.select()
-    .where(
-        Receiver.disabled_at.is_null()
-        & fn.EXISTS(
-            Delivery.select(1).where(
-                (Delivery.receiver_id == Receiver.id) & Delivery.next_at.is_null(False)
-            )
-        )
-    )
+    .where(Receiver.disabled_at.is_null() & fn.EXISTS(Delivery.select(1).where(_OWN_WAITING)))
     .order_by(
         Receiver.failing_since.is_null(False),
         Receiver.failing_since.desc(),
@@ -54,14 +44,14 @@ LIST = (
         Receiver.url,
         Receiver.command,
         Receiver.kinds,
-        _PENDING.alias("pending"),
+        Delivery.select(fn.COUNT(Delivery.about)).where(_OWN_WAITING).alias("pending"),
         Receiver.failing_since.alias("failing_since_at"),
         Receiver.disabled_at,
         Receiver.disabled_reason,
         Receiver.created_at,
     )
     .join(Merchant, on=(Merchant.id == Receiver.merchant_id))
-    .where(_IS_SHOWN)
+    .where(Receiver.transport.not_in(MAILS))
     .order_by(Receiver.created_at, Receiver.id)
 )
 ROTATE = Receiver.update(
@@ -116,13 +106,6 @@ def put_mail(db: Database, row: Row, at_ms: int) -> None:
         if not wanted:
             db.run(REMOVE, id=id)
             continue
-        none = dict.fromkeys(("url", "command", "secret"))
-        db.run(
-            ADD,
-            id=id,
-            merchant_id=row["merchant_id"],
-            transport=transport,
-            kinds=json.dumps(kinds[transport]),
-            created_at=at_ms,
-            **none,
-        )
+        new = {"id": id, "merchant_id": row["merchant_id"], "transport": transport}
+        new |= {"kinds": json.dumps(kinds[transport]), "created_at": at_ms}
+        db.run(ADD, **new, **dict.fromkeys(("url", "command", "secret")))

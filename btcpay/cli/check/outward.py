@@ -33,7 +33,6 @@ class Outward:
         self._thread.join()
 
     def _run(self) -> None:
-        """Once, unless another process is at it."""
         db = self._shell.db
         try:
             with locks.only_one(db, self._shell.settings.database_url, "outbox") as alone:

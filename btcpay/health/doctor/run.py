@@ -10,7 +10,7 @@ from pathlib import Path
 from peewee import PeeweeException
 
 from btcpay.chain.explorers.open import open_quota
-from btcpay.health.doctor import database, disk, explorers, mail, prices, records, webhooks
+from btcpay.health.doctor import database, disk, explorers, prices, receivers, records
 from btcpay.health.doctor import settings as variables
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED
@@ -51,8 +51,8 @@ def examine(
             records.state,
             records.attention,
             records.gaps,
-            webhooks.endpoints,
-            mail.outbox,
+            receivers.webhooks,
+            receivers.mail,
         ):
             yield from _guarded(part.__name__, part(shop, db))
     answers = _guarded("explorers", _outside(shop, db if found.colour == GREEN else None))
@@ -60,7 +60,7 @@ def examine(
         yield replace(finding, is_outside=True)
     if db:
         yield from _guarded("second currencies", prices.second(shop, db))
-    yield from mail.server(shop)
+    yield from receivers.mail_server(shop)
     yield from variables.findings(shop)
     if db:
         db.close()

@@ -1,0 +1,74 @@
+"""Who is notified: webhooks that fail, mail that waits or was given up, the mail server."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from btcpay.health.doctor.finding import Finding, Shop
+from btcpay.health.state import GREEN, YELLOW
+from btcpay.notify.smtp import NoSession, open_session
+from btcpay.values.times import from_ms, iso, to_ms
+from storage.database import Database
+from storage.queries import deliveries, receivers
+
+# A receiver that is restarted is no finding.
+PATIENCE = timedelta(hours=1)
+RECENT = timedelta(days=1)
+LOOK = "look at BTCPAY_SMTP_URL, and at the mail server"
+
+
+def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
+    """Each endpoint that is disabled, or has been failing for an hour."""
+    rows, now, well = db.rows(receivers.LIST), shop.now(), True
+    for row in rows:
+        if row["disabled_at"] is not None:
+            since = iso(from_ms(row["disabled_at"]))
+            sentence = f"is sent nothing more since {since}: {row['disabled_reason']}"
+            remedy = f"`btcpay webhook resend {row['id']} --failed` tries again what was given up"
+        elif row["failing_since_at"] and now - from_ms(row["failing_since_at"]) >= PATIENCE:
+            since = iso(from_ms(row["failing_since_at"]))
+            sentence = f"has taken nothing since {since}; {row['pending']} wait for it"
+            remedy = f"`btcpay webhook deliveries {row['id']}` shows what it answered"
+        else:
+            continue
+        well = False
+        yield Finding(f"webhook {row['id']}", YELLOW, sentence, remedy)
+    if well:
+        count = f"{len(rows)} of them, none is failing" if rows else "there are none"
+        yield Finding("webhooks", GREEN, count)
+
+
+def mail(shop: Shop, db: Database) -> Iterator[Finding]:
+    """What waits for long, what was given up, and who wants mail that nobody can send."""
+    settings, now = shop.settings, shop.now()
+    waiting = db.only(deliveries.MAILS_WAITING)
+    lost = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
+    wanting = [
+        row["name"] for row in db.rows(receivers.WANT_MAIL) if row["address"] or row["receipts"]
+    ]
+    if wanting and not (settings.smtp_url and settings.mail_from):
+        sentence = f"{', '.join(wanting)} would have mail, and no mail server is set"
+        yield Finding("mail", YELLOW, sentence, "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")
+    elif waiting["mails"] and now - from_ms(waiting["at"]) >= PATIENCE:
+        sentence = f"{waiting['mails']} wait, the oldest since {iso(from_ms(waiting['at']))}"
+        yield Finding("mail", YELLOW, f"{sentence}; last: {waiting['answer']}", LOOK)
+    elif lost["mails"]:
+        sentence = f"{lost['mails']} of the last day were given up; last: {lost['answer']}"
+        yield Finding("mail", YELLOW, sentence, "see that the addresses are right")
+    elif wanting:
+        yield Finding("mail", GREEN, "none waits for long")
+
+
+def mail_server(shop: Shop) -> Iterator[Finding]:
+    """Opens a session, and sends nothing. Without settings there is nothing to say."""
+    found, sender = shop.settings.smtp_url, shop.settings.mail_from
+    if found is None or sender is None:
+        if found or sender:
+            sentence = "only one of BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM is set: no mail is sent"
+            yield Finding("mail server", YELLOW, sentence, "set both, or neither")
+        return
+    try:
+        open_session(found, sender.domain).close()
+    except NoSession as error:
+        yield Finding("mail server", YELLOW, f"{found.host} {error}", LOOK)
+    else:
+        yield Finding("mail server", GREEN, f"{found.host} takes mail from {sender.address}")
