@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 
 import pytest
@@ -22,12 +22,6 @@ from schemas.resources import Resources
 from storage.queries import deliveries
 
 TIMEOUT_S = 0.5
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as listening:
-        yield listening
 
 
 def attempt(shop: Shop, url: str) -> Answer:

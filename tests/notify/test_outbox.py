@@ -1,7 +1,6 @@
 """Events reach those who want them: signed, each once by its id, and again when they did not."""
 
 import threading
-from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import timedelta
 
@@ -9,7 +8,7 @@ import pytest
 from builders import until
 from fake_esplora import Json, Reply, Till, dropped, say
 from findings import found
-from receiver import Message, Receiver
+from receiver import Message
 from samples import figures
 from told import events
 
@@ -22,12 +21,6 @@ from btcpay.values.networks import NETWORKS
 from storage.queries import deliveries as queries
 
 pytestmark = pytest.mark.both_databases
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as listening:
-        yield listening
 
 
 def add(till: Till, url: str, *kinds: EventKind, merchant_id: int = 0) -> receivers.Added:

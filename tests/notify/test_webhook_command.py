@@ -5,21 +5,13 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from builders import until
 from fake_esplora import say, silent
-from receiver import Receiver
 
 from btcpay.notify.kinds import EventKind
 from storage.queries.totals import tallies
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as listening:
-        yield listening
 
 
 def test_a_shop_is_told_that_it_was_paid(till, btcpay, receiver):

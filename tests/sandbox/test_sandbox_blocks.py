@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.block import GENESIS, parse_block, push_height, subsidy_sats
+from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.state import FIRST_BLOCKS, open_sandbox
 
 NOW = 1_800_000_000
@@ -85,7 +87,8 @@ def test_the_subsidy_halves_every_150_blocks():
 
 
 def test_the_miner_gets_the_fees(sandbox):
-    sandbox.wallet.pay(ADDRESS, 5_000, NOW, fee_sats=1_234)
+    output = TxOut(5_000, script_of(ADDRESS))
+    sandbox.chain.accept(sandbox.wallet.build(sandbox.wallet.coins()[:1], [output], 1_234), NOW)
     sandbox.chain.mine(1, NOW)
     ledger = sandbox.chain.ledger
     assert ledger.tip.txs[0].outputs[0].value_sats == subsidy_sats(ledger.height) + 1_234

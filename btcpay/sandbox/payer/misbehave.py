@@ -9,9 +9,7 @@ from btcpay.sandbox.payer.coins import Spendable, choose, total
 from btcpay.sandbox.payer.wallet import Wallet
 
 
-def replace(
-    wallet: Wallet, now: int, txid: str = "", away: bool = False, fee_sats: int | None = None
-) -> str:
+def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str:
     """Replaces a waiting payment, by default the newest (BIP125); the new txid.
 
     Pays the same outputs with a higher fee or, with `away`, everything back to the wallet.
@@ -21,11 +19,11 @@ def replace(
         entry = _waiting_payment(wallet, txid)
         coins = _spent_coins(entry.tx, entry.prevouts)
         outputs = [] if away else [o for o in entry.tx.outputs if o.script != wallet.script]
-        new_fee_sats = _fee_sats(wallet, entry, outputs) if fee_sats is None else fee_sats
-        missing_sats = sum(o.value_sats for o in outputs) + new_fee_sats - total(coins)
+        fee_sats = _fee_sats(wallet, entry, outputs)
+        missing_sats = sum(o.value_sats for o in outputs) + fee_sats - total(coins)
         if missing_sats > 0:  # confirmed coins: a replacement may add no waiting ones (rule 2)
             coins += choose([coin for coin in wallet.coins() if not coin.waiting], missing_sats)
-        return wallet.chain.accept(wallet.build(coins, outputs, new_fee_sats), now)
+        return wallet.chain.accept(wallet.build(coins, outputs, fee_sats), now)
 
 
 def double_spends(wallet: Wallet, depth: int) -> list[bytes]:

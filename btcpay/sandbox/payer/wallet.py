@@ -18,9 +18,8 @@ CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
 class Wallet:
     """Spends the coins of one key's P2SH-P2WPKH address, to which the chain mines.
 
-    Without `fee_sats` at 2 sat per virtual byte; `rbf` opts in to replacement (BIP125). Raises
-    BadRequest for an address or amount that cannot be paid, Rejected for a fee that would not be
-    relayed.
+    It pays 2 sat per virtual byte, and opts in to replacement (BIP125). Raises BadRequest for an
+    address or amount that cannot be paid.
     """
 
     def __init__(self, key: Key, chain: Chain):
@@ -38,30 +37,23 @@ class Wallet:
         with self.chain.lock:
             return spendables(self.chain, self.script)
 
-    def pay(
-        self, address: str, sats: int, now: int, fee_sats: int | None = None, rbf: bool = True
-    ) -> str:
+    def pay(self, address: str, sats: int, now: int) -> str:
         """Pays one address and returns the txid."""
-        return self.pay_many({address: sats}, now, fee_sats, rbf)
+        return self.pay_many({address: sats}, now)
 
-    def pay_many(
-        self, sats: Mapping[str, int], now: int, fee_sats: int | None = None, rbf: bool = True
-    ) -> str:
+    def pay_many(self, sats: Mapping[str, int], now: int) -> str:
         """Pays all addresses in one transaction and returns its txid."""
         with self.chain.lock:
-            return self.chain.accept(self.draft(sats, fee_sats, rbf), now)
+            return self.chain.accept(self.draft(sats), now)
 
-    def draft(
-        self, sats: Mapping[str, int], fee_sats: int | None = None, rbf: bool = True
-    ) -> bytes:
+    def draft(self, sats: Mapping[str, int]) -> bytes:
         """The transaction of `pay_many`, signed and sent to nobody."""
         outputs = [_output(address, value_sats) for address, value_sats in sats.items()]
-        needed_sats, fee = sum(sats.values()), fee_sats or 0
-        coins = choose(self.coins(), needed_sats + fee)
-        if fee_sats is None:
-            while total(coins) < needed_sats + (fee := self.usual_fee_sats(len(coins), outputs)):
-                coins = choose(self.coins(), needed_sats + fee)
-        return self.build(coins, outputs, fee, rbf)
+        needed_sats = sum(sats.values())
+        coins = choose(self.coins(), needed_sats)
+        while total(coins) < needed_sats + (fee := self.usual_fee_sats(len(coins), outputs)):
+            coins = choose(self.coins(), needed_sats + fee)
+        return self.build(coins, outputs, fee)
 
     def payments(self) -> list[str]:
         """The txids of the wallet's own waiting transactions, newest first."""
