@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import postgres
@@ -10,6 +9,7 @@ import pytest
 from builders import Clock, TickerServer, new_xpub
 from databases import raw
 from fake_esplora import Terminal, Till, open_till
+from other_database import backed_up, change
 
 from btcpay.merchants.account import derive, parse_account
 from storage.backup import sqlite_file
@@ -22,13 +22,6 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
     url = f"sqlite:///{tmp_path}/btcpay.db"
     with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
         yield opened
-
-
-def change(path: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("PRAGMA writable_schema = ON")
-        for statement in statements:
-            db.execute(statement)
 
 
 def rewritten(table: str, old: str, new: str) -> str:
@@ -55,9 +48,8 @@ PLANTED = {
 
 
 def planted(name: str, till: Till, tmp_path: Path) -> Path:
-    file = tmp_path / "kept.db"
     till.shop.invoice()
-    Terminal(till).run("backup", str(file))
+    file = backed_up(till, tmp_path / "kept.db")
     change(file, PLANTED[name])
     return file
 
@@ -114,8 +106,7 @@ def test_until_then_nothing_was_read_but_the_list_of_what_it_holds(name, till, t
 
 
 def test_network_merchants_and_their_first_addresses_are_shown_before_it_asks(till, tmp_path):
-    file, place = tmp_path / "kept.db", tmp_path / "place.db"
-    Terminal(till).run("backup", str(file))
+    file, place = backed_up(till, tmp_path / "kept.db"), tmp_path / "place.db"
     theirs = parse_account(new_xpub(), till.settings.network)
     change(file, f"UPDATE merchant SET xpub = '{theirs.text}'")  # noqa: S608
     first = [derive(theirs.text, "p2wpkh", n, till.settings.network) for n in range(3)]
@@ -128,8 +119,7 @@ def test_network_merchants_and_their_first_addresses_are_shown_before_it_asks(ti
 
 
 def test_an_account_key_that_is_none_is_refused(till, tmp_path):
-    file, place = tmp_path / "kept.db", tmp_path / "place.db"
-    Terminal(till).run("backup", str(file))
+    file, place = backed_up(till, tmp_path / "kept.db"), tmp_path / "place.db"
     change(file, "UPDATE merchant SET xpub = 'x'")
     environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{place}"}
     said = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import Shop
 from databases import about_sqlite
 from fake_esplora import FakeEsplora, Terminal, Till, say
 from forge import Forge, command_line, fork_for_each_order
+from other_database import backed_up, change, on
 
-from app import create_app
 from btcpay.backup.address_counters import Agree
 from btcpay.backup.discovery import Move
 from btcpay.backup.restore import Restored, restore
@@ -41,28 +40,12 @@ def url_of(path: Path) -> dict[str, str]:
     return {"BTCPAY_DATABASE_URL": f"sqlite:///{path}"}
 
 
-@contextlib.contextmanager
-def reopened(till: Till, path: Path) -> Iterator[Till]:
-    """The same merchant beside the same chain, on another database."""
-    environ = till.shop.environ | url_of(path)
-    app = create_app(settings.read(environ), till.clock)
-    shop = Shop(app, app.extensions["btcpay"], till.clock, environ, till.shop.merchant_id)
-    shop.read_key, shop.write_key = till.shop.read_key, till.shop.write_key
-    with shop:
-        yield Till(shop, till.sandbox, till.clock)
-
-
 def content(path: Path) -> dict[str, list[Any]]:
     """Every row, of a database that must be whole."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")]
         return {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in tables}  # noqa: S608
-
-
-def change(path: Path, statement: str) -> None:
-    with contextlib.closing(sqlite3.connect(path)) as db, db:
-        db.execute(statement)
 
 
 def restored(
@@ -80,11 +63,6 @@ def restored(
 
 def refused(told: str) -> "pytest.RaisesContext[CommandError]":
     return pytest.raises(CommandError, match=told)
-
-
-def backed_up(till: Till, path: Path) -> Path:
-    Terminal(till).run("backup", str(path))
-    return path
 
 
 # Backup
@@ -305,13 +283,6 @@ def test_the_owner_sees_what_will_be_and_who_declines_keeps_the_database_as_it_w
     assert content(place) == before and not list(tmp_path.glob(".place*"))
 
 
-def test_without_a_yes_nothing_happens(till, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
-    place = tmp_path / "place.db"
-    process = Terminal(till).start("restore", str(file), **url_of(place))
-    assert process.wait(timeout=60) == 1 and not place.exists()
-
-
 # Restore: what it does
 
 
@@ -333,7 +304,7 @@ def test_no_paid_address_is_given_out_twice(till, tmp_path):
     (moved,) = answer["merchants"]
     assert moved["used"] == [1, 8, 51, 56]  # the known invoice has index 0
     assert (moved["before"], moved["next_index"], moved["gap_limit"]) == (1, 157, 101)
-    with reopened(till, place) as again:
+    with on(f"sqlite:///{place}", till) as again:
         assert again.look(known)["status"] == "open"
         again.check()
         assert again.look(known)["status"] == "paid"
@@ -402,7 +373,7 @@ def test_a_key_that_was_answered_replays_and_one_that_was_held_is_free(till, tmp
     )
     place = tmp_path / "place.db"
     Terminal(till).run("restore", str(file), "--yes", **url_of(place))
-    with reopened(till, place) as again:
+    with on(f"sqlite:///{place}", till) as again:
         repeat = again.shop.post("/invoices", {"amount_usd": 25}, headers=headers)
         assert repeat.json == first.json and repeat.headers["Idempotent-Replayed"] == "true"
         freed = again.shop.post(
@@ -418,7 +389,7 @@ def test_nobody_is_logged_in_afterwards_so_that_no_ended_session_comes_back(till
     file = backed_up(till, tmp_path / "kept.db")
     place = tmp_path / "place.db"
     Terminal(till).run("restore", str(file), "--yes", **url_of(place))
-    with reopened(till, place) as again:
+    with on(f"sqlite:///{place}", till) as again:
         assert session_of(again.shop.service.db, session, now) is None
         assert login_of(again.shop.service.db, link, now) is None
 

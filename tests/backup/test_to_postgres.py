@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import signal
-import sqlite3
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,9 +17,9 @@ import psycopg
 import pytest
 from builders import Clock, TickerServer
 from databases import raw, tables
-from fake_esplora import FakeEsplora, Terminal, Till, open_till, say
+from fake_esplora import Terminal, Till, open_till
 from forge import Forge, command_line, fork_for_each_order
-from other_database import on
+from other_database import backed_up, change, on
 from scenes import over_the_deadline
 
 from btcpay.merchants.account import derive
@@ -89,22 +88,12 @@ def lived_in(till: Till, folder: Path) -> None:
     new_login(db, 1, now)
 
 
-def backed_up(till: Till, path: Path) -> Path:
-    Terminal(till).run("backup", str(path))
-    return path
-
-
 def carry(
     till: Till, file: Path, target: str, *words: str, status: int = 0, **environ: str
 ) -> tuple[str, str]:
     """What `restore` answered, and what it said."""
     environ["BTCPAY_DATABASE_URL"] = target
     return Terminal(till).run("restore", str(file), "--yes", *words, status=status, **environ)
-
-
-def change(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute(statement)
 
 
 def rows_of(url: str) -> dict[str, Any]:
@@ -195,13 +184,6 @@ def test_no_paid_address_is_given_out_twice(till, target, tmp_path):
         assert again.shop.invoice()["deposit_address"] == wanted
 
 
-def test_keys_that_somebody_held_are_free(till, target, tmp_path):
-    till.shop.post("/invoices", ORDER, headers=KEY)
-    till.shop.sql("UPDATE idempotency_key SET response = NULL, resource_id = NULL")
-    carry(till, backed_up(till, tmp_path / "kept.db"), target)
-    assert rows_of(target)["idempotency_key"] == []
-
-
 # What is refused
 
 
@@ -272,25 +254,6 @@ def test_a_target_of_another_network_is_refused(till, target, tmp_path):
         connection.execute("UPDATE meta SET value = 'signet'")
     said = carry(till, backed_up(till, tmp_path / "kept.db"), target, status=1)[1]
     assert "the database belongs to signet" in said
-
-
-def test_when_the_chain_cannot_be_asked_nothing_happens(till, target, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
-    before = rows_of(target)
-    with FakeEsplora() as other:
-        other.instead = lambda path: say("ab" * 32) if path == "/block-height/0" else None
-        said = carry(till, file, target, status=1, BTCPAY_EXPLORERS=other.root)[1]
-        assert "another network" in said
-    till.sandbox.switches.explorer_up = False
-    assert "nothing was changed" in carry(till, file, target, status=1)[1]
-    assert rows_of(target) == before
-
-
-def test_without_a_yes_nothing_happens(till, target, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
-    before = rows_of(target)
-    process = Terminal(till).start("restore", str(file), BTCPAY_DATABASE_URL=target)
-    assert process.wait(timeout=60) == 1 and rows_of(target) == before
 
 
 # However many there are, and whenever it dies

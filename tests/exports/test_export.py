@@ -37,34 +37,35 @@ def merchant_of(shop: Shop) -> dict:
     return shop.service.db.only(merchants.BY_ID, id=shop.merchant_id)
 
 
-@pytest.mark.parametrize(
-    ("text", "cell"),
-    [
-        pytest.param("Two bags of coffee", "Two bags of coffee", id="plain text stays"),
-        pytest.param("", "", id="nothing stays nothing"),
-        pytest.param("3 - 1 = 2; fine", "3 - 1 = 2; fine", id="a sign inside stays"),
-        pytest.param("one\r\ntwo", "one\r\ntwo", id="a line break stays"),
-        pytest.param("=1+1", "'=1+1", id="equals"),
-        pytest.param("+1", "'+1", id="plus"),
-        pytest.param("-1", "'-1", id="minus"),
-        pytest.param("@SUM(A1)", "'@SUM(A1)", id="at"),
-        pytest.param("\t=1", "'\t'=1", id="tab"),
-        pytest.param("\r=1", "'\r'=1", id="carriage return"),
-        pytest.param("\n=1", "'\n'=1", id="line feed"),
-        pytest.param("  =1", "'  =1", id="blanks before it"),
-        pytest.param("\u00a0=1", "'\u00a0=1", id="a no-break space before it"),
-        pytest.param("\ufeff=1", "'\ufeff=1", id="a byte order mark before it"),
-        pytest.param("\uff1d1", "'\uff1d1", id="full-width equals"),
-        pytest.param("\uff0b1", "'\uff0b1", id="full-width plus"),
-        pytest.param("\uff0d1", "'\uff0d1", id="full-width minus"),
-        pytest.param("\uff20A", "'\uff20A", id="full-width at"),
-        pytest.param("a;=1", "a;'=1", id="the next cell where a semicolon parts them"),
-        pytest.param("a\t=1", "a\t'=1", id="the next cell where a tab parts them"),
-        pytest.param('";=1', "\";'=1", id="a quote that closes its own"),
-    ],
-)
-def test_what_a_spreadsheet_would_calculate_is_defused(text, cell):
-    assert defused(text) == cell
+CELLS = {
+    "plain text stays": ("Two bags of coffee", "Two bags of coffee"),
+    "nothing stays nothing": ("", ""),
+    "a sign inside stays": ("3 - 1 = 2; fine", "3 - 1 = 2; fine"),
+    "a line break stays": ("one\r\ntwo", "one\r\ntwo"),
+    "equals": ("=1+1", "'=1+1"),
+    "plus": ("+1", "'+1"),
+    "minus": ("-1", "'-1"),
+    "at": ("@SUM(A1)", "'@SUM(A1)"),
+    "tab": ("\t=1", "'\t'=1"),
+    "carriage return": ("\r=1", "'\r'=1"),
+    "line feed": ("\n=1", "'\n'=1"),
+    "blanks before it": ("  =1", "'  =1"),
+    "a no-break space before it": ("\u00a0=1", "'\u00a0=1"),
+    "a byte order mark before it": ("\ufeff=1", "'\ufeff=1"),
+    "full-width equals": ("\uff1d1", "'\uff1d1"),
+    "full-width plus": ("\uff0b1", "'\uff0b1"),
+    "full-width minus": ("\uff0d1", "'\uff0d1"),
+    "full-width at": ("\uff20A", "'\uff20A"),
+    "the next cell where a semicolon parts them": ("a;=1", "a;'=1"),
+    "the next cell where a tab parts them": ("a\t=1", "a\t'=1"),
+    "a quote that closes its own": ('";=1', "\";'=1"),
+}
+
+
+def test_what_a_spreadsheet_would_calculate_is_defused():
+    assert {case: defused(text) for case, (text, _) in CELLS.items()} == {
+        case: cell for case, (_, cell) in CELLS.items()
+    }
 
 
 def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock, btcpay):

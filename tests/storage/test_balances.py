@@ -33,33 +33,6 @@ def assert_days(till: Till) -> None:
     assert sorted(kept) == sorted(till.shop.sql(summed).fetchall())
 
 
-def test_a_new_merchant_has_nothing(till: Till) -> None:
-    assert till.balance() == (0, 0)
-
-
-def test_waiting_money_is_in_the_total_and_confirmed_money_in_both(till: Till) -> None:
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.look_for(invoice)
-    assert till.balance() == (0, invoice["amount_sats"])
-    till.mine()
-    till.check()
-    assert till.balance() == (invoice["amount_sats"], invoice["amount_sats"])
-
-
-def test_a_reorganisation_takes_the_money_out_again(till: Till) -> None:
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    till.check()
-    assert len(till.shop.sql("SELECT * FROM merchant_day").fetchall()) == 1
-    chain, wallet = till.sandbox.chain, till.sandbox.wallet
-    chain.reorganise(1, till.now, double_spends(wallet, 1))
-    till.check()
-    assert till.balance() == (0, 0)
-    assert till.shop.sql("SELECT * FROM merchant_day").fetchall() == []
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till: Till, seed: int) -> None:
     chance = random.Random(seed)

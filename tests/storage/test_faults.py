@@ -17,29 +17,25 @@ def of_sqlite(code: int) -> OperationalError:
     return OperationalError(error, "as it says")
 
 
-@pytest.mark.parametrize(
-    ("error", "outside"),
-    [
-        pytest.param(of_sqlite(sqlite3.SQLITE_FULL), True, id="a full disk"),
-        pytest.param(of_sqlite(sqlite3.SQLITE_IOERR_WRITE), True, id="a disk that fails"),
-        pytest.param(of_sqlite(sqlite3.SQLITE_READONLY), True, id="a read-only file"),
-        pytest.param(of_sqlite(sqlite3.SQLITE_BUSY), True, id="a lock held too long"),
-        pytest.param(of_sqlite(sqlite3.SQLITE_ERROR), False, id="a table that is missing"),
-        pytest.param(OperationalError(psycopg.errors.DiskFull()), True, id="a server's full disk"),
-        pytest.param(InternalError(psycopg.errors.ReadOnlySqlTransaction()), True, id="a standby"),
-        pytest.param(OperationalError(psycopg.OperationalError("away")), True, id="no server"),
-        pytest.param(OperationalError("all connections are in use"), True, id="no connection"),
-        pytest.param(OperationalError(psycopg.errors.LockNotAvailable()), True, id="its lock"),
-        pytest.param(
-            ProgrammingError(psycopg.errors.UndefinedTable()), False, id="its missing table"
-        ),
-        pytest.param(
-            IntegrityError(psycopg.errors.UniqueViolation()), False, id="a rule that is broken"
-        ),
-        pytest.param(ValueError("full"), False, id="an error that is no database's"),
-    ],
-)
-def test_a_failure_is_of_the_surroundings_or_of_the_program(
-    error: Exception, outside: bool
-) -> None:
-    assert is_outside(error) is outside
+OUTSIDE = {
+    "a full disk": of_sqlite(sqlite3.SQLITE_FULL),
+    "a disk that fails": of_sqlite(sqlite3.SQLITE_IOERR_WRITE),
+    "a read-only file": of_sqlite(sqlite3.SQLITE_READONLY),
+    "a lock held too long": of_sqlite(sqlite3.SQLITE_BUSY),
+    "a server's full disk": OperationalError(psycopg.errors.DiskFull()),
+    "a standby": InternalError(psycopg.errors.ReadOnlySqlTransaction()),
+    "no server": OperationalError(psycopg.OperationalError("away")),
+    "no connection": OperationalError("all connections are in use"),
+    "its lock": OperationalError(psycopg.errors.LockNotAvailable()),
+}
+OURS = {
+    "a table that is missing": of_sqlite(sqlite3.SQLITE_ERROR),
+    "its missing table": ProgrammingError(psycopg.errors.UndefinedTable()),
+    "a rule that is broken": IntegrityError(psycopg.errors.UniqueViolation()),
+    "an error that is no database's": ValueError("full"),
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE | OURS)
+def test_a_failure_is_of_the_surroundings_or_of_the_program(case):
+    assert is_outside((OUTSIDE | OURS)[case]) is (case in OUTSIDE)

@@ -144,21 +144,15 @@ ALLOWED = [
     ("an expired invoice", "invoice", SECOND | {"status": "expired", "finished_at": 1}),
     ("a flexible link", "payment_link", FLEXIBLE | {"id": "lnk_2"}),
     ("a second payment", "payment", ANOTHER),
-    (
-        "a payment that settles the invoice of its address",
-        "payment",
-        ANOTHER | {"invoice_id": "inv_1"},
-    ),
+    ("a payment that settles its invoice", "payment", ANOTHER | {"invoice_id": "inv_1"}),
     ("another output of the transaction", "output", {"vout": 1}),
     ("a credited output", "output", BLOCK | {"vout": 1, "payment_id": "pay_1"}),
     ("a vanished output", "output", {"vout": 1, "vanished_at": 1}),
 ]
 
 
-@pytest.mark.parametrize(
-    ("table", "changes"), [row[1:] for row in ALLOWED], ids=[row[0] for row in ALLOWED]
-)
-def test_what_may_be_is_stored(full, table, changes):
+@pytest.mark.parametrize(("_", "table", "changes"), ALLOWED)
+def test_what_may_be_is_stored(full, _, table, changes):
     insert(full, table, **changes)
 
 
@@ -196,11 +190,7 @@ REFUSED = [
     ("two payments of one transaction and invoice", "payment", {"id": "pay_2"}),
     ("a payment's id twice", "payment", {"tx_hash": "bb"}),
     ("a payment of nothing", "payment", ANOTHER | {"amount_sats": 0}),
-    (
-        "a payment that settles another invoice than its address's",
-        "payment",
-        ANOTHER | {"invoice_id": "inv_9"},
-    ),
+    ("a payment that settles another invoice", "payment", ANOTHER | {"invoice_id": "inv_9"}),
     ("a payment to nobody's address", "payment", ANOTHER | {"address_invoice_id": "inv_9"}),
     ("an output twice", "output", {}),
     ("an output before the first", "output", {"vout": -1}),
@@ -222,10 +212,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("table", "changes"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
-def test_what_must_never_be_is_refused_by_the_schema(full, table, changes):
+@pytest.mark.parametrize(("_", "table", "changes"), REFUSED)
+def test_what_must_never_be_is_refused_by_the_schema(full, _, table, changes):
     with pytest.raises(IntegrityError):
         insert(full, table, **changes)
 
@@ -279,41 +267,24 @@ def test_the_file_is_its_owners_alone(url):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_of_several_that_migrate_at_once_one_does_it(url):
-    barrier, done = threading.Barrier(4), []
-
-    def race() -> None:
-        barrier.wait()
-        done.append(migrate.migrate(url, "regtest"))
-
-    threads = [threading.Thread(target=race) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(done) == [[], [], [], STEPS]
-
-
 def set_version(url: str, change: str) -> None:
     with raw(url) as connection:
         connection.execute(change)
 
 
-VERSIONS = [
-    pytest.param(
+VERSIONS = {
+    "of 0.2": (
         "ALTER TABLE schema_version RENAME TO schema_migration",
         "before 0.3.0, from which there is no upgrade",
-        id="of 0.2",
     ),
-    pytest.param("DELETE FROM schema_version", "of another program", id="of no version"),
-    pytest.param(
-        "UPDATE schema_version SET version = 9999", "install the newer program", id="a newer one"
-    ),
-]
+    "of no version": ("DELETE FROM schema_version", "of another program"),
+    "a newer one": ("UPDATE schema_version SET version = 9999", "install the newer program"),
+}
 
 
-@pytest.mark.parametrize(("version", "help"), VERSIONS)
-def test_a_database_of_another_version_is_refused_and_not_touched(url, version, help):
+@pytest.mark.parametrize("case", VERSIONS)
+def test_a_database_of_another_version_is_refused_and_not_touched(url, case):
+    version, help = VERSIONS[case]
     migrate.migrate(url, "regtest")
     set_version(url, version)
     with raw(url) as connection:
@@ -326,8 +297,8 @@ def test_a_database_of_another_version_is_refused_and_not_touched(url, version, 
 
 
 @pytest.mark.parametrize("command", ["check", "serve"])
-@pytest.mark.parametrize(("version", "help"), VERSIONS)
-def test_serve_and_check_end_with_status_1_naming_what_helps(url, version, help, command):
+def test_serve_and_check_end_with_status_1_naming_what_helps(url, command):
+    version, help = VERSIONS["a newer one"]
     migrate.migrate(url, "regtest")
     set_version(url, version)
     environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url, "BTCPAY_BIND": "127.0.0.1:0"}

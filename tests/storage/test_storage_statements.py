@@ -1,6 +1,5 @@
 """How many statements the hot paths run: counted by SQLite itself."""
 
-import pytest
 from databases import about_sqlite
 from merchant_browser import ON, MerchantBrowser
 from statements import statements
@@ -8,29 +7,13 @@ from statements import statements
 pytestmark = about_sqlite  # its driver tells what runs; the statements are the same ones
 
 
-@pytest.mark.parametrize(
-    ("path", "limit"),
-    [
-        pytest.param("/invoices/{id}", 2, id="get-invoice: the key and the invoice"),
-        pytest.param("/balance", 2, id="get-balance: the key and the sum"),
-        pytest.param("/invoices", 2, id="list-invoices: the key and the list"),
-        pytest.param("/payments", 2, id="list-payments: the key and the list"),
-        pytest.param("/payment-links", 2, id="list-payment-links: the key and the list"),
-    ],
-)
-def test_a_read_runs_at_most_two_statements(shop, path, limit):
-    path = path.format(id=shop.invoice()["id"])
-    for _ in range(2):  # the first time, and when everything is warm
+def test_a_read_runs_two_statements_and_writes_nothing_before_it_answers(shop):
+    """For the key, and for what is asked for; the first time, and when everything is warm."""
+    lists = ["/balance", "/invoices", "/payments", "/payment-links"]
+    for path in 2 * [f"/invoices/{shop.invoice()['id']}", *lists]:
         with statements(shop) as run:
             assert shop.get(path).status_code == 200
-        assert 1 <= len(run) <= limit, run
-
-
-def test_a_read_writes_nothing_before_it_answers(shop):
-    path = f"/invoices/{shop.invoice()['id']}"
-    with statements(shop) as run:
-        shop.get(path)
-    assert all(statement.startswith("SELECT") for statement in run), run
+        assert 1 <= len(run) <= 2 and all(one.startswith("SELECT") for one in run), run
 
 
 def test_creating_an_invoice_is_one_transaction(shop):
@@ -50,20 +33,20 @@ def test_polling_the_checkout_page_runs_a_handful_of_reads(shop):
     assert len(run) <= 4 and all(statement.startswith("SELECT") for statement in run), run
 
 
-@pytest.mark.parametrize(
-    ("path", "limit"),
-    [
-        pytest.param("/till?last={invoice}", 2, id="the till: session, the invoice before"),
-        pytest.param("/till/{invoice}", 6, id="its code: session, brand, and what a poll reads"),
-        pytest.param("/links", 2, id="links: session, a page with what came through each"),
-        pytest.param("/links/{link}", 3, id="a link: session, link, a page of invoices"),
-        pytest.param("/links/{link}/card", 3, id="its card: session, link, brand"),
-    ],
-)
-def test_a_page_of_the_merchant_runs_a_handful_of_reads(open_shops, path, limit):
+PAGES = {
+    "/till?last={invoice}": 2,  # the session, the invoice before
+    "/till/{invoice}": 6,  # session, brand, and what a poll reads
+    "/links": 2,  # session, a page with what came through each
+    "/links/{link}": 3,  # session, link, a page of invoices
+    "/links/{link}/card": 3,  # session, link, brand
+}
+
+
+def test_a_page_of_the_merchant_runs_a_handful_of_reads(open_shops):
     shop = open_shops(**ON)
     browser = MerchantBrowser(shop).log_in()
-    path = path.format(invoice=shop.invoice()["id"], link=shop.link()["id"])
-    with statements(shop) as run:
-        browser.page(path)
-    assert len(run) == limit and all(one.startswith("SELECT") for one in run), run
+    ids = {"invoice": shop.invoice()["id"], "link": shop.link()["id"]}
+    for path, limit in PAGES.items():
+        with statements(shop) as run:
+            browser.page(path.format(**ids))
+        assert len(run) == limit and all(one.startswith("SELECT") for one in run), run

@@ -5,8 +5,6 @@ Source: Blockstream/esplora API.md.
 
 import re
 import threading
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -22,7 +20,6 @@ from btcpay.sandbox.node.script import address_of, kind, script_of
 Json = Any
 Answer = Json | str | bytes
 CHAIN_TXS_PER_PAGE, MAX_MEMPOOL_TXS, BLOCKS_PER_PAGE = 25, 50, 10
-KINDS = {"(?<=/)[0-9a-f]{64}": ":hash", "(?<=/address/)[^/]+": ":address"}
 
 
 class NotThere(Exception):
@@ -42,8 +39,6 @@ class Fault:
     cut: bool = False  # breaks off within the answer
     status: int | None = None  # answers this status, with a sentence for a body
     body: bytes | None = None  # answers 200 with these bytes
-    stale_tip: int = 0  # answers the tip and the newest blocks as of so many blocks ago
-    lie: Callable[[str, Answer], Answer] | None = None  # makes another answer of path and truth
     met: int = field(default=0, init=False)
 
     def meets(self, path: str) -> bool:
@@ -55,12 +50,9 @@ class Fault:
 
 
 class NodeEsplora(Serving):
-    """`calls` counts by kind of path, such as "/block/:hash/raw"."""
-
     def __init__(self, node: BitcoinNode) -> None:
         super().__init__()
         self.node = node
-        self.calls: Counter[str] = Counter()
         self._faults: list[Fault] = []
         self._txs: dict[str, Tx] = {}  # never change, unlike where they are
         self._lock = threading.Lock()
@@ -72,16 +64,11 @@ class NodeEsplora(Serving):
         self._faults = list(faults)
 
     def clear(self) -> None:
-        """Honest again; the counts are forgotten."""
         self.set()
-        self.calls.clear()
 
     def answer(self, request: BaseHTTPRequestHandler) -> Reply:
-        path = kind_of_path = request.path.partition("?")[0]
-        for pattern, name in KINDS.items():
-            kind_of_path = re.sub(pattern, name, kind_of_path)
+        path = request.path.partition("?")[0]
         with self._lock:
-            self.calls[kind_of_path] += 1
             fault = next((f for f in self._faults if f.meets(path)), Fault())
         if fault.drop:
             return dropped
@@ -93,18 +80,15 @@ class NodeEsplora(Serving):
             return truncated(b"[{")
         try:
             with self.node.lock:
-                answer = self._truth(path.split("/")[1:], fault.stale_tip)
+                return say(self._truth(path.split("/")[1:]))
         except NotThere as error:
             return say(str(error), 404)
         except BadRequest as error:
             return say(str(error), 400)
-        if fault.lie:
-            answer = fault.lie(path, answer)
-        return say(answer)
 
-    def _truth(self, path: list[str], ago: int) -> Answer:
+    def _truth(self, path: list[str]) -> Answer:
         """Raises NotThere, BadRequest."""
-        tip = max(0, self.node.tip()[0] - ago)
+        tip = self.node.tip()[0]
         match path:
             case ["blocks", "tip", "height"]:
                 return str(tip)

@@ -1,10 +1,12 @@
 """The same shop beside the same chain, on another database: after a restore, or carried over."""
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 
 from builders import Shop
-from fake_esplora import Till
+from fake_esplora import Terminal, Till
 
 from app import create_app
 from btcpay.settings import settings
@@ -28,3 +30,16 @@ def stop(till: Till) -> None:
     """Nobody is connected any more: what was to be noted is, and the connections are closed."""
     till.shop.service.close()
     till.shop.close()
+
+
+def backed_up(till: Till, path: Path) -> Path:
+    Terminal(till).run("backup", str(path))
+    return path
+
+
+def change(path: Path, *statements: str) -> None:
+    """What somebody does to a file of SQLite's, also to its schema."""
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("PRAGMA writable_schema = ON")
+        for statement in statements:
+            db.execute(statement)
