@@ -14,9 +14,6 @@ from btcpay.values.money import usd_for_sats
 from btcpay.values.times import to_ms
 from storage.database import Row
 
-# By then a check that runs every minute has missed many runs.
-LONG_AGO_MS = 10 * 60_000
-COUNTDOWN_MS = 5 * 60_000
 BLOCK_MINUTES = 10  # on average, on every public network
 # Where a page leads back to. While money is on its way nowhere: it is too early for thanks.
 RETURNS = {"paid": "return_paid"} | dict.fromkeys(
@@ -76,8 +73,9 @@ class InvoicePage:
     link_id: str | None
     uri: str | None
     qr: str | None
-    long_ago_ms: ClassVar[int] = LONG_AGO_MS
-    countdown_ms: ClassVar[int] = COUNTDOWN_MS
+    # By then a check that runs every minute has missed many runs.
+    long_ago_ms: ClassVar[int] = 10 * 60_000
+    countdown_ms: ClassVar[int] = 5 * 60_000
 
     @property
     def is_dust(self) -> bool:
@@ -85,7 +83,7 @@ class InvoicePage:
 
     @property
     def counts_down(self) -> bool:
-        return self.left_ms is not None and self.left_ms < COUNTDOWN_MS
+        return self.left_ms is not None and self.left_ms < self.countdown_ms
 
     @property
     def countdown(self) -> str:
@@ -108,7 +106,7 @@ class InvoicePage:
 
     @property
     def is_unwatched(self) -> bool:
-        return self.checked_ms is not None and self.checked_ms > LONG_AGO_MS
+        return self.checked_ms is not None and self.checked_ms > self.long_ago_ms
 
 
 def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> InvoicePage:

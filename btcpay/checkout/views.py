@@ -53,8 +53,6 @@ def pages(service: Service) -> Blueprint:
 
 
 class Checkout:
-    """The views."""
-
     def __init__(self, service: Service) -> None:
         self.service = service
         self.pages = Pages(service, service.settings.frame_ancestors)
@@ -69,11 +67,10 @@ class Checkout:
         return self.pages.page("invoice.html", brand=brand, page=page, press=press)
 
     def show_status(self, id: str) -> Response:
-        """What the page polls: an allow-list of fields."""
         return answer(status_of(snapshot_of(self.service, id)))
 
     def show_link(self, id: str) -> Response:
-        """A payment link's page; a GET writes nothing."""
+        """A GET writes nothing."""
         return self._link_page(self._link(id))
 
     def pay_link(self, id: str) -> Response:

@@ -25,16 +25,13 @@ def new_link(db: Database, now: datetime, merchant_id: int, wanted: Mapping[str,
     `wanted`: what the schema of create-payment-link loads, and perhaps amounts that are
     `suggested`. Raises CommandError for such that do not fit the link.
     """
-    texts = {name: None if wanted.get(name) is None else str(wanted[name]) for name in AMOUNTS}
+    fields = {name: wanted.get(name) for name in ("title", "description", "amount_mode", *AMOUNTS)}
     row = db.only(
         links.ADD,
+        **{name: None if value is None else str(value) for name, value in fields.items()},
         id=wanted.get("id") or new_id("lnk"),  # a form has promised one
         merchant_id=merchant_id,
         status="active",
-        title=wanted.get("title"),
-        description=wanted.get("description"),
-        amount_mode=wanted["amount_mode"],
-        **texts,
         created_at=to_ms(now),
         suggested=_checked(wanted.get("suggested", ()), wanted),
     )

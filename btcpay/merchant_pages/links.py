@@ -23,7 +23,6 @@ Wrong = dict[str, str]  # by the field: a sentence
 
 
 def show_links(visit: Visit) -> Response:
-    """A page of the links, the newest first."""
     own = {"merchant_id": visit.merchant_id}
     listing = Listing("lnk", queries.LINKS, queries.LINKS_NEWER, queries.LINK_PLACE, own)
     shown = listing.page(visit.service.db, visit.query)
@@ -33,11 +32,9 @@ def show_links(visit: Visit) -> Response:
 def show_link(visit: Visit, id: str) -> Response:
     """One link, its QR code, and the invoices that came through it."""
     link, url, of_link = _own(visit, id), _url(visit, id), {"payment_link_id": id}
-    listing = Listing(
-        "inv", queries.INVOICES, queries.INVOICES_NEWER, queries.INVOICE_PLACE, of_link
-    )
-    shown = listing.page(visit.service.db, visit.query)
-    most = queries.MOST_COUNTED
+    older, newer = queries.INVOICES, queries.INVOICES_NEWER
+    listing = Listing("inv", older, newer, queries.INVOICE_PLACE, of_link)
+    shown, most = listing.page(visit.service.db, visit.query), queries.MOST_COUNTED
     return visit.page("link.html", link=link, url=url, qr=qr_svg(url), shown=shown, most=most)
 
 
@@ -67,7 +64,6 @@ def _url(visit: Visit, id: str) -> str:
 
 
 def show_form(visit: Visit) -> Response:
-    """An empty form for a new link."""
     return visit.page("new_link.html", typed={}, wrong={})
 
 

@@ -83,7 +83,6 @@ class Login:
         return visit.to("/sessions", done="others_ended")
 
     def log_out(self, visit: Visit) -> Response:
-        """Ends this session, here and in the database."""
         sessions.end(self._db, visit.merchant_id, visit.session.id)
         response = self._area.pages.page("merchant/logged_out.html")
         self._area.forget(response)

@@ -52,14 +52,8 @@ class Found:
 def by_name(db: Database, names: Names, typed: str, merchant_id: int) -> list[Row]:
     """The rows that a beginning of an id, an address or a transaction's id names."""
     for queries, begin in _beginnings(names, typed):
-        rows = db.rows(
-            queries[db.is_server],
-            merchant_id=merchant_id,
-            begin=begin,
-            end=begin + END,
-            limit=MORE,
-        )
-        if rows:
+        limits = {"begin": begin, "end": begin + END, "limit": MORE}
+        if rows := db.rows(queries[db.is_server], merchant_id=merchant_id, **limits):
             return rows
     return []
 

@@ -2,7 +2,7 @@
 
 from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 
-from btcpay.merchants.sessions import new_login
+from btcpay.merchants.sessions import new_login, sessions_of
 
 
 def test_there_is_nothing_when_it_is_off(open_shops):
@@ -35,3 +35,61 @@ def test_a_session_ends_here_and_in_the_database(open_shops):
     assert answer.status_code == 200 and answer.headers["Clear-Site-Data"] == '"cache"'
     browser.client.set_cookie("merchant", cookie.value)
     assert browser.get().status_code == 401
+
+
+# Devices: which browsers are logged in, which one this is, and the end of any of them
+
+
+FIREFOX = "Mozilla/5.0 (Android 14; Mobile; rv:132.0) Gecko/132.0 Firefox/132.0"
+
+
+def by(shop, user_agent):
+    """A browser that says this of itself when it logs in."""
+    browser = MerchantBrowser(shop)
+    secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
+    headers = FROM_THIS_SITE | {"User-Agent": user_agent}
+    assert browser.client.post(f"/merchant/login/{secret}", headers=headers).status_code == 303
+    return browser
+
+
+def ids(shop):
+    return [row["id"] for row in sessions_of(shop.service.db, shop.merchant_id, shop.clock())]
+
+
+def test_each_is_called_by_its_name_and_this_one_stands_first(open_shops):
+    shop = open_shops(**ON)
+    here = by(shop, FIREFOX)
+    shop.clock.move(minutes=5)
+    by(shop, "curl/8 <b>"), by(shop, "")
+    shown = here.get("/sessions").text
+    assert shown.count("This device") == 1
+    order = ["Firefox on Android", "This device", "5 minutes ago", "curl/8 &lt;b&gt;"]
+    places = [shown.index(text) for text in [*order, "Unknown browser"]]
+    assert places[:3] == sorted(places[:3]) and places[2] < min(places[3:])
+
+
+def test_another_one_is_logged_out_from_here_and_then_this_one(open_shops):
+    shop = open_shops(**ON)
+    lost = MerchantBrowser(shop).log_in()
+    (lost_id,) = ids(shop)
+    here = MerchantBrowser(shop).log_in()
+    answer = here.post(f"/sessions/{lost_id}/end")
+    assert answer.status_code == 303
+    assert answer.headers["Location"] == "../../../merchant/sessions?done=ended"
+    assert "That browser is logged out" in here.get("/sessions?done=ended").text
+    assert (lost.get().status_code, here.get().status_code) == (401, 200)
+    assert here.post(f"/sessions/{lost_id}/end").status_code == 404
+    answer = here.post(f"/sessions/{ids(shop)[0]}/end")
+    assert answer.status_code == 200 and "Max-Age=0" in answer.headers["Set-Cookie"]
+    assert here.get().status_code == 401
+
+
+def test_all_others_and_links_that_wait_end_at_once_but_no_other_merchants(open_shops):
+    shop = open_shops(**ON)
+    other = MerchantBrowser(shop).log_in(shop.add_merchant("other"))
+    lost, here = MerchantBrowser(shop).log_in(), MerchantBrowser(shop).log_in()
+    link = new_login(shop.service.db, shop.merchant_id, shop.clock())
+    assert here.post("/sessions/end-others").status_code == 303
+    assert [it.get().status_code for it in (lost, here, other)] == [401, 200, 200]
+    assert shop.client.get(f"/merchant/login/{link}").status_code == 410
+    assert "end-others" not in here.page("/sessions").attributes  # there is nobody else

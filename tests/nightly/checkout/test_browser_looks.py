@@ -157,7 +157,7 @@ INVOICES = {
     "branded paid": (paying(branded, None), "paid"),
     "branded expired": (ended(branded), "expired"),
     "worst texts": (worst_texts, "waiting"),
-    "a part": (paying(waiting, 20_000, confirmed=False), "partial"),
+    "partial": (paying(waiting, 20_000, confirmed=False), "partial"),
     "long ago": (long_ago, "partial"),
     "seen": (seen, "seen"),
     "overdue": (overdue, "overdue"),

@@ -83,12 +83,21 @@ def test_a_page_leads_back_by_a_press_once_it_is_paid(tab, hosted, site):
     assert tab.text("return") == "Back to the shop without paying"
     pay(hosted.shop, invoice)
     tab.until_state("paid")
-    tab.pass_time(120)  # without a press it stays where it is
     assert tab.text("return") == "Back to the shop" and site.asked == []
     tab.click("#return")
     tab.until("document.getElementById('shop')")
     assert site.asked[0] == f"/paid/{invoice['id']}"
     assert tab.ask("document.referrer") == ""
+
+
+def test_without_a_press_it_stays_where_it_is(tab, hosted, site):
+    leads_back(hosted, site)
+    invoice = hosted.shop.invoice()
+    tab.go(hosted.page(invoice))
+    pay(hosted.shop, invoice)
+    tab.until_state("paid")
+    tab.pass_time(120)
+    assert tab.ask("location.href") == hosted.page(invoice) and site.asked == []
 
 
 def test_the_way_back_leaves_the_frame(tab, hosted, site):

@@ -7,6 +7,7 @@ import pytest
 from hosted import show
 
 from btcpay.invoices.links import suggest
+from btcpay.languages.catalogs import LANGUAGES, catalog
 from btcpay.values.money import btc_shown, btc_text
 
 
@@ -217,3 +218,20 @@ def test_amounts_change_their_unit_and_times_are_the_payers_own(open_tab, counte
     assert tab.ask("document.querySelector('#details dd').textContent") == "21,667 satoshis"
     tab.click("#unit")
     assert tab.text("bitcoin").startswith("0.00021667 BTC")
+
+
+WAITING = {one: catalog(one).gettext("Waiting for your payment") for one in LANGUAGES}
+
+
+@pytest.mark.parametrize("language", WAITING)
+def test_the_page_speaks_the_browsers_language_also_when_it_changes(open_tab, counter, language):
+    invoice = counter.invoice()
+    tab = show(open_tab, counter, invoice, language=language)
+    assert tab.ask("document.documentElement.lang") == language
+    assert tab.text("state") == WAITING[language]
+    counter.pay(invoice)
+    tab.pass_time(3)
+    assert tab.text("confirmations")
+    assert tab.ask("document.querySelector('footer [aria-current]').lang") == language
+    assert tab.text("announce").startswith(tab.text("state"))
+    assert (tab.text("state") == "Payment seen") is (language == "en")
