@@ -53,16 +53,9 @@ class ExtendedKey:
 
     def serialize(self, version: bytes) -> bytes:
         """The inverse of `parse`, behind a version of 4 bytes; OverflowError below depth 255."""
-        return b"".join(
-            (
-                version,
-                self.depth.to_bytes(1, "big"),
-                self.parent_fingerprint,
-                self.child_number.to_bytes(4, "big"),
-                self.chain_code,
-                self.public_key,
-            )
-        )
+        number = self.child_number.to_bytes(4, "big")
+        place = self.depth.to_bytes(1, "big") + self.parent_fingerprint + number
+        return version + place + self.chain_code + self.public_key
 
     @cached_property
     def public_key(self) -> bytes:

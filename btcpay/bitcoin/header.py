@@ -19,18 +19,12 @@ class Header:
 
     @property
     def target(self) -> int:
-        """What the hash must not exceed: `bits` as Bitcoin Core's arith_uint256::SetCompact.
-
-        0 for a negative or overflowing form, which no hash meets.
-        """
+        """What the hash must not exceed."""
         return target_of(self.bits)
 
     @property
     def work(self) -> int:
-        """How many hashes a block of this target takes on average: Bitcoin Core's GetBlockProof.
-
-        0 for a target of 0.
-        """
+        """Hashes that such a block takes on average: Bitcoin Core's GetBlockProof; 0 for none."""
         target = self.target
         return (1 << 256) // (target + 1) if target else 0
 
@@ -41,7 +35,7 @@ class Header:
 
 
 def target_of(bits: int) -> int:
-    """The target that compact `bits` stand for; 0 when they stand for none."""
+    """The target of compact `bits`, as Bitcoin Core's arith_uint256::SetCompact; 0 for none."""
     size, mantissa = bits >> 24, bits & 0x007FFFFF
     if bits & 0x00800000:
         return 0

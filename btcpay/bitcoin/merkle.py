@@ -7,10 +7,7 @@ from btcpay.bitcoin.wire import hash256
 
 
 def merkle_rows(leaves: Sequence[bytes]) -> list[Sequence[bytes]]:
-    """Every row of the tree over 32-byte leaves, from the leaves up to the root alone.
-
-    At least one leaf.
-    """
+    """Every row of the tree over 32-byte leaves, at least one, from the leaves up to the root."""
     rows = [leaves]
     while len(rows[-1]) > 1:
         rows.append(_parents(rows[-1]))

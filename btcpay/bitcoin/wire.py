@@ -45,7 +45,6 @@ def compact_size(number: int) -> bytes:
 
 
 def prefixed(data: bytes) -> bytes:
-    """Bytes behind their compact size."""
     return compact_size(len(data)) + data
 
 
@@ -90,6 +89,5 @@ class Reader:
         return self._data.startswith(prefix, self.at)
 
     def finish(self) -> None:
-        """Raises Malformed when bytes are left."""
         if self.at != len(self._data):
             raise Malformed(f"{len(self._data) - self.at} bytes follow the end")

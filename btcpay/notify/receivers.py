@@ -12,7 +12,7 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import delivery, wants
 from btcpay.notify.read import PAGE
 from btcpay.notify.standard_webhook import new_secret
-from btcpay.settings.parsers import is_http_url
+from btcpay.settings.parsers import http_url
 from btcpay.values.errors import CommandError
 from btcpay.values.hosts import is_here
 from btcpay.values.ids import new_id
@@ -68,20 +68,20 @@ def refuse_url(url: str, network: Network) -> None:
 
     Where it leads to is the operator's own business.
     """
-    if not is_http_url(url) or not _is_plain(url):
+    try:
+        parts = urlsplit(http_url(url))
+    except ValueError:
+        parts = None
+    # Every reader takes it alike: before a backslash another one finds another host.
+    is_plain = url.isascii() and url.isprintable() and "\\" not in url
+    if parts is None or not is_plain:
         raise CommandError("a webhook is an https:// URL")
-    parts = urlsplit(url)
     is_clear = parts.scheme == "http" and not is_here(parts.hostname)
     if is_clear and network.name == "mainnet":
         raise CommandError(
             "http:// would show payments to whoever listens on the way: use https:// (http:// is"
             " for 127.0.0.1 and for test networks)"
         )
-
-
-def _is_plain(url: str) -> bool:
-    """What every reader takes alike: before a backslash another one finds another host."""
-    return url.isascii() and url.isprintable() and "\\" not in url
 
 
 def refuse_command(command: str) -> None:

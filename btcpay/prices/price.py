@@ -86,7 +86,6 @@ class Rate:
         return price
 
     def current_or_none(self) -> Decimal | None:
-        """Like `current`; None when there is no price."""
         try:
             return self.current()
         except PriceUnavailable:
@@ -173,7 +172,6 @@ class Prices:
         self.usd = self.of("USD")
 
     def of(self, currency: str) -> Rate:
-        """The one in that currency."""
         return self._rates.get(currency) or self._rates.setdefault(currency, self._new(currency))
 
 

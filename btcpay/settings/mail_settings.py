@@ -33,7 +33,6 @@ class MailServer:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is this machine's own."""
         return is_here(self.host)
 
 
@@ -46,7 +45,6 @@ class Sender:
 
     @property
     def domain(self) -> str:
-        """What stands behind the @."""
         return self.address.rpartition("@")[2]
 
 

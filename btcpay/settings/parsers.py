@@ -36,11 +36,12 @@ class PriceSource:
 
     def of(self, currency: str) -> "PriceSource":
         """The source for that currency, whose code goes where `{currency}` stands."""
-        names = {"{CURRENCY}": currency.upper(), "{currency}": currency.lower()}
-        url, pointer = self.url, self.pointer
-        for place, code in names.items():
-            url, pointer = url.replace(place, code), pointer.replace(place, code)
-        return PriceSource(url, pointer)
+
+        def named(text: str) -> str:
+            upper = text.replace("{CURRENCY}", currency.upper())
+            return upper.replace("{currency}", currency.lower())
+
+        return PriceSource(named(self.url), named(self.pointer))
 
 
 @dataclass(frozen=True)
@@ -88,36 +89,33 @@ def network(text: str) -> Network:
     return NETWORKS[text]
 
 
-def is_url(text: str, *schemes: str) -> bool:
-    """Whether the text is an absolute URL with a host and a valid port, without blanks.
+def url(text: str, *schemes: str) -> str:
+    """The text of an absolute URL with a host and a valid port, without blanks. Raises ValueError.
 
     Nor with lone surrogates, which is what Python makes of bytes that are no UTF-8.
     """
-    try:
-        parts = urlsplit(text)
-        has_place = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-    is_plain = not re.search(r"[\s\x00-\x1f\ud800-\udfff]", text)
-    return parts.scheme in schemes and has_place and is_plain
+    parts = urlsplit(text)
+    _require(parts.scheme in schemes and parts.hostname and parts.port != 0)
+    _require(not re.search(r"[\s\x00-\x1f\ud800-\udfff]", text))
+    return text
 
 
-def is_http_url(text: str) -> bool:
-    """Whether the text is such a URL of http or https."""
-    return is_url(text, "http", "https")
+def http_url(text: str) -> str:
+    """Such a URL of http or https. Raises ValueError."""
+    return url(text, "http", "https")
 
 
 @accepting("an http:// or https:// root such as https://pay.example.com")
 def base_url(text: str) -> str:
     parts = urlsplit(text)
-    _require(is_http_url(text) and not (parts.query or parts.fragment or parts.username))
-    return text.rstrip("/")
+    _require(not (parts.query or parts.fragment or parts.username))
+    return http_url(text).rstrip("/")
 
 
 @accepting("origins such as https://shop.example.com, separated by spaces")
 def origins(text: str) -> tuple[str, ...]:
-    for origin in text.split():
-        _require(is_http_url(origin) and re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+", origin))
+    for origin in map(http_url, text.split()):
+        _require(re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+", origin))
     return tuple(text.split())
 
 
@@ -126,15 +124,14 @@ def origins(text: str) -> tuple[str, ...]:
     " machine"
 )
 def proxy(text: str) -> str:
-    is_bare = re.fullmatch(r"\w+://[^/?#]*:[0-9]+/?", text)
-    _require(not text or (is_bare and is_url(text, "socks5h", "http")))
-    return text.rstrip("/")
+    _require(re.fullmatch(r"(\w+://[^/?#]*:[0-9]+/?)?", text))
+    return text and url(text, "socks5h", "http").rstrip("/")
 
 
 @accepting("one or more Esplora roots (http:// or https://), separated by spaces")
 def explorers(text: str) -> tuple[str, ...]:
-    _require(text.split() and all(map(is_http_url, text.split())))
-    return tuple(root.rstrip("/") for root in text.split())
+    _require(text.split())
+    return tuple(http_url(root).rstrip("/") for root in text.split())
 
 
 _SOURCES = "one or more URL#/json/pointer, separated by spaces"
@@ -145,9 +142,9 @@ def price_sources(text: str) -> tuple[PriceSource, ...]:
     _require(text.split())
     sources = []
     for item in text.split():
-        url, hash_sign, pointer = item.partition("#")
-        _require(is_http_url(url) and hash_sign and re.fullmatch(r"(/[^/]*)*", pointer))
-        sources.append(PriceSource(url, pointer))
+        root, hash_sign, pointer = item.partition("#")
+        _require(hash_sign and re.fullmatch(r"(/[^/]*)*", pointer))
+        sources.append(PriceSource(http_url(root), pointer))
     return tuple(sources)
 
 
@@ -180,16 +177,16 @@ _NOT_IN_A_SERVER_URL = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|[\ud800-\udfff]")
     " postgresql://user:password@host:port/name, in UTF-8, a % in the password as %25"
 )
 def database_url(text: str) -> str:
-    if not re.fullmatch("sqlite:///.+", text):
-        has_name = re.fullmatch(r"[^/]+//[^/?#]+/[^/?#]+(\?.*)?", text)
-        _require(has_name and is_url(text, "postgresql") and not _NOT_IN_A_SERVER_URL.search(text))
-    return text
+    if re.fullmatch("sqlite:///.+", text):
+        return text
+    has_name = re.fullmatch(r"[^/]+//[^/?#]+/[^/?#]+(\?.*)?", text)
+    _require(has_name and not _NOT_IN_A_SERVER_URL.search(text))
+    return url(text, "postgresql")
 
 
 @accepting("memory:// or redis://host:port/n")
 def rate_limit_store(text: str) -> str:
-    _require(text == "memory://" or is_url(text, "redis", "rediss"))
-    return text
+    return text if text == "memory://" else url(text, "redis", "rediss")
 
 
 @accepting("host:port or unix:/path")

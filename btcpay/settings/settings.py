@@ -28,8 +28,8 @@ def derived(
 ) -> T:
     """A field whose default text, or what it accepts, follows from the settings above it.
 
-    An empty variable counts as absent, unless it `may_be_empty`. One that `is_secret` may also be
-    given as the path of a file, in a variable with _FILE behind its name.
+    An empty variable counts as absent, unless it `may_be_empty`. What `is_secret` may also lie in a
+    file, named by a variable with _FILE behind its name.
     """
     return field(metadata={"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret})
 
@@ -40,16 +40,12 @@ def setting(default: str, parser: Callable[[str], T], **more: bool) -> T:
 
 
 def _of_network(name: str, parser: Callable[[str], T]) -> T:
-    """A field whose default is the network's."""
     return derived(lambda above: (" ".join(getattr(above.network, name)), parser))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One row for every variable of docs/settings.md, which is BTCPAY_ and the field's name.
-
-    Units are in the names.
-    """
+    """One row for every variable of docs/settings.md, which is BTCPAY_ and the field's name."""
 
     network: Network = setting("regtest", accepts.network)
     database_url: str = setting("sqlite:///var/btcpay.db", accepts.database_url, is_secret=True)

@@ -28,7 +28,6 @@ def from_ms(ms: int) -> datetime:
 
 
 def from_ms_or_none(ms: int | None) -> datetime | None:
-    """Like `from_ms`; an absent time stays absent."""
     return None if ms is None else from_ms(ms)
 
 
@@ -44,10 +43,8 @@ def iso(at: datetime) -> str:
 
 @functools.lru_cache(maxsize=4096)  # lists and polls show the same times again and again
 def iso_ms(ms: int) -> str:
-    """`iso` of a stored time."""
     return iso(from_ms(ms))
 
 
 def utc_now() -> datetime:
-    """The present, aware and in UTC."""
     return datetime.now(UTC)
