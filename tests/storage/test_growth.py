@@ -43,7 +43,7 @@ PARTS = {
     *("invoices._CAME", "invoices._EVER_CAME", "invoices.CAME_SATS", "invoices._UNTOUCHED"),
     *("listings._LISTED", "listings._PAYMENTS", "looked_for._UNSETTLED"),
     *("merchant_lists._INVOICES", "merchant_lists._PAYMENTS"),
-    *("deliveries._WHOLE", "deliveries._COUNTED", "receivers._PENDING"),
+    *("deliveries._WHOLE", "deliveries._COUNTED"),
 }
 # Indexes that hold little, however long the history is.
 SMALL = (
