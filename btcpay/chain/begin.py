@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from btcpay.chain.follow import add_header
 from btcpay.chain.headers import check_header
-from btcpay.chain.kept import add_header
 from btcpay.chain.sources import FAILURES, BlockSource, BlockSources
 from btcpay.values.errors import ExplorerError
 from btcpay.values.networks import Network

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 from btcpay.bitcoin.header import Header, parse_header
 from btcpay.chain.headers import check_header, check_headers, work_of
-from btcpay.chain.kept import add_header, header_of
 from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, BlockSources, Known
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Network
+from btcpay.values.times import from_unix_s, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, meta
 
@@ -20,9 +20,25 @@ IN_A_ROW = 10  # of a locator, before its gaps begin and double: deeper forks ar
 Undo = Callable[[int], None]
 
 
-class Follower:
-    """Keeps the chain in step with the sources'."""
+def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> None:
+    """Adds a header to the chain that we keep. `is_read`: its block is passed over."""
+    header = parse_header(raw)
+    db.run(
+        blocks.ADD,
+        height=height,
+        hash=header.hash,
+        header=raw,
+        mined_at=to_ms(from_unix_s(header.time)),
+        read_at=blocks.NEVER if is_read else None,
+        spends=None,
+    )
 
+
+def _header_of(row: Row) -> Header:
+    return parse_header(bytes(row["header"]))
+
+
+class Follower:
     def __init__(self, db: Database, network: Network, sources: BlockSources, undo: Undo) -> None:
         self._db, self._network, self._sources, self._undo = db, network, sources, undo
 
@@ -112,7 +128,7 @@ class Follower:
         raise FetchError("shows headers that follow no block of ours")
 
     def _is_heavier(self, fork: int, branch: Sequence[bytes]) -> bool:
-        ours = [header_of(row) for row in self._db.rows(blocks.ABOVE, height=fork)]
+        ours = [_header_of(row) for row in self._db.rows(blocks.ABOVE, height=fork)]
         return work_of([parse_header(raw) for raw in branch]) > work_of(ours)
 
     def _check(self, one: BlockSource, fork: int, branch: Sequence[bytes]) -> None:
@@ -120,9 +136,9 @@ class Follower:
 
         def period_first(height: int) -> Header:
             row = self._db.row(blocks.AT, height=height)
-            return header_of(row) if row else check_header(self._network, one.header_at(height))
+            return _header_of(row) if row else check_header(self._network, one.header_at(height))
 
-        check_headers(self._network, branch, header_of(self._at(fork)), fork, period_first)
+        check_headers(self._network, branch, _header_of(self._at(fork)), fork, period_first)
 
     def _adopt(self, fork: int, branch: Sequence[bytes]) -> None:
         """Takes it over in one transaction, with all that follows; not when we moved on."""

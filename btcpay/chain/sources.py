@@ -14,8 +14,6 @@ MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; a source three behind is stuck
 
 
 class Known(NamedTuple):
-    """A block of ours."""
-
     height: int
     hash: str
 

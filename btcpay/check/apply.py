@@ -48,7 +48,8 @@ def try_apply(
     except Exception:  # noqa: BLE001 - the edge of the loops over invoices
         log.exception("invoice %s could not be settled", invoice_id)
     else:
-        report.note(invoice_id, before, after)
+        if before != after:
+            report.changed[invoice_id] = after
         return True
     report.failed.append(invoice_id)
     return False
@@ -158,7 +159,6 @@ def _record_output(
 def _add_payment(
     db: Database, row: Row, receipt: Receipt, scan: Scan, confirmations: int, now: datetime
 ) -> Row:
-    """The payment's row."""
     payment_id, block = new_id("pay"), receipt.block
     payment = {
         "id": payment_id,

@@ -30,8 +30,6 @@ IDLE_KEPT = timedelta(hours=2)  # as far back as an invoice that is made now beg
 
 @dataclass(frozen=True)
 class CatchUp:
-    """What it needs of a check; `now` reads the wall clock."""
-
     db: Database
     settings: Settings
     explorers: Explorers

@@ -101,7 +101,6 @@ def _output(output: Row) -> str:
 
 
 def _facts(kind: str, detail: str) -> str:
-    """The facts of an event in one line, behind its kind."""
     facts: dict[str, Any] = json.loads(detail)
     parts = []
     if "amount_sats" in facts:

@@ -32,7 +32,6 @@ class Facts:
 
 
 def pays_us(db: Database, block: ProvenBlock) -> bool:
-    """Whether the block pays any address that we ever issued."""
     return bool(_paid(db, block))
 
 

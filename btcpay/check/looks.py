@@ -43,7 +43,6 @@ class Look:
 
     @property
     def outputs(self) -> list[SeenOutput]:
-        """What waits."""
         return [
             SeenOutput(one.txid, one.vout, one.amount_sats, inputs=one.inputs)
             for one in self.mempool.outputs

@@ -26,7 +26,6 @@ def news_of(outcome: Outcome, made: Sequence[Row], status: str) -> list[News]:
 
 
 def undone(rows: Iterable[Row], reopened: bool) -> list[News]:
-    """What follows from payments that a reorganisation took back."""
     news = [_of_payment(EventKind.PAYMENT_UNDONE, row) for row in rows]
     return news + ([News(EventKind.INVOICE_REOPENED)] if reopened else [])
 

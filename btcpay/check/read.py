@@ -31,8 +31,6 @@ MOST_PASSED = 3  # blocks that nobody could show: then it is not the blocks
 
 @dataclass(frozen=True)
 class Reader:
-    """What reading a block needs; `now` reads the wall clock."""
-
     db: Database
     settings: Settings
     explorers: Explorers

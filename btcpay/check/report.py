@@ -33,11 +33,6 @@ class Report:
     read_bytes: int = 0
     took_ms: int = 0
 
-    def note(self, invoice_id: str, before: str, after: str) -> None:
-        """Notes an invoice whose status may have changed."""
-        if before != after:
-            self.changed[invoice_id] = after
-
     @property
     def is_caught_up(self) -> bool:
         """Whether every block up to a tip that can be believed is read."""

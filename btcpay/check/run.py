@@ -105,7 +105,6 @@ class Checker:
         return plan(watched, self.settings.network.gone_after, self.explorers.allowance(), now)
 
     def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
-        """What the mempool shows for these invoices; failures are noted."""
         addresses = [found for one in ids if (found := self._address(one, report))]
         looks = []
         for invoice_id, look in gather(

@@ -61,8 +61,6 @@ class Watched:
 
 
 class Reason(StrEnum):
-    """Why the mempool is asked for an invoice, as the end of a sentence."""
-
     ENDED = "its deadline has passed"
     ENDING = "its deadline is near"
     MONEY = "money is on its way"
@@ -70,8 +68,6 @@ class Reason(StrEnum):
 
 
 class Urgency(NamedTuple):
-    """Why the mempool is asked for it now; since when that is due."""
-
     reason: Reason
     due_at: datetime
 
@@ -84,7 +80,6 @@ class Pace(NamedTuple):
 
 
 def pace_of(gone_after: timedelta, per_hour: int) -> Pace:
-    """How often to look, by the hour's budget."""
     return Pace(gone_after, per_hour >= OWN_PER_HOUR)
 
 

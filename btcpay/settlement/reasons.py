@@ -44,5 +44,4 @@ def _nothing_counts(outputs: Sequence[Output]) -> str:
 
 
 def confirmations_text(count: int) -> str:
-    """`1 confirmation`, `3 confirmations`."""
     return f"{count} confirmation{'' if count == 1 else 's'}"

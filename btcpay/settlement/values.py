@@ -32,7 +32,6 @@ class SeenOutput:
 
     @property
     def outpoint(self) -> tuple[str, int]:
-        """Transaction and index, which name an output."""
         return self.txid, self.vout
 
 
@@ -77,8 +76,6 @@ class Rules:
 
 @dataclass(frozen=True)
 class Invoice:
-    """What settlement needs to know of an invoice."""
-
     id: str
     status: str
     amount_sats: int
@@ -114,7 +111,6 @@ class Output:
 
     @property
     def vanished(self) -> bool:
-        """Whether it is history, and no money."""
         return self.vanished_at is not None
 
     @property
@@ -124,7 +120,6 @@ class Output:
 
     @property
     def outpoint(self) -> tuple[str, int]:
-        """Transaction and index, which name an output."""
         return self.txid, self.vout
 
 

@@ -220,16 +220,6 @@ def test_an_explorer_that_is_behind_takes_nothing_away(till, behind, caplog):
         assert "is 3 blocks behind what was proven to us" in caplog.text
 
 
-def test_the_next_is_asked_when_an_explorer_is_too_far_behind(till):
-    old = Rival(till)
-    till.mine(3)
-    till.check()
-    till.liar.instead = old
-    till.mine()
-    report = check_with(till, till.liar.root, till.liar.honest)
-    assert report.complete and is_whole(till)
-
-
 def test_an_explorer_that_stands_on_a_shorter_fork_is_behind_too(till):
     """Its newest block is none of ours, and nobody has built on it for long."""
     fork = Rival(till).add(1)

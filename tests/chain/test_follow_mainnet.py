@@ -11,8 +11,7 @@ from fake_esplora import Liar, LiedTo, Reply, say
 
 from btcpay.bitcoin.header import build_header, parse_header
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.follow import Follower
-from btcpay.chain.kept import add_header
+from btcpay.chain.follow import Follower, add_header
 from btcpay.values.errors import ExplorerError
 from btcpay.values.networks import NETWORKS
 from storage.queries import blocks

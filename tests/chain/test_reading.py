@@ -68,13 +68,6 @@ def test_a_newest_block_that_nobody_has_keeps_no_other_from_being_read(till):
     assert not report.complete
 
 
-def test_no_address_is_asked_for_its_history(till):
-    sweeper = Sweeper(till, keep_shop=True)
-    _, paid_in = swept_in_gap(till, sweeper, 15, 2, 3)
-    assert paid_in and till.check().complete
-    assert till.liar.count("/txs$|/txs/chain|/outspend/") == 0
-
-
 # A spend may be read before what it spends.
 
 
@@ -189,19 +182,6 @@ def test_a_block_that_leaves_the_chain_while_it_is_read_is_not_kept(till):
     reader_of(till, reorganise)._read(row, report)
     assert report.blocks == 0 and report.changed == {} and till.payments() == []
     assert till.look(invoice)["status"] == "open" and till.balance() == (0, 0)
-
-
-def test_a_block_that_another_run_has_read_meanwhile_is_read_once(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    follow_only(till)
-    row = till.shop.service.db.only(blocks.TOP)
-    first = Report()
-    report = Report()
-    reader_of(till, lambda: reader_of(till)._read(row, first))._read(row, report)
-    assert (first.blocks, report.blocks) == (1, 0)
-    assert len(till.payments()) == 1 and is_summed(till)
 
 
 def test_two_runs_at_once_read_each_block_once_and_settle_once(till):

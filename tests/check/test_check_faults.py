@@ -1,17 +1,13 @@
 """The check when something else goes wrong: explorers, other checks, coins that have moved."""
 
-import threading
-
 import pytest
 from builders import dump
 from databases import ON_POSTGRES
 from fake_esplora import Json, Till, dropped, say, truncated, tx_of
-from sweeper import Sweeper
 
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.report import Report
 from btcpay.merchants.account import script_of
-from storage.database import open_database
 from storage.queries import blocks
 
 pytestmark = pytest.mark.both_databases
@@ -41,36 +37,6 @@ def test_the_same_check_again_and_again_changes_nothing(till):
         till.clock.move(seconds=2)
         assert till.check().changed == {}
     assert dump(till.shop) == before
-
-
-@pytest.mark.parametrize("checks", [2, 4])
-def test_checks_that_read_the_same_block_at_the_same_time_make_one_payment(lied_to, checks):
-    """A lock keeps runs apart; should it be lost, each block is applied once all the same."""
-    till = lied_to()
-    till.shop.invoice(), till.check()
-    invoices = [till.shop.invoice() for _ in range(5)]
-    for invoice in invoices:
-        till.pay(invoice)
-    till.mine()
-    barrier, runs = threading.Barrier(checks), []
-    till.liar.lies = {"/header$": lambda text: barrier.wait(10) and text or text}
-
-    def check() -> None:
-        db = open_database(till.settings.database_url)
-        runs.append(till.checker(db).run())
-        db.close()
-
-    threads = [threading.Thread(target=check) for _ in range(checks)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [(run.failed, run.behind) for run in runs] == [([], 0)] * checks
-    assert sum(run.blocks for run in runs) == 1
-    changed = [invoice_id for run in runs for invoice_id in run.changed]
-    assert sorted(changed) == sorted(invoice["id"] for invoice in invoices)
-    assert sorted(p["invoice_id"] for p in till.payments()) == sorted(changed)
-    assert till.kinds(invoices[0]) == ["seen", "payment", "paid"]
 
 
 def test_while_the_explorer_is_down_nothing_expires_and_the_run_says_so(till):
@@ -139,42 +105,6 @@ def test_what_cannot_be_stored_for_one_invoice_does_not_keep_others_from_their_p
     assert len(till.payments()) == 3 and till.kinds(two) == ["seen", "payment", "paid"]
 
 
-def test_a_block_that_no_explorer_sends_keeps_no_other_from_being_read(lied_to):
-    till = lied_to()
-    lost, paid, ending = (till.shop.invoice(expires_in_hours=1) for _ in range(3))
-    till.check()
-    till.pay(lost)
-    till.mine()
-    hash = till.sandbox.chain.ledger.tip.hash
-    till.pay(paid)
-    till.mine()
-    till.liar.lies = {f"/block/{hash}/raw": lambda _: say("busy", 503)}
-    till.clock.move(hours=2)
-    run = till.check()
-    assert (run.changed, run.behind, run.chain_failed) == ({paid["id"]: "paid"}, 1, True)
-    assert till.look(ending)["status"] == till.look(lost)["status"] == "open"
-    till.liar.lies = {}
-    assert till.check().changed == {lost["id"]: "paid", ending["id"]: "expired"}
-
-
-def test_a_coin_in_such_a_block_that_a_later_one_spends_is_spent_when_it_is_read(lied_to):
-    till = lied_to()
-    sweeper = Sweeper(till)
-    invoice = sweeper.invoice()
-    till.check()
-    txid = till.pay(invoice)
-    till.mine()
-    hash = till.sandbox.chain.ledger.tip.hash
-    sweeper.sweep(invoice, txid)
-    till.mine()
-    till.liar.lies = {f"/block/{hash}/raw": lambda _: say("busy", 503)}
-    till.check()
-    till.liar.lies = {}
-    assert till.check().changed == {invoice["id"]: "paid"}
-    assert till.balance() == (0, 0) and till.check().complete
-    assert till.shop.service.db.rows(blocks.SPENDS, height=0) == []
-
-
 def test_an_output_once_shown_at_a_wrong_address_is_found_at_the_right_one(lied_to):
     till = lied_to()
     wrong, right = till.shop.invoice(), till.shop.invoice()
@@ -187,22 +117,6 @@ def test_an_output_once_shown_at_a_wrong_address_is_found_at_the_right_one(lied_
     till.look_for(wrong)
     assert till.look(right)["status"] == "paid"
     assert till.balance() == (right["amount_sats"], right["amount_sats"])
-
-
-def test_money_in_a_block_that_no_mempool_shows_is_neither_counted_yet_nor_forgotten(lied_to):
-    till = lied_to(BTCPAY_CONFIRMATIONS="2")
-    invoice = till.shop.invoice(expires_in_hours=1)
-    till.pay(invoice)
-    till.mine()
-    till.check()
-    till.clock.move(hours=2)
-    till.liar.lies = {"/address/": lambda _: []}
-    for _ in range(2):
-        assert till.check().changed == {}
-        till.clock.move(minutes=1)
-    assert till.look(invoice)["status"] == "open" and till.payments() == []
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
 
 
 def test_the_page_does_not_say_paid_before_the_invoice_is(lied_to):

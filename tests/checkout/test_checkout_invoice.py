@@ -8,7 +8,7 @@ import pytest
 from builders import pay
 from payer import Page, made, press
 
-from btcpay.chain.kept import add_header
+from btcpay.chain.follow import add_header
 from btcpay.checkout import bip21
 from btcpay.checkout.invoice_page import InvoicePage, page_of
 from btcpay.checkout.snapshot import Notices, Snapshot

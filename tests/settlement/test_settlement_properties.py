@@ -84,32 +84,30 @@ def test_the_order_in_which_parts_are_told_does_not_matter(invoice, outputs, ask
 
 
 @given(invoices, facts(), rules, ends)
-def test_receipts_sum_to_the_deep_living_outputs_and_no_satoshi_counts_twice(
-    invoice, outputs, asked, end
-):
-    receipts = decide(invoice, outputs, TIP, end, asked, NOW).receipts
-    deep_sats = sum(
-        output.amount_sats
-        for output in outputs
-        if output.credited or (output.block and is_deep(output, TIP, asked))
-    )
-    assert sum(receipt.amount_sats for receipt in receipts) == deep_sats
-    assert len({receipt.txid for receipt in receipts}) == len(receipts)
-
-
-@given(invoices, facts(), rules, ends)
-def test_what_is_received_misses_and_waits_adds_up(invoice, outputs, asked, end):
+def test_sums_add_up_and_no_satoshi_counts_twice(invoice, outputs, asked, end):
     verdict = decide(invoice, outputs, TIP, end, asked, NOW)
     alive_sats = sum(output.amount_sats for output in outputs if not output.vanished)
     assert 0 <= verdict.unconfirmed_sats <= verdict.received_sats <= alive_sats
     needed = required_sats(invoice.amount_sats, asked.tolerance_percent)
     enough = verdict.status == "paid" or verdict.received_sats >= needed
     assert verdict.missing_sats == (0 if enough else invoice.amount_sats - verdict.received_sats)
+    deep_sats = sum(
+        output.amount_sats
+        for output in outputs
+        if output.credited or (output.block and is_deep(output, TIP, asked))
+    )
+    receipts = verdict.receipts
+    assert sum(receipt.amount_sats for receipt in receipts) == deep_sats
+    assert len({receipt.txid for receipt in receipts}) == len(receipts)
+    assert all(invoice.created_at <= receipt.received_at <= NOW for receipt in receipts)
 
 
 @given(invoices, facts(), rules, ends)
-def test_receipts_carry_the_invoice_only_when_it_is_paid(invoice, outputs, asked, end):
+def test_only_an_open_invoice_changes_and_only_a_paid_one_has_receipts_of_its_own(
+    invoice, outputs, asked, end
+):
     verdict = decide(invoice, outputs, TIP, end, asked, NOW)
+    assert invoice.status == "open" or verdict.status == invoice.status
     assert verdict.status == "paid" or not any(receipt.settles for receipt in verdict.receipts)
 
 
@@ -131,24 +129,12 @@ def test_an_open_invoice_is_paid_exactly_when_enough_came_in_time_and_deep(
         assert settled_sats >= needed > settled_sats - last.amount_sats
 
 
-@given(invoices, facts(), rules, ends)
-def test_only_an_open_invoice_changes_its_status(invoice, outputs, asked, end):
-    verdict = decide(invoice, outputs, TIP, end, asked, NOW)
-    assert invoice.status == "open" or verdict.status == invoice.status
-
-
 @given(invoices, facts(), rules)
 def test_until_all_is_known_up_to_the_deadline_nothing_expires(invoice, outputs, asked):
     invoice = replace(invoice, status="open", expires_at=DEADLINE)
     before = DEADLINE - timedelta(milliseconds=1)
     for end in (None, before):
         assert decide(invoice, outputs, TIP, end, asked, NOW).status != "expired"
-
-
-@given(invoices, facts(), rules, ends)
-def test_a_receipt_is_neither_before_the_creation_nor_after_now(invoice, outputs, asked, end):
-    for receipt in decide(invoice, outputs, TIP, end, asked, NOW).receipts:
-        assert invoice.created_at <= receipt.received_at <= NOW
 
 
 # Of news that comes, in whatever order.

@@ -63,7 +63,6 @@ def transactions_page() -> Response[list[dict[str, Any]]]:
 
 
 def parts_in(mempool: Mempool) -> int:
-    """How many outputs and inputs are held."""
     inputs = {output.txid: len(output.inputs) for output in mempool.outputs}
     return len(mempool.outputs) + sum(inputs.values())
 

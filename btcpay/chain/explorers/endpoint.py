@@ -30,8 +30,9 @@ class Endpoint:
     """Where one explorer is asked, and how it has done in this run. Thread safe.
 
     `host` is what may be shown; `calls` counts requests, `bytes_read` the bodies that came, whole
-    or not, `failures` questions that were not answered as they should be. `on_headers` gets the
-    headers of every answer. Endpoints that are asked at once share a `turn` for long answers.
+    or not, `failures` questions that were not answered as they should be. `given_up`: why it is
+    asked no more in this run. `on_headers` gets the headers of every answer. Endpoints that are
+    asked at once share a `turn` for long answers.
     """
 
     def __init__(
@@ -89,17 +90,10 @@ class Endpoint:
             if self._parts > MOST_PARTS:
                 raise FetchError(f"showed more than {MOST_PARTS} outputs in one run")
 
-    @property
-    def is_usable(self) -> bool:
-        """Whether it may still be asked in this run; if not, `given_up` says why."""
-        return not self.given_up
-
     def pause_s(self) -> float:
-        """How much longer it should be left alone after its last failure."""
         return max(0.0, self._not_before_s - time.monotonic())
 
     def succeeded(self) -> None:
-        """It has answered a whole question."""
         with self._lock:
             self._failures = 0
 
@@ -109,7 +103,6 @@ class Endpoint:
             self._quota.answered(self.name)
 
     def failed(self, error: Exception) -> bool:
-        """Takes note of a failure. Says whether to ask the same question here once more."""
         if isinstance(error, QuotaSpent):
             self.is_spent, self.given_up = True, str(error)
             return False
@@ -119,7 +112,7 @@ class Endpoint:
             self._refused(error.retry_after_s)
         elif isinstance(error, Unreachable) or _is_down(error):
             self._back_off()
-            return self.is_usable
+            return not self.given_up
         return False
 
     def _back_off(self) -> None:

@@ -47,16 +47,13 @@ class Esplora(Endpoint):
     # The chain.
 
     def tip_hash(self) -> str:
-        """Hash of its best block."""
         return _text(self.read("/blocks/tip/hash", TEXT), _HASH, "block hash")
 
     def tip_height(self) -> int:
-        """Height of its best block."""
         body = self.read("/blocks/tip/height", TEXT)
         return int(_text(body, "[0-9]{1,8}|100000000", "height"))
 
     def block_hash(self, height: int) -> str:
-        """Hash of its block at this height."""
         return _text(self.read(f"/block-height/{height}", TEXT), _HASH, "block hash")
 
     def header(self, hash: str) -> bytes:
@@ -93,7 +90,6 @@ class Esplora(Endpoint):
     # The chain, as `BlockSource` asks for it.
 
     def header_at(self, height: int) -> bytes:
-        """The header of its block at this height."""
         return self.header(self.block_hash(height))
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
@@ -182,7 +178,6 @@ class Esplora(Endpoint):
     # Addresses.
 
     def waiting(self, address: str, script: bytes) -> Mempool:
-        """What waits in its mempool and pays `script`, the address's scriptPubKey."""
         mempool = self.read(f"/address/{address}/txs/mempool", mempool_page(script))
         self.weigh(parts_in(mempool))
         return mempool

@@ -73,7 +73,6 @@ class Explorers:
         raise self._nobody(errors)
 
     def waiting(self, address: str, script: bytes) -> tuple[Mempool, str]:
-        """What waits and pays `script`, the address's scriptPubKey; and the host that showed it."""
         return self.ask_named(lambda one: one.waiting(address, script))
 
     def is_used(self, address: str) -> bool:
@@ -132,7 +131,6 @@ class Explorers:
             yield "explorer_failures", explorer.host, explorer.failures
 
     def allowance(self) -> Allowance:
-        """What may be spent on all of them together."""
         if self._quota is None:
             return UNLIMITED
         return self._quota.allowance([explorer.name for explorer in self._line])
@@ -147,30 +145,22 @@ class Explorers:
     # Who is asked.
 
     def others(self, known: BlockSource | None = None) -> list[Esplora]:
-        """Those that may be asked but this one, or but the first in line."""
         with self._lock:
             known = known or self._line[0]
-            return [one for one in self._line if one is not known and one.is_usable]
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether any may still be asked in this run."""
-        return any(one.is_usable for one in self._line)
+            return [one for one in self._line if one is not known and not one.given_up]
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is no second one, neither now nor at any time."""
         return len(self._line) == 1
 
     def prefer(self, one: BlockSource) -> None:
-        """From now on asks this one first."""
         with self._lock:
             self._line.sort(key=lambda explorer: explorer is not one)
 
     def _next(self, tries: Counter[Esplora]) -> Esplora | None:
         """Whom to ask: the least tried, then those that need no pause, in their order."""
         with self._lock:
-            left = [one for one in self._line if one.is_usable and tries[one] < TRIES]
+            left = [one for one in self._line if not one.given_up and tries[one] < TRIES]
         if not left:
             return None
         explorer = min(left, key=lambda one: (tries[one], one.pause_s() > 0))

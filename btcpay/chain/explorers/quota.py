@@ -138,7 +138,6 @@ class Quota:
         self.db.run(explorers.REFUSED, root=name, refusals=1, rests_until_at=to_ms(until))
 
     def answered(self, name: str) -> None:
-        """Forgets an explorer's refusals."""
         self.db.run(explorers.ANSWERED, root=name)
 
 

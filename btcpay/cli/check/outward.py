@@ -15,8 +15,6 @@ log = logging.getLogger(__name__)
 
 
 class Outward:
-    """What a command delivers, again and again; connections are kept."""
-
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._outbox = Outbox(shell.db, shell.settings, utc_now, new_send(shell.settings))

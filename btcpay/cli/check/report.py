@@ -55,7 +55,6 @@ class Reporter:
             click.echo("\n".join(_lines(report)))
 
     def end(self, report: Report | None) -> NoReturn:
-        """Shows it, and ends the command with its status."""
         self.show(report)
         sys.exit(0 if report is None or report.complete else 1)
 

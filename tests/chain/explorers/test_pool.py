@@ -254,11 +254,3 @@ def test_calls_are_counted_failed_ones_too(first, second):
     found(explorers)
     assert explorers.calls == len(first.asked) + len(second.asked) == 1 + 2
     assert [total for _, _, total in explorers.tallies()] == [2, 0, 1, 1]
-
-
-def test_bytes_are_counted_of_all_explorers_and_of_answers_that_broke_off(first, second):
-    explorers = client(first, second)
-    first.instead = lambda _: truncated(b"a" * 500)
-    block = second.block_at(1000)
-    assert explorers.ask(lambda one: one.raw_block(block.hash)) == block.raw
-    assert explorers.bytes_read == 500 + len(block.raw)

@@ -16,7 +16,7 @@ from builders import Live, pay
 from hosted import open_hosted, show
 from PIL import Image, ImageDraw
 
-from btcpay.chain.kept import add_header
+from btcpay.chain.follow import add_header
 from btcpay.invoices.links import suggest
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.values.ids import random_base62
