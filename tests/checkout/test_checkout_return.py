@@ -45,11 +45,7 @@ def paid(shop):
 # What happens to an invoice, and where its page then leads.
 STATES = {
     "a paid one gives thanks": (pay, PAID, "Back to the shop"),
-    "one that waits leads back without thanks": (
-        lambda *_: None,
-        UNPAID,
-        "Back to the shop without paying",
-    ),
+    "one that waits has no thanks": (lambda *_: None, UNPAID, "Back to the shop without paying"),
     "one whose time is over does too": (overdue, UNPAID, "Back to the shop"),
     "an expired one too": (partial(finish, status="expired"), UNPAID, "Back to the shop"),
     "and one that was then paid too late": (expired_and_paid_late, UNPAID, "Back to the shop"),
@@ -164,13 +160,8 @@ def test_an_address_is_refused(option, btcpay):
 
 def test_words_that_do_not_go_together_are_wrong_use(btcpay):
     """Thanks for nobody, off and on, another word."""
-    for words in (
-        ["--unpaid", UNPAID],
-        ["off", "--paid", PAID],
-        ["off", "--unpaid", UNPAID],
-        ["on"],
-    ):
-        btcpay.run("merchant", "return", "shop", *words, status=2)
+    for words in (f"--unpaid {UNPAID}", f"off --paid {PAID}", f"off --unpaid {UNPAID}", "on"):
+        btcpay.run("merchant", "return", "shop", *words.split(), status=2)
 
 
 def test_nor_does_the_database_take_anything_but_a_web_address(shop, btcpay):

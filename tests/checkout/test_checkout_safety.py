@@ -140,19 +140,15 @@ def test_a_first_visit_weighs_under_20_kb_and_asks_four_times(shop, language):
         assert len(answer.data) + sum(sent) < 20_000
 
 
-def test_a_fault_is_a_page_that_names_a_request_and_nothing_else(shop, caplog):
-    path = f"/pay/{shop.invoice()['id']}"
+def test_a_fault_and_a_body_that_is_too_large_are_pages_that_give_nothing_away(open_shops, caplog):
+    shop = open_shops(BTCPAY_MAX_BODY_BYTES="1024")
+    path, link = f"/pay/{shop.invoice()['id']}", shop.link()
+    answer = shop.client.post(f"/link/{link['id']}", data={"amount_usd": "9" * 2000})
+    assert answer.status_code == 413 and answer.mimetype == "text/html"
     shop.sql("ALTER TABLE brand RENAME TO gone")
     answer = shop.client.get(path)
     assert answer.status_code == 500 and "gone" not in answer.text and "brand" not in answer.text
     assert re.search(r"request id req_\w+", answer.text)[0].split()[-1] in caplog.text
-
-
-def test_a_body_that_is_too_large_is_a_page_too(open_shops):
-    shop = open_shops(BTCPAY_MAX_BODY_BYTES="1024")
-    link = shop.link()
-    answer = shop.client.post(f"/link/{link['id']}", data={"amount_usd": "9" * 2000})
-    assert answer.status_code == 413 and answer.mimetype == "text/html"
 
 
 def test_a_running_service_serves_pages_and_files_as_they_are_linked(shop, tmp_path):

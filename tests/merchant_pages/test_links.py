@@ -136,8 +136,13 @@ def test_links_and_what_came_through_one_go_on_page_by_page(browser):
     assert re.findall(r"/invoices/(\w+)", page.source) == [came[0]]
 
 
-def test_a_link_is_switched_off_and_on_again(browser):
-    shop, id = browser.shop, browser.shop.link()["id"]
+def test_a_link_has_a_card_and_is_switched_off_and_on_again(browser):
+    shop = browser.shop
+    link = shop.link(title="Membership", description="One year", amount_usd=120)
+    id = link["id"]
+    page = browser.page(f"/links/{id}/card")
+    assert page.texts["url"] == link["link_url"] and page.texts["description"] == "One year"
+    assert "120.00 USD" in page.texts["card"] and "<svg" in page.source
     assert browser.post(f"/links/{id}/deactivate").headers["Location"].endswith("?done=off")
     assert shop.client.get(f"/link/{id}").status_code == 410
     assert "nobody can pay" in browser.page(f"/links/{id}/card").source
@@ -145,10 +150,3 @@ def test_a_link_is_switched_off_and_on_again(browser):
     assert shop.sql(kinds).fetchone()[0] == "payment_link.deactivated"
     assert browser.post(f"/links/{id}/activate").status_code == 303
     assert shop.client.get(f"/link/{id}").status_code == 200
-
-
-def test_the_card_says_what_it_is_for_and_asks_for_nothing_by_itself(browser):
-    link = browser.shop.link(title="Membership", description="One year", amount_usd=120)
-    page = browser.page(f"/links/{link['id']}/card")
-    assert page.texts["url"] == link["link_url"] and page.texts["description"] == "One year"
-    assert "120.00 USD" in page.texts["card"] and "<svg" in page.source
