@@ -33,43 +33,35 @@ def test_ten_thousand_real_headers_are_built_as_they_are(chain):
         assert build_header(number(raw, 0), *fields) == raw
 
 
-@pytest.mark.parametrize(
-    ("version", "raw"),
-    [
-        pytest.param(0, "00000000", id="0"),
-        pytest.param(2**31 - 1, "ffffff7f", id="the greatest signed one"),
-        pytest.param(2**31, "00000080", id="an unsigned one that has the sign"),
-        pytest.param(2**32 - 1, "ffffffff", id="the greatest unsigned one"),
-        pytest.param(-1, "ffffffff", id="a signed one, as unsigned the greatest"),
-        pytest.param(-(2**31), "00000080", id="the least"),
-    ],
-)
-def test_a_version_is_signed_or_unsigned(version, raw):
-    assert build_header(version, *FIELDS[1:])[:4].hex() == raw
+def test_a_version_is_signed_or_unsigned():
+    least_and_greatest = {0: "00000000", 2**31 - 1: "ffffff7f", -(2**31): "00000080"}
+    with_its_sign = {2**31: "00000080", 2**32 - 1: "ffffffff", -1: "ffffffff"}
+    for version, raw in (least_and_greatest | with_its_sign).items():
+        assert build_header(version, *FIELDS[1:])[:4].hex() == raw, version
 
 
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        pytest.param(0, 2**32, id="a version of 33 bits"),
-        pytest.param(0, -(2**31) - 1, id="a version below the least signed one"),
-        pytest.param(1, "00" * 31, id="a hash of 31 bytes"),
-        pytest.param(1, "00" * 33, id="a hash of 33 bytes"),
-        pytest.param(1, "zz" * 32, id="a hash that is not hex"),
-        pytest.param(2, "00 " * 31 + "00", id="a hash with spaces"),
-        pytest.param(2, "", id="no Merkle root"),
-        pytest.param(3, -1, id="a time before 1970"),
-        pytest.param(3, 2**32, id="a time of 33 bits"),
-        pytest.param(4, -1, id="bits below 0"),
-        pytest.param(4, 2**32, id="bits of 33 bits"),
-        pytest.param(5, -1, id="a nonce below 0"),
-        pytest.param(5, 2**32, id="a nonce of 33 bits"),
-    ],
-)
-def test_what_does_not_fit_is_malformed(place, value):
-    fields = [*FIELDS[:place], value, *FIELDS[place + 1 :]]
+UNFIT = {
+    "a version of 33 bits": (0, 2**32),
+    "a version below the least signed one": (0, -(2**31) - 1),
+    "a hash of 31 bytes": (1, "00" * 31),
+    "a hash of 33 bytes": (1, "00" * 33),
+    "a hash that is not hex": (1, "zz" * 32),
+    "a hash with spaces": (2, "00 " * 31 + "00"),
+    "no Merkle root": (2, ""),
+    "a time before 1970": (3, -1),
+    "a time of 33 bits": (3, 2**32),
+    "bits below 0": (4, -1),
+    "bits of 33 bits": (4, 2**32),
+    "a nonce below 0": (5, -1),
+    "a nonce of 33 bits": (5, 2**32),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_what_does_not_fit_is_malformed(name):
+    place, value = UNFIT[name]
     with pytest.raises(Malformed):
-        build_header(*fields)
+        build_header(*FIELDS[:place], value, *FIELDS[place + 1 :])
 
 
 COMPACT = {  # bits: the target, and its own compact form
@@ -107,19 +99,19 @@ def test_a_target_loses_only_what_its_compact_form_has_no_room_for(target):
     assert bits_of(rounded) == bits_of(target)
 
 
-@pytest.mark.parametrize(
-    ("bits", "work"),
-    [
-        pytest.param(0x1D00FFFF, 0x100010001, id="the first block's"),
-        pytest.param(0x207FFFFF, 2, id="regtest's"),
-        pytest.param(0x01010000, 2**255, id="the smallest target"),
-        pytest.param(0x00000000, 0, id="no target"),
-        pytest.param(0x1D80FFFF, 0, id="a negative one"),
-        pytest.param(0xFF123456, 0, id="one that overflows"),
-    ],
-)
-def test_work_is_what_bitcoin_core_counts(bits, work):
-    assert Header("", "", "", 0, bits).work == work
+WORK = {
+    "the first block's": (0x1D00FFFF, 0x100010001),
+    "regtest's": (0x207FFFFF, 2),
+    "the smallest target": (0x01010000, 2**255),
+    "no target": (0x00000000, 0),
+    "a negative one": (0x1D80FFFF, 0),
+    "one that overflows": (0xFF123456, 0),
+}
+
+
+def test_work_is_what_bitcoin_core_counts():
+    for name, (bits, work) in WORK.items():
+        assert Header("", "", "", 0, bits).work == work, name
 
 
 def test_the_first_ten_thousand_blocks_have_the_work_of_their_chain(chain):

@@ -26,13 +26,10 @@ PUBLISHED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("data", "digest"),
-    [pytest.param(*v, id=f"{v[0][:12]!r}, {len(v[0])} bytes") for v in PUBLISHED],
-)
 @pytest.mark.parametrize("function", [ripemd160, ripemd160_in_python])
-def test_a_published_digest(function, data, digest):
-    assert function(data).hex() == digest
+def test_a_published_digest(function):
+    for data, digest in PUBLISHED:
+        assert function(data).hex() == digest, data
 
 
 @given(data=st.binary(max_size=300))
