@@ -95,7 +95,6 @@ def add_operation(app: Flask, service: Service, name: str, operation: Operation)
 
 
 def guard(app: Flask, service: Service) -> None:
-    """Runs the way in before every view, and puts the envelope around every error."""
     app.before_request(lambda: admit(service))
     app.after_request(lambda response: add_headers(service, response))
     app.register_error_handler(ApiError, error_response)

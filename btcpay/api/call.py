@@ -33,23 +33,18 @@ class Call(NamedTuple):
 
     @property
     def resources(self) -> Resources:
-        """The schemas that show rows to clients."""
         return self.service.resources
 
     def row(self, query: Any, **values: Any) -> Row | None:
-        """The merchant's own row that the query finds."""
         return self.service.db.row(query, merchant_id=self.merchant_id, **values)
 
     def only(self, query: Any, **values: Any) -> Row:
-        """The merchant's own row that must be there."""
         return self.service.db.only(query, merchant_id=self.merchant_id, **values)
 
     def rows(self, query: Any, **values: Any) -> list[Row]:
-        """The merchant's own rows that the query finds."""
         return self.service.db.rows(query, merchant_id=self.merchant_id, **values)
 
     def query(self, schema: Schema) -> dict[str, Any]:
-        """The validated query string."""
         return accepts.load_query(schema, request.args.to_dict(flat=False))
 
     def body(self, schema: Schema, empty: bytes | None = None) -> dict[str, Any]:

@@ -9,12 +9,10 @@ Schema = dict[str, Any]
 
 
 def text(description: str, **more: Any) -> Schema:
-    """JSON Schema of a string."""
     return {"type": "string", "description": description} | more
 
 
 def whole(properties: dict[str, Any]) -> Schema:
-    """JSON Schema of an object that has all of these."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
@@ -51,7 +49,6 @@ _SEEN = (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED)
 
 
 def webhooks() -> dict[str, Any]:
-    """One entry for each kind of event, by its name."""
     return {kind.value: {"post": _operation(kind)} for kind in EventKind}
 
 

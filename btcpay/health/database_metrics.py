@@ -100,7 +100,6 @@ def _gauges(name: str, text: str, label: str, values: Mapping[str, Any]) -> Metr
 
 
 def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
-    """What checks have counted since the database was made."""
     for name, text, label, each in (
         ("checks", "Runs of the check.", "outcome", ("complete", "incomplete")),
         ("webhook_deliveries", "Attempts.", "result", ("delivered", "failed", "given_up")),
@@ -124,7 +123,6 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
 
 
 def _gaps(db: Database) -> Iterator[Metric]:
-    """Of each merchant what its wallet's gap limit must be, and what it is said to be."""
     rows = db.rows(merchants.ALL)
     needed = {row["name"]: gap_of_merchant(db, row).limit for row in rows}
     said = {row["name"]: row["wallet_gap_limit"] for row in rows}

@@ -20,7 +20,6 @@ class Scrape(MetricsHandler):
     timeout = 5  # one scraper at a time: a silent one must not keep the next one out
 
     def do_GET(self) -> None:
-        """Everything that is counted, or 404."""
         if self.path.partition("?")[0] == "/metrics":
             super().do_GET()
         else:

@@ -44,7 +44,6 @@ class State:
 
 
 def state_in(db: Database, settings: Settings, now: datetime) -> State:
-    """The state by the facts that the database has now."""
     found_at, backed_up_at = (
         meta.time(db, key) for key in (meta.Key.CHECKED_AT, meta.Key.BACKED_UP_AT)
     )

@@ -1,11 +1,10 @@
-"""Flask as this service uses it: no sessions, coroutines or names of hosts; one way to a path."""
+"""Flask as this service uses it: no coroutines or names of hosts; one way to a path."""
 
 from collections.abc import Callable
 from typing import Any
 
 import orjson
 from flask import Flask, Request, Response
-from flask.sessions import NullSession, SessionInterface
 from werkzeug.routing import MapAdapter
 
 from btcpay.web.errors import JSON
@@ -28,20 +27,10 @@ class Answer(Response):
         return super().get_app_iter(environ)
 
 
-class NoSessions(SessionInterface):
-    """Every request has the same session, in which nothing can be kept."""
-
-    _none = NullSession()
-
-    def open_session(self, *_: Any) -> NullSession:
-        return self._none
-
-
 class Application(Flask):
     """Flask, without what costs every request something and none of ours uses."""
 
     response_class = Answer
-    session_interface = NoSessions()
 
     def ensure_sync(self, func: Any) -> Any:
         """No view is a coroutine."""

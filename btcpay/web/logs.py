@@ -48,7 +48,6 @@ class Discreet(logging.Filter):
     """Takes from gunicorn's lines what they quote of a request that they refuse: maybe a secret."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """The line stays, without the quotation."""
         message = str(record.msg)
         if message.startswith("Invalid request"):
             record.msg, record.args = "a malformed request was refused", ()
@@ -60,11 +59,9 @@ class Discreet(logging.Filter):
 
 
 def to_json(logger: logging.Logger) -> None:
-    """Makes every handler of the logger write JSON lines."""
     for handler in logger.handlers:
         handler.setFormatter(JsonLines())
 
 
 def is_json(logger: logging.Logger) -> bool:
-    """Whether what the logger writes is JSON lines."""
     return any(isinstance(handler.formatter, JsonLines) for handler in logger.handlers)

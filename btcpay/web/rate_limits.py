@@ -57,7 +57,6 @@ class Limiter:
         return self._ask(bucket, key, True)
 
     def look(self, bucket: Bucket, key: str) -> Window:
-        """The window as it is; counts nothing."""
         return self._ask(bucket, key, False)
 
     def is_complete(self) -> bool:

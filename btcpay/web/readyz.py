@@ -88,7 +88,6 @@ def _database(found: int | None, trial: Trial) -> Part:
 
 
 def _check(state: State, settings: Settings) -> Part:
-    """Whether payments are found, and how far the chain is known and read."""
     known = state.progress
     part: Part = {
         "ok": state.found == GREEN,

@@ -37,7 +37,6 @@ def begin() -> None:
 
 
 def end_of(counters: Counters) -> Callable[[Answer], Answer]:
-    """Names the id in the answer, counts the request and logs it."""
 
     def end(response: Answer) -> Answer:
         asked = request._get_current_object()  # type: ignore[attr-defined]

@@ -112,14 +112,6 @@ def test_a_key_without_its_scheme_is_shown_how_it_is_sent(shop, given):
     assert_refused(response, 401, "unauthorized", "send it as `Authorization: Bearer KEY`")
 
 
-@pytest.mark.parametrize("path", POSTS)
-@pytest.mark.parametrize("extra", [b"[" * 500 + b"]" * 500, b'{"a":' * 300 + b"1" + b"}" * 300])
-def test_nesting_in_an_ignored_field_is_no_fault(shop, path, extra):
-    body = b'{"amount_usd": 5, "extra": ' + extra + b"}"
-    assert_no_fault(send(shop, path, body))
-    assert_no_fault(send(shop, path, body, headers={"Idempotency-Key": "deep"}))
-
-
 @pytest.mark.parametrize(("depth", "status"), [(98, 201), (99, 201), (100, 400), (1000, 400)])
 @pytest.mark.parametrize("with_key", [False, True])
 def test_a_body_is_nested_100_deep_at_most_on_every_python(shop, depth, status, with_key):
@@ -218,11 +210,6 @@ def test_an_absurd_number_in_an_ignored_field_costs_nothing(shop, place, name):
     assert time.monotonic() - started_s < QUICK_S
 
 
-def test_an_integer_of_a_million_digits_is_too_large(shop):
-    body = b'{"amount_usd": ' + b"1" * 1_000_000 + b"}"
-    assert_refused(send(shop, "/invoices", body), 413, "payload_too_large")
-
-
 # texts
 
 
@@ -265,8 +252,7 @@ def test_a_surrogate_in_an_ignored_field_or_name_is_no_fault(shop):
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b'{"amount_mode": "\\ud800"}', b'{"amount_mode": "\\u0000"}', b'{"amount_mode": ""}'],
+    "body", [b'{"amount_mode": "\\ud800"}', b'{"amount_mode": "\\u0000"}', b'{"amount_mode": ""}']
 )
 def test_a_mode_that_is_no_mode_is_refused_by_name(shop, body):
     assert_refused(send(shop, "/payment-links", body), 400, "invalid_request", "amount_mode")
@@ -305,8 +291,7 @@ FIELDS = st.sampled_from(
     + ["expires_in_hours", "max_amount_usd"]
 )
 NEAR_BODIES = st.dictionaries(
-    FIELDS,
-    st.sampled_from(["fixed", "flexible", "x", 5, 0.01, 10**6, 8760, None]) | JSON_VALUES,
+    FIELDS, st.sampled_from(["fixed", "flexible", "x", 5, 0.01, 10**6, 8760, None]) | JSON_VALUES
 )
 
 

@@ -14,7 +14,6 @@ NOBODY = "sk_test_" + "0" * 43
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory, ticker):
-    """One database for the module."""
     ticker.reset()
     with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
         yield opened
@@ -63,6 +62,10 @@ def get(target: bytes, *lines: bytes, method: bytes = b"GET") -> bytes:
     return head + b"\r\nConnection: close\r\n\r\n"
 
 
+def bearer(shop: Shop) -> bytes:
+    return b"Authorization: Bearer " + shop.issue("read").encode()
+
+
 def chunked(*pieces: bytes) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (*pieces, b""))
 
@@ -82,14 +85,9 @@ def assert_envelope(answer: tuple[int, dict[str, str], bytes], status: int, code
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
 
-def test_a_chunked_body_is_read(shop, live):
-    status, _, _ = exchange(live, post(shop, CHUNKED, chunked(ORDER[:5], ORDER[5:])))
-    assert status == 201
-
-
 def test_a_chunked_body_of_the_maximum_size_is_read_and_one_byte_more_is_too_large(shop, live):
     body = ORDER.ljust(MAXIMUM_BODY)
-    status, _, _ = exchange(live, post(shop, CHUNKED, chunked(body)))
+    status, _, _ = exchange(live, post(shop, CHUNKED, chunked(body[:5], body[5:])))
     assert status == 201
     assert_envelope(
         exchange(live, post(shop, CHUNKED, chunked(body, b" "))), 413, "payload_too_large"
@@ -274,9 +272,8 @@ JUNK_IDS = [
 @pytest.mark.parametrize("collection", [b"invoices", b"payment-links"])
 @pytest.mark.parametrize("junk", JUNK_IDS)
 def test_a_junk_id_is_not_found(shop, live, collection, junk):
-    key = b"Authorization: Bearer " + shop.issue("read").encode()
     target = b"/api/v1/" + collection + b"/" + junk
-    assert_envelope(exchange(live, get(target, key)), 404, "not_found")
+    assert_envelope(exchange(live, get(target, bearer(shop))), 404, "not_found")
 
 
 PATHS = [
@@ -296,8 +293,7 @@ PATHS = [
 
 @pytest.mark.parametrize("path", PATHS)
 def test_an_unknown_path_is_not_found_with_a_key_and_unauthorized_without(shop, live, path):
-    key = b"Authorization: Bearer " + shop.issue("read").encode()
-    assert_envelope(exchange(live, get(path, key)), 404, "not_found")
+    assert_envelope(exchange(live, get(path, bearer(shop))), 404, "not_found")
     assert_envelope(exchange(live, get(path)), 401, "unauthorized")
 
 
@@ -317,8 +313,7 @@ def test_another_method_is_not_allowed(shop, live, path, method):
 
 
 def test_head_is_get_without_a_body(shop, live):
-    key = b"Authorization: Bearer " + shop.issue("read").encode()
-    status, headers, body = exchange(live, get(b"/api/v1/balance", key, method=b"HEAD"))
+    status, headers, body = exchange(live, get(b"/api/v1/balance", bearer(shop), method=b"HEAD"))
     assert (status, body) == (200, b"")
     assert headers["x-ratelimit-remaining"] == "119"
 
@@ -353,8 +348,7 @@ QUERIES = {
 @pytest.mark.parametrize("path", [b"invoices", b"payment-links", b"payments"])
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_query_string_is_understood_or_refused(shop, live, path, query):
-    key = b"Authorization: Bearer " + shop.issue("read").encode()
-    answer = exchange(live, get(b"/api/v1/" + path + b"?" + query, key))
+    answer = exchange(live, get(b"/api/v1/" + path + b"?" + query, bearer(shop)))
     if QUERIES[query] == 400:
         assert_envelope(answer, 400, "invalid_request")
         assert b"limit" in answer[2]
@@ -364,15 +358,13 @@ def test_a_query_string_is_understood_or_refused(shop, live, path, query):
 
 @pytest.mark.parametrize("junk", [b"%00", b"inv_%00", b"%ff", b"'--", b"x" * 3000, b"%ed%a0%80"])
 def test_a_junk_invoice_id_in_the_filter_is_an_empty_list(shop, live, junk):
-    key = b"Authorization: Bearer " + shop.issue("read").encode()
-    status, _, body = exchange(live, get(b"/api/v1/payments?invoice_id=" + junk, key))
+    status, _, body = exchange(live, get(b"/api/v1/payments?invoice_id=" + junk, bearer(shop)))
     assert (status, json.loads(body)) == (200, {"object": "list", "data": []})
 
 
 @pytest.mark.parametrize("status", [b"%00", b"%ff", b"open&status=open", b"", b"o" * 3000])
 def test_a_junk_status_is_refused_by_name(shop, live, status):
-    key = b"Authorization: Bearer " + shop.issue("read").encode()
-    answer = exchange(live, get(b"/api/v1/invoices?status=" + status, key))
+    answer = exchange(live, get(b"/api/v1/invoices?status=" + status, bearer(shop)))
     assert_envelope(answer, 400, "invalid_request")
     assert b"status" in answer[2]
 

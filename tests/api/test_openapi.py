@@ -139,7 +139,6 @@ PRICED = ("amount_mode", "amount_usd", "min_amount_usd", "max_amount_usd")
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory, ticker):
-    """One service for the module."""
     ticker.reset()
     with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
         yield opened
@@ -154,7 +153,6 @@ def document(shop):
 
 
 def resolved(document: dict[str, Any], node: Any) -> Any:
-    """The node that a $ref leads to, or the node itself."""
     while isinstance(node, dict) and "$ref" in node:
         path, node = node["$ref"].removeprefix("#/").split("/"), document
         for name in path:
@@ -184,16 +182,10 @@ def test_the_document_is_valid_openapi_3_1(document):
     assert not OPENAPI_31_VALIDATOR.is_valid(broken)
 
 
-def test_the_description_is_marked_version_1_0_0(document):
-    assert document["info"]["version"] == "1.0.0"
-
-
-def test_the_service_root_ends_with_the_version_prefix(shop, document):
-    assert document["servers"] == [{"url": f"{shop.service.settings.base_url}/api/v1"}]
-
-
-def test_the_document_has_the_specified_operations_and_no_others(document):
+def test_the_document_has_the_specified_root_version_and_operations_and_no_others(shop, document):
     """Beside them the one public path that a shop may poll."""
+    assert document["info"]["version"] == "1.0.0"
+    assert document["servers"] == [{"url": f"{shop.service.settings.base_url}/api/v1"}]
     described = {
         described["operationId"]: (method, path)
         for path, methods in document["paths"].items()
@@ -204,7 +196,6 @@ def test_the_document_has_the_specified_operations_and_no_others(document):
 
 
 def schemas_in(node: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every property's schema, with where it stands; not those that only say what goes together."""
     if isinstance(node, dict):
         for name, part in node.items():
             if name == "properties":
@@ -409,7 +400,6 @@ def live(shop, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def keys(shop):
-    """Enough write keys in turn that none spends its 30 writes a minute."""
     return itertools.cycle([shop.issue("write") for _ in range(200)])
 
 

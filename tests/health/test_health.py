@@ -17,7 +17,6 @@ from storage.queries import meta
 
 @pytest.fixture
 def checked(shop):
-    """A shop whose check was complete just now."""
     meta.put(shop.service.db, meta.Key.CHECKED_AT, str(to_ms(shop.clock())))
     return shop
 
@@ -63,11 +62,7 @@ def test_an_old_check_is_not_ready(open_shops, minutes, max_age_min, status):
     shop.clock.move(minutes=minutes)
     response = ready(shop)
     assert response.status_code == status
-    assert problems(response) == {
-        "database": True,
-        "check": status == 200,
-        "rate_limits": True,
-    }
+    assert problems(response) == {"database": True, "check": status == 200, "rate_limits": True}
 
 
 def test_a_shop_that_was_never_checked_is_not_ready_and_says_so(shop):

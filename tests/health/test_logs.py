@@ -26,7 +26,6 @@ def lines(live: Live) -> list[dict[str, Any]]:
 
 
 def line_of(live: Live, answer: requests.Response) -> dict[str, Any]:
-    """The one line of the request that was answered so."""
     request_id = answer.headers["X-Request-Id"]
     return until(
         lambda: [
@@ -130,7 +129,6 @@ def test_requests_at_once_keep_their_ids_apart(shop, tmp_path):
 
 
 def raw(live: Live, text: str) -> bytes:
-    """What is answered to bytes that no HTTP library would send."""
     with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
         connection.sendall(text.encode("utf-8", "surrogateescape"))
         connection.shutdown(socket.SHUT_WR)

@@ -23,8 +23,6 @@ from samples import Samples, figures
 
 from btcpay import __version__
 from btcpay.health import metrics_setup
-from btcpay.settings import settings
-from btcpay.values.errors import SettingsError
 from storage.queries.totals import tallies
 
 
@@ -155,36 +153,10 @@ def test_without_metrics_the_shop_serves(shop, tmp_path, bind):
     assert len(told) == (1 if bind else 0)
 
 
-# the settings
-
-
-@pytest.mark.parametrize(
-    ("environ", "bind"),
-    [
-        ({}, "127.0.0.1:9464"),
-        ({"BTCPAY_METRICS_BIND": ""}, ""),
-        ({"BTCPAY_METRICS_BIND": " "}, ""),
-        ({"BTCPAY_METRICS_BIND": "0.0.0.0:9000"}, "0.0.0.0:9000"),
-        ({"BTCPAY_METRICS_BIND": "[::1]:9464"}, "[::1]:9464"),
-    ],
-)
-def test_where_the_metrics_are(environ, bind):
-    assert settings.read(environ).metrics_bind == bind
-
-
-@pytest.mark.parametrize(
-    "bind", ["9464", "127.0.0.1", ":9464", "127.0.0.1:99999", "unix:/x", "a b"]
-)
-def test_an_address_that_is_none_is_refused(bind):
-    with pytest.raises(SettingsError, match="BTCPAY_METRICS_BIND accepts host:port"):
-        settings.read({"BTCPAY_METRICS_BIND": bind})
-
-
 # the check, in another process
 
 
 def finish(till: Till) -> None:
-    """A run over all that is due, as the command makes it."""
     checker = till.checker()
     checker.finish(checker.run())
 

@@ -73,33 +73,20 @@ GIVEN_UP, AGAIN = (
     f'btcpay_webhook_deliveries_total{{result="{result}"}}' for result in ("given_up", "failed")
 )
 LOST = 'btcpay_mails_total{result="given_up"}'
-CASES: dict[str, tuple[dict[str, str], int, set[str]]] = {
+CHECK, OPEN = "btcpay_last_check_timestamp_seconds", "btcpay_open_invoices"
+UNDONE, FREE = "btcpay_payments_undone_total", "btcpay_disk_free_bytes"
+AGE, WAITS = "btcpay_price_age_seconds", "btcpay_webhook_waiting_seconds"
+CASES = {
     "all is well": ({"btcpay_database_up": "1x240", LATE: "0x240"}, 60, set()),
     "nothing answers": ({"btcpay_build_info": "1x10 stale"}, 17, {"BtcpayDown"}),
     "nothing answers for four minutes": ({"btcpay_build_info": "1x10 stale"}, 14, set()),
     "the database is away": ({"btcpay_database_up": "0x9"}, 3, {"BtcpayDatabaseDown"}),
     "the database is away for a minute": ({"btcpay_database_up": "1x5 0x9"}, 7, set()),
-    "the last check is 16 minutes old": (
-        {"btcpay_last_check_timestamp_seconds": "0x99"},
-        16,
-        {"BtcpayCheckTooOld"},
-    ),
-    "the last check is 15 minutes old": (
-        {"btcpay_last_check_timestamp_seconds": "0x99"},
-        15,
-        set(),
-    ),
-    "no check was ever complete": (
-        {"btcpay_last_check_timestamp_seconds": "_", "btcpay_open_invoices": "1x99"},
-        15,
-        {"BtcpayNeverChecked"},
-    ),
-    "no check was complete, and nobody waits": (
-        {"btcpay_last_check_timestamp_seconds": "_", "btcpay_open_invoices": "0x99"},
-        60,
-        set(),
-    ),
-    "an open invoice is no news": ({"btcpay_open_invoices": "1x99"}, 60, set()),
+    "the last check is 16 minutes old": ({CHECK: "0x99"}, 16, {"BtcpayCheckTooOld"}),
+    "the last check is 15 minutes old": ({CHECK: "0x99"}, 15, set()),
+    "no check was ever complete": ({CHECK: "_", OPEN: "1x99"}, 15, {"BtcpayNeverChecked"}),
+    "no check was complete, and nobody waits": ({CHECK: "_", OPEN: "0x99"}, 60, set()),
+    "an open invoice is no news": ({OPEN: "1x99"}, 60, set()),
     "four blocks are to be read for half an hour": (
         {"btcpay_blocks_behind": "4x99"},
         30,
@@ -107,12 +94,8 @@ CASES: dict[str, tuple[dict[str, str], int, set[str]]] = {
     ),
     "four blocks are to be read for less": ({"btcpay_blocks_behind": "4x99"}, 29, set()),
     "three blocks are to be read": ({"btcpay_blocks_behind": "3x99"}, 60, set()),
-    "a payment was undone": (
-        {"btcpay_payments_undone_total": "0x20 1x99"},
-        25,
-        {"BtcpayPaymentUndone"},
-    ),
-    "a payment was undone long ago": ({"btcpay_payments_undone_total": "0x20 1x99"}, 90, set()),
+    "a payment was undone": ({UNDONE: "0x20 1x99"}, 25, {"BtcpayPaymentUndone"}),
+    "a payment was undone long ago": ({UNDONE: "0x20 1x99"}, 90, set()),
     "an invoice was paid late": ({LATE: "1x9"}, 5, {"BtcpayAttention"}),
     "an explorer fails always": (
         {FAILED: "0+1x99", CALLED: "0+1x99"},
@@ -128,34 +111,18 @@ CASES: dict[str, tuple[dict[str, str], int, set[str]]] = {
     "no source has told a price": ({NONE: "0+1x30", GOOD: "5x30"}, 12, {"BtcpayPriceOld"}),
     "no source has ever told a price": ({NONE: "0+1x30"}, 12, {"BtcpayPriceOld"}),
     "some rounds had no price": ({NONE: "0+1x30", GOOD: "0+1x30"}, 12, set()),
-    "nobody asks for a price": (
-        {NONE: "2x30", GOOD: "5x30", "btcpay_price_age_seconds": "0+60x30"},
-        25,
-        set(),
-    ),
-    "less than a gigabyte is free": (
-        {"btcpay_disk_free_bytes": "999999999x20"},
-        10,
-        {"BtcpayDiskLow"},
-    ),
-    "a gigabyte is free": ({"btcpay_disk_free_bytes": "1000000000x20"}, 15, set()),
-    "less than 100 MB are free": (
-        {"btcpay_disk_free_bytes": "1000000000 99999999x20"},
-        1,
-        {"BtcpayDiskFull"},
-    ),
+    "nobody asks for a price": ({NONE: "2x30", GOOD: "5x30", AGE: "0+60x30"}, 25, set()),
+    "less than a gigabyte is free": ({FREE: "999999999x20"}, 10, {"BtcpayDiskLow"}),
+    "a gigabyte is free": ({FREE: "1000000000x20"}, 15, set()),
+    "less than 100 MB are free": ({FREE: "1000000000 99999999x20"}, 1, {"BtcpayDiskFull"}),
     "more than three quarters of a gap limit are used": (
         {NEEDED: "16x20", LIMIT: "20x20"},
         5,
         {"BtcpayGapLimit"},
     ),
     "three quarters of a gap limit are used": ({NEEDED: "15x20", LIMIT: "20x20"}, 15, set()),
-    "an endpoint was not told for an hour": (
-        {"btcpay_webhook_waiting_seconds": "3540+60x20"},
-        7,
-        {"BtcpayWebhooksLate"},
-    ),
-    "an endpoint was not told for less": ({"btcpay_webhook_waiting_seconds": "0+60x60"}, 60, set()),
+    "an endpoint was not told for an hour": ({WAITS: "3540+60x20"}, 7, {"BtcpayWebhooksLate"}),
+    "an endpoint was not told for less": ({WAITS: "0+60x60"}, 60, set()),
     "a webhook was given up": ({GIVEN_UP: "0 0 1x20"}, 5, {"BtcpayToldNobody"}),
     "a mail was given up": ({LOST: "0 0 1x20"}, 5, {"BtcpayToldNobody"}),
     "a webhook will be tried again": ({AGAIN: "0 0 1x20"}, 5, set()),

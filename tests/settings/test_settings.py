@@ -134,7 +134,11 @@ GOOD = {
     "UNDERPAYMENT_TOLERANCE_PERCENT": each("0 | 0.0 | 5 | 5.00 | 0.001"),
     "SMTP_URL": ["smtp://127.0.0.1:25", "smtps://me:secret@mail.example.com"],
     "MAIL_FROM": ["shop@example.com", "Shop <shop@example.com>"],
-    "RATE_LIMIT_STORE": ["memory://", "redis://127.0.0.1:6379/0", "rediss://host:6379/1"],
+    "RATE_LIMIT_STORE": each(
+        "memory:// | redis://127.0.0.1 | redis://127.0.0.1:6379/0 | redis://[::1]:6379/0 | "
+        "rediss://user:secret@redis.example.com:6380/0?ssl_cert_reqs=required"
+    ),
+    "METRICS_BIND": each("0.0.0.0:9000 | [::1]:9464"),
     "MERCHANT_PAGES": ["on", "off"],
     "FRAME_ANCESTORS": ["https://shop.example.com", "http://127.0.0.1:8080 https://[::1]"],
     "BIND": each("127.0.0.1:8000 | 0.0.0.0:1 | [::1]:65535 | unix:/run/btcpay.sock"),
@@ -178,7 +182,11 @@ BAD = {
     ),
     "SMTP_URL": ["mail.example.com", "smtp://", "smtp://me@h"],
     "MAIL_FROM": ["shop", "a@b, c@d"],
-    "RATE_LIMIT_STORE": each("memory | memory://x | redis:// | memcached://host | file:///x"),
+    "RATE_LIMIT_STORE": each(
+        "memory | memory://x | redis:// | redis://host:port | redis://host:99999/0 | redis:/h | "
+        "memcached://host | file:///x"
+    ),
+    "METRICS_BIND": each("9464 | 127.0.0.1 | :9464 | 127.0.0.1:99999 | unix:/x | a b"),
     "BIND": each("8000 | 127.0.0.1 | host: | :8000x | host:65536 | host:99999 | ho st:80"),
 }
 

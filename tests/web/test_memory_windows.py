@@ -14,8 +14,6 @@ ME = "203.0.113.7"
 
 
 class Seconds:
-    """Unix time that a test moves."""
-
     def __init__(self) -> None:
         self.at = 1_800_000_000.0
 
@@ -34,7 +32,6 @@ def limiter(seconds):
 
 
 def crowd(limiter: Limiter, bucket: Bucket, number: int = MOST) -> None:
-    """So many addresses, each with a request."""
     for other in range(number):
         limiter.hit(bucket, f"other {other}")
 

@@ -23,7 +23,6 @@ def test_a_worker_keeps_to_one_processor_and_its_master_to_none(shop, tmp_path):
 
 
 def processor_of(bind: str) -> set[int]:
-    """The processors of a process that listens there."""
     allowed = os.sched_getaffinity(0)
     keep_to_one_processor(bind)
     try:

@@ -15,8 +15,6 @@ from paths import PROJECT
 from redis import Redis
 from redis_server import RedisServer, needs_redis
 
-from btcpay.settings import settings
-from btcpay.values.errors import SettingsError
 from btcpay.web.rate_limits import READS, WRITES, Limiter, link_invoices
 from btcpay.web.redis_windows import ANSWER_TIMEOUT_S, LOGGED_EVERY_S, PAUSE_S
 from btcpay.web.windows import Bucket
@@ -31,8 +29,6 @@ def redis(tmp_path):
 
 
 class Seconds:
-    """A monotonic clock that a test moves."""
-
     def __init__(self) -> None:
         self.at = 1000.0
 
@@ -127,14 +123,6 @@ def test_two_workers_share_each_window_exactly(redis, shop, tmp_path):
     assert sorted(failures) == [401] * 20 + [429] * 40
 
 
-@needs_redis
-def test_a_window_outlives_the_server(redis, shop, tmp_path):
-    for expected in ([201] * 20, [201] * 10 + [429] * 10):
-        with Live(shop, tmp_path, BTCPAY_RATE_LIMIT_STORE=redis.url) as live:
-            asked = [live.ask("POST", "/payment-links", shop.write_key) for _ in range(20)]
-        assert [answer.status_code for answer in asked] == expected
-
-
 # while it is away
 
 
@@ -225,31 +213,6 @@ def test_the_shop_sells_without_redis(shop, tmp_path, status):
     assert "hunter2" not in log
 
 
-# the settings
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["redis://", "redis://host:port", "redis://host:99999/0", "memcached://host", "redis:/h"],
-)
-def test_a_store_that_cannot_be_is_refused_by_name(text):
-    with pytest.raises(SettingsError, match="BTCPAY_RATE_LIMIT_STORE accepts memory:// or redis"):
-        settings.read({"BTCPAY_RATE_LIMIT_STORE": text})
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "redis://127.0.0.1",
-        "redis://127.0.0.1:6379/1",
-        "rediss://user:secret@redis.example.com:6380/0?ssl_cert_reqs=required",
-        "redis://[::1]:6379/0",
-    ],
-)
-def test_a_store_may_be_any_redis(text):
-    assert settings.read({"BTCPAY_RATE_LIMIT_STORE": text}).rate_limit_store == text
-
-
 def test_a_signal_for_one_worker_more_is_refused_too(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         os.kill(live.pid, signal.SIGTTIN)
@@ -280,7 +243,6 @@ def test_several_workers_with_windows_in_memory_refuse_to_start(shop, program, w
 
 
 def without_driver(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Runs the code as where the extra was never installed."""
     return subprocess.run(
         [sys.executable, "-c", f"import sys; sys.modules['redis'] = None; {code}"],
         env=clean_environ(**environ),

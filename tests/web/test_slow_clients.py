@@ -18,7 +18,6 @@ IDLE = 1_000
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory, ticker):
-    """One database for the module."""
     ticker.reset()
     with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
         yield opened
@@ -26,7 +25,6 @@ def shop(tmp_path_factory, ticker):
 
 @pytest.fixture(scope="module")
 def live(shop, tmp_path_factory):
-    """One server for the module."""
     with Live(shop, tmp_path_factory.mktemp("live")) as running:
         yield running
         assert "Traceback" not in running.log()
@@ -150,7 +148,6 @@ BAD, NO_KEY = b"Authorization: Bearer sk_test_no\r\n", b""
 
 
 def body(size: int, chunked: bool) -> bytes:
-    """Headers and body: blanks."""
     if chunked:
         pieces = [b" " * min(10_000, size - at) for at in range(0, size, 10_000)]
         chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in [*pieces, b""])

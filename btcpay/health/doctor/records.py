@@ -45,7 +45,6 @@ def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def state(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Whether payments are found, and how far the chain is known and read."""
     now = shop.now()
     found = state_in(db, shop.settings, now)
     yield _found(found, now)

@@ -20,7 +20,6 @@ from storage.queries import blocks
 
 
 def free_bytes(folder: Path) -> int:
-    """How much is free on the folder's file system."""
     return shutil.disk_usage(folder).free
 
 
