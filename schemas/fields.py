@@ -63,7 +63,6 @@ class Number(fields.Field):
         return None if value is None else self.shown(value)
 
     def shown(self, value: Any) -> Fragment:
-        """The number as it goes out."""
         return Fragment(str(value))
 
 

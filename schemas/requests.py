@@ -37,7 +37,6 @@ class Body(Schema):
 
     @pre_load
     def drop_nulls(self, data: Any, **_: Any) -> Any:
-        """An explicit null is the same as no field."""
         if not isinstance(data, dict):
             return data
         return {name: value for name, value in data.items() if value is not None}
@@ -109,15 +108,13 @@ class NewPaymentLink(Body):
 
     @validates_schema
     def fits_mode(self, data: Mapping[str, Any], **_: Any) -> None:
-        """The fields that go with the mode, and the order of the bounds."""
         mode = _mode_of(data)
         if mode == "fixed" and "amount_usd" not in data:
             raise ValidationError("is required when amount_mode is fixed", "amount_usd")
         unfit = ("min_amount_usd", "max_amount_usd") if mode == "fixed" else ("amount_usd",)
         for name in unfit:
             if name in data and "amount_mode" not in data:
-                told = f"amount_usd makes the price fixed: leave it or {name} out"
-                raise ValidationError(told)
+                raise ValidationError(f"amount_usd makes the price fixed: leave it or {name} out")
             if name in data:
                 raise ValidationError(f"does not go with amount_mode {mode}", name)
         low, high = data.get("min_amount_usd"), data.get("max_amount_usd")
@@ -139,9 +136,9 @@ class Limit(fields.Field):
     """The query parameter `limit`: a whole number from 1 to 100 in plain digits."""
 
     def __init__(self) -> None:
-        bounds = {"minimum": 1, "maximum": 100, "default": 50}
-        told = {"description": "How many of the newest items to return."}
-        super().__init__(load_default=50, metadata=bounds | told)
+        metadata = {"minimum": 1, "maximum": 100, "default": 50}
+        description = "How many of the newest items to return."
+        super().__init__(load_default=50, metadata=metadata | {"description": description})
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> int:
         if not re.fullmatch("[0-9]{1,20}", value) or not 1 <= int(value) <= 100:

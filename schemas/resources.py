@@ -38,7 +38,6 @@ class Resource(Schema):
         ]
 
     def dump(self, obj: Any, *, many: bool | None = None) -> Any:
-        """What marshmallow's own `dump` returns for a row, or for a list of them."""
         many = self.many if many is None else many
         return [self._shown(row) for row in obj] if many else self._shown(obj)
 
@@ -54,8 +53,7 @@ class Resource(Schema):
         return shown
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        """Every documented field is in every answer, null or not."""
-        field_obj.required = True
+        field_obj.required = True  # null or not, every documented field is in every answer
 
     def listed(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """The list envelope (2.5) around the rows."""

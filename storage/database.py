@@ -96,13 +96,12 @@ class Database:
         self._shared = SharedCommit(self._turn, self.write)
 
     def rows(self, query: Query, **values: Any) -> list[Row]:
-        """All rows of a query (or of its RETURNING), each a dict by column name."""
+        """Of a SELECT or of a RETURNING, each a dict by column name."""
         with self.connected(), as_peewee_errors:
             columns, cursor = self._execute(query, values)
             return [dict(zip(columns, row)) for row in cursor.fetchall()]  # noqa: B905
 
     def row(self, query: Query, **values: Any) -> Row | None:
-        """The first row, or None."""
         rows = self.rows(query, **values)  # all, else an UPDATE ... RETURNING is not done
         return rows[0] if rows else None
 

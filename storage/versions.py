@@ -129,7 +129,6 @@ def claim_network(db: Database, network: str) -> None:
 
 
 def refuse_network(kept: str | None, network: str) -> None:
-    """Raises DatabaseNotReady for the database of another network."""
     if kept not in (None, network):
         raise DatabaseNotReady(
             f"the database belongs to {kept}, BTCPAY_NETWORK says {network}:"

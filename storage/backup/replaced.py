@@ -24,7 +24,6 @@ def counters_in(place: sqlite3.Connection) -> dict[str, int]:
 
 
 def names_in(place: sqlite3.Connection) -> dict[str, str]:
-    """The merchants of a database, by account key; {} when it cannot tell."""
     return dict(_rows(place, "SELECT account_key, name FROM merchant"))
 
 

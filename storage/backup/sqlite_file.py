@@ -50,7 +50,6 @@ def new_file(path: Path, purpose: str) -> Iterator[Path]:
 
 
 def discard(path: Path) -> None:
-    """Removes a database file and what SQLite keeps beside it."""
     for suffix in ("", "-wal", "-shm", "-journal", ".migrate.lock"):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
@@ -105,7 +104,6 @@ def inspect(path: Path, name: Path) -> Contents:
 
 
 def network_of(db: sqlite3.Connection) -> str | None:
-    """The network that a database belongs to; None when it does not say."""
     query = "SELECT value FROM meta WHERE name = ?"
     row = db.execute(query, (Key.NETWORK.value,)).fetchone()
     return row[0] if row else None

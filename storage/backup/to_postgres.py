@@ -19,7 +19,6 @@ _SERIALS = """SELECT name, seq, (SELECT name FROM pragma_table_info(made.name) W
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether a file begins as SQLite's do."""
     with path.open("rb") as file:
         return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 

@@ -60,7 +60,6 @@ def tip_height(db: Database) -> int | None:
 
 
 def _given(db: Database, texts: Collection[str]) -> Any:
-    """Texts in hex as one value."""
     if db.is_server:
         return list(texts)
     return '["' + '","'.join(texts) + '"]'

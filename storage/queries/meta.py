@@ -39,7 +39,6 @@ _KEEP = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_con
 
 
 def get(db: Database, key: Key) -> str | None:
-    """The value of a fact; None when it was never set."""
     row = db.row(_GET, name=Key(key).value)
     return row["value"] if row else None
 
@@ -62,7 +61,6 @@ def keep(db: Database, key: Key, value: str) -> str:
 
 
 def time(db: Database, key: Key) -> datetime | None:
-    """The time that a fact is; None when it was never set."""
     ms = get(db, key)
     return None if ms is None else from_ms(int(ms))
 

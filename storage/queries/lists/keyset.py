@@ -29,12 +29,10 @@ def newer(query: Select, model: Any) -> Select:
 
 
 def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
-    """By time, then by place."""
     columns = (model.created_at, model.seq)
     return [column.desc() if newest_first else column.asc() for column in columns]
 
 
 def place_of(model: Any) -> Select:
-    """The time of the row of this id, and its place in that time."""
     columns = (model.created_at.alias("at"), model.seq.alias("place"))
     return model.select(*columns).where(model.id == slot("id"))

@@ -56,18 +56,15 @@ PAYMENTS_OF_INVOICE = _PAYMENTS.where(Payment.address_invoice_id == slot("invoic
 
 
 def newest_invoices(db: Database, status: str | None, limit: int) -> list[Row]:
-    """The newest of all merchants, or of those of one status."""
     query = _OF_MERCHANT_BY_STATUS if status else _OF_MERCHANT
     return [db.only(_ONE, seq=row["seq"]) for row in _newest(db, query, limit, status=status)]
 
 
 def newest_payments(db: Database, limit: int) -> list[Row]:
-    """The newest payments of all merchants."""
     return _newest(db, PAYMENTS_OF_MERCHANT, limit)
 
 
 def newest_links(db: Database, limit: int) -> list[Row]:
-    """The newest payment links of all merchants."""
     return _newest(db, links.LIST, limit)
 
 

@@ -12,7 +12,6 @@ def _fact(key: Key) -> Select:
     return Fact.select(Fact.value).where(Fact.name == key.value).alias(key.value)
 
 
-# One row of all that is known in one place each.
 SHOP = (
     Merchant.select(
         Merchant.next_index,

@@ -63,7 +63,6 @@ def lock(db: Database, merchant_id: int) -> None:
 
 
 def lock_all(db: Database) -> None:
-    """Likewise for every merchant."""
     db.rows(_LOCK_ALL)
 
 
