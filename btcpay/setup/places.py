@@ -4,8 +4,8 @@ import os
 import pwd
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,32 +52,35 @@ def make_user(name: str) -> pwd.struct_passwd:
     return pwd.getpwnam(name)
 
 
-@contextmanager
-def acting_as(user: pwd.struct_passwd) -> Iterator[None]:
-    """Root is this user meanwhile: what is made is the user's, what fails would fail in service.
+def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
+    """Does the work as this user; a status other than 0 or None ends the program with it.
 
+    Root leaves it to a child that is the user for good: what it makes is the user's, and what the
+    user planted in a database can take no more than the user has. Nothing but a status comes back.
     Raises CommandError for a user who may not run this program.
     """
     if user.pw_uid == os.geteuid():
-        yield
-        return
-    words, groups, home = program(), os.getgroups(), os.environ.get("HOME", "")
+        status = work()
+    elif child := os.fork():
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    else:
+        _become(user)
+        sys.exit(work())  # what it raises is shown, and ends the child, as without a child
+    if status:
+        sys.exit(status)
+
+
+def _become(user: pwd.struct_passwd) -> None:
+    command = program()[0]
     os.setgroups([])
-    os.setresgid(user.pw_gid, user.pw_gid, 0)
-    os.setresuid(user.pw_uid, user.pw_uid, 0)  # the saved one is the way back
+    os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+    os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
     os.environ["HOME"] = user.pw_dir  # where PostgreSQL's library looks for certificates
-    try:
-        if not all(os.access(file, os.X_OK) for file in (words[0], sys.executable)):
-            raise CommandError(
-                f"{user.pw_name} may not run {words[0]}: install it outside of a home, by"
-                " python3 -m venv /opt/btcpay && /opt/btcpay/bin/pip install blocktill"
-            )
-        yield
-    finally:
-        os.environ["HOME"] = home
-        os.setresuid(0, 0, 0)
-        os.setresgid(0, 0, 0)
-        os.setgroups(groups)
+    if not all(os.access(file, os.X_OK) for file in (command, sys.executable)):
+        raise CommandError(
+            f"{user.pw_name} may not run {command}: install it outside of a home, by"
+            " python3 -m venv /opt/btcpay && /opt/btcpay/bin/pip install blocktill"
+        )
 
 
 def make_folder(folder: Path, user: pwd.struct_passwd) -> None:

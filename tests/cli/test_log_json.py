@@ -1,4 +1,4 @@
-"""`btcpay --log-json`: what a command tells on standard error is one JSON object a line."""
+"""`btcpay --log-json`: what a command says on standard error is one JSON object a line."""
 
 import json
 import signal
@@ -56,7 +56,7 @@ def test_with_quiet_lines_come_only_when_something_is_wrong(up, till, btcpay):
     assert [line["message"] for line in lines(errors)][-1:] == ([] if up else ["check"])
 
 
-def test_watching_it_tells_what_has_changed(till, btcpay):
+def test_watching_it_says_what_has_changed(till, btcpay):
     invoice = till.shop.invoice()
     till.pay(invoice)
     till.mine()
@@ -90,9 +90,3 @@ def test_what_a_command_refuses_is_a_line_too(case, btcpay):
     found = lines(errors)
     assert output == "" and told in str([line["message"] for line in found])
     assert found[-1]["level"] == "error"
-
-
-def test_without_it_people_are_told_in_plain_words(till, btcpay):
-    till.shop.invoice()
-    output, errors = btcpay.run("check")
-    assert output.startswith("blocks read: ") and errors == ""

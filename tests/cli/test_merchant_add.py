@@ -55,10 +55,10 @@ def test_nothing_on_standard_input_is_no_key(shop):
     assert add(shop, "second", "--xpub", "-", "--yes", status=1) == "btcpay: no key was given\n"
 
 
-@pytest.mark.parametrize("key", ["vpub5Y...", "zpub6r\u2026", "xpub..."])
-def test_the_examples_key_is_called_so(key, shop):
-    said = add(shop, "second", "--xpub", key, "--yes", status=1)
-    assert said == f"btcpay: {key} is the example; put your wallet's key there\n"
+def test_the_examples_key_is_called_so(shop):
+    for key in ("vpub5Y...", "zpub6r\u2026", "xpub..."):
+        said = add(shop, "second", "--xpub", key, "--yes", status=1)
+        assert said == f"btcpay: {key} is the example; put your wallet's key there\n"
 
 
 def test_a_key_that_another_merchant_has_is_refused_before_addresses_are_compared(shop):
@@ -93,25 +93,23 @@ def test_words_too_many_are_not_repeated_either(shop):
     assert "more words than" in add(shop, "My", "shop", "--xpub", new_xpub(), status=2)
 
 
-@pytest.mark.parametrize(
-    ("text", "are"),
-    [
-        pytest.param(TWELVE, True, id="twelve"),
-        pytest.param(TWENTY_FOUR, True, id="twenty-four"),
-        pytest.param(TWELVE.upper(), True, id="capitals"),
-        pytest.param(JAPANESE, True, id="Japanese, with its own blanks"),
-        pytest.param(TWELVE.replace(" ", ",\n"), True, id="commas and lines"),
-        pytest.param(
-            " ".join(f"{n}. {w}" for n, w in enumerate(TWELVE.split(), 1)), True, id="numbered"
-        ),
-        pytest.param(TWELVE.rpartition(" ")[0], False, id="eleven"),
-        pytest.param(TWENTY_FOUR + " more", False, id="twenty-five"),
-        pytest.param("", False, id="nothing"),
-        pytest.param("xpub" + "9Ab" * 36, False, id="a key that was not copied whole"),
-        pytest.param(" ".join(["xpub6CUGRUo"] * 12), False, id="twelve words with digits in them"),
-    ],
-)
-def test_what_looks_like_seed_words(text, are):
-    assert are_seed_words(text) == are
-    with pytest.raises(AccountKeyRefused, match="seed words" if are else "copied whole"):
+LOOK = {
+    TWELVE: True,
+    TWENTY_FOUR: True,
+    TWELVE.upper(): True,
+    JAPANESE: True,  # with its own blanks
+    TWELVE.replace(" ", ",\n"): True,
+    " ".join(f"{n}. {word}" for n, word in enumerate(TWELVE.split(), 1)): True,
+    " ".join(TWELVE.split()[:11]): False,
+    f"{TWENTY_FOUR} more": False,
+    "": False,
+    "xpub" + "9Ab" * 36: False,  # a key that was not copied whole
+    " ".join(["xpub6CUGRUo"] * 12): False,  # twelve words with digits in them
+}
+
+
+@pytest.mark.parametrize("text", LOOK)
+def test_what_looks_like_seed_words(text):
+    assert are_seed_words(text) == LOOK[text]
+    with pytest.raises(AccountKeyRefused, match="seed words" if LOOK[text] else "copied whole"):
         parse_account(text, NETWORKS["regtest"])

@@ -4,43 +4,47 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from builders import Shop, clean_environ
 from fake_esplora import Terminal
+from merchant_browser import ON
 from paths import PROJECT
 from terminal import InTerminal
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("merchant list --env-file x", "--env-file stands before the command: btcpay --env-file F"),
-        ("check --env-file=x", "--env-file stands before the command: btcpay --env-file FILE COMM"),
-        ("check --log-json", "--log-json stands before the command: btcpay --log-json COMMAND"),
-    ],
-)
-def test_the_option_before_the_command_is_shown_its_place(words, told, till):
-    assert told in Terminal(till).run(*words.split(), status=2)[1]
+def test_an_option_that_stands_before_the_command_is_shown_its_place(till):
+    for words, usage in (
+        ("merchant list --env-file x", "--env-file FILE"),
+        ("check --env-file=x", "--env-file FILE"),
+        ("check --log-json", "--log-json"),
+    ):
+        message = f"{usage.split()[0]} stands before the command: btcpay {usage} COMMAND"
+        assert message in Terminal(till).run(*words.split(), status=2)[1]
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["key issue x --scope read", "merchant brand x", "wallet gap x", "export labels --merchant x"],
-)
-def test_an_unknown_merchant_is_told_where_the_names_are(words, till):
-    said = Terminal(till).run(*words.split(), status=1)[1]
-    assert said == "btcpay: there is no merchant 'x'; `btcpay merchant list` names them\n"
+UNKNOWN = "there is no merchant 'x'; `btcpay merchant list` names them"
+REFUSED = {
+    "key issue x --scope read": UNKNOWN,
+    "merchant brand x": UNKNOWN,
+    "wallet gap x": UNKNOWN,
+    "wallet export x": UNKNOWN,
+    "merchant login x": UNKNOWN,
+    "merchant sessions x": UNKNOWN,
+    "merchant logout x": UNKNOWN,
+    "export labels --merchant x": UNKNOWN,
+    f"verify-proof {PROJECT}/README.md": "this is no file of `btcpay invoice show ID --proof`",
+}
 
 
-def test_a_file_that_is_no_proof_is_told_where_one_is_from(till):
-    said = Terminal(till).run("verify-proof", str(PROJECT / "README.md"), status=1)[1]
-    assert said == "btcpay: this is no file of `btcpay invoice show ID --proof`\n"
+def test_a_refusal_says_what_to_use_instead(till):
+    for words, message in REFUSED.items():
+        said = Terminal(till).run(*words.split(), status=1, **ON)[1]
+        assert said == f"btcpay: {message}\n", words
 
 
-@pytest.mark.parametrize("url", ["mysql://x/y", "postgres://u:p@h/x"])
-def test_a_database_url_is_told_how_it_is_written(url, till):
-    told = "sqlite:///path (four slashes for an absolute path) or postgresql://"
-    assert told in Terminal(till).run("check", status=2, BTCPAY_DATABASE_URL=url)[1]
+def test_a_database_url_is_refused_with_how_it_is_written(till):
+    message = "sqlite:///path (four slashes for an absolute path) or postgresql://"
+    for url in ("mysql://x/y", "postgres://u:p@h/x"):
+        assert message in Terminal(till).run("check", status=2, BTCPAY_DATABASE_URL=url)[1]
 
 
 def test_a_command_closes_its_database(shop: Shop, tmp_path: Path):
@@ -59,5 +63,5 @@ def test_in_a_terminal_a_secret_is_said_to_be_shown_once(shop: Shop, tmp_path: P
     terminal = InTerminal([sys.executable, *words], tmp_path, environ, 24, 200)
     assert terminal.process.wait(60) == 0
     assert terminal.end(0) == 0
-    secret, told = terminal.screen.text.splitlines()[:2]
-    assert secret.startswith("sk_test_") and told.startswith("shown this once")
+    secret, talk = terminal.screen.text.splitlines()[:2]
+    assert secret.startswith("sk_test_") and talk.startswith("shown this once")

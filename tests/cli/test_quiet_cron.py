@@ -110,7 +110,7 @@ def no_merchant(cron: Cron) -> None:
 
 
 WRONG = {
-    "no explorer can be asked": (no_explorer, "could not be asked"),
+    "no explorer can be asked": (no_explorer, "127.0.0.1"),
     "there is no database": (
         lambda cron: cron.write(BTCPAY_DATABASE_URL="sqlite:///lost.db"),
         "there is no database at",
@@ -129,11 +129,6 @@ def test_a_mail_comes_when(name, cron):
     spoil, said = WRONG[name]
     spoil(cron)
     assert said in cron.mail()
-
-
-def test_the_reason_is_in_the_mail_too(cron):
-    no_explorer(cron)
-    assert "127.0.0.1" in cron.mail()
 
 
 def test_a_check_that_hangs_is_told_when_none_was_complete_for_too_long(cron):

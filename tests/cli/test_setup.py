@@ -12,6 +12,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -117,28 +118,16 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     assert "has another account key" in other.stderr
 
 
-MISSING = {
-    "network": "--network must be given",
-    "base_url": "--base-url must be given",
-    "merchant": "--merchant must be given",
-    "xpub": "--xpub must be given",
-}
-
-
-@pytest.mark.parametrize("name", MISSING)
-def test_what_is_missing_is_named_when_nobody_can_be_asked(name, folder):
-    ended = run(["setup", *options(folder, **{name: None})], status=2)
-    assert MISSING[name] in ended.stderr
-    assert not (folder / "data").exists()
+@pytest.mark.parametrize("missing", [("network", "base_url"), ("merchant", "xpub")])
+def test_what_is_missing_is_named_when_nobody_can_be_asked(missing, folder):
+    ended = run(["setup", *options(folder, **dict.fromkeys(missing))], status=2)
+    named = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
+    assert f"{named} must be given" in ended.stderr and not (folder / "data").exists()
 
 
 SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 WRONG = {
-    "a network that is none": (
-        {"network": "bitcoin"},
-        2,
-        "--network: BTCPAY_NETWORK accepts one of",
-    ),
+    "a network that is none": ({"network": "bitcoin"}, 2, "--network: BTCPAY_NETWORK accepts"),
     "a relative database": ({"database_url": "sqlite:///x.db"}, 2, "--database-url: an absolute"),
     "a proxy that leaks names": ({"proxy": "socks5://a:1"}, 2, "would look names up"),
     "seed words": ({"xpub": SEED}, 1, "look like the seed words"),
@@ -147,9 +136,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, id=name) for name, c in WRONG.items()])
+@pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_option_makes_nothing(case, folder):
-    change, status, expected = case
+    change, status, expected = WRONG[case]
     before = (folder / "shop.env").read_text()
     ended = run(["setup", *options(folder, **change)], status=status)
     assert expected in ended.stderr and "sausage" not in ended.stderr
@@ -161,7 +150,7 @@ def test_seed_words_without_quotes_are_not_repeated(folder):
     assert "look like the seed words" in ended.stderr and "sausage" not in ended.stderr
 
 
-def test_a_file_with_mistakes_is_told_and_left(folder):
+def test_a_file_with_mistakes_is_refused_and_left(folder):
     (folder / "shop.env").write_text("A=$x\n")
     ended = run(["setup", *options(folder)], status=2)
     assert f"{folder}/shop.env, line 1: " in ended.stderr and "$x" not in ended.stderr
@@ -186,19 +175,15 @@ def test_a_run_that_was_killed_is_made_again(folder, cut):
     assert len(stored(folder, "merchant", "list")) == 1 == len(stored(folder, "key", "list"))
 
 
-def test_roots_shop_belongs_to_its_user_alone(folder, for_all):
-    run(["setup", *options(folder, user="nobody")], program=for_all)
+def test_roots_shop_belongs_to_its_user_who_can_serve_it_from_wherever_root_is(folder, for_all):
+    said = run(["setup", *options(folder, user="nobody")], program=for_all).stderr
     nobody = pwd.getpwnam("nobody")
     env, data = (folder / "shop.env").stat(), (folder / "data").stat()
     assert (env.st_uid, env.st_gid, stat.S_IMODE(env.st_mode)) == (0, nobody.pw_gid, 0o640)
     assert (data.st_uid, stat.S_IMODE(data.st_mode)) == (nobody.pw_uid, 0o700)
     assert {path.stat().st_uid for path in (folder / "data").iterdir()} == {nobody.pw_uid}
-
-
-def test_root_is_shown_how_to_serve_as_the_shops_user_from_wherever_root_is(folder, for_all):
-    told = run(["setup", *options(folder, user="nobody")], program=for_all).stderr
-    assert "a line for `crontab -u nobody -e`:\n* * * * * /" in told
-    command = re.search("^Serve, .*: (cd / && runuser -u nobody -- .* serve)$", told, re.M)[1]
+    assert "a line for `crontab -u nobody -e`:\n* * * * * /" in said
+    command = re.search("^Serve, .*: (cd / && runuser -u nobody -- .* serve)$", said, re.M)[1]
     (folder / "closed").mkdir(mode=0o700)
     bind = f"127.0.0.1:{free_port()}"
     with subprocess.Popen(
@@ -219,7 +204,7 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_a_program_that_the_user_may_not_run_is_told_with_a_better_place(folder, for_all):
+def test_a_program_that_the_user_may_not_run_is_refused_with_a_better_place(folder, for_all):
     (folder / "opt").chmod(0o700)
     ended = run(["setup", *options(folder, user="nobody")], status=1, program=for_all)
     assert f"nobody may not run {for_all}: install it outside of a home" in ended.stderr
@@ -272,34 +257,30 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     port = free_port()
     words = [str(PROGRAM), "setup", "--env-file", f"{folder}/shop.env", "--no-units", "--user", ME]
     terminal = InTerminal(words, folder, clean_environ(HOME="/nowhere"), 60, 200)
-    key = new_xpub()
 
-    def answer(question: str, text: str, times: int = 1) -> None:
-        until(
-            lambda: (
-                terminal.screen.lines
-                and "\n".join(terminal.screen.lines).count(question) == times
-                or terminal.process.poll() is not None
-            ),
-            question,
-        )
+    def is_asked(question: str, times: int) -> bool:
+        shown = "\n".join(terminal.screen.lines).count(question)
+        return shown == times or terminal.process.poll() is not None
+
+    for question, text, times in (
+        ("Network (", "bitcoin", 1),
+        ("Network (", "regtest", 2),
+        ("Public address", "shop.net", 1),
+        ("Public address", f"http://127.0.0.1:{port}", 2),
+        ("Database [", f"sqlite:///{folder}/data/shop.db", 1),
+        ("Proxy for explorers", "", 1),
+        ("How many reverse proxies", "", 1),
+        ("Days until", "7", 1),
+        ("Mail server,", "smtp://127.0.0.1:1", 1),
+        ("Sender of", "shop@example.com", 1),
+        ("Merchant's name", "My shop", 1),
+        ("Account key:", SEED, 1),
+        ("Account key:", new_xpub(), 2),
+        ("Kind of addresses", "", 1),
+        ("Are they the wallet's own?", "y", 1),
+    ):
+        until(partial(is_asked, question, times), question)
         terminal.type(f"{text}\n")
-
-    answer("Network (", "bitcoin")
-    answer("Network (", "regtest", 2)
-    answer("Public address", "shop.net")
-    answer("Public address", f"http://127.0.0.1:{port}", 2)
-    answer("Database [", f"sqlite:///{folder}/data/shop.db")
-    answer("Proxy for explorers", "")
-    answer("How many reverse proxies", "")
-    answer("Days until", "7")
-    answer("Mail server,", "smtp://127.0.0.1:1")
-    answer("Sender of", "shop@example.com")
-    answer("Merchant's name", "My shop")
-    answer("Account key:", SEED)
-    answer("Account key:", key, 2)
-    answer("Kind of addresses", "")
-    answer("Are they the wallet's own?", "y")
     assert terminal.wait() == 0, terminal.screen.text
     text = (folder / "shop.env").read_text()
     assert f"BTCPAY_BASE_URL=http://127.0.0.1:{port}\n" in text

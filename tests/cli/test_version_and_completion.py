@@ -25,10 +25,6 @@ def test_the_version_is_told_with_python_databases_and_platform():
     assert ", ".join(system) == platform.platform()
 
 
-def test_the_version_is_told_whatever_the_settings_are():
-    assert forge().run(PATH | {"BTCPAY_NETWORK": "moon"}, ["--version"]).status == 0
-
-
 def complete(shell: str, words: str, number: int) -> str:
     """What the shell is answered for the word of this number."""
     environ = PATH | {"_BTCPAY_COMPLETE": f"{shell}_complete", "COMP_WORDS": words}

@@ -33,6 +33,7 @@ PREFIXES = [
     ("upub", "044a5262", False, "p2sh-p2wpkh"),
     ("vpub", "045f1cf6", False, "p2wpkh"),
 ]
+by_prefix = pytest.mark.parametrize(("prefix", "version", "main", "promised"), PREFIXES)
 PRIVATE = {
     "xprv": "0488ade4",
     "yprv": "049d7878",
@@ -72,24 +73,19 @@ def test_bip44_account_of_the_best_known_mnemonic():
     assert addresses(account, MAINNET, 1) == [BIP44_FIRST]
 
 
-@pytest.mark.parametrize(
-    ("network", "start"),
-    [("mainnet", "bc1q"), ("testnet", "tb1q"), ("testnet4", "tb1q"), ("signet", "tb1q")]
-    + [("regtest", "bcrt1q")],
-)
-def test_addresses_carry_their_networks_prefix(network, start):
-    version = "04b24746" if network == "mainnet" else "045f1cf6"
-    assert derive(with_version(version), "p2wpkh", 0, NETWORKS[network]).startswith(start)
+def test_addresses_carry_their_networks_prefix():
+    test = ["testnet", "testnet4", "signet"]
+    starts = {"mainnet": "bc1q", "regtest": "bcrt1q"} | dict.fromkeys(test, "tb1q")
+    for network, start in starts.items():
+        version = "04b24746" if network == "mainnet" else "045f1cf6"
+        assert derive(with_version(version), "p2wpkh", 0, NETWORKS[network]).startswith(start)
 
 
-def test_the_highest_index_is_derived():
+def test_the_highest_index_is_derived_and_one_that_is_none_refused():
     assert derive(BIP44_XPUB, "p2pkh", 2**31 - 1, MAINNET).startswith("1")
-
-
-@pytest.mark.parametrize("index", [-1, 2**31, 2**32])
-def test_an_index_that_is_none_is_refused(index):
-    with pytest.raises(ValueError):
-        derive(BIP44_XPUB, "p2pkh", index, MAINNET)
+    for index in (-1, 2**31, 2**32):
+        with pytest.raises(ValueError):
+            derive(BIP44_XPUB, "p2pkh", index, MAINNET)
 
 
 def test_what_is_derived_is_what_the_private_keys_holder_can_spend():
@@ -100,34 +96,28 @@ def test_what_is_derived_is_what_the_private_keys_holder_can_spend():
         assert derive(account.xpub(), "p2sh-p2wpkh", index, REGTEST) == expected
 
 
-@pytest.mark.parametrize(("prefix", "version", "main", "promised"), PREFIXES)
-def test_a_prefix_promises_its_script(prefix, version, main, promised):
-    key = with_version(version)
-    assert key.startswith(prefix)
-    account = parse_account(key, MAINNET if main else REGTEST)
-    assert account.script_type == (promised or "p2wpkh")
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-@pytest.mark.parametrize(("prefix", "version", "main", "promised"), PREFIXES)
-def test_a_prefix_that_contradicts_the_script_is_refused(prefix, version, main, promised, script):
+@by_prefix
+def test_a_prefix_promises_its_script_and_refuses_another(prefix, version, main, promised):
     key, network = with_version(version), MAINNET if main else REGTEST
-    if promised in (None, script):
-        assert parse_account(key, network, script).script_type == script
-    else:
-        with pytest.raises(AccountKeyRefused, match=f"{prefix} means {promised}"):
-            parse_account(key, network, script)
+    assert key.startswith(prefix)
+    assert parse_account(key, network).script_type == (promised or "p2wpkh")
+    for script in SCRIPTS:
+        if promised in (None, script):
+            assert parse_account(key, network, script).script_type == script
+        else:
+            with pytest.raises(AccountKeyRefused, match=f"{prefix} means {promised}"):
+                parse_account(key, network, script)
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize(("prefix", "version", "main", "promised"), PREFIXES)
-def test_a_key_of_another_network_is_refused(prefix, version, main, promised, network):
+@by_prefix
+def test_a_key_of_another_network_is_refused(prefix, version, main, promised):
     key = with_version(version)
-    if main == (network == "mainnet"):
-        parse_account(key, NETWORKS[network])
-    else:
-        with pytest.raises(AccountKeyRefused, match=f"BTCPAY_NETWORK is {network}"):
-            parse_account(key, NETWORKS[network])
+    for name, network in NETWORKS.items():
+        if main == (name == "mainnet"):
+            parse_account(key, network)
+        else:
+            with pytest.raises(AccountKeyRefused, match=f"BTCPAY_NETWORK is {name}"):
+                parse_account(key, network)
 
 
 def test_the_same_wallet_is_known_under_every_prefix():
@@ -138,27 +128,27 @@ def test_the_same_wallet_is_known_under_every_prefix():
 @pytest.mark.parametrize(
     ("key", "reason"), [pytest.param(k, r, id=r) for k, r in VECTORS["bip32_invalid_extended_keys"]]
 )
-@pytest.mark.parametrize("network", ["mainnet", "regtest"])
-def test_an_invalid_key_of_bip32_is_refused_and_not_repeated(key, reason, network):
-    with pytest.raises(AccountKeyRefused) as caught:
-        parse_account(key, NETWORKS[network])
-    assert key not in str(caught.value) and key[4:20] not in str(caught.value)
+def test_an_invalid_key_of_bip32_is_refused_and_not_repeated(key, reason):
+    for network in (MAINNET, REGTEST):
+        with pytest.raises(AccountKeyRefused) as caught:
+            parse_account(key, network)
+        assert key not in str(caught.value) and key[4:20] not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", VECTORS["bip32_valid_xpubs"])
-def test_a_valid_key_of_bip32_is_taken(key):
-    assert parse_account(key, MAINNET).text == key
+def test_a_valid_key_of_bip32_is_taken():
+    for key in VECTORS["bip32_valid_xpubs"]:
+        assert parse_account(key, MAINNET).text == key
 
 
-@pytest.mark.parametrize(("prefix", "version"), PRIVATE.items())
-@pytest.mark.parametrize("network", ["mainnet", "regtest"])
-def test_a_private_key_is_refused_with_a_warning_and_never_repeated(prefix, version, network):
-    key = with_version(version)
+@pytest.mark.parametrize("prefix", PRIVATE)
+def test_a_private_key_is_refused_with_a_warning_and_never_repeated(prefix):
+    key = with_version(PRIVATE[prefix])
     assert key.startswith(prefix)
-    with pytest.raises(AccountKeyRefused, match="private key") as caught:
-        parse_account(key, NETWORKS[network])
-    shown = repr(caught.value) + repr(caught.value.__cause__) + repr(caught.value.__context__)
-    assert key not in shown and b58check_decode(key)[45:].hex() not in shown
+    for network in (MAINNET, REGTEST):
+        with pytest.raises(AccountKeyRefused, match="private key") as caught:
+            parse_account(key, network)
+        shown = repr(caught.value) + repr(caught.value.__cause__) + repr(caught.value.__context__)
+        assert key not in shown and b58check_decode(key)[45:].hex() not in shown
 
 
 def test_a_real_private_key_is_refused_too():
@@ -168,53 +158,39 @@ def test_a_real_private_key_is_refused_too():
     assert key not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("", id="nothing"),
-        pytest.param(" ", id="a blank"),
-        pytest.param("xpub", id="a prefix alone"),
-        pytest.param(BIP44_XPUB[:-1], id="the last character is missing"),
-        pytest.param(BIP44_XPUB + "1", id="a character too many"),
-        pytest.param(BIP44_XPUB[:40] + "0" + BIP44_XPUB[41:], id="a zero, which base58 lacks"),
-        pytest.param(BIP44_XPUB[:40] + "\u00e9" + BIP44_XPUB[41:], id="a letter beyond ASCII"),
-        pytest.param(BIP44_XPUB[:50] + "\ud800", id="a lone surrogate"),
-        pytest.param(BIP44_XPUB.swapcase(), id="upper and lower case swapped"),
-        pytest.param(BIP44_FIRST, id="an address"),
-        pytest.param("bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu", id="a segwit address"),
-        pytest.param("wpkh(" + BIP44_XPUB + "/0/*)", id="a descriptor"),
-        pytest.param("abandon " * 11 + "about", id="a mnemonic"),
-        pytest.param("1" * 200, id="many ones"),
-    ],
-)
-def test_what_is_no_extended_key_is_refused(text):
+NO_KEYS = {
+    "nothing": "",
+    "a blank": " ",
+    "a prefix alone": "xpub",
+    "the last character is missing": BIP44_XPUB[:-1],
+    "a character too many": BIP44_XPUB + "1",
+    "a zero, which base58 lacks": BIP44_XPUB[:40] + "0" + BIP44_XPUB[41:],
+    "a letter beyond ASCII": BIP44_XPUB[:40] + "\u00e9" + BIP44_XPUB[41:],
+    "a lone surrogate": BIP44_XPUB[:50] + "\ud800",
+    "upper and lower case swapped": BIP44_XPUB.swapcase(),
+    "an address": BIP44_FIRST,
+    "a segwit address": "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu",
+    "a descriptor": f"wpkh({BIP44_XPUB}/0/*)",
+    "a mnemonic": "abandon " * 11 + "about",
+    "many ones": "1" * 200,
+}
+
+
+@pytest.mark.parametrize("case", NO_KEYS)
+def test_what_is_no_extended_key_is_refused(case):
+    text = NO_KEYS[case]
     with pytest.raises(AccountKeyRefused) as caught:
         parse_account(text, MAINNET)
     assert not text.strip() or text not in str(caught.value)
 
 
-V0_20_BYTES = [
-    (address, script)
-    for address, script in VECTORS["bip350_segwit_valid"]
-    if script.startswith("0014")
-]
-
-
-@pytest.mark.parametrize(("address", "script"), V0_20_BYTES)
-def test_a_valid_witness_address_has_its_script(address, script):
-    assert script_of(address, "p2wpkh").hex() == script
-
-
-@pytest.mark.parametrize(
-    ("address", "kind", "script"),
-    [
-        (BIP44_FIRST, "p2pkh", "76a914d986ed01b7a22225a70edbf2ba7cfb63a15cb3aa88ac"),
-        (
-            "2Mww8dCYPUpKHofjgcXcBCEGmniw9CoaiD2",
-            "p2sh-p2wpkh",
-            "a914336caa13e08b96080a32b5d818d59b4ab3b3674287",
-        ),
-    ],
-)
-def test_base58_addresses_have_their_scripts(address, kind, script):
-    assert script_of(address, kind).hex() == script
+def test_each_kind_of_address_has_its_script():
+    valid = dict(VECTORS["bip350_segwit_valid"])
+    segwit = {address: script for address, script in valid.items() if script.startswith("0014")}
+    assert segwit and {a: script_of(a, "p2wpkh").hex() for a in segwit} == segwit
+    assert script_of(BIP44_FIRST, "p2pkh").hex() == (
+        "76a914d986ed01b7a22225a70edbf2ba7cfb63a15cb3aa88ac"
+    )
+    assert script_of("2Mww8dCYPUpKHofjgcXcBCEGmniw9CoaiD2", "p2sh-p2wpkh").hex() == (
+        "a914336caa13e08b96080a32b5d818d59b4ab3b3674287"
+    )

@@ -4,10 +4,13 @@ import os
 import pwd
 import re
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import PROJECT
 from programs import done, tool
 
 from btcpay.settings.env_file import parse
@@ -22,9 +25,9 @@ BY_NAME = {question.name: question for question in QUESTIONS}
 
 CHANGES = {
     "a value stands in the place of the old one": (
-        "# x\nA=1\n\nB=2\n",
+        "#x\nA=1\n\nB=2\n",
         {"A": "3"},
-        "# x\nA=3\n\nB=2\n",
+        "#x\nA=3\n\nB=2\n",
     ),
     "the last of several is changed": ("A=1\nA=2\n", {"A": "3"}, "A=1\nA=3\n"),
     "a new one comes last": ("# x\nA=1", {"B": "2"}, "# x\nA=1\nB=2\n"),
@@ -43,17 +46,17 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, id=name) for name, c in CHANGES.items()])
+@pytest.mark.parametrize("case", CHANGES)
 def test_lines_are_changed_and_all_others_stay(case):
-    text, changes, expected = case
+    text, changes, expected = CHANGES[case]
     assert changed(text, changes) == expected
 
 
-@pytest.mark.parametrize("value", ["a\nb", "it's $5", "\x07"])
-def test_what_no_line_can_say_is_refused_without_repeating_it(value):
-    with pytest.raises(SettingsError) as caught:
-        changed("", {"A": value})
-    assert caught.value.mistakes == ["A: this value cannot stand in a file of settings"]
+def test_what_no_line_can_say_is_refused_without_repeating_it():
+    for value in ("a\nb", "it's $5", "\x07"):
+        with pytest.raises(SettingsError) as caught:
+            changed("", {"A": value})
+        assert caught.value.mistakes == ["A: this value cannot stand in a file of settings"]
 
 
 def test_the_file_that_is_begun_with_says_nothing_yet():
@@ -88,6 +91,32 @@ def test_who_swaps_his_new_folder_for_a_link_is_given_nothing_else(tmp_path):
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o755)
 
 
+TRIES = """
+import os, pwd
+from btcpay.setup.places import as_user
+
+def work():
+    assert os.getresuid() == (user.pw_uid,) * 3 and os.getresgid() == (user.pw_gid,) * 3
+    assert os.getgroups() == []
+    for way_back in (lambda: os.setuid(0), lambda: os.setresuid(-1, 0, -1), lambda: os.setgid(0)):
+        try:
+            way_back()
+            return 2
+        except PermissionError:
+            pass
+    return 3
+
+user = pwd.getpwnam("nobody")
+os.access = lambda *_: True  # this program may lie in root's home
+as_user(user, work)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
+def test_who_works_for_root_as_another_user_cannot_become_root_again():
+    assert subprocess.run([sys.executable, "-c", TRIES], cwd=PROJECT).returncode == 3
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
 def test_the_services_user_may_read_what_root_may_write(tmp_path):
     nobody = pwd.getpwnam("nobody")
@@ -114,9 +143,9 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, id=name) for name, c in PLACES.items()])
+@pytest.mark.parametrize("case", PLACES)
 def test_where_things_lie(case):
-    is_root, environ, env_file, state = case
+    is_root, environ, env_file, state = PLACES[case]
     found = usual_places(environ, is_root)
     assert (str(found.env_file), str(found.state)) == (env_file, state)
 
@@ -126,9 +155,8 @@ def test_where_things_lie(case):
 GOOD = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_BASE_URL": "https://pay.shop.net"}
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
+def test_a_wrong_answer_is_refused_at_its_question():
+    for name, text in (
         ("network", "bitcoin"),
         ("network", ""),
         ("base_url", "pay.shop.net"),
@@ -138,11 +166,9 @@ GOOD = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_BASE_URL": "https://pay.shop.net"}
         ("trusted_proxies", "-1"),
         ("bind", "8000"),
         ("email_retention_days", "never"),
-    ],
-)
-def test_a_wrong_answer_is_refused_at_its_question(name, text):
-    with pytest.raises(ValueError):
-        answered(BY_NAME[name], text, GOOD)
+    ):
+        with pytest.raises(ValueError):
+            answered(BY_NAME[name], text, GOOD)
 
 
 def test_a_mistake_elsewhere_in_the_file_is_not_this_answers():
@@ -191,7 +217,9 @@ def test_a_unit_has_nothing_but_settings_and_one_program(name):
     lines = [line for line in template(name).splitlines() if line and line[0] not in "#["]
     assert [line for line in lines if not re.match(r"[A-Z]\w+=", line)] == []
     programs = [line for line in lines if line.startswith("ExecStart=")]
-    assert len(programs) == 1 and "/opt/btcpay/bin/btcpay --env-file " in programs[0]
+    assert len(programs) == 1 and " /etc/btcpay.env " in programs[0]
+    assert programs[0].count("/opt/btcpay/bin/btcpay --env-file ") == 1
+    assert "Environment" not in template(name)
 
 
 def test_without_a_change_the_units_are_those_of_the_package():
@@ -202,7 +230,7 @@ def test_without_a_change_the_units_are_those_of_the_package():
         assert text == template(name).replace("Group=btcpay\n", "")
 
 
-@pytest.mark.parametrize("path", ["/srv/my shop/btcpay", "/srv/100%/btcpay", "/srv/$x/btcpay"])
-def test_a_path_that_a_unit_would_read_differently_is_refused(path):
-    with pytest.raises(CommandError, match="choose a path without"):
-        units([path], Path("/etc/btcpay.env"), "btcpay", None)
+def test_a_path_that_a_unit_would_read_differently_is_refused():
+    for path in ("/srv/my shop/btcpay", "/srv/100%/btcpay", "/srv/$x/btcpay"):
+        with pytest.raises(CommandError, match="choose a path without"):
+            units([path], Path("/etc/btcpay.env"), "btcpay", None)

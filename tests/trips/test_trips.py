@@ -12,12 +12,7 @@ import pytest
 import requests
 from builders import until
 from forge import forge
-from playground import (
-    Playground,
-    children_of,
-    is_alive,
-    start_playground,
-)
+from playground import Playground, children_of, is_alive, start_playground
 from ports import free_port
 
 
@@ -27,10 +22,6 @@ def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]
     yield started
     if started.process.poll() is None:
         started.stop()
-
-
-def new_invoice(playground: Playground, **fields: object) -> dict:
-    return playground.post("/invoices", {"amount_usd": 25} | fields)
 
 
 def test_the_printed_curl_line_creates_an_invoice(playground: Playground) -> None:
@@ -44,7 +35,7 @@ def test_the_printed_curl_line_creates_an_invoice(playground: Playground) -> Non
 
 
 def test_an_invoice_goes_from_open_to_seen_to_paid(playground: Playground) -> None:
-    invoice = new_invoice(playground)
+    invoice = playground.post("/invoices", {"amount_usd": 25})
     txid = playground.pay(invoice)
     seen = until(
         lambda: (s := playground.page_status(invoice))["unconfirmed_sats"] and s,
@@ -77,11 +68,9 @@ def test_a_payment_link_makes_invoices_that_get_paid(playground: Playground) -> 
     playground.wait_for_status(invoice, "paid")
 
 
-def test_a_second_start_has_the_same_shop_and_ctrl_c_ends_every_process(
-    tmp_path: Path,
-) -> None:
+def test_a_second_start_has_the_same_shop_and_ctrl_c_ends_every_process(tmp_path: Path) -> None:
     first = start_playground(tmp_path)
-    invoice = new_invoice(first)
+    invoice = first.post("/invoices", {"amount_usd": 25})
     first.pay(invoice)
     first.press("mine")
     paid = first.wait_for_status(invoice, "paid")
@@ -102,21 +91,13 @@ def test_a_second_start_has_the_same_shop_and_ctrl_c_ends_every_process(
         second.stop(signal.SIGTERM)
 
 
-def test_a_taken_port_is_a_clear_message(tmp_path: Path) -> None:
+def test_a_taken_port_and_any_network_but_regtest_are_refused(tmp_path: Path) -> None:
+    environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/btcpay.db"}
+    words = ["sandbox", "--state", str(tmp_path)]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        environ = {
-            "BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/btcpay.db",
-            "BTCPAY_BASE_URL": f"http://127.0.0.1:{free_port()}",
-        }
-        words = ["sandbox", "--state", str(tmp_path), "--port", str(port)]
-        refused = forge().run(environ, words)
-    assert refused.status == 1
-    assert f"127.0.0.1:{port} is taken" in refused.errors
-
-
-def test_the_sandbox_refuses_any_network_but_regtest(tmp_path: Path) -> None:
-    environ = {"BTCPAY_NETWORK": "mainnet", "BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/m.db"}
-    refused = forge().run(environ, ["sandbox", "--state", str(tmp_path)])
-    assert refused.status == 1
-    assert "regtest only" in refused.errors
+        at = {"BTCPAY_BASE_URL": f"http://127.0.0.1:{free_port()}"}
+        refused = forge().run(environ | at, [*words, "--port", str(port)])
+    assert refused.status == 1 and f"127.0.0.1:{port} is taken" in refused.errors
+    refused = forge().run(environ | {"BTCPAY_NETWORK": "mainnet"}, words)
+    assert refused.status == 1 and "regtest only" in refused.errors

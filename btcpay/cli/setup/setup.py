@@ -15,7 +15,6 @@ from btcpay.cli.doctor import line_of
 from btcpay.cli.merchant.merchant import key_of
 from btcpay.cli.migrate import migrated
 from btcpay.cli.setup.answers import Answers, Talk, refuse
-from btcpay.health.doctor.finding import Finding
 from btcpay.health.doctor.run import examine
 from btcpay.health.state import GREEN, RED
 from btcpay.merchants import keys
@@ -70,7 +69,7 @@ def setup(context: click.Context, /, **given: Any) -> None:
         given["xpub"] = key_of(given["xpub"], context.args)
     elif context.args:
         refuse("there are more words than options: quotes may be missing")
-    sys.exit(_Run(Talk(given, asks=sys.stdin.isatty() and not given["yes"])).go())
+    _Run(Talk(given, asks=sys.stdin.isatty() and not given["yes"])).go()
 
 
 class _Run:
@@ -78,13 +77,13 @@ class _Run:
 
     def __init__(self, talk: Talk) -> None:
         self.talk, self.given, self.asks = talk, talk.given, talk.asks
-        is_root = os.geteuid() == 0
-        self.usual = places.usual_places(os.environ, is_root)
+        self.uid = os.geteuid()
+        self.usual = places.usual_places(os.environ, self.uid == 0)
         named = self.given["env_file"] or os.environ.get(VARIABLE, "").strip()
         self.file = Path(named).absolute() if named else self.usual.env_file
         self.text = self._present_text()
         self.present = parse(self.text, str(self.file))
-        own = "btcpay" if is_root else pwd.getpwuid(os.geteuid()).pw_name
+        own = pwd.getpwuid(self.uid).pw_name if self.uid else "btcpay"
         self.user_name = self.given["user"] or own
 
     def _present_text(self) -> str:
@@ -95,8 +94,8 @@ class _Run:
         except UnicodeDecodeError:
             raise CommandError(f"{self.file} is not in UTF-8") from None
 
-    def go(self) -> int:
-        """Asks and does, so that a run that was cut off can be made again; the exit status."""
+    def go(self) -> None:
+        """Asks and does, so that a run that was cut off can be made again."""
         self._show_where()
         answers = self.talk.settings(self.present, self.usual.state)
         state = folder_of(answers.get("BTCPAY_DATABASE_URL", ""))
@@ -107,18 +106,27 @@ class _Run:
         user = self._make_user(state)
         text = env_lines.changed(self.text, _worth_writing(answers, self.present))
         said = parse(text, str(self.file))
-        with places.acting_as(user):
-            settings = read(said)
-            say(migrated(settings)[1])
+
+        def as_user(work: Callable[[Settings], int | None]) -> None:
+            places.as_user(user, lambda: work(read(said)))
+
+        as_user(lambda settings: say(migrated(settings)[1]))
         if text != self.text or not places.is_closed(self.file):
             places.write_settings(self.file, text, user)
             say(f"wrote {self.file}")
         if not self.given["no_merchant"]:
-            with places.acting_as(user):
-                self._make_merchant(settings, merchant)
+            as_user(lambda settings: self._make_merchant(settings, merchant))
         has_units = self._units(state, user)
-        with places.acting_as(user):
-            red = _examined(settings, said)
+        as_user(lambda settings: self._examine(settings, said, has_units, user))
+
+    def _examine(
+        self, settings: Settings, said: Mapping[str, str], has_units: bool, user: pwd.struct_passwd
+    ) -> int:
+        """Shows all that the doctor finds not green, and what is next; the exit status."""
+        findings = [f for f in examine(settings, said, utc_now) if f.colour != GREEN]
+        for finding in findings:
+            say(line_of(finding))
+        red = [finding for finding in findings if finding.colour == RED]
         is_broken = any(not finding.is_outside for finding in red)
         if is_broken:
             say("Repair what is red; `btcpay setup` again does no harm.")
@@ -138,7 +146,7 @@ class _Run:
     def _make_user(self, state: Path | None) -> pwd.struct_passwd:
         """The user, and the folder of the database."""
         user = places.make_user(self.user_name)
-        if user.pw_uid != os.geteuid() and os.geteuid() != 0:
+        if self.uid not in (0, user.pw_uid):
             refuse(f"--user: only root makes a shop for {self.user_name}")
         if state:
             places.make_folder(state, user)
@@ -159,7 +167,7 @@ class _Run:
 
     def _units(self, state: Path | None, user: pwd.struct_passwd) -> bool:
         """Writes and starts the units, if they are wanted; whether they are."""
-        may = os.geteuid() == 0 and units.SYSTEMD.is_dir()
+        may = self.uid == 0 and units.SYSTEMD.is_dir()
         if not self._agreed("units", may, "Write the systemd units?"):
             return False
         backups = self.given["backups"]
@@ -180,7 +188,7 @@ class _Run:
 
     def _show_what_is_next(self, has_units: bool, user: pwd.struct_passwd) -> None:
         command = f"{' '.join(places.program())} --env-file {self.file}"
-        is_own = user.pw_uid == os.geteuid()
+        is_own = user.pw_uid == self.uid
         # Not from here: a user who may not enter root's home can serve nothing in it.
         as_user = command if is_own else f"cd / && runuser -u {user.pw_name} -- {command}"
         if not has_units:
@@ -201,14 +209,6 @@ def _with_account(db: Database, name: str, account: Account) -> dict[str, Any]:
     else:
         raise CommandError(f"the merchant {name} has another account key: choose a new name")
     return row
-
-
-def _examined(settings: Settings, said: Mapping[str, str]) -> list[Finding]:
-    """What the doctor finds red; all that is not green is shown."""
-    findings = [f for f in examine(settings, said, utc_now) if f.colour != GREEN]
-    for finding in findings:
-        say(line_of(finding))
-    return [finding for finding in findings if finding.colour == RED]
 
 
 def _worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
