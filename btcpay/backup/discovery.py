@@ -23,7 +23,7 @@ MOST_USED = 100_000  # of one merchant; an explorer that calls every address use
 
 @dataclass(frozen=True)
 class Move:
-    """A counter that moves from `before` to `after`; `first` are the account's first addresses.
+    """A counter that moves from `before` to `next_index`; `addresses`: the account's first ones.
 
     `used`: indexes from `before` on that the chain knows. `gap_limit`: what the wallet needs now.
     """
@@ -32,9 +32,9 @@ class Move:
     merchant: str
     before: int
     used: tuple[int, ...]
-    after: int
+    next_index: int
     gap_limit: int
-    first: tuple[str, ...]
+    addresses: tuple[str, ...]
 
 
 def used_ahead(explorers: AddressIndex, merchant: Row, network: Network, run: int) -> list[int]:
@@ -79,4 +79,4 @@ def apply_moves(db: Database, moves: Iterable[Move]) -> None:
     """Moves the counters; one that is further already stays where it is."""
     with db.write():
         for move in moves:
-            db.run(merchants.FORWARD, id=move.merchant_id, next_index=move.after)
+            db.run(merchants.FORWARD, id=move.merchant_id, next_index=move.next_index)

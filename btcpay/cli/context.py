@@ -46,7 +46,6 @@ class Shell:
             click.echo(text)
 
     def show(self, rows: Sequence[Row], columns: str) -> None:
-        """Answers with these columns of rows."""
         show(rows, columns, self.as_json)
 
 
@@ -69,7 +68,6 @@ def answering(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _warn_of_defaults(settings: Settings) -> None:
-    """Says which shop this is when nobody named it, and which variable may be mistyped."""
     for name, meant in strange_names(os.environ, A_LETTER).items():
         if meant:
             say(f"nothing reads {name}: did you mean {meant}?")
@@ -118,12 +116,10 @@ def printable(value: Any) -> str:
 
 
 def answer_json(value: Any) -> None:
-    """Answers with one JSON value."""
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 
 def _timed(name: str, value: Any) -> Any:
-    """Stored times as ISO 8601; everything else as it is."""
     return iso_ms(value) if name.endswith("_at") and isinstance(value, int) else value
 
 

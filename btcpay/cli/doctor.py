@@ -32,7 +32,6 @@ def doctor(shell: Shell, integrity: bool) -> None:
 
 
 def line_of(finding: Finding, brief: str = "") -> str:
-    """A finding as a person reads it."""
     remedy = f" -> {finding.remedy}" if finding.remedy else ""
     line = f"{finding.name}: {brief or finding.sentence}{remedy}"
     return f"{finding.colour:<6} {printable(line)}"

@@ -26,7 +26,6 @@ class Moment(click.ParamType):
     name = "date"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
-        """The aware moment; wrong use when the text is none."""
         try:
             at = datetime.fromisoformat(value)
             return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)

@@ -24,7 +24,7 @@ from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.values.errors import CommandError
-from btcpay.values.times import iso_ms, utc_now
+from btcpay.values.times import utc_now
 from schemas.requests import NEW_INVOICE, STATUSES
 from schemas.resources import Resources
 from storage.database import Row
@@ -61,10 +61,7 @@ def invoice() -> None:
 @click.option("--description", metavar="TEXT", help="Shown on the page.")
 @click.option("--email", "customer_email", metavar="ADDRESS", help="The customer's.")
 @click.option(
-    "--expires-in-hours",
-    metavar="H",
-    callback=number,
-    help="Without it the invoice never expires.",
+    "--expires-in-hours", metavar="H", callback=number, help="Without it the invoice never expires."
 )
 @answering
 def invoice_create(shell: Shell, merchant: str, **fields: Any) -> None:
@@ -94,7 +91,6 @@ def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) 
 
 
 def _show_attention(shell: Shell, rows: list[Row]) -> None:
-    """The list, and for each reason in it what can be done."""
     if not rows and not shell.as_json:
         say("no invoice needs attention")
         return
@@ -128,7 +124,6 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
 
 
 def _all_facts(story: Story, received: list[Row], next_look: str) -> dict:
-    """The invoice, where it stands and why, its payments, what was seen, what happened."""
     verdict = story.verdict
     attention = {"reason": story.attention, "since_at": story.attention_since_at}
     return {
@@ -146,11 +141,7 @@ def _all_facts(story: Story, received: list[Row], next_look: str) -> dict:
         "payments": [plain(payment, PAYMENT_COLUMNS) for payment in received],
         "outputs": [plain(output, OUTPUT_COLUMNS) for output in story.outputs],
         "events": [
-            {
-                "happened_at": iso_ms(event["happened_at"]),
-                "kind": event["kind"],
-                "detail": json.loads(event["detail"]),
-            }
+            plain(event, "happened_at kind") | {"detail": json.loads(event["detail"])}
             for event in story.events
         ],
     }

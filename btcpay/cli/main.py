@@ -47,18 +47,15 @@ class Commands(click.Group):
     """Commands that are loaded when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command, out of its module; None when there is none of that name."""
         if name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(COMMANDS[name]), name.replace("-", "_"))
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Says where an option belongs that stands behind a command by mistake."""
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:

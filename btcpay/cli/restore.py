@@ -11,7 +11,7 @@ from btcpay.backup.discovery import Move
 from btcpay.backup.restore import carry_over
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS
-from btcpay.cli.context import Shell, answering, say
+from btcpay.cli.context import Shell, answering, plain, say
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage.database import Row, sqlite_path
@@ -88,27 +88,20 @@ def _agree(
         say(f"{warning} not in this backup, and will be gone.")
     say(f"This is a shop on {network} with {len(moves)} merchant(s); compare with their wallets:")
     for move in moves:
-        say(f"{move.merchant}: the first addresses are {', '.join(move.first)}")
+        say(f"{move.merchant}: the first addresses are {', '.join(move.addresses)}")
         seen = f"seen up to {move.used[-1]}" if move.used else "nothing seen beyond it"
         say(
             f"{move.merchant}: the address counter stands at {move.before}, {seen} on the chain;"
-            f" it will be {move.after}. The wallet needs a gap limit of {move.gap_limit}."
+            f" it will be {move.next_index}. The wallet needs a gap limit of {move.gap_limit}."
         )
     if not yes:
         click.confirm(question, abort=True, err=True)
 
 
 def _counters(moves: Sequence[Move]) -> Row:
+    rows = [vars(move) for move in moves]
     return {
         "merchants": [
-            {
-                "merchant": move.merchant,
-                "addresses": list(move.first),
-                "before": move.before,
-                "used": list(move.used),
-                "next_index": move.after,
-                "gap_limit": move.gap_limit,
-            }
-            for move in moves
+            plain(row, "merchant addresses before used next_index gap_limit") for row in rows
         ]
     }

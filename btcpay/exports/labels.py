@@ -31,7 +31,6 @@ def labels(db: Database, merchant: Row, page: int = PAGE) -> Iterator[Row]:
 
 
 def label_lines(db: Database, merchant: Row) -> Iterator[str]:
-    """One JSON object a line."""
     for label in labels(db, merchant):
         yield orjson.dumps(label).decode() + "\n"
 

@@ -135,7 +135,7 @@ def least_sats_of(address: str, network: Network) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def _external_chain(xpub: str) -> ExtendedKey:
-    """The node m/.../0, derived once for each merchant and process, not for each address."""
+    """The node m/.../0, derived once for each merchant and process."""
     return _node(_payload(xpub)).child(0)
 
 

@@ -73,7 +73,6 @@ def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: d
 
 
 def has_write_key(db: Database, merchant_id: int) -> bool:
-    """Whether the merchant has a key that makes invoices."""
     return any(
         row["merchant_id"] == merchant_id and row["scope"] == "write" and not row["revoked_at"]
         for row in db.rows(keys.ALL)

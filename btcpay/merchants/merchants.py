@@ -74,7 +74,7 @@ def set_brand(db: Database, merchant: Row, change: Row, clear: bool = False) -> 
 
 
 def set_currency(db: Database, merchant: Row, currency: str | None) -> None:
-    """Sets the currency that a merchant's pages show beside the dollar; None: no other."""
+    """None: no currency beside the dollar."""
     db.run(merchants.SET_CURRENCY, id=merchant["id"], currency=currency)
 
 

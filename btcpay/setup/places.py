@@ -34,7 +34,7 @@ def usual_places(environ: Mapping[str, str], is_root: bool) -> Places:
 
 
 def program() -> list[str]:
-    """The words that start this program, from wherever it is installed."""
+    """The words that start this program."""
     command = Path(sys.executable).with_name("btcpay")
     return [str(command)] if command.exists() else [sys.executable, "-P", "-m", "btcpay"]
 

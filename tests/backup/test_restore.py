@@ -279,7 +279,7 @@ def test_the_owner_sees_what_will_be_and_who_declines_keeps_the_database_as_it_w
 
     with refused("declined"):
         restored(till, file, place, skip=7, agree=decline)
-    assert [(move.merchant, move.before, move.after) for move in asked] == [("shop", 0, 7)]
+    assert [(move.merchant, move.before, move.next_index) for move in asked] == [("shop", 0, 7)]
     assert content(place) == before and not list(tmp_path.glob(".place*"))
 
 

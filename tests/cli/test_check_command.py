@@ -3,6 +3,7 @@
 import json
 import threading
 
+import pytest
 from builders import until
 from fake_esplora import FakeEsplora
 
@@ -75,6 +76,7 @@ def test_a_second_check_beside_a_first_does_nothing_and_says_so(till, btcpay):
         assert (first.returncode, json.loads(output)["chain_failed"]) == (1, True), errors
 
 
+@pytest.mark.both_databases
 def test_after_a_check_that_was_killed_the_next_one_runs(till, btcpay):
     released = threading.Event()
     till.shop.invoice()

@@ -147,11 +147,11 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
-def test_a_webhook_that_is_not_ours_is_refused(forged, till, example):
+def test_a_webhook_that_is_not_ours_is_refused(till, example):
     invoice = example.order("1001")
     pay(till, invoice)
-    assert example.hear(invoice, **forged) == 401
+    for case, forged in FORGED.items():
+        assert example.hear(invoice, **forged) == 401, case
     assert example.said == []
 
 

@@ -10,7 +10,6 @@ from btcpay.merchants.browsers import named
 from btcpay.merchants.merchants import find_merchant
 from btcpay.values.errors import CommandError
 from btcpay.values.times import iso_ms, to_ms, utc_now
-from storage.database import Row
 
 COLUMNS = "id browser created_at last_used_at"
 OFF = "the merchant's pages are off: set BTCPAY_MERCHANT_PAGES=on and restart the service"
@@ -39,12 +38,10 @@ def sessions(shell: Shell, merchant: str) -> None:
     """The browsers that are logged in to a merchant's pages, the newest first."""
     owner = find_merchant(shell.db, merchant)
     rows = merchant_sessions.sessions_of(shell.db, owner["id"], utc_now())
-    shell.show([_named(row) for row in rows], f"{COLUMNS} user_agent" if shell.as_json else COLUMNS)
-
-
-def _named(row: Row) -> Row:
-    name = " on ".join(part for part in named(row["browser"]) if part)
-    return row | {"browser": name, "user_agent": row["browser"]}
+    for row in rows:
+        name = " on ".join(part for part in named(row["browser"]) if part)
+        row |= {"browser": name, "user_agent": row["browser"]}
+    shell.show(rows, f"{COLUMNS} user_agent" if shell.as_json else COLUMNS)
 
 
 @click.command("logout")

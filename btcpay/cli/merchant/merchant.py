@@ -19,7 +19,6 @@ from btcpay.merchants.gap_limit import gap_of_merchant
 from btcpay.merchants.merchants import add_merchant, refuse_taken, require_name
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
-from storage.database import Database, Row
 from storage.queries import merchants
 
 MOST_OF_A_LINE = 1000  # letters; an extended key has 111
@@ -102,10 +101,8 @@ def _required(key: str) -> str:
 @answering
 def merchant_list(shell: Shell) -> None:
     """All merchants: next address, highest paid one, gap limits that wallets need and have."""
-    rows = [_with_gap(shell.db, row) for row in shell.db.rows(merchants.ALL)]
+    rows = shell.db.rows(merchants.ALL)
+    for row in rows:
+        gap = gap_of_merchant(shell.db, row)
+        row |= {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
     shell.show(rows, f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit")
-
-
-def _with_gap(db: Database, row: Row) -> Row:
-    gap = gap_of_merchant(db, row)
-    return row | {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}

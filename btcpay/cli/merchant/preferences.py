@@ -7,12 +7,7 @@ import click
 from btcpay.cli.context import Shell, answering, number, printable, say
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import branding
-from btcpay.merchants.merchants import (
-    find_merchant,
-    set_brand,
-    set_currency,
-    set_mail,
-)
+from btcpay.merchants.merchants import find_merchant, set_brand, set_currency, set_mail
 from btcpay.prices.price import new_prices
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.currencies import checked_currency

@@ -3,11 +3,9 @@
 import contextlib
 import itertools
 import json
-import os
-import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from time import sleep
@@ -17,7 +15,7 @@ import pytest
 import requests
 from builders import Clock, Live, TickerServer, until
 from databases import raw, tables
-from fake_esplora import Json, Liar, Reply, Terminal, Till, open_till, silent
+from fake_esplora import Json, Liar, Terminal, Till, open_till, silent
 
 from btcpay.api.idempotency import HOLD
 from btcpay.values.times import utc_now
@@ -126,32 +124,11 @@ def test_nothing_is_made_paid_or_counted_twice(till: Till, tmp_path: Path) -> No
     assert till.balance() == (total_sats, total_sats)
 
 
-def hanging(released: threading.Event) -> Callable[[str], Reply | None]:
-    """Answers about the chain, and keeps back its blocks."""
-    return lambda path: silent(released) if path.endswith("/raw") else None
-
-
-def test_what_a_killed_check_was_reading_the_next_one_reads(till: Till) -> None:
-    """Its lock has ended with it."""
-    invoice, terminal, released = till.shop.invoice(5), Terminal(till), threading.Event()
-    pay_and_mine(till, [invoice])
-    with Liar(till.settings.explorers[0]) as liar:
-        liar.instead = hanging(released)
-        killed = terminal.start("check", BTCPAY_EXPLORERS=liar.root)
-        until(lambda: liar.count("/raw"), "its first block")
-        os.killpg(killed.pid, signal.SIGKILL)
-        assert killed.wait(20) == -signal.SIGKILL
-        released.set()
-    told = terminal.json("check")
-    assert (told["changed"], told["blocks_behind"]) == ({invoice["id"]: "paid"}, 0)
-    assert till.balance() == (invoice["amount_sats"],) * 2
-
-
 def test_while_one_check_reads_another_leaves_it_to_that_and_one_by_hand_waits(till: Till) -> None:
     invoice, terminal, released = till.shop.invoice(5), Terminal(till), threading.Event()
     pay_and_mine(till, [invoice])
     with Liar(till.settings.explorers[0]) as liar:
-        liar.instead = hanging(released)
+        liar.instead = lambda path: silent(released) if path.endswith("/raw") else None
         slow = terminal.start("check", "--json", BTCPAY_EXPLORERS=liar.root)
         until(lambda: liar.count("/raw"), "its first block")
         assert terminal.json("check") == {"skipped": True}
@@ -159,8 +136,8 @@ def test_while_one_check_reads_another_leaves_it_to_that_and_one_by_hand_waits(t
         assert till.payments() == []
         liar.instead = lambda path: None
         released.set()
-        told = [json.loads(check.communicate(timeout=60)[0]) for check in (slow, by_hand)]
-    assert [check.returncode for check in (slow, by_hand)] == [0, 0], told
-    assert [one["changed"] for one in told] == [{invoice["id"]: "paid"}, {}]
-    assert [one["blocks_read"] > 0 for one in told] == [True, False]
+        reports = [json.loads(check.communicate(timeout=60)[0]) for check in (slow, by_hand)]
+    assert [check.returncode for check in (slow, by_hand)] == [0, 0], reports
+    assert [one["changed"] for one in reports] == [{invoice["id"]: "paid"}, {}]
+    assert [one["blocks_read"] > 0 for one in reports] == [True, False]
     assert till.balance() == (invoice["amount_sats"],) * 2
