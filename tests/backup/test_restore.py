@@ -321,9 +321,9 @@ def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till
     for address in (far, too_far):
         till.sandbox.wallet.pay(address, 10_000, till.now)
     (moved,) = restored(till, file, tmp_path / "a.db", skip=0).moves
-    assert (moved.used, moved.after) == ((99,), 100)  # a hundred unused end the look
+    assert (moved.used, moved.next_index) == ((99,), 100)  # a hundred unused end the look
     (moved,) = restored(till, file, tmp_path / "b.db", skip=101).moves
-    assert (moved.used, moved.after) == ((99, 200), 302)
+    assert (moved.used, moved.next_index) == ((99, 200), 302)
 
 
 def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(till, tmp_path):
