@@ -47,6 +47,17 @@ def test_a_catalog_has_every_text_of_the_pages_and_no_other(language):
     assert {message.id for message in catalog(language) if message.id} == msgids()
 
 
+def test_the_glossary_has_the_words_that_the_catalogs_use():
+    """A column for each language, in the order of the menu, English first."""
+    page = (PROJECT / "docs" / "languages.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?!English|---)[^|]+ \| (.+) \|$", page, re.M)
+    assert len(rows) > 10
+    for place, language in enumerate(list(LANGUAGES)[1:]):
+        used = " ".join(text for m in catalog(language) for text in texts(m.string)).lower()
+        words = [row.split(" | ")[place] for row in rows]
+        assert [word for word in words if word.lower() not in used] == [], language
+
+
 @pytest.mark.parametrize("language", TRANSLATED)
 def test_every_text_is_translated_and_none_is_a_guess(language):
     found = catalog(language)
