@@ -168,6 +168,7 @@ class Shop:
         self.close()
 
     def close(self) -> None:
+        self.service.close()
         self.service.db.close()
 
 
