@@ -1,11 +1,4 @@
-"""What can go wrong in the sandbox.
-
-SandboxError
-├── Rejected       a transaction that a node would refuse, with Bitcoin Core's reject reason
-├── BadRequest     a button pressed with something that cannot be done
-├── ShopAway       the shop beside the chain cannot be asked
-└── JournalError   the state directory cannot be read, or another sandbox uses it
-"""
+"""What can go wrong in the sandbox."""
 
 
 class SandboxError(Exception):
@@ -13,7 +6,7 @@ class SandboxError(Exception):
 
 
 class Rejected(SandboxError):
-    """A transaction that is refused, in Bitcoin Core's words."""
+    """A transaction that a node would refuse, in Bitcoin Core's words."""
 
 
 class BadRequest(SandboxError):
@@ -25,4 +18,4 @@ class ShopAway(SandboxError):
 
 
 class JournalError(SandboxError):
-    """The journal in the state directory cannot be used."""
+    """The state directory cannot be read, or another sandbox uses it."""

@@ -23,10 +23,7 @@ INVOICES_S, LINKS_S = 1.0, 10.0
 
 
 class Shop:
-    """`root` is where the service listens, `key` a write key of the merchant whose shop it is.
-
-    Every method may raise ShopAway.
-    """
+    """`root` is where the service listens, `key` a write key. All methods may raise ShopAway."""
 
     def __init__(self, root: str, key: str) -> None:
         self._root, self._api = root, f"{root}/api/v1"
@@ -59,7 +56,6 @@ class Shop:
         return _json(self._ask("GET", f"{self._root}/pay/{invoice['id']}/status"))
 
     def has_received(self, txid: str) -> bool:
-        """Whether a transaction is among the newest payments."""
         return any(payment["tx_hash"] == txid for payment in self._list("/payments"))
 
     def login_url(self) -> str:
@@ -101,7 +97,6 @@ class Kept(Generic[T]):
             return self._value
 
     def forget(self) -> None:
-        """It has changed: the next one who wants it asks."""
         self._until_s = 0.0
 
 

@@ -36,7 +36,6 @@ class Switches:
 
     @property
     def explorer(self) -> str:
-        """up, down or lies."""
         if not self.explorer_up:
             return "down"
         return "lies" if self.invented else "up"
@@ -48,10 +47,7 @@ class Switches:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """`clock` gives unix seconds; `shop` is None where the chain runs alone.
-
-    `events` are the newest that the shop has sent, newest first.
-    """
+    """`clock` gives unix seconds; the shop's `events` stand newest first."""
 
     chain: Chain
     wallet: Wallet
@@ -82,5 +78,4 @@ def open_sandbox(state_dir: Path, clock: Callable[[], int], shop: Shop | None = 
 
 
 def current() -> Sandbox:
-    """The sandbox of the request being answered."""
     return current_app.extensions[EXTENSION]

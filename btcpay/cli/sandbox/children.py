@@ -55,7 +55,6 @@ class Children:
         self._keeper.communicate()
 
     def start(self, name: str, *words: str) -> None:
-        """Starts `python -m words`."""
         with self._log.open("ab") as log:
             self._running[name] = subprocess.Popen(
                 [sys.executable, "-P", "-m", *words],  # this folder may hold another program

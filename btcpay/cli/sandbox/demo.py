@@ -85,7 +85,6 @@ class Demo:
 
     @property
     def curl_line(self) -> str:
-        """What a shell needs to make an invoice."""
         return (
             f"curl {self.api}/invoices -H 'Authorization: Bearer {self.secret}'"
             " -H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"

@@ -41,10 +41,7 @@ def thrown_away(
 def run_once(
     place: Place, demo: Demo, children: Children, words: Sequence[str], stop: threading.Event
 ) -> int:
-    """Runs the command with the shop in its environment, or prints it and waits; the exit status.
-
-    Raises CommandError when a program of the sandbox has ended.
-    """
+    """The exit status; without a command prints the shop and waits. Raises CommandError."""
     shop = {"url": place.settings.base_url, "key": demo.secret, "sandbox_url": place.chain_url}
     environ = place.environ | {f"BTCPAY_{name.upper()}": text for name, text in shop.items()}
     if words:

@@ -46,7 +46,6 @@ class Place:
 
     @property
     def afresh(self) -> str:
-        """What removes the whole playground."""
         database, state = sqlite_path(self.settings.database_url), shlex.quote(str(self.state))
         if database is None:
             return f"another database and `rm -r {state}`"
@@ -119,10 +118,7 @@ def _refuse_taken(bind: str, name: str) -> None:
 
 
 def command_line(program: str, environ: Mapping[str, str]) -> str:
-    """How another terminal in this folder calls `btcpay` beside the sandbox.
-
-    It sets the variables that the command needs to find this shop, without their secrets.
-    """
+    """How another terminal here calls `btcpay`: with the variables it needs, without secrets."""
     settings = read(environ)
     needed = {
         name: masked(value)

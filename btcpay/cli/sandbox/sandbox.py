@@ -76,10 +76,7 @@ def sandbox(
 
 @contextlib.contextmanager
 def _started(place: Place, db: Database, stop: threading.Event) -> Iterator[tuple[Demo, Children]]:
-    """All of it, once it answers or `stop` is set; it ends with the context.
-
-    Raises CommandError when something does not start.
-    """
+    """All of it, once it answers or `stop` is set. Raises CommandError when it does not start."""
     key = write_key(db, place.settings, place.state / "write_key")
     # The workbench has a key of its own, since limits count by key.
     write_key(db, place.settings, place.state / "workbench_key")

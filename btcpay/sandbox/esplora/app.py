@@ -33,7 +33,6 @@ def text(message: str, status: int = 200) -> Response:
 
 
 def no_such_path(path: str) -> Response:
-    """electrs' answer to a path that it does not know."""
     return text(f'endpoint does not exist "{path}"', 404)
 
 
@@ -112,16 +111,18 @@ def _refuse(status: int, message: str) -> NoReturn:
 
 
 def _height(given: str) -> int:
-    height = _number(given)
-    if height > current().chain.ledger.height:
+    if not (given.isascii() and given.isdigit()) or len(given) > 9:
+        _refuse(400, "Invalid number")
+    if int(given) > current().chain.ledger.height:
         _refuse(404, "Block not found")
-    return height
+    return int(given)
 
 
 def _block(given: str) -> Block:
     """A block of any branch, lost ones included."""
-    known = current().chain.ledger.blocks.get(_hash(given))
-    return known or _refuse(404, "Block not found")
+    if not HASH.fullmatch(given.lower()):
+        _refuse(400, "Invalid hex string")
+    return current().chain.ledger.blocks.get(given.lower()) or _refuse(404, "Block not found")
 
 
 def _waiting(script: bytes) -> list[Found]:
@@ -139,15 +140,3 @@ def _script(address: str) -> bytes:
         return script_of(address)
     except BadRequest as error:
         _refuse(400, str(error))
-
-
-def _hash(given: str) -> str:
-    if not HASH.fullmatch(given.lower()):
-        _refuse(400, "Invalid hex string")
-    return given.lower()
-
-
-def _number(given: str) -> int:
-    if not (given.isascii() and given.isdigit()) or len(given) > 9:
-        _refuse(400, "Invalid number")
-    return int(given)

@@ -11,9 +11,7 @@ from btcpay.sandbox.payer.wallet import Wallet
 
 @dataclass
 class InventedPayment:
-    """It stands in every block above `since_height`; `blocks_shown` counts the times one was asked
-    for.
-    """
+    """In every block above `since_height`; `blocks_shown` counts how often one was asked for."""
 
     tx: Tx
     spent: tuple[TxOut, ...]

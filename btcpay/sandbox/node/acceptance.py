@@ -13,17 +13,12 @@ INCREMENTAL_SATS_PER_VB = 1  # BIP125 rule 4
 
 
 class Acceptance(NamedTuple):
-    """An accepted transaction and the waiting ones that it replaces."""
-
     entry: Entry
     replaced: set[str]
 
 
 def judge(ledger: Ledger, mempool: Mempool, tx: Tx) -> Acceptance:
-    """What accepting `tx` would do; changes nothing. Raises Rejected.
-
-    Signatures are not checked: transactions come from the payer's wallet alone.
-    """
+    """Changes nothing, and checks no signatures: only the payer's wallet sends. Raises Rejected."""
     if tx.txid in ledger.confirmed:
         raise Rejected("Transaction outputs already in utxo set")
     next_height = ledger.height + 1
@@ -39,7 +34,6 @@ def judge(ledger: Ledger, mempool: Mempool, tx: Tx) -> Acceptance:
 
 
 def apply(mempool: Mempool, accepted: Acceptance) -> None:
-    """Takes it into the mempool, in place of what it replaces."""
     mempool.remove(accepted.replaced)
     mempool.add(accepted.entry)
 

@@ -28,7 +28,7 @@ GENESIS_RAW = bytes.fromhex(
 
 @dataclass(frozen=True)
 class Block:
-    """A block; `previous` and `merkle_root` in reversed hex, `time` in unix seconds."""
+    """`previous` and `merkle_root` in reversed hex, `time` in unix seconds."""
 
     version: int
     previous: str
@@ -40,7 +40,6 @@ class Block:
 
     @cached_property
     def header(self) -> bytes:
-        """The 80 bytes that are hashed."""
         links = (self.previous, self.merkle_root)
         return build_header(self.version, *links, self.time, self.bits, self.nonce)
 
@@ -54,7 +53,6 @@ class Block:
 
     @property
     def weight(self) -> int:
-        """Weight units (BIP141)."""
         return 4 * (80 + len(compact_size(len(self.txs)))) + sum(tx.weight for tx in self.txs)
 
     @property

@@ -32,10 +32,7 @@ class Chain:
             self._replay(event)
 
     def accept(self, raw: bytes, now: int) -> str:
-        """Takes a transaction into the mempool and returns its txid. Raises Malformed or Rejected.
-
-        One that already waits is accepted again and changes nothing, as with sendrawtransaction.
-        """
+        """The txid; one that waits already is accepted again. Raises Malformed or Rejected."""
         tx = parse_tx(raw)
         with self.lock:
             if tx.txid not in self.mempool.entries:
@@ -45,10 +42,7 @@ class Chain:
         return tx.txid
 
     def mine(self, count: int, now: int, only: Collection[str] | None = None) -> list[str]:
-        """Mines `count` blocks; the first takes what waits, or of it `only` these txids.
-
-        Returns the hashes. Raises BadRequest for a count beyond 1 to 1000.
-        """
+        """The new hashes; the first takes what waits, or `only` these txids. Raises BadRequest."""
         if not 1 <= count <= MAX_BLOCKS_AT_ONCE:
             raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
         with self.lock:
@@ -81,11 +75,11 @@ class Chain:
         return Found(confirmed.tx, prevouts, confirmed.height)
 
     def confirmed_of(self, script: bytes) -> list[Found]:
-        """The confirmed transactions that touch a script, newest first."""
+        """Newest first."""
         return [self.find(txid) for txid in reversed(self.ledger.history.get(script, []))]
 
     def waiting_of(self, script: bytes) -> list[Found]:
-        """The waiting transactions that touch a script, newest first."""
+        """Newest first."""
         return [self.find(txid) for txid in reversed(self.mempool.by_script.get(script, {}))]
 
     def _mine_one(self, now: int, only: Collection[str] | None) -> Block:
@@ -119,11 +113,8 @@ class Chain:
             self.ledger.connect(block)
         self.mempool = Mempool()
         for tx in [*(tx for block in lost for tx in block.txs[1:]), *waiting]:
-            self._readmit(tx)
-
-    def _readmit(self, tx: Tx) -> None:
-        with contextlib.suppress(Rejected):  # its coins went another way on the new branch
-            apply(self.mempool, judge(self.ledger, self.mempool, tx))
+            with contextlib.suppress(Rejected):  # its coins went another way on the new branch
+                apply(self.mempool, judge(self.ledger, self.mempool, tx))
 
     def _replay(self, event: dict[str, Any]) -> None:
         if "tx" in event:

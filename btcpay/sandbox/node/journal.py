@@ -42,10 +42,7 @@ class Journal:
         return events
 
     def append(self, event: dict[str, Any]) -> None:
-        """Adds an event whole or, raising OSError, not at all.
-
-        It survives the end of the process, though not a loss of power.
-        """
+        """Whole or, raising OSError, not at all; survives a killed process, not a loss of power."""
         data = json.dumps(event).encode() + b"\n"
         size = os.fstat(self._fd).st_size
         if os.write(self._fd, data) < len(data):

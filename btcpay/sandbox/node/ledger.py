@@ -72,7 +72,6 @@ class Ledger:
             self._confirm(tx, position)
 
     def disconnect(self) -> Block:
-        """Takes the tip off and returns it."""
         block = self.tip
         for tx in reversed(block.txs):
             self._unconfirm(tx)
@@ -80,7 +79,6 @@ class Ledger:
         return block
 
     def copy(self) -> "Ledger":
-        """An independent copy, to try a branch on."""
         own = {name: shallow_copy(value) for name, value in vars(self).items()}
         history = {script: list(txids) for script, txids in self.history.items()}
         return Ledger(**own | {"history": history})

@@ -22,7 +22,6 @@ MAX_SATS_PER_VB = 10_000  # sendrawtransaction's default guard: 0.10 BTC per 1,0
 
 
 def check_structure(tx: Tx) -> None:
-    """Consensus rules that need nothing but the transaction."""
     outpoints = [i.outpoint for i in tx.inputs]
     values_sats = [output.value_sats for output in tx.outputs]
     _require(bool(tx.inputs), "bad-txns-vin-empty")
@@ -37,7 +36,6 @@ def check_structure(tx: Tx) -> None:
 
 
 def check_standard(tx: Tx) -> None:
-    """What Bitcoin Core relays."""
     _require(tx.version in (1, 2), "version")
     _require(len(tx.stripped) >= MIN_STANDARD_BYTES, "tx-size-small")
     _require(tx.weight <= MAX_STANDARD_WEIGHT, "tx-size")
@@ -49,10 +47,7 @@ def check_standard(tx: Tx) -> None:
 
 
 def least_sats(script: bytes) -> int:
-    """The least that is relayed to a script (GetDustThreshold): less would not be worth spending.
-
-    0 for what can never be spent.
-    """
+    """The least that is relayed to a script (GetDustThreshold); 0 for what is never spent."""
     if kind(script) == "op_return":
         return 0
     spending = SPENDING_BYTES if witness_version(script) is None else WITNESS_SPENDING_BYTES

@@ -41,7 +41,6 @@ def witness_version(script: bytes) -> int | None:
 
 
 def address_of(script: bytes) -> str | None:
-    """The regtest address of an output script; None where there is none."""
     match kind(script):
         case "p2pkh":
             return addresses.b58check_encode(P2PKH_VERSION + script[3:23])
@@ -54,9 +53,8 @@ def address_of(script: bytes) -> str | None:
 def script_of(address: str) -> bytes:
     """The output script of a regtest address. Raises BadRequest, saying what is wrong with it."""
     if address.lower().startswith(("bc1", "tb1")):
-        raise BadRequest(
-            f"{address} belongs to another network; regtest addresses begin with bcrt1"
-        )
+        why = "belongs to another network; regtest addresses begin with bcrt1"
+        raise BadRequest(f"{address} {why}")
     try:
         if address.lower().startswith(HRP + "1"):
             _, version, program = addresses.segwit_decode(address)

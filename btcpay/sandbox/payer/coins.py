@@ -66,7 +66,6 @@ def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
 
 
 def total(coins: Iterable[Spendable]) -> int:
-    """The value of `coins` in satoshis."""
     return sum(coin.value_sats for coin in coins)
 
 
@@ -88,10 +87,7 @@ def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut], rbf: bo
 
 
 def witness_preimage(tx: Tx, index: int, script_code: bytes, value_sats: int) -> bytes:
-    """What is hashed twice and signed for input `index`, whose coin has `value_sats` (BIP143).
-
-    `script_code`: for a key's program the p2pkh script of its hash.
-    """
+    """What is hashed twice and signed for input `index`, whose coin has `value_sats` (BIP143)."""
     spent = tx.inputs[index]
     outpoints = hash256(b"".join(i.outpoint.raw for i in tx.inputs))
     sequences = hash256(b"".join(u32(i.sequence) for i in tx.inputs))

@@ -1,7 +1,4 @@
-"""ECDSA over secp256k1 with RFC 6979's nonces: for play money alone.
-
-It does not take constant time, so whoever can measure it may learn the key.
-"""
+"""ECDSA with RFC 6979's nonces, for play money alone: not in constant time, it can be measured."""
 
 import hmac
 from collections.abc import Iterator

@@ -31,12 +31,10 @@ class Key:
 
     @property
     def wif(self) -> str:
-        """As wallets import it."""
         return b58check_encode(WIF_VERSION + self.secret.to_bytes(32, "big") + WIF_COMPRESSED)
 
     @cached_property
     def public_key(self) -> bytes:
-        """Compressed: 33 bytes."""
         return ecdsa.public_point(self.secret).format()
 
     @property
@@ -55,7 +53,6 @@ class Key:
         return p2pkh(hash160(self.public_key))
 
     def sign(self, preimage: bytes) -> bytes:
-        """The signature over the double SHA-256 of `preimage`, in DER."""
         return ecdsa.sign(self.secret, hash256(preimage))
 
 

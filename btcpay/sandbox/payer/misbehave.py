@@ -29,8 +29,7 @@ def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str
 def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
     """Raw transactions that take back what the wallet paid in the last `depth` blocks.
 
-    For `Chain.reorganise`. Payments from coins that those blocks made themselves are left out:
-    they become impossible with the payment before them.
+    Without payments from coins that those blocks made: they fall with the payment before them.
     """
     with wallet.chain.lock:
         ledger = wallet.chain.ledger

@@ -16,11 +16,7 @@ CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
 
 
 class Wallet:
-    """Spends the coins of one key's P2SH-P2WPKH address, to which the chain mines.
-
-    It pays 2 sat per virtual byte, and opts in to replacement (BIP125). Raises BadRequest for an
-    address or amount that cannot be paid.
-    """
+    """One key's P2SH-P2WPKH coins. Raises BadRequest for what cannot be paid."""
 
     def __init__(self, key: Key, chain: Chain):
         self._key, self.chain = key, chain
@@ -38,11 +34,10 @@ class Wallet:
             return spendables(self.chain, self.script)
 
     def pay(self, address: str, sats: int, now: int) -> str:
-        """Pays one address and returns the txid."""
         return self.pay_many({address: sats}, now)
 
     def pay_many(self, sats: Mapping[str, int], now: int) -> str:
-        """Pays all addresses in one transaction and returns its txid."""
+        """The txid of one transaction for all."""
         with self.chain.lock:
             return self.chain.accept(self.draft(sats), now)
 
@@ -62,7 +57,6 @@ class Wallet:
             return [txid for txid, entry in entries if self.owns(entry.prevouts)][::-1]
 
     def owns(self, prevouts: Sequence[TxOut]) -> bool:
-        """Whether every one of these outputs is the wallet's."""
         return all(prevout.script == self.script for prevout in prevouts)
 
     def build(

@@ -47,7 +47,6 @@ class Actors:
         return self.sandbox.chain.ledger.height
 
     def confirm(self, invoice: Json) -> int:
-        """Mines as many blocks as the invoice asks for, and says how many."""
         blocks: int = self.shop.look(invoice)["confirmations_needed"]
         self.mine(blocks)
         return blocks
@@ -62,7 +61,6 @@ class Actors:
 
     @property
     def next_height(self) -> str:
-        """Of the next block, as it is said."""
         return f"{self.sandbox.chain.ledger.height + 1:,}"
 
     def reorganise(self, blocks: int) -> None:
@@ -73,7 +71,6 @@ class Actors:
             chain.reorganise(blocks, self.sandbox.clock(), instead)
 
     def invent_payment(self, invoice: Json) -> InventedPayment:
-        """The explorer says that the invoice was paid."""
         address, amount_sats = invoice["deposit_address"], invoice["amount_sats"]
         invented = invent(self.sandbox.wallet, address, amount_sats)
         self.sandbox.switches.invented = invented

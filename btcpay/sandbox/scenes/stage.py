@@ -30,10 +30,7 @@ class Stage:
         self.quick, self._read_at_s = False, 0.0
 
     def view(self) -> Json | None:
-        """The scene that plays or was played last; None before the first.
-
-        `state` is playing, over, stopped or failed.
-        """
+        """The newest scene, if any; its `state` is playing, over, stopped or failed."""
         with self._lock:
             return self._view or None
 
@@ -65,7 +62,6 @@ class Stage:
         self._read_at_s = time.monotonic() + reading_s
 
     def show(self, invoice: Json) -> None:
-        """From now on the scene is about this invoice."""
         self._change({"invoice": {name: invoice[name] for name in ("id", "pay_url")}})
 
     def until(self, holds: Callable[[], bool], what: str) -> None:

@@ -1,7 +1,6 @@
 """The buttons: form POSTs that answer 303 to the page, or JSON when asked for it.
 
-Each does something to the chain, its mempool, the faults or the shop, by the form's fields, and
-answers what happened. Each may raise BadRequest, Rejected or ShopAway.
+Each answers what happened, or raises BadRequest, Rejected or ShopAway.
 """
 
 from collections.abc import Callable
@@ -163,10 +162,8 @@ def create_buttons() -> Blueprint:
 
 
 def wants_json() -> bool:
-    """Whether the client asked for JSON rather than the page."""
-    return (
-        request.accept_mimetypes.best_match(["text/html", "application/json"]) == "application/json"
-    )
+    json = "application/json"
+    return request.accept_mimetypes.best_match(["text/html", json]) == json
 
 
 def _press(name: str) -> ResponseReturnValue:

@@ -37,7 +37,6 @@ def _is_signed(secret: str, body: bytes) -> bool:
 
 
 def _row(event: dict[str, Any]) -> dict[str, Any]:
-    """Type, time, invoice, how many satoshis."""
     data = event["data"]
     invoice = data.get("invoice") or {}
     about = data.get("payment") or data.get("transaction") or invoice

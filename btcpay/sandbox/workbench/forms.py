@@ -39,8 +39,6 @@ Form = Mapping[str, str]
 
 
 class Order(NamedTuple):
-    """Whom to pay, and how many satoshis."""
-
     address: str
     amount_sats: int
 
@@ -94,7 +92,6 @@ def read_price(form: Form) -> Decimal | None:
 
 
 def read_invoice_usd(form: Form) -> Decimal:
-    """Field `amount_usd`, to the cent."""
     return _read_usd(form, "amount_usd", MAX_INVOICE_USD)
 
 

@@ -78,7 +78,7 @@ def newest_payment(sandbox: Sandbox, id: str) -> str:
 
 
 def row_of(sandbox: Sandbox, invoice: Json) -> dict[str, Any]:
-    """An invoice as the page shows it. Hold the chain's lock."""
+    """Hold the chain's lock."""
     chain = on_chain(sandbox, invoice["deposit_address"])
     return {
         **invoice,
@@ -90,7 +90,6 @@ def row_of(sandbox: Sandbox, invoice: Json) -> dict[str, Any]:
 
 
 def _came(chain: OnChain, invoice: Json) -> list[str]:
-    """What has come to an invoice's address, in words."""
     all_sats = invoice["amount_sats"]
     blocks = ", ".join(f"{height:,}" for height in chain.heights)
     places = ((chain.confirmed_sats, f"block {blocks}"), (chain.waiting_sats, "the mempool"))

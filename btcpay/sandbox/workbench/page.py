@@ -88,7 +88,6 @@ def state() -> Response:
 
 
 def merchant() -> ResponseReturnValue:
-    """To the merchant's pages, by a new link that logs in."""
     return redirect(require_shop(current()).login_url())
 
 
@@ -120,7 +119,6 @@ def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 def _shop_facts(sandbox: Sandbox) -> dict[str, Any]:
-    """What the shop says of itself; `is_away` when it does not answer."""
     shop = sandbox.shop
     nothing: dict[str, Any] = {"has_shop": shop is not None, "invoices": [], "links": []}
     if shop is None:
