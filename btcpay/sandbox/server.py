@@ -34,11 +34,7 @@ def wall_clock() -> int:
 def create_sandbox(
     state_dir: Path, clock: Callable[[], int] = wall_clock, shop: Shop | None = None
 ) -> Flask:
-    """Continues the chain in `state_dir` or begins one there. Raises JournalError.
-
-    `shop` is the one that is paid on it, if one runs beside it. `state_dir` is locked until the
-    process ends or `app.extensions[EXTENSION].close()`.
-    """
+    """`state_dir` is locked until `app.extensions[EXTENSION].close()`. Raises JournalError."""
     app = create_app()
     app.extensions[EXTENSION] = open_sandbox(state_dir, clock, shop)
     return app

@@ -26,8 +26,7 @@ class Shop:
     """`root` is where the service listens, `key` a write key. All methods may raise ShopAway."""
 
     def __init__(self, root: str, key: str) -> None:
-        self._root, self._api = root, f"{root}/api/v1"
-        self._key = key
+        self._root, self._api, self._key = root, f"{root}/api/v1", key
         self.invoices = Kept(lambda: self._list("/invoices"), INVOICES_S)
         self.links = Kept(lambda: self._list("/payment-links"), LINKS_S)
 
@@ -68,8 +67,7 @@ class Shop:
 
     def _list(self, path: str) -> list[Json]:
         """The newest hundred."""
-        found: list[Json] = _json(self._ask("GET", f"{self._api}{path}?limit=100"))["data"]
-        return found
+        return list(_json(self._ask("GET", f"{self._api}{path}?limit=100"))["data"])
 
     def _ask(self, method: str, url: str, data: bytes | None = None) -> requests.Response:
         headers = {"Content-Type": "application/json"}
@@ -103,5 +101,4 @@ class Kept(Generic[T]):
 def _json(answer: requests.Response) -> Json:
     if not answer.ok:
         raise ShopAway(f"the shop answers {answer.status_code}; the log says more")
-    found: Json = answer.json()
-    return found
+    return dict(answer.json())

@@ -41,7 +41,6 @@ class Switches:
         return "lies" if self.invented else "up"
 
     def mend(self) -> None:
-        """Explorer and ticker answer again, and truly."""
         self.explorer_up, self.price_up, self.invented = True, True, None
 
 
@@ -60,7 +59,6 @@ class Sandbox:
     events: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=SHOWN_EVENTS))
 
     def close(self) -> None:
-        """Ends the scene, and lets another sandbox use the state directory."""
         self.stage.stop()
         self.journal.close()
 

@@ -22,8 +22,7 @@ KEEPER = 'while read -r pid; do kept="$kept -$pid"; done; kill -s TERM -- $kept'
 class Children:
     """Processes with one environment and one log; leaving the context stops all, last first.
 
-    They end when we are killed, too. Each leads a session of its own, so that Ctrl-C reaches the
-    sandbox alone, and what a child has started itself can be killed with it.
+    Each leads a session: Ctrl-C reaches the sandbox alone, and a child's children end with it.
     """
 
     def __init__(self, environ: dict[str, str], log: Path, stop_timeout_s: float = STOP_TIMEOUT_S):

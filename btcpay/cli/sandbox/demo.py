@@ -48,7 +48,7 @@ def add_webhook(db: Database, settings: Settings, chain_url: str, file: Path) ->
 
 
 def login_url(db: Database, settings: Settings) -> str:
-    """A link into the demo merchant's pages, which works once, within ten minutes."""
+    """It works once, within ten minutes."""
     secret = new_login(db, _merchant_id(db, settings), utc_now())
     return f"{settings.base_url}/merchant/login/{secret}"
 
@@ -78,8 +78,6 @@ def _nobodys_account() -> str:
 
 @dataclass(frozen=True)
 class Demo:
-    """The merchant's program: it talks to the service as any client does."""
-
     api: str
     secret: str
 

@@ -82,5 +82,4 @@ def _stop_at_the_end_of_input(stop: threading.Event) -> None:
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])

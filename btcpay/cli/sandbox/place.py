@@ -21,10 +21,7 @@ CALLS_PER_HOUR = "100000"
 
 @dataclass(frozen=True)
 class Place:
-    """`state` is the folder of chain, keys and logs, `port` the chain's on 127.0.0.1.
-
-    `own` are the variables that `settings` were read from.
-    """
+    """`port` is the chain's on 127.0.0.1, `own` the variables that `settings` were read from."""
 
     settings: Settings
     state: Path

@@ -50,7 +50,6 @@ def block_view(ledger: Ledger, block: Block) -> Json:
 
 
 def _status_view(chain: Chain, height: int | None) -> Json:
-    """Without the three block keys while unconfirmed."""
     if height is None:
         return {"confirmed": False}
     block = chain.ledger.blocks[chain.ledger.hashes[height]]

@@ -81,11 +81,8 @@ def build_block(previous: str, time: int, coinbase: Tx, txs: list[Tx]) -> Block:
 
 
 def build_coinbase(height: int, fees_sats: int, script: bytes, txs: list[Tx]) -> Tx:
-    """The first transaction of a block with `txs`: reward to `script`, and the commitment.
-
-    Eight random bytes keep two coinbases of the same height on rival branches apart (BIP30).
-    """
-    tag = os.urandom(8)
+    """Reward to `script`, and the commitment to `txs`."""
+    tag = os.urandom(8)  # keeps rival branches' coinbases of one height apart (BIP30)
     script_sig = push_height(height) + bytes([len(tag)]) + tag
     origin = TxIn(Outpoint(NO_TXID, NO_VOUT), script_sig, 0xFFFFFFFF, (RESERVED,))
     reward = TxOut(subsidy_sats(height) + fees_sats, script)

@@ -49,11 +49,10 @@ class Chain:
             return [self._mine_one(now, only).hash for _ in range(count)]
 
     def reorganise(self, depth: int, now: int, instead: Sequence[bytes] = ()) -> list[str]:
-        """Replaces the last `depth` blocks by one more without their transactions; the new hashes.
+        """Replaces the last `depth` blocks by one more; the new hashes.
 
-        Lost transactions and waiting ones return to the mempool, unless their coins went to
-        `instead`: raw transactions that the first new block confirms. Nothing changes when it
-        raises BadRequest (depth) or Rejected (instead).
+        Their transactions wait again, unless the coins went to `instead`, which the first new
+        block confirms. Nothing changes when it raises BadRequest (depth) or Rejected (instead).
         """
         with self.lock:
             deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)
@@ -98,9 +97,8 @@ class Chain:
         for raw in instead:
             apply(mempool, judge(ledger, mempool, parse_tx(raw)))
         for _ in range(count):
-            block = _next_block(ledger, mempool, self._reward_script, now, None)
-            _connect(ledger, mempool, block)
-            blocks.append(block)
+            blocks.append(_next_block(ledger, mempool, self._reward_script, now, None))
+            _connect(ledger, mempool, blocks[-1])
         return blocks
 
     def _switch(self, fork_height: int, blocks: Sequence[Block]) -> None:

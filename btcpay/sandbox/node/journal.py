@@ -1,8 +1,7 @@
 """The append-only file of everything that happened to the chain: one JSON object a line.
 
-A killed process leaves at most a torn last line, which the next start drops. `{"block": hex}`,
-`{"tx": hex, "at": unix}`, or `{"fork_height": int, "blocks": [hex], "at": unix}` for a
-reorganisation.
+`{"block": hex}`, `{"tx": hex, "at": unix}`, or for a reorganisation
+`{"fork_height": int, "blocks": [hex], "at": unix}`.
 """
 
 import errno

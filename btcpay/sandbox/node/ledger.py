@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 @dataclass
 class Ledger:
-    """The state after the last of `hashes`; `blocks` and `heights` also keep lost branches."""
+    """`blocks` and `heights` also keep lost branches."""
 
     hashes: list[str] = field(default_factory=list)
     blocks: dict[str, Block] = field(default_factory=dict)

@@ -10,8 +10,6 @@ from btcpay.sandbox.node.ledger import touched
 
 
 class Entry(NamedTuple):
-    """A waiting transaction, the outputs it spends, and its fee."""
-
     tx: Tx
     prevouts: tuple[TxOut, ...]
     fee_sats: int

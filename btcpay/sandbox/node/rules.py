@@ -59,10 +59,8 @@ def check_final(tx: Tx, next_height: int, median_time: int) -> None:
     now = median_time if tx.locktime >= LOCKTIME_IS_A_TIME else next_height
     unlocked = tx.locktime < now or all(i.sequence == 0xFFFFFFFF for i in tx.inputs)
     _require(tx.locktime == 0 or unlocked, "non-final")
-    relative = tx.version >= 2 and any(
-        i.sequence & 0x8000FFFF in range(1, 0x10000) for i in tx.inputs
-    )
-    _require(not relative, "non-BIP68-final")
+    locked = any(i.sequence & 0x8000FFFF in range(1, 0x10000) for i in tx.inputs)
+    _require(tx.version < 2 or not locked, "non-BIP68-final")
 
 
 def check_coins(tx: Tx, coins: Sequence[Coin], next_height: int) -> int:

@@ -35,18 +35,14 @@ def spendables(chain: Chain, script: bytes) -> list[Spendable]:
         for outpoint, coin in ledger.coins.items()
         if coin.output.script == script and not (coin.is_coinbase and (coin.height or 0) > oldest)
     ]
-    coins = sorted(confirmed, key=lambda coin: coin.value_sats) + _waiting(chain, script)
-    return [coin for coin in coins if coin.outpoint not in mempool.spenders]
-
-
-def _waiting(chain: Chain, script: bytes) -> list[Spendable]:
-    """Coins of waiting transactions whose chain has room for one more."""
-    return [
+    waiting = [  # where the chain of transactions has room for one more
         Spendable(Outpoint(txid, vout), output.value_sats, True)
-        for txid, entry in chain.mempool.entries.items()
+        for txid, entry in mempool.entries.items()
         for vout, output in enumerate(entry.tx.outputs)
-        if output.script == script and len(chain.mempool.ancestors(entry.tx)) < MAX_CHAIN_TXS - 1
+        if output.script == script and len(mempool.ancestors(entry.tx)) < MAX_CHAIN_TXS - 1
     ]
+    coins = sorted(confirmed, key=lambda coin: coin.value_sats) + waiting
+    return [coin for coin in coins if coin.outpoint not in mempool.spenders]
 
 
 def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
@@ -60,9 +56,8 @@ def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
         chosen.append(coin)
         if total(chosen) >= needed_sats:
             return chosen
-    raise BadRequest(
-        f"the sandbox wallet has {total(ordered)} sat to spend, not {needed_sats}; mine some blocks"
-    )
+    has = f"has {total(ordered)} sat to spend, not {needed_sats}"
+    raise BadRequest(f"the sandbox wallet {has}; mine some blocks")
 
 
 def total(coins: Iterable[Spendable]) -> int:

@@ -10,10 +10,9 @@ from btcpay.sandbox.payer.wallet import Wallet
 
 
 def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str:
-    """Replaces a waiting payment, by default the newest (BIP125); the new txid.
+    """Pays the newest payment or `txid` anew, or `away` to the wallet (BIP125); the new txid.
 
-    Pays the same outputs with a higher fee or, with `away`, everything back to the wallet.
-    Raises BadRequest when there is no such payment, Rejected when it cannot be replaced.
+    Raises BadRequest when no such payment waits, Rejected when it cannot be replaced.
     """
     with wallet.chain.lock:
         entry = _waiting_payment(wallet, txid)

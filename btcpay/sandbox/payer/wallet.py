@@ -42,7 +42,7 @@ class Wallet:
             return self.chain.accept(self.draft(sats), now)
 
     def draft(self, sats: Mapping[str, int]) -> bytes:
-        """The transaction of `pay_many`, signed and sent to nobody."""
+        """Signed and sent to nobody."""
         outputs = [_output(address, value_sats) for address, value_sats in sats.items()]
         needed_sats = sum(sats.values())
         coins = choose(self.coins(), needed_sats)

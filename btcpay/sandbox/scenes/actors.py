@@ -26,7 +26,6 @@ class Actors:
         self.stage.say(text)
 
     def invoice(self, expires_in_s: int | None = None) -> Json:
-        """A new one over 25 dollars, which the scene is about."""
         made = self.shop.create(PRICE_USD, "Two bags of coffee", expires_in_s)
         self.stage.show(made)
         return made
@@ -38,7 +37,6 @@ class Actors:
         return wallet.pay(invoice["deposit_address"], amount_sats, now)
 
     def replace(self, txid: str, away: bool = False) -> str:
-        """The customer pays a higher fee or, with `away`, takes the money back."""
         return misbehave.replace(self.sandbox.wallet, self.sandbox.clock(), txid, away)
 
     def mine(self, blocks: int = 1) -> int:
@@ -77,7 +75,6 @@ class Actors:
         return invented
 
     def until_seen(self, invoice: Json, sats: int | None = None) -> None:
-        """The shop has seen so much, or all of it."""
         self._until(invoice, "received_sats", invoice["amount_sats"] if sats is None else sats)
 
     def until_status(self, invoice: Json, status: str) -> None:

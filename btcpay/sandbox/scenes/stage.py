@@ -20,7 +20,7 @@ class Stopped(SandboxError):
 
 
 class Stage:
-    """The lines of the scene of now, and which invoice it is about. Thread safe."""
+    """Thread safe."""
 
     def __init__(self) -> None:
         self._lock, self._stop = threading.Lock(), threading.Event()
@@ -46,7 +46,6 @@ class Stage:
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends the scene, if one plays, and waits for its end."""
         with self._turn:
             self._stop.set()
             if self._thread:

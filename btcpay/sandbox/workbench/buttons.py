@@ -36,7 +36,6 @@ Answer = dict[str, Any]
 
 
 def pay(sandbox: Sandbox) -> Answer:
-    """Field `invoice`, or `address` and `amount`."""
     return _pay(sandbox, order_of(sandbox, request.form))
 
 
@@ -130,7 +129,6 @@ def scene(sandbox: Sandbox) -> Answer:
 
 
 def stop(sandbox: Sandbox) -> Answer:
-    """Ends the scene that plays; explorer and price are up again."""
     sandbox.stage.stop()
     sandbox.switches.mend()
     return {"scene": None}

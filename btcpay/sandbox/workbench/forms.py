@@ -87,7 +87,6 @@ def read_count(form: Form, name: str, default: str = "") -> int:
 
 
 def read_price(form: Form) -> Decimal | None:
-    """Field `usd`, to the cent; None when it is empty."""
     return _read_usd(form, "usd", MAX_PRICE_USD) if field(form, "usd") else None
 
 

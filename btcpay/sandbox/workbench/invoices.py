@@ -52,11 +52,7 @@ def require_shop(sandbox: Sandbox) -> Shop:
 
 
 def order_of(sandbox: Sandbox, form: Form) -> Order:
-    """What a form wants to be paid: its `invoice`'s rest, or an address and an amount.
-
-    Of an invoice that lacks nothing the whole amount, once more. Field `amount` goes before both.
-    Raises BadRequest, ShopAway.
-    """
+    """Field `amount`, else the invoice's rest or all of it again. Raises BadRequest, ShopAway."""
     if not (id := field(form, "invoice")):
         return read_order(form)
     invoice = require_shop(sandbox).invoice(id)

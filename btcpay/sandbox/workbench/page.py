@@ -7,16 +7,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import (
-    Blueprint,
-    Response,
-    abort,
-    jsonify,
-    make_response,
-    redirect,
-    render_template,
-    request,
-)
+from flask import Blueprint, Response, abort, jsonify, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from btcpay.sandbox.errors import ShopAway
@@ -56,14 +47,10 @@ def create_page() -> Blueprint:
 
 
 def refuse_other_sites() -> None:
-    """403 for what another site asks for: the page is for this machine's browser alone.
-
-    A name of another site may lead to this machine (DNS rebinding), so the Host has to be ours.
-    A form of another site sends its Origin; what is no browser sends none.
-    """
+    """403 for another site: its form, or its name that leads here (DNS rebinding)."""
     if not is_here(urlsplit(f"//{request.host}").hostname):
         abort(text("The sandbox is for this machine: open it at http://127.0.0.1", 403))
-    origin = request.headers.get("Origin")
+    origin = request.headers.get("Origin")  # what is no browser sends none
     foreign = origin is not None and urlsplit(origin).netloc != request.host
     if request.method == "POST" and (
         foreign or request.headers.get("Sec-Fetch-Site", "") not in OWN_SITES
@@ -72,7 +59,6 @@ def refuse_other_sites() -> None:
 
 
 def state() -> Response:
-    """The page's first line and its scene as JSON, also while explorer and price are down."""
     sandbox = current()
     chain, switches = sandbox.chain, sandbox.switches
     return jsonify(
@@ -111,7 +97,7 @@ def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> 
         switches=sandbox.switches,
         events=list(sandbox.events),
     )
-    response = make_response(page)
+    response = Response(page)
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers["Cache-Control"] = "no-store"
