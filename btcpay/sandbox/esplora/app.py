@@ -96,7 +96,7 @@ def _refuse_while_down() -> None:
 
 
 def _consistent(view: Callable[..., Response]) -> Callable[..., Response]:
-    """The view under the chain's lock, so that one answer never shows two states."""
+    """Under the chain's lock: one answer never shows two states."""
 
     @wraps(view)
     def locked(**parts: str) -> Response:

@@ -39,7 +39,7 @@ def apply(mempool: Mempool, accepted: Acceptance) -> None:
 
 
 def _coin(ledger: Ledger, mempool: Mempool, outpoint: Outpoint) -> Coin:
-    """The coin at `outpoint`, which a waiting transaction may already spend."""
+    """A waiting transaction may already spend it."""
     output = mempool.output(outpoint)
     coin = ledger.coins.get(outpoint) if output is None else Coin(output, None, False)
     if coin is None:

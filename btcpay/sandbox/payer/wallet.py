@@ -25,7 +25,7 @@ class Wallet:
 
     @property
     def balance_sats(self) -> int:
-        """All that could be spent now, waiting change included."""
+        """With waiting change."""
         return total(self.coins())
 
     def coins(self) -> list[Spendable]:

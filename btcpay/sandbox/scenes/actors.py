@@ -16,7 +16,7 @@ PRICE_USD = Decimal(25)
 
 @dataclass(frozen=True)
 class Actors:
-    """One scene's. Each method may raise SandboxError."""
+    """Each method may raise SandboxError."""
 
     stage: Stage
     sandbox: Sandbox
@@ -40,7 +40,6 @@ class Actors:
         return misbehave.replace(self.sandbox.wallet, self.sandbox.clock(), txid, away)
 
     def mine(self, blocks: int = 1) -> int:
-        """The height of the chain afterwards."""
         self.sandbox.chain.mine(blocks, self.sandbox.clock())
         return self.sandbox.chain.ledger.height
 

@@ -28,9 +28,8 @@ class OnChain:
 
 def on_chain(sandbox: Sandbox, address: str) -> OnChain:
     """Hold the chain's lock. Raises BadRequest for what is no regtest address."""
-    script = script_of(address)
+    script, own = script_of(address), sandbox.wallet.payments()
     waiting, confirmed = sandbox.chain.waiting_of(script), sandbox.chain.confirmed_of(script)
-    own = sandbox.wallet.payments()
     return OnChain(
         _sum(waiting, script),
         _sum(confirmed, script),

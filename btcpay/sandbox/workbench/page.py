@@ -117,7 +117,7 @@ def _shop_facts(sandbox: Sandbox) -> dict[str, Any]:
 
 
 def _customer_page(scene: Json | None, rows: list[dict[str, Any]]) -> str:
-    """The invoice that is looked at: the scene's, else the newest open one, else the newest."""
+    """The scene's, else the newest open one, else the newest."""
     if scene and scene["invoice"]:
         return str(scene["invoice"]["pay_url"])
     ordered = sorted(rows, key=lambda row: row["is_over"])
