@@ -156,13 +156,16 @@ class Session:
     ) -> Iterator[requests.Response]:
         """The answer, of which no body was read yet; what fails with it is Unreachable."""
         proxy = "" if is_near(urlsplit(url).hostname) else self._proxy
-        connect_s = timeout_s if proxy else min(CONNECT_TIMEOUT_S, timeout_s)
+        late_s = (
+            timeout_s + 1
+        )  # ends the thread that a call's own end, which is sooner, leaves behind
+        connect_s = late_s if proxy else min(CONNECT_TIMEOUT_S, late_s)
         try:
             request = requests.Request(method, url, {**HEADERS, **(headers or {})}, data=body)
             with self._adapter.send(
                 request.prepare(),
                 stream=True,
-                timeout=(connect_s, timeout_s),
+                timeout=(connect_s, late_s),
                 verify=self._verify,
                 proxies={"all": proxy} if proxy else {},
             ) as answer:
