@@ -1,4 +1,4 @@
-"""What the chain and the mempool are asked of: two protocols, which explorers implement."""
+"""What the chain and the mempool are asked of: protocols that explorers implement."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
