@@ -117,7 +117,7 @@ def test_a_chain_that_was_removed_alone_is_refused_with_what_begins_anew(tmp_pat
     playground = start_playground(tmp_path)
     playground.press("mine")
     playground.wait_for_status(playground.press("invoice", amount_usd=1), "open")
-    until(lambda: "block 201" in playground.btcpay("doctor").stdout, "the block to be read")
+    until(lambda: "at block 201 of" in playground.btcpay("doctor").stdout, "the block to be read")
     playground.stop()
     shutil.rmtree(tmp_path / "sandbox")
     with pytest.raises(AssertionError, match=r"sandbox is older than .*btcpay\.db.* begins anew"):
