@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit
 from peewee import Field, Model, PeeweeException, Query, Select, SqliteDatabase, Value
 
 from storage.faults import as_peewee_errors
+from storage.group_commit import GroupCommit
 from storage.postgres import open_pool
-from storage.shared_commit import SharedCommit
 from storage.sqlite import Sqlite, refuse_old_library
 
 # WAL: readers go on beside the one writer. FULL: a commit that is lost after its answer went out
@@ -93,7 +93,7 @@ class Database:
         self._turn: AbstractContextManager[Any] = (
             nullcontext() if self.is_server else threading.RLock()
         )
-        self._shared = SharedCommit(self._turn, self.write)
+        self._shared = GroupCommit(self._turn, self.write)
 
     def rows(self, query: Query, **values: Any) -> list[Row]:
         """Of a SELECT or of a RETURNING, each a dict by column name."""

@@ -69,7 +69,7 @@ LATE = [
 ]
 # The loops over invoices, and over transactions of several threads, and the thread of a call, whose
 # error is raised where the call is waited for; Flask needs no `except`.
-LAST_RESORTS = ["btcpay/check/apply.py", "btcpay/http/deadline.py", "storage/shared_commit.py"]
+LAST_RESORTS = ["btcpay/check/apply.py", "btcpay/http/deadline.py", "storage/group_commit.py"]
 
 
 def sources() -> list[Path]:

@@ -14,7 +14,7 @@ from btcpay.merchants.sessions import end_every
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from storage import locks, migrate, versions
-from storage.backup import replaced, sqlite_file, to_postgres
+from storage.backup import old_database, sqlite_file, to_postgres
 from storage.database import Database, open_database
 from storage.queries import idempotency, meta
 
@@ -52,8 +52,8 @@ def restore(
     with _to_itself(settings, path) as place_has, sqlite_file.new_file(path, "restoring") as new:
         restored = _prepare(settings, file, new, skip, agree, clock, place_has)
         with sqlite_file.alone(path) as place:
-            replaced.keep_newer(place, new)
-            aside = replaced.set_aside(place, path, f"{clock():%Y%m%dT%H%M%SZ}")
+            old_database.keep_newer(place, new)
+            aside = old_database.set_aside(place, path, f"{clock():%Y%m%dT%H%M%SZ}")
             sqlite_file.replace(place, new)
     return replace(restored, aside=aside)
 
@@ -89,7 +89,7 @@ def _prepare(
     migrated = migrate.migrate(url, network)
     with closing(open_database(url)) as db:
         moves = plan(db, settings, skip, clock, has.counters)
-        agree(moves, replaced.names_beyond(has.names, new))
+        agree(moves, old_database.names_beyond(has.names, new))
         apply_moves(db, moves)
         end_every(db)
         with db.write():
@@ -124,8 +124,8 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[InPlace]:
             sqlite_file.discard_all(path, purpose)
         if path.exists():
             with sqlite_file.alone(path) as place:
-                found = replaced.network_in(place)
-                place_has = InPlace(replaced.counters_in(place), replaced.names_in(place))
+                found = old_database.network_in(place)
+                place_has = InPlace(old_database.counters_in(place), old_database.names_in(place))
         if found not in (None, settings.network.name):
             raise CommandError(
                 f"{path} belongs to {found}, BTCPAY_NETWORK says {settings.network.name}"

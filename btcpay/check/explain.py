@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from btcpay.check.looks import watched_of
+from btcpay.check.mempool import watched_of
 from btcpay.check.urgency import pace_of, urgency
 from btcpay.invoices.story import Story
 from btcpay.settings.settings import Settings

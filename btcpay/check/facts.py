@@ -13,7 +13,7 @@ from btcpay.settlement.values import Block, SeenOutput
 from btcpay.values.errors import BadRow
 from storage.database import Database, Row
 from storage.queries import blocks
-from storage.queries.lists import looked_for
+from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def _replaced(db: Database, block: ProvenBlock) -> list[Row]:
     """What waited, and never comes: this block spends an input of it otherwise."""
     return [
         row
-        for row in db.rows(looked_for.INPUTS)
+        for row in db.rows(mempool_watch.INPUTS)
         if _spends_what_is_spent(row, block) and txid_bytes(row["txid"]) not in block.parts.txids
     ]
 

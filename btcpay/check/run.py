@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.looks import Address, Look, address_of, gather, watched_of
+from btcpay.check.mempool import Address, Look, address_of, gather, watched_of
 from btcpay.check.receipt_prices import NO_PRICES, receipt_prices
 from btcpay.check.report import Report
 from btcpay.check.urgency import Plan, plan
@@ -25,7 +25,7 @@ from btcpay.values.errors import BadRow, OutOfQuota
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, idempotency, meta
-from storage.queries.lists import looked_for
+from storage.queries.lists import mempool_watch
 from storage.queries.meta import Key
 from storage.queries.totals import tallies
 
@@ -81,7 +81,7 @@ class Checker:
         tip_height = blocks.tip_height(self.db) or 0
         ready = {
             row["invoice_id"]
-            for row in self.db.rows(looked_for.DEEPENING)
+            for row in self.db.rows(mempool_watch.DEEPENING)
             if self._is_ready(row, tip_height, report)
         }
         prices = receipt_prices(self.db, self.prices) if ready else NO_PRICES
@@ -130,12 +130,12 @@ class Checker:
 
     def _fail(self, invoice_id: str, report: Report) -> None:
         report.failed.append(invoice_id)
-        self.db.run(looked_for.FAILED, id=invoice_id, at=to_ms(self.now()))
+        self.db.run(mempool_watch.FAILED, id=invoice_id, at=to_ms(self.now()))
 
     def _misses(self, look: Look) -> bool:
         """Whether money that waited is not shown: is it in a block, or gone?"""
         shown = {output.outpoint for output in look.outputs}
-        waiting = self.db.rows(looked_for.WAITING, invoice_id=look.invoice_id)
+        waiting = self.db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)
         return any((row["txid"], row["vout"]) not in shown for row in waiting)
 
     def _apply(self, look: Look, report: Report) -> None:
@@ -151,9 +151,9 @@ class Checker:
         report.looked += 1
         id, now = look.invoice_id, self.now()
         if try_apply(self.db, self.settings, id, scan, now, report):
-            self.db.run(looked_for.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
+            self.db.run(mempool_watch.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
         else:
-            self.db.run(looked_for.FAILED, id=id, at=to_ms(now))
+            self.db.run(mempool_watch.FAILED, id=id, at=to_ms(now))
 
     # What the run says of itself.
 

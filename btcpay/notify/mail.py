@@ -6,12 +6,12 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 
-from btcpay.notify import smtp, texts
+from btcpay.notify import mail_texts, smtp
 from btcpay.notify.attempt import Answer
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.letter import Letter, message_of
+from btcpay.notify.mail_message import MailText, message_of
+from btcpay.notify.mail_texts import About
 from btcpay.notify.read import state_of
-from btcpay.notify.texts import About
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
@@ -70,7 +70,7 @@ class Mail:
             self._session.close()
             self._session = None
 
-    def _compose(self, receiver: Row, row: Row, now: datetime) -> tuple[str, Letter] | None:
+    def _compose(self, receiver: Row, row: Row, now: datetime) -> tuple[str, MailText] | None:
         merchant_id = receiver["merchant_id"]
         wanted = self._db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
         language = wanted["language"]
@@ -78,15 +78,15 @@ class Mail:
             since = unchecked_since(self._db, merchant_id)
             if now - since < OVERDUE:
                 return None
-            return wanted["address"], texts.overdue(to_ms(since), language)
+            return wanted["address"], mail_texts.overdue(to_ms(since), language)
         invoice = self._db.only(invoices.ANY_BY_ID, id=row["invoice_id"])
         about = About(invoice, state_of(row), f"{self._base_url}/pay/{invoice['id']}")
         if receiver["transport"] == receivers.RECEIPT:
             if not invoice["customer_email"] or invoice["status"] != "paid":
                 return None
             seller = _seller(self._db, merchant_id)
-            return invoice["customer_email"], texts.receipt(about, language, seller)
-        say = texts.paid if row["kind"] == EventKind.INVOICE_PAID else texts.attention
+            return invoice["customer_email"], mail_texts.receipt(about, language, seller)
+        say = mail_texts.paid if row["kind"] == EventKind.INVOICE_PAID else mail_texts.attention
         return wanted["address"], say(about, language)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pkgutil import resolve_name
 
-from btcpay.web.windows import Bucket, MemoryWindows, Window
+from btcpay.web.rate_limits_memory import Bucket, MemoryWindows, Window
 
 READS = Bucket("read", 120, period_s=60)
 WRITES = Bucket("write", 30, period_s=60)
@@ -15,7 +15,7 @@ VISITS = Bucket("visit", 600, period_s=60)
 # It is better to refuse a stranger's wrong key than to let somebody try again too soon.
 KEPT = {FAILED_AUTH}
 # By its name, since its driver takes 200 ms and 6 MB that one process can do without.
-_SHARED = "btcpay.web.redis_windows"
+_SHARED = "btcpay.web.rate_limits_redis"
 
 
 def link_invoices(per_hour: int) -> Bucket:

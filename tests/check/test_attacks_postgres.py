@@ -27,7 +27,7 @@ from btcpay.values.errors import Conflict
 from btcpay.values.times import to_ms
 from storage.database import Database, open_database
 from storage.queries import blocks, keys
-from storage.queries.lists import looked_for
+from storage.queries.lists import mempool_watch
 from storage.write_behind import Notes
 
 
@@ -129,10 +129,10 @@ def test_erasing_addresses_holds_no_invoice_while_it_waits_for_another(till, oth
     db = till.shop.service.db
     with ThreadPoolExecutor(1) as pool:
         with db.write():
-            db.run(looked_for.FAILED, id=two["id"], at=0)
+            db.run(mempool_watch.FAILED, id=two["id"], at=0)
             erased = pool.submit(erase_emails, other, 30, clock())
             until(lambda: erased.done() or waiting(till.shop), "the erasing to end or wait")
-            db.run(looked_for.FAILED, id=one["id"], at=0)
+            db.run(mempool_watch.FAILED, id=one["id"], at=0)
         assert erased.result(20) == 2
 
 
@@ -252,7 +252,7 @@ def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is
 
         def rows(query, **values):
             found = really(query, **values)
-            if query is looked_for.INPUTS and not read:
+            if query is mempool_watch.INPUTS and not read:
                 read.append(pool.submit(reader(other)._read, second, Report()))
                 until(lambda: read[0].done() or waiting(till.shop), "the other to read or wait")
             return found

@@ -38,7 +38,7 @@ from btcpay.values.networks import NETWORKS, Network
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage import migrate
-from storage.queries.lists import looked_for
+from storage.queries.lists import mempool_watch
 
 REGTEST = NETWORKS["regtest"]
 
@@ -211,7 +211,7 @@ def pay(
     scan = Scan(now, 100, ends_at=now, price_usd=Decimal("60000.00"))
     scan = replace(scan, confirmed=[seen]) if block else replace(scan, waiting=[seen])
     apply(db, shop.service.settings, invoice["id"], scan, now, {txid: "{}"} if block else None)
-    db.run(looked_for.LOOKED, id=invoice["id"], at=to_ms(now))
+    db.run(mempool_watch.LOOKED, id=invoice["id"], at=to_ms(now))
     return txid
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, WRITES, Limiter, link_invoices
-from btcpay.web.windows import MOST, Bucket
+from btcpay.web.rate_limits_memory import MOST, Bucket
 
 ME = "203.0.113.7"
 

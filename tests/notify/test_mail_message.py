@@ -1,4 +1,4 @@
-"""A letter becomes one mail of two parts; nothing that is said in it becomes anything else."""
+"""A mail's text becomes one mail of two parts; nothing that is said in it becomes anything else."""
 
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
@@ -6,9 +6,9 @@ from email import message_from_bytes, policy
 import pytest
 
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.notify import texts
-from btcpay.notify.letter import Letter, message_of
-from btcpay.notify.texts import About
+from btcpay.notify import mail_texts
+from btcpay.notify.mail_message import MailText, message_of
+from btcpay.notify.mail_texts import About
 from btcpay.settings.mail_settings import Sender
 from btcpay.settlement.attention import REASONS
 
@@ -20,9 +20,9 @@ HEADERS = {
 }
 
 
-def sent(letter: Letter, sender: Sender = SENDER):
+def sent(mail: MailText, sender: Sender = SENDER):
     """The mail as whoever gets it reads it."""
-    raw = message_of(letter, sender, "ada@example.com", "evt_1.mail_1", AT).as_bytes()
+    raw = message_of(mail, sender, "ada@example.com", "evt_1.mail_1", AT).as_bytes()
     return message_from_bytes(raw, policy=policy.default)
 
 
@@ -30,8 +30,8 @@ def body(message, kind: str) -> str:
     return message.get_body((kind,)).get_content()
 
 
-def letter(**more) -> Letter:
-    return Letter(**{"language": "en", "subject": "Paid", "sentences": ["It is."]} | more)
+def mail_text(**more) -> MailText:
+    return MailText(**{"language": "en", "subject": "Paid", "sentences": ["It is."]} | more)
 
 
 # What customers and shops may write.
@@ -56,11 +56,11 @@ TEXTS = {
 def test_what_somebody_writes_adds_no_header_and_no_line(place, text):
     if place == "sender":
         name = " ".join("".join(c for c in text if c.isprintable() and c not in '<>"').split())
-        message = sent(letter(), Sender(name, "shop@example.com"))
+        message = sent(mail_text(), Sender(name, "shop@example.com"))
         assert message["From"].addresses[0].addr_spec == "shop@example.com"
     else:
         more = {"subject": text} if place == "subject" else {"facts": [("For", text)]}
-        message = sent(letter(**more))
+        message = sent(mail_text(**more))
     assert set(message.keys()) == HEADERS
     assert [str(one) for one in message["To"].addresses] == ["ada@example.com"]
     assert [part.get_content_type() for part in message.walk()] == [
@@ -86,15 +86,15 @@ HTML = [
 def test_what_somebody_writes_is_text_in_html_where_nothing_is_loaded():
     for text, never in HTML:
         message = sent(
-            letter(subject=text, facts=[("For", text)], link=(text, f"https://x/{text}"))
+            mail_text(subject=text, facts=[("For", text)], link=(text, f"https://x/{text}"))
         )
         assert never not in body(message, "html")
         assert text in body(message, "plain")
-    assert "src=" not in body(sent(letter(link=("Page", "https://x/"))), "html")
+    assert "src=" not in body(sent(mail_text(link=("Page", "https://x/"))), "html")
 
 
 def test_the_same_mail_has_the_same_id_whenever_it_is_sent():
-    ids = {sent(letter())["Message-ID"] for _ in range(2)}
+    ids = {sent(mail_text())["Message-ID"] for _ in range(2)}
     assert ids == {"<evt_1.mail_1@example.com>"}
 
 
@@ -110,29 +110,31 @@ STATE = {"received_sats": 50_000, "paid_at": 1_700_000_000_000, "tx_hash": "ab" 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_letter_in_every_language(language):
     about = About(INVOICE, STATE | {"attention": "short"}, "https://pay.example.com/pay/inv_1")
-    letters = [
-        texts.paid(about, language),
-        texts.receipt(about, language, "My shop"),
-        texts.overdue(STATE["paid_at"], language),
+    mails = [
+        mail_texts.paid(about, language),
+        mail_texts.receipt(about, language, "My shop"),
+        mail_texts.overdue(STATE["paid_at"], language),
     ]
-    letters += [
-        texts.attention(About(INVOICE, STATE | {"attention": reason}, about.page_url), language)
+    mails += [
+        mail_texts.attention(
+            About(INVOICE, STATE | {"attention": reason}, about.page_url), language
+        )
         for reason in REASONS
     ]
-    english = [texts.paid(about, "en"), texts.receipt(about, "en", "My shop")]
-    for one in letters:
+    english = [mail_texts.paid(about, "en"), mail_texts.receipt(about, "en", "My shop")]
+    for one in mails:
         message = sent(one)
         assert message["Subject"] and body(message, "plain").strip()
         assert f'lang="{language}"' in body(message, "html")
         assert "%(" not in message["Subject"] + body(message, "plain")
-    assert len({one.text for one in letters}) == len(letters)
+    assert len({one.text for one in mails}) == len(mails)
     if language != "en":
-        assert not {one.subject for one in english} & {one.subject for one in letters}
+        assert not {one.subject for one in english} & {one.subject for one in mails}
 
 
 def test_a_receipt_says_what_the_page_says():
     about = About(INVOICE, STATE, "https://pay.example.com/pay/inv_1")
-    receipt = texts.receipt(about, "en", "My shop")
+    receipt = mail_texts.receipt(about, "en", "My shop")
     assert receipt.subject == "Receipt from My shop"
     assert receipt.text.split("\n\n") == [
         "Thank you. This is your receipt.",

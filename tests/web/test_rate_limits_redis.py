@@ -16,8 +16,8 @@ from redis import Redis
 from redis_server import RedisServer, needs_redis
 
 from btcpay.web.rate_limits import READS, WRITES, Limiter, link_invoices
-from btcpay.web.redis_windows import ANSWER_TIMEOUT_S, LOGGED_EVERY_S, PAUSE_S
-from btcpay.web.windows import Bucket
+from btcpay.web.rate_limits_memory import Bucket
+from btcpay.web.rate_limits_redis import ANSWER_TIMEOUT_S, LOGGED_EVERY_S, PAUSE_S
 
 NOBODY = "sk_test_" + "0" * 43
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from redis import Redis, RedisError
 
-from btcpay.web.windows import Bucket, Window
+from btcpay.web.rate_limits_memory import Bucket, Window
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from btcpay.values.errors import ExplorerError
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
 from storage.queries import invoices, merchants
-from storage.queries.lists import looked_for
+from storage.queries.lists import mempool_watch
 
 AHEAD_MS = 60_000  # so much may the clocks of two machines differ
 
@@ -71,19 +71,19 @@ def watched_of(
 
 def _rows(db: Database, now: datetime, ids: Sequence[str] | None) -> Iterable[Row]:
     if ids is not None:
-        return [db.only(looked_for.ONE, id=invoice_id) for invoice_id in ids]
+        return [db.only(mempool_watch.ONE, id=invoice_id) for invoice_id in ids]
     return [
-        *db.rows(looked_for.ASKED, after=to_ms(now - CLOSED_LATELY)),
-        *db.rows(looked_for.ENDING, before=to_ms(now + BEFORE_DEADLINE)),
-        *db.rows(looked_for.EXPECTING),
+        *db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY)),
+        *db.rows(mempool_watch.ENDING, before=to_ms(now + BEFORE_DEADLINE)),
+        *db.rows(mempool_watch.EXPECTING),
     ]
 
 
 def _unsettled(db: Database, vanished_after: int, ids: Sequence[str] | None) -> Iterable[Row]:
     since = {"vanished_after": vanished_after}
     if ids is not None:
-        return [row for one in ids for row in db.rows(looked_for.UNSETTLED_OF, id=one, **since)]
-    return db.rows(looked_for.NO_PAYMENT_YET) + db.rows(looked_for.VANISHED_LATELY, **since)
+        return [row for one in ids for row in db.rows(mempool_watch.UNSETTLED_OF, id=one, **since)]
+    return db.rows(mempool_watch.NO_PAYMENT_YET) + db.rows(mempool_watch.VANISHED_LATELY, **since)
 
 
 def _watched(row: Row, outputs: Sequence[Row], now: datetime) -> Watched:

@@ -1,4 +1,4 @@
-"""A letter: what is said, as one mail with a plain text part and an HTML part. Pure."""
+"""What a mail says, as one message with a plain text part and an HTML part. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _STYLE = "font-family:sans-serif;line-height:1.5"
 
 
 @dataclass(frozen=True)
-class Letter:
+class MailText:
     """What a mail says: sentences, then facts as (label, text), then a link as (label, URL)."""
 
     language: str
@@ -58,15 +58,15 @@ def _header(text: str) -> str:
     return one_line(text).replace("=?", "= ?")
 
 
-def message_of(letter: Letter, sender: Sender, to: str, id: str, at: datetime) -> EmailMessage:
+def message_of(mail: MailText, sender: Sender, to: str, id: str, at: datetime) -> EmailMessage:
     """The mail to an address that `checked_address` made; the same `id` is the same mail."""
     message = EmailMessage(policy=SMTP)
     message["From"] = Address(_header(sender.name), addr_spec=sender.address)
     message["To"] = Address(addr_spec=to)
-    message["Subject"] = _header(letter.subject)
+    message["Subject"] = _header(mail.subject)
     message["Date"] = format_datetime(at)
     message["Message-ID"] = f"<{id}@{sender.domain}>"
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no answer by a machine
-    message.set_content(letter.text, cte="quoted-printable")
-    message.add_alternative(letter.html, subtype="html", cte="quoted-printable")
+    message.set_content(mail.text, cte="quoted-printable")
+    message.add_alternative(mail.html, subtype="html", cte="quoted-printable")
     return message

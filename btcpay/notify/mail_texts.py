@@ -6,23 +6,23 @@ from typing import Any
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
-from btcpay.notify.letter import Letter
+from btcpay.notify.mail_message import MailText
 from btcpay.values.money import stored_usd
 
 
 @dataclass(frozen=True)
 class About:
-    """What a letter is about: an invoice's row, what was true of it at the event, its page."""
+    """What a mail is about: an invoice's row, what was true of it at the event, its page."""
 
     invoice: Mapping[str, Any]
     state: Mapping[str, Any]
     page_url: str
 
 
-def paid(about: About, language: str) -> Letter:
+def paid(about: About, language: str) -> MailText:
     """To the merchant: an invoice is paid."""
     gettext = catalog(language).gettext
-    return Letter(
+    return MailText(
         language,
         gettext("Invoice paid: %(amount)s") % {"amount": _usd(about, language)},
         [gettext("This invoice is paid.")],
@@ -31,10 +31,10 @@ def paid(about: About, language: str) -> Letter:
     )
 
 
-def receipt(about: About, language: str, seller: str) -> Letter:
+def receipt(about: About, language: str, seller: str) -> MailText:
     """To the customer, whose page it leads to."""
     gettext = catalog(language).gettext
-    return Letter(
+    return MailText(
         language,
         gettext("Receipt from %(name)s") % {"name": seller},
         [gettext("Thank you. This is your receipt.")],
@@ -43,7 +43,7 @@ def receipt(about: About, language: str, seller: str) -> Letter:
     )
 
 
-def attention(about: About, language: str) -> Letter:
+def attention(about: About, language: str) -> MailText:
     """To the merchant: an invoice needs a human, and why."""
     gettext = catalog(language).gettext
     reasons = {
@@ -55,7 +55,7 @@ def attention(about: About, language: str) -> Letter:
         "dust_missing": gettext("What is missing is less than wallets can send."),
     }
     show = gettext("On the server, %(command)s says more.")
-    return Letter(
+    return MailText(
         language,
         gettext("An invoice needs your attention: %(amount)s") % {"amount": _usd(about, language)},
         [
@@ -67,11 +67,11 @@ def attention(about: About, language: str) -> Letter:
     )
 
 
-def overdue(since_ms: int, language: str) -> Letter:
+def overdue(since_ms: int, language: str) -> MailText:
     """To the merchant: no check has been complete since that time."""
     gettext = catalog(language).gettext
     since = gettext("No check of the blockchain has completed since %(time)s.")
-    return Letter(
+    return MailText(
         language,
         gettext("Payments are not being found"),
         [

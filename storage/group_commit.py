@@ -18,7 +18,7 @@ class _Work:
         self.answer: Any = None
 
 
-class SharedCommit:
+class GroupCommit:
     """While one thread waits for the disk, others queue; the next one writes for all of them.
 
     `turn` lets one thread write at a time, and is held until its commit is on the disk.
