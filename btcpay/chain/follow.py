@@ -43,10 +43,9 @@ class Follower:
         self._db, self._network, self._sources, self._undo = db, network, sources, undo
 
     def follow(self) -> bool:
-        """Takes over every header of a chain that has more work than ours.
+        """Takes over every header of a chain with more work than ours; whether ours has changed.
 
-        There must be a first header. Returns whether the chain has changed. Raises ExplorerError;
-        what was taken over by then stays.
+        There must be a first header. Raises ExplorerError; what was taken over by then stays.
         """
         before = self._top()["hash"]
         one = self._sources.ask(self._take_over)
@@ -108,7 +107,10 @@ class Follower:
                 del branch[0]
             if not branch:
                 continue
-            fork = self._fork(branch)
+            below = self._ours(parse_header(branch[0]).previous)
+            if below is None:
+                raise FetchError("shows headers that follow no block of ours")
+            fork = below["height"]
             newest = fork + len(branch)
             if self._is_heavier(fork, branch):
                 self._check(one, fork, branch)
@@ -120,12 +122,6 @@ class Follower:
 
     def _ours(self, hash: str) -> Row | None:
         return self._db.row(blocks.OF_HASH, hash=hash)
-
-    def _fork(self, branch: Sequence[bytes]) -> int:
-        """Height of the block of ours that the branch follows. Raises FetchError."""
-        if row := self._ours(parse_header(branch[0]).previous):
-            return row["height"]
-        raise FetchError("shows headers that follow no block of ours")
 
     def _is_heavier(self, fork: int, branch: Sequence[bytes]) -> bool:
         ours = [_header_of(row) for row in self._db.rows(blocks.ABOVE, height=fork)]
@@ -145,9 +141,8 @@ class Follower:
         with self._db.write():
             meta.lock(self._db)
             row = self._db.row(blocks.AT, height=fork)
-            if not row or row["hash"] != parse_header(branch[0]).previous:
-                return
-            if not self._is_heavier(fork, branch):
+            follows = row and row["hash"] == parse_header(branch[0]).previous
+            if not (follows and self._is_heavier(fork, branch)):
                 return
             if left := len(self._db.rows(blocks.ABOVE, height=fork)):
                 log.warning("reorganised: %d blocks above %d left the best chain", left, fork)

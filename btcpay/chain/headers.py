@@ -1,8 +1,4 @@
-"""Which headers may follow ours: linked, with work, of the difficulty that is asked for. Pure.
-
-On mainnet each header has exactly the target that Bitcoin Core asks of it. On a test network it
-has the work that it claims, which anybody can do.
-"""
+"""Which headers may follow ours: linked, with work, of the difficulty that is asked for. Pure."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,20 +15,16 @@ Lookup = Callable[[int], Header]
 def check_headers(
     network: Network, raws: Sequence[bytes], last: Header, height: int, period_first: Lookup
 ) -> list[Header]:
-    """The headers in `raws`, the first of which is to follow `last`, which is at `height`.
-
-    `period_first` answers the header at the height that a retarget begins from. Raises ProofFailed.
-    """
+    """The headers in `raws`; the first is to follow `last`, at `height`. Raises ProofFailed."""
     headers = []
     for raw in raws:
         height += 1
         header = check_header(network, raw)
         if header.previous != last.hash:
             raise ProofFailed(f"header {height} does not follow the one before it")
-        if network.pow_limit_bits is not None:
-            first = None
-            if height % RETARGET_INTERVAL == 0:
-                first = period_first(height - RETARGET_INTERVAL)
+        if network.pow_limit_bits is not None:  # on a test network work is cheap, of any target
+            begins = height - RETARGET_INTERVAL
+            first = period_first(begins) if height % RETARGET_INTERVAL == 0 else None
             needed = required_bits(height, last, first, network.pow_limit_bits)
             if header.bits != needed:
                 raise ProofFailed(f"header {height} has another target than consensus asks for")
@@ -55,5 +47,4 @@ def check_header(network: Network, raw: bytes) -> Header:
 
 
 def work_of(headers: Sequence[Header]) -> int:
-    """The work that was done on them, as Bitcoin Core counts it."""
     return sum(header.work for header in headers)

@@ -24,10 +24,8 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
     found = db.row(blocks.PROGRESS, finished_after=_finished_after(now))
     if found is None:
         return None
-    is_needed = found["invoice_at_stake"] or found["money_at_stake"]
-    return Progress(
-        found["height"], from_ms(found["mined_at"]), found["behind"] if is_needed else 0
-    )
+    behind = found["behind"] if found["invoice_at_stake"] or found["money_at_stake"] else 0
+    return Progress(found["height"], from_ms(found["mined_at"]), behind)
 
 
 def is_at_stake(db: Database, now: datetime) -> bool:

@@ -1,6 +1,5 @@
 """One explorer's endpoint: asked within its quota, paused while it fails, given up in the end."""
 
-import logging
 import random
 import threading
 import time
@@ -13,11 +12,8 @@ from btcpay.values.errors import BadStatus, FetchError, Unreachable
 from btcpay.values.networks import Network
 from btcpay.values.times import iso
 
-log = logging.getLogger(__name__)
-
 REQUEST_TIMEOUT_S = 20  # for a whole answer; public explorers take several seconds when busy
-# Enough for a height, a hash or a header.
-TEXT = http_client.Response(bytes, max_bytes=4096)
+TEXT = http_client.Response(bytes, max_bytes=4096)  # a height, a hash or a header
 # A hundred outputs and inputs of each address are free; one run holds no more than 30,000 others.
 FEW_PARTS, MOST_PARTS = 100, 30_000
 PATIENCE = 6  # failures in a row, then it is not asked again in this run
@@ -80,11 +76,7 @@ class Endpoint:
             self.bytes_read += size
 
     def weigh(self, parts: int) -> None:
-        """Counts outputs and inputs that an address has. Raises FetchError.
-
-        A run holds those of many addresses at once, and stores them. So an explorer that shows
-        thousands at each address is believed no further in this run.
-        """
+        """Counts an address's outputs and inputs: a run stores those of many. Raises FetchError."""
         with self._lock:
             self._parts += max(0, parts - FEW_PARTS)
             if self._parts > MOST_PARTS:
@@ -108,9 +100,13 @@ class Endpoint:
             return False
         with self._lock:
             self.failures += 1
+        is_down = isinstance(error, BadStatus) and error.status >= 500
         if isinstance(error, BadStatus) and error.status in TOO_MANY:
-            self._refused(error.retry_after_s)
-        elif isinstance(error, Unreachable) or _is_down(error):
+            with self._lock:
+                known, self.given_up = self.given_up, "asked to be left alone"
+            if self._quota and not known:
+                self._quota.refused(self.name, error.retry_after_s)
+        elif is_down or isinstance(error, Unreachable):
             self._back_off()
             return not self.given_up
         return False
@@ -125,13 +121,3 @@ class Endpoint:
             self._failures += 1
             if self._failures >= PATIENCE:
                 self.given_up = f"failed {PATIENCE} times in a row"
-
-    def _refused(self, retry_after_s: int) -> None:
-        with self._lock:
-            known, self.given_up = self.given_up, "asked to be left alone"
-        if self._quota and not known:
-            self._quota.refused(self.name, retry_after_s)
-
-
-def _is_down(error: Exception) -> bool:
-    return isinstance(error, BadStatus) and error.status >= 500

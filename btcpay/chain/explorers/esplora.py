@@ -44,8 +44,6 @@ class Esplora(Endpoint):
 
     _is_of_network = False
 
-    # The chain.
-
     def tip_hash(self) -> str:
         return _text(self.read("/blocks/tip/hash", TEXT), _HASH, "block hash")
 
@@ -58,18 +56,14 @@ class Esplora(Endpoint):
 
     def header(self, hash: str) -> bytes:
         """The 80 bytes that have this hash."""
-        raw = bytes.fromhex(
-            _text(self.read(f"/block/{hash}/header", TEXT), "[0-9a-f]{160}", "header")
-        )
+        body = self.read(f"/block/{hash}/header", TEXT)
+        raw = bytes.fromhex(_text(body, "[0-9a-f]{160}", "header"))
         if txid_hex(hash256(raw)) != hash:
             raise FetchError("answered another block's header")
         return raw
 
     def headers(self, height: int | None) -> list[ShownHeader]:
-        """Some headers up to this height, or up to its tip when None; ascending, and linked.
-
-        Servers show ten or fifteen. The last one has the height that was asked for.
-        """
+        """Ten or fifteen headers that end at this height, or at its tip; ascending, and linked."""
         path = "/blocks" if height is None else f"/blocks/{height}"
         return self.read(path, headers_to(height))
 
@@ -86,8 +80,6 @@ class Esplora(Endpoint):
             name = self.network.name
             raise OtherNetwork(f"shows another network than {name}: it begins {genesis_hash}")
         self._is_of_network = True
-
-    # The chain, as `BlockSource` asks for it.
 
     def header_at(self, height: int) -> bytes:
         return self.header(self.block_hash(height))
@@ -175,8 +167,6 @@ class Esplora(Endpoint):
             check_header(self.network, shown.raw)
         return page
 
-    # Addresses.
-
     def waiting(self, address: str, script: bytes) -> Mempool:
         mempool = self.read(f"/address/{address}/txs/mempool", mempool_page(script))
         self.weigh(parts_in(mempool))
@@ -188,7 +178,7 @@ class Esplora(Endpoint):
 
 
 def _text(body: bytes, pattern: str, what: str) -> str:
-    """A plain text answer that fully matches. Raises FetchError, naming `what`, for any other."""
+    """A text that matches as a whole. Raises FetchError, naming `what`, for any other."""
     text = body.decode("ascii", "replace").strip()
     if not re.fullmatch(pattern, text):
         raise FetchError(f"answered no {what}")

@@ -24,9 +24,8 @@ TRIES = 2  # of one question at one explorer: a kept connection may just have be
 class Explorers:
     """Several explorers, asked in order of preference. Thread safe.
 
-    An explorer that failed goes to the back of the line for as long as this value lives, so that a
-    run does not wait for it at every address. `pause` waits so many seconds. `clock_skew` has
-    the times in their answers.
+    One that failed goes to the back of the line, so that a run does not wait for it at every
+    address. `pause` waits so many seconds. `clock_skew` has the times in their answers.
     """
 
     def __init__(
@@ -44,14 +43,11 @@ class Explorers:
         self._lock = threading.Lock()
         self._least_height = 0
 
-    # What the chain is asked. Each raises ExplorerError when no explorer can answer, and
-    # OutOfQuota when all that is missing is calls.
-
     def ask(self, question: Callable[[Esplora], T]) -> T:
         """What `question` makes of the first explorer that answers all of it.
 
-        FetchError and ProofFailed turn it to the next one. After a failure that
-        may pass, each is asked twice.
+        FetchError and ProofFailed turn it to the next one; after a failure that may pass each is
+        asked twice. Raises ExplorerError, and OutOfQuota when all that is missing is calls.
         """
         return self.ask_named(question)[0]
 
@@ -85,9 +81,7 @@ class Explorers:
         return self.ask(question)
 
     def expect(self, height: int, one: BlockSource) -> None:
-        """From now on asks only explorers whose tip is at most two blocks below this height.
-
-        `one` has it already.
+        """From now on asks only explorers whose tip is at most two blocks below; `one` has it.
 
         The mempool of one that is behind shows neither what came since nor what has left it.
         """
@@ -111,8 +105,6 @@ class Explorers:
 
         found, height = self.ask(question)
         self.expect(height, found)
-
-    # What it costs.
 
     @property
     def calls(self) -> int:
@@ -141,8 +133,6 @@ class Explorers:
             explorer.close()
         if self._quota:
             self._quota.give_back()
-
-    # Who is asked.
 
     def others(self, known: BlockSource | None = None) -> list[Esplora]:
         with self._lock:

@@ -27,9 +27,8 @@ LONGEST_REST = HOUR  # public explorers count by the hour
 class Allowance:
     """What a run may spend, in calls.
 
-    `per_hour` is one explorer's quota: a second explorer is there for when the first fails. `left`
-    is what the explorer with the most has left. `since_s` is the time since the run before; None
-    when there was none.
+    `per_hour` is the quota of one explorer, as a second one is a reserve. `left` is what the one
+    with the most has left. `since_s` is the time since the run before; None when there was none.
     """
 
     per_hour: int
@@ -52,10 +51,7 @@ def name_of(url: str) -> str:
 
 @dataclass
 class Quota:
-    """Counts the calls of this process to each explorer. Thread safe; `now` reads the wall clock.
-
-    `per_hour` holds for each explorer. Processes share it: the database adds up what they take.
-    """
+    """Counts calls to each explorer: `per_hour` at most, by all processes. Thread safe."""
 
     db: Database
     per_hour: int
@@ -127,12 +123,10 @@ class Quota:
         return rows.get(name, 0)
 
     def refused(self, name: str, retry_after_s: int) -> None:
-        """Lets an explorer rest that said "too many": longer each time, or as long as it asked.
-
-        Jitter keeps shops that were refused together from coming back together.
-        """
+        """Lets an explorer rest that said "too many": longer each time, or as long as it asked."""
         before = self.refusals(name)
         doubled = FIRST_REST * 2 ** min(before - 1, 10) if before else timedelta()
+        # Jitter keeps shops that were refused together from coming back together.
         rest = max(doubled * random.uniform(0.8, 1.2), timedelta(seconds=retry_after_s))
         until = self.now() + min(LONGEST_REST, rest)
         self.db.run(explorers.REFUSED, root=name, refusals=1, rests_until_at=to_ms(until))
