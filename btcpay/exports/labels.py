@@ -19,13 +19,13 @@ def labels(db: Database, merchant: Row, page: int = PAGE) -> Iterator[Row]:
     """
     of = {"merchant_id": merchant["id"]}
     shared = grouped(db.rows(exports.SHARED_TRANSACTIONS, **of), "txid")
-    at, seq = 0, 0
-    while rows := db.rows(exports.INVOICES, **of, at=at, seq=seq, limit=page):
+    at, place = 0, 0
+    while rows := db.rows(exports.INVOICES, **of, at=at, place=place, limit=page):
         span = {"first_at": rows[0]["created_at"], "last_at": rows[-1]["created_at"]}
         paid = grouped(db.rows(exports.OUTPUTS_OF_INVOICES, **of, **span), "invoice_id")
         for row in rows:
             yield from _of_invoice(row, paid[row["id"]], shared)
-        at, seq = rows[-1]["created_at"], rows[-1]["seq"]
+        at, place = rows[-1]["created_at"], rows[-1]["seq"]
     for txid, invoices in shared.items():
         yield _label("tx", txid, "; ".join(map(_text_of, invoices)))
 

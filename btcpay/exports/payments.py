@@ -54,9 +54,14 @@ def received(
 
     Each page is read in a transaction of its own, so that an export makes nobody wait.
     """
-    at, seq = from_ms, 0
+    at, place = from_ms, 0
     while rows := db.rows(
-        exports.PAYMENTS, merchant_id=merchant["id"], at=at, seq=seq, before=before_ms, limit=page
+        exports.PAYMENTS,
+        merchant_id=merchant["id"],
+        at=at,
+        place=place,
+        before=before_ms,
+        limit=page,
     ):
         span = {"first_at": rows[0]["created_at"], "last_at": rows[-1]["created_at"]}
         outputs = grouped(
@@ -65,7 +70,7 @@ def received(
         recorded = _recorded(db, merchant["id"], span)
         for row in rows:
             yield _record(merchant, row, outputs[row["id"]], recorded.get(row["id"]))
-        at, seq = rows[-1]["created_at"], rows[-1]["seq"]
+        at, place = rows[-1]["created_at"], rows[-1]["seq"]
 
 
 def grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:

@@ -1,4 +1,4 @@
-"""Whether the shop is well: one pure function; `/readyz`, the doctor, mail and pages render it."""
+"""Whether the shop is well: one pure function; `/readyz`, the doctor and the pages render it."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -8,8 +8,8 @@ import subprocess
 from datetime import datetime
 
 from btcpay.http.http_client import Session
-from btcpay.notify.attempt import Answer
 from btcpay.notify.read import Event
+from btcpay.notify.retries import Answer
 from storage.database import Row
 
 

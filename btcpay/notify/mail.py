@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from email.message import EmailMessage
 
 from btcpay.notify import mail_texts, smtp
-from btcpay.notify.attempt import Answer
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.mail_message import MailText, message_of
 from btcpay.notify.mail_texts import About
 from btcpay.notify.read import state_of
+from btcpay.notify.retries import Answer
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms

@@ -11,10 +11,10 @@ from datetime import datetime
 
 from btcpay.http.http_client import Session
 from btcpay.notify import command, mail, standard_webhook
-from btcpay.notify.attempt import ATTEMPT_S, PROBE_AFTER, Answer
 from btcpay.notify.mail import Mail
 from btcpay.notify.outcome import note
 from btcpay.notify.read import Event, event_of
+from btcpay.notify.retries import ATTEMPT_S, PROBE_AFTER, Answer
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
@@ -55,7 +55,7 @@ class Delivered:
     failed: int = 0
 
 
-@dataclass
+@dataclass(eq=False)
 class _Lane:
     """One way out in this run: a receiver, or the mail server with all who get mail.
 
@@ -67,7 +67,6 @@ class _Lane:
     at_once: int
     rows: deque[tuple[Row, Row]] = field(default_factory=deque)
     tried: set[tuple[str, str]] = field(default_factory=set)
-    in_flight: int = 0
     failures: int = 0
     has_taken: bool = False
     is_over: bool = False
@@ -109,9 +108,10 @@ class Outbox:
     def __init__(
         self, db: Database, settings: Settings, now: Callable[[], datetime], send: Send
     ) -> None:
-        self._db, self._settings, self._now, self._send = db, settings, now, send
+        self._db, self._now, self._send = db, now, send
         self._resources = Resources(settings.base_url)
-        self._in_flight: list[tuple[_Lane, Row, Row]] = []
+        server, sender = settings.smtp_url, settings.mail_from
+        self._mail = Mail(db, settings.base_url, server, sender) if server and sender else None
 
     def run(self, run_s: float = RUN_S) -> Delivered:
         """Delivers what is due, for so long at most; what is left waits for the next run.
@@ -119,14 +119,13 @@ class Outbox:
         An answer that comes after that is a failure: a name server may take longer. The delivery is
         made again, with the same id.
         """
-        self._mail = self._new_mail()
         self._answers: _Answers = queue.SimpleQueue()  # what comes after a run is for nobody
-        self._in_flight.clear()
+        self._in_flight: list[tuple[_Lane, Row, Row]] = []
         public_events.number_new(self._db)
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - mail.STALE))
         if self._mail:
             mail.add_overdue(self._db, self._now())
-        result, until_s = Delivered(), time.monotonic() + run_s
+        self._result, until_s = Delivered(), time.monotonic() + run_s
         lanes = self._lanes()
         while True:
             left_s = until_s - time.monotonic()
@@ -135,21 +134,14 @@ class Outbox:
             if not self._in_flight:
                 break
             try:
-                self._on_answer(*self._answers.get(timeout=max(0, left_s)), result)
+                self._on_answer(*self._answers.get(timeout=max(0, left_s)))
             except queue.Empty:
                 break
         for lane, receiver, row in self._in_flight[:]:
-            self._on_answer(lane, receiver, row, NO_ANSWER, result)
+            self._on_answer(lane, receiver, row, NO_ANSWER)
         if self._mail:
             self._mail.close()
-        return result
-
-    def _new_mail(self) -> Mail | None:
-        """None where the settings name no mail server or no sender."""
-        server, sender = self._settings.smtp_url, self._settings.mail_from
-        if server is None or sender is None:
-            return None
-        return Mail(self._db, self._settings.base_url, server, sender)
+        return self._result
 
     def _lanes(self) -> list[_Lane]:
         waited_for = self._db.rows(receivers.WAITED_FOR)
@@ -168,10 +160,10 @@ class Outbox:
                     begun = True
 
     def _may_begin(self, lane: _Lane) -> bool:
-        failing = sum(other.is_failing for other, _, _ in self._in_flight)
-        if lane.is_failing and failing >= MOST_FAILING:
+        busy = [other for other, _, _ in self._in_flight]
+        if lane.is_failing and sum(other.is_failing for other in busy) >= MOST_FAILING:
             return False
-        return lane.in_flight < lane.allowed and len(self._in_flight) < MOST_AT_ONCE
+        return busy.count(lane) < lane.allowed and len(busy) < MOST_AT_ONCE
 
     def _next(self, lane: _Lane) -> tuple[Row, Row] | None:
         """What is due; once a receiver that failed takes something, all that waits, oldest first.
@@ -202,7 +194,6 @@ class Outbox:
         if send is None:
             self._db.run(deliveries.DROP, receiver_id=row["receiver_id"], about=row["about"])
             return
-        lane.in_flight += 1
         self._in_flight.append((lane, receiver, row))
 
         def attempt(answers: _Answers = self._answers) -> None:
@@ -217,14 +208,11 @@ class Outbox:
         event = event_of(self._db, self._resources, row)
         return lambda: self._send(receiver, event, now)
 
-    def _on_answer(
-        self, lane: _Lane, receiver: Row, row: Row, answer: Answer, result: Delivered
-    ) -> None:
-        lane.in_flight -= 1
+    def _on_answer(self, lane: _Lane, receiver: Row, row: Row, answer: Answer) -> None:
         self._in_flight.remove((lane, receiver, row))
         lane.learn(answer, note(self._db, receiver, row, answer, self._now()))
-        result.delivered += answer.is_taken
-        result.failed += not answer.is_taken
+        self._result.delivered += answer.is_taken
+        self._result.failed += not answer.is_taken
 
 
 def _key(row: Row) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 import logging
 from datetime import datetime
 
-from btcpay.notify.attempt import PROBE_AFTER, Answer, next_try, why_disabled
+from btcpay.notify.retries import PROBE_AFTER, Answer, next_try, why_disabled
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
 from storage.queries import deliveries, receivers

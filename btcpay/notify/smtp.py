@@ -7,7 +7,7 @@ import ssl
 import time
 from email.message import EmailMessage
 
-from btcpay.notify.attempt import ATTEMPT_S, Answer
+from btcpay.notify.retries import ATTEMPT_S, Answer
 from btcpay.settings.mail_settings import MailServer
 
 # For each answer of the server.

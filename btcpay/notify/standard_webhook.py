@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from btcpay.http.http_client import Session
-from btcpay.notify.attempt import Answer
 from btcpay.notify.read import Event
+from btcpay.notify.retries import Answer
 from btcpay.values.errors import FetchError
 from btcpay.values.times import to_ms
 from storage.database import Row

@@ -1,11 +1,11 @@
 """What happened as others learn of it, who is notified, and what is on its way to them."""
 
-from peewee import BigIntegerField, CompositeKey, Model, TextField
+from peewee import BigIntegerField, CompositeKey, TextField
+
+from storage.models.table import Table
 
 
-class PublicEvent(Model):
-    """Something that happened, as others are notified of it."""
-
+class PublicEvent(Table):
     seq = BigIntegerField(primary_key=True)
     number = BigIntegerField(null=True)
     id = TextField()
@@ -16,13 +16,8 @@ class PublicEvent(Model):
     state = TextField(null=True)
     happened_at = BigIntegerField()
 
-    class Meta:
-        table_name = "public_event"
 
-
-class Receiver(Model):
-    """Who is notified, by which transport, of which kinds, and with which secret."""
-
+class Receiver(Table):
     id = TextField(primary_key=True)
     merchant_id = BigIntegerField()
     transport = TextField()
@@ -39,9 +34,7 @@ class Receiver(Model):
     disabled_reason = TextField(null=True)
 
 
-class Delivery(Model):
-    """A message on its way to a receiver, or how it went."""
-
+class Delivery(Table):
     receiver_id = TextField()
     about = TextField()
     event_seq = BigIntegerField(null=True)
@@ -58,13 +51,8 @@ class Delivery(Model):
         primary_key = CompositeKey("receiver_id", "about")
 
 
-class MerchantMail(Model):
-    """Where a merchant wants mail, whether customers get receipts, and in which language."""
-
+class MerchantMail(Table):
     merchant_id = BigIntegerField(primary_key=True)
     address = TextField(null=True)
     receipts = BigIntegerField()
     language = TextField()
-
-    class Meta:
-        table_name = "merchant_mail"

@@ -27,12 +27,7 @@ PUBLIC = (
 BY_ID = Invoice.select(*PUBLIC).where((Invoice.id == slot("id")) & _OWN)
 ANY_BY_ID = Invoice.select(*PUBLIC).where(Invoice.id == slot("id"))
 LIST = Invoice.select(*PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
-LIST_BY_STATUS = (
-    Invoice.select(*PUBLIC)
-    .where(_OWN & (Invoice.status == slot("status")))
-    .order_by(*_NEWEST)
-    .limit(slot("limit"))
-)
+LIST_BY_STATUS = LIST.where(Invoice.status == slot("status"))
 
 # Open, or finished so lately that it may still be paid. The statuses are named so that the index on
 # both columns serves.
@@ -81,26 +76,15 @@ UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where((Invoice.id == slot("id")) & _OWN)
 PAID_TO = Invoice.select(Invoice.id).where(_OF_LINK & fn.EXISTS(_CAME))
 
 # Leaves a state only from the state that was read.
-FINISH = Invoice.update(
-    slots(
-        Invoice.status,
-        Invoice.tx_hash,
-        Invoice.paid_at,
-        Invoice.settled_reason,
-        Invoice.finished_at,
-    )
-).where((Invoice.id == slot("id")) & (Invoice.status == slot("from_status")))
+_END = (Invoice.tx_hash, Invoice.paid_at, Invoice.settled_reason, Invoice.finished_at)
+FINISH = Invoice.update(slots(Invoice.status, *_END)).where(
+    (Invoice.id == slot("id")) & (Invoice.status == slot("from_status"))
+)
 
 # The one way back: a paid invoice whose payment a reorganisation has undone.
-REOPEN = Invoice.update(
-    {
-        Invoice.status: "open",
-        Invoice.tx_hash: None,
-        Invoice.paid_at: None,
-        Invoice.settled_reason: None,
-        Invoice.finished_at: None,
-    }
-).where((Invoice.id == slot("id")) & (Invoice.status == "paid"))
+REOPEN = Invoice.update({Invoice.status: "open"} | dict.fromkeys(_END)).where(
+    (Invoice.id == slot("id")) & (Invoice.status == "paid")
+)
 
 # After so long an absence the hour begins again; a time that a fast clock noted says nothing.
 AWAY_MS, CLOCKS_MS = 6 * 3_600_000, 60_000

@@ -3,8 +3,6 @@
 from storage.database import every, slot, slots
 from storage.models import PaymentLink
 
-_NEWEST = (PaymentLink.created_at.desc(), PaymentLink.seq.desc())
-
 BY_ID = PaymentLink.select().where(
     (PaymentLink.merchant_id == slot("merchant_id")) & (PaymentLink.id == slot("id"))
 )
@@ -14,7 +12,7 @@ LOCKED = ANY_BY_ID.for_update()
 LIST = (
     PaymentLink.select()
     .where(PaymentLink.merchant_id == slot("merchant_id"))
-    .order_by(*_NEWEST)
+    .order_by(PaymentLink.created_at.desc(), PaymentLink.seq.desc())
     .limit(slot("limit"))
 )
 

@@ -5,9 +5,6 @@ from peewee import fn
 from storage.database import every, slot, slots
 from storage.models import Output, Payment, Proof
 
-_NEWEST = (Payment.created_at.desc(), Payment.seq.desc())
-_OWN = Payment.merchant_id == slot("merchant_id")
-
 PUBLIC = (
     Payment.id,
     Payment.invoice_id,
@@ -17,13 +14,13 @@ PUBLIC = (
     Payment.created_at,
 )
 
-LIST = Payment.select(*PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
-LIST_BY_INVOICE = (
+LIST = (
     Payment.select(*PUBLIC)
-    .where(_OWN & (Payment.invoice_id == slot("invoice_id")))
-    .order_by(*_NEWEST)
+    .where(Payment.merchant_id == slot("merchant_id"))
+    .order_by(Payment.created_at.desc(), Payment.seq.desc())
     .limit(slot("limit"))
 )
+LIST_BY_INVOICE = LIST.where(Payment.invoice_id == slot("invoice_id"))
 OF_ADDRESS = (
     Payment.select()
     .where(Payment.address_invoice_id == slot("invoice_id"))
@@ -88,15 +85,10 @@ CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
 
 # A block that is read again has only its own header to show: a longer proof stays.
 ADD_PROOF = Proof.insert(every(Proof)).on_conflict_ignore()
-EXTEND_PROOF = Proof.update({Proof.document: slot("document")}).where(
-    (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
-)
-PROOF = Proof.select(Proof.document).where(
-    (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
-)
-DELETE_PROOF = Proof.delete().where(
-    (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
-)
+_THIS_PROOF = (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
+EXTEND_PROOF = Proof.update(slots(Proof.document)).where(_THIS_PROOF)
+PROOF = Proof.select(Proof.document).where(_THIS_PROOF)
+DELETE_PROOF = Proof.delete().where(_THIS_PROOF)
 PROOFS_OF_ADDRESS = (
     Proof.select(Proof.document)
     .join(

@@ -13,9 +13,9 @@ from fake_esplora import Reply, dripping, dropped, endless_head, say, silent, tr
 from receiver import Receiver
 
 from btcpay.notify import receivers
-from btcpay.notify.attempt import Answer
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import MOST_AT_ONCE, MOST_FAILING, Outbox, Send, new_send
+from btcpay.notify.retries import Answer
 from btcpay.notify.samples import sample
 from btcpay.notify.standard_webhook import KEPT_BYTES
 from schemas.resources import Resources

@@ -5,20 +5,10 @@ from peewee import fn
 from storage.database import slot
 from storage.models import Event, Invoice, Output, Payment
 from storage.queries.events import Kind
+from storage.queries.lists import keyset
 
-# A page begins after the last row of the page before, by time and then by place in that time.
-# The index on merchant and time serves the first condition.
-
-
-def _behind(model: type[Payment] | type[Invoice]):  # type: ignore[no-untyped-def]
-    return (
-        (model.merchant_id == slot("merchant_id"))
-        & (model.created_at >= slot("at"))
-        & ((model.created_at > slot("at")) | (model.seq > slot("seq")))
-    )
-
-
-PAYMENTS = (
+# The oldest first; the index on merchant and time serves both lists.
+PAYMENTS = keyset.newer(
     Payment.select(
         Payment.seq,
         Payment.id,
@@ -37,9 +27,8 @@ PAYMENTS = (
         Invoice.deposit_address,
     )
     .join(Invoice, on=(Invoice.id == Payment.address_invoice_id))
-    .where(_behind(Payment) & (Payment.created_at < slot("before")))
-    .order_by(Payment.created_at, Payment.seq)
-    .limit(slot("limit"))
+    .where((Payment.merchant_id == slot("merchant_id")) & (Payment.created_at < slot("before"))),
+    Payment,
 )
 _IN_PAGE = (Payment.merchant_id == slot("merchant_id")) & Payment.created_at.between(
     slot("first_at"), slot("last_at")
@@ -66,13 +55,11 @@ RECORDS_OF_PAGE = (
     .order_by(Event.seq)
 )
 
-INVOICES = (
+INVOICES = keyset.newer(
     Invoice.select(
         Invoice.seq, Invoice.id, Invoice.description, Invoice.deposit_address, Invoice.created_at
-    )
-    .where(_behind(Invoice))
-    .order_by(Invoice.created_at, Invoice.seq)
-    .limit(slot("limit"))
+    ).where(Invoice.merchant_id == slot("merchant_id")),
+    Invoice,
 )
 OUTPUTS_OF_INVOICES = (
     Output.select(Output.invoice_id, Output.txid, Output.vout)

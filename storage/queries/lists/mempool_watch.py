@@ -19,12 +19,9 @@ COLUMNS = (
 _OPEN = Invoice.finished_at.is_null()
 ASKED = Invoice.select(*COLUMNS).where(_OPEN & (Invoice.asked_at > slot("after")))
 ENDING = Invoice.select(*COLUMNS).where(_OPEN & (Invoice.expires_at <= slot("before")))
+_COMES = Output.vanished_at.is_null() & Output.payment_id.is_null()
 EXPECTING = Invoice.select(*COLUMNS).where(
-    Invoice.id.in_(
-        Output.select(Output.invoice_id).where(
-            Output.vanished_at.is_null() & Output.payment_id.is_null()
-        )
-    )
+    Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES))
 )
 ONE = Invoice.select(*COLUMNS).where(Invoice.id == slot("id"))
 _UNSETTLED = Output.select(
@@ -43,11 +40,7 @@ UNSETTLED_OF = _UNSETTLED.where(
     & (Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
 )
 LOOKED = Invoice.update(
-    {
-        Invoice.checked_at: slot("at"),
-        Invoice.failures: 0,
-        Invoice.failed_at: None,
-    }
+    {Invoice.checked_at: slot("at"), Invoice.failures: 0, Invoice.failed_at: None}
 ).where(Invoice.id == slot("id"))
 FAILED = Invoice.update(
     {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")}
@@ -56,18 +49,11 @@ FAILED = Invoice.update(
 DEEPENING = (
     Output.select(Output, Invoice.amount_usd_quote, Output.payment_id.alias("settled_invoice_id"))
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
-    .where(
-        Output.vanished_at.is_null()
-        & Output.payment_id.is_null()
-        & Output.block_height.is_null(False)
-    )
+    .where(_COMES & Output.block_height.is_null(False))
 )
 # What waits of one invoice.
 WAITING = Output.select(Output.txid, Output.vout).where(
-    (Output.invoice_id == slot("invoice_id"))
-    & Output.vanished_at.is_null()
-    & Output.payment_id.is_null()
-    & Output.block_height.is_null()
+    (Output.invoice_id == slot("invoice_id")) & _COMES & Output.block_height.is_null()
 )
 # What waits in the mempool and what it spends.
 INPUTS = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.inputs).where(

@@ -1,4 +1,4 @@
-"""An attempt: how it went, when the next one is due, and when a receiver is given up. Pure."""
+"""When a delivery that failed is tried again, and when its receiver is given up. Pure."""
 
 import secrets
 from datetime import datetime, timedelta
