@@ -1,4 +1,9 @@
-"""What the chain and the mempool are asked of: protocols that explorers implement."""
+"""What the chain and the mempool are asked of. Whoever adds a source implements what stands here.
+
+A `BlockSource` shows headers and whole blocks, an `AddressIndex` what waits for an address. One
+explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py) are one index too,
+and the `BlockSources` that the check follows.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -19,11 +24,12 @@ class Known(NamedTuple):
 
 
 class BlockSource(Protocol):
-    """Shows a chain, of which nothing is believed. Raises FetchError when it does not answer."""
+    """Shows a chain, of which nothing is believed. Raises FetchError when it does not answer.
 
-    @property
-    def host(self) -> str:
-        """What may be shown of its address."""
+    `host` is what may be shown of its address.
+    """
+
+    host: str
 
     def tip_height(self) -> int:
         """Height of its best block, by its own word."""
@@ -85,20 +91,24 @@ class Waiting(NamedTuple):
 
 
 class Mempool(NamedTuple):
-    """What waits. Unless `is_whole`, there may be more that was not listed."""
+    """What waits, as `host` showed it. Unless `is_whole`, there may be more that was not listed."""
 
     outputs: list[Waiting]
     is_whole: bool
+    host: str = ""
 
 
 class AddressIndex(Protocol):
-    """Knows addresses: what it says is a sighting, never a proof. Raises ExplorerError."""
+    """Knows addresses: what it says is a sighting, never a proof.
 
-    def require_chain(self, known_height: int) -> None:
-        """From now on answers by a chain of our network that is not lower alone."""
+    Raises FetchError when it does not answer; several in turn raise ExplorerError.
+    """
 
-    def waiting(self, address: str, script: bytes) -> tuple[Mempool, str]:
-        """What waits and pays `script`, the address's scriptPubKey; and the host that showed it."""
+    def require_chain(self, known_height: int) -> int:
+        """From now on answers by a chain of our network alone that is not lower; its height."""
+
+    def waiting(self, address: str, script: bytes) -> Mempool:
+        """What waits and pays `script`, the address's scriptPubKey."""
 
     def is_used(self, address: str) -> bool:
         """Whether the chain or the mempool knows the address."""

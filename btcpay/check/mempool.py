@@ -37,7 +37,6 @@ class Look:
 
     invoice_id: str
     mempool: Mempool
-    explorer: str
     asked_at: datetime
     ahead: timedelta
 
@@ -123,8 +122,8 @@ def gather(
     def look(one: Address) -> Look | ExplorerError:
         try:
             at, read_s = now(), time.monotonic()
-            mempool, host = explorers.waiting(one.address, one.script)
-            return Look(one.invoice_id, mempool, host, at, explorers.clock_skew.ahead(at, read_s))
+            mempool = explorers.waiting(one.address, one.script)
+            return Look(one.invoice_id, mempool, at, explorers.clock_skew.ahead(at, read_s))
         except ExplorerError as error:
             return error
         finally:

@@ -80,7 +80,9 @@ class Reader:
     def _read(self, row: Row, report: Report) -> bool:
         """Whether nothing of it has to be read again."""
         hash = row["hash"]
-        block, host = self.explorers.ask_named(lambda one: prove_block(one.raw_block(hash), hash))
+        block, host = self.explorers.ask(
+            lambda one: (prove_block(one.raw_block(hash), hash), one.host)
+        )
         prices = receipt_prices(self.db, self.prices) if pays_us(self.db, block) else NO_PRICES
         now = self.now()
         with self.db.write():

@@ -146,7 +146,7 @@ class Checker:
             waiting=look.outputs,
             misses=is_whole,
             ends_at=_ends_at(look, report) if is_whole else None,
-            explorer=look.explorer,
+            explorer=look.mempool.host,
         )
         report.looked += 1
         id, now = look.invoice_id, self.now()

@@ -31,11 +31,11 @@ class Dying(Explorers):
 
     left = 0
 
-    def ask_named(self, question: Callable[..., Any]) -> Any:
+    def ask(self, question: Callable[..., Any]) -> Any:
         if not self.left:
             raise Killed
         self.left -= 1
-        return super().ask_named(question)
+        return super().ask(question)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from btcpay.chain.explorers.answers import (
 )
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
 from btcpay.chain.headers import check_header
-from btcpay.chain.sources import Known, Mempool
+from btcpay.chain.sources import AddressIndex, BlockSource, Known, Mempool
 from btcpay.http import http_client
 from btcpay.values.errors import FetchError, ProofFailed
 from btcpay.values.times import from_unix_s
@@ -36,7 +36,7 @@ class OtherNetwork(FetchError):
     """The explorer shows the chain of another network."""
 
 
-class Esplora(Endpoint):
+class Esplora(Endpoint, BlockSource, AddressIndex):
     """One explorer. Its methods raise FetchError, also for what Esplora never answers.
 
     Nothing is believed: what is said of blocks and payments has to be proven by whoever asks.
@@ -167,13 +167,20 @@ class Esplora(Endpoint):
             check_header(self.network, shown.raw)
         return page
 
+    def require_chain(self, known_height: int) -> int:
+        self.require_network()
+        height = self.tip_height()
+        if height < known_height:
+            raise FetchError(f"has a chain of {height} blocks, {known_height} were known")
+        return height
+
     def waiting(self, address: str, script: bytes) -> Mempool:
         mempool = self.read(f"/address/{address}/txs/mempool", mempool_page(script))
         self.weigh(parts_in(mempool))
-        return mempool
+        return mempool._replace(host=self.host)
 
     def is_used(self, address: str) -> bool:
-        """Whether any transaction, an unconfirmed one too, has paid or spent from the address."""
+        self.require_network()
         return bool(self.read(f"/address/{address}/txs", transactions_page()))
 
 

@@ -9,7 +9,14 @@ from typing import TypeVar
 
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.quota import UNLIMITED, Allowance, Quota, QuotaSpent
-from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, Mempool
+from btcpay.chain.sources import (
+    FAILURES,
+    MAX_BLOCKS_BEHIND,
+    AddressIndex,
+    BlockSource,
+    BlockSources,
+    Mempool,
+)
 from btcpay.http import http_client
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.values.errors import BadStatus, ExplorerError, FetchError, OutOfQuota
@@ -21,7 +28,7 @@ T = TypeVar("T")
 TRIES = 2  # of one question at one explorer: a kept connection may just have been closed
 
 
-class Explorers:
+class Explorers(BlockSources, AddressIndex):
     """Several explorers, asked in order of preference. Thread safe.
 
     One that failed goes to the back of the line, so that a run does not wait for it at every
@@ -49,10 +56,6 @@ class Explorers:
         FetchError and ProofFailed turn it to the next one; after a failure that may pass each is
         asked twice. Raises ExplorerError, and OutOfQuota when all that is missing is calls.
         """
-        return self.ask_named(question)[0]
-
-    def ask_named(self, question: Callable[[Esplora], T]) -> tuple[T, str]:
-        """Like `ask`; and the host of the explorer that answered."""
         tries: Counter[Esplora] = Counter()
         errors: dict[Esplora, Exception] = {}
         while explorer := self._next(tries):
@@ -65,20 +68,14 @@ class Explorers:
                 self._note_failure(explorer, error)
             else:
                 explorer.succeeded()
-                return answer, explorer.host
+                return answer
         raise self._nobody(errors)
 
-    def waiting(self, address: str, script: bytes) -> tuple[Mempool, str]:
-        return self.ask_named(lambda one: one.waiting(address, script))
+    def waiting(self, address: str, script: bytes) -> Mempool:
+        return self.ask(lambda one: one.waiting(address, script))
 
     def is_used(self, address: str) -> bool:
-        """Whether the chain or the mempool knows the address; asks our own network alone."""
-
-        def question(explorer: Esplora) -> bool:
-            explorer.require_network()
-            return explorer.is_used(address)
-
-        return self.ask(question)
+        return self.ask(lambda one: one.is_used(address))
 
     def expect(self, height: int, one: BlockSource) -> None:
         """From now on asks only explorers whose tip is at most two blocks below; `one` has it.
@@ -89,22 +86,14 @@ class Explorers:
         for explorer in self._line:
             explorer.is_fresh = explorer.is_fresh or explorer is one
 
-    def require_chain(self, known_height: int) -> None:
+    def require_chain(self, known_height: int) -> int:
         """From now on asks only explorers that know a block near the tip of our network's chain.
 
-        One that is behind would not show what has been paid since. A chain that is lower than
-        `known_height` is not believed.
+        One that is behind would not show what has been paid since.
         """
-
-        def question(explorer: Esplora) -> tuple[Esplora, int]:
-            explorer.require_network()
-            height = explorer.tip_height()
-            if height < known_height:
-                raise FetchError(f"has a chain of {height} blocks, {known_height} were known")
-            return explorer, height
-
-        found, height = self.ask(question)
+        found, height = self.ask(lambda one: (one, one.require_chain(known_height)))
         self.expect(height, found)
+        return height
 
     @property
     def calls(self) -> int:

@@ -535,6 +535,7 @@ def test_what_is_no_mempool_is_not_believed(server, explorer, name):
 
 @pytest.mark.parametrize("name", NO_TRANSACTIONS)
 def test_what_is_no_history_is_not_believed(server, explorer, name):
+    explorer.require_network()
     server.instead = lambda _: say(NO_TRANSACTIONS[name])
     with pytest.raises(FetchError):
         explorer.is_used(ADDRESS)
@@ -548,6 +549,7 @@ def test_of_a_name_that_comes_twice_the_last_counts(server, explorer):
 
 @pytest.mark.parametrize("status", [204, 302, 400, 403, 404, 429, 500, 502, 503])
 def test_another_status_is_an_error_and_never_nothing(server, explorer, status):
+    explorer.require_network()
     server.instead = lambda _: say("[]", status)
     questions: list[Callable[[], Any]] = [
         lambda: explorer.waiting(ADDRESS, SCRIPT),
@@ -590,6 +592,7 @@ def test_a_value_that_was_cut_is_none_that_is_looked_for(server, explorer):
 
 
 def test_an_oversized_page_is_left_before_it_fills_the_memory(server, explorer):
+    explorer.require_network()
     server.instead = lambda _: say(b"[" + b" " * MAX_PAGE_BYTES + b"]")
     for ask in (lambda: explorer.waiting(ADDRESS, SCRIPT), lambda: explorer.is_used(ADDRESS)):
         with pytest.raises(FetchError, match="more than"):

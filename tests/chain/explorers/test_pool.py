@@ -48,8 +48,8 @@ def client(*servers: FakeEsplora, session: http_client.Session | None = None) ->
 
 def found(explorers: Explorers) -> list[int]:
     """The numbers of the transactions that wait and pay the address."""
-    mempool, _ = explorers.waiting(ADDRESS, SCRIPT)
-    return [int(output.txid, 16) for output in mempool.outputs]
+    outputs = explorers.waiting(ADDRESS, SCRIPT).outputs
+    return [int(output.txid, 16) for output in outputs]
 
 
 HTML = b"<!doctype html><title>Just a moment...</title>"
@@ -116,11 +116,9 @@ def test_who_asks_may_refuse_an_answer_and_the_next_explorer_is_asked(first, sec
 def test_who_answered_is_named(first, second):
     root = first.root.replace("127.0.0.1", "localhost")
     explorers = Explorers(REGTEST, [root, second.root], http_client.Session())
-    assert explorers.ask_named(Esplora.tip_height) == (1000, "localhost")
+    assert explorers.waiting(ADDRESS, SCRIPT).host == "localhost"
     first.instead = lambda _: say("no", 404)
-    assert explorers.ask_named(Esplora.tip_height) == (1000, "127.0.0.1")
-    mempool, host = explorers.waiting(ADDRESS, SCRIPT)
-    assert (len(mempool.outputs), host) == (1, "127.0.0.1")
+    assert explorers.waiting(ADDRESS, SCRIPT).host == "127.0.0.1"
 
 
 def test_when_all_fail_the_error_says_why_of_each(first, second):
