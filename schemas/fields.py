@@ -18,15 +18,6 @@ def says(description: str, *examples: Any) -> dict[str, Any]:
     return {"metadata": {"description": description, "examples": list(examples)}}
 
 
-def check_text(text: str, max_length: int | None = None) -> str:
-    """The text itself. Raises ValidationError for U+0000, lone surrogates and excess length."""
-    if _NO_SCALAR.search(text):
-        raise ValidationError("must not contain U+0000 or lone surrogates")
-    if max_length is not None and len(text) > max_length:
-        raise ValidationError(f"must be at most {max_length} characters")
-    return text
-
-
 class Text(fields.String):
     """A JSON string of at most `max_length` Unicode scalar values, none of them U+0000."""
 
@@ -38,7 +29,11 @@ class Text(fields.String):
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> str:
         if not isinstance(value, str):
             raise ValidationError("must be a string")
-        return check_text(value, self.max_length)
+        if _NO_SCALAR.search(value):
+            raise ValidationError("must not contain U+0000 or lone surrogates")
+        if self.max_length is not None and len(value) > self.max_length:
+            raise ValidationError(f"must be at most {self.max_length} characters")
+        return value
 
 
 class Number(fields.Field):

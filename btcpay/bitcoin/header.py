@@ -1,10 +1,12 @@
 """Block headers: 80 bytes that commit to the block before, the Merkle root and the work."""
 
 from dataclasses import dataclass
+from struct import Struct
 
-from btcpay.bitcoin.wire import Malformed, Reader, hash256, txid_bytes, txid_hex, u32
+from btcpay.bitcoin.wire import Malformed, hash256, txid_bytes, txid_hex, u32
 
 HEADER_BYTES = 80
+_read = Struct("<4x32s32sII4x").unpack  # version and nonce say nothing that a proof needs
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,5 @@ def parse_header(raw: bytes) -> Header:
     """The header in exactly 80 bytes. Raises Malformed."""
     if len(raw) != HEADER_BYTES:
         raise Malformed(f"a header has {HEADER_BYTES} bytes, not {len(raw)}")
-    reader = Reader(raw)
-    reader.take(4)  # the version says nothing that a proof needs
-    previous, merkle_root = txid_hex(reader.take(32)), txid_hex(reader.take(32))
-    time, bits = reader.number(4), reader.number(4)
-    return Header(txid_hex(hash256(raw)), previous, merkle_root, time, bits)
+    previous, merkle_root, time, bits = _read(raw)
+    return Header(txid_hex(hash256(raw)), txid_hex(previous), txid_hex(merkle_root), time, bits)

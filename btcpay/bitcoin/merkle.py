@@ -9,8 +9,10 @@ from btcpay.bitcoin.wire import hash256
 def merkle_rows(leaves: Sequence[bytes]) -> list[Sequence[bytes]]:
     """Every row of the tree over 32-byte leaves, at least one, from the leaves up to the root."""
     rows = [leaves]
-    while len(rows[-1]) > 1:
-        rows.append(_parents(rows[-1]))
+    while len(row := rows[-1]) > 1:
+        paired = [*row, row[-1]] if len(row) % 2 else row
+        pairs = zip(paired[::2], paired[1::2], strict=True)
+        rows.append([hash256(left + right) for left, right in pairs])
     return rows
 
 
@@ -19,13 +21,8 @@ def merkle_root(leaves: Sequence[bytes]) -> bytes:
     return merkle_rows(leaves)[-1][0]
 
 
-def merkle_branch(leaves: Sequence[bytes], position: int) -> list[bytes]:
+def merkle_branch(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]:
     """The siblings of the leaf at `position`, from the leaves up; empty for a single leaf."""
-    return branch_in(merkle_rows(leaves), position)
-
-
-def branch_in(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]:
-    """`merkle_branch` in a tree that is already made."""
     return [row[min(position >> level ^ 1, len(row) - 1)] for level, row in enumerate(rows[:-1])]
 
 
@@ -35,13 +32,6 @@ def has_twins(rows: Sequence[Sequence[bytes]]) -> bool:
     So looks a tree whose tail was doubled, with the root that it had before (CVE-2012-2459).
     """
     return any(any(map(eq, row[::2], row[1::2])) for row in rows)
-
-
-def _parents(row: Sequence[bytes]) -> list[bytes]:
-    parents = [hash256(left + right) for left, right in zip(row[::2], row[1::2], strict=False)]
-    if len(row) % 2:
-        parents.append(hash256(row[-1] + row[-1]))
-    return parents
 
 
 def root_above(leaf: bytes, branch: Sequence[bytes], position: int) -> bytes:

@@ -56,15 +56,10 @@ class Reader:
         self.at = 0
 
     def take(self, count: int) -> bytes:
-        start = self.at
-        self.skip(count)
+        start, self.at = self.at, self.at + count
+        if self.at > len(self._data):
+            raise Malformed(f"the data ends {self.at - len(self._data)} bytes too early")
         return self._data[start : self.at]
-
-    def skip(self, count: int) -> None:
-        end = self.at + count
-        if end > len(self._data):
-            raise Malformed(f"the data ends {end - len(self._data)} bytes too early")
-        self.at = end
 
     def number(self, size: int) -> int:
         """An unsigned little-endian integer of `size` bytes."""

@@ -54,20 +54,13 @@ def received(
 
     Each page is read in a transaction of its own, so that an export makes nobody wait.
     """
+    of = {"merchant_id": merchant["id"]}
     at, place = from_ms, 0
-    while rows := db.rows(
-        exports.PAYMENTS,
-        merchant_id=merchant["id"],
-        at=at,
-        place=place,
-        before=before_ms,
-        limit=page,
-    ):
+    while rows := db.rows(exports.PAYMENTS, **of, at=at, place=place, before=before_ms, limit=page):
         span = {"first_at": rows[0]["created_at"], "last_at": rows[-1]["created_at"]}
-        outputs = grouped(
-            db.rows(exports.OUTPUTS_OF_PAGE, merchant_id=merchant["id"], **span), "payment_id"
-        )
-        recorded = _recorded(db, merchant["id"], span)
+        outputs = grouped(db.rows(exports.OUTPUTS_OF_PAGE, **of, **span), "payment_id")
+        events = db.rows(exports.RECORDS_OF_PAGE, **of, **span)
+        recorded = {json.loads(event["detail"])["id"]: event["happened_at"] for event in events}
         for row in rows:
             yield _record(merchant, row, outputs[row["id"]], recorded.get(row["id"]))
         at, place = rows[-1]["created_at"], rows[-1]["seq"]
@@ -79,12 +72,6 @@ def grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:
     for row in rows:
         found[row[name]].append(row)
     return found
-
-
-def _recorded(db: Database, merchant_id: int, span: Row) -> dict[str, int]:
-    """When each payment was written, from the invoices' histories."""
-    events = db.rows(exports.RECORDS_OF_PAGE, merchant_id=merchant_id, **span)
-    return {json.loads(event["detail"])["id"]: event["happened_at"] for event in events}
 
 
 def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None) -> Row:

@@ -99,16 +99,12 @@ def checked_ms(db: Database, row: Row) -> int | None:
     return max((ms for ms in known if ms is not None), default=None)
 
 
-def verdict_of(db: Database, settings: Settings, row: Row, now: datetime) -> Verdict:
-    """The verdict on all outputs that have not vanished."""
-    alive = db.rows(payments.ALIVE, invoice_id=row["id"])
-    return verdict_on(db, settings, row, alive, now)
-
-
-def verdict_on(
-    db: Database, settings: Settings, row: Row, outputs: Iterable[Row], now: datetime
+def verdict_of(
+    db: Database, settings: Settings, row: Row, now: datetime, outputs: Iterable[Row] | None = None
 ) -> Verdict:
-    """The verdict on these outputs; its reason names vanished ones among them."""
+    """The verdict on these outputs, vanished ones too; unless given, on all that have not."""
+    if outputs is None:
+        outputs = db.rows(payments.ALIVE, invoice_id=row["id"])
     return stored_verdict(
         invoice_of(row),
         [output_of(output) for output in outputs],

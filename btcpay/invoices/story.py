@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.invoices.status import checked_ms, rules_for, verdict_on
+from btcpay.invoices.status import checked_ms, rules_for, verdict_of
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Verdict
 from btcpay.values.errors import CommandError
@@ -35,7 +35,7 @@ def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -
         row=row,
         attention=row.pop("attention"),
         attention_since_at=row.pop("attention_since_at"),
-        verdict=verdict_on(db, settings, row, outputs, now),
+        verdict=verdict_of(db, settings, row, now, outputs),
         needed=rules_for(settings, row).confirmations,
         outputs=outputs,
         events=db.rows(events.OF_INVOICE, invoice_id=invoice_id),

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from btcpay.bitcoin.block import NO_OUTPOINT, BlockParts, scan_block
 from btcpay.bitcoin.header import HEADER_BYTES, parse_header
-from btcpay.bitcoin.merkle import branch_in, has_twins, merkle_rows
+from btcpay.bitcoin.merkle import has_twins, merkle_branch, merkle_rows
 from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
 from btcpay.proofs.verify import NODE_BYTES, Branch, Evidence
 from btcpay.values.errors import ProofFailed
@@ -52,7 +52,7 @@ class ProvenBlock:
         return Evidence(self._branch(position), self._branch(0), [self.parts.header])
 
     def _branch(self, position: int) -> Branch:
-        siblings = [txid_hex(node) for node in branch_in(self.rows, position)]
+        siblings = [txid_hex(node) for node in merkle_branch(self.rows, position)]
         return Branch(self.parts.stripped(position), position, siblings)
 
 

@@ -78,7 +78,9 @@ def prove(
     _require(payment.txid == txid, "the raw transaction has another id")
     _require(bool(headers), "there is no header")
     _check_branch(payment, evidence.payment, headers[0], "the transaction")
-    _check_coinbase(coinbase, evidence.coinbase, headers[0])
+    _require(coinbase.is_coinbase, "the block's first transaction is no coinbase")
+    _require(evidence.coinbase.position == 0, "the coinbase is not the first transaction")
+    _check_branch(coinbase, evidence.coinbase, headers[0], "the coinbase")
     _require(
         len(evidence.payment.merkle) == len(evidence.coinbase.merkle),
         "the branch is not as long as the coinbase's",
@@ -90,21 +92,14 @@ def prove(
         if output.script == script
     }
     _require(any(amounts_sats.values()), "the transaction does not pay the invoice's address")
-    mined_at = from_unix_s(headers[0].time)
     return Proven(
         txid,
         headers[0].hash,
-        mined_at,
+        from_unix_s(headers[0].time),
         amounts_sats,
         coinbase_height(coinbase.inputs[0].script_sig),
         evidence.payment.position,
     )
-
-
-def _check_coinbase(coinbase: Tx, branch: Branch, header: Header) -> None:
-    _require(coinbase.is_coinbase, "the block's first transaction is no coinbase")
-    _require(branch.position == 0, "the coinbase is not the first transaction")
-    _check_branch(coinbase, branch, header, "the coinbase")
 
 
 def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:

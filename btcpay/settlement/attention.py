@@ -5,6 +5,7 @@ docs/settlement.md has the reasons in full.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from btcpay.settlement.values import Invoice, Verdict
 
@@ -20,13 +21,9 @@ REASONS = {
 _SETTLE = "`btcpay invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
 # What is not refused: a paid invoice cannot be settled, nor one to which nothing came.
-WAYS_OUT = {
+WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
-    "paid_late": f"{_SETTLE}; {_DISMISS}",
-    "short": f"{_SETTLE}; {_DISMISS}",
     "too_much": f"the invoice is paid; {_DISMISS}",
-    "after_cancellation": f"{_SETTLE}; {_DISMISS}",
-    "dust_missing": f"{_SETTLE}; {_DISMISS}",
 }
 # What a human has decided: it answers everything that happened before.
 LAST_WORDS = ("settled", "dismissed", "canceled")
@@ -55,7 +52,8 @@ def reason_for(
     3. Otherwise confirmed money needs it that is not what the invoice asked for. A difference below
        `least_sats`, the least that can be sent to the address, is ignored: nobody could send it.
     """
-    since = _since_last_word(history)
+    latest_first = takewhile(lambda one: one.kind not in LAST_WORDS, reversed(history))
+    since = list(latest_first)[::-1]
     if _taken_back(since):
         return "reorganised"
     happened = {happening.kind for happening in since}
@@ -80,13 +78,6 @@ def _came_late(verdict: Verdict) -> bool:
     in_time_sats = verdict.received_sats - verdict.unconfirmed_sats
     is_enough = not verdict.missing_sats and not verdict.unconfirmed_sats
     return came_sats > in_time_sats or is_enough
-
-
-def _since_last_word(history: Sequence[Happening]) -> Sequence[Happening]:
-    for place in range(len(history), 0, -1):
-        if history[place - 1].kind in LAST_WORDS:
-            return history[place:]
-    return history
 
 
 def _taken_back(since: Sequence[Happening]) -> set[str]:

@@ -44,8 +44,11 @@ def decide(
     """
     needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
     alive = sorted((output for output in outputs if not output.vanished), key=_chain_order)
-    payable_at = None if credited_only else tip_height
-    deep = [output for output in alive if _is_payment(output, payable_at, rules)]
+    deep = [
+        output
+        for output in alive
+        if output.credited or (not credited_only and is_deep(output, tip_height, rules))
+    ]
     counting = [output for output in alive if _counts(output, invoice)]
     in_time = set(counting)
     both = [output for output in deep if output in in_time]
@@ -137,10 +140,6 @@ def _receipts(
 def _depth(output: Output, tip_height: int) -> int:
     """Confirmations; 0 while unconfirmed, and when the tip was asked before the block came."""
     return max(0, tip_height - output.block.height + 1) if output.block else 0
-
-
-def _is_payment(output: Output, tip_height: int | None, rules: Rules) -> bool:
-    return output.credited or (tip_height is not None and is_deep(output, tip_height, rules))
 
 
 def is_deep(output: Output, tip_height: int, rules: Rules) -> bool:

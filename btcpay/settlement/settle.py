@@ -61,10 +61,12 @@ def settle(
     outputs = merge(known, scan, now)
     ends_at = None if _is_held(invoice, outputs, scan, rules) else scan.ends_at
     verdict = decide(invoice, outputs, scan.tip_height, ends_at, rules, now)
+    before = {output.outpoint: output for output in known}
+    changes = [Change(before.get(output.outpoint), output) for output in outputs]
     settles = {output.txid: output.settles for output in known if output.credited}
     return Outcome(
         verdict=verdict,
-        changes=_changes(known, outputs),
+        changes=[change for change in changes if change.after != change.before],
         payments=[receipt for receipt in verdict.receipts if receipt.txid not in settles],
         settling=[r.txid for r in verdict.receipts if r.settles and not settles.get(r.txid, True)],
     )
@@ -96,9 +98,3 @@ def stored_verdict(
 ) -> Verdict:
     """The verdict on what is stored, between two scans: nothing becomes a payment, nothing ends."""
     return decide(invoice, known, tip_height, None, rules, now, credited_only=True)
-
-
-def _changes(known: Sequence[Output], outputs: Sequence[Output]) -> list[Change]:
-    before = {output.outpoint: output for output in known}
-    changes = [Change(before.get(output.outpoint), output) for output in outputs]
-    return [one for one in changes if one.after != one.before]

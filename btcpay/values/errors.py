@@ -17,6 +17,9 @@ BtcpayError
  |  + Refused               an invoice's owner cannot have this now; says why by a code
  |  + DatabaseNotReady      the schema is older or newer than this program, or of another network
  + SettingsError            mistakes in the environment, all of them; exit status 2
+ + FetchError               a server's answer is missing, or is not what was asked for
+ |  + Unreachable           no complete answer came
+ |  + BadStatus             a status other than 200
  + ProofFailed              evidence of a payment that does not prove it
  + BadRow                   a stored row that no program of ours has written
  + ExplorerError            a question that no explorer answered; never means "nothing there"

@@ -13,7 +13,7 @@ from btcpay.settings import settings
 from btcpay.settings.parsers import PriceSource, currency_sources
 from btcpay.values.currencies import checked_currency, places_of, rounded
 from btcpay.values.errors import CommandError
-from btcpay.values.price_sources import PUBLIC_CURRENCY_TICKERS
+from btcpay.values.networks import PUBLIC_CURRENCY_TICKERS
 
 SOURCES = "{root}/0/{{CURRENCY}}#/{{currency}} {root}/1#/{{currency}} {root}/2#/{{currency}}"
 

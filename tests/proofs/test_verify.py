@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from btcpay.bitcoin.header import parse_header, target_of
-from btcpay.bitcoin.merkle import merkle_branch, merkle_root
+from btcpay.bitcoin.merkle import merkle_branch, merkle_root, merkle_rows
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, coinbase_height, parse_tx
 from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
 from btcpay.proofs.verify import MAX_BRANCH, Branch, Evidence, Proven, prove
@@ -62,7 +62,7 @@ def leaves_of(txs: Sequence[Tx]) -> list[bytes]:
 
 
 def branch(tx: Tx, leaves: list[bytes], position: int) -> Branch:
-    return Branch(tx.raw, position, [txid_hex(node) for node in merkle_branch(leaves, position)])
+    return Branch(tx.raw, position, [txid_hex(node) for node in merkle_branch(merkle_rows(leaves), position)])
 
 
 def evidence_of(txs: Sequence[Tx], position: int, following: int = 0, bits: int = EASY) -> Evidence:
@@ -304,7 +304,7 @@ def test_a_transaction_hidden_in_a_leaf_of_64_bytes_is_refused():
     """A miner's 64 bytes that end in the id of a transaction which is in no block."""
     posing = b"\x07" * 32 + txid_bytes(INVENTED.txid)
     leaves = [*leaves_of(TXS[:2]), hash256(posing), txid_bytes(TXS[3].txid)]
-    siblings = [txid_hex(posing[:32]), *map(txid_hex, merkle_branch(leaves, 2))]
+    siblings = [txid_hex(posing[:32]), *map(txid_hex, merkle_branch(merkle_rows(leaves), 2))]
     with pytest.raises(ProofFailed, match="not as long as the coinbase's"):
         check(evidence_over(leaves, Branch(INVENTED.raw, 5, siblings)), INVENTED.txid)
 
@@ -313,7 +313,7 @@ def test_an_inner_node_posing_as_a_transaction_is_refused():
     """Two leaves that together read as a transaction, whose branch is one shorter."""
     posing = of_64_bytes()
     leaves = [*leaves_of(TXS[:2]), posing.stripped[:32], posing.stripped[32:]]
-    siblings = [txid_hex(node) for node in merkle_branch(leaves, 2)[1:]]
+    siblings = [txid_hex(node) for node in merkle_branch(merkle_rows(leaves), 2)[1:]]
     forged = evidence_over(leaves, Branch(posing.raw, 1, siblings))
     with pytest.raises(ProofFailed, match="as long as a Merkle node"):
         check(forged, posing.txid, posing.outputs[0].script)
