@@ -5,25 +5,18 @@ judged at minute 30, or at 90 when everything up to 90 is known.
 """
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from test_settlement_life import ASKED, CREATED, TIP, at
 
 from btcpay.settlement.decide import decide, required_sats
 from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Verdict
 
-CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-TIP = 1000
-ASKED = 100_000
 DEADLINE = 60
 NEVER = None
-
-
-def at(minute: float) -> datetime:
-    return CREATED + timedelta(minutes=minute)
 
 
 def coin(
@@ -92,213 +85,146 @@ CASES = {
     "nothing came: open": row([], OPEN | {"received": 0, "missing": ASKED, "receipts": []}),
     "the exact amount, confirmed, pays": row(
         [coin(height=TIP)],
-        PAID | {"paid": 10, "receipts": [("aa", ASKED, True)], "received": ASKED, "depth": 1},
-    ),
+        PAID | {"paid": 10, "receipts": [("aa", ASKED, True)], "received": ASKED, "depth": 1}),
     "the exact amount, unconfirmed, does not pay yet": row(
         [coin()],
-        OPEN | {"receipts": [], "received": ASKED, "unconfirmed": ASKED, "missing": 0, "depth": 0},
-    ),
+        OPEN | {"receipts": [], "received": ASKED, "unconfirmed": ASKED, "missing": 0, "depth": 0}),
     "a part stays open and is a payment without invoice": row(
         [coin(40_000, height=TIP)],
-        OPEN | {"receipts": [("aa", 40_000, False)], "received": 40_000, "missing": 60_000},
-    ),
+        OPEN | {"receipts": [("aa", 40_000, False)], "received": 40_000, "missing": 60_000}),
     "a part and then the rest pay together, by the transaction that completed the sum": row(
         [payment(40_000, settles=False, height=990), coin(60_000, "bb", TIP, mined=20)],
-        PAID
-        | {"tx": "bb", "paid": 20, "received": ASKED}
-        | {"receipts": [("aa", 40_000, True), ("bb", 60_000, True)]},
-    ),
+        PAID | {"tx": "bb", "paid": 20,
+         "received": ASKED, "receipts": [("aa", 40_000, True), ("bb", 60_000, True)]}),
     "a confirmed part and a waiting rest: open, nothing missing": row(
         [coin(40_000, height=TIP), coin(60_000, "bb")],
-        OPEN | {"unconfirmed": 60_000, "missing": 0, "depth": 0},
-    ),
+        OPEN | {"unconfirmed": 60_000, "missing": 0, "depth": 0}),
     "more than asked pays, and the payment shows what came": row(
         [coin(100_001, height=TIP)],
-        PAID | {"receipts": [("aa", 100_001, True)], "received": 100_001},
-    ),
+        PAID | {"receipts": [("aa", 100_001, True)], "received": 100_001}),
     "paid twice: the second is a payment without invoice": row(
         [coin(height=999), coin(tx="bb", height=TIP)],
-        PAID | {"receipts": [("aa", ASKED, True), ("bb", ASKED, False)]},
-    ),
+        PAID | {"receipts": [("aa", ASKED, True), ("bb", ASKED, False)]}),
     "one satoshi short does not pay": row(
-        [coin(99_999, height=TIP)], OPEN | {"missing": 1, "receipts": [("aa", 99_999, False)]}
-    ),
+        [coin(99_999, height=TIP)], OPEN | {"missing": 1, "receipts": [("aa", 99_999, False)]}),
     "short by exactly the tolerance pays": row([coin(99_000, height=TIP)], PAID, tolerance="1"),
     "one satoshi beyond the tolerance does not pay, and all that is short is missing": row(
-        [coin(98_999, height=TIP)], OPEN | {"missing": 1_001}, tolerance="1"
-    ),
+        [coin(98_999, height=TIP)], OPEN | {"missing": 1_001}, tolerance="1"),
     "5 % short with 5 % tolerance pays": row([coin(95_000, height=TIP)], PAID, tolerance="5"),
     "waiting money within the tolerance misses nothing": row(
-        [coin(99_000)], OPEN | {"missing": 0, "unconfirmed": 99_000}, tolerance="1"
-    ),
+        [coin(99_000)], OPEN | {"missing": 0, "unconfirmed": 99_000}, tolerance="1"),
     "two outputs of one transaction are one payment": row(
         [coin(30_000, height=TIP), coin(70_000, height=TIP, vout=1)],
-        PAID | {"receipts": [("aa", ASKED, True)]},
-    ),
+        PAID | {"receipts": [("aa", ASKED, True)]}),
     "a transaction settles whole, also the output beyond the sum": row(
         [coin(height=TIP), coin(5, height=TIP, vout=1)],
-        PAID | {"receipts": [("aa", 100_005, True)], "received": 100_005},
-    ),
+        PAID | {"receipts": [("aa", 100_005, True)], "received": 100_005}),
     "two transactions in one block settle together, in one order whoever names them first": row(
         [coin(60_000, "bb", TIP), coin(40_000, "aa", TIP)],
-        PAID | {"tx": "bb", "receipts": [("aa", 40_000, True), ("bb", 60_000, True)]},
-    ),
+        PAID | {"tx": "bb", "receipts": [("aa", 40_000, True), ("bb", 60_000, True)]}),
     "two transactions in one block: their places in it decide, whatever their ids": row(
         [coin(60_000, "aa", TIP, position=7), coin(40_000, "bb", TIP, position=3)],
-        PAID | {"tx": "aa", "receipts": [("bb", 40_000, True), ("aa", 60_000, True)]},
-    ),
+        PAID | {"tx": "aa", "receipts": [("bb", 40_000, True), ("aa", 60_000, True)]}),
     "the chain's order decides, not the order of arrival": row(
         [coin(60_000, "aa", 1000, seen=1), coin(40_000, "bb", 998), coin(1_000, "cc", 999)],
-        PAID
-        | {"tx": "aa"}
-        | {"receipts": [("bb", 40_000, True), ("cc", 1_000, True), ("aa", 60_000, True)]},
-    ),
+        PAID | {"tx": "aa", "receipts": [("bb", 40_000, True), ("cc", 1_000, True),
+         ("aa", 60_000, True)]}),
     "waiting across the deadline, seen before it: stays open": row(
-        [coin(seen=59.9)], OPEN | {"unconfirmed": ASKED, "missing": 0}, **AFTER
-    ),
+        [coin(seen=59.9)], OPEN | {"unconfirmed": ASKED, "missing": 0}, **AFTER),
     "waiting across the deadline, but too little: expires": row(
-        [coin(99_999, seen=59.9)], EXPIRED | {"missing": 1}, **AFTER
-    ),
+        [coin(99_999, seen=59.9)], EXPIRED | {"missing": 1}, **AFTER),
     "seen in time and confirmed after the deadline: paid": row(
-        [coin(seen=59.9, height=TIP, mined=80)], PAID | {"paid": 80}, **AFTER
-    ),
+        [coin(seen=59.9, height=TIP, mined=80)], PAID | {"paid": 80}, **AFTER),
     "vanished after the deadline: expires": row(
-        [coin(vanished_at=at(20))], EXPIRED | {"received": 0, "receipts": []}, **AFTER
-    ),
+        [coin(vanished_at=at(20))], EXPIRED | {"received": 0, "receipts": []}, **AFTER),
     "vanished before the deadline: open, nothing came": row([coin(vanished_at=at(20))], OPEN),
     "seen only after the deadline, in a block before it: paid": row(
-        [coin(seen=90, height=TIP, mined=59)], PAID | {"paid": 59}, **AFTER
-    ),
+        [coin(seen=90, height=TIP, mined=59)], PAID | {"paid": 59}, **AFTER),
     "late: a payment without invoice, and the invoice expires": row(
         [coin(seen=61, height=TIP, mined=62)],
-        EXPIRED | {"receipts": [("aa", ASKED, False)], "received": 0},
-        **AFTER,
-    ),
+        EXPIRED | {"receipts": [("aa", ASKED, False)], "received": 0}, **AFTER),
     "late and waiting: expires at once": row([coin(seen=61)], EXPIRED | {"receipts": []}, **AFTER),
     "a part in time and the rest late: expires, both are payments without invoice": row(
         [coin(40_000, height=999), coin(60_000, "bb", TIP, mined=70, seen=70)],
         EXPIRED | {"receipts": [("aa", 40_000, False), ("bb", 60_000, False)], "received": 40_000},
-        **AFTER,
-    ),
+        **AFTER),
     "first seen at the deadline exactly is late": row([coin(seen=60)], EXPIRED, **AFTER),
     "first seen a moment before the deadline is in time": row([coin(seen=59.999)], OPEN, **AFTER),
     "a block at the deadline exactly is late": row(
-        [coin(seen=70, height=TIP, mined=60)],
-        EXPIRED | {"receipts": [("aa", ASKED, False)]},
-        **AFTER,
-    ),
+        [coin(seen=70, height=TIP, mined=60)], EXPIRED | {"receipts": [("aa", ASKED, False)]},
+        **AFTER),
     "a block a moment before the deadline is in time": row(
-        [coin(seen=70, height=TIP, mined=59.999)], PAID, **AFTER
-    ),
+        [coin(seen=70, height=TIP, mined=59.999)], PAID, **AFTER),
     "all is known up to the deadline exactly: expires": row([], EXPIRED, now=90, ends=60),
     "up to a moment before the deadline: open": row([], OPEN, now=90, ends=59.999),
     "no end may have come, long after the deadline: open": row([], OPEN, now=90, ends=NEVER),
     "without a deadline nothing expires": row([], OPEN, now=9e6, ends=9e6, deadline=None),
     "without a deadline nothing is late": row(
-        [coin(seen=9e5, height=TIP, mined=9e5)],
-        PAID | {"paid": 9e5},
-        now=9e6,
-        ends=9e6,
-        deadline=None,
-    ),
+        [coin(seen=9e5, height=TIP, mined=9e5)], PAID | {"paid": 9e5}, now=9e6, ends=9e6,
+        deadline=None),
     "after a cancel money is a payment without invoice": row(
-        [coin(height=TIP)],
-        {"status": "canceled", "tx": None, "receipts": [("aa", ASKED, False)]},
-        status="canceled",
-    ),
+        [coin(height=TIP)], {"status": "canceled", "tx": None, "receipts": [("aa", ASKED, False)]},
+        status="canceled"),
     "after its expiry money is a payment without invoice, also when its block was in time": row(
-        [coin(seen=95, height=TIP, mined=59)],
-        EXPIRED | {"receipts": [("aa", ASKED, False)]},
-        status="expired",
-        now=95,
-        ends=95,
-    ),
+        [coin(seen=95, height=TIP, mined=59)], EXPIRED | {"receipts": [("aa", ASKED, False)]},
+        status="expired", now=95, ends=95),
     "beyond what is paid money is a payment without invoice": row(
         [payment(), coin(tx="bb", height=TIP)],
-        PAID
-        | {"paid": 10, "received": ASKED}
-        | {"receipts": [("aa", ASKED, True), ("bb", ASKED, False)]},
-        status="paid",
-    ),
+        PAID | {"paid": 10,
+         "received": ASKED, "receipts": [("aa", ASKED, True), ("bb", ASKED, False)]},
+        status="paid"),
     "two deep where three are asked: open": row(
-        [coin(height=TIP - 1)],
-        OPEN | {"depth": 2, "unconfirmed": ASKED, "receipts": []},
-        confirmations=3,
-    ),
+        [coin(height=TIP - 1)], OPEN | {"depth": 2, "unconfirmed": ASKED, "receipts": []},
+        confirmations=3),
     "three deep where three are asked: paid": row([coin(height=998)], PAID, confirmations=3),
     "five deep where six are asked: open": row([coin(height=996)], OPEN, confirmations=6),
     "six deep where six are asked: paid": row(
-        [coin(height=995)], PAID | {"depth": 6}, confirmations=6
-    ),
+        [coin(height=995)], PAID | {"depth": 6}, confirmations=6),
     "one part deep and one too shallow: open, the deep one is a payment": row(
         [coin(60_000, height=995), coin(40_000, "bb", 996)],
         OPEN | {"receipts": [("aa", 60_000, False)], "unconfirmed": 40_000, "depth": 5},
-        confirmations=6,
-    ),
+        confirmations=6),
     "a tip one below the block is depth zero": row(
-        [coin(height=TIP + 1)], OPEN | {"depth": 0, "receipts": []}
-    ),
+        [coin(height=TIP + 1)], OPEN | {"depth": 0, "receipts": []}),
     "a tip far below the block is still depth zero": row(
-        [coin(height=TIP + 500)], OPEN | {"depth": 0, "receipts": [], "unconfirmed": ASKED}
-    ),
+        [coin(height=TIP + 500)], OPEN | {"depth": 0, "receipts": [], "unconfirmed": ASKED}),
     "a coinbase 99 deep is immature": row(
-        [coin(height=902, position=0)], OPEN | {"depth": 99, "receipts": []}
-    ),
+        [coin(height=902, position=0)], OPEN | {"depth": 99, "receipts": []}),
     "a coinbase 100 deep pays": row([coin(height=901, position=0)], PAID | {"depth": 100}),
     "a block before the creation pays at the creation": row(
-        [coin(height=TIP, mined=-10)], PAID | {"paid": 0}
-    ),
+        [coin(height=TIP, mined=-10)], PAID | {"paid": 0}),
     "a block two hours older than the invoice, and not seen before it, pays": row(
-        [coin(seen=5, height=TIP, mined=-120)], PAID
-    ),
+        [coin(seen=5, height=TIP, mined=-120)], PAID),
     "in an older block when it was seen first: from before the invoice, a payment without it": row(
         [coin(seen=5, height=TIP, mined=-121)],
-        OPEN | {"receipts": [("aa", ASKED, False)], "received": 0, "missing": ASKED},
-    ),
+        OPEN | {"receipts": [("aa", ASKED, False)], "received": 0, "missing": ASKED}),
     "seen waiting and then in such a block: the clock was ahead when the invoice was made": row(
-        [coin(seen=5, height=TIP, mined=-180, seen_waiting=True)], PAID | {"paid": 0}
-    ),
+        [coin(seen=5, height=TIP, mined=-180, seen_waiting=True)], PAID | {"paid": 0}),
     "a block ahead of the clock pays now": row([coin(height=TIP, mined=45)], PAID | {"paid": 30}),
     "a coin that the merchant has swept still pays": row(
-        [coin(height=990, spent_height=995)], PAID | {"receipts": [("aa", ASKED, True)]}
-    ),
+        [coin(height=990, spent_height=995)], PAID | {"receipts": [("aa", ASKED, True)]}),
     "in a block in time and not deep enough: neither pays nor expires": row(
         [coin(height=TIP)],
         OPEN | {"receipts": [], "received": ASKED, "unconfirmed": ASKED, "depth": 1},
-        confirmations=2,
-        **AFTER,
-    ),
+        confirmations=2, **AFTER),
     "an immature coinbase in time: neither pays nor expires": row(
-        [coin(height=902, position=0)], OPEN | {"depth": 99, "unconfirmed": ASKED}, **AFTER
-    ),
+        [coin(height=902, position=0)], OPEN | {"depth": 99, "unconfirmed": ASKED}, **AFTER),
     "a coinbase needs what its invoice asks where that is more than 100": row(
-        [coin(height=800, position=0)], OPEN | {"depth": 201}, confirmations=202
-    ),
+        [coin(height=800, position=0)], OPEN | {"depth": 201}, confirmations=202),
     "settled by hand for less than asked: survives every check": row(
-        [payment(10)],
-        PAID | {"received": 10, "receipts": [("aa", 10, True)]},
-        status="paid",
-        **AFTER,
-    ),
+        [payment(10)], PAID | {"received": 10, "receipts": [("aa", 10, True)]}, status="paid",
+        **AFTER),
     "settled by hand for money that came late: survives every check": row(
-        [payment(seen=70, mined=71)],
-        PAID | {"received": ASKED, "receipts": [("aa", ASKED, True)]},
-        status="paid",
-        **AFTER,
-    ),
+        [payment(seen=70, mined=71)], PAID | {"received": ASKED, "receipts": [("aa", ASKED, True)]},
+        status="paid", **AFTER),
     "a block that has spent the inputs otherwise: no money, and the invoice expires": row(
-        [coin(vanished_at=at(20), replaced_height=TIP)],
-        EXPIRED | {"received": 0, "receipts": []},
-        **AFTER,
-    ),
+        [coin(vanished_at=at(20), replaced_height=TIP)], EXPIRED | {"received": 0, "receipts": []},
+        **AFTER),
     "a payment stays one when its block is above the tip that was told": row(
-        [payment()],
-        PAID | {"receipts": [("aa", ASKED, True)], "depth": 0},
-        status="paid",
-        tip=TIP - 5,
-    ),
+        [payment()], PAID | {"receipts": [("aa", ASKED, True)], "depth": 0}, status="paid",
+        tip=TIP - 5),
     "a single satoshi is asked and comes": row([coin(1, height=TIP)], PAID, amount=1),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("outputs", "given", "expected"), CASES.values(), ids=CASES)
@@ -329,18 +255,14 @@ REASONS = {
     "paid": ([coin(height=TIP)], {}, "100000 satoshis confirmed"),
     "expired": ([coin(7)], AFTER, "expired: 7 of 100000 satoshis"),
     "expired, and what was seen in time is in a block after all": (
-        [coin(height=TIP)],
-        AFTER | {"status": "expired"},
-        "expired: too little was seen when it ended; 100000 satoshis came after all",
-    ),
+        [coin(height=TIP)], AFTER | {"status": "expired"},
+        "expired: too little was seen when it ended; 100000 satoshis came after all"),
     "canceled": ([], {"status": "canceled"}, "without invoice"),
     "what came has vanished": ([coin(vanished_at=at(9))], {}, "has vanished"),
     "what came was late": (
-        [coin(seen=61, height=TIP, mined=62)],
-        {"now": 90},
-        "before the invoice was made, or after its end",
-    ),
-}
+        [coin(seen=61, height=TIP, mined=62)], {"now": 90},
+        "before the invoice was made, or after its end"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("outputs", "given", "words"), REASONS.values(), ids=REASONS)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from btcpay.settlement.settle import Outcome, settle, stored_verdict
+from btcpay.settlement.settle import settle, stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, SeenOutput
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -33,26 +33,20 @@ class Life:
     """An invoice and what is known of its address, from one step to the next."""
 
     rules: Rules
-    amount_sats: int = ASKED
-    invoice: Invoice = field(init=False)
+    invoice: Invoice = Invoice("inv", "open", ASKED, CREATED, at(60))
     known: list[Output] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.invoice = Invoice("inv", "open", self.amount_sats, CREATED, at(60))
 
     def play(self, steps: list["Step"]) -> list[str]:
         """The status after each step."""
         return [step(self) for step in steps]
 
-    def settle(self, scan: Scan) -> str:
-        self.keep(settle(self.invoice, self.known, scan, self.rules, scan.asked_at))
-        return self.invoice.status
-
-    def keep(self, outcome: Outcome) -> None:
-        """What the database keeps of it."""
+    def settle(self, scan: Scan, now: datetime | None = None) -> str:
+        """What the database keeps of what follows from a scan; no payment is made twice."""
+        outcome = settle(self.invoice, self.known, scan, self.rules, now or scan.asked_at)
         changed = {change.after.outpoint: change.after for change in outcome.changes}
         kept = {o.outpoint: o for o in self.known} | changed
         new = {receipt.txid for receipt in outcome.payments}
+        assert not any(output.credited and output.txid in new for output in self.known)
         settling = {r.txid for r in outcome.payments if r.settles} | set(outcome.settling)
         self.known = [
             replace(
@@ -64,6 +58,7 @@ class Life:
         self.invoice = replace(
             self.invoice, status=verdict.status, tx_hash=verdict.tx_hash, paid_at=verdict.paid_at
         )
+        return self.invoice.status
 
     def payments(self) -> list[tuple[str, int, bool]]:
         """Transaction, satoshis, and whether the payment carries the invoice's id."""
@@ -182,321 +177,180 @@ ALONE = ("aa", ASKED, False)
 
 ROWS = {
     "exact: waits for its block and is paid by it": row(
-        [scan(5, tx()), scan(15, tx(mined=10))], "open paid", PAID
-    ),
+        [scan(5, tx()), scan(15, tx(mined=10))], "open paid", PAID),
     "partial: open, a payment without invoice, and expires with too little": row(
-        [scan(15, tx(sats=40_000, mined=10)), scan(60, tx(sats=40_000, mined=10))],
-        "open expired",
-        ("aa", 40_000, False),
-    ),
+        [scan(15, tx(sats=40_000, mined=10)), scan(60, tx(sats=40_000, mined=10))], "open expired",
+        ("aa", 40_000, False)),
     "topped up: both parts carry the invoice, in satoshis as quoted": row(
-        [
-            scan(15, tx(sats=40_000, mined=10)),
-            scan(25, tx("bb", 60_000, 20), tx(sats=40_000, mined=10, height=990)),
-        ],
-        "open paid",
-        ("aa", 40_000, True),
-        ("bb", 60_000, True),
-    ),
+        [scan(15, tx(sats=40_000, mined=10)),
+         scan(25, tx("bb", 60_000, 20), tx(sats=40_000, mined=10, height=990))], "open paid",
+        ("aa", 40_000, True), ("bb", 60_000, True)),
     "topped up one satoshi short: both are payments without invoice": row(
-        [
-            scan(15, tx(sats=40_000, mined=10)),
-            scan(25, tx("bb", 59_999, 20), tx(sats=40_000, mined=10, height=990)),
-        ],
-        "open open",
-        ("aa", 40_000, False),
-        ("bb", 59_999, False),
-    ),
+        [scan(15, tx(sats=40_000, mined=10)),
+         scan(25, tx("bb", 59_999, 20), tx(sats=40_000, mined=10, height=990))], "open open",
+        ("aa", 40_000, False), ("bb", 59_999, False)),
     "over: paid, the payment shows what came": row(
-        [scan(15, tx(sats=ASKED + 1, mined=10))], "paid", ("aa", ASKED + 1, True)
-    ),
+        [scan(15, tx(sats=ASKED + 1, mined=10))], "paid", ("aa", ASKED + 1, True)),
     "paid twice, the second after the first: it carries no invoice": row(
-        [
-            scan(15, tx(mined=10, height=999)),
-            scan(25, tx("bb", mined=20), tx(mined=10, height=999)),
-        ],
-        "paid paid",
-        PAID,
-        ("bb", ASKED, False),
-    ),
+        [scan(15, tx(mined=10, height=999)),
+         scan(25, tx("bb", mined=20), tx(mined=10, height=999))], "paid paid", PAID,
+        ("bb", ASKED, False)),
     "paid twice in one block: one of the two carries the invoice": row(
-        [scan(15, tx("bb", mined=10), tx(mined=10))], "paid", PAID, ("bb", ASKED, False)
-    ),
+        [scan(15, tx("bb", mined=10), tx(mined=10))], "paid", PAID, ("bb", ASKED, False)),
     "one satoshi short, and then that satoshi: paid by it": row(
-        [
-            scan(15, tx(sats=ASKED - 1, mined=10, height=990)),
-            scan(25, tx("bb", 1, 20), tx(sats=ASKED - 1, mined=10, height=990)),
-        ],
-        "open paid",
-        ("aa", ASKED - 1, True),
-        ("bb", 1, True),
-    ),
+        [scan(15, tx(sats=ASKED - 1, mined=10, height=990)),
+         scan(25, tx("bb", 1, 20), tx(sats=ASKED - 1, mined=10, height=990))], "open paid",
+        ("aa", ASKED - 1, True), ("bb", 1, True)),
     "tolerance: short by all of it pays": row(
-        [scan(15, tx(sats=99_000)), scan(15, tx(sats=99_000, mined=10))],
-        "open paid",
-        ("aa", 99_000, True),
-        tolerance=1,
-    ),
+        [scan(15, tx(sats=99_000)), scan(15, tx(sats=99_000, mined=10))], "open paid",
+        ("aa", 99_000, True), tolerance=1),
     "tolerance: a satoshi beyond it expires": row(
-        [scan(15, tx(sats=98_999, mined=10)), scan(60, tx(sats=98_999, mined=10))],
-        "open expired",
-        ("aa", 98_999, False),
-        tolerance=1,
-    ),
+        [scan(15, tx(sats=98_999, mined=10)), scan(60, tx(sats=98_999, mined=10))], "open expired",
+        ("aa", 98_999, False), tolerance=1),
     "two outputs in one transaction: one payment": row(
-        [scan(15, tx(sats=1, mined=10), tx(sats=ASKED - 1, mined=10, vout=1))], "paid", PAID
-    ),
+        [scan(15, tx(sats=1, mined=10), tx(sats=ASKED - 1, mined=10, vout=1))], "paid", PAID),
     "unconfirmed across the deadline: open, and paid by a block after it": row(
         [scan(59.9, tx()), scan(60, tx()), scan(90, tx()), scan(120, tx(mined=110))],
-        "open open open paid",
-        PAID,
-    ),
+        "open open open paid", PAID),
     "unconfirmed across the deadline, and a satoshi too little: expires": row(
-        [scan(59.9, tx(sats=ASKED - 1)), scan(60, tx(sats=ASKED - 1))], "open expired"
-    ),
+        [scan(59.9, tx(sats=ASKED - 1)), scan(60, tx(sats=ASKED - 1))], "open expired"),
     "seen only after the deadline but in a block before it: paid": row(
-        [scan(30), scan(90, tx(mined=59.9))], "open paid", PAID
-    ),
+        [scan(30), scan(90, tx(mined=59.9))], "open paid", PAID),
     "seen only after the deadline and in a block at it: late": row(
-        [scan(30), scan(90, tx(mined=60))], "open expired", ALONE
-    ),
+        [scan(30), scan(90, tx(mined=60))], "open expired", ALONE),
     "seen only after the deadline and waiting: late, also when its block comes": row(
-        [scan(30), scan(60, tx()), scan(120, tx(mined=110))], "open expired expired", ALONE
-    ),
+        [scan(30), scan(60, tx()), scan(120, tx(mined=110))], "open expired expired", ALONE),
     "late: expired already, a payment without invoice": row(
-        [scan(60), scan(90, tx()), scan(120, tx(mined=110))], "expired expired expired", ALONE
-    ),
+        [scan(60), scan(90, tx()), scan(120, tx(mined=110))], "expired expired expired", ALONE),
     "late: expired already, and a block before the deadline comes after all": row(
-        [scan(60), scan(61, tx(mined=59.9))], "expired expired", ALONE
-    ),
+        [scan(60), scan(61, tx(mined=59.9))], "expired expired", ALONE),
     "a week later: its block is a payment without invoice": row(
-        [scan(60), block(60 + WEEK + 1, tx(mined=60 + WEEK))], "expired expired", ALONE
-    ),
+        [scan(60), block(60 + WEEK + 1, tx(mined=60 + WEEK))], "expired expired", ALONE),
     "after cancel: a payment without invoice, in whichever block": row(
-        [scan(5), cancel, scan(20, tx(mined=10))], "open canceled canceled", ALONE
-    ),
+        [scan(5), cancel, scan(20, tx(mined=10))], "open canceled canceled", ALONE),
     "after cancel, what had waited before it: a payment without invoice": row(
-        [scan(5, tx()), cancel, scan(20, tx(mined=10))], "open canceled canceled", ALONE
-    ),
+        [scan(5, tx()), cancel, scan(20, tx(mined=10))], "open canceled canceled", ALONE),
     "replaced by fee with the same output: paid once, by the replacement": row(
-        [scan(5, tx()), scan(10, tx("bb")), scan(20, tx("bb", mined=15))],
-        "open open paid",
-        ("bb", ASKED, True),
-    ),
+        [scan(5, tx()), scan(10, tx("bb")), scan(20, tx("bb", mined=15))], "open open paid",
+        ("bb", ASKED, True)),
     "replaced by fee, and a miner takes the first: paid once, by the first": row(
-        [scan(5, tx()), scan(10, tx("bb")), scan(20, tx(mined=15))], "open open paid", PAID
-    ),
+        [scan(5, tx()), scan(10, tx("bb")), scan(20, tx(mined=15))], "open open paid", PAID),
     "replaced by fee across the deadline: in time when the replacement was seen before it": row(
         [scan(5, tx()), scan(59.9, tx("bb")), scan(90, tx("bb")), scan(120, tx("bb", mined=110))],
-        "open open open paid",
-        ("bb", ASKED, True),
-    ),
+        "open open open paid", ("bb", ASKED, True)),
     "replaced by fee after the deadline: the replacement is late, and its block is the end": row(
-        [
-            scan(5, tx()),
-            scan(61, tx("bb")),
-            scan(62, tx("bb")),
-            block(90, tx("bb", mined=80), replaced={"aa": TIP}),
-            look(91),
-        ],
-        "open open open open expired",
-        ("bb", ASKED, False),
-    ),
+        [scan(5, tx()), scan(61, tx("bb")), scan(62, tx("bb")),
+         block(90, tx("bb", mined=80), replaced={"aa": TIP}), look(91)],
+        "open open open open expired", ("bb", ASKED, False)),
     "vanished in time: no money any more, and held until an hour after that": row(
-        [scan(5, tx()), scan(30), scan(60), scan(89.9), scan(90)], "open open open open expired"
-    ),
+        [scan(5, tx()), scan(30), scan(60), scan(89.9), scan(90)], "open open open open expired"),
     "vanished long before the deadline: the first look after it expires": row(
-        [scan(-30, tx()), scan(-20), scan(60)], "open open expired"
-    ),
+        [scan(-30, tx()), scan(-20), scan(60)], "open open expired"),
     "vanished after the deadline: not the look that misses it expires, but one an hour later": row(
-        [scan(5, tx()), scan(90), scan(91), scan(149.9), scan(150)], "open open open open expired"
-    ),
+        [scan(5, tx()), scan(90), scan(91), scan(149.9), scan(150)], "open open open open expired"),
     "vanished, where nothing is waited for: not the look that misses it expires, but the next": row(
-        [scan(5, tx()), scan(90), scan(90.1)], "open open expired", gone_after=0
-    ),
+        [scan(5, tx()), scan(90), scan(90.1)], "open open expired", gone_after=0),
     "vanished, and seen late again: in time as before, and paid by its block": row(
         [scan(5, tx()), scan(90), scan(149), scan(151, tx()), scan(200, tx(mined=190))],
-        "open open open open paid",
-        PAID,
-    ),
+        "open open open open paid", PAID),
     "vanished, seen again and vanished: the hour begins again": row(
         [scan(5, tx()), scan(90), scan(149, tx()), scan(150), scan(209), scan(210)],
-        "open open open open open expired",
-    ),
+        "open open open open open expired"),
     "vanished, but too little to be enough: it holds nothing": row(
-        [scan(5, tx(sats=ASKED - 1)), scan(59), scan(60)], "open open expired"
-    ),
+        [scan(5, tx(sats=ASKED - 1)), scan(59), scan(60)], "open open expired"),
     "vanished, and enough with what is confirmed: held": row(
         [scan(15, tx(sats=40_000, mined=10), tx("bb", 60_000)), scan(50), scan(109), scan(110)],
-        "open open open expired",
-        ("aa", 40_000, False),
-    ),
+        "open open open expired", ("aa", 40_000, False)),
     "vanished, but seen after the deadline: it holds nothing": row(
-        [look(61, tx(), ends=59), scan(62)], "open expired"
-    ),
+        [look(61, tx(), ends=59), scan(62)], "open expired"),
     "not shown by a list that is cut off: it still waits": row(
-        [scan(5, tx()), look(90, misses=False), look(300, misses=False)], "open open open"
-    ),
+        [scan(5, tx()), look(90, misses=False), look(300, misses=False)], "open open open"),
     "not shown while a block is not read: it may be there, and is": row(
-        [scan(5, tx()), look(90, is_read=False), block(91, tx(mined=80))], "open open paid", PAID
-    ),
+        [scan(5, tx()), look(90, is_read=False), block(91, tx(mined=80))], "open open paid", PAID),
     "a block spends its inputs otherwise: no hour is waited": row(
-        [scan(5, tx()), block(30, replaced={"aa": TIP}), scan(60)], "open open expired"
-    ),
+        [scan(5, tx()), block(30, replaced={"aa": TIP}), scan(60)], "open open expired"),
     "a block spends the inputs of what has vanished otherwise: the next look expires": row(
         [scan(5, tx()), scan(90), block(95, replaced={"aa": TIP}), scan(96)],
-        "open open open expired",
-    ),
+        "open open open expired"),
     "replaced by a block, and a mempool still shows it: history": row(
         [scan(5, tx()), block(30, replaced={"aa": TIP}), scan(40, tx()), scan(60, tx())],
-        "open open open expired",
-    ),
+        "open open open expired"),
     "replaced by a block that is undone: it waits again when it is shown, and is paid": row(
-        [
-            scan(5, tx()),
-            block(30, replaced={"aa": TIP}),
-            undone,
-            scan(90, tx()),
-            scan(120, tx(mined=110)),
-        ],
-        "open open open open paid",
-        PAID,
-    ),
+        [scan(5, tx()), block(30, replaced={"aa": TIP}), undone, scan(90, tx()),
+         scan(120, tx(mined=110))], "open open open open paid", PAID),
     "replaced by a block that is undone, and in a block: paid": row(
         [scan(5, tx()), block(30, replaced={"aa": TIP}), undone, block(40, tx(mined=35))],
-        "open open open paid",
-        PAID,
-    ),
+        "open open open paid", PAID),
     "dropped from the mempool and back in a block: paid, as it was seen in time": row(
-        [scan(5, tx()), scan(50), scan(90, tx(mined=80))], "open open paid", PAID
-    ),
+        [scan(5, tx()), scan(50), scan(90, tx(mined=80))], "open open paid", PAID),
     "paid and moved on in one block, before the check: paid": row(
-        [block(90, tx(mined=10), spent={("aa", 0): TIP})], "paid", PAID
-    ),
+        [block(90, tx(mined=10), spent={("aa", 0): TIP})], "paid", PAID),
     "moved on in a later block, and then the rest: paid by both": row(
-        [
-            block(15, tx(sats=40_000, mined=10, height=990)),
-            block(20, spent={("aa", 0): 991}),
-            block(25, tx("bb", 60_000, 22)),
-        ],
-        "open open paid",
-        ("aa", 40_000, True),
-        ("bb", 60_000, True),
-    ),
+        [block(15, tx(sats=40_000, mined=10, height=990)), block(20, spent={("aa", 0): 991}),
+         block(25, tx("bb", 60_000, 22))], "open open paid", ("aa", 40_000, True),
+        ("bb", 60_000, True)),
     "reorganised and back in another block: open while it waits, then paid once more": row(
-        [
-            scan(15, tx(mined=10)),
-            lost("aa"),
-            scan(20, tx(), tip=TIP + 1),
-            scan(30, tx(mined=25, height=TIP + 2), tip=TIP + 2),
-        ],
-        "paid open open paid",
-        PAID,
-    ),
+        [scan(15, tx(mined=10)), lost("aa"), scan(20, tx(), tip=TIP + 1),
+         scan(30, tx(mined=25, height=TIP + 2), tip=TIP + 2)], "paid open open paid", PAID),
     "reorganised and back in another block before anybody looked: paid again at once": row(
-        [scan(15, tx(mined=10)), lost("aa"), scan(20, tx(mined=11), tip=TIP + 1)],
-        "paid open paid",
-        PAID,
-    ),
+        [scan(15, tx(mined=10)), lost("aa"), scan(20, tx(mined=11), tip=TIP + 1)], "paid open paid",
+        PAID),
     "reorganised across the deadline: open while it waits, paid by a block after it": row(
         [scan(5, tx()), scan(15, tx(mined=10)), lost("aa"), scan(90, tx()), scan(99, tx(mined=95))],
-        "open paid open open paid",
-        PAID,
-    ),
+        "open paid open open paid", PAID),
     "reorganised and double spent: open, and expires after the deadline": row(
         [scan(15, tx(mined=10)), lost("aa"), scan(20), scan(60), scan(80)],
-        "paid open open open expired",
-    ),
+        "paid open open open expired"),
     "reorganised and double spent after the deadline: expires an hour after it was missed": row(
         [scan(15, tx(mined=10)), lost("aa"), scan(90), scan(149), scan(150)],
-        "paid open open open expired",
-    ),
+        "paid open open open expired"),
     "reorganised, seen waiting, and double spent by a block: expires at once": row(
-        [
-            scan(15, tx(mined=10)),
-            lost("aa"),
-            scan(90, tx()),
-            block(95, replaced={"aa": TIP}),
-            scan(96),
-        ],
-        "paid open open open expired",
-    ),
+        [scan(15, tx(mined=10)), lost("aa"), scan(90, tx()), block(95, replaced={"aa": TIP}),
+         scan(96)], "paid open open open expired"),
     "reorganised, first seen in a block before the deadline: in time for the block after it": row(
         [scan(90, tx(mined=59)), lost("aa"), scan(95, tx()), scan(200, tx(mined=190))],
-        "paid open open paid",
-        PAID,
-    ),
+        "paid open open paid", PAID),
     "reorganised and double spent: the part that stays is a payment without invoice": row(
-        [
-            scan(15, tx(sats=40_000, mined=10, height=990), tx("bb", 60_000, 12)),
-            lost("bb"),
-            scan(20, tx(sats=40_000, mined=10, height=990), tip=TIP + 1),
-        ],
-        "paid open open",
-        ("aa", 40_000, False),
-    ),
+        [scan(15, tx(sats=40_000, mined=10, height=990), tx("bb", 60_000, 12)), lost("bb"),
+         scan(20, tx(sats=40_000, mined=10, height=990), tip=TIP + 1)], "paid open open",
+        ("aa", 40_000, False)),
     "explorers down at the deadline: nothing expires blind, and the first look after does": row(
-        [scan(59.9), unasked(60), unasked(WEEK), scan(WEEK + 1)], "open open open expired"
-    ),
+        [scan(59.9), unasked(60), unasked(WEEK), scan(WEEK + 1)], "open open open expired"),
     "explorers down at the deadline: what was mined before it pays when they are up again": row(
         [scan(30), unasked(60), unasked(WEEK), scan(WEEK + 1, tx(mined=59.9))],
-        "open open open paid",
-        PAID,
-    ),
+        "open open open paid", PAID),
     "a block is not read after the deadline: nothing expires": row(
-        [look(60, is_read=False), look(WEEK, is_read=False), scan(WEEK + 1)], "open open expired"
-    ),
+        [look(60, is_read=False), look(WEEK, is_read=False), scan(WEEK + 1)], "open open expired"),
     "a block is read after the deadline, and the mempool was not asked: nothing expires": row(
         [block(90, tx("bb", 1, 80)), block(WEEK, tx("cc", 1, 100)), scan(WEEK + 1)],
-        "open open expired",
-        ("bb", 1, False),
-        ("cc", 1, False),
-    ),
+        "open open expired", ("bb", 1, False), ("cc", 1, False)),
     "the mempool does not show a payment in a block: it stays paid": row(
-        [scan(15, tx(mined=10)), look(20), look(90)], "paid paid paid", PAID
-    ),
+        [scan(15, tx(mined=10)), look(20), look(90)], "paid paid paid", PAID),
     "the mempool does not show a part in a block: it stays a payment, and the rest pays": row(
         [scan(15, tx(sats=40_000, mined=10)), look(20), block(30, tx("bb", 60_000, 25))],
-        "open open paid",
-        ("aa", 40_000, True),
-        ("bb", 60_000, True),
-    ),
+        "open open paid", ("aa", 40_000, True), ("bb", 60_000, True)),
     "the mempool shows what is in a block as waiting: neither expires nor waits": row(
-        [scan(15, tx(mined=10)), look(90, tx()), look(91, tip=TIP + 1)],
-        "open open paid",
-        PAID,
-        confirmations=2,
-    ),
+        [scan(15, tx(mined=10)), look(90, tx()), look(91, tip=TIP + 1)], "open open paid", PAID,
+        confirmations=2),
     "in a block and not deep: neither expires nor pays, until it is deep": row(
-        [scan(15, tx(mined=10)), look(90), look(91), look(92, tip=TIP + 1)],
-        "open open open paid",
-        PAID,
-        confirmations=2,
-    ),
+        [scan(15, tx(mined=10)), look(90), look(91), look(92, tip=TIP + 1)], "open open open paid",
+        PAID, confirmations=2),
     "a coinbase: 99 deep is on its way, also across the deadline, and 100 deep pays": row(
         [scan(15, tx(mined=10, position=0)), look(90, tip=TIP + 98), look(91, tip=TIP + 99)],
-        "open open paid",
-        PAID,
-    ),
+        "open open paid", PAID),
     "our clock was ahead when it was seen: set right, it was seen in time": row(
         [look(90, tx(), ends=29), scan(30, tx()), scan(61, tx()), scan(80, tx(mined=70))],
-        "open open open paid",
-        PAID,
-    ),
+        "open open open paid", PAID),
     "our clock was ahead when it vanished: set right, the hour begins then": row(
         [scan(5, tx()), look(WEEK, ends=10), scan(20), scan(79.9), scan(80)],
-        "open open open open expired",
-    ),
+        "open open open open expired"),
     "our clock is ahead of the explorers' at the end: expires by theirs": row(
-        [look(61, ends=59.9), look(61.1, ends=60)], "open expired"
-    ),
+        [look(61, ends=59.9), look(61.1, ends=60)], "open expired"),
     "service down from before the payment until after the deadline: paid": row(
-        [unasked(90), scan(WEEK, tx(mined=10))], "open paid", PAID
-    ),
+        [unasked(90), scan(WEEK, tx(mined=10))], "open paid", PAID),
     "service down all the time, and nothing came: the first look expires": row(
-        [unasked(90), scan(WEEK)], "open expired"
-    ),
-}
+        [unasked(90), scan(WEEK)], "open expired"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("steps", "rules", "statuses", "payments"), ROWS.values(), ids=ROWS)
@@ -523,7 +377,9 @@ def test_life_and_its_last_scan_a_hundred_times_more_changes_nothing(
 )
 def test_one_transaction_paying_two_invoices(one_sats, two_sats, statuses):
     rules = Rules(1, Decimal(0))
-    one, two = Life(rules, 30_000), Life(rules, 70_000)
+    one, two = (
+        Life(rules, Invoice("inv", "open", sats, CREATED, at(60))) for sats in (30_000, 70_000)
+    )
     found = one.play([scan(15, tx(sats=one_sats, mined=10))])
     found += two.play([scan(15, tx(sats=two_sats, mined=10, vout=1))])
     assert found == statuses

@@ -2,26 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 
 from hypothesis import given
 from hypothesis import strategies as st
+from test_settlement_life import CREATED, TIP, Life, at
 
 from btcpay.settlement.decide import decide, is_deep, required_sats
 from btcpay.settlement.merge import merge
 from btcpay.settlement.settle import settle
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, SeenOutput
 
-CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-TIP = 1000
-DEADLINE = CREATED + timedelta(minutes=60)
-STATUSES = ("open", "paid", "expired", "canceled")
-NOW = CREATED + timedelta(minutes=95)
-
-
-def at(minute: float) -> datetime:
-    return CREATED + timedelta(minutes=minute)
+DEADLINE, NOW = at(60), at(95)
 
 
 def block_at(height: int) -> Block:
@@ -59,7 +52,7 @@ def facts(draw: st.DrawFn) -> list[Output]:
 invoices = st.builds(
     Invoice,
     id=st.just("inv"),
-    status=st.sampled_from(STATUSES),
+    status=st.sampled_from(["open", "paid", "expired", "canceled"]),
     amount_sats=st.integers(1, 2_000),
     created_at=st.just(CREATED),
     expires_at=st.none() | st.just(DEADLINE),
@@ -70,9 +63,6 @@ rules = st.builds(
     tolerance_percent=st.sampled_from([Decimal(0), Decimal("0.5"), Decimal(5)]),
 )
 ends = st.none() | st.integers(0, 95).map(at)
-
-
-# Of what is decided about facts.
 
 
 @given(invoices, facts(), rules, ends, st.randoms(use_true_random=False))
@@ -222,11 +212,8 @@ def test_nothing_that_was_known_is_forgotten_and_nothing_is_seen_later(known, sc
     after = {one.outpoint: one for one in merge(known, scan, NOW)}
     for before in known:
         assert after[before.outpoint].first_seen_at <= before.first_seen_at
-    assert len(after) == len({one.outpoint for one in known} | _told(scan))
-
-
-def _told(scan: Scan) -> set[tuple[str, int]]:
-    return {one.outpoint for one in (*scan.confirmed, *(scan.waiting or ()))}
+    told = {one.outpoint for one in (*scan.confirmed, *(scan.waiting or ()))}
+    assert after.keys() == {one.outpoint for one in known} | told
 
 
 @given(invoices, rules, chains(), st.lists(looks(), max_size=4), st.randoms(use_true_random=False))
@@ -243,26 +230,10 @@ def paid_after(
     invoice: Invoice, asked: Rules, scans: Sequence[Scan]
 ) -> tuple[str, list[tuple[str, int]]]:
     """The status, and every payment that was made, when all of it was settled one by one."""
-    known: list[Output] = []
-    payments: list[tuple[str, int]] = []
+    life = Life(asked, invoice)
     for scan in scans:
-        outcome = settle(invoice, known, scan, asked, NOW)
-        changed = {change.after.outpoint: change.after for change in outcome.changes}
-        made = {receipt.txid for receipt in outcome.payments}
-        settling = {r.txid for r in outcome.payments if r.settles} | set(outcome.settling)
-        payments += [(receipt.txid, receipt.amount_sats) for receipt in outcome.payments]
-        known = [
-            replace(
-                output,
-                credited=output.credited or output.txid in made,
-                settles=output.settles or output.txid in settling,
-            )
-            for output in ({one.outpoint: one for one in known} | changed).values()
-        ]
-        verdict = outcome.verdict
-        invoice = replace(invoice, status=verdict.status, tx_hash=verdict.tx_hash)
-    assert len(payments) == len(set(payments))
-    return invoice.status, sorted(payments)
+        life.settle(scan, NOW)
+    return life.invoice.status, [(txid, sats) for txid, sats, _ in life.payments()]
 
 
 @given(invoices, facts(), looks(), rules)
