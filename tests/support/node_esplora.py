@@ -1,16 +1,12 @@
-"""Esplora over a full node: what a public explorer would say of its chain, and ways to misbehave.
+"""Esplora over a full node: what a public explorer would say of its chain.
 
 Source: Blockstream/esplora API.md.
 """
 
-import re
-import threading
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from bitcoin_node import BitcoinNode, NodeError
-from fake_esplora import dropped, truncated
 from serving import Reply, Serving, say
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
@@ -26,58 +22,14 @@ class NotThere(Exception):
     """Answered with 404 and this text."""
 
 
-@dataclass
-class Fault:
-    """One way to misbehave; of what is set, the first takes effect, in the order of the fields.
-
-    It meets the calls whose path this regular expression is found in; with `nth` only one of them.
-    """
-
-    path: str = ""
-    nth: int | None = None  # counted from 1 since the fault was set
-    drop: bool = False  # closes the connection without a word
-    cut: bool = False  # breaks off within the answer
-    status: int | None = None  # answers this status, with a sentence for a body
-    body: bytes | None = None  # answers 200 with these bytes
-    met: int = field(default=0, init=False)
-
-    def meets(self, path: str) -> bool:
-        """Whether it strikes this call; counts it."""
-        if not re.search(self.path, path):
-            return False
-        self.met += 1
-        return self.nth in (None, self.met)
-
-
 class NodeEsplora(Serving):
     def __init__(self, node: BitcoinNode) -> None:
         super().__init__()
         self.node = node
-        self._faults: list[Fault] = []
         self._txs: dict[str, Tx] = {}  # never change, unlike where they are
-        self._lock = threading.Lock()
-
-    def set(self, *faults: Fault) -> None:
-        """These faults from now on, in place of the ones before; the first that meets decides."""
-        for fault in faults:
-            fault.met = 0
-        self._faults = list(faults)
-
-    def clear(self) -> None:
-        self.set()
 
     def answer(self, request: BaseHTTPRequestHandler) -> Reply:
         path = request.path.partition("?")[0]
-        with self._lock:
-            fault = next((f for f in self._faults if f.meets(path)), Fault())
-        if fault.drop:
-            return dropped
-        if fault.status is not None:
-            return say("the explorer misbehaves", fault.status)
-        if fault.body is not None:
-            return say(fault.body)
-        if fault.cut:
-            return truncated(b"[{")
         try:
             with self.node.lock:
                 return say(self._truth(path.split("/")[1:]))

@@ -27,7 +27,6 @@ class NodeTill(Till):
     """A till whose chain is a node's, and whose merchant can spend."""
 
     node: BitcoinNode
-    esplora: NodeEsplora
     merchant: HdWallet
 
     def pay(self, invoice: Json, sats: int | None = None) -> str:
@@ -77,7 +76,6 @@ def open_node_till(
     """A new shop on the chain, a minute after the one before; leaves nothing in the mempool."""
     node, esplora, clock = chain
     ticker.reset()
-    esplora.clear()
     clock.move(minutes=1)
     wallet = HdWallet.from_seed(str(folder).encode())
     environ = {"BTCPAY_EXPLORERS": esplora.root} | OWN_EXPLORER | environ
@@ -86,7 +84,7 @@ def open_node_till(
         shop.merchant_id = add_merchant(shop.service.db, "spender", account, clock())["id"]
         shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
         try:
-            yield NodeTill(shop, None, clock, node, esplora, wallet)
+            yield NodeTill(shop, None, clock, node, wallet)
         finally:
             for txid in node.mempool():
                 if txid in node.mempool():
