@@ -1,4 +1,4 @@
-"""What the headers of an answer say: nobody may keep it, and which fields were ignored."""
+"""Every answer: nobody may keep it, a newline ends it, and it names the fields it ignored."""
 
 import json
 import socket
@@ -14,10 +14,8 @@ ORDER = {"amount_usd": 25}
 NAMES = "X-Ignored-Fields"
 
 
-# Cache-Control
-
-
-def test_every_answer_of_the_api_may_be_kept_by_nobody(shop, ticker):
+def test_every_answer_of_the_api_may_be_kept_by_nobody_and_ends_with_a_newline(shop, ticker):
+    """So that a terminal's prompt begins its own line."""
     invoice, link = shop.invoice(), shop.link()
     ticker.status = 500
     shop.clock.move(hours=1)
@@ -49,9 +47,11 @@ def test_every_answer_of_the_api_may_be_kept_by_nobody(shop, ticker):
     answers.append(shop.get("/balance"))
     assert answers[-1].status_code == 500
     assert [a.headers.getlist("Cache-Control") for a in answers] == [["no-store"]] * len(answers)
-
-
-# X-Ignored-Fields
+    paths = ("/healthz", "/readyz", f"/pay/{invoice['id']}/status", "/pay/inv_x/status")
+    for answer in (*answers, *(shop.client.get(path) for path in paths)):
+        assert answer.content_type == "application/json"
+        assert answer.data.endswith((b"}\n", b"]\n")) and answer.data.count(b"\n") == 1
+        assert answer.content_length == len(answer.data)
 
 
 def in_order(shop: Shop, body: dict[str, Any]) -> TestResponse:
@@ -66,34 +66,30 @@ def test_a_mistyped_field_is_named_and_the_invoice_made(shop):
     assert answer.headers.getlist(NAMES) == ["expires_in_hour, memo, a b"]
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
+def test_where_every_field_is_known_the_header_is_missing(shop):
+    for path, body in (
         ("/invoices", ORDER | {"description": "x", "customer_email": None, "expires_in_hours": 1}),
         ("/payment-links", {"amount_mode": "fixed", "amount_usd": 5, "title": "t"}),
         ("/payment-links", {"min_amount_usd": 1, "max_amount_usd": 2, "description": "d"}),
-    ],
-)
-def test_where_every_field_is_known_the_header_is_missing(shop, path, body):
-    answer = shop.post(path, body)
-    assert answer.status_code == 201 and NAMES not in answer.headers
+    ):
+        answer = shop.post(path, body)
+        assert answer.status_code == 201 and NAMES not in answer.headers
 
 
-@pytest.mark.parametrize(
-    ("path", "names"),
-    [
-        ("/invoices?limit=5&status=open", None),
-        ("/payments?limit=5&invoice_id=inv_no", None),
-        ("/invoices?limit=5&cursor=x&cursor=y&Status=open", "cursor, Status"),
-        ("/payments?status=open", "status"),
-        ("/payment-links?page=2", "page"),
-        ("/balance?limit=5", "limit"),
-        ("/invoices?limit=0&page=2", "page"),
-        ("/invoices/inv_no?expand=all", "expand"),
-    ],
-)
-def test_query_parameters_are_named_likewise(shop, path, names):
-    assert shop.get(path).headers.get(NAMES) == names
+BY_PATH = {
+    "/invoices?limit=5&status=open": None,
+    "/payments?limit=5&invoice_id=inv_no": None,
+    "/invoices?limit=5&cursor=x&cursor=y&Status=open": "cursor, Status",
+    "/payments?status=open": "status",
+    "/payment-links?page=2": "page",
+    "/balance?limit=5": "limit",
+    "/invoices?limit=0&page=2": "page",
+    "/invoices/inv_no?expand=all": "expand",
+}
+
+
+def test_query_parameters_are_named_likewise(shop):
+    assert {path: shop.get(path).headers.get(NAMES) for path in BY_PATH} == BY_PATH
 
 
 def test_both_are_named_once_where_both_are_ignored(shop):
@@ -135,27 +131,26 @@ def test_what_was_not_read_names_nothing(shop):
         assert answer.status_code >= 400 and NAMES not in answer.headers
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        pytest.param("x" * 100, True, id="100 characters"),
-        pytest.param("x" * 101, False, id="101 characters"),
-        pytest.param("~!", True, id="the ends of ASCII"),
-        pytest.param("a b", True, id="a blank"),
-        pytest.param(" a", False, id="a blank in front"),
-        pytest.param("a ", False, id="a blank behind"),
-        pytest.param("", False, id="nothing"),
-        pytest.param("a,b", False, id="a comma"),
-        pytest.param("a\r\nSet-Cookie: x=y", False, id="a line break"),
-        pytest.param("a\n", False, id="a line break at its end"),
-        pytest.param("a\tb", False, id="a tab"),
-        pytest.param("a\x7f", False, id="DEL"),
-        pytest.param("café", False, id="a letter beyond ASCII"),
-        pytest.param("\ud800", False, id="a lone surrogate"),
-    ],
-)
-def test_a_name_is_shown_when_a_header_can_hold_it(name, shown):
-    assert unknown([name, "z"], ()) == ([name, "z"] if shown else ["z"])
+FIT = ("x" * 100, "~!", "a b")
+UNFIT = {
+    "101 characters": "x" * 101,
+    "a blank in front": " a",
+    "a blank behind": "a ",
+    "nothing": "",
+    "a comma": "a,b",
+    "a line break": "a\r\nSet-Cookie: x=y",
+    "a line break at its end": "a\n",
+    "a tab": "a\tb",
+    "DEL": "a\x7f",
+    "a letter beyond ASCII": "caf\u00e9",
+    "a lone surrogate": "\ud800",
+}
+
+
+def test_a_name_is_shown_when_a_header_can_hold_it():
+    assert unknown([*FIT, "z"], ()) == [*FIT, "z"]
+    for case, name in UNFIT.items():
+        assert unknown([name, "z"], ()) == ["z"], case
 
 
 @pytest.mark.parametrize("number", [20, 21, 4000])
