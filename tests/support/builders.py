@@ -57,6 +57,16 @@ class Clock:
         self.at += timedelta(**delta)
 
 
+class Seconds:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.at_s = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.at_s
+
+
 class TickerServer(Serving):
     """A price source on 127.0.0.1; `body` and `status` are what it answers, `asked` how often.
 

@@ -4,21 +4,19 @@ import threading
 import tracemalloc
 
 import pytest
+from builders import Seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
+from btcpay.web import rate_limits_memory
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, WRITES, Limiter, link_invoices
-from btcpay.web.rate_limits_memory import MOST, Bucket
+from btcpay.web.rate_limits_memory import Bucket
 
 ME = "203.0.113.7"
-
-
-class Seconds:
-    def __init__(self) -> None:
-        self.at = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.at
+MOST = 2_000  # windows of a bucket, here
+ANY_BUCKET = pytest.mark.parametrize(
+    "bucket", [VISITS, FAILED_AUTH, link_invoices(10)], ids=lambda b: b.name
+)
 
 
 @pytest.fixture
@@ -27,7 +25,8 @@ def seconds():
 
 
 @pytest.fixture
-def limiter(seconds):
+def limiter(seconds, monkeypatch):
+    monkeypatch.setattr(rate_limits_memory, "MOST", MOST)
     return Limiter("memory://", seconds)
 
 
@@ -36,7 +35,7 @@ def crowd(limiter: Limiter, bucket: Bucket, number: int = MOST) -> None:
         limiter.hit(bucket, f"other {other}")
 
 
-@pytest.mark.parametrize("bucket", [VISITS, FAILED_AUTH, link_invoices(10)], ids=lambda b: b.name)
+@ANY_BUCKET
 def test_however_many_addresses_come_the_memory_is_bounded(limiter, bucket):
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
@@ -46,12 +45,12 @@ def test_however_many_addresses_come_the_memory_is_bounded(limiter, bucket):
     assert after - before < 400 * MOST
 
 
-@pytest.mark.parametrize("bucket", [VISITS, FAILED_AUTH, link_invoices(10)], ids=lambda b: b.name)
+@ANY_BUCKET
 def test_a_window_that_has_ended_is_forgotten_by_the_next_request(limiter, seconds, bucket):
     tracemalloc.start()
     crowd(limiter, bucket, 1000)
     full, _ = tracemalloc.get_traced_memory()
-    seconds.at += bucket.period_s + 1
+    seconds.at_s += bucket.period_s + 1
     limiter.hit(bucket, ME)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -63,9 +62,9 @@ def test_who_fills_the_memory_cannot_try_keys_again_before_his_time(limiter, sec
         assert limiter.hit(FAILED_AUTH, ME).allowed
     crowd(limiter, FAILED_AUTH, 2 * MOST)
     assert not limiter.hit(FAILED_AUTH, ME).allowed
-    seconds.at += 60
+    seconds.at_s += 60
     assert not limiter.hit(FAILED_AUTH, ME).allowed
-    seconds.at += 0.001
+    seconds.at_s += 0.001
     assert limiter.hit(FAILED_AUTH, ME).allowed
 
 
@@ -76,7 +75,7 @@ def test_at_the_bound_a_new_address_with_a_wrong_key_is_refused_and_told_when_to
     assert limiter.hit(FAILED_AUTH, "the last one that fits").allowed
     refused = limiter.hit(FAILED_AUTH, ME)
     assert (refused.allowed, refused.remaining) == (False, 0)
-    assert refused.retry_after_s(seconds.at) == 60
+    assert refused.retry_after_s(seconds.at_s) == 60
     assert limiter.hit(FAILED_AUTH, "the last one that fits").remaining == 18
 
 
@@ -99,11 +98,12 @@ def test_who_was_counted_last_is_forgotten_last(limiter):
 def test_a_clock_that_is_set_back_locks_nobody_out(limiter, seconds):
     for _ in range(30):
         limiter.hit(WRITES, "key")
-    seconds.at -= 3600
+    seconds.at_s -= 3600
     assert limiter.hit(WRITES, "key").remaining == 29
 
 
-def test_valid_keys_work_while_the_memory_is_full_of_wrong_ones(shop):
+def test_valid_keys_work_while_the_memory_is_full_of_wrong_ones(shop, monkeypatch):
+    monkeypatch.setattr(rate_limits_memory, "MOST", MOST)
     crowd(shop.service.limiter, FAILED_AUTH)
     crowd(shop.service.limiter, VISITS)
     assert shop.get("/balance").headers["X-RateLimit-Remaining"] == "119"
@@ -116,15 +116,13 @@ def test_valid_keys_work_while_the_memory_is_full_of_wrong_ones(shop):
 class Overtaken(Seconds):
     """A clock whose first reader is overtaken, as threads are: another request counts meanwhile."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.limiter: Limiter | None = None
-        self.other: threading.Thread | None = None
+    limiter: Limiter | None = None
+    other: threading.Thread | None = None
 
     def __call__(self) -> float:
-        read, limiter, self.limiter = self.at, self.limiter, None
+        read, limiter, self.limiter = self.at_s, self.limiter, None
         if limiter:
-            self.at += 0.001
+            self.at_s += 0.001
             self.other = threading.Thread(target=limiter.hit, args=(FAILED_AUTH, ME))
             self.other.start()
             self.other.join(0.3)
@@ -145,14 +143,14 @@ def test_a_window_counts_as_one_that_remembers_everything(asked):
     limiter = Limiter("memory://", seconds)
     counted: dict[str, list[float]] = {"a": [], "b": []}
     for pause_s, key, counts in asked:
-        seconds.at += pause_s
-        within = [at for at in counted[key] if at >= seconds.at - 10]
+        seconds.at_s += pause_s
+        within = [at for at in counted[key] if at >= seconds.at_s - 10]
         fits = len(within) < 3
         if fits and counts:
-            counted[key].append(seconds.at)
-            within.append(seconds.at)
+            counted[key].append(seconds.at_s)
+            within.append(seconds.at_s)
         window = (limiter.hit if counts else limiter.look)(BRIEF, key)
-        assert window == (3, 3 - len(within), min(within, default=seconds.at) + 10, fits)
+        assert window == (3, 3 - len(within), min(within, default=seconds.at_s) + 10, fits)
 
 
 def test_two_requests_at_once_are_counted_however_their_threads_overtake_each_other():

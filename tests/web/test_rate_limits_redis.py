@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from builders import Live, clean_environ, until
+from builders import Live, Seconds, clean_environ, until
 from forge import forge
 from paths import PROJECT
 from redis import Redis
@@ -26,14 +26,6 @@ NOBODY = "sk_test_" + "0" * 43
 def redis(tmp_path):
     with RedisServer(tmp_path) as server:
         yield server
-
-
-class Seconds:
-    def __init__(self) -> None:
-        self.at = 1000.0
-
-    def __call__(self) -> float:
-        return self.at
 
 
 @pytest.fixture
@@ -152,7 +144,7 @@ def test_a_hanging_redis_is_waited_for_once_in_a_pause(redis, limiter, seconds):
         for _ in range(30):
             limiter.hit(READS, "key")
         assert time.monotonic() - started_s < 15 * ANSWER_TIMEOUT_S  # each would take one
-        seconds.at += PAUSE_S
+        seconds.at_s += PAUSE_S
 
 
 @needs_redis
@@ -162,12 +154,12 @@ def test_the_loss_is_logged_once_a_minute_and_the_return_once(redis, limiter, se
     redis.stop()
     for _ in range(LOGGED_EVERY_S * 2):
         limiter.hit(READS, "key")
-        seconds.at += 1
+        seconds.at_s += 1
     told = messages(caplog)
     assert len(told) == 2
     assert "cannot be asked" in told[0] and "ConnectionError" in told[0]
     redis.start()
-    seconds.at += PAUSE_S
+    seconds.at_s += PAUSE_S
     for _ in range(5):
         limiter.hit(READS, "key")
     assert len(messages(caplog)) == 3 and "answers again" in messages(caplog)[-1]
@@ -181,8 +173,10 @@ def test_when_redis_is_back_the_shared_window_goes_on(redis, limiter, seconds):
     for _ in range(10):
         limiter.hit(WRITES, "key")
     redis.go_on()
-    seconds.at += PAUSE_S
-    until(lambda: limiter.is_complete() or not setattr(seconds, "at", seconds.at + PAUSE_S), "it")
+    seconds.at_s += PAUSE_S
+    until(
+        lambda: limiter.is_complete() or not setattr(seconds, "at_s", seconds.at_s + PAUSE_S), "it"
+    )
     # What the process counted for itself is not added; what Redis knew is still there.
     assert limiter.hit(WRITES, "key").remaining in (18, 19)
 
@@ -196,21 +190,18 @@ def test_redis_started_anew_is_used_with_the_connections_of_before(redis, limite
     assert limiter.is_complete()
 
 
-@pytest.mark.parametrize("status", [200, 201])
-def test_the_shop_sells_without_redis(shop, tmp_path, status):
+def test_the_shop_sells_without_redis(shop, tmp_path):
     nowhere = {"BTCPAY_RATE_LIMIT_STORE": "redis://:hunter2@127.0.0.1:9/0"}
+    order = {"json": {"amount_usd": 5}}
     with Live(shop, tmp_path, **nowhere) as live:
-        if status == 200:
-            answers = [live.ask("GET", "/balance", shop.read_key) for _ in range(5)]
-        else:
-            order = {"amount_usd": 5}
-            answers = [live.ask("POST", "/invoices", shop.write_key, json=order) for _ in range(5)]
+        reads = [live.ask("GET", "/balance", shop.read_key) for _ in range(5)]
+        writes = [live.ask("POST", "/invoices", shop.write_key, **order) for _ in range(5)]
         log = live.log()
-    assert [answer.status_code for answer in answers] == [status] * 5
-    limits = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers]
-    assert limits == [limits[0] - n for n in range(5)]
-    assert log.count("BTCPAY_RATE_LIMIT_STORE") == 1
-    assert "hunter2" not in log
+    for answers, status, limit in ((reads, 200, 120), (writes, 201, 30)):
+        assert [answer.status_code for answer in answers] == [status] * 5
+        left = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers]
+        assert left == list(range(limit - 1, limit - 6, -1))
+    assert log.count("BTCPAY_RATE_LIMIT_STORE") == 1 and "hunter2" not in log
 
 
 def test_a_signal_for_one_worker_more_is_refused_too(shop, tmp_path):
@@ -267,15 +258,10 @@ def test_a_driver_that_is_missing_is_named_before_anything_starts(shop):
     assert len(told) == 1 and "blocktill[redis]" in told[0]
 
 
-def test_one_process_needs_no_driver_and_does_not_load_it(shop):
+def test_one_process_needs_no_driver(shop):
     create = (
         "import os, app; from btcpay.settings import settings;"
         " app.create_app(settings.read(os.environ))"
     )
     ended = without_driver(create, **shop.environ)
     assert (ended.returncode, ended.stderr) == (0, "")
-    loaded = f"import sys; {create}; sys.exit('redis' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", loaded], env=clean_environ(**shop.environ), cwd=PROJECT, timeout=60
-    )
-    assert done.returncode == 0

@@ -1,59 +1,33 @@
 """SIGTERM: requests under way get their answers, and every thread ends."""
 
-import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 import requests
-from builders import Live, Shop, TickerServer, until
+from builders import Live, until
 from playground import children_of, is_alive
-from redis_server import RedisServer, needs_redis
 
 from storage.queries import keys
 
 
-@contextlib.contextmanager
-def slow_order(live: Live, shop: Shop, ticker: TickerServer) -> Iterator[Future[requests.Response]]:
-    """An order that waits for the price inside, and has it at the end."""
-    with ThreadPoolExecutor() as pool, ticker.silent():
-        asked = ticker.asked
-        order = {"json": {"amount_usd": 5}}
-        answer = pool.submit(live.ask, "POST", "/invoices", shop.write_key, **order)
-        until(lambda: ticker.asked > asked, "the order to be under way")
-        yield answer
-        assert not answer.done()
-
-
 def test_a_request_under_way_is_answered(shop, tmp_path, ticker):
-    with Live(shop, tmp_path, by_command=True) as live:
-        with slow_order(live, shop, ticker) as answer:
+    order = {"json": {"amount_usd": 5}}
+    with Live(shop, tmp_path, by_command=True) as live, ThreadPoolExecutor() as pool:
+        with ticker.silent():
+            answer = pool.submit(live.ask, "POST", "/invoices", shop.write_key, **order)
+            until(lambda: ticker.asked, "the order to be under way")
             live.stop()
+            assert not answer.done()
         assert answer.result(20).status_code == 201
         assert live.wait() == 0
     assert len(shop.get("/invoices").json["data"]) == 1
 
 
-@needs_redis
-def test_two_workers_stop_alike(shop, tmp_path, ticker):
-    with RedisServer(tmp_path) as redis:
-        two = {"GUNICORN_CMD_ARGS": "--workers 2", "BTCPAY_RATE_LIMIT_STORE": redis.url}
-        with Live(shop, tmp_path, by_command=True, **two) as live:
-            until(lambda: live.log().count("Booting worker") == 2, "the second worker")
-            with slow_order(live, shop, ticker) as answer:
-                live.stop()
-            assert answer.result(20).status_code == 201
-            assert live.wait() == 0
-
-
-@pytest.mark.parametrize("idle", [True, False], ids=["idle", "with a kept connection"])
-def test_without_work_it_ends_soon(shop, tmp_path, idle):
+def test_without_work_but_with_a_kept_connection_it_ends_soon(shop, tmp_path):
     with Live(shop, tmp_path) as live, requests.Session() as session:
-        if not idle:
-            assert session.get(f"{live.url}/healthz", timeout=5).status_code == 200
+        assert session.get(f"{live.url}/healthz", timeout=5).status_code == 200
         started_s = time.monotonic()
         live.stop()
         assert live.wait() == 0
