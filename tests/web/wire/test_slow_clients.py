@@ -8,26 +8,13 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from builders import Clock, Live, Shop, open_shop
+from builders import Live, Shop
+from wire import answered, chunked
 
 CLIENTS = 60  # the service has 64 threads
 POST = b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 SOON_S = 2
 IDLE = 1_000
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory, ticker):
-    ticker.reset()
-    with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def live(shop, tmp_path_factory):
-    with Live(shop, tmp_path_factory.mktemp("live")) as running:
-        yield running
-        assert "Traceback" not in running.log()
 
 
 @contextlib.contextmanager
@@ -117,16 +104,10 @@ def test_a_thousand_idle_connections_do_not_close_the_service(live, shop):
             assert_served(live, shop)
 
 
-def read_all(connection: socket.socket) -> bytes:
-    return connection.makefile("rb").read()
-
-
 def test_requests_sent_at_once_are_answered_in_their_order(live, shop):
     key = shop.issue("read").encode()
     one = b"GET /api/v1/balance HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n"
-    with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
-        connection.sendall(one % (key, b"") * 5 + one % (key, b"Connection: close\r\n"))
-        answers = read_all(connection)
+    answers = answered(live, one % (key, b"") * 5 + one % (key, b"Connection: close\r\n"))
     remaining = [line for line in answers.split(b"\r\n") if b"X-RateLimit-Remaining" in line]
     assert remaining == [b"X-RateLimit-Remaining: %d" % left for left in range(119, 113, -1)]
 
@@ -137,7 +118,7 @@ def test_a_client_that_waits_to_be_told_to_go_on_is_told_so_once(live, shop):
         connection.sendall(head % shop.issue("write").encode() + b"Connection: close\r\n\r\n")
         assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(b'{"amount_usd": 5}')
-        assert read_all(connection).startswith(b"HTTP/1.1 201")
+        assert connection.makefile("rb").read().startswith(b"HTTP/1.1 201")
 
 
 # what is left of a request must not be taken for the next
@@ -147,15 +128,14 @@ NEXT = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 BAD, NO_KEY = b"Authorization: Bearer sk_test_no\r\n", b""
 
 
-def body(size: int, chunked: bool) -> bytes:
-    if chunked:
+def body(size: int, in_chunks: bool) -> bytes:
+    if in_chunks:
         pieces = [b" " * min(10_000, size - at) for at in range(0, size, 10_000)]
-        chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in [*pieces, b""])
-        return b"Transfer-Encoding: chunked\r\n\r\n" + chunks
+        return b"Transfer-Encoding: chunked\r\n\r\n" + chunked(*pieces)
     return b"Content-Length: %d\r\n\r\n%s" % (size, b" " * size)
 
 
-BODIES = [(size, chunked) for size in (10, 65_535, 65_536, 200_000) for chunked in (False, True)]
+BODIES = list(itertools.product((10, 65_535, 65_536, 200_000), (False, True)))
 
 
 @pytest.mark.parametrize(
@@ -177,23 +157,18 @@ def test_an_answer_keeps_the_connection_or_says_that_it_ends(live, shop, target,
     if lines in (b"read", b"write"):
         lines = b"Authorization: Bearer %s\r\n" % shop.issue(lines.decode()).encode()
     head = b"%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s" % (target, lines)
-    for size, chunked in BODIES:
-        with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
-            with contextlib.suppress(OSError):
-                connection.sendall(head + body(size, chunked) + NEXT)
-            first, *more = read_all(connection).split(b"HTTP/1.1 ")[1:]
+    for size, in_chunks in BODIES:
+        sent = head + body(size, in_chunks) + NEXT
+        first, *more = answered(live, sent).split(b"HTTP/1.1 ")[1:]
         expected = status if status != 413 or size > 65_536 else 400
-        assert first[:3] in (b"%d" % expected, b"429"), (size, chunked, first)
+        assert first[:3] in (b"%d" % expected, b"429"), (size, in_chunks, first)
         assert first[:3] != b"429" or status == 401
         ends = b"\r\nConnection: close\r\n" in first
-        assert [answer[:3] for answer in more] == ([] if ends else [b"200"]), (size, chunked)
+        assert [answer[:3] for answer in more] == ([] if ends else [b"200"]), (size, in_chunks)
 
 
 def test_who_sends_too_much_without_a_key_is_throttled_and_told_the_end(live, shop):
     sent = b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\n" + BAD + body(200_000, False)
     for _ in range(21):
-        with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
-            with contextlib.suppress(OSError):
-                connection.sendall(sent)
-            answer = read_all(connection)
+        answer = answered(live, sent)
     assert answer.startswith(b"HTTP/1.1 429") and b"\r\nConnection: close\r\n" in answer
