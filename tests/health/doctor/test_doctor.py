@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Callable
 from datetime import timedelta
 from email.utils import formatdate
 from pathlib import Path
@@ -9,38 +10,26 @@ from pathlib import Path
 import pytest
 import requests
 from builders import Clock, TickerServer
-from databases import ON_POSTGRES, about_sqlite, empty_database
 from fake_esplora import FakeEsplora, Terminal, Till, say
 from findings import PLENTY, found
 
-from btcpay.health.doctor.disk import is_its_own, modes
+from btcpay.health.doctor.disk import free_space, is_its_own, modes
 from btcpay.health.doctor.explorers import Probe, judge_tip, of_sandbox
 from btcpay.health.doctor.explorers import clock as clock_findings
 from btcpay.health.doctor.finding import Finding, Shop
-from btcpay.health.doctor.records import totals
+from btcpay.health.doctor.records import gaps, totals
 from btcpay.health.doctor.settings import findings, masked
 from btcpay.merchants.account import derive
 from btcpay.settings import settings
 from btcpay.values.errors import BadStatus, Unreachable
 from btcpay.values.networks import NETWORKS
-from storage import versions
 from storage.database import Database, open_database
 from storage.queries import merchants
 from storage.queries.totals import balances
 
-NOBODY = "http://127.0.0.1:9"
-
 
 def colours(till: Till, **environ: str) -> dict[str, str]:
     return {name: finding.colour for name, finding in found(till, **environ).items()}
-
-
-def reds(till: Till, **environ: str) -> set[str]:
-    return {name for name, colour in colours(till, **environ).items() if colour == "red"}
-
-
-def database_of(till: Till) -> Path:
-    return Path(till.shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///"))
 
 
 def explorer_of(till: Till) -> str:
@@ -56,7 +45,7 @@ def test_a_healthy_shop_is_green_and_the_command_says_so(till):
     till.mine()
     till.check()
     everything = found(till)
-    assert ("disk" in everything) != ON_POSTGRES and ("file modes" in everything) != ON_POSTGRES
+    assert {"disk", "file modes"} <= set(everything)
     assert {finding.colour for finding in everything.values()} == {"green"}
     assert {finding.remedy for finding in everything.values()} == {""}
     output, _ = Terminal(till).run("doctor", "--integrity")
@@ -84,95 +73,82 @@ def test_the_calls_are_bounded_and_counted_in_the_quota(lied_to, clock):
 # Database and disk
 
 
-def test_a_missing_database_is_red_and_is_not_made(till, tmp_path):
-    missing = tmp_path / "no.db"
-    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{missing}")
-    assert everything["database"].colour == "red" and "restore" in everything["database"].remedy
-    assert everything["explorer 127.0.0.1"].colour == "green"
-    assert not missing.exists()
-
-
-def test_the_kind_of_the_database_is_named(till):
-    kind = "PostgreSQL [0-9]+[.][0-9]+" if ON_POSTGRES else "SQLite"
-    assert re.fullmatch(
-        f"{kind}, version {versions.VERSION}, regtest", found(till)["database"].sentence
-    )
-
-
-def test_an_old_schema_is_red_and_the_rest_is_still_looked_into(till):
-    till.shop.sql("DELETE FROM schema_version")
-    everything = found(till)
-    assert everything["database"].colour == "red"
-    assert "btcpay migrate" in everything["database"].remedy
-    assert everything["price"].colour == "green" and "totals of shop" not in everything
-    assert Terminal(till).json("doctor", status=1)[0]["name"] == "database"
-
-
-def test_a_newer_schema_is_red(till):
-    till.shop.sql("UPDATE schema_version SET version = 9999")
-    finding = found(till)["database"]
-    assert finding.colour == "red" and "newer program" in finding.remedy
-
-
-@pytest.mark.parametrize("content", [b"", b"no database at all " * 500], ids=["empty", "foreign"])
-def test_a_file_that_is_no_database_is_red(content, till, tmp_path):
-    path = tmp_path / "other.db"
-    path.write_bytes(content)
-    assert colours(till, BTCPAY_DATABASE_URL=f"sqlite:///{path}")["database"] == "red"
-
-
-@about_sqlite
-def test_a_damaged_database_is_red_and_the_rest_is_still_looked_into(till, tmp_path):
+def damaged(path: Path, till: Till) -> None:
     for _ in range(20):
         till.shop.invoice()
-    path = tmp_path / "damaged.db"
     Terminal(till).run("backup", str(path))
     raw = bytearray(path.read_bytes())
     raw[4096 * 2 : 4096 * 20] = b"\xff" * 4096 * 18
     path.write_bytes(raw)
-    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{path}")
-    assert everything["database"].colour == "red" and "backup" in everything["database"].remedy
-    assert everything["explorer 127.0.0.1"].colour == "green"
 
 
-def test_a_database_of_another_network_is_red(till):
-    till.shop.sql("UPDATE meta SET value = 'signet' WHERE name = 'network'")
-    finding = found(till)["database"]
-    assert "belongs to signet" in finding.sentence
-    assert finding.remedy.endswith("another database, or BTCPAY_NETWORK to signet")
-    assert finding.remedy in Terminal(till).run("link", "list", status=1)[1]
+# What is in the database's place, and what is said of it.
+FILES: dict[str, tuple[Callable[[Path, Till], object], str, str]] = {
+    "nothing": (lambda path, _: None, "there is no database at", "run `btcpay migrate`"),
+    "an empty file": (lambda path, _: path.touch(), "is empty", "run `btcpay migrate`"),
+    "no database": (lambda path, _: path.write_text("not one " * 999), "not a database", "backup"),
+    "a damaged database": (damaged, "cannot be used", "restore a backup"),
+    "a folder": (lambda path, _: path.mkdir(), "is a folder, not a file", "with a file's name"),
+}
 
 
-def test_an_empty_database_is_red(till, tmp_path):
-    url = empty_database(tmp_path)
-    if url.startswith("sqlite"):
-        (tmp_path / "new").mkdir()
-        (tmp_path / "new/btcpay.db").touch()
-    finding = found(till, BTCPAY_DATABASE_URL=url)["database"]
-    assert finding.colour == "red" and "run `btcpay migrate`" in finding.remedy
+@pytest.mark.parametrize("case", FILES)
+def test_a_file_that_is_no_database_is_red_and_the_rest_is_still_looked_into(case, till, tmp_path):
+    make, sentence, remedy = FILES[case]
+    make(tmp_path / "other.db", till)
+    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}/other.db")
+    finding = everything["database"]
+    assert finding.colour == "red" and sentence in finding.sentence and remedy in finding.remedy
+    assert everything["explorer 127.0.0.1"].colour == everything["price"].colour == "green"
+    assert "totals of shop" not in everything
+    assert (tmp_path / "other.db").exists() == (case != "nothing")
 
 
-@about_sqlite
 @pytest.mark.parametrize(
-    ("name", "mode"),
-    [("btcpay.db", 0o604), ("btcpay.db", 0o640), ("btcpay.db-wal", 0o644), (".", 0o755)],
+    ("change", "sentence", "remedy"),
+    [
+        ("DELETE FROM schema_version", "of another program", "run `btcpay migrate`"),
+        ("UPDATE schema_version SET version = 9999", "newer than this", "newer program"),
+        (
+            "UPDATE meta SET value = 'signet' WHERE name = 'network'",
+            "belongs to signet",
+            "another database, or BTCPAY_NETWORK to signet",
+        ),
+    ],
+    ids=["of no version", "a newer one", "of another network"],
 )
-def test_files_that_others_may_read_are_red(name, mode, till):
-    till.shop.invoice()
-    assert colours(till)["file modes"] == "green"
-    path = database_of(till).parent / name
-    path.chmod(mode)
-    finding = found(till)["file modes"]
-    assert finding.colour == "red" and finding.remedy
+def test_another_programs_or_networks_database_is_red(change, sentence, remedy, till):
+    till.shop.sql(change)
+    finding = found(till)["database"]
+    assert finding.colour == "red" and sentence in finding.sentence and remedy in finding.remedy
+    assert Terminal(till).json("doctor", status=1)[0]["name"] == "database"
 
 
-def of_modes(path: Path) -> list[Finding]:
-    """What is found about the files of a SQLite database, the first alone is there."""
+def of_file(path: Path, free_bytes: int = PLENTY) -> Shop:
+    """A shop on a file of SQLite's; the file alone is there."""
     read = settings.read({"BTCPAY_DATABASE_URL": f"sqlite:///{path}"})
-    return list(modes(Shop(read, {}, Clock(), lambda _: PLENTY)))
+    return Shop(read, {}, Clock(), lambda _: free_bytes)
 
 
-@about_sqlite
+@pytest.mark.parametrize(
+    ("name", "mode", "colour"),
+    [
+        ("shop.db", 0o604, "red"),
+        ("shop.db", 0o640, "red"),
+        ("shop.db-wal", 0o644, "red"),
+        (".", 0o755, "red"),
+        (".", 0o711, "green"),  # others may only pass through it
+    ],
+)
+def test_files_that_others_may_read_are_red(name, mode, colour, tmp_path):
+    tmp_path.chmod(0o700)
+    for file in ("shop.db", "shop.db-wal"):
+        (tmp_path / file).touch(0o600)
+    (tmp_path / name).chmod(mode)
+    (finding,) = modes(of_file(tmp_path / "shop.db"))
+    assert (finding.colour, bool(finding.remedy)) == (colour, colour == "red")
+
+
 @pytest.mark.parametrize("beside", ["", "notes.txt"], ids=["alone", "beside something else"])
 @pytest.mark.parametrize("folder_mode", [0o700, 0o755, 0o1777])
 @pytest.mark.parametrize("file_mode", [0o600, 0o644])
@@ -185,7 +161,7 @@ def test_the_remedy_of_open_files_harms_nobody_else(beside, folder_mode, file_mo
         (folder / name).touch() if name else None
     path.chmod(file_mode), (folder / "shop.db-wal").chmod(0o600)
     folder.chmod(folder_mode)
-    (finding,) = of_modes(path)
+    (finding,) = modes(of_file(path))
     wanted = [f"chmod 600 '{path}'"] if file_mode == 0o644 else []
     if folder_mode == 0o755 and not beside:
         wanted.insert(0, f"chmod 700 '{folder}'")
@@ -200,48 +176,35 @@ def test_a_folder_of_the_system_is_never_closed(tmp_path):
     assert not is_its_own(Path("/btcpay.db"))
 
 
-@about_sqlite
-def test_a_folder_in_the_databases_place_is_called_one(till, tmp_path):
-    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}")
-    assert everything["database"].sentence == f"{tmp_path} is a folder, not a file"
-    assert everything["database"].remedy == (
-        "end BTCPAY_DATABASE_URL with a file's name, such as /var/lib/btcpay/btcpay.db"
-    )
-    assert "file modes" not in everything
-
-
-@about_sqlite
-def test_a_folder_that_others_may_only_pass_through_is_not(till):
-    database_of(till).parent.chmod(0o711)
-    assert colours(till)["file modes"] == "green"
-
-
-@about_sqlite
 @pytest.mark.parametrize(
     ("free_bytes", "colour"),
     [(10**9, "green"), (10**9 - 1, "yellow"), (10**8, "yellow"), (10**8 - 1, "red"), (0, "red")],
 )
-def test_a_full_disk_is_red_before_it_is_full(free_bytes, colour, till):
-    assert found(till, free_bytes=free_bytes)["disk"].colour == colour
+def test_a_full_disk_is_red_before_it_is_full(free_bytes, colour, tmp_path):
+    (finding,) = free_space(of_file(tmp_path / "shop.db", free_bytes))
+    assert finding.colour == colour
 
 
 # The rows
 
 
-@pytest.mark.parametrize("column", ["confirmed_sats", "total_sats"])
-def test_a_total_that_is_not_the_sum_of_its_rows_is_red(till, column):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE balance SET total_sats = total_sats + 1",
+        "UPDATE balance SET total_sats = total_sats + 1, confirmed_sats = confirmed_sats + 1",
+        "DELETE FROM balance",
+    ],
+    ids=["the whole", "what is confirmed", "there is none"],
+)
+def test_a_total_that_is_not_the_sum_of_its_rows_is_red(till, change):
+    till.pay(till.shop.invoice())
     till.mine()
     till.check()
-    more = "total_sats = total_sats + 1" + (
-        ", confirmed_sats = confirmed_sats + 1" if column == "confirmed_sats" else ""
-    )
-    till.shop.sql(f"UPDATE balance SET {more}")  # noqa: S608
-    assert colours(till)["totals of shop"] == "red"
-    told = Terminal(till).json("doctor", "--integrity", status=1)
-    (red,) = (finding for finding in told if finding["colour"] == "red")
-    assert "sum up to" in red["sentence"] and "restore" in red["remedy"]
+    till.shop.sql(change)
+    finding = found(till)["totals of shop"]
+    assert finding.colour == "red"
+    assert "sum up to" in finding.sentence and "restore" in finding.remedy
 
 
 def test_without_integrity_the_doctor_reads_no_more_of_a_large_database_than_of_a_small_one(till):
@@ -251,30 +214,17 @@ def test_without_integrity_the_doctor_reads_no_more_of_a_large_database_than_of_
     assert "database" in names and "totals of shop" not in names
 
 
-def test_a_merchant_without_a_total_is_red(till):
-    till.shop.sql("DELETE FROM balance")
-    assert colours(till)["totals of shop"] == "red"
-
-
-def test_a_check_that_is_too_long_ago_is_red(till):
+def test_a_check_is_missed_before_the_first_and_when_none_was_complete_for_long(till):
+    before = found(till)["check"]
+    assert before.colour == "yellow" and "every minute" in before.remedy
     till.check()
     till.clock.move(minutes=16)
-    assert colours(till)["check"] == "red"
-    assert colours(till, BTCPAY_CHECK_MAX_AGE_MIN="60")["check"] == "green"
-
-
-def test_before_the_first_check_it_is_yellow(till):
-    assert colours(till)["check"] == "yellow"
-    assert "every minute" in Terminal(till).run("doctor")[0]
-
-
-def test_a_check_that_was_not_complete_does_not_count(till):
-    till.check()
-    till.clock.move(hours=1)
     till.shop.invoice()
     till.sandbox.switches.explorer_up = False
-    till.check()
-    assert colours(till)["check"] == "red"
+    till.check()  # it is not complete
+    after = found(till)["check"]
+    assert after.colour == "red" and "16 minutes ago" in after.sentence
+    assert colours(till, BTCPAY_CHECK_MAX_AGE_MIN="60")["check"] == "green"
 
 
 @pytest.mark.parametrize(
@@ -293,7 +243,8 @@ def test_the_gap_is_yellow_before_it_outgrows_what_the_wallet_is_said_to_have(
     if said:
         assert f"is said to be {said}" in Terminal(till).run("wallet", "gap", "shop", str(said))[0]
     till.shop.sql(f"UPDATE merchant SET next_index = {given_out}")  # noqa: S608
-    finding = found(till)["gap of shop"]
+    shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
+    (finding,) = gaps(shop, till.shop.service.db)
     assert finding.colour == colour and f"gap limit of {given_out + 1}" in finding.sentence
     assert f"said to have {said or 20}" in finding.sentence
     asks = f"`btcpay wallet gap shop {given_out + 101}`" in finding.remedy
@@ -321,35 +272,34 @@ def test_an_explorer_of_another_network_is_red_beside_a_right_one(till):
     assert "BTCPAY_NETWORK" in everything["explorer localhost"].remedy
 
 
-def test_one_explorer_down_of_two_is_yellow(till):
+def test_one_explorer_down_of_two_is_yellow_and_all_of_them_are_red(till):
     roots = f"http://localhost:9 {explorer_of(till)}"
-    everything = colours(till, BTCPAY_EXPLORERS=roots)
-    assert everything["explorer localhost"] == "yellow"
-    assert everything["explorer 127.0.0.1"] == everything["addresses of shop"] == "green"
-
-
-def test_all_explorers_down_are_red(till):
+    one = colours(till, BTCPAY_EXPLORERS=roots)
+    assert one["explorer localhost"] == "yellow"
+    assert one["explorer 127.0.0.1"] == one["addresses of shop"] == "green"
     till.sandbox.switches.explorer_up = False
-    roots = f"http://localhost:9 {explorer_of(till)}"
-    everything = colours(till, BTCPAY_EXPLORERS=roots)
-    assert everything["explorer localhost"] == everything["explorer 127.0.0.1"] == "red"
-    assert everything["addresses"] == "yellow"
+    both = colours(till, BTCPAY_EXPLORERS=roots)
+    assert both["explorer localhost"] == both["explorer 127.0.0.1"] == "red"
+    assert both["addresses"] == "yellow"
+    none = found(till, BTCPAY_EXPLORERS="http://localhost:9")
+    assert none["clock"].remedy == "repair the explorers first"  # the clock is not to blame
 
 
-@pytest.mark.parametrize("path", ["/raw", "/blocks"])
-def test_an_explorer_that_does_not_show_blocks_is_red(path, lied_to, clock):
+@pytest.mark.parametrize(
+    ("path", "answer", "sentence"),
+    [
+        ("/raw$", say("not here", 404), "404"),
+        ("/blocks$", say("not here", 404), "404"),
+        ("/raw$", b"\x00" * 300, "cannot show its last block"),
+    ],
+    ids=["no block", "no headers", "a false block"],
+)
+def test_an_explorer_that_does_not_show_blocks_is_red(path, answer, sentence, lied_to):
     till = lied_to()
     till.mine()
-    till.liar.lies[f"{path}$"] = lambda _: say("not here", 404)
+    till.liar.lies[path] = lambda _: answer
     finding = found(till)["explorer 127.0.0.1"]
-    assert finding.colour == "red" and "404" in finding.sentence
-
-
-def test_an_explorer_with_a_false_block_is_red(lied_to):
-    till = lied_to()
-    till.mine()
-    till.liar.lies["/raw$"] = lambda _: b"\x00" * 300
-    assert "cannot show its last block" in found(till)["explorer 127.0.0.1"].sentence
+    assert finding.colour == "red" and sentence in finding.sentence
 
 
 @pytest.mark.parametrize(
@@ -365,10 +315,6 @@ def test_of_the_sandbox_it_says_how_it_is_started_again(error, told):
     found = of_sandbox(error)
     assert bool(found) == bool(told)
     assert all(word in said for word, said in zip(told or (), found or (), strict=True))
-
-
-def test_without_an_explorer_the_clock_is_not_to_blame(till):
-    assert found(till, BTCPAY_EXPLORERS=NOBODY)["clock"].remedy == "repair the explorers first"
 
 
 def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to):
@@ -418,7 +364,7 @@ def test_how_far_the_chain_is_read(till):
     ],
 )
 def test_a_stale_tip(network, minutes, stale, clock):
-    probe = Probe(NOBODY, "x", height=5, tip_at=clock())
+    probe = Probe("http://x", "x", height=5, tip_at=clock())
     judge_tip(probe, 5, NETWORKS[network], clock() + timedelta(minutes=minutes))
     assert bool(probe.trouble) == stale
 
@@ -439,15 +385,15 @@ def test_a_clock_that_is_off(seconds, colour, lied_to):
 
 
 def test_one_explorer_with_the_same_time_is_enough(till):
-    probes = [Probe(NOBODY, "x", ahead=timedelta(seconds=s)) for s in (-4000, 3)]
+    probes = [Probe("http://x", "x", ahead=timedelta(seconds=s)) for s in (-4000, 3)]
     shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
     assert [finding.colour for finding in clock_findings(shop, probes)] == ["green"]
 
 
 def test_a_block_hours_ahead_says_that_the_clock_is_behind(till):
-    tip_at = till.clock() + timedelta(hours=2, seconds=1)
+    probe = Probe("http://x", "x", tip_at=till.clock() + timedelta(hours=2, seconds=1))
     shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
-    assert [f.colour for f in clock_findings(shop, [Probe(NOBODY, "x", tip_at=tip_at)])] == ["red"]
+    assert [finding.colour for finding in clock_findings(shop, [probe])] == ["red"]
 
 
 @pytest.mark.parametrize(("ahead", "colour"), [(0, "red"), (9, "red"), (10, "green")])
@@ -522,11 +468,6 @@ def test_a_second_currency_is_examined_where_a_merchant_has_one(eur, colour, til
 # The settings
 
 
-def test_a_wrong_setting_stops_the_command_with_its_name(till):
-    said = Terminal(till).run("doctor", status=2, BTCPAY_CONFIRMATIONS="none")[1]
-    assert "BTCPAY_CONFIRMATIONS" in said
-
-
 def test_defaults_are_counted_in_the_line_and_named_in_json(till):
     said = Terminal(till).run("doctor")[0]
     assert re.search(r"(?m)^green  settings: \d+ have their defaults \(--json names them\)$", said)
@@ -540,11 +481,10 @@ def test_a_variable_that_nobody_reads_is_yellow(till):
     assert finding.colour == "yellow" and finding.remedy == "did you mean BTCPAY_EXPLORERS?"
 
 
-def test_settings_say_where_they_are_from_and_keep_secrets(till):
+def test_a_setting_is_shown_without_its_secrets(till):
     root = explorer_of(till).replace("://", "://me:secret@")
     everything = found(till, BTCPAY_EXPLORERS=root, BTCPAY_TRUSTED_PROXIES="2")
     assert everything["setting BTCPAY_TRUSTED_PROXIES"].sentence == "2 (environment)"
-    assert "BTCPAY_CONFIRMATIONS" in everything["settings"].sentence
     assert "secret" not in str(everything)
 
 
