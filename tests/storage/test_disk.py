@@ -17,16 +17,15 @@ from types import SimpleNamespace
 
 import pytest
 import requests
-from builders import Live, Shop, open_shop, until
+from builders import Live, open_shop, until
 from databases import about_sqlite, copy_of
 from fake_esplora import Terminal
 from no_writes import counts, refuses_orders, still_reads
 from playground import children_of
 
-from btcpay.values.times import to_ms
 from storage.queries import meta
 
-pytestmark = about_sqlite  # for a server see test_server_away.py
+pytestmark = about_sqlite  # for a server see server/test_server_away.py
 PAGE = 4096  # bytes, as SQLite divides its files
 IS_ROOT = os.geteuid() == 0
 # Root may write where the mode says that nobody may; without these rights it may not.
@@ -87,7 +86,7 @@ def test_a_full_disk_refuses_orders_calmly_and_takes_them_again_without_a_restar
         link = shop.link(title="Tip jar")
         invoice = shop.invoice(25)
         assert live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5}).ok
-        checked(shop)
+        meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock())
         assert readyz(live).status_code == 200
         before = counts(shop)
         disk.fill(live)
@@ -108,10 +107,6 @@ def test_a_full_disk_refuses_orders_calmly_and_takes_them_again_without_a_restar
         (problem,) = shop.service.db.connection.execute_sql("PRAGMA integrity_check").fetchone()
         assert problem == "ok"
         shop.service.db.close()
-
-
-def checked(shop: Shop) -> None:
-    meta.put(shop.service.db, meta.Key.CHECKED_AT, str(to_ms(shop.clock())))
 
 
 def readyz(live: Live) -> requests.Response:

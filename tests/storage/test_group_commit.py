@@ -16,6 +16,7 @@ from storage.database import Database, open_database
 from storage.queries import merchants
 
 pytestmark = about_sqlite  # a server commits for many by itself
+COLUMNS = {"xpub": "x", "next_index": 0, "created_at": 0, "script_type": "p2wpkh"}
 
 
 @pytest.fixture
@@ -31,8 +32,7 @@ def at_once(db: Database, names: Sequence[str]) -> list[Future[str]]:
     """Adds merchants of these names, each in a thread of its own; all come while one writes."""
 
     def add(name: str) -> str:
-        columns = {"xpub": "x", "next_index": 0, "created_at": 0, "script_type": "p2wpkh"}
-        db.run(merchants.ADD, name=name, account_key=f"{name} {len(kept)}", **columns)
+        db.run(merchants.ADD, name=name, account_key=f"{name} {len(kept)}", **COLUMNS)
         kept.append(name)
         if name == "refused":
             raise Conflict("not this one")
@@ -81,11 +81,10 @@ def test_a_row_that_the_schema_refuses_keeps_nobody_else_from_being_stored(db):
 
 def test_within_a_transaction_nobody_elses_order_is_a_part_of_it(db):
     """Whoever waits would be answered, and then lose what was stored when the outer one fails."""
-    columns = {"xpub": "x", "next_index": 0, "created_at": 0, "script_type": "p2wpkh"}
 
     def add(name: str) -> str:
         def do() -> str:
-            db.run(merchants.ADD, name=name, account_key=name, **columns)
+            db.run(merchants.ADD, name=name, account_key=name, **COLUMNS)
             return name
 
         return db.written(do)

@@ -24,7 +24,7 @@ PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib
 # What a crash would need is left out: the server's end is the end of its data.
 FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": "200"}
 END = 'read _; "$0" --mode immediate --pgdata "$1/data" stop; rm -r "$1"'
-USER = "btcpay"
+USER, SECRET = "btcpay", "correct-horse"
 TEMPLATE = "migrated"  # what new databases are copies of
 _numbers = itertools.count(1)
 
@@ -58,7 +58,7 @@ class Server:
 
     def url(self, name: str) -> str:
         """What BTCPAY_DATABASE_URL says of one of its databases."""
-        return f"postgresql://{USER}:any@127.0.0.1:{self.port}/{name}"
+        return f"postgresql://{USER}:{SECRET}@127.0.0.1:{self.port}/{name}"
 
     def create(self, template: str = TEMPLATE) -> str:
         """The URL of a new database, a copy of this one, which nobody may be connected to."""

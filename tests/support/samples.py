@@ -1,6 +1,9 @@
 """What the metrics of a shop in this process say."""
 
+from collections.abc import Iterable
+
 from builders import Shop
+from prometheus_client import Metric
 from prometheus_client.registry import CollectorRegistry
 
 from btcpay.health.database_metrics import Figures
@@ -15,8 +18,13 @@ def figures(shop: Shop) -> Samples:
     service, folder = shop.service, file and file.parent
     registry.register(Figures(service.db, service.limiter.is_complete, shop.clock, folder))
     registry.register(shop.service.counters)
+    return by_name(registry.collect())
+
+
+def by_name(families: Iterable[Metric]) -> Samples:
+    """`name{label=value}` and its value."""
     found: Samples = {}
-    for family in registry.collect():
+    for family in families:
         for sample in family.samples:
             labels = "".join(f"{{{k}={v}}}" for k, v in sorted(sample.labels.items()))
             found[sample.name + labels] = sample.value

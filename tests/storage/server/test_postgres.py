@@ -3,15 +3,12 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import postgres
 import psycopg
 import pytest
-from builders import Clock, Live, Shop, TickerServer, clean_environ, open_shop
-from fake_esplora import Till, open_till
+from builders import Live, Shop, clean_environ
 from paths import PROJECT
 from peewee import OperationalError
 
@@ -22,26 +19,6 @@ from storage.queries import merchants, meta
 
 # As where requirements-postgres.txt was never installed.
 WITHOUT_DRIVER = "import sys; sys.modules['psycopg'] = None; "
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    made = postgres.server().create()
-    yield made
-    postgres.server().drop(made)
-
-
-@pytest.fixture
-def shop(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Shop]:
-    ticker.reset()
-    with open_shop(tmp_path, ticker.url, clock, BTCPAY_DATABASE_URL=url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def till(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
-        yield opened
 
 
 def ask_at_once(shop: Shop) -> list[int]:

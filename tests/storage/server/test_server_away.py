@@ -1,46 +1,24 @@
 """A database server that is away, back, read-only or not for us: what users and owners are told."""
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import postgres
 import psycopg
 import pytest
 import requests
-from builders import Clock, Live, Shop, TickerServer, open_shop, until
-from fake_esplora import Terminal, Till, open_till
+from builders import Live, until
+from fake_esplora import Terminal, Till
 from no_writes import counts, refuses_orders, still_reads
 from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
+from samples import by_name
 
 from btcpay.health.doctor.finding import Finding
 from btcpay.health.doctor.run import examine
 from btcpay.settings import settings
 from storage import versions
-
-SECRET = "correct-horse"  # noqa: S105 - of nobody
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    made = postgres.server().create().replace(":any@", f":{SECRET}@")
-    yield made
-    postgres.server().drop(made)
-
-
-@pytest.fixture
-def till(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def shop(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Shop]:
-    ticker.reset()
-    with open_shop(tmp_path, ticker.url, clock, BTCPAY_DATABASE_URL=url) as opened:
-        yield opened
 
 
 @contextmanager
@@ -59,14 +37,14 @@ def tell_server(statement: str, *values: str) -> None:
 
 
 @contextmanager
-def read_only(url: str) -> Iterator[None]:
+def read_only(url: str) -> Iterator[str]:
     """As a standby is; whoever is connected is sent away, before and after."""
     name = url.rpartition("/")[2]
     leave = "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE datname = %s"
     tell_server(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     tell_server(leave, name)
     try:
-        yield
+        yield url
     finally:
         tell_server(f"ALTER DATABASE {name} RESET default_transaction_read_only")
         tell_server(leave, name)
@@ -91,7 +69,7 @@ def test_orders_are_refused_calmly_while_it_is_away_and_taken_again_without_a_re
         still_reads(live, shop, invoice)
         answer = live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 25})
         assert answer.status_code == 201, answer.text
-        assert SECRET not in live.log()
+        assert postgres.SECRET not in live.log()
     assert counts(shop) == (before[0] + 1, before[1], before[2] + 1)
 
 
@@ -117,11 +95,7 @@ def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
 
     def told() -> tuple[int, int, float]:
         scraped = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
-        up = {
-            sample.name: sample.value
-            for family in text_string_to_metric_families(scraped)
-            for sample in family.samples
-        }["btcpay_database_up"]
+        up = by_name(text_string_to_metric_families(scraped))["btcpay_database_up"]
         alive, ready = (
             requests.get(f"{live.url}/{path}", timeout=10).status_code
             for path in ("healthz", "readyz")
@@ -152,7 +126,7 @@ def test_the_probe_names_no_reason_that_a_visitor_should_not_know(shop):
 def test_every_command_says_in_one_line_that_it_is_away(words, shop):
     with away():
         output, errors = Terminal(Till(shop, None, None)).run(*words.split(), status=1)
-    assert output == "" and "Traceback" not in errors and SECRET not in errors
+    assert output == "" and "Traceback" not in errors and postgres.SECRET not in errors
     *before, line = errors.splitlines()
     assert all("Starting gunicorn" in told for told in before)
     assert line.startswith("btcpay: the database cannot be used: ") and "refused" in line
@@ -185,7 +159,7 @@ def found(till: Till, url: str | None = None) -> dict[str, Finding]:
     """The findings by name, none of which tells the password."""
     environ = till.shop.environ | ({"BTCPAY_DATABASE_URL": url} if url else {})
     examined = list(examine(settings.read(environ), environ, till.clock, lambda _: 10**12))
-    assert SECRET not in str(examined)
+    assert postgres.SECRET not in str(examined)
     return {finding.name: finding for finding in examined}
 
 
@@ -196,7 +170,7 @@ def test_the_doctor_finds_a_server_and_names_its_version(till):
     assert everything["database"].sentence.startswith("PostgreSQL ")
     assert "disk" not in everything and "file modes" not in everything
     output, _ = Terminal(till).run("doctor")
-    assert "sqlite" not in output.lower() and SECRET not in output
+    assert "sqlite" not in output.lower() and postgres.SECRET not in output
 
 
 def test_the_doctor_finds_a_server_that_is_away_and_looks_into_the_rest(till):
@@ -207,34 +181,45 @@ def test_the_doctor_finds_a_server_that_is_away_and_looks_into_the_rest(till):
     assert finding.colour == "red" and "refused" in finding.sentence
     assert "the server runs" in finding.remedy and "\n" not in finding.sentence
     assert everything["explorer 127.0.0.1"].colour == "green" and "totals of shop" not in everything
-    assert SECRET not in output + errors and "Traceback" not in errors
+    assert postgres.SECRET not in output + errors and "Traceback" not in errors
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
-        pytest.param("btcpay:", "nobody:", 'role "nobody" does not exist', id="the user"),
-        pytest.param("/test", "/none", "does not exist", id="the database"),
-        pytest.param("127.0.0.1", "no.invalid", "no.invalid", id="the host"),
-    ],
-)
-def test_the_doctor_finds_a_url_that_is_wrong(before, after, said, till, url):
-    finding = found(till, url.replace(before, after))["database"]
-    assert finding.colour == "red" and said in finding.sentence
-    assert "BTCPAY_DATABASE_URL" in finding.remedy
-
-
-def test_the_doctor_finds_a_server_that_may_not_be_written_to(till, url):
-    with read_only(url):
-        finding = found(till)["database"]
-    assert finding.colour == "red" and "read-only" in finding.sentence and finding.remedy
-
-
-def test_the_doctor_finds_a_user_without_rights(till, url):
+@contextmanager
+def guest(url: str) -> Iterator[str]:
     tell_server("CREATE ROLE guest LOGIN")
-    finding = found(till, url.replace("btcpay:", "guest:"))["database"]
+    yield url.replace("btcpay:", "guest:")
     tell_server("DROP ROLE guest")
-    assert finding.colour == "red" and "permission denied" in finding.sentence
+
+
+@contextmanager
+def latin(_url: str) -> Iterator[str]:
+    made = postgres.server().create("template0 ENCODING 'LATIN1' LOCALE 'C'")
+    yield made
+    postgres.server().drop(made)
+
+
+def instead(before: str, after: str) -> Callable[[str], AbstractContextManager[str]]:
+    return lambda url: nullcontext(url.replace(before, after))
+
+
+# What is wrong with the server or its URL, what is said of it, and what helps.
+FAULTS = {
+    "the user": (instead("btcpay:", "nobody:"), 'role "nobody" does not', "BTCPAY_DATABASE_URL"),
+    "the database": (instead("/test", "/none"), "does not exist", "BTCPAY_DATABASE_URL"),
+    "the host": (instead("127.0.0.1", "no.invalid"), "no.invalid", "BTCPAY_DATABASE_URL"),
+    "it may only be read": (read_only, "read-only", "write"),
+    "a user without rights": (guest, "permission denied", "write"),
+    "letters that it cannot store": (latin, "LATIN1", "UTF8"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_the_doctor_finds_what_is_wrong_with_a_server(case, till, url):
+    plant, sentence, remedy = FAULTS[case]
+    with plant(url) as faulty:
+        finding = found(till, faulty)["database"]
+    assert finding.colour == "red"
+    assert sentence in finding.sentence and remedy in finding.remedy
 
 
 def test_the_doctor_finds_a_server_that_is_too_old(till, monkeypatch):
@@ -242,10 +227,3 @@ def test_the_doctor_finds_a_server_that_is_too_old(till, monkeypatch):
     finding = found(till)["database"]
     assert (finding.colour, finding.remedy) == ("red", "99 or newer is needed")
     assert finding.sentence.startswith("this is PostgreSQL ")
-
-
-def test_the_doctor_finds_a_database_that_cannot_store_every_letter(till):
-    latin = postgres.server().create("template0 ENCODING 'LATIN1' LOCALE 'C'")
-    finding = found(till, latin)["database"]
-    postgres.server().drop(latin)
-    assert finding.colour == "red" and "LATIN1" in finding.sentence and "UTF8" in finding.remedy
