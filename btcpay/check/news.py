@@ -6,7 +6,7 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settlement.settle import Change, Outcome
 from storage.database import Row
-from storage.queries import payments
+from storage.models import Payment
 
 _SEEN, _VANISHED = ("seen", "seen again"), ("vanished",)
 
@@ -46,4 +46,4 @@ def _of_transactions(
 
 
 def _of_payment(kind: EventKind, row: Row) -> News:
-    return News(kind, {"payment": {one.name: row[one.name] for one in payments.PUBLIC}})
+    return News(kind, {"payment": {one.name: row[one.name] for one in Payment.PUBLIC}})

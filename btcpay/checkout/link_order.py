@@ -130,8 +130,7 @@ def _created(
         link["merchant_id"],
         amount_usd,
         timedelta(minutes=service.settings.link_invoice_expiry_min),
-        description=link["description"] or link["title"],
-        payment_link_id=link["id"],
+        {"description": link["description"] or link["title"], "payment_link_id": link["id"]},
         id=promised_id,
     )
     network, now = service.settings.network, service.now()

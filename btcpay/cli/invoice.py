@@ -28,6 +28,7 @@ from btcpay.values.times import utc_now
 from schemas.requests import NEW_INVOICE, STATUSES
 from schemas.resources import Resources
 from storage.database import Row
+from storage.models import Payment
 from storage.queries import payments
 from storage.queries.lists import listings
 
@@ -41,7 +42,7 @@ SHOW_COLUMNS = (
     "id status amount_sats amount_usd_quote price_usd description deposit_address address_index"
     " payment_link_id tx_hash settled_reason expires_at paid_at checked_at created_at"
 )
-PAYMENT_COLUMNS = " ".join(field.name for field in payments.PUBLIC)
+PAYMENT_COLUMNS = " ".join(field.name for field in Payment.PUBLIC)
 OUTPUT_COLUMNS = (
     "txid vout amount_sats first_seen_at block_height block_hash block_time_at spent_height"
     " vanished_at payment_id"

@@ -53,24 +53,22 @@ def live_price(db: Database, prices: Prices, merchant_id: int, now: datetime) ->
 class Order(NamedTuple):
     """What an invoice is made for, validated; without a `life` it never expires.
 
-    `id`: one that a form has promised already.
+    `details` are columns that are stored as they come. `id`: one that a form has promised already.
     """
 
     merchant_id: int
     amount_usd: Decimal
     life: timedelta | None
-    description: str | None = None
-    customer_email: str | None = None
-    payment_link_id: str | None = None
+    details: Mapping[str, str | None]
     id: str | None = None
 
 
 def order_of(merchant_id: int, wanted: Mapping[str, Any]) -> Order:
     """A merchant's order, from what the schema of create-invoice loads."""
-    fields = dict(wanted)
-    hours = fields.pop("expires_in_hours", None)
+    details = dict(wanted)
+    amount_usd, hours = details.pop("amount_usd"), details.pop("expires_in_hours", None)
     life = None if hours is None else timedelta(milliseconds=int(hours * MS_PER_HOUR))
-    return Order(merchant_id, life=life, **fields)
+    return Order(merchant_id, amount_usd, life, details)
 
 
 def new_invoice(db: Database, network: Network, now: datetime, order: Order, price: Price) -> Row:
@@ -86,17 +84,15 @@ def new_invoice(db: Database, network: Network, now: datetime, order: Order, pri
     index = account["next_index"] - 1
     address = derive(account["xpub"], account["script_type"], index, network)
     given = {
+        **order.details,
         "id": order.id or new_id("inv"),
         "merchant_id": order.merchant_id,
-        "payment_link_id": order.payment_link_id,
         "status": "open",
         "amount_sats": amount_sats,
         "amount_usd_quote": str(order.amount_usd),
         "price_usd": str(price.usd),
         "currency": price.currency,
         "price_in_currency": None if price.in_currency is None else str(price.in_currency),
-        "description": order.description,
-        "customer_email": order.customer_email,
         "deposit_address": address,
         "script": script_of(address, account["script_type"]).hex(),
         "address_index": index,

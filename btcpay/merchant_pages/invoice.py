@@ -13,12 +13,13 @@ from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import CommandError, NotFound, Refused, StaleError
 from btcpay.values.ids import is_id
 from btcpay.web.pages.languages import gettext
+from storage.models import Invoice
 from storage.queries import invoices
 
 MOST_SHOWN = 100  # outputs, and events: who sends much dust to an address makes no endless page
 MOST_REASON = 300  # characters
 # What the page shows of the invoice's row.
-SHOWN = [*(field.name for field in invoices.PUBLIC), "address_index", "settled_reason"]
+SHOWN = [*(field.name for field in Invoice.PUBLIC), "address_index", "settled_reason"]
 
 
 def show(visit: Visit, id: str) -> Response:

@@ -8,6 +8,7 @@ from btcpay.notify.read import Event
 from btcpay.values.ids import new_id
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
+from storage.models import Invoice
 
 SATS = 41_667
 # Nobody's: they look like none that was given out.
@@ -46,17 +47,13 @@ def _link(kind: EventKind, at_ms: int) -> dict[str, Any]:
 def _invoice_data(resources: Resources, kind: EventKind, at_ms: int) -> dict[str, Any]:
     is_paid = kind in _PAID
     came_sats = SATS if is_paid or kind == EventKind.INVOICE_PAYMENT_SEEN else 0
-    invoice = {
+    invoice = dict.fromkeys(field.name for field in Invoice.PUBLIC) | {
         "id": INVOICE_ID,
         "status": "paid" if is_paid else _STATUSES.get(kind, "open"),
         "amount_sats": SATS,
         "amount_usd_quote": "25",
         "description": "A test",
-        "customer_email": None,
-        "deposit_address": None,
         "tx_hash": TX_HASH if is_paid else None,
-        "payment_link_id": None,
-        "expires_at": None,
         "paid_at": at_ms if is_paid else None,
         "created_at": at_ms,
     }

@@ -18,6 +18,9 @@ class Payment(Table):
     currency = TextField(null=True)
     amount_at_receipt = TextField(null=True)
 
+    # What clients see.
+    PUBLIC = (id, invoice_id, amount_sats, amount_usd_at_receipt, tx_hash, created_at)
+
 
 class Output(Table):
     txid = TextField()

@@ -85,6 +85,22 @@ class Invoice(Table):
     currency = TextField(null=True)
     price_in_currency = TextField(null=True)
 
+    # What clients see, and no more is read for them; schemas/resources.py says how it looks.
+    PUBLIC = (
+        id,
+        status,
+        amount_sats,
+        amount_usd_quote,
+        description,
+        customer_email,
+        deposit_address,
+        tx_hash,
+        payment_link_id,
+        expires_at,
+        paid_at,
+        created_at,
+    )
+
 
 class MerchantLogin(Table):
     secret_sha256 = TextField(primary_key=True)

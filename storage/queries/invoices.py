@@ -8,25 +8,9 @@ from storage.models import Invoice, Output
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = Invoice.merchant_id == slot("merchant_id")
 
-# What clients see, and no more is read for them; schemas/resources.py says how it looks.
-PUBLIC = (
-    Invoice.id,
-    Invoice.status,
-    Invoice.amount_sats,
-    Invoice.amount_usd_quote,
-    Invoice.description,
-    Invoice.customer_email,
-    Invoice.deposit_address,
-    Invoice.tx_hash,
-    Invoice.payment_link_id,
-    Invoice.expires_at,
-    Invoice.paid_at,
-    Invoice.created_at,
-)
-
-BY_ID = Invoice.select(*PUBLIC).where((Invoice.id == slot("id")) & _OWN)
-ANY_BY_ID = Invoice.select(*PUBLIC).where(Invoice.id == slot("id"))
-LIST = Invoice.select(*PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
+BY_ID = Invoice.select(*Invoice.PUBLIC).where((Invoice.id == slot("id")) & _OWN)
+ANY_BY_ID = Invoice.select(*Invoice.PUBLIC).where(Invoice.id == slot("id"))
+LIST = Invoice.select(*Invoice.PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
 LIST_BY_STATUS = LIST.where(Invoice.status == slot("status"))
 
 # Open, or finished so lately that it may still be paid. The statuses are named so that the index on
@@ -41,7 +25,7 @@ WHOLE = Invoice.select().where(Invoice.id == slot("id"))
 
 # A new invoice, before it is said what it is for and before anything happens to it.
 BLANK = dict.fromkeys(field.name for field in Invoice._meta.sorted_fields) | {"failures": 0}
-ADD = Invoice.insert(every(Invoice)).returning(*PUBLIC)
+ADD = Invoice.insert(every(Invoice)).returning(*Invoice.PUBLIC)
 
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
 _CAME = _EVER_CAME.where(Output.vanished_at.is_null())

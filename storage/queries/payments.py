@@ -5,17 +5,8 @@ from peewee import fn
 from storage.database import every, slot, slots
 from storage.models import Output, Payment, Proof
 
-PUBLIC = (
-    Payment.id,
-    Payment.invoice_id,
-    Payment.amount_sats,
-    Payment.amount_usd_at_receipt,
-    Payment.tx_hash,
-    Payment.created_at,
-)
-
 LIST = (
-    Payment.select(*PUBLIC)
+    Payment.select(*Payment.PUBLIC)
     .where(Payment.merchant_id == slot("merchant_id"))
     .order_by(Payment.created_at.desc(), Payment.seq.desc())
     .limit(slot("limit"))

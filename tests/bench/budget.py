@@ -93,7 +93,7 @@ class Simulation:
         made = []
         with service.db.write():
             for _ in range(count):
-                order = Order(shop.merchant_id, price.usd / 1000, None, id=new_id("inv"))
+                order = Order(shop.merchant_id, price.usd / 1000, None, {}, id=new_id("inv"))
                 row = new_invoice(
                     service.db, service.settings.network, self.till.clock(), order, price
                 )

@@ -7,11 +7,12 @@ import pytest
 from marshmallow import Schema
 
 from schemas.resources import Balance, Invoice, Payment, PaymentLink
+from storage import models
 
 ROOT = "https://pay.example.com"
 MS = 1_700_000_000_123
 
-INVOICE = {
+INVOICE = dict.fromkeys(field.name for field in models.Invoice.PUBLIC) | {
     "id": "inv_" + "A" * 24,
     "status": "paid",
     "amount_sats": 41_667,
