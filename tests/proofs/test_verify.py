@@ -62,7 +62,9 @@ def leaves_of(txs: Sequence[Tx]) -> list[bytes]:
 
 
 def branch(tx: Tx, leaves: list[bytes], position: int) -> Branch:
-    return Branch(tx.raw, position, [txid_hex(node) for node in merkle_branch(merkle_rows(leaves), position)])
+    return Branch(
+        tx.raw, position, [txid_hex(node) for node in merkle_branch(merkle_rows(leaves), position)]
+    )
 
 
 def evidence_of(txs: Sequence[Tx], position: int, following: int = 0, bits: int = EASY) -> Evidence:
