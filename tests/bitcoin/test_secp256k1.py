@@ -59,15 +59,11 @@ def test_the_first_multiples_are_those_that_are_published():
     assert [f"{times(n).x:064x}" for n in range(1, 6)] == FIRST_X
 
 
-@pytest.mark.parametrize("scalar", [1, 2, 3, 7, HALF, HALF + 1, 2**128, ORDER // 2, ORDER - 1])
-def test_a_multiple_is_what_doubling_and_adding_come_to(scalar):
-    assert times(scalar) == plainly(scalar)
-
-
-@given(scalar=scalars)
-@settings(max_examples=50)
-def test_any_multiple_is_what_doubling_and_adding_come_to(scalar):
-    assert times(scalar) == plainly(scalar)
+def test_a_sum_is_what_doubling_and_adding_come_to():
+    for scalar in (1, 2, 3, 7, HALF, HALF + 1, 2**128, ORDER // 2, ORDER - 1):
+        assert times(scalar) == plainly(scalar)
+    for tweak in (0, 1, 5, ORDER - 6, ORDER - 4, ORDER - 1):
+        assert times(5).add(tweak) == plainly((5 + tweak) % ORDER)
 
 
 def test_every_digit_of_the_table_has_its_point():
@@ -113,42 +109,27 @@ def test_an_invalid_tweak_of_a_point_is_an_error(name):
         times(5).add(INVALID_TWEAKS[name])
 
 
-@pytest.mark.parametrize("tweak", [0, 1, 5, ORDER - 6, ORDER - 4, ORDER - 1])
-def test_a_tweak_below_n_that_does_not_lead_to_infinity_is_valid(tweak):
-    assert times(5).add(tweak) == plainly((5 + tweak) % ORDER)
-
-
 @given(scalar=st.one_of(scalars, st.sampled_from(EDGES)))
 @settings(max_examples=100)
-def test_a_point_and_its_opposite_are_at_infinity(scalar):
+def test_a_point_and_itself_are_its_double_and_its_opposite_leads_to_infinity(scalar):
+    point = times(scalar)
+    assert (point, point.add(scalar)) == (plainly(scalar), plainly(2 * scalar % ORDER))
+    assert Point.parse(point.format()) == point
+    assert Point.parse(negative(point).format()) == negative(point)
     with pytest.raises(ValueError, match="infinity"):
-        negative(times(scalar)).add(scalar)
-
-
-@given(scalar=st.one_of(scalars, st.sampled_from(EDGES)))
-@settings(max_examples=100)
-def test_a_point_and_itself_are_its_double(scalar):
-    assert times(scalar).add(scalar) == plainly(2 * scalar % ORDER)
+        negative(point).add(scalar)
 
 
 @pytest.mark.parametrize("place", [0, 1, 16, DIGITS - 2])
 @pytest.mark.parametrize("digit", [1, 2, HALF - 1, HALF])
-@pytest.mark.parametrize("above", [0, 1 << DIGIT_BITS, 3 << DIGIT_BITS])
+@pytest.mark.parametrize("above", [1 << DIGIT_BITS, 3 << DIGIT_BITS])
 def test_a_walk_that_meets_infinity_or_a_double_on_its_way_goes_on(place, digit, above):
     """The first digits of the tweak take the point away, or double it; others follow."""
     unit = 1 << DIGIT_BITS * place
     part, tweak = digit * unit % ORDER, (digit + above) * unit
-    if tweak < ORDER and above:
+    if tweak < ORDER:
         assert negative(times(part)).add(tweak) == plainly(tweak - part)
         assert times(part).add(tweak) == plainly((tweak + part) % ORDER)
-
-
-@given(scalar=scalars)
-@settings(max_examples=100)
-def test_a_point_is_written_as_it_was_read(scalar):
-    point = times(scalar)
-    assert Point.parse(point.format()) == point
-    assert Point.parse(negative(point).format()) == negative(point)
 
 
 COMPRESSED = G.format()

@@ -11,6 +11,7 @@ from blocks import (
     block_of,
     block_of_raw,
     coinbase,
+    flipped,
     hash_of,
     header_over,
     payment,
@@ -115,12 +116,6 @@ def outcome(raw: bytes) -> tuple[object, ...] | None:
         return facts(prove_block(raw, HASH))
     except ProofFailed:
         return None
-
-
-def flipped(raw: bytes, bit: int) -> bytes:
-    changed = bytearray(raw)
-    changed[bit // 8] ^= 1 << bit % 8
-    return bytes(changed)
 
 
 def test_no_single_bit_of_it_changes_what_is_proven():

@@ -38,6 +38,12 @@ def header_over(txids: Sequence[bytes]) -> bytes:
     return next(raw for raw in raws if parse_header(raw).has_work)
 
 
+def flipped(raw: bytes, bit: int) -> bytes:
+    changed = bytearray(raw)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
 def hash_of(raw: bytes) -> str:
     return txid_hex(hash256(raw[:80]))
 
