@@ -48,18 +48,6 @@ def test_a_cancellation_is_refused_while_money_is_on_its_way_unless_forced(till,
         cancel(till, invoice["id"], force=True)
 
 
-def test_a_settlement_accepts_what_came_after_a_cancellation(till):
-    invoice = till.shop.invoice()
-    cancel(till, invoice["id"])
-    till.pay(invoice)
-    till.mine()
-    till.check()
-    assert till.payments(invoice) == []
-    settle(till, invoice["id"])
-    till.check()
-    assert till.look(invoice)["status"] == "paid" and len(till.payments(invoice)) == 1
-
-
 def test_a_settlement_is_refused_when_nothing_confirmed_came_or_it_is_paid(till):
     invoice = till.shop.invoice()
     with refused("nothing to accept"):
