@@ -39,7 +39,7 @@ const node = new FullNode({
   httpHost: '127.0.0.1',
   httpPort: 0, // any that is free
   noAuth: true,
-  requireStandard: process.argv.includes('--standard'),
+  requireStandard: true,
   replaceByFee: true // takes in what signals; replaces nothing
 });
 node.pool.forceSync = () => {}; // there are no peers

@@ -133,6 +133,10 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield pair
 
 
+# One transaction, or several of which the last is judged.
+Build = Callable[[Pair], Tx | list[Tx]]
+
+
 def double_spend_in_mempool(pair: Pair) -> list[Tx]:
     coin = pair.coin()
     first = pair.spend(coin, sequence=FINAL_SEQUENCE)
@@ -194,7 +198,7 @@ def with_feerate(pair: Pair, sats_per_vb: int, more_sats: int) -> Tx:
     return next(tx for tx in txs if tx.vsize == vsize)
 
 
-def chain_of(length: int) -> Callable[[Pair], list[Tx]]:
+def chain_of(length: int) -> Build:
     def build(pair: Pair) -> list[Tx]:
         txs, coin = [], pair.coin()
         for _ in range(length):
@@ -206,12 +210,13 @@ def chain_of(length: int) -> Callable[[Pair], list[Tx]]:
     return build
 
 
-def with_outputs(*outputs: TxOut) -> Callable[[Pair], Tx]:
+def with_outputs(*sats: int) -> Build:
     """Signed, whatever their sum."""
+    outputs = [TxOut(each, TO_NOBODY) for each in sats]
     return lambda pair: sign(pair.payer, [pair.coin()], outputs)
 
 
-def with_version(version: int) -> Callable[[Pair], Tx]:
+def with_version(version: int) -> Build:
     """From a key whose signature does not cover it: the verdict must come from the version."""
 
     def build(pair: Pair) -> Tx:
@@ -238,10 +243,8 @@ def locked(pair: Pair, until: int, sequence: int = 0xFFFFFFFE) -> Tx:
 
 
 P2TR = b"\x51\x20" + bytes(range(32))
-Build = Callable[[Pair], Tx | list[Tx]]
 MATURE = COINBASE_MATURITY_BLOCKS
 
-# Each builds one transaction, or several of which the last is judged.
 # Bitcoin Core's dust limit of each script that the service has addresses of, and of two others.
 LEAST = {
     b"\x00\x14" + bytes(20): 294,
@@ -270,150 +273,79 @@ TAKEN: dict[str, Build] = {
     "a parent and its child": chain_of(2),
     "the 25th of a waiting chain": chain_of(MAX_CHAIN_TXS),
 }
-IN_NO_BLOCK, NOT_RELAYED = True, False  # against consensus, or only against policy
-# (what, the sandbox's reason in Bitcoin Core's words, whether a block with it is refused too)
-REFUSED: list[tuple[str, Build, str, bool]] = [
-    (
-        "a double spend of what does not signal",
-        double_spend_in_mempool,
-        "txn-mempool-conflict",
-        NOT_RELAYED,
-    ),
-    (
-        "a coin that is spent in a block",
-        spent_in_a_block,
-        "bad-txns-inputs-missingorspent",
-        IN_NO_BLOCK,
-    ),
-    (
-        "a transaction that is in a block",
-        confirmed_already,
-        "Transaction outputs already in utxo set",
-        IN_NO_BLOCK,
-    ),
-    ("a coin that never was", from_nowhere, "bad-txns-inputs-missingorspent", IN_NO_BLOCK),
-    ("the same coin twice", same_input_twice, "bad-txns-inputs-duplicate", IN_NO_BLOCK),
-    (
-        "a coinbase one block too young",
-        lambda p: coinbase_spend(p, MATURE - 1),
-        "bad-txns-premature-spend-of-coinbase",
-        IN_NO_BLOCK,
-    ),
-    (
-        "one satoshi more than came in",
-        with_outputs(TxOut(COIN_SATS + 1, TO_NOBODY)),
-        "bad-txns-in-belowout",
-        IN_NO_BLOCK,
-    ),
-    (
-        "more money than there is",
-        with_outputs(TxOut(MAX_MONEY_SATS + 1, TO_NOBODY)),
-        "bad-txns-vout-toolarge",
-        IN_NO_BLOCK,
-    ),
-    (
-        "outputs whose sum is more than there is",
-        with_outputs(TxOut(MAX_MONEY_SATS, TO_NOBODY), TxOut(MAX_MONEY_SATS, TO_NOBODY)),
-        "bad-txns-txouttotal-toolarge",
-        IN_NO_BLOCK,
-    ),
-    (
-        "a negative amount",
-        with_outputs(TxOut((1 << 64) - 1, TO_NOBODY)),
-        "bad-txns-vout-negative",
-        IN_NO_BLOCK,
-    ),
-    ("no output", with_outputs(), "bad-txns-vout-empty", IN_NO_BLOCK),
-    *(
-        (
-            f"dust to {address_of(script)}",
+# With the sandbox's reason, in Bitcoin Core's words.
+AGAINST_POLICY: dict[str, tuple[Build, str]] = {
+    "a double spend of what does not signal": (double_spend_in_mempool, "txn-mempool-conflict"),
+    **{
+        f"dust to {address_of(script)}": (
             lambda p, sats=sats, script=script: p.pay_out(TxOut(sats - 1, script)),
             "dust",
-            NOT_RELAYED,
         )
         for script, sats in LEAST.items()
         if sats
-    ),
-    (
-        "two OP_RETURN outputs",
+    },
+    "two OP_RETURN outputs": (
         lambda p: p.pay_out(TxOut(0, b"\x6a\x01a"), TxOut(0, b"\x6a\x01b")),
         "multi-op-return",
-        NOT_RELAYED,
     ),
-    (
-        "an OP_RETURN of 84 bytes",
+    "an OP_RETURN of 84 bytes": (
         lambda p: p.pay_out(TxOut(0, b"\x6a\x4c\x51" + bytes(81))),
         "scriptpubkey",
-        NOT_RELAYED,
     ),
-    (
-        "an output script of no kind",
-        lambda p: p.pay_out(TxOut(1_000, b"\x51")),
-        "scriptpubkey",
-        NOT_RELAYED,
-    ),
-    (
-        "one satoshi less than one per virtual byte",
+    "an output script of no kind": (lambda p: p.pay_out(TxOut(1_000, b"\x51")), "scriptpubkey"),
+    "one satoshi less than one per virtual byte": (
         lambda p: with_feerate(p, 1, -1),
         "min relay fee not met",
-        NOT_RELAYED,
     ),
-    (
-        "a fee above 10,000 satoshis per virtual byte",
+    "a fee above 10,000 satoshis per virtual byte": (
         lambda p: with_feerate(p, MAX_SATS_PER_VB, 1),
         "max-fee-exceeded",
-        NOT_RELAYED,
     ),
-    (
-        "a lock until after the next block",
-        lambda p: locked(p, p.next_height),
-        "non-final",
-        IN_NO_BLOCK,
+    "version 0": (with_version(0), "version"),
+    "the 26th of a waiting chain": (chain_of(MAX_CHAIN_TXS + 1), "too-long-mempool-chain"),
+}
+AGAINST_CONSENSUS: dict[str, tuple[Build, str]] = {
+    "a coin that is spent in a block": (spent_in_a_block, "bad-txns-inputs-missingorspent"),
+    "a coin that never was": (from_nowhere, "bad-txns-inputs-missingorspent"),
+    "a transaction that is in a block": (
+        confirmed_already,
+        "Transaction outputs already in utxo set",
     ),
-    (
-        "a lock in time that ends at the median",
-        lambda p: locked(p, p.median_time),
-        "non-final",
-        IN_NO_BLOCK,
+    "the same coin twice": (same_input_twice, "bad-txns-inputs-duplicate"),
+    "a coinbase one block too young": (
+        lambda p: coinbase_spend(p, MATURE - 1),
+        "bad-txns-premature-spend-of-coinbase",
     ),
-    (
-        "a relative lock that has not passed",
+    "one satoshi more than came in": (with_outputs(COIN_SATS + 1), "bad-txns-in-belowout"),
+    "more money than there is": (with_outputs(MAX_MONEY_SATS + 1), "bad-txns-vout-toolarge"),
+    "outputs whose sum is more than there is": (
+        with_outputs(MAX_MONEY_SATS, MAX_MONEY_SATS),
+        "bad-txns-txouttotal-toolarge",
+    ),
+    "a negative amount": (with_outputs((1 << 64) - 1), "bad-txns-vout-negative"),
+    "no output": (with_outputs(), "bad-txns-vout-empty"),
+    "a lock until after the next block": (lambda p: locked(p, p.next_height), "non-final"),
+    "a lock in time that ends at the median": (lambda p: locked(p, p.median_time), "non-final"),
+    "a relative lock that has not passed": (
         lambda p: p.spend(p.coin(), sequence=60_000),
         "non-BIP68-final",
-        IN_NO_BLOCK,
     ),
-    ("a coinbase outside a block", a_coinbase, "coinbase", IN_NO_BLOCK),
-    ("version 0", with_version(0), "version", NOT_RELAYED),
-    (
-        "the 26th of a waiting chain",
-        chain_of(MAX_CHAIN_TXS + 1),
-        "too-long-mempool-chain",
-        NOT_RELAYED,
-    ),
-]
-# (what, does the sandbox take it, why the two differ)
-DIFFERENCES: list[tuple[str, Build, bool, str]] = [
-    ("a replacement with a higher fee", replacement, True, "bcoin has no replace-by-fee (BIP125)"),
-    ("a transaction that waits already", twice, True, "sendrawtransaction accepts it again"),
-    (
-        "a payment to a Taproot address",
+    "a coinbase outside a block": (a_coinbase, "coinbase"),
+}
+# Does the sandbox take it? The name says why the two differ.
+DIFFERENCES: dict[str, tuple[Build, bool]] = {
+    "a replacement with a higher fee: bcoin has no replace-by-fee (BIP125)": (replacement, True),
+    "a transaction that waits already: sendrawtransaction accepts it again": (twice, True),
+    "a payment to a Taproot address: bcoin relays to no unknown witness version": (
         lambda p: p.pay_out(TxOut(10_000, P2TR)),
         True,
-        "bcoin is older than Taproot and does not relay to unknown witness versions",
     ),
-    (
-        "a transaction of 64 bytes",
-        of_64_bytes,
-        False,
-        "Core relays none (CVE-2017-12842) since 0.16.1; bcoin has no lower limit",
-    ),
-    (
-        "a relative lock that has passed",
+    "a transaction of 64 bytes: Core relays none (CVE-2017-12842), bcoin all": (of_64_bytes, False),
+    "a relative lock that has passed: rules.py keeps no times of coins": (
         lambda p: p.spend(p.coin(), sequence=1),
         False,
-        "rules.py refuses every relative lock: it keeps no times of coins",
     ),
-]
+}
 
 
 def judged(pair: Pair, build: Build) -> tuple[Tx, str, str]:
@@ -433,26 +365,19 @@ def test_both_take_and_the_node_takes_a_block_of_the_sandbox_with(pair: Pair, bu
     assert tx.txid in pair.sandbox.chain.ledger.confirmed
 
 
-@pytest.mark.parametrize(
-    ("build", "reason", "in_no_block"),
-    [row[1:] for row in REFUSED],
-    ids=[row[0] for row in REFUSED],
-)
-def test_both_refuse(pair: Pair, build: Build, reason: str, in_no_block: bool) -> None:
+@pytest.mark.parametrize("what", AGAINST_POLICY | AGAINST_CONSENSUS)
+def test_both_refuse(pair: Pair, what: str) -> None:
+    build, reason = (AGAINST_POLICY | AGAINST_CONSENSUS)[what]
     tx, by_sandbox, by_node = judged(pair, build)
     assert by_sandbox.startswith(reason) and by_node != "taken"
-    if in_no_block:
+    if what in AGAINST_CONSENSUS:
         with pytest.raises(Refused):
             pair.node.mine_conflict(tx.raw)
     pair.mine()
     assert pair.node.mempool() == []
 
 
-@pytest.mark.parametrize(
-    ("build", "sandbox_takes"),
-    [row[1:3] for row in DIFFERENCES],
-    ids=[f"{row[0]}: {row[3]}" for row in DIFFERENCES],
-)
+@pytest.mark.parametrize(("build", "sandbox_takes"), DIFFERENCES.values(), ids=DIFFERENCES)
 def test_they_differ_as_listed(pair: Pair, build: Build, sandbox_takes: bool) -> None:
     tx, by_sandbox, by_node = judged(pair, build)
     node_takes = not sandbox_takes
@@ -462,13 +387,10 @@ def test_they_differ_as_listed(pair: Pair, build: Build, sandbox_takes: bool) ->
         pair.node.drop(tx.txid)
 
 
-@pytest.mark.parametrize("raw", ["", "00", "0200000000000000", "0200000000010000000000"])
-def test_neither_takes_bytes_that_are_no_transaction(pair: Pair, raw: str) -> None:
-    assert "taken" not in pair.verdicts(bytes.fromhex(raw))
-
-
-def test_neither_takes_a_transaction_that_lacks_its_last_byte(pair: Pair) -> None:
-    assert "taken" not in pair.verdicts(pair.spend(pair.coin()).raw[:-1])
+def test_neither_takes_bytes_that_are_no_transaction(pair: Pair) -> None:
+    raw, empty = pair.spend(pair.coin()).raw, bytes.fromhex("0200000000010000000000")
+    for wrong in (*(raw[:cut] for cut in (0, 1, 10, 60, -1)), empty):
+        assert "taken" not in pair.verdicts(wrong)
 
 
 def test_a_byte_too_many_is_refused_by_the_sandbox_and_not_read_by_bcoin(pair: Pair) -> None:

@@ -1,15 +1,15 @@
 """What the sandbox's chain accepts and refuses, replaces and reorganises, and what it remembers."""
 
-from collections.abc import Callable
-from dataclasses import replace as changed
+import contextlib
+import random
 from pathlib import Path
 
 import pytest
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut, parse_tx
-from btcpay.bitcoin.wire import Malformed
 from btcpay.sandbox.errors import BadRequest, JournalError, Rejected
-from btcpay.sandbox.node.acceptance import judge
+from btcpay.sandbox.node.block import subsidy_sats
+from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import Spendable
 from btcpay.sandbox.payer.misbehave import double_spends, replace
@@ -62,76 +62,6 @@ def paid_sats(sandbox: Sandbox, txid: str) -> int:
     return sum(output.value_sats for output in outputs if output.script == SCRIPT)
 
 
-def outputs(*wanted: TxOut) -> Callable[[Sandbox], Tx]:
-    return lambda sandbox: changed(unsent(sandbox), outputs=wanted)
-
-
-def spending_coinbase(sandbox: Sandbox, back: int) -> Tx:
-    ledger = sandbox.chain.ledger
-    coinbase = ledger.blocks[ledger.hashes[ledger.height - back]].txs[0]
-    coin = Spendable(Outpoint(coinbase.txid, 0), coinbase.outputs[0].value_sats, False)
-    return parse_tx(sandbox.wallet.build([coin], [], 1_000))
-
-
-def from_nowhere(sandbox: Sandbox) -> Tx:
-    tx = unsent(sandbox)
-    return changed(tx, inputs=(tx.inputs[0]._replace(outpoint=Outpoint("ab" * 32, 0)),))
-
-
-def more_out_than_in(sandbox: Sandbox) -> Tx:
-    (coin, *_) = sandbox.wallet.coins()
-    return parse_tx(sandbox.wallet.build([coin], [TxOut(coin.value_sats + 1, SCRIPT)], 0))
-
-
-def of_feerate_one(sandbox: Sandbox, below: int = 0) -> Tx:
-    coins = sandbox.wallet.coins()[:1]
-    vsize = usual_vsize(sandbox, coins)
-    return of_vsize(sandbox, vsize, coins, vsize - below)
-
-
-def locked(sandbox: Sandbox, ahead: int) -> Tx:
-    return changed(unsent(sandbox), locktime=sandbox.chain.ledger.height + ahead)
-
-
-REFUSED: dict[str, tuple[Callable[[Sandbox], Tx], str]] = {
-    "a coin that does not exist": (from_nowhere, "bad-txns-inputs-missingorspent"),
-    "a coinbase of 98 blocks before": (
-        lambda s: spending_coinbase(s, 98),
-        "bad-txns-premature-spend-of-coinbase",
-    ),
-    "more out than in": (more_out_than_in, "bad-txns-in-belowout"),
-    "no output": (outputs(), "bad-txns-vout-empty"),
-    "a negative amount": (outputs(TxOut(1 << 63, SCRIPT)), "bad-txns-vout-negative"),
-    "more than 21 million": (outputs(TxOut(21 * 10**14 + 1, SCRIPT)), "bad-txns-vout-toolarge"),
-    "a sum of more": (outputs(*[TxOut(11 * 10**14, SCRIPT)] * 2), "bad-txns-txouttotal-toolarge"),
-    "what anyone can spend": (outputs(TxOut(9_000, b"\x51")), "scriptpubkey"),
-    "less than spending it would cost": (outputs(TxOut(293, SCRIPT)), "dust"),
-    "the same coin twice": (
-        lambda s: changed(unsent(s), inputs=unsent(s).inputs * 2),
-        "bad-txns-inputs-duplicate",
-    ),
-    "a coinbase of a block": (
-        lambda s: s.chain.ledger.tip.txs[0],
-        "Transaction outputs already in utxo set",
-    ),
-    "a coinbase of none": (
-        lambda s: changed(s.chain.ledger.tip.txs[0], locktime=1),
-        "coinbase",
-    ),
-    "less than a satoshi per virtual byte": (
-        lambda s: of_feerate_one(s, 1),
-        "min relay fee not met",
-    ),
-    "an absurd fee": (lambda s: unsent(s, fee_sats=10_000_000), "max-fee-exceeded"),
-    "a lock that has not ended": (lambda s: locked(s, 1), "non-final"),
-}
-TAKEN: dict[str, Callable[[Sandbox], Tx]] = {
-    "a coinbase of 99 blocks before": lambda s: spending_coinbase(s, 99),
-    "a satoshi per virtual byte": of_feerate_one,
-    "a lock that has ended": lambda s: locked(s, 0),
-}
-
-
 @pytest.fixture(scope="module")
 def unchanged(tmp_path_factory: pytest.TempPathFactory):
     """For what is refused, or judged alone."""
@@ -141,15 +71,6 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory):
 
 
 class TestAccepting:
-    @pytest.mark.parametrize(("build", "reason"), REFUSED.values(), ids=REFUSED)
-    def test_refused_is(self, unchanged, build, reason):
-        assert refusal(unchanged, build(unchanged)) == reason
-
-    @pytest.mark.parametrize("build", TAKEN.values(), ids=TAKEN)
-    def test_taken_is(self, unchanged, build):
-        tx = build(unchanged)
-        assert judge(unchanged.chain.ledger, unchanged.chain.mempool, tx).entry.tx == tx
-
     def test_a_payment_is_accepted_and_again_and_in_a_block_its_coin_is_spent(self, sandbox):
         tx, rival = unsent(sandbox), unsent(sandbox, fee_sats=2_000)
         for _ in range(2):
@@ -158,12 +79,6 @@ class TestAccepting:
         sandbox.chain.mine(1, NOW)
         assert refusal(sandbox, tx) == "Transaction outputs already in utxo set"
         assert refusal(sandbox, rival) == "bad-txns-inputs-missingorspent"
-
-    def test_bytes_cut_or_added_are_no_transaction(self, unchanged):
-        raw = unsent(unchanged).raw
-        for wrong in (*(raw[:cut] for cut in (0, 1, 10, 60, -1)), raw + b"\x00"):
-            with pytest.raises(Malformed):
-                unchanged.chain.accept(wrong, NOW)
 
 
 class TestPaying:
@@ -199,15 +114,6 @@ class TestPaying:
         for address in ("", "x", DAMAGED, ADDRESS[:-1] + "B", mainnet, testnet, old):
             with pytest.raises(BadRequest):
                 unchanged.wallet.pay(address, 10_000, NOW)
-
-    def test_no_more_than_twenty_five_waiting_transactions_form_a_chain(self, sandbox):
-        (coin, *_) = sandbox.wallet.coins()
-        for _ in range(25):
-            tx = parse_tx(sandbox.wallet.build([coin], [TxOut(1_000, SCRIPT)], 1_000))
-            sandbox.chain.accept(tx.raw, NOW)
-            coin = Spendable(Outpoint(tx.txid, 1), tx.outputs[1].value_sats, True)
-        tx = parse_tx(sandbox.wallet.build([coin], [TxOut(1_000, SCRIPT)], 1_000))
-        assert refusal(sandbox, tx) == "too-long-mempool-chain"
 
 
 class TestReplacing:
@@ -272,27 +178,36 @@ class TestReplacing:
         assert refusal(sandbox, new) == "replacement-adds-unconfirmed"
 
 
-class TestReorganising:
-    def test_a_payment_returns_to_the_mempool_and_confirms_in_another_block(self, sandbox):
-        txid = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
-        (old_hash,) = sandbox.chain.mine(1, NOW)
-        new_hashes = sandbox.chain.reorganise(1, NOW)
+class TestMining:
+    def test_the_subsidy_halves_every_150_blocks(self):
+        halved = {149: 50 * 10**8, 150: 25 * 10**8, 300: 125 * 10**7}
+        assert {height: subsidy_sats(height) for height in halved} == halved
+
+    def test_the_miner_gets_the_fees(self, sandbox):
+        sandbox.chain.accept(unsent(sandbox, fee_sats=1_234).raw, NOW)
+        sandbox.chain.mine(1, NOW)
         ledger = sandbox.chain.ledger
-        assert len(new_hashes) == 2 and ledger.hashes[-2:] == new_hashes
-        assert old_hash in ledger.blocks and old_hash not in ledger.hashes
-        assert list(sandbox.chain.mempool.entries) == [txid]
-        sandbox.chain.mine(1, NOW)
-        assert ledger.confirmed[txid].height == ledger.height
+        reward_sats = ledger.tip.txs[0].outputs[0].value_sats
+        assert reward_sats == subsidy_sats(ledger.height) + 1_234
 
-    def test_a_payment_spent_elsewhere_never_comes_back(self, sandbox):
-        txid = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
-        raw = tx_raw(sandbox, txid)
-        sandbox.chain.mine(1, NOW)
-        sandbox.chain.reorganise(1, NOW, double_spends(sandbox.wallet, 1))
-        assert not sandbox.chain.mempool.entries
-        assert txid not in sandbox.chain.ledger.confirmed
-        assert refusal(sandbox, parse_tx(raw)) == "bad-txns-inputs-missingorspent"
+    def test_block_times_pass_the_median_even_when_the_clock_stands_still(self, sandbox):
+        ledger = sandbox.chain.ledger
+        for block_hash in sandbox.chain.mine(30, NOW):
+            block = ledger.blocks[block_hash]
+            assert NOW <= block.time < NOW + 10
+            assert block.time > ledger.median_time_past(block.previous)
 
+    def test_a_clock_more_than_two_hours_behind_the_chain_stops_mining(self, sandbox):
+        sandbox.chain.mine(20, NOW)
+        ledger = sandbox.chain.ledger
+        earliest = ledger.median_time_past(ledger.tip.hash) + 1
+        with pytest.raises(BadRequest, match="time-too-new"):
+            sandbox.chain.mine(1, earliest - 7_201)
+        sandbox.chain.mine(1, earliest - 7_200)
+        assert ledger.tip.time == earliest
+
+
+class TestReorganising:
     def test_a_chain_of_payments_falls_with_its_first(self, sandbox):
         first = unsent(sandbox)
         sandbox.chain.accept(first.raw, NOW)
@@ -304,16 +219,6 @@ class TestReorganising:
         assert not sandbox.chain.mempool.entries
         assert SCRIPT not in {coin.output.script for coin in sandbox.chain.ledger.coins.values()}
 
-    def test_several_blocks_can_be_undone(self, sandbox):
-        txids = []
-        for _ in range(5):
-            txids.append(sandbox.wallet.pay(ADDRESS, 10_000, NOW))
-            sandbox.chain.mine(1, NOW)
-        height = sandbox.chain.ledger.height
-        sandbox.chain.reorganise(4, NOW)
-        assert sandbox.chain.ledger.height == height + 1
-        assert list(sandbox.chain.mempool.entries) == txids[1:]
-
     def test_a_refused_double_spend_leaves_everything_as_it_was(self, sandbox):
         sandbox.wallet.pay(ADDRESS, 10_000, NOW)
         sandbox.chain.mine(1, NOW)
@@ -321,6 +226,53 @@ class TestReorganising:
         with pytest.raises(Rejected):
             sandbox.chain.reorganise(1, NOW, [sandbox.chain.ledger.tip.txs[0].raw])
         assert sandbox.chain.ledger == before
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leaves_no_trace(
+    sandbox, seed
+):
+    """After each step the chain is what its best branch alone leads to, from the first block."""
+    dice, chain, wallet = random.Random(seed), sandbox.chain, sandbox.wallet
+
+    def reorganise() -> None:
+        depth = dice.randint(1, 6)
+        instead = double_spends(wallet, depth) if dice.random() < 0.5 else []
+        chain.reorganise(depth, NOW, instead)
+
+    happens = {
+        lambda: wallet.pay(ADDRESS, dice.choice([10_000, 7_000_000_000]), NOW): 5,
+        lambda: replace(
+            wallet, NOW, dice.choice(wallet.payments() or [""]), dice.random() < 0.5
+        ): 2,
+        lambda: chain.mine(dice.randint(1, 3), NOW): 3,
+        reorganise: 2,
+    }
+    for _ in range(60):
+        (event,) = dice.choices(list(happens), list(happens.values()))
+        with contextlib.suppress(BadRequest, Rejected):  # nothing waits, for one
+            event()
+        ledger, unspent = chain.ledger, {}
+        branch = [ledger.blocks[block_hash] for block_hash in ledger.hashes]
+        for tx in (tx for block in branch[1:] for tx in block.txs):
+            for spending in () if tx.is_coinbase else tx.inputs:
+                del unspent[spending.outpoint]  # a KeyError for one that was spent before
+            for vout, output in enumerate(tx.outputs):
+                unspent[Outpoint(tx.txid, vout)] = output
+        spendable = {where: out for where, out in unspent.items() if out.script[:1] != b"\x6a"}
+        assert {where: coin.output for where, coin in ledger.coins.items()} == spendable
+        mined_sats = sum(subsidy_sats(height) for height in range(1, ledger.height + 1))
+        assert sum(output.value_sats for output in unspent.values()) == mined_sats
+        fresh = Ledger()
+        for block in branch:
+            fresh.connect(block)
+        assert (fresh.coins, fresh.confirmed) == (ledger.coins, ledger.confirmed)
+        assert fresh.history == {script: txids for script, txids in ledger.history.items() if txids}
+        for entry in chain.mempool.entries.values():
+            for spending in entry.tx.inputs:
+                del unspent[spending.outpoint]
+            for vout, output in enumerate(entry.tx.outputs):
+                unspent[Outpoint(entry.tx.txid, vout)] = output
 
 
 class TestRemembering:
@@ -362,10 +314,6 @@ class TestRemembering:
     def test_a_second_sandbox_on_the_same_directory_is_refused(self, sandbox, tmp_path):
         with pytest.raises(JournalError, match="another sandbox"):
             open_sandbox(tmp_path, lambda: NOW)
-
-
-def tx_raw(sandbox: Sandbox, txid: str) -> bytes:
-    return sandbox.chain.mempool.entries[txid].tx.raw
 
 
 def eventful(state_dir: Path) -> Sandbox:

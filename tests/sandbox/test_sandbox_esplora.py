@@ -1,12 +1,10 @@
 """The sandbox speaks Esplora as electrs does: shapes, pages, plain text errors, outages."""
 
-import hashlib
 from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 
-from btcpay.sandbox.node.block import parse_block
 from btcpay.sandbox.server import create_sandbox
 from btcpay.sandbox.state import EXTENSION, FIRST_BLOCKS, Sandbox
 
@@ -40,43 +38,6 @@ def paid(sandbox: Sandbox, blocks: int = 0, sats: int = 10_000) -> str:
     return txid
 
 
-def dsha(data: bytes) -> bytes:
-    return hashlib.sha256(hashlib.sha256(data).digest()).digest()
-
-
-def test_the_tip_is_told_in_plain_text(client, sandbox):
-    height = client.get("/blocks/tip/height")
-    assert (height.text, height.mimetype) == (str(FIRST_BLOCKS), "text/plain")
-    assert client.get("/blocks/tip/hash").text == sandbox.chain.ledger.hashes[-1]
-
-
-def test_a_block_is_shown_with_esploras_keys(client, sandbox):
-    block_hash = client.get("/block-height/150").text
-    block, *older = client.get("/blocks/150").json
-    assert block.keys() == {
-        *("id", "height", "version", "timestamp", "tx_count", "size", "weight", "merkle_root"),
-        *("previousblockhash", "mediantime", "nonce", "bits", "difficulty"),
-    }
-    assert (block["id"], block["height"], block["bits"]) == (block_hash, 150, 0x207FFFFF)
-    assert block["previousblockhash"] == client.get("/block-height/149").text
-    header = client.get(f"/block/{block_hash}/header").text
-    raw = client.get(f"/block/{block_hash}/raw").data
-    assert raw[:80].hex() == header and len(raw) == block["size"]
-    assert dsha(bytes.fromhex(header))[::-1].hex() == block_hash
-    assert parse_block(raw).txs[0].txid == block["merkle_root"]
-    assert [each["height"] for each in older] == list(range(149, 140, -1))
-
-
-def test_the_newest_blocks_are_those_from_the_tip_down_to_the_first(client, sandbox):
-    newest = client.get("/blocks").json
-    assert newest == client.get(f"/blocks/{FIRST_BLOCKS}").json and len(newest) == 10
-    sandbox.chain.mine(1, NOW)
-    heights = [each["height"] for each in client.get("/blocks").json[:2]]
-    assert heights == [FIRST_BLOCKS + 1, FIRST_BLOCKS]
-    third, _, _, first = client.get("/blocks/3").json
-    assert (third["height"], first["height"], first["previousblockhash"]) == (3, 0, None)
-
-
 def test_what_cannot_be_answered_is_refused_in_plain_text(client):
     for path, status, message in (
         (f"/block-height/{FIRST_BLOCKS + 1}", 404, "Block not found"),
@@ -93,22 +54,6 @@ def test_what_cannot_be_answered_is_refused_in_plain_text(client):
     ):
         answer = client.get(path)
         assert (answer.status_code, answer.text, answer.mimetype) == (status, message, "text/plain")
-
-
-def test_a_transaction_names_its_block_once_it_is_in_one(client, sandbox):
-    paid(sandbox)
-    for path in ("txs", "txs/mempool"):
-        (tx,) = client.get(f"/address/{ADDRESS}/{path}").json
-        assert tx["status"] == {"confirmed": False}
-    sandbox.chain.mine(1, NOW)
-    block = sandbox.chain.ledger.tip
-    assert client.get(f"/address/{ADDRESS}/txs").json[0]["status"] == {
-        "confirmed": True,
-        "block_height": FIRST_BLOCKS + 1,
-        "block_hash": block.hash,
-        "block_time": block.time,
-    }
-    assert client.get(f"/address/{ADDRESS}/txs/mempool").json == []
 
 
 def test_a_transaction_is_shown_with_esploras_keys(client, sandbox):
@@ -129,15 +74,6 @@ def test_a_transaction_is_shown_with_esploras_keys(client, sandbox):
     }
     assert tx["fee"] == vin["prevout"]["value"] - sum(out["value"] for out in tx["vout"])
     assert tx["size"] == len(sandbox.chain.mempool.entries[txid].tx.raw)
-
-
-def test_a_coinbase_has_no_prevout_and_no_fee(client, sandbox):
-    tx = client.get(f"/address/{sandbox.wallet.address}/txs").json[0]
-    assert tx["txid"] == sandbox.chain.ledger.tip.txs[0].txid
-    assert tx["fee"] == 0
-    assert (tx["vin"][0]["is_coinbase"], tx["vin"][0]["prevout"]) == (True, None)
-    assert tx["vout"][1]["scriptpubkey_type"] == "op_return"
-    assert "scriptpubkey_address" not in tx["vout"][1]
 
 
 def test_the_newest_of_a_history_is_shown_first(client, sandbox):

@@ -44,11 +44,7 @@ class NodeError(Exception):
 
 
 class Refused(Exception):
-    """The mempool or the chain did not take it; `reason` is the node's word for why."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """The mempool or the chain did not take it, in the node's words."""
 
 
 class Coin(NamedTuple):
@@ -59,15 +55,9 @@ class Coin(NamedTuple):
     height: int
 
 
-def install() -> None:
-    """The npm packages, exactly as locked; skips the test with the reason where that fails."""
-    if reason := why_not_installed():
-        pytest.skip(reason)
-
-
 @cache
 def why_not_installed() -> str:
-    """Installs unless that is done; empty when the node can be started."""
+    """Installs the npm packages, exactly as locked; empty when the node can be started."""
     if not (shutil.which("node") and shutil.which("npm")):
         return "needs node and npm (Debian: nodejs, npm)"
     lock, stamp = FOLDER / "package-lock.json", FOLDER / "node_modules" / ".installed"
@@ -138,7 +128,7 @@ class Wallet:
     def __init__(self, node: "BitcoinNode") -> None:
         self._node, self.key = node, Key.new()
         self.scripts = (self.key.program_script, self.key.script)
-        self.address, self.nested_address = map(address_of, self.scripts)
+        self.address = address_of(self.scripts[0])
 
     def coins(self, coinbases: bool = False) -> list[Coin]:
         """What could be spent now: confirmed coins by rising value, then waiting ones."""
@@ -150,8 +140,6 @@ class Wallet:
         outputs: Sequence[TxOut],
         coins: Sequence[Coin] | None = None,
         fee_sats: int | None = None,
-        sequence: int = RBF_SEQUENCE,
-        locktime: int = 0,
     ) -> bytes:
         """The signed transaction, raw: these outputs, then change unless it is dust.
 
@@ -164,7 +152,7 @@ class Wallet:
         def with_fee(fee_sats: int) -> Tx:
             rest_sats = total_sats - wanted_sats - fee_sats
             change = [TxOut(rest_sats, self.scripts[0])] if rest_sats >= CHANGE_FLOOR_SATS else []
-            return sign(self.key, coins, [*outputs, *change], sequence, locktime)
+            return sign(self.key, coins, [*outputs, *change])
 
         return with_fee(with_fee(0).vsize * SATS_PER_VB if fee_sats is None else fee_sats).raw
 
@@ -175,18 +163,19 @@ class Wallet:
 class BitcoinNode:
     """A node with the genesis block and nothing else, on a port of its own; a context manager.
 
-    `lock` keeps one answer of an explorer over it from showing two states. `standard` refuses what
-    nodes do not relay: dust among others.
+    `lock` keeps one answer of an explorer over it from showing two states. Without npm or its
+    registry the test is skipped, with the reason.
     """
 
-    def __init__(self, standard: bool = True) -> None:
-        install()
+    def __init__(self) -> None:
+        if reason := why_not_installed():
+            pytest.skip(reason)
         self.lock = threading.RLock()
         self._offset_s = 0
         self._session = requests.Session()
         self._session.trust_env = False
         self._process = subprocess.Popen(
-            ["node", "launch.js", *(["--standard"] if standard else [])],
+            ["node", "launch.js"],
             cwd=FOLDER,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
