@@ -15,7 +15,7 @@ from btcpay.invoices.update_attention import update_attention
 from btcpay.proofs.document import extended
 from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle
-from btcpay.settlement.values import Output, Receipt, Scan, Verdict
+from btcpay.settlement.values import Output, Receipt, Scan
 from btcpay.values.errors import BeyondMoney
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
@@ -101,9 +101,19 @@ def _end(
     scan: Scan,
     now: datetime,
 ) -> None:
-    has_ended = outcome.verdict.status != row["status"]
+    verdict = outcome.verdict
+    has_ended = verdict.status != row["status"]
     if has_ended:
-        _finish(db, row, outcome.verdict, scan, now)
+        finish(
+            db,
+            row,
+            now,
+            status=verdict.status,
+            tx_hash=verdict.tx_hash,
+            paid_at=to_ms(verdict.paid_at) if verdict.paid_at else None,
+            reason=verdict.reason,
+            explorer=scan.explorer,
+        )
     if has_ended or outcome.changes or outcome.payments or outcome.settling:
         update_attention(db, settings, row["id"], now, news_of(outcome, made, row["status"]))
 
@@ -115,7 +125,8 @@ def _write_output(db: Database, row: Row, change: Change, scan: Scan, now: datet
         db.run(payments.UPDATE_OUTPUT, **key, **_columns(output))
     else:
         db.run(payments.ADD_OUTPUT, **key, **_columns(output), merchant_id=row["merchant_id"])
-    _record_output(db, row["id"], change, scan, now)
+    if change.kind:
+        record(db, row["id"], Kind(change.kind), _detail(change, scan), now)
 
 
 def _columns(output: Output) -> dict[str, Any]:
@@ -136,24 +147,20 @@ def _columns(output: Output) -> dict[str, Any]:
     }
 
 
-def _record_output(
-    db: Database, invoice_id: str, change: Change, scan: Scan, now: datetime
-) -> None:
-    if change.kind is None:
-        return
-    output, kind = change.after, Kind(change.kind)
+def _detail(change: Change, scan: Scan) -> dict[str, Any]:
+    output = change.after
     detail: dict[str, Any] = {
         "txid": output.txid,
         "vout": output.vout,
         "amount_sats": output.amount_sats,
         "explorer": scan.explorer,
     }
-    if kind in (Kind.SEEN, Kind.SEEN_AGAIN, Kind.MOVED):
+    if change.kind in (Kind.SEEN, Kind.SEEN_AGAIN, Kind.MOVED):
         block = output.block
         detail["block"] = block and {"height": block.height, "hash": block.hash}
-    elif kind == Kind.SPENT:
+    elif change.kind == Kind.SPENT:
         detail["height"] = output.spent_height
-    record(db, invoice_id, kind, detail, now)
+    return detail
 
 
 def _add_payment(
@@ -193,16 +200,3 @@ def _extend_proof(db: Database, key: dict[str, str], height: int, confirmations:
         document = json.loads(db.only(payments.PROOF, **key)["document"])
         whole = extended(document, [bytes(row["header"]) for row in following])
         db.run(payments.EXTEND_PROOF, **key, document=json.dumps(whole))
-
-
-def _finish(db: Database, row: Row, verdict: Verdict, scan: Scan, now: datetime) -> None:
-    finish(
-        db,
-        row,
-        now,
-        status=verdict.status,
-        tx_hash=verdict.tx_hash,
-        paid_at=to_ms(verdict.paid_at) if verdict.paid_at else None,
-        reason=verdict.reason,
-        explorer=scan.explorer,
-    )

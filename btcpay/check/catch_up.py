@@ -43,7 +43,7 @@ class CatchUp:
             if not begin(self.db, self.settings.network, self.explorers):
                 return False
             asked_at = self.now()
-            follower = self._follower()
+            follower = Follower(self.db, self.settings.network, self.explorers, self._undo)
             has_changed = follower.follow()
             report.answered, report.tip_asked_at = True, asked_at
             # The explorer that showed more in this run may not be asked any more.
@@ -59,11 +59,8 @@ class CatchUp:
             meta.put_time(self.db, Key.READ_AT, asked_at)
         return True
 
-    def _follower(self) -> Follower:
-        def undo(height: int) -> None:
-            undo_above(self.db, self.settings, height, self.now())
-
-        return Follower(self.db, self.settings.network, self.explorers, undo)
+    def _undo(self, height: int) -> None:
+        undo_above(self.db, self.settings, height, self.now())
 
     def _read(self, report: Report) -> None:
         # What is passed over is not read later: a clock that is ahead must not make it old.

@@ -31,15 +31,11 @@ class Facts:
     proofs: dict[str, str] = field(default_factory=dict)
 
 
-def pays_us(db: Database, block: ProvenBlock) -> bool:
-    return bool(_paid(db, block))
-
-
 def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dict[str, Facts]:
     """By invoice id, what this block pays, spends and replaces."""
     found: dict[str, Facts] = {}
     where = Block(height, block.hash, block.mined_at)
-    for row in _paid(db, block):
+    for row in paid_by(db, block):
         facts = found.setdefault(row["id"], Facts(row["merchant_id"]))
         _add_paid(facts, bytes.fromhex(row["script"]), where, block, network)
     for coin in _spent_coins(db, block):
@@ -51,7 +47,8 @@ def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dic
     return found
 
 
-def _paid(db: Database, block: ProvenBlock) -> list[Row]:
+def paid_by(db: Database, block: ProvenBlock) -> list[Row]:
+    """The invoices to whose addresses it pays, each with its `script`."""
     return blocks.of_scripts(db, [script.hex() for script in block.paid])
 
 
@@ -83,15 +80,11 @@ def _replaced(db: Database, block: ProvenBlock) -> list[Row]:
 
 def _spends_what_is_spent(row: Row, block: ProvenBlock) -> bool:
     try:
-        return any(_is_spent(one, block) for one in inputs_of(row))
+        outpoints = [one.split(":") for one in inputs_of(row)]
     except BadRow:  # a spoiled row must not keep the block from all others
         log.exception("what %s to invoice %s spends is spoiled", row["txid"], row["invoice_id"])
         return False
-
-
-def _is_spent(outpoint: str, block: ProvenBlock) -> bool:
-    txid, _, vout = outpoint.partition(":")
-    return _outpoint(txid, int(vout)) in block.spent
+    return any(_outpoint(txid, int(vout)) in block.spent for txid, vout in outpoints)
 
 
 def _outpoint(txid: str, vout: int) -> bytes:

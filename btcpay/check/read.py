@@ -8,7 +8,7 @@ from datetime import datetime
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.apply import try_apply
-from btcpay.check.facts import facts_of, pays_us, read_spends_again, spends_of
+from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
 from btcpay.check.receipt_prices import NO_PRICES, receipt_prices
 from btcpay.check.report import Report
 from btcpay.prices.price import Prices
@@ -83,7 +83,7 @@ class Reader:
         block, host = self.explorers.ask(
             lambda one: (prove_block(one.raw_block(hash), hash), one.host)
         )
-        prices = receipt_prices(self.db, self.prices) if pays_us(self.db, block) else NO_PRICES
+        prices = receipt_prices(self.db, self.prices) if paid_by(self.db, block) else NO_PRICES
         now = self.now()
         with self.db.write():
             # Of blocks that are read at once, each knows what the one before it has found.

@@ -74,8 +74,6 @@ class Checker:
         for look in looks:
             self._apply(look, report)
 
-    # Invoices.
-
     def _settle_deep(self, report: Report) -> None:
         """Makes payments of what has the confirmations that were asked for, now."""
         tip_height = blocks.tip_height(self.db) or 0
@@ -140,12 +138,14 @@ class Checker:
 
     def _apply(self, look: Look, report: Report) -> None:
         is_whole = look.mempool.is_whole and report.is_caught_up
+        tip_at = report.tip_asked_at if is_whole else None
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.outputs,
             misses=is_whole,
-            ends_at=_ends_at(look, report) if is_whole else None,
+            # Since then both the tip and the mempool were asked.
+            ends_at=tip_at and min(look.asked_at, tip_at) - look.ahead,
             explorer=look.mempool.host,
         )
         report.looked += 1
@@ -154,8 +154,6 @@ class Checker:
             self.db.run(mempool_watch.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
         else:
             self.db.run(mempool_watch.FAILED, id=id, at=to_ms(now))
-
-    # What the run says of itself.
 
     def _compare_clocks(self, report: Report) -> None:
         ahead = self.explorers.clock_skew.ahead(self.now(), time.monotonic())
@@ -189,9 +187,3 @@ class Checker:
             self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
             erase_emails(self.db, self.settings.email_retention_days, now)
             forget_old(self.db, now)
-
-
-def _ends_at(look: Look, report: Report) -> datetime | None:
-    """Deadlines up to then may have passed: the tip was asked since, and so was the mempool."""
-    asked_at = report.tip_asked_at
-    return asked_at and min(look.asked_at, asked_at) - look.ahead

@@ -109,7 +109,6 @@ class Session:
             with ExitStack() as held:
                 with self._send("GET", url, timeout_s) as answer:
                     on_headers(answer.headers)
-                    _require_plain(answer)
                     for piece in _pieces(answer, response.max_bytes, count):
                         if turn and len(body) <= SMALL_BYTES < len(body) + len(piece):
                             held.enter_context(turn.taken(until_s))
@@ -156,9 +155,8 @@ class Session:
     ) -> Iterator[requests.Response]:
         """The answer, of which no body was read yet; what fails with it is Unreachable."""
         proxy = "" if is_near(urlsplit(url).hostname) else self._proxy
-        late_s = (
-            timeout_s + 1
-        )  # ends the thread that a call's own end, which is sooner, leaves behind
+        # The call itself ends sooner; this ends the thread that it leaves behind.
+        late_s = timeout_s + 1
         connect_s = late_s if proxy else min(CONNECT_TIMEOUT_S, late_s)
         try:
             request = requests.Request(method, url, {**HEADERS, **(headers or {})}, data=body)
@@ -175,17 +173,14 @@ class Session:
             raise Unreachable(f"could not {way}: {type(error).__name__}") from error
 
 
-def _require_plain(answer: requests.Response) -> None:
+def _pieces(
+    answer: requests.Response, max_bytes: int, count: Callable[[int], None]
+) -> Iterator[bytes]:
+    """The body as it comes. Raises BadStatus, and FetchError when it is too long or compressed."""
     if answer.status_code != 200:
         raise BadStatus(answer.status_code, answer.headers.get("Retry-After", ""))
     if answer.headers.get("Content-Encoding", "identity") != "identity":
         raise FetchError("answered compressed")
-
-
-def _pieces(
-    answer: requests.Response, max_bytes: int, count: Callable[[int], None]
-) -> Iterator[bytes]:
-    """The body as it comes. Raises FetchError when it is too long."""
     size = 0
     while piece := answer.raw.read1(_PIECE_BYTES, decode_content=False):
         count(len(piece))

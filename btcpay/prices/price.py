@@ -34,6 +34,7 @@ class Asked:
     at_s: float
 
 
+@dataclass(eq=False)
 class Rate:
     """The price in one currency as this process knows it. One thread refreshes it at a time.
 
@@ -41,25 +42,18 @@ class Rate:
     refresh with whether there was a price. `proxy` is the setting.
     """
 
-    def __init__(
-        self,
-        currency: str,
-        sources: Sequence[PriceSource],
-        quorum: int,
-        max_age_s: int,
-        monotonic: Callable[[], float],
-        on_refresh: Callable[[bool], None] = lambda good: None,
-        proxy: str = "",
-    ) -> None:
-        self._currency = currency
-        self._sources = sources
-        self._quorum = quorum
-        self._max_age_s = max_age_s
-        self._monotonic = monotonic
-        self._on_refresh = on_refresh
+    currency: str
+    sources: Sequence[PriceSource]
+    quorum: int
+    max_age_s: int
+    monotonic: Callable[[], float]
+    on_refresh: Callable[[bool], None] = lambda good: None
+    proxy: str = ""
+
+    def __post_init__(self) -> None:
         self._refreshing, self._lock = threading.Lock(), threading.Lock()
-        self._session = http_client.Session(max(1, len(sources)), proxy)
-        self._timeout_s = timeout_s_of(proxy)
+        self._session = http_client.Session(max(1, len(self.sources)), self.proxy)
+        self._timeout_s = timeout_s_of(self.proxy)
         self._good: Asked | None = None
         self._last: Asked | None = None
         self._asking: threading.Thread | None = None
@@ -68,7 +62,7 @@ class Rate:
 
     def current(self) -> Decimal:
         """What one bitcoin costs. Raises PriceUnavailable; never waits longer than one refresh."""
-        called_s = self._monotonic()
+        called_s = self.monotonic()
         price = self._known(FRESH_S)
         if price is not None:
             return price
@@ -81,7 +75,7 @@ class Rate:
         price = self._known()
         if price is None:
             raise PriceUnavailable(
-                f"the BTC/{self._currency} price is unavailable right now; retry shortly"
+                f"the BTC/{self.currency} price is unavailable right now; retry shortly"
             )
         return price
 
@@ -111,22 +105,22 @@ class Rate:
     def good_for_s(self) -> float:
         """How much longer the price that is known is one; 0 without any."""
         good = self._good
-        return 0 if good is None else max(0, good.at_s + self._max_age_s - self._monotonic())
+        return 0 if good is None else max(0, good.at_s + self.max_age_s - self.monotonic())
 
     def clock_ahead(self, now: datetime) -> timedelta:
         """How far `now` is ahead, if more than half of the sources say so; else zero.
 
         Their time is carried on by the monotonic clock, so that a step since then is noticed.
         """
-        running = now - EPOCH - timedelta(seconds=self._monotonic())
+        running = now - EPOCH - timedelta(seconds=self.monotonic())
         aheads = [running - began for began in self._began.values()]
-        return agreed_ahead(aheads, len(self._sources))
+        return agreed_ahead(aheads, len(self.sources))
 
     def _known(self, age_s: int | None = None) -> Decimal | None:
         """The price, unless it is as old as that; the age limit holds in any case."""
         good = self._good
-        age_s = self._max_age_s if age_s is None else min(age_s, self._max_age_s)
-        if good is None or self._monotonic() - good.at_s >= age_s:
+        age_s = self.max_age_s if age_s is None else min(age_s, self.max_age_s)
+        if good is None or self.monotonic() - good.at_s >= age_s:
             return None
         return good.price
 
@@ -135,32 +129,32 @@ class Rate:
         last = self._last
         if last is None:
             return True
-        rested = last.price is not None or self._monotonic() - last.at_s >= RETRY_S
+        rested = last.price is not None or self.monotonic() - last.at_s >= RETRY_S
         return last.at_s < called_s and rested
 
     def _ask(self, source: PriceSource) -> Decimal | None:
         def note_time(headers: Mapping[str, str]) -> None:
             sent_at = time_sent(headers)
             if sent_at and not is_here(urlsplit(source.url).hostname):
-                began = sent_at - EPOCH - timedelta(seconds=self._monotonic())
+                began = sent_at - EPOCH - timedelta(seconds=self.monotonic())
                 with self._lock:
                     self._began = {**self._began, source: began}
 
         return ask(self._session, source, note_time, self._timeout_s)
 
     def _refresh(self) -> None:
-        with ThreadPoolExecutor(max_workers=max(1, len(self._sources))) as pool:
-            answers = list(pool.map(self._ask, self._sources))
+        with ThreadPoolExecutor(max_workers=max(1, len(self.sources))) as pool:
+            answers = list(pool.map(self._ask, self.sources))
         prices = [price for price in answers if price is not None]
-        self._last = Asked(agree(prices, self._quorum), self._monotonic())
-        self._on_refresh(self._last.price is not None)
+        self._last = Asked(agree(prices, self.quorum), self.monotonic())
+        self.on_refresh(self._last.price is not None)
         if self._last.price is not None:
             self._good = self._last
             return
         # Without one in dollars nothing can be sold.
-        level = logging.ERROR if self._currency == "USD" else logging.WARNING
-        counts = len(prices), len(self._sources)
-        log.log(level, "no price in %s: %d of %d sources answered", self._currency, *counts)
+        level = logging.ERROR if self.currency == "USD" else logging.WARNING
+        counts = len(prices), len(self.sources)
+        log.log(level, "no price in %s: %d of %d sources answered", self.currency, *counts)
 
 
 class Prices:

@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Sequence
 from decimal import Context, Decimal, InvalidOperation
+from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -85,15 +86,6 @@ def ask(
         host = urlsplit(source.url).hostname
         log.warning("price source %s: %s", host, str(error) or type(error).__name__)
         return None
-
-
-def median(prices: Sequence[Decimal]) -> Decimal:
-    """The middle price of a non-empty sequence, or the mean of the middle two."""
-    ordered = sorted(prices)
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[middle]
-    return (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def agree(prices: Sequence[Decimal], quorum: int) -> Decimal | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from decimal import Decimal
+from statistics import median
 from urllib.parse import urlsplit
 
 from btcpay.health.doctor.explorers import OF_SANDBOX
@@ -12,7 +13,7 @@ from btcpay.http import http_client
 from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.http.clock_skew import agreed_ahead, time_sent
 from btcpay.prices.price import new_prices
-from btcpay.prices.tickers import MAX_DEVIATION, agree, median, read_price, timeout_s_of
+from btcpay.prices.tickers import MAX_DEVIATION, agree, read_price, timeout_s_of
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import FetchError
 from btcpay.values.hosts import is_here
