@@ -256,7 +256,7 @@ def test_nor_does_a_check_on_that_machine(till):
     first = order(till.shop)
     ahead = Clock()
     ahead.at = till.clock.at + timedelta(hours=25)
-    assert till.check(ahead).clock_ahead_s
+    assert till.check(clock=ahead).clock_ahead_s
     assert order(till.shop).data == first.data
 
 

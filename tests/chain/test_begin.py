@@ -1,10 +1,8 @@
 """The first header that a shop keeps: whose it is, who must agree, and what it costs to find."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
-from asking import check_with, explorers
 from fake_esplora import LiedTo, Till, say
 from rival import Rival
 
@@ -14,11 +12,9 @@ from btcpay.invoices.events import finish
 from btcpay.values.times import from_unix_s, to_ms
 from storage.queries import blocks, invoices
 
-Lies = Callable[..., LiedTo]
-
 
 @pytest.fixture
-def till(lied_to: Lies) -> LiedTo:
+def till(lied_to) -> LiedTo:
     return lied_to()
 
 
@@ -89,7 +85,7 @@ def test_it_is_found_among_thousands_by_few_calls(till, count, part):
     at = till.now - int(part * count * 600)
     since(till, from_unix_s(at + 7200))
     till.liar.instead = rival
-    assert begin(till.shop.service.db, till.settings.network, explorers(till))
+    assert begin(till.shop.service.db, till.settings.network, till.explorers())
     assert first_of(till) == last_before(rival, at)
     # Back in steps that double, then halves, pages of ten; and two pages below it.
     assert till.liar.count("^/blocks") <= 2 * max(1, count // 10).bit_length() + 2 + 2
@@ -105,11 +101,8 @@ def test_times_that_go_back_and_forth_end_at_a_block_that_is_old_enough(till):
     assert rival.blocks[first_of(till)].time <= till.now - 12 * 3600
 
 
-# Two must agree.
-
-
 def refused(till: LiedTo, *roots: str) -> None:
-    report = check_with(till, *roots)
+    report = till.check(*roots)
     assert report.chain_failed and not report.complete
     assert first_of(till) is None and report.blocks == 0
 
@@ -121,14 +114,14 @@ def test_two_explorers_must_agree_on_it(till, open_liar, caplog):
     refused(till, till.liar.root, second.root)
     assert "no second explorer has block" in caplog.text
     till.liar.instead = lambda _: None
-    assert check_with(till, till.liar.root, second.root).complete
+    assert till.check(till.liar.root, second.root).complete
 
 
 def test_two_of_three_will_do(till, open_liar):
     second, third = open_liar(till), open_liar(till)
     till.shop.invoice()
     second.instead = Rival(till, 150).add(60, at=till.now - 50_000)
-    assert check_with(till, till.liar.root, second.root, third.root).complete
+    assert till.check(till.liar.root, second.root, third.root).complete
 
 
 @pytest.mark.parametrize("status", [404, 429, 500])
@@ -142,17 +135,17 @@ def test_one_that_does_not_answer_leaves_nobody_who_agrees(till, open_liar, stat
     refused(till, till.liar.root, second.root)
     mute.instead = lambda _: None
     till.clock.move(hours=2)
-    assert check_with(till, till.liar.root, second.root).complete
+    assert till.check(till.liar.root, second.root).complete
 
 
 def test_one_that_rests_leaves_nobody_who_agrees(till, open_liar):
     second = open_liar(till)
     till.shop.invoice()
-    both = explorers(till, till.liar.root, second.root)
+    both = till.explorers(till.liar.root, second.root)
     both._quota.refused(second.root.removeprefix("http://"), 3600)
     refused(till, till.liar.root, second.root)
     till.clock.move(hours=2)
-    assert check_with(till, till.liar.root, second.root).complete
+    assert till.check(till.liar.root, second.root).complete
 
 
 def test_an_explorer_of_another_network_is_not_asked_where_to_begin(till, open_liar, caplog):
@@ -164,7 +157,7 @@ def test_an_explorer_of_another_network_is_not_asked_where_to_begin(till, open_l
     till.liar.asked.clear()
     till.liar.lies["^/blocks$"] = lambda _: say("not to be asked", 500)
     refused(till, till.liar.root, till.liar.root)
-    assert check_with(till, second.root, till.liar.honest).complete
+    assert till.check(second.root, till.liar.honest).complete
 
 
 def test_only_one_of_two_runs_at_once_keeps_it(till):
@@ -177,13 +170,10 @@ def test_only_one_of_two_runs_at_once_keeps_it(till):
     def once() -> None:
         if not begun:
             begun.append(True)
-            begin(db, network, explorers(till, till.liar.honest))
+            begin(db, network, till.explorers(till.liar.honest))
 
-    assert begin(db, network, explorers(till)) and begun
+    assert begin(db, network, till.explorers()) and begun
     assert len(db.rows(blocks.ABOVE, height=-1)) == 1 + 18  # two pages below it
-
-
-# A shop with nothing at stake.
 
 
 def idle(till: LiedTo) -> None:

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asking import check_with, explorers
-from fake_esplora import Json, LiedTo, Till, say
+from fake_esplora import Json, Till, say
 from rival import HARDER, Rival
 
 from btcpay.bitcoin.header import parse_header
@@ -18,8 +17,6 @@ from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import Spendable
 from btcpay.sandbox.payer.misbehave import double_spends
 from storage.queries import blocks
-
-Lies = Callable[..., LiedTo]
 
 
 class Killed(BaseException):
@@ -36,18 +33,6 @@ class Dying(Explorers):
             raise Killed
         self.left -= 1
         return super().ask(question)
-
-
-@pytest.fixture
-def till(lied_to: Lies) -> LiedTo:
-    return begun(lied_to())
-
-
-def begun(till: LiedTo) -> LiedTo:
-    """A shop that has read everything up to the tip, and waits for a payment."""
-    till.shop.invoice()
-    assert till.check().complete
-    return till
 
 
 def hashes(till: Till) -> dict[int, str]:
@@ -109,7 +94,7 @@ def test_a_run_that_is_killed_anywhere_in_a_gap_is_continued(till, gap):
     till.mine(gap)
     kills = 0
     while True:
-        dying = explorers(till, kind=Dying)
+        dying = till.explorers(kind=Dying)
         dying.left = 3
         try:
             report = till.checker(explorers=dying).run()
@@ -228,7 +213,7 @@ def test_an_explorer_that_stands_on_a_shorter_fork_is_behind_too(till):
     till.liar.instead = fork
     till.mine()
     assert not till.check().complete
-    report = check_with(till, till.liar.root, till.liar.honest)
+    report = till.check(till.liar.root, till.liar.honest)
     assert report.complete and is_whole(till)
 
 
@@ -236,14 +221,14 @@ def test_of_two_explorers_on_different_forks_the_one_with_more_work_counts(till,
     second = open_liar(till)
     left, right = Rival(till).add(3), Rival(till).add(4)
     till.liar.instead, second.instead = left, right
-    check_with(till, till.liar.root, second.root)
+    till.check(till.liar.root, second.root)
     assert is_at(till, [block.hash for block in left.blocks])
-    check_with(till, second.root, till.liar.root)
+    till.check(second.root, till.liar.root)
     assert is_at(till, [block.hash for block in right.blocks])
-    check_with(till, till.liar.root, second.root)
+    till.check(till.liar.root, second.root)
     assert is_at(till, [block.hash for block in right.blocks])
     left.add(2)
-    check_with(till, till.liar.root, second.root)
+    till.check(till.liar.root, second.root)
     assert is_at(till, [block.hash for block in left.blocks])
 
 
@@ -257,7 +242,7 @@ def test_a_false_height_of_one_explorer_does_not_keep_us_from_the_next(till, ope
 
     till.liar.lies = {"^/blocks$": lie}
     till.liar.instead = lambda path: say("no", 404) if "/blocks/90" in path else None
-    report = check_with(till, till.liar.root, second.root)
+    report = till.check(till.liar.root, second.root)
     assert report.complete and is_whole(till)
 
 
@@ -282,7 +267,7 @@ def test_a_run_that_knows_an_older_chain_changes_nothing(till):
     def undo(height: int) -> None:
         undo_above(db, till.settings, height, till.clock())
 
-    follower = Follower(db, network, explorers(till), undo)
+    follower = Follower(db, network, till.explorers(), undo)
     fork = till.sandbox.chain.ledger.height
     till.mine(2)
     till.check()

@@ -65,7 +65,7 @@ def test_the_main_chains_first_headers_follow_each_other_through_every_retarget(
 
 
 @pytest.mark.parametrize("height", [0, 1, 2014, 2015, 2016, 2017, 4031])
-def test_headers_of_the_main_chain_may_be_checked_from_anywhere(height: int):
+def test_headers_of_the_main_chain_may_be_checked_from_anywhere(height):
     def lookup(at: int) -> Header:
         assert at % 2016 == 0
         return parse_header(HEADERS[at])
@@ -87,7 +87,7 @@ def test_on_mainnet_another_target_than_the_one_before_is_refused_within_a_perio
     ("first_time_off_s", "accepts"), [(0, True), (600, True), (-14 * 86_400, False)]
 )
 def test_a_retarget_is_exact_so_a_false_first_header_of_the_period_refuses_it(
-    first_time_off_s: int, accepts: bool
+    first_time_off_s, accepts
 ):
     # At 4032 the difficulty stays 1 as the limit is met: only a much shorter period moves it.
     last, first = parse_header(HEADERS[4031]), parse_header(HEADERS[2016])
@@ -123,7 +123,7 @@ def test_a_header_that_is_easier_than_its_network_allows_is_refused():
 
 
 @pytest.mark.parametrize("bits", [0, 0x20800001, 0xFF7FFFFF, 0x01000000])
-def test_a_target_that_is_none_is_met_by_nothing(bits: int):
+def test_a_target_that_is_none_is_met_by_nothing(bits):
     last = parse_header(HEADERS[0])
     raw = build_header(1, last.hash, "11" * 32, last.time, bits, 1)
     refused("has not the work", REGTEST, [raw], last)
@@ -139,5 +139,5 @@ def test_a_test_networks_headers_are_linked_and_may_be_as_hard_as_they_like():
 
 
 @pytest.mark.parametrize("size", [0, 79, 81])
-def test_a_header_has_eighty_bytes(size: int):
+def test_a_header_has_eighty_bytes(size):
     refused("does not decode", REGTEST, [bytes(size)], parse_header(HEADERS[0]))

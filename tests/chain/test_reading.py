@@ -1,17 +1,14 @@
 """Blocks are read in any order, each once, by several runs, within time and calls."""
 
 import random
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from asking import explorers, raws
-from builders import dump
+from builders import at_once, dump
 from fake_esplora import Json, LiedTo, Till, say
 from rival import Rival
 from sweeper import Sweeper
@@ -28,8 +25,6 @@ from storage.queries.totals import balances
 
 pytestmark = pytest.mark.both_databases
 
-Lies = Callable[..., LiedTo]
-
 
 def unread(till: Till) -> int:
     return till.shop.service.db.only(blocks.UNREAD)["blocks"]
@@ -42,7 +37,10 @@ def is_summed(till: Till) -> bool:
     return kept == db.only(balances.RECOMPUTED, merchant_id=merchant_id)
 
 
-# In which order.
+def raws(till: LiedTo) -> list[int]:
+    """The heights of the blocks that were asked for."""
+    heights = till.sandbox.chain.ledger.heights
+    return [heights[path.split("/")[2]] for path in till.liar.asked if path.endswith("/raw")]
 
 
 def test_the_newest_block_is_read_first_and_then_the_oldest(till):
@@ -66,9 +64,6 @@ def test_a_newest_block_that_nobody_has_keeps_no_other_from_being_read(till):
     report = till.check()
     assert (report.blocks, report.behind) == (19, 1) and report.changed == {invoice["id"]: "paid"}
     assert not report.complete
-
-
-# A spend may be read before what it spends.
 
 
 def swept_in_gap(
@@ -145,7 +140,7 @@ class AskedBetween:
 def reader_of(till: Till, happens: Callable[[], Any] = lambda: None) -> Reader:
     prices: Any = SimpleNamespace(usd=AskedBetween(happens))
     db = till.shop.service.db
-    return Reader(db, till.settings, explorers(till), prices, till.clock)
+    return Reader(db, till.settings, till.explorers(), prices, till.clock)
 
 
 def test_a_spend_is_found_whose_coin_another_run_learned_of_meanwhile(till):
@@ -194,26 +189,20 @@ def test_two_runs_at_once_read_each_block_once_and_settle_once(till):
         till.mine(2)
     sweeper.sweep(swept, moved)
     till.mine(4)
-    databases = [open_database(till.settings.database_url) for _ in range(2)]
-    reports: list[Report] = []
 
-    def run(db: Any) -> None:
+    def run(_: int) -> int:
+        db = open_database(till.settings.database_url)
         with db.connected():
-            reports.append(till.checker(db, till.explorers(db)).run())
+            report = till.checker(db, till.explorers(db=db)).run()
         db.close()
+        return report.blocks
 
-    threads = [threading.Thread(target=run, args=(db,)) for db in databases]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    assert len(reports) == 2 and sum(report.blocks for report in reports) == 16
+    assert sum(at_once(2, run)) == 16
     assert till.check().complete and unread(till) == 0
     assert len(till.payments()) == 6 and is_summed(till)
     for invoice in invoices:
         assert till.kinds(invoice).count("payment") == 1 == till.kinds(invoice).count("paid")
     assert sweeper.total_sats == 0
-
-
-# A run ends by time, and by calls.
 
 
 def test_a_run_that_ends_by_time_goes_on_in_the_next(till, monkeypatch):
@@ -248,7 +237,7 @@ def test_nothing_expires_while_blocks_are_unread(till, monkeypatch):
     assert till.check().changed == {invoice["id"]: "expired"}
 
 
-def test_the_hours_calls_end_a_run_and_the_next_hour_goes_on(lied_to: Lies):
+def test_the_hours_calls_end_a_run_and_the_next_hour_goes_on(lied_to):
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="60")
     invoice = till.shop.invoice()
     assert till.check().complete
@@ -267,7 +256,7 @@ def test_the_hours_calls_end_a_run_and_the_next_hour_goes_on(lied_to: Lies):
     assert till.look(invoice)["status"] == "paid"
 
 
-def test_with_the_smallest_budget_each_run_reads_a_block(lied_to: Lies):
+def test_with_the_smallest_budget_each_run_reads_a_block(lied_to):
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="24")
     invoice = till.shop.invoice()
     till.pay(invoice)
@@ -279,31 +268,6 @@ def test_with_the_smallest_budget_each_run_reads_a_block(lied_to: Lies):
         behind.append(report.behind)
         assert len(behind) < 30
     assert till.look(invoice)["status"] == "paid"
-
-
-# When a deadline has passed.
-
-
-def test_what_is_mined_while_a_run_reads_is_not_expired(till):
-    """The deadline passes after the tip was asked: a block that came since may have the payment."""
-    invoice = till.shop.invoice(expires_in_hours=1)
-    till.clock.move(minutes=59)
-    till.mine()
-
-    def later(path: str) -> None:
-        if path.endswith("/raw") and till.clock() < deadline:
-            till.pay(invoice)
-            till.mine()
-            till.clock.move(minutes=2)
-
-    deadline = till.clock() + timedelta(minutes=1)
-    till.liar.instead = later
-    report = till.check()
-    assert report.changed == {}
-    assert till.check().changed == {invoice["id"]: "paid"}
-
-
-# What no block of Bitcoin has.
 
 
 @pytest.mark.parametrize("sats", [2_100_000_000_000_001, 2**63, 2**64 - 1])

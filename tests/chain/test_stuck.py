@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from asking import check_with
 from builders import REGTEST
 from fake_esplora import LiedTo, say
 from rival import HARDER, Rival
@@ -22,14 +21,14 @@ def test_a_tip_older_than_two_hours_is_an_error_and_nothing_expires(
     invoice = till.shop.invoice(expires_in_hours=1)
     till.mine()
     till.clock.move(minutes=minutes)
-    report = check_with(till, till.liar.root, network=IMPATIENT)
+    report = till.check(till.liar.root, network=IMPATIENT)
     assert report.complete != is_stuck
     assert till.look(invoice)["status"] == ("open" if is_stuck else "expired")
     if is_stuck:
         assert report.stuck == "no block has come for 121 minutes" and not report.chain_failed
         assert "nothing expires: no block has come for 121 minutes" in caplog.text
         till.mine()
-        assert check_with(till, till.liar.root, network=IMPATIENT).complete
+        assert till.check(till.liar.root, network=IMPATIENT).complete
         assert till.look(invoice)["status"] == "expired"
 
 
@@ -44,11 +43,8 @@ def test_what_is_in_a_block_is_settled_even_while_the_chain_stands_still(till):
     till.pay(invoice)
     till.mine()
     till.clock.move(hours=5)
-    report = check_with(till, till.liar.root, network=IMPATIENT)
+    report = till.check(till.liar.root, network=IMPATIENT)
     assert report.stuck and report.changed == {invoice["id"]: "paid"}
-
-
-# Other explorers' tips.
 
 
 def freeze(till: LiedTo) -> Rival:
@@ -69,7 +65,7 @@ def test_another_explorer_that_is_more_than_two_blocks_ahead_is_followed(
     till.pay(invoice)
     till.mine()
     till.clock.move(minutes=31)
-    report = check_with(till, till.liar.root, second.root)
+    report = till.check(till.liar.root, second.root)
     if follows:
         top = till.shop.service.db.only(blocks.TOP)
         assert top["hash"] == till.sandbox.chain.ledger.tip.hash
@@ -84,7 +80,7 @@ def test_a_chain_of_less_work_is_not_followed_and_ours_counts(till, open_liar):
     till.liar.instead, second.instead = hard, Rival(till).add(7)
     till.check()
     till.clock.move(minutes=31)
-    report = check_with(till, till.liar.root, second.root)
+    report = till.check(till.liar.root, second.root)
     assert report.complete and second.count("^/blocks/tip/height") == 1
     assert till.shop.service.db.only(blocks.TOP)["hash"] == hard.blocks[-1].hash
 
@@ -102,11 +98,11 @@ def test_blocks_that_cannot_be_shown_are_told_and_nothing_expires(till, open_lia
         return say("no", 404) if lie == "height alone" or "/header" in path else more(path)
 
     second.instead = answer
-    report = check_with(till, till.liar.root, second.root)
+    report = till.check(till.liar.root, second.root)
     assert not report.complete and "shows 9 blocks more, which cannot be read" in report.stuck
     assert till.look(invoice)["status"] == "open" and report.stuck in caplog.text
     second.instead = lambda _: None
-    assert check_with(till, till.liar.root, second.root).complete
+    assert till.check(till.liar.root, second.root).complete
     assert till.look(invoice)["status"] == "expired"
 
 
@@ -122,7 +118,7 @@ def test_what_was_told_of_more_blocks_holds_for_the_whole_run_and_the_next(till,
     tip = say(str(more.height))
     second.instead = lambda path: tip if path == "/blocks/tip/height" else say("slowly", 429)
     till.open_page(seen)
-    report = check_with(till, till.liar.root, second.root)
+    report = till.check(till.liar.root, second.root)
     assert "shows 9 blocks more" in report.stuck and not report.is_caught_up
     assert till.look(invoice)["status"] == "open"
     compared = meta.get(till.shop.service.db, meta.Key.COMPARED_AT)
@@ -135,7 +131,7 @@ def test_another_that_is_behind_only_warns(till, open_liar, caplog):
     till.mine(3)
     till.check()
     till.clock.move(minutes=31)
-    assert check_with(till, till.liar.root, second.root).complete
+    assert till.check(till.liar.root, second.root).complete
     assert "is 3 blocks behind" in caplog.text
 
 
@@ -143,7 +139,7 @@ def test_another_that_does_not_answer_changes_nothing(till, open_liar):
     second = open_liar(till)
     second.instead = lambda _: say("no", 429)
     till.clock.move(minutes=31)
-    assert check_with(till, till.liar.root, second.root).complete
+    assert till.check(till.liar.root, second.root).complete
 
 
 def test_one_that_was_ahead_and_breaks_off_is_told(till, open_liar):
@@ -154,7 +150,7 @@ def test_one_that_was_ahead_and_breaks_off_is_told(till, open_liar):
     till.clock.move(minutes=31)
     height = till.sandbox.chain.ledger.height
     second.lies = {f"^/blocks/{height - 20}$": lambda _: say("no", 404)}
-    report = check_with(till, till.liar.root, second.root)
+    report = till.check(till.liar.root, second.root)
     assert "which cannot be read" in report.stuck
     assert till.shop.service.db.only(blocks.TOP)["height"] == height - 30
 
@@ -162,12 +158,12 @@ def test_one_that_was_ahead_and_breaks_off_is_told(till, open_liar):
 def test_others_are_compared_when_no_block_came_for_half_an_hour_every_ten_minutes(till, open_liar):
     second = open_liar(till)
     till.mine()
-    check_with(till, till.liar.root, second.root)
+    till.check(till.liar.root, second.root)
     compared = []
     for minute in range(1, 72):
         till.clock.move(minutes=1)
         second.asked.clear()
-        assert check_with(till, till.liar.root, second.root).complete
+        assert till.check(till.liar.root, second.root).complete
         assert second.asked in ([], ["/blocks/tip/height"])
         compared += [minute] if second.asked else []
     assert compared == [31, 41, 51, 61, 71]
@@ -178,15 +174,15 @@ def test_while_blocks_come_nobody_else_is_asked(till, open_liar):
     for _ in range(6):
         till.clock.move(minutes=10)
         till.mine()
-        check_with(till, till.liar.root, second.root)
+        till.check(till.liar.root, second.root)
     assert second.asked == []
 
 
 def test_the_comparison_outlives_a_clock_that_was_ahead(till, open_liar):
     second = open_liar(till)
     till.clock.move(hours=10)
-    check_with(till, till.liar.root, second.root)
+    till.check(till.liar.root, second.root)
     till.clock.move(hours=-9)
     second.asked.clear()
-    check_with(till, till.liar.root, second.root)
+    till.check(till.liar.root, second.root)
     assert second.asked == ["/blocks/tip/height"]

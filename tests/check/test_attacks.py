@@ -1,43 +1,21 @@
 """What an adversarial review tried: each of these once lost, invented or blocked something."""
 
 import json
-import signal
-import sqlite3
-import threading
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from builders import Shop, clean_environ, until
+from builders import clean_environ
 from databases import about_sqlite
-from fake_esplora import Liar, LiedTo, Terminal, Till, say
+from fake_esplora import Liar, Terminal, say
 from forge import forge
 from peewee import OperationalError
-from playground import children_of, is_alive, start_playground
 
-from btcpay.chain.explorers.pool import Explorers
 from btcpay.check import run
-from btcpay.http import http_client
 from btcpay.sandbox.node.script import script_of
-from storage.queries import keys, links
-
-Lies = Callable[..., LiedTo]
+from storage.queries import keys
 
 
-def status_of(shop: Shop, invoice: dict) -> str:
-    return shop.get(f"/invoices/{invoice['id']}").json["status"]
-
-
-def test_an_inactive_link_makes_no_invoice(shop: Shop) -> None:
-    link = shop.link(amount_usd=5)
-    shop.service.db.run(links.SET_STATUS, id=link["id"], status="inactive")
-    assert shop.client.post(f"/link/{link['id']}").status_code == 410
-    assert shop.get("/invoices").json["data"] == []
-
-
-def test_an_explorer_that_is_behind_does_not_expire_what_another_saw_paid(lied_to: Lies) -> None:
+def test_an_explorer_that_is_behind_does_not_expire_what_another_saw_paid(till):
     """The mempool of one that stands still shows nothing that has come since."""
-    till = lied_to()
     invoice = till.shop.invoice(expires_in_hours=1)
     till.mine(3)
     till.pay(invoice)
@@ -48,46 +26,23 @@ def test_an_explorer_that_is_behind_does_not_expire_what_another_saw_paid(lied_t
         old = till.sandbox.chain.ledger.height - 3
         behind.lies = {"/blocks/tip/height": lambda _: str(old), "/address/": lambda _: []}
         for _ in range(2):
-            session, roots = http_client.Session(), [till.liar.root, behind.root]
-            explorers = Explorers(till.settings.network, roots, session, pause=lambda _: None)
-            assert till.checker(explorers=explorers).run().failed == [invoice["id"]]
+            assert till.check(till.liar.root, behind.root).failed == [invoice["id"]]
             till.clock.move(minutes=1)
         assert behind.count("/address/") == 0
     assert till.look(invoice)["status"] == "open" and till.kinds(invoice) == ["seen"]
 
 
-def test_a_revoked_key_stays_revoked_when_the_clock_is_set_back(shop: Shop) -> None:
+def test_a_revoked_key_stays_revoked_when_the_clock_is_set_back(shop):
     secret = shop.issue("read")
     shop.service.db.run(keys.REVOKE, id=shop.key_ids[secret], at=0)
     shop.clock.move(hours=-1)
     assert shop.get("/balance", secret).status_code == 401
 
 
-def test_a_title_cannot_command_the_terminal(shop: Shop) -> None:
+def test_a_title_cannot_command_the_terminal(shop):
     shop.link(title="\x1b[2Jgone\nlnk_forged  active")
     listed = forge().run(shop.environ, ["link", "list"]).output
     assert "\x1b" not in listed and len(listed.splitlines()) == 2
-
-
-@about_sqlite
-def test_a_watching_check_survives_a_database_that_is_locked_for_long(till: Till) -> None:
-    invoice = till.shop.invoice(expires_in_hours=0.0001)
-    shop = till.shop
-    path = shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
-    lock = sqlite3.connect(path, isolation_level=None)
-    lock.execute("BEGIN IMMEDIATE")
-    environ = clean_environ(**shop.environ)
-    watching = forge().start(environ, ["check", "--watch", "1"])
-    try:
-        assert any("database" in line for line in watching.stderr)
-        lock.execute("ROLLBACK")
-        threading.Thread(target=watching.stderr.read, daemon=True).start()
-        # A key may ask 120 times a minute.
-        until(lambda: status_of(shop, invoice) == "expired", "the watch to go on", every_s=0.2)
-    finally:
-        lock.close()
-        watching.send_signal(signal.SIGTERM)
-        assert watching.wait(20) == 0
 
 
 @about_sqlite
@@ -100,15 +55,7 @@ def test_processes_that_make_a_database_together_make_one(tmp_path, ticker):
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
-def test_the_sandbox_takes_its_processes_with_it_even_when_it_is_killed(tmp_path: Path) -> None:
-    playground = start_playground(tmp_path)
-    family = children_of(playground.process.pid)
-    assert len(family) >= 3
-    playground.stop(signal.SIGKILL)
-    until(lambda: not any(map(is_alive, family)), "the children to end")
-
-
-def test_a_hundred_small_amounts_to_one_address_take_nothing_from_the_others(lied_to: Lies):
+def test_a_hundred_small_amounts_to_one_address_take_nothing_from_the_others(lied_to):
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="120")
     victim, other = till.shop.invoice(), till.shop.invoice()
     till.pay(victim)
@@ -122,8 +69,7 @@ def test_a_hundred_small_amounts_to_one_address_take_nothing_from_the_others(lie
     assert report.calls < 30
 
 
-def test_a_coinbase_waits_for_its_maturity(lied_to: Lies):
-    till = lied_to()
+def test_a_coinbase_waits_for_its_maturity(till):
     invoice, chain = till.shop.invoice(), till.sandbox.chain
     chain._reward_script, usual = script_of(invoice["deposit_address"]), chain._reward_script
     till.mine()
@@ -137,7 +83,7 @@ def test_a_coinbase_waits_for_its_maturity(lied_to: Lies):
     assert proof["payment"]["position"] == 0
 
 
-def test_addresses_that_always_fail_do_not_keep_the_others_from_their_look(lied_to: Lies):
+def test_addresses_that_always_fail_do_not_keep_the_others_from_their_look(lied_to):
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
     bad = [till.shop.invoice(expires_in_hours=1) for _ in range(8)]
     good = [till.shop.invoice(expires_in_hours=1) for _ in range(12)]
@@ -160,7 +106,7 @@ def test_addresses_that_always_fail_do_not_keep_the_others_from_their_look(lied_
     assert {till.look(invoice)["status"] for invoice in bad} == {"expired"}
 
 
-def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(lied_to: Lies, monkeypatch):
+def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(lied_to, monkeypatch):
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
     till.shop.invoice()
 

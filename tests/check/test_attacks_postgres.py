@@ -237,7 +237,7 @@ def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is
     db, settings = till.shop.service.db, till.settings
 
     def reader(db: Database) -> Reader:
-        return Reader(db, settings, till.explorers(db), new_prices(settings), till.clock)
+        return Reader(db, settings, till.explorers(db=db), new_prices(settings), till.clock)
 
     monkeypatch.setattr(Reader, "read_all", lambda *_: None)
     till.checker().run()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from builders import Clock, TickerServer
-from fake_esplora import LiedTo, Terminal, Till, dropped, open_till
+from fake_esplora import Terminal, Till, dropped, open_till
 
 from btcpay.http.clock_skew import CLOCK_OFF, ClockSkew, time_sent
 from storage.queries import meta
@@ -45,9 +45,6 @@ def date_of(clock: Callable[[], datetime], **headers: str) -> Callable[[], dict[
     return lambda: {"Date": format_datetime(clock(), usegmt=True)} | headers
 
 
-# Blocks
-
-
 def test_a_clock_that_is_days_ahead_passes_over_no_block(till, clock):
     """With nothing open and nothing lately finished, old blocks are not read, nor ever after."""
     invoice = till.shop.invoice(expires_in_hours=1)
@@ -55,17 +52,14 @@ def test_a_clock_that_is_days_ahead_passes_over_no_block(till, clock):
     assert till.check().changed == {invoice["id"]: "expired"}
     till.pay(invoice)
     till.mine()
-    till.check(ahead_of(clock, days=9))
+    till.check(clock=ahead_of(clock, days=9))
     till.check()
     assert [payment["amount_sats"] for payment in till.payments()] == [invoice["amount_sats"]]
 
 
-# Deadlines
-
-
 def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, caplog):
     invoice = five_minutes_before_its_end(till)
-    run = till.check(ahead_of(clock, minutes=6))
+    run = till.check(clock=ahead_of(clock, minutes=6))
     assert (run.looked, run.failed, run.changed, run.complete) == (1, [], {}, False)
     assert run.clock_ahead_s in (359, 360) and status(till, invoice) == "open"
     assert meta.get(till.shop.service.db, meta.Key.CHECKED_AT) is None
@@ -79,7 +73,7 @@ def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, c
 def test_what_it_has_seen_after_the_end_is_late_when_nobody_sets_it_right_before(till, clock):
     invoice = five_minutes_before_its_end(till)
     till.pay(invoice)
-    till.check(ahead_of(clock, minutes=6))
+    till.check(clock=ahead_of(clock, minutes=6))
     assert status(till, invoice) == "open"
     clock.move(minutes=7)
     assert till.check().changed == {invoice["id"]: "expired"}
@@ -109,11 +103,8 @@ def test_it_settles_what_is_paid_and_ends_what_is_over_by_the_explorers_too(till
     till.pay(paid)
     till.mine()
     clock.move(minutes=5, seconds=5)
-    run = till.check(ahead_of(clock, minutes=6))
+    run = till.check(clock=ahead_of(clock, minutes=6))
     assert run.changed == {paid["id"]: "paid", invoice["id"]: "expired"} and not run.complete
-
-
-# When it makes an invoice
 
 
 @pytest.mark.parametrize("seen_waiting", [True, False], ids=["seen waiting", "seen in its block"])
@@ -131,9 +122,6 @@ def test_what_is_seen_waiting_for_an_invoice_of_a_later_day_counts_when_it_is_mi
     till.check()
     assert status(till, invoice) == ("paid" if seen_waiting else "open")
     assert till.balance()[0] == invoice["amount_sats"]
-
-
-# When the end comes between two questions of one run
 
 
 def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(lied_to, clock):
@@ -155,15 +143,12 @@ def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(lied_to, clock):
     assert till.check().changed == {invoice["id"]: "paid"}
 
 
-# Who tells the time
-
-
 def test_an_explorer_that_does_not_answer_leaves_it_to_the_next(lied_to, clock):
     till = lied_to(honest_too=True)
     till.shop.invoice(), till.check()
     till.liar.instead = lambda _: dropped
     invoice = five_minutes_before_its_end(till)
-    run = till.check(ahead_of(clock, minutes=6))
+    run = till.check(clock=ahead_of(clock, minutes=6))
     assert run.looked == 1 and run.clock_ahead_s and status(till, invoice) == "open"
 
 
@@ -177,7 +162,7 @@ def test_an_explorer_that_is_late_by_itself_postpones_the_end(lied_to, clock):
     assert till.check().changed == {invoice["id"]: "expired"}
 
 
-def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to: Callable[..., LiedTo], clock):
+def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to, clock):
     till = lied_to()
     invoice = five_minutes_before_its_end(till)
     till.check()
@@ -191,12 +176,9 @@ def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to: Callable[..., LiedTo]
             till.liar.headers = dict  # what was told before the step is held against it
 
     till.liar.instead = step
-    run = till.check(machine)
+    run = till.check(clock=machine)
     assert (run.looked, run.changed, run.complete) == (1, {}, False)
     assert run.clock_ahead_s and status(till, invoice) == "open"
-
-
-# What is erased
 
 
 def test_nothing_is_forgotten_by_a_clock_that_is_ahead_or_that_nobody_has_confirmed(till, clock):
@@ -211,10 +193,10 @@ def test_nothing_is_forgotten_by_a_clock_that_is_ahead_or_that_nobody_has_confir
         (keys,) = till.shop.sql("SELECT count(*) FROM idempotency_key").fetchone()
         return till.look(invoice)["customer_email"], keys
 
-    till.check(ahead_of(clock, days=8))
+    till.check(clock=ahead_of(clock, days=8))
     assert kept() == (EMAIL, 1)
     till.sandbox.switches.explorer_up = False
-    till.check(ahead_of(clock, days=8))
+    till.check(clock=ahead_of(clock, days=8))
     assert kept() == (EMAIL, 1)
     till.sandbox.switches.explorer_up = True
     clock.move(days=8)
@@ -222,11 +204,8 @@ def test_nothing_is_forgotten_by_a_clock_that_is_ahead_or_that_nobody_has_confir
     assert kept() == (None, 0)
 
 
-# The command, whose clock is the real one
-
-
 @pytest.mark.parametrize("which", [[], ["--invoice"]])
-def test_the_command_fails_and_says_by_how_much(lied_to: Callable[..., LiedTo], clock, which):
+def test_the_command_fails_and_says_by_how_much(lied_to, clock, which):
     till = lied_to()
     till.liar.headers = lambda: {"Date": formatdate(time.time() - 360, usegmt=True)}
     clock.move(minutes=-57)
@@ -238,9 +217,6 @@ def test_the_command_fails_and_says_by_how_much(lied_to: Callable[..., LiedTo], 
     output, errors = Terminal(till).run(*words, status=1)
     assert "timedatectl" in output and "s ahead" in errors
     assert status(till, invoice) == "open"
-
-
-# The rule by itself
 
 
 DATES = {

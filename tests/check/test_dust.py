@@ -15,7 +15,6 @@ from databases import ON_POSTGRES
 from btcpay.check.apply import apply
 from btcpay.check.undo import undo_above
 from btcpay.settlement.values import Block, Scan, SeenOutput
-from storage.queries.totals import balances
 
 FEW, MANY = 100, 400
 MOST = 5  # times the work for four times as many; each with each would be sixteen
@@ -87,7 +86,7 @@ def work(shop: Shop, keys: list[tuple[str, int]]) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_four_times_the_outputs_are_four_times_the_work(shop: Shop, shape: str):
+def test_four_times_the_outputs_are_four_times_the_work(shop, shape):
     work(shop, SHAPES[shape](2))  # what is only done once is done
     few, many = (work(shop, SHAPES[shape](count)) for count in (FEW, MANY))
     for name, counted in few.items():
@@ -95,7 +94,7 @@ def test_four_times_the_outputs_are_four_times_the_work(shop: Shop, shape: str):
         assert max(grown) < MOST, (name, grown)
 
 
-def test_who_polls_a_page_reads_nothing_that_has_vanished(shop: Shop):
+def test_who_polls_a_page_reads_nothing_that_has_vanished(shop):
     polled = []
     for count in (2, MANY):
         invoice, path = shop.invoice(), "/pay/{}/status"
@@ -107,20 +106,3 @@ def test_who_polls_a_page_reads_nothing_that_has_vanished(shop: Shop):
         polled.append(counted)
     (few_lines, few_hundreds), (many_lines, many_hundreds) = polled
     assert many_lines - few_lines < 100 and many_hundreds - few_hundreds <= 1
-
-
-def test_what_comes_again_was_first_seen_when_it_was(shop: Shop):
-    keys = SHAPES["one transaction"](3)
-    invoice = shop.invoice(expires_in_hours=1)
-    look(shop, invoice, keys, None)
-    first = shop.sql("SELECT DISTINCT first_seen_at FROM output").fetchall()
-    look(shop, invoice, [], None)
-    shop.clock.move(minutes=5)
-    look(shop, invoice, keys[:2], None)
-    rows = shop.sql(
-        "SELECT vanished_at IS NULL, first_seen_at FROM output ORDER BY vout"
-    ).fetchall()
-    assert [bool(alive) for alive, _ in rows] == [True, True, False]
-    assert {seen_at for _, seen_at in rows} == {seen_at for (seen_at,) in first}
-    sums = shop.service.db.only(balances.OF_MERCHANT, merchant_id=shop.merchant_id)
-    assert sums["total_sats"] == 660

@@ -1,26 +1,15 @@
 """Lies about addresses and coins: they show what is not there for a while, and settle nothing."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from fake_esplora import Json, LiedTo, tx_of
 from sweeper import Sweeper
 
-from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
 from storage.queries import payments
 
-Lies = Callable[..., LiedTo]
 MONEY = 2_100_000_000_000_000
-
-
-def look(till: LiedTo, *waited_for: Json) -> Report:
-    """A run that asks the mempool for these."""
-    checker = till.checker()
-    run = checker.run([invoice["id"] for invoice in waited_for])
-    checker.finish(run)
-    return run
 
 
 def show(till: LiedTo, invoice: Json, *txs: Json) -> None:
@@ -40,26 +29,24 @@ def received(till: LiedTo, invoice: Json) -> dict[str, Any]:
     return till.shop.client.get(f"/pay/{invoice['id']}/status").json
 
 
-def test_an_invented_sighting_never_confirms(lied_to: Lies):
-    till = lied_to()
+def test_an_invented_sighting_never_confirms(till):
     invoice = till.shop.invoice()
     show(till, invoice, sighting(invoice, 1, invoice["amount_sats"]))
-    assert look(till, invoice).changed == {}
+    assert till.look_for(invoice).changed == {}
     assert received(till, invoice)["unconfirmed_sats"] == invoice["amount_sats"]
     till.mine(12)
     for _ in range(3):
         till.clock.move(minutes=10)
-        assert look(till, invoice).changed == {}
+        assert till.look_for(invoice).changed == {}
     assert till.look(invoice)["status"] == "open" and till.payments() == []
     assert till.balance() == (0, invoice["amount_sats"])
     till.liar.lies.clear()
-    look(till, invoice)
+    till.look_for(invoice)
     assert till.balance() == (0, 0) and received(till, invoice)["unconfirmed_sats"] == 0
 
 
 @pytest.mark.parametrize("block", ["of no height", "of the tip"])
-def test_a_sighting_that_is_said_to_be_in_a_block_is_not_even_one(lied_to: Lies, block):
-    till = lied_to()
+def test_a_sighting_that_is_said_to_be_in_a_block_is_not_even_one(till, block):
     invoice = till.shop.invoice()
     till.check()
     tip = till.sandbox.chain.ledger
@@ -68,15 +55,14 @@ def test_a_sighting_that_is_said_to_be_in_a_block_is_not_even_one(lied_to: Lies,
         of_block |= {"block_height": 90_000_000, "block_hash": "ab" * 32}
     shown = sighting(invoice, 1, invoice["amount_sats"])
     show(till, invoice, shown | {"status": {"confirmed": True} | of_block})
-    assert look(till, invoice).complete
+    assert till.look_for(invoice).complete
     assert outputs(till, invoice) == [] and till.balance() == (0, 0)
 
 
-def test_all_the_money_there_is_waiting_at_an_address_does_not_stop_what_a_block_proves(lied_to):
-    till = lied_to()
+def test_all_the_money_there_is_waiting_at_an_address_does_not_stop_what_a_block_proves(till):
     invoice, other = till.shop.invoice(), till.shop.invoice()
     show(till, invoice, sighting(invoice, 1, MONEY))
-    assert look(till, invoice).complete
+    assert till.look_for(invoice).complete
     assert till.balance() == (0, MONEY)
     till.pay(invoice)
     till.pay(other)
@@ -85,21 +71,20 @@ def test_all_the_money_there_is_waiting_at_an_address_does_not_stop_what_a_block
     assert report.complete and report.changed == {invoice["id"]: "paid", other["id"]: "paid"}
     # A sighting more is refused, and only that.
     show(till, other, sighting(other, 2, 1_000))
-    assert look(till, other).failed == [other["id"]]
+    assert till.look_for(other).failed == [other["id"]]
     till.liar.lies.clear()
-    look(till, invoice, other)
+    till.look_for(invoice, other)
     assert till.balance() == (invoice["amount_sats"] + other["amount_sats"],) * 2
 
 
 @pytest.mark.parametrize(("shown", "vanishes"), [(24, True), (25, False), (50, False)])
-def test_a_list_that_may_be_cut_makes_nothing_vanish(lied_to: Lies, shown, vanishes):
-    till = lied_to()
+def test_a_list_that_may_be_cut_makes_nothing_vanish(till, shown, vanishes):
     invoice = till.shop.invoice()
     txid = till.pay(invoice)
-    look(till, invoice)
+    till.look_for(invoice)
     show(till, invoice, *(sighting(invoice, number, 600) for number in range(1, shown + 1)))
     till.clock.move(minutes=2)
-    assert look(till, invoice).complete
+    assert till.look_for(invoice).complete
     (ours,) = (one for one in outputs(till, invoice) if one["txid"] == txid)
     assert (ours["vanished_at"] is not None) == vanishes
     till.liar.lies.clear()
@@ -107,19 +92,15 @@ def test_a_list_that_may_be_cut_makes_nothing_vanish(lied_to: Lies, shown, vanis
     assert till.check().changed == {invoice["id"]: "paid"}
 
 
-# What explorers say of addresses and coins settles nothing.
-
-
-def test_neither_a_payment_nor_its_spend_can_be_hidden(lied_to: Lies):
+def test_neither_a_payment_nor_its_spend_can_be_hidden(till):
     """Neither the mempool nor the address's history shows them."""
-    till = lied_to()
     sweeper = Sweeper(till)
     invoice = sweeper.invoice()
     till.check()
     till.liar.lies = {"^/address/": lambda _: [], "^/tx/": lambda _: {"spent": False}}
     txid = till.pay(invoice)
     till.mine()
-    report = look(till, invoice)
+    report = till.look_for(invoice)
     assert report.complete and report.changed == {invoice["id"]: "paid"}
     assert till.balance() == (invoice["amount_sats"],) * 2
     sweeper.sweep(invoice, txid)

@@ -1,24 +1,15 @@
 """Coins that the merchant's wallet has moved: blocks prove it, and nobody's word does."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Json, LiedTo, open_lied_to
+from fake_esplora import Json, LiedTo
 from sweeper import Sweeper
 
 from btcpay.sandbox.payer.misbehave import double_spends
 from storage.queries.totals import balances
 
 pytestmark = pytest.mark.both_databases
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[LiedTo]:
-    with open_lied_to(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -124,9 +115,6 @@ def test_another_merchants_coins_are_left_alone(till, sweeper):
     till.check()
     sums = till.shop.service.db.only(balances.OF_MERCHANT, merchant_id=shop.merchant_id)
     assert sums["confirmed_sats"] == other["amount_sats"] and till.balance() == (0, 0)
-
-
-# Who says that a coin has moved, and it has not
 
 
 def test_no_word_of_an_explorer_takes_a_coin_out_of_the_balance(till, sweeper):

@@ -126,7 +126,7 @@ DUE = {
 
 
 @pytest.mark.parametrize(("watched", "reason"), DUE.values(), ids=DUE)
-def test_whether_the_mempool_is_asked_now_and_why(watched: Watched, reason: str | None):
+def test_whether_the_mempool_is_asked_now_and_why(watched, reason):
     found = urgency(watched, Pace(HOUR), NOW)
     assert (found and found.reason) == reason
 
@@ -179,9 +179,6 @@ def test_with_an_explorer_of_ones_own_who_waits_is_looked_for_in_every_run(watch
     assert (found and found.reason) == reason
 
 
-# How calls are shared
-
-
 def allowed(left: int, per_hour: int = 600, since_s: float | None = 60) -> Allowance:
     return Allowance(per_hour=per_hour, left=left, since_s=since_s)
 
@@ -202,7 +199,7 @@ def allowed(left: int, per_hour: int = 600, since_s: float | None = 60) -> Allow
         pytest.param(allowed(10, per_hour=40), 0, 0, id="and that is kept"),
     ],
 )
-def test_how_many_looks_a_run_may_make(allowance: Allowance, at_once: int, again: int):
+def test_how_many_looks_a_run_may_make(allowance, at_once, again):
     assert shares(allowance) == (at_once, again)
 
 

@@ -61,14 +61,6 @@ def plain() -> Iterator[FakeEsplora]:
         yield fake
 
 
-@pytest.mark.parametrize("kind", [Socks, Http])
-def test_an_onion_name_is_as_good_as_any(plain, kind):
-    onion = f"{'a' * 56}.onion"
-    with kind(int(plain.root.rpartition(":")[2])) as proxy:
-        assert get(plain, proxy.url, host=onion) == b"there"
-    assert proxy.asked == [(onion, 1000)] and onion not in looked_up
-
-
 def test_the_proxy_gets_name_and_password(server, proxy):
     server.instead = lambda _: say("there")
     get(server, proxy.url.replace("://", "://shop:pa%20ss@"))
@@ -178,7 +170,7 @@ def test_price_and_explorer_of_a_shop_come_through_the_proxy(open_shops, tmp_pat
 
 
 @pytest.mark.parametrize("kind", [Socks, Http])
-def test_a_webhook_is_told_through_the_proxy(shop: Shop, kind):
+def test_a_webhook_is_told_through_the_proxy(shop, kind):
     """By the check, and by `webhook test`: whoever hides where the shop is hides it there too."""
     url = f"http://{NAME}:1000/hook"
     added = receivers.add(shop.service.db, shop.merchant_id, url, None, [], shop.clock())

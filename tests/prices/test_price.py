@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btcpay.http import http_client
-from btcpay.prices.tickers import agree, median, resolve_pointer, to_price
+from btcpay.prices.tickers import agree, resolve_pointer, to_price
 
 # RFC 6901, section 5.
 RFC_DOCUMENT = {"foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^f": 3, "g|h": 4}
@@ -108,20 +108,6 @@ def usd(*prices: str) -> list[Decimal]:
 
 
 @pytest.mark.parametrize(
-    ("prices", "middle"),
-    [
-        pytest.param(usd("5"), "5", id="one"),
-        pytest.param(usd("3", "1"), "2", id="two: their mean"),
-        pytest.param(usd("9", "1", "2"), "2", id="three: the middle one, in whatever order"),
-        pytest.param(usd("1", "100", "3", "4"), "3.5", id="four: the mean of the middle two"),
-        pytest.param(usd("0.01", "0.02"), "0.015", id="the mean is exact"),
-    ],
-)
-def test_the_median(prices, middle):
-    assert median(prices) == Decimal(middle)
-
-
-@pytest.mark.parametrize(
     ("prices", "quorum", "agreed"),
     [
         pytest.param(usd(), 1, None, id="nobody answered"),
@@ -173,26 +159,15 @@ def test_what_liars_among_five_can_do(told, agreed):
     assert agree(told, 3) == (None if agreed is None else Decimal(agreed))
 
 
-@given(
-    st.lists(st.decimals("99", "101", places=2), min_size=1, max_size=5),
-    st.lists(st.decimals("0.01", 10**6, places=2), max_size=2),
-)
-def test_two_liars_among_five_never_move_the_price_further_than_their_five_percent(told, lied):
-    price = agree([*told, *lied][:5], 3)
-    if price is not None:
-        assert min(told) / Decimal("1.05") <= price <= max(told) / Decimal("0.95")
-
-
-honest = st.lists(st.decimals(98, 102, places=2), min_size=3, max_size=5)
+honest = st.lists(st.decimals(99, 101, places=2), min_size=1, max_size=5)
 lies = st.lists(st.decimals("0.01", 10**9, places=2), max_size=2)
 
 
 @given(honest, lies, st.randoms(use_true_random=False))
-def test_a_lying_minority_cannot_move_the_price_out_of_the_honest_range_and_5_percent(
-    told, lied, random
-):
+def test_two_liars_never_move_the_price_out_of_the_honest_range_and_5_percent(told, lied, random):
     prices = told + lied
     random.shuffle(prices)
-    price = agree(prices, 2)
-    assert price is not None
-    assert min(told) * Decimal("0.95") <= price <= max(told) * Decimal("1.05")
+    price = agree(prices, 3)
+    if price is not None:
+        assert min(told) / Decimal("1.05") <= price <= max(told) / Decimal("0.95")
+    assert price is not None or len(told) < 3

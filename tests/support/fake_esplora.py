@@ -1,9 +1,8 @@
 """Explorers on real sockets: one that pages, lies and breaks as told, one with a real chain.
 
-`histories` holds each address's transactions, newest first; `paging` makes a page of one; `instead`
-may answer a path with one of the replies below in place of the truth; `asked` lists the paths;
-`headers` are added to each answer, which has no Date otherwise.
-What `tx_of` makes is invented and in no block; what `mine` makes is in a real one.
+`histories` holds each address's transactions, newest first; `instead` may answer a path with one of
+the replies below in place of the truth; `asked` lists the paths; `headers` are added to each
+answer, which has no Date otherwise. What `tx_of` makes is invented, and in none of its blocks.
 """
 
 import contextlib
@@ -26,7 +25,7 @@ from paths import PROJECT
 from serving import Reply, Serving, say
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
+from btcpay.bitcoin.tx import TxOut
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.check.report import Report
@@ -112,13 +111,6 @@ def endless_head(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"Content-Length: 2\r\n\r\n[]")
 
 
-def blockstream(history: list[Json]) -> list[Json]:
-    """The first page as electrs shows it: up to 50 waiting and 25 confirmed ones."""
-    waiting = [tx for tx in history if not tx["status"]["confirmed"]]
-    confirmed = [tx for tx in history if tx["status"]["confirmed"]]
-    return waiting[:50] + confirmed[:25]
-
-
 def block_view(block: Block, height: int) -> Json:
     return {
         "id": block.hash,
@@ -165,10 +157,8 @@ class FakeEsplora(Serving):
     def __init__(self) -> None:
         super().__init__()
         self.histories: dict[str, list[Json]] = {}
-        self.paging: Callable[..., list[Json]] = blockstream
         self.tip = 1000
         self.blocks: dict[int, Block] = {0: parse_block(GENESIS_RAW)}
-        self.waiting: dict[str, Tx] = {}
         self.block_time = BLOCK_TIME
         self.asked: list[str] = []
         self.instead: Callable[[str], Reply | None] = lambda path: None
@@ -191,59 +181,26 @@ class FakeEsplora(Serving):
         if reply := of_blocks(self.blocks, self.tip, path):
             return reply
         match path.split("/")[1:]:
-            case ["address", address, *rest] if address in self.histories:
+            case ["address", address, "txs", *rest] if address in self.histories:
                 history = self.histories[address]
-                waiting = [tx for tx in history if not tx["status"]["confirmed"]]
-                confirmed = [tx for tx in history if tx["status"]["confirmed"]]
-                if rest == ["txs"]:
-                    return say(self.paging(history))
-                if rest[:2] == ["txs", "chain"]:
-                    txids = [tx["txid"] for tx in confirmed]
-                    return say(self.paging(confirmed[txids.index(rest[2]) + 1 :]))
-                if rest == ["txs", "mempool"]:
-                    return say(waiting[:50])
+                if rest == ["mempool"]:
+                    history = [tx for tx in history if not tx["status"]["confirmed"]]
+                return say(history[:50])
         return NOT_FOUND
 
-    def mine(self, script: bytes, sats: int, height: int = 1000) -> Json:
-        """A payment in a real block at this height, as Esplora shows it."""
-        origin = TxIn(Outpoint("ff" * 32, len(self.blocks)), b"", 0xFFFFFFFF)
-        tx = Tx(2, (origin,), (TxOut(sats, script),), 0)
-        block = self._build(height, [tx])
-        shown = tx_of(0, script, sats, height, txid=tx.txid)
-        return shown | {"status": shown["status"] | {"block_hash": block.hash}}
-
-    def pay(self, address: str, script: bytes, sats: int) -> None:
-        """Shows a payment in full that waits for `confirm`; it is the address's whole history."""
-        origin = TxIn(Outpoint("ee" * 32, len(self.blocks) + len(self.waiting)), b"", 0xFFFFFFFF)
-        self.waiting[address] = Tx(2, (origin,), (TxOut(sats, script),), self.tip)
-        txid = self.waiting[address].txid
-        self.histories[address] = [tx_of(0, script, sats, txid=txid)]
-
-    def confirm(self) -> None:
-        """A new tip with all payments that wait."""
-        self.tip += 1
-        block = self._build(self.tip, list(self.waiting.values()))
-        for address in self.waiting:
-            (tx,) = self.histories[address]
-            status = {"block_hash": block.hash, "block_time": self.block_time}
-            of_tx = tx_of(0, b"", height=self.tip)["status"] | status
-            self.histories[address] = [tx | {"status": of_tx}]
-        self.waiting.clear()
-
     def block_at(self, height: int) -> Block:
-        """The block at this height, an empty one unless one was mined; it links to those below."""
-        return self.blocks.get(height) or self._build(height, [])
+        """An empty block at this height; it links to those below."""
+        return self.blocks.get(height) or self._build(height)
 
-    def _build(self, height: int, txs: list[Tx]) -> Block:
-        known = self.blocks.keys() & {height, height + 1}
-        assert not known, f"there is a block at {known} already: mine from below"
+    def _build(self, height: int) -> Block:
+        assert height + 1 not in self.blocks, f"there is a block above {height}: build from below"
         if height - 1 not in self.blocks:
             highest = max(known for known in self.blocks if known < height)
             for each in range(max(highest + 1, height - BLOCKS_BELOW), height):
-                self._build(each, [])
+                self._build(each)
         below = self.blocks.get(height - 1)
-        coinbase = build_coinbase(height, 0, b"\x51", txs)
-        block = build_block(below.hash if below else "00" * 32, self.block_time, coinbase, txs)
+        coinbase = build_coinbase(height, 0, b"\x51", [])
+        block = build_block(below.hash if below else "00" * 32, self.block_time, coinbase, [])
         self.blocks[height] = block
         return block
 
@@ -350,21 +307,24 @@ class Till:
         return Checker(
             db or self.shop.service.db,
             replace(self.settings, **changes),
-            explorers or self.explorers(db),
+            explorers or self.explorers(db=db),
             new_prices(self.settings),
             clock or self.clock,
             in_flight,
         )
 
-    def explorers(self, db: Database | None = None) -> Explorers:
-        """Those of the settings, within their quota; never waiting before they are asked again."""
-        quota = Quota(db or self.shop.service.db, self.settings.explorer_calls_per_hour, self.clock)
-        session = http_client.Session(4)
+    def explorers(
+        self, *roots: str, db: Database | None = None, kind: type[Explorers] = Explorers
+    ) -> Explorers:
+        """These, or those of the settings, within their quota; asked again without a pause."""
         settings = self.settings
-        return Explorers(settings.network, settings.explorers, session, quota, lambda _: None)
+        quota = Quota(db or self.shop.service.db, settings.explorer_calls_per_hour, self.clock)
+        session = http_client.Session(4)
+        return kind(settings.network, roots or settings.explorers, session, quota, lambda _: None)
 
-    def check(self, clock: Clock | None = None) -> Report:
-        checker = self.checker(clock=clock)
+    def check(self, *roots: str, clock: Clock | None = None, **changes: Any) -> Report:
+        """A whole run that asks these explorers; `changes` are of the settings."""
+        checker = self.checker(explorers=self.explorers(*roots), clock=clock, **changes)
         run = checker.run()
         checker.finish(run)
         return run

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from fake_esplora import FakeEsplora, Json, Reply, block_view, dripping, say, truncated, tx_of
+from fake_esplora import FakeEsplora, Json, Reply, block_view, say, truncated, tx_of
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.chain.explorers.answers import MAX_HEADERS_BYTES, MAX_PAGE_BYTES, MAX_PARTS, ShownHeader
@@ -14,7 +14,7 @@ from btcpay.chain.explorers.esplora import RAW_BLOCK, RAW_BLOCK_TIMEOUT_S, Esplo
 from btcpay.chain.sources import Waiting
 from btcpay.http import http_client
 from btcpay.sandbox.node.block import Block
-from btcpay.values.errors import BadStatus, FetchError, Unreachable
+from btcpay.values.errors import BadStatus, FetchError
 from btcpay.values.networks import NETWORKS
 
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
@@ -55,8 +55,6 @@ def asking(
     session = session or http_client.Session()
     return Esplora(NETWORKS[network], server.root, session, None, lambda _headers: None)
 
-
-# Plain texts
 
 HEIGHTS = [("0", 0), ("1000", 1000), (" 1000\n", 1000), ("100000000", 100_000_000)]
 NO_HEIGHTS = ["", "-1", "1.5", "1e3", "0x10", "\u0661", "null", "100000001", "9" * 400, HTML, "1 2"]
@@ -117,9 +115,6 @@ def test_a_chain_of_another_network_is_refused_and_ours_asked_for_once(server, e
     assert server.asked == ["/block-height/0"]
     with pytest.raises(OtherNetwork, match="shows another network than mainnet"):
         asking(server, network="mainnet").require_network()
-
-
-# Headers
 
 
 def views(server: FakeEsplora, *heights: int) -> list[Json]:
@@ -289,9 +284,6 @@ def test_a_page_of_headers_has_a_megabyte_at_most(server, explorer, padding, is_
             explorer.headers(1000)
 
 
-# Whole blocks
-
-
 def test_a_block_comes_whole_and_has_more_time_than_other_answers(server):
     session = Heard()
     explorer, block = asking(server, session), server.block_at(1000)
@@ -350,18 +342,6 @@ def test_a_block_that_breaks_off_is_no_answer(server, explorer, name):
         explorer.raw_block(UNKNOWN)
 
 
-def test_a_block_in_chunks_is_read(server, explorer):
-    server.instead = lambda _: sent(chunked(b"a" * 1000, b"b" * 70_000, b""))
-    assert explorer.raw_block(UNKNOWN) == b"a" * 1000 + b"b" * 70_000
-
-
-def test_a_block_that_drips_is_left_at_its_time_out(server, explorer, released):
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
-    server.instead = lambda _: dripping(head, b"a", released)
-    with pytest.raises(Unreachable, match=r"longer than 0\.3 s"):
-        explorer.read("/block", RAW_BLOCK, timeout_s=0.3)
-
-
 def test_what_came_is_counted_whole_or_not(server, explorer):
     sizes = [len(server.block_at(1000).raw), len("1000")]
     explorer.raw_block(server.block_at(1000).hash)
@@ -373,9 +353,6 @@ def test_what_came_is_counted_whole_or_not(server, explorer):
     server.instead = lambda _: sent(chunked(b"b" * 70, b""))
     explorer.raw_block(UNKNOWN)
     assert (explorer.bytes_read, explorer.calls) == (sum(sizes) + 500 + 70, 4)
-
-
-# What waits
 
 
 def waiting_txs(number: int) -> list[Json]:

@@ -1,13 +1,11 @@
 """Several explorers as one, on real sockets: failing over, who is asked, and what it costs."""
 
-import gzip
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated, tx_of
+from fake_esplora import FakeEsplora, dropped, say, silent, tx_of
 
-from btcpay.chain.explorers.answers import MAX_PAGE_BYTES
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND, Explorers
 from btcpay.http import http_client
@@ -52,32 +50,16 @@ def found(explorers: Explorers) -> list[int]:
     return [int(output.txid, 16) for output in outputs]
 
 
-HTML = b"<!doctype html><title>Just a moment...</title>"
 UNBELIEVABLE = {
     "a 500": say("oops", 500),
-    "a 502 of a proxy": say(HTML, 502),
-    "a 503": say("Service Unavailable", 503),
-    "a 429": say("Too Many Requests", 429, **{"Retry-After": "1"}),
-    "a 403": say("blocked", 403),
     "a 404: an error, not nothing": say("[]", 404),
-    "a 400": say("Invalid Bitcoin address", 400),
-    "a 204 without a body": say(b"", 204),
-    "a 200 without a body": say(b""),
-    "a 200 with HTML": say(HTML),
-    "a 200 with half a JSON value": say(b'[{"txid": "'),
-    "a body shorter than promised": truncated(b"[]"),
     "a connection that is closed": dropped,
-    "a redirect in a circle": say("", 302, Location="/address/x/txs"),
     "what Esplora never answers": say([tx_of(1, SCRIPT) | {"txid": 7}]),
-    "more than is taken in": say(b"[" + b" " * MAX_PAGE_BYTES + b"]"),
-    "more than is taken in, compressed": say(
-        gzip.compress(b" " * (MAX_PAGE_BYTES + 1)), **{"Content-Encoding": "gzip"}
-    ),
 }
 
 
-@pytest.mark.parametrize("reply", [pytest.param(r, id=name) for name, r in UNBELIEVABLE.items()])
-def test_what_cannot_be_believed_is_asked_of_the_next_explorer(first, second, reply: Reply):
+@pytest.mark.parametrize("reply", UNBELIEVABLE.values(), ids=UNBELIEVABLE)
+def test_what_cannot_be_believed_is_asked_of_the_next_explorer(first, second, reply):
     first.instead = lambda _: reply
     assert found(client(first, second)) == [7]
 
@@ -123,7 +105,7 @@ def test_who_answered_is_named(first, second):
 
 def test_when_all_fail_the_error_says_why_of_each(first, second):
     first.instead = lambda _: say("oops", 500)
-    second.instead = lambda _: say(HTML)
+    second.instead = lambda _: say("<!doctype html>")
     with pytest.raises(ExplorerError, match="no JSON.*HTTP 500"):
         found(client(first, second))
 
@@ -134,9 +116,6 @@ def test_neither_the_error_nor_the_log_holds_an_endpoints_credentials(first, cap
     with pytest.raises(ExplorerError) as caught:
         found(Explorers(REGTEST, [root], http_client.Session()))
     assert "hunter2" not in str(caught.value) + caplog.text
-
-
-# Who is asked
 
 
 def test_an_explorer_that_failed_goes_to_the_back_until_the_next_one_fails(first, second):
@@ -197,9 +176,6 @@ def test_who_is_preferred_is_asked_first(first, second):
     assert explorers.ask(Esplora.tip_height) == 22
 
 
-# What a restore asks
-
-
 @pytest.mark.parametrize(("known", "is_enough"), [(999, True), (1000, True), (1001, False)])
 def test_a_chain_that_is_lower_than_was_known_is_not_believed(first, known, is_enough):
     if is_enough:
@@ -240,9 +216,6 @@ def test_once_a_chain_is_required_who_is_behind_is_not_asked(first, second, behi
 def test_without_a_required_chain_nobody_is_asked_how_high_it_is(first, second):
     assert client(first, second).is_used(ADDRESS) is False
     assert first.asked == ["/block-height/0", f"/address/{ADDRESS}/txs"]
-
-
-# What it costs
 
 
 def test_calls_are_counted_failed_ones_too(first, second):

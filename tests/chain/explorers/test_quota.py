@@ -1,12 +1,11 @@
 """The quota of calls: counted across runs and processes, and what an explorer's refusal costs."""
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from builders import Clock, Shop, until
+from builders import Clock, Shop, at_once, until
 from fake_esplora import FakeEsplora, dropped, say
 
 from btcpay.chain.explorers import endpoint
@@ -101,24 +100,17 @@ def test_each_explorer_has_a_quota_of_its_own(make):
 
 
 def test_processes_that_spend_at_the_same_time_share_one_quota(shop, clock):
-    taken = []
-
-    def run() -> None:
+    def taken(_: int) -> int:
         db = open_database(shop.service.settings.database_url)
-        quota = Quota(db, 100, clock)
-        try:
+        quota, calls = Quota(db, 100, clock), 0
+        with contextlib.suppress(QuotaSpent):
             while True:
                 quota.take(NAME)
-                taken.append(1)
-        except QuotaSpent:
-            db.close()
+                calls += 1
+        db.close()
+        return calls
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(taken) == 100
+    assert sum(at_once(4, taken)) == 100
 
 
 def test_what_a_clock_that_was_ahead_has_spent_binds_nobody(make, clock):
@@ -155,9 +147,6 @@ def test_old_minutes_are_forgotten(shop, make, clock):
     clock.move(days=2)
     spend(make(), 1)
     assert len(shop.service.db.rows(ExplorerUse.select())) == 1
-
-
-# What an explorer does when it is refused, fails, or has nothing left
 
 
 def client(quota: Quota | None, *servers: FakeEsplora, paused: list[float] | None = None) -> Any:
@@ -290,18 +279,14 @@ def test_a_rate_limiter_that_lets_the_first_calls_through_is_left_alone_longer_t
 def test_calls_that_fail_together_count_as_one_failure(esplora):
     esplora.instead = lambda _: say("oops", 500)
     explorers = client(None, esplora)
-    threads = [threading.Thread(target=_swallow, args=(explorers,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+
+    def fails(_: int) -> None:
+        with pytest.raises(ExplorerError):
+            explorers.ask(Esplora.tip_height)
+
+    at_once(8, fails)
     esplora.instead = lambda _: None
     assert explorers.ask(Esplora.tip_height) == esplora.tip
-
-
-def _swallow(explorers: Explorers) -> None:
-    with pytest.raises(ExplorerError):
-        explorers.ask(Esplora.tip_height)
 
 
 def test_the_next_explorer_is_asked_before_anybody_waits(esplora, second):
@@ -309,9 +294,6 @@ def test_the_next_explorer_is_asked_before_anybody_waits(esplora, second):
     paused: list[float] = []
     assert client(None, esplora, second, paused=paused).ask(Esplora.tip_height) == second.tip
     assert paused == [] and len(esplora.asked) == 1
-
-
-# Who looks
 
 
 def test_asked_for_is_noted_when_a_page_or_its_status_is_read(shop, clock):

@@ -581,7 +581,7 @@ def test_money_that_comes_between_two_readings_is_no_fault(till):
             found = super().row(query, **values)
             if query is really and not Beside.settled:
                 Beside.settled = len(
-                    till.checker(elsewhere, till.explorers(elsewhere)).run().changed
+                    till.checker(elsewhere, till.explorers(db=elsewhere)).run().changed
                 )
             return found
 

@@ -2,21 +2,17 @@
 
 import resource
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
 import pytest
 from blocks import WORST
-from fake_esplora import LiedTo
 from rival import Rival
 
 from btcpay.bitcoin.header import build_header, parse_header
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.sandbox.node.block import BITS, VERSION
 from btcpay.sandbox.node.script import script_of
-
-Lies = Callable[..., LiedTo]
 
 
 @dataclass
@@ -46,7 +42,7 @@ class Heavy:
 
 
 @pytest.mark.parametrize("name", WORST)
-def test_a_run_reads_the_worst_block_and_the_payment_after_it(lied_to: Lies, name):
+def test_a_run_reads_the_worst_block_and_the_payment_after_it(lied_to, name):
     till = lied_to()
     invoice = till.shop.invoice()
     assert till.check().complete
@@ -75,7 +71,7 @@ def spending(number: int, *outputs: TxOut) -> Tx:
 
 
 @pytest.mark.parametrize("how", ["outputs of one transaction", "transactions"])
-def test_a_block_of_dust_to_one_of_our_addresses_is_kept(lied_to: Lies, how):
+def test_a_block_of_dust_to_one_of_our_addresses_is_kept(lied_to, how):
     """By the thousand: ugly, paid for by whoever sends it, and within a run."""
     till = lied_to()
     invoice = till.shop.invoice()

@@ -69,9 +69,6 @@ def _post(path: str, key: str, at: str, body: str) -> int:
     return answer.status_code // 100
 
 
-# The tests
-
-
 class Killing(Forge):
     """Makes processes that die before their so manieth commit."""
 

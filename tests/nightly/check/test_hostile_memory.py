@@ -19,7 +19,6 @@ from paths import PROJECT
 from btcpay.chain.explorers.answers import MAX_PARTS
 from btcpay.merchants.account import script_of
 
-Lies = Callable[..., LiedTo]
 MOST_MB = 200
 PAYERS, LOOKING = 3, 6
 # Writes at its end what the kernel knows of the process.
@@ -127,7 +126,7 @@ LIES: dict[str, tuple[str, Any]] = {
 
 
 @pytest.fixture
-def till(lied_to: Lies) -> LiedTo:
+def till(lied_to) -> LiedTo:
     return lied_to(honest_too=True)
 
 
