@@ -51,12 +51,6 @@ class ExtendedKey:
             raise Malformed("its public key is no point of the curve") from None
         return cls(point, payload[13:45], depth, parent, child_number)
 
-    def serialize(self, version: bytes) -> bytes:
-        """The inverse of `parse`, behind a version of 4 bytes; OverflowError below depth 255."""
-        number = self.child_number.to_bytes(4, "big")
-        place = self.depth.to_bytes(1, "big") + self.parent_fingerprint + number
-        return version + place + self.chain_code + self.public_key
-
     @cached_property
     def public_key(self) -> bytes:
         """The point, compressed: 33 bytes."""

@@ -27,7 +27,6 @@ class Key(StrEnum):
 
 
 _GET = Fact.select(Fact.value).where(Fact.name == slot("name"))
-_ALL = Fact.select()
 _FORGET = Fact.delete().where(Fact.name == slot("name"))
 # There is always one.
 _LOCK = Fact.select(Fact.value).where(Fact.name == Key.NETWORK.value).for_update()
@@ -41,10 +40,6 @@ _KEEP = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_con
 def get(db: Database, key: Key) -> str | None:
     row = db.row(_GET, name=Key(key).value)
     return row["value"] if row else None
-
-
-def all(db: Database) -> dict[str, str]:
-    return {row["name"]: row["value"] for row in db.rows(_ALL)}
 
 
 def put(db: Database, key: Key, value: str) -> None:

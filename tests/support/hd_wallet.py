@@ -13,6 +13,13 @@ XPUB, XPRV = bytes.fromhex("0488b21e"), bytes.fromhex("0488ade4")
 TPUB = bytes.fromhex("043587cf")
 
 
+def serialized(key: ExtendedKey, version: bytes) -> bytes:
+    """The inverse of `ExtendedKey.parse`, behind a version of 4 bytes."""
+    number = key.child_number.to_bytes(4, "big")
+    place = key.depth.to_bytes(1, "big") + key.parent_fingerprint + number
+    return version + place + key.chain_code + key.public_key
+
+
 @dataclass(frozen=True)
 class HdWallet:
     """A private key, its chain code, and what BIP32 writes beside them."""
@@ -55,8 +62,8 @@ class HdWallet:
         return found
 
     def xpub(self, version: bytes = TPUB) -> str:
-        return b58check_encode(self.public.serialize(version))
+        return b58check_encode(serialized(self.public, version))
 
     def xprv(self) -> str:
         """As BIP32 writes it: in the place of the point a zero and the key."""
-        return b58check_encode(self.public.serialize(XPRV)[:45] + self.padded)
+        return b58check_encode(serialized(self.public, XPRV)[:45] + self.padded)

@@ -10,7 +10,6 @@ import termios
 import threading
 from pathlib import Path
 
-CTRL_C = "\x03"
 _PIECES = re.compile("\x1b\\[K|[\r\n]|[^\x00-\x1f\x7f]+")
 
 
