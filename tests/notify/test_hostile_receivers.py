@@ -8,7 +8,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 
 import pytest
-from builders import Shop
+from builders import Shop, until
 from fake_esplora import Reply, dripping, dropped, endless_head, say, silent, truncated
 from receiver import Receiver
 
@@ -17,19 +17,21 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import MOST_AT_ONCE, MOST_FAILING, Outbox, Send, new_send
 from btcpay.notify.retries import Answer
 from btcpay.notify.samples import sample
-from btcpay.notify.standard_webhook import KEPT_BYTES
+from btcpay.notify.standard_webhook import KEPT_BYTES, new_secret
+from btcpay.settings import settings
+from btcpay.values.times import utc_now
 from schemas.resources import Resources
 from storage.queries import deliveries
+from storage.queries.receivers import WEBHOOK
 
 TIMEOUT_S = 0.5
 
 
-def attempt(shop: Shop, url: str) -> Answer:
+def attempt(url: str) -> Answer:
     """One event to that URL, within half a second."""
-    db, now = shop.service.db, shop.clock()
-    added = receivers.add(db, shop.merchant_id, url, None, [], now)
-    event = sample(Resources(""), shop.merchant_id, EventKind.INVOICE_PAID, now)
-    return new_send(shop.service.settings, TIMEOUT_S)(receivers.find(db, added.id), event, now)
+    to = {"transport": WEBHOOK, "url": url, "secret": new_secret(), "old_until_at": None}
+    event = sample(Resources(""), 1, EventKind.INVOICE_PAID, utc_now())
+    return new_send(settings.read({}), TIMEOUT_S)(to, event, utc_now())
 
 
 def endless(handler: BaseHTTPRequestHandler) -> None:
@@ -59,21 +61,21 @@ REPLIES: dict[str, tuple[Callable[[threading.Event], Reply], bool, str]] = {
 
 
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
-def test_what_a_receiver_does_is_an_answer_in_time(shop, receiver, released, reply):
+def test_what_a_receiver_does_is_an_answer_in_time(receiver, released, reply):
     make, is_taken, text = reply
     receiver.instead = lambda _: make(released)
     began_s = time.monotonic()
-    answer = attempt(shop, receiver.url)
+    answer = attempt(receiver.url)
     assert time.monotonic() - began_s < 4
     assert answer.is_taken == is_taken
     assert text in answer.text.strip(" ") and len(answer.text) <= KEPT_BYTES
     assert "hunter2" not in answer.text and len(receiver.messages) == 1
 
 
-def test_nothing_is_kept_of_a_flood(shop, receiver):
+def test_nothing_is_kept_of_a_flood(receiver):
     receiver.instead = lambda _: endless
     tracemalloc.start()
-    answer = attempt(shop, receiver.url)
+    answer = attempt(receiver.url)
     assert answer.is_taken and answer.text == "a" * KEPT_BYTES
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -81,20 +83,20 @@ def test_nothing_is_kept_of_a_flood(shop, receiver):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:9", "nobody.invalid"], ids=["closed", "unknown"])
-def test_nobody_there_is_an_answer_too(shop, host):
-    answer = attempt(shop, f"http://{host}/x?token=hunter2")
+def test_nobody_there_is_an_answer_too(host):
+    answer = attempt(f"http://{host}/x?token=hunter2")
     assert (answer.is_taken, answer.status) == (False, None)
     assert "could not be asked" in answer.text and "hunter2" not in answer.text
 
 
-def test_a_receiver_that_never_accepts_is_left_at_the_time_out(shop):
+def test_a_receiver_that_never_accepts_is_left_at_the_time_out():
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         others = [socket.socket() for _ in range(4)]
         for one in others:  # they fill its queue
             one.setblocking(False)
             one.connect_ex(full.getsockname())
         began_s = time.monotonic()
-        assert not attempt(shop, f"http://127.0.0.1:{full.getsockname()[1]}/").is_taken
+        assert not attempt(f"http://127.0.0.1:{full.getsockname()[1]}/").is_taken
         assert time.monotonic() - began_s < 4
         for one in others:
             one.close()
@@ -123,19 +125,17 @@ def test_those_that_hang_delay_no_other(shop, receiver, released):
         good = add(shop, receiver.url)
         for _ in range(30):
             shop.link()
-        one, began_s = outbox(shop), time.monotonic()
-        done = threading.Event()
 
         def run() -> None:
-            one.run()
+            outbox(shop).run()
             shop.service.db.close()
-            done.set()
 
-        threading.Thread(target=run, daemon=True).start()
-        while len(receiver.messages) < 30 and time.monotonic() - began_s < 20:
-            time.sleep(0.01)
-        assert len(receiver.messages) == 30 and not done.is_set()
-        assert done.wait(20)
+        running = threading.Thread(target=run, daemon=True)
+        running.start()
+        until(lambda: len(receiver.messages) == 30, "all that is for the good one", 20)
+        assert running.is_alive()
+        running.join(20)
+        assert not running.is_alive()
         assert len(hanging.messages) == len(bad)
         assert waiting(shop, good) == 0 and all(waiting(shop, one) == 30 for one in bad)
         # Now they are known: of them all only a few are tried at once.
@@ -145,13 +145,16 @@ def test_those_that_hang_delay_no_other(shop, receiver, released):
         assert MOST_FAILING < len(bad) < MOST_AT_ONCE
 
 
-def test_a_run_has_an_end_whatever_a_receiver_does_and_no_answer_is_a_failure(shop, released):
+def test_a_run_has_an_end_whatever_a_receiver_does_and_no_answer_is_a_failure(
+    shop, released, monkeypatch
+):
     """Else who never answers would never be known for it: not failing, and never given up."""
     bad, db = add(shop, "http://127.0.0.1:9/"), shop.service.db
     shop.link()
+    monkeypatch.setattr("btcpay.notify.outbox.ATTEMPT_S", 0.5)
     began_s = time.monotonic()
-    told = outbox(shop, lambda *_: _never(released)).run(run_s=10.5)
-    assert time.monotonic() - began_s < 13
+    told = outbox(shop, lambda *_: _never(released)).run(run_s=1)
+    assert time.monotonic() - began_s < 4
     assert (told.delivered, told.failed) == (0, 1) and waiting(shop, bad) == 1
     assert receivers.find(db, bad)["failing_since"] is not None
     (row,) = db.rows(deliveries.LIST, receiver_id=bad, limit=2)

@@ -5,6 +5,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -95,11 +96,8 @@ def test_two_runs_beside_each_other_send_one_mail_in_the_databases_eyes(offices)
     office = offices()
     office.server.pause_s = 0.2
     office.paid()
-    threads = [threading.Thread(target=office.run, args=(office.new_outbox(),)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(office.run, [office.new_outbox() for _ in range(2)]))
     assert len({mail.message["Message-ID"] for mail in office.server.taken}) == 1
     assert office.rows() == [("mail_1", 1, 1, 0, "")]
 

@@ -20,22 +20,24 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
         yield opened
 
 
+def mine(till: Till, blocks: int = 1) -> None:
+    till.mine(blocks)
+    till.check()
+
+
 def in_two_parts(till: Till) -> None:
     invoice = till.shop.invoice()
     till.pay(invoice, 10_000)
-    till.mine()
-    till.check()
+    mine(till)
     till.pay(invoice, invoice["amount_sats"] - 10_000)
-    till.mine()
-    till.check()
+    mine(till)
 
 
 def by_two_outputs(till: Till) -> None:
     invoice = till.shop.invoice()
     till.pay_outputs((invoice, 10_000), (invoice, invoice["amount_sats"] - 10_000))
     till.look_for(invoice)
-    till.mine()
-    till.check()
+    mine(till)
 
 
 def deep(till: Till) -> None:
@@ -43,8 +45,8 @@ def deep(till: Till) -> None:
     till.pay(invoice)
     till.look_for(invoice)
     for _ in range(3):
-        till.mine()
-        till.check(), till.check()
+        mine(till)
+        till.check()
 
 
 def late(till: Till) -> None:
@@ -52,8 +54,7 @@ def late(till: Till) -> None:
     till.clock.move(hours=2)
     till.check()
     till.pay(invoice)
-    till.mine()
-    till.check()
+    mine(till)
     Terminal(till).run("invoice", "settle", invoice["id"], "--reason", "good enough")
 
 
@@ -61,8 +62,7 @@ def after_cancellation(till: Till) -> None:
     invoice = till.shop.invoice()
     Terminal(till).run("invoice", "cancel", invoice["id"])
     till.pay(invoice)
-    till.mine()
-    till.check()
+    mine(till)
     Terminal(till).run("invoice", "dismiss", invoice["id"], "--reason", "sent back")
 
 
@@ -75,21 +75,16 @@ def replaced(till: Till) -> None:
 
 
 def taken_back_and_paid_again(till: Till) -> None:
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    till.check()
+    till.pay(till.shop.invoice())
+    mine(till)
     till.sandbox.chain.reorganise(1, till.now)
     till.check()
-    till.mine()
-    till.check()
+    mine(till)
 
 
 def taken_back_for_good(till: Till) -> None:
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    till.check()
+    till.pay(till.shop.invoice())
+    mine(till)
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     till.check()
 
@@ -145,8 +140,7 @@ def test_an_event_shows_what_was_true_then(till):
     invoice = till.shop.invoice(1500, customer_email="ada@example.com")
     till.pay(invoice)
     till.look_for(invoice)
-    till.mine(3)
-    till.check()
+    mine(till, 3)
     amount = invoice["amount_sats"]
     created, seen, received, paid = (sent(event) for event in events(till))
     for data, came in ((created, (0, 0, amount)), (seen, (amount, amount, 0))):

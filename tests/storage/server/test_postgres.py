@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import postgres
 import psycopg
 import pytest
-from builders import Live, Shop, clean_environ
+from builders import Shop, clean_environ
 from paths import PROJECT
 from peewee import OperationalError
 
@@ -37,14 +37,6 @@ def test_no_request_fails_after_the_server_was_restarted(shop, mode):
     assert ask_at_once(shop) == wanted
 
 
-def test_the_shipped_server_survives_a_restart_too(shop, tmp_path):
-    with Live(shop, tmp_path) as live:
-        for _ in range(2):
-            assert live.ask("GET", "/balance", shop.read_key).status_code == 200
-            postgres.server().restart()
-        assert live.ask("POST", "/payment-links", shop.write_key).status_code == 201
-
-
 def test_a_restart_amid_a_transaction_undoes_it_and_is_not_hidden(shop):
     db = shop.service.db
     with pytest.raises(OperationalError), db.write():
@@ -53,13 +45,6 @@ def test_a_restart_amid_a_transaction_undoes_it_and_is_not_hidden(shop):
         db.only(merchants.TAKE_INDEX, id=shop.merchant_id)
     with db.write():
         assert db.only(merchants.TAKE_INDEX, id=shop.merchant_id)["next_index"] == 1
-
-
-def test_a_server_that_is_away_is_no_empty_database(url):
-    port = postgres.server().port
-    db = open_database(url.replace(f":{port}/", ":9/"))
-    with pytest.raises(OperationalError, match="refused"):
-        versions.version(db)
 
 
 def test_every_connection_comes_back_to_the_pool(till):
