@@ -4,6 +4,7 @@ import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,21 +23,17 @@ from storage.queries import attentions, deliveries, merchants, meta
 from storage.queries.totals import tallies
 
 
+@dataclass(eq=False)
 class Figures(Collector):
     """What a scrape reads from a service's database and store: indexed rows, no whole table.
 
     `folder` is the one that the database's file lies in, None for a server's.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        counts_together: Callable[[], bool],
-        now: Callable[[], datetime],
-        folder: Path | None,
-    ) -> None:
-        self._db, self._counts_together, self._now = db, counts_together, now
-        self._folder = folder
+    db: Database
+    counts_together: Callable[[], bool]
+    now: Callable[[], datetime]
+    folder: Path | None
 
     def collect(self) -> Iterator[Metric]:
         """The metrics; when the database does not answer, only that."""
@@ -45,20 +42,20 @@ class Figures(Collector):
         except PeeweeException:
             known = []
         yield _gauge("database_up", "Whether the database answers.", bool(known))
-        together = self._counts_together()
+        together = self.counts_together()
         yield _gauge("rate_limit_store_up", "Whether all requests are counted together.", together)
         labels = {"version": __version__, "python": platform.python_version()}
         build = GaugeMetricFamily("btcpay_build_info", "What serves.", labels=list(labels))
         build.add_metric(list(labels.values()), 1)
         yield build
-        if self._folder:
+        if self.folder:
             with suppress(OSError):  # without the folder there is no database either
-                free = shutil.disk_usage(self._folder).free
+                free = shutil.disk_usage(self.folder).free
                 yield _gauge("disk_free_bytes", "Free bytes on the database's disk.", free)
         yield from known
 
     def _known(self) -> Iterator[Metric]:
-        db, now = self._db, self._now()
+        db, now = self.db, self.now()
         count = db.only(tallies.OPEN_INVOICES)["invoices"]
         yield _gauge("open_invoices", "Invoices that wait for money, at most 10,000.", count)
         found = {row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)}

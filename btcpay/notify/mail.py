@@ -63,7 +63,6 @@ class Mail:
             return Answer(False, None, smtp.why(error))
 
     def close(self) -> None:
-        """Ends the session, if there is one."""
         if self._session is not None:
             with suppress(*smtp.FAILURES):
                 self._session.quit()

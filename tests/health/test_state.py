@@ -20,40 +20,26 @@ def ago(**delta: float) -> datetime:
     return NOW - timedelta(**delta)
 
 
-@pytest.mark.parametrize(
-    ("part", "colour", "facts"),
-    [
-        ("found", "green", {"found_at": ago(minutes=15)}),
-        ("found", "red", {"found_at": ago(minutes=15.001)}),
-        ("found", "green", {"found_at": ago(minutes=-15)}),
-        ("found", "red", {"found_at": ago(minutes=-15.001)}),
-        ("found", "yellow", {"found_at": None}),
-        ("chain", "green", {}),
-        ("chain", "green", {"progress": None}),
-        ("chain", "yellow", {"progress": Progress(9, NOW, 1)}),
-        ("chain", "green", {"progress": Progress(9, ago(hours=2), 0)}),
-        ("chain", "red", {"progress": Progress(9, ago(hours=2.001), 0)}),
-        ("backup", "green", {"backed_up_at": ago(days=3)}),
-        ("backup", "yellow", {"backed_up_at": ago(days=3.001)}),
-        ("backup", "yellow", {"backed_up_at": None}),
-    ],
-    ids=[
-        "payments were found a quarter of an hour ago",
-        "payments have not been found for longer",
-        "a clock a quarter of an hour behind the last check",
-        "a clock further behind it",
-        "a shop that was never checked",
-        "every block is read",
-        "there is no chain before the first invoice",
-        "a block is still to be read",
-        "the newest block is two hours old",
-        "the newest block is older than that",
-        "a backup of three nights ago",
-        "an older backup",
-        "no backup at all",
-    ],
-)
-def test_how_well_a_part_of_the_shop_is(part, colour, facts):
+PARTS = {
+    "payments were found lately": ("found", "green", {"found_at": ago(minutes=15)}),
+    "payments have not been found for longer": ("found", "red", {"found_at": ago(minutes=15.001)}),
+    "a clock behind the last check": ("found", "green", {"found_at": ago(minutes=-15)}),
+    "a clock further behind it": ("found", "red", {"found_at": ago(minutes=-15.001)}),
+    "a shop that was never checked": ("found", "yellow", {"found_at": None}),
+    "every block is read": ("chain", "green", {}),
+    "there is no chain before the first invoice": ("chain", "green", {"progress": None}),
+    "a block is still to be read": ("chain", "yellow", {"progress": Progress(9, NOW, 1)}),
+    "the newest block is old": ("chain", "green", {"progress": Progress(9, ago(hours=2), 0)}),
+    "it is older": ("chain", "red", {"progress": Progress(9, ago(hours=2.001), 0)}),
+    "a backup of three nights ago": ("backup", "green", {"backed_up_at": ago(days=3)}),
+    "an older backup": ("backup", "yellow", {"backed_up_at": ago(days=3.001)}),
+    "no backup at all": ("backup", "yellow", {"backed_up_at": None}),
+}
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_how_well_a_part_of_the_shop_is(case):
+    part, colour, facts = PARTS[case]
     read = settings.read({"BTCPAY_NETWORK": "mainnet", "BTCPAY_EXPLORERS": "https://a.example"})
     state = state_of(**(WELL | facts), settings=read, now=NOW)
     colours = {"found": "green", "chain": "green", "backup": "green"}

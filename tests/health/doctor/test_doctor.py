@@ -23,6 +23,7 @@ from btcpay.merchants.account import derive
 from btcpay.settings import settings
 from btcpay.values.errors import BadStatus, Unreachable
 from btcpay.values.networks import NETWORKS
+from storage import versions
 from storage.database import Database, open_database
 from storage.queries import merchants
 from storage.queries.totals import balances
@@ -46,6 +47,7 @@ def test_a_healthy_shop_is_green_and_the_command_says_so(till):
     till.check()
     everything = found(till)
     assert {"disk", "file modes"} <= set(everything)
+    assert everything["database"].sentence == f"SQLite, version {versions.VERSION}, regtest"
     assert {finding.colour for finding in everything.values()} == {"green"}
     assert {finding.remedy for finding in everything.values()} == {""}
     output, _ = Terminal(till).run("doctor", "--integrity")
