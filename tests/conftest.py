@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from databases import ON_POSTGRES
 from fake_esplora import LiedTo, Terminal, Till, open_lied_to, open_till
 from hosted import Counter, open_counter
 from hypothesis import settings
+from playground import Playground, start_playground
 
 # Not by the clock: a machine that stands still for a moment fails nothing.
 settings.register_profile("patient", deadline=None)
@@ -151,3 +153,12 @@ def counter(
     """`btcpay serve`, a chain to pay on, and the check: one for the browsers of a file."""
     with open_counter(tmp_path_factory.mktemp("counter"), ticker) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
+    """What `make run` starts: one for a file."""
+    started = start_playground(tmp_path_factory.mktemp("playground"))
+    yield started
+    assert started.stop(signal.SIGHUP) == 0  # as when the terminal's window is closed
+    assert "Traceback" not in started.talk.read_text()

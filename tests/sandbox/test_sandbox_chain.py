@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -222,7 +223,7 @@ class TestReorganising:
     def test_a_refused_double_spend_leaves_everything_as_it_was(self, sandbox):
         sandbox.wallet.pay(ADDRESS, 10_000, NOW)
         sandbox.chain.mine(1, NOW)
-        before = sandbox.chain.ledger.copy()
+        before = deepcopy(sandbox.chain.ledger)
         with pytest.raises(Rejected):
             sandbox.chain.reorganise(1, NOW, [sandbox.chain.ledger.tip.txs[0].raw])
         assert sandbox.chain.ledger == before

@@ -9,9 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -22,15 +22,6 @@ from btcpay.cli.sandbox.children import Children
 from btcpay.cli.sandbox.place import command_line
 from btcpay.cli.sandbox.sandbox import is_late
 from btcpay.values.errors import CommandError
-
-
-@pytest.fixture(scope="module")
-def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
-    started = start_playground(tmp_path_factory.mktemp("shop"))
-    yield started
-    assert started.stop(signal.SIGHUP) == 0  # as when the terminal's window is closed
-    assert started.talk.read_text() == ""
-
 
 INTRODUCTION = {
     "the key": r"(?m)^write key +sk_test_\w{40,}$",
@@ -81,47 +72,52 @@ def test_the_printed_link_logs_in_once_and_the_workbenchs_each_time(playground):
             assert page.status_code == 200 and page.url.endswith("/merchant")
 
 
-def test_ctrl_c_ends_every_process_and_the_next_start_goes_on(tmp_path):
-    """With the same demo pages, so that no address is wasted."""
-    shown = []
-    for _ in range(2):
-        playground = start_playground(tmp_path)
-        family = children_of(playground.process.pid)
-        assert len(family) >= 4  # chain, gunicorn and its worker, check
-        assert playground.process.pid not in {os.getsid(each) for each in family}
-        shown.append((playground.pay_url.rpartition("/")[2], playground.link.rpartition("/")[2]))
-        (endpoint,) = json.loads(playground.btcpay("webhook", "list", "--json").stdout)
-        assert endpoint["merchant"] == "demo"  # one, at each start
-        assert playground.stop(signal.SIGINT) == 0
-        until(lambda family=family: not any(map(is_alive, family)), "every process to end")
-    assert shown[0] == shown[1]
+def test_in_one_folder_it_is_one_shop_until_a_part_of_it_is_removed(tmp_path):
+    first = start_playground(tmp_path)
+    first.press("mine")
+    invoice = first.post("/invoices", {"amount_usd": 25})
+    first.pay(invoice)
+    first.press("mine")
+    paid = first.wait_for_status(invoice, "paid")  # so that the database has these blocks
+    family = children_of(first.process.pid)
+    assert len(family) >= 4  # chain, gunicorn and its worker, check
+    assert first.process.pid not in {os.getsid(each) for each in family}
+    assert first.stop(signal.SIGINT) == 0
+    until(lambda: not any(map(is_alive, family)), "every process to end")
 
+    second = start_playground(
+        tmp_path, *(urlsplit(url).port for url in (first.service, first.chain))
+    )
+    # With the same demo pages, so that no address is wasted.
+    same = [(each.key, each.pay_url, each.link) for each in (first, second)]
+    assert same[0] == same[1]
+    assert second.get(f"/invoices/{invoice['id']}") == paid
+    assert len(second.get("/payments")["data"]) == 1
+    (endpoint,) = json.loads(second.btcpay("webhook", "list", "--json").stdout)
+    assert endpoint["merchant"] == "demo"  # one, at each start
 
-def test_a_part_that_ends_by_itself_is_named_with_the_end_of_the_log(tmp_path):
-    playground = start_playground(tmp_path)
-    (check,) = [
-        pid
-        for pid in children_of(playground.process.pid)
-        if b"--watch" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    ]
-    playground.press("explorer", state="down")
+    # A part that ends by itself is named, with the end of the log.
+    second.press("explorer", state="down")
     log = tmp_path / "sandbox/sandbox.log"
     until(lambda: "HTTP 503" in log.read_text(), "a check to fail")
-    os.kill(check, signal.SIGKILL)
-    assert playground.process.wait(30) == 1
-    talk = playground.talk.read_text()
+    os.kill(check_of(second), signal.SIGKILL)
+    assert second.process.wait(30) == 1
+    talk = second.talk.read_text()
     assert "btcpay: the check was killed (signal 9);" in talk and "HTTP 503" in talk
 
-
-def test_a_chain_that_was_removed_alone_is_refused_with_what_begins_anew(tmp_path):
-    playground = start_playground(tmp_path)
-    playground.press("mine")
-    playground.wait_for_status(playground.press("invoice", amount_usd=1), "open")
-    until(lambda: "at block 201 of" in playground.btcpay("doctor").stdout, "the block to be read")
-    playground.stop()
+    # A chain that was removed alone is refused, with what begins anew.
     shutil.rmtree(tmp_path / "sandbox")
     with pytest.raises(AssertionError, match=r"sandbox is older than .*btcpay\.db.* begins anew"):
         start_playground(tmp_path)
+
+
+def check_of(playground: Playground) -> int:
+    """The process of its check."""
+    family = children_of(playground.process.pid)
+    (check,) = (
+        pid for pid in family if b"\0--watch\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    )
+    return check
 
 
 def test_a_minute_without_a_complete_check_is_long():

@@ -1,26 +1,12 @@
 """The workbench beside a shop: its scenes, and its buttons by invoice."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
 import requests
 from builders import until
-from playground import Playground, children_of, start_playground
+from playground import Playground, children_of, scene_of
 
 JSON = {"Accept": "application/json"}
-
-
-@pytest.fixture(scope="module")
-def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
-    started = start_playground(tmp_path_factory.mktemp("workbench"))
-    yield started
-    assert started.stop() == 0
-
-
-def scene(playground: Playground) -> dict[str, Any]:
-    return requests.get(f"{playground.chain}/sandbox/state", timeout=10).json()["scene"]
 
 
 def page(playground: Playground) -> str:
@@ -42,8 +28,8 @@ def test_no_key_leaves_the_sandboxs_processes(playground):
 def test_a_scene_plays_to_its_end_in_a_world_that_is_well(playground):
     playground.press("explorer", state="down")
     playground.press("scene", scene="paid-in-time", quick=1)
-    until(lambda: scene(playground)["state"] != "playing", "its end")
-    played = scene(playground)
+    until(lambda: scene_of(playground)["state"] != "playing", "its end")
+    played = scene_of(playground)
     assert (played["state"], played["problem"], len(played["lines"])) == ("over", None, 5)
     invoice = playground.get(f"/invoices/{played['invoice']['id']}")
     assert invoice["status"] == "paid"
@@ -85,9 +71,12 @@ def test_what_cannot_be_done_is_said(playground):
 
 def test_another_scene_ends_the_one_that_plays_and_so_does_the_button(playground):
     playground.press("scene", scene="too-late")
-    until(lambda: scene(playground)["lines"], "its first line")
+    until(lambda: scene_of(playground)["lines"], "its first line")
     playground.press("scene", scene="paid-in-time")
-    assert (scene(playground)["name"], scene(playground)["state"]) == ("paid-in-time", "playing")
+    assert (scene_of(playground)["name"], scene_of(playground)["state"]) == (
+        "paid-in-time",
+        "playing",
+    )
     playground.press("stop")
-    assert scene(playground)["state"] == "stopped"
+    assert scene_of(playground)["state"] == "stopped"
     assert "Stopped." in page(playground)

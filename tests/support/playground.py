@@ -36,6 +36,11 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def scene_of(playground: "Playground") -> dict[str, Any]:
+    """The scene that was begun last, as the workbench shows it."""
+    return requests.get(f"{playground.chain}/sandbox/state", timeout=10).json()["scene"]
+
+
 @dataclass
 class Playground:
     """A running sandbox: its addresses, the key that it printed, and the file of its talk."""

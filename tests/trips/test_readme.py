@@ -3,13 +3,12 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import requests
 from paths import PROJECT
-from playground import Playground, start_playground
+from playground import Playground
 
 from app import OPERATIONS
 
@@ -33,13 +32,6 @@ def examples(name: str) -> list[tuple[list[str], Any]]:
 def written(answer: str) -> Any:
     """An answer as JSON; `...` becomes a name that says that others are left out."""
     return json.loads(re.sub(r",\n *\.\.\.\n", f', "{LEFT_OUT}": null\n', answer))
-
-
-@pytest.fixture(scope="module")
-def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
-    started = start_playground(tmp_path_factory.mktemp("readme"))
-    yield started
-    started.stop()
 
 
 def run(words: list[str], playground: Playground, ids: dict[str, str]) -> Any:

@@ -4,24 +4,17 @@ import json
 import re
 import signal
 import socket
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
 import requests
 from builders import until
 from forge import forge
-from playground import Playground, children_of, is_alive, start_playground
+from paths import PROJECT
+from playground import Playground
 from ports import free_port
-
-
-@pytest.fixture(scope="module")
-def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
-    started = start_playground(tmp_path_factory.mktemp("playground"))
-    yield started
-    if started.process.poll() is None:
-        started.stop()
 
 
 def test_the_printed_curl_line_creates_an_invoice(playground: Playground) -> None:
@@ -68,29 +61,6 @@ def test_a_payment_link_makes_invoices_that_get_paid(playground: Playground) -> 
     playground.wait_for_status(invoice, "paid")
 
 
-def test_a_second_start_has_the_same_shop_and_ctrl_c_ends_every_process(tmp_path: Path) -> None:
-    first = start_playground(tmp_path)
-    invoice = first.post("/invoices", {"amount_usd": 25})
-    first.pay(invoice)
-    first.press("mine")
-    paid = first.wait_for_status(invoice, "paid")
-    family = [first.process.pid, *children_of(first.process.pid)]
-    assert len(family) >= 4  # sandbox, chain, gunicorn and its worker, check
-    assert first.stop(signal.SIGINT) == 0
-    until(lambda: not any(map(is_alive, family)), "every process to end")
-
-    ports = [urlsplit(url).port for url in (first.service, first.chain)]
-    second = start_playground(tmp_path, *ports)
-    try:
-        assert second.key == first.key
-        assert second.get(f"/invoices/{invoice['id']}") == paid
-        assert len(second.get("/payments")["data"]) == 1
-        (receiver,) = json.loads(second.btcpay("webhook", "list", "--json").stdout)
-        assert receiver["merchant"] == "demo"
-    finally:
-        second.stop(signal.SIGTERM)
-
-
 def test_a_taken_port_and_any_network_but_regtest_are_refused(tmp_path: Path) -> None:
     environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/btcpay.db"}
     words = ["sandbox", "--state", str(tmp_path)]
@@ -101,3 +71,36 @@ def test_a_taken_port_and_any_network_but_regtest_are_refused(tmp_path: Path) ->
     assert refused.status == 1 and f"127.0.0.1:{port} is taken" in refused.errors
     refused = forge().run(environ | {"BTCPAY_NETWORK": "mainnet"}, words)
     assert refused.status == 1 and "regtest only" in refused.errors
+
+
+def test_each_event_is_shown_by_listen_and_kept_by_the_workbench(playground: Playground) -> None:
+    words = [sys.executable, "-m", "btcpay", "listen"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    listening = subprocess.Popen(words, cwd=PROJECT, env=playground.environ, **pipes)
+    try:
+        until(lambda: "listening" in listening.stderr.readline(), "`listen`")
+        invoice = playground.post("/invoices", {"amount_usd": 25})
+        playground.pay(invoice)
+        playground.press("mine")
+        life = []
+        while "invoice.paid" not in life:
+            event = json.loads(listening.stdout.readline())
+            if event["data"].get("invoice", {}).get("id") == invoice["id"]:
+                life.append(event["type"])
+        assert life[0] == "invoice.created" and life[-2:] == ["payment.received", "invoice.paid"]
+    finally:
+        listening.send_signal(signal.SIGINT)
+        listening.communicate(timeout=30)
+    assert f"{sys.executable} -m btcpay doctor\n" in playground.introduction
+    assert "the same with `listen`" in playground.introduction
+    log = playground.talk.parent / "sandbox/webhooks.log"
+    assert log.name in playground.introduction
+
+    def kept() -> list[str]:
+        events = map(json.loads, log.read_text().splitlines())
+        about = (one for one in events if one["data"].get("invoice", {}).get("id") == invoice["id"])
+        return sorted(one["type"] for one in about)
+
+    until(lambda: kept() == sorted(life), "the workbench to have them all")
+    forged = requests.post(f"{playground.chain}/sandbox/webhook", data=b"{}", timeout=10)
+    assert forged.status_code == 401 and "{}" not in log.read_text().splitlines()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from functools import wraps
+from functools import partial
 from typing import NoReturn
 
 from flask import Blueprint, Response, abort, jsonify
@@ -24,7 +24,7 @@ def create_esplora() -> Blueprint:
     blueprint = Blueprint("esplora", __name__)
     blueprint.before_request(_refuse_while_down)
     for path, view in VIEWS.items():
-        blueprint.add_url_rule(path, path, _consistent(view))
+        blueprint.add_url_rule(path, path, partial(_consistent, view))
     return blueprint
 
 
@@ -95,15 +95,10 @@ def _refuse_while_down() -> None:
         _refuse(503, "Service Unavailable")
 
 
-def _consistent(view: Callable[..., Response]) -> Callable[..., Response]:
+def _consistent(view: Callable[..., Response], **parts: str) -> Response:
     """Under the chain's lock: one answer never shows two states."""
-
-    @wraps(view)
-    def locked(**parts: str) -> Response:
-        with current().chain.lock:
-            return view(**parts)
-
-    return locked
+    with current().chain.lock:
+        return view(**parts)
 
 
 def _refuse(status: int, message: str) -> NoReturn:

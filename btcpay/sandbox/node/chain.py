@@ -90,10 +90,10 @@ class Chain:
     def _rival_branch(
         self, fork_height: int, count: int, now: int, instead: Sequence[bytes]
     ) -> list[Block]:
-        """`count` blocks on the one at `fork_height`, tried out on a copy."""
-        ledger, mempool, blocks = self.ledger.copy(), Mempool(), []
-        while ledger.height > fork_height:
-            ledger.disconnect()
+        """`count` blocks on the one at `fork_height`, tried out on a ledger of their own."""
+        ledger, mempool, blocks = Ledger(), Mempool(), []
+        for block_hash in self.ledger.hashes[: fork_height + 1]:
+            ledger.connect(self.ledger.blocks[block_hash])
         for raw in instead:
             apply(mempool, judge(ledger, mempool, parse_tx(raw)))
         for _ in range(count):
@@ -126,8 +126,9 @@ class Chain:
 
 
 def _connect(ledger: Ledger, mempool: Mempool, block: Block) -> None:
+    """A block of what waits, and of nothing else."""
     ledger.connect(block)
-    mempool.confirm(block)
+    mempool.remove(tx.txid for tx in block.txs[1:])
 
 
 def _next_block(

@@ -1,6 +1,5 @@
 """What the best branch has confirmed: its blocks, unspent coins and the history of every script."""
 
-from copy import copy as shallow_copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -77,11 +76,6 @@ class Ledger:
             self._unconfirm(tx)
         self.hashes.pop()
         return block
-
-    def copy(self) -> "Ledger":
-        own = {name: shallow_copy(value) for name, value in vars(self).items()}
-        history = {script: list(txids) for script, txids in self.history.items()}
-        return Ledger(**own | {"history": history})
 
     def _confirm(self, tx: Tx, position: int) -> None:
         inputs = () if tx.is_coinbase else tx.inputs

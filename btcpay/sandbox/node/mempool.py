@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
-from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.ledger import touched
 
 
@@ -69,9 +68,3 @@ class Mempool:
             spent = (self.spenders.get(Outpoint(txid, vout)) for vout in outputs)
             queue += [spender for spender in spent if spender and spender not in found]
         return found
-
-    def confirm(self, block: Block) -> None:
-        """Removes what `block` confirms, and what it makes impossible."""
-        self.remove([tx.txid for tx in block.txs if tx.txid in self.entries])
-        conflicts = set().union(*(self.conflicts(tx) for tx in block.txs))
-        self.remove(self.descendants(conflicts))

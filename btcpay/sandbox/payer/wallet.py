@@ -23,11 +23,6 @@ class Wallet:
         self.script = key.script
         self.address = address_of(key.script)
 
-    @property
-    def balance_sats(self) -> int:
-        """With waiting change."""
-        return total(self.coins())
-
     def coins(self) -> list[Spendable]:
         """What could be spent now: confirmed coins by rising value, then waiting ones."""
         with self.chain.lock:

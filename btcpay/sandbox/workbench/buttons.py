@@ -24,13 +24,14 @@ from btcpay.sandbox.workbench.forms import (
     field,
     read_count,
     read_flag,
-    read_invoice_usd,
-    read_price,
     read_switch,
+    read_usd,
     refused,
 )
 from btcpay.sandbox.workbench.invoices import newest_payment, order_of, require_shop
 from btcpay.sandbox.workbench.page import refuse_other_sites
+
+MAX_PRICE_USD, MAX_INVOICE_USD = 1_000_000_000, 1_000_000
 
 Answer = dict[str, Any]
 
@@ -99,12 +100,12 @@ def explorer(sandbox: Sandbox) -> Answer:
 
 def price(sandbox: Sandbox) -> Answer:
     """Field `usd` sets the price; field `state`, or no field at all, switches the ticker."""
-    switches, new_usd = sandbox.switches, read_price(request.form)
+    switches, has_price = sandbox.switches, bool(field(request.form, "usd"))
+    new_usd = read_usd(request.form, "usd", MAX_PRICE_USD) if has_price else switches.price_usd
     state = "up" if switches.price_up else "down"
-    if new_usd is None or request.form.get("state"):
+    if not has_price or request.form.get("state"):
         state = read_switch(request.form, state)
-    switches.price_up = state == "up"
-    switches.price_usd = switches.price_usd if new_usd is None else new_usd
+    switches.price_up, switches.price_usd = state == "up", new_usd
     return {"price": state, "usd": f"{switches.price_usd:.2f}"}
 
 
@@ -112,7 +113,7 @@ def invoice(sandbox: Sandbox) -> Answer:
     """Fields `amount_usd`, `description`, and `minutes` until it ends."""
     minutes = field(request.form, "minutes")
     expires_in_s = read_count(request.form, "minutes") * 60 if minutes else None
-    usd = read_invoice_usd(request.form)
+    usd = read_usd(request.form, "amount_usd", MAX_INVOICE_USD)
     return require_shop(sandbox).create(usd, field(request.form, "description"), expires_in_s)
 
 

@@ -13,8 +13,6 @@ from btcpay.sandbox.errors import BadRequest
 
 SATS_PER_BTC = 100_000_000
 MAX_DIGITS = 16  # 21 million BTC in satoshis
-MAX_PRICE_USD = 1_000_000_000
-MAX_INVOICE_USD = 1_000_000
 LABELS = {
     "address": "Address",
     "invoice": "Invoice",
@@ -86,12 +84,12 @@ def read_count(form: Form, name: str, default: str = "") -> int:
     return int(given)
 
 
-def read_price(form: Form) -> Decimal | None:
-    return _read_usd(form, "usd", MAX_PRICE_USD) if field(form, "usd") else None
-
-
-def read_invoice_usd(form: Form) -> Decimal:
-    return _read_usd(form, "amount_usd", MAX_INVOICE_USD)
+def read_usd(form: Form, name: str, most: int) -> Decimal:
+    """From a cent to `most` dollars."""
+    usd = _decimal(field(form, name).removeprefix("$").replace(",", ""), name)
+    if not Decimal("0.01") <= usd <= most or usd != usd.quantize(Decimal("0.01")):
+        raise refused(name, f"give 0.01 to {most:,}, with at most two decimals")
+    return usd
 
 
 def read_switch(form: Form, now: str, states: tuple[str, ...] = ("up", "down")) -> str:
@@ -121,13 +119,6 @@ def _btc_to_sats(text: str) -> int:
     if sats != sats.to_integral_value():
         raise refused("amount", f"{text} BTC is no whole number of satoshis")
     return int(sats)
-
-
-def _read_usd(form: Form, name: str, most: int) -> Decimal:
-    usd = _decimal(field(form, name).removeprefix("$").replace(",", ""), name)
-    if not Decimal("0.01") <= usd <= most or usd != usd.quantize(Decimal("0.01")):
-        raise refused(name, f"give 0.01 to {most:,}, with at most two decimals")
-    return usd
 
 
 def _decimal(text: str, name: str) -> Decimal:

@@ -14,6 +14,7 @@ from btcpay.sandbox.errors import ShopAway
 from btcpay.sandbox.esplora.app import text
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.script import address_of
+from btcpay.sandbox.payer.coins import total
 from btcpay.sandbox.scenes.stories import SCENES
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
@@ -129,7 +130,7 @@ def _chain_facts(sandbox: Sandbox) -> dict[str, Any]:
     newest_blocks = chain.ledger.hashes[-SHOWN_BLOCKS:][::-1]
     return {
         "height": chain.ledger.height,
-        "balance_sats": wallet.balance_sats,
+        "balance_sats": total(wallet.coins()),  # with waiting change
         "wallet_address": wallet.address,
         "blocks": [_block_row(chain, each) for each in newest_blocks],
         "waiting": len(chain.mempool.entries),

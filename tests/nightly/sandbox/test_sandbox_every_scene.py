@@ -1,15 +1,12 @@
 """Each scene to its end, and a newcomer's first minute in a browser."""
 
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import bitcoin_node
 import pytest
-import requests
 from browser import DESK, PHONE, SMALL, lack
 from builders import until
-from playground import Playground, start_playground
+from playground import scene_of
 
 from btcpay.sandbox.scenes.stories import SCENES
 
@@ -17,17 +14,6 @@ SIDEWAYS = "document.scrollingElement.scrollWidth - document.scrollingElement.cl
 AXE = """axe.run(document, {resultTypes: ['violations'], iframes: false}).then(({violations}) =>
     violations.map(({id, nodes}) => `${id}: ${nodes.map((node) => node.html).join(' ')}`))"""
 NEWCOMER_S = 90  # from the clone's end to an invoice that is paid; pip's downloads apart
-
-
-@pytest.fixture(scope="module")
-def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
-    started = start_playground(tmp_path_factory.mktemp("workbench"))
-    yield started
-    assert started.stop() == 0
-
-
-def scene(playground: Playground) -> dict[str, Any]:
-    return requests.get(f"{playground.chain}/sandbox/state", timeout=10).json()["scene"]
 
 
 def test_a_newcomer_sees_an_invoice_paid_by_one_press(playground, open_tab):
@@ -41,14 +27,14 @@ def test_a_newcomer_sees_an_invoice_paid_by_one_press(playground, open_tab):
     tab.until("document.getElementById('customer').dataset.page")
     tab.click("#scene-paid-in-time")
     tab.until("document.querySelector('#story .now')")
-    until(lambda: scene(playground)["state"] == "over", "the scene's end")
+    until(lambda: scene_of(playground)["state"] == "over", "the scene's end")
     assert time.monotonic() - playground.began_s < NEWCOMER_S
     tab.until("document.querySelector('#story .end')")
     tab.until("document.querySelector('.rows .state').textContent === 'paid'")
     tab.until("document.getElementById('events').textContent.includes('invoice.paid')")
-    shown = scene(playground)["invoice"]
+    shown = scene_of(playground)["invoice"]
     framed = [url for url in tab.requests if url == shown["pay_url"]]
-    assert framed and tab.text("announce") == scene(playground)["lines"][-1]
+    assert framed and tab.text("announce") == scene_of(playground)["lines"][-1]
     tab.ask(f"{axe}; 0")
     for theme in ("light", "dark"):
         for size in (DESK, PHONE, SMALL):
@@ -71,8 +57,8 @@ ENDS = {
 def test_each_scene_plays_to_its_end(playground, name, end):
     playground.press("explorer", state="down")  # a scene begins in a world that is well
     playground.press("scene", scene=name, quick=1)
-    until(lambda: scene(playground)["state"] != "playing", f"the end of {name}", 60)
-    played = scene(playground)
+    until(lambda: scene_of(playground)["state"] != "playing", f"the end of {name}", 60)
+    played = scene_of(playground)
     assert (played["state"], played["problem"]) == ("over", None), played["lines"]
     status, lines = end
     invoice = playground.get(f"/invoices/{played['invoice']['id']}")
