@@ -259,9 +259,7 @@ def test_the_hours_calls_end_a_run_and_the_next_hour_goes_on(lied_to):
 def test_with_the_smallest_budget_each_run_reads_a_block(lied_to):
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="24")
     invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    behind = [till.check().behind]
+    behind = [till.confirm(invoice).behind]
     while behind[-1]:
         till.clock.move(minutes=20)
         report = till.check()

@@ -55,20 +55,6 @@ def test_processes_that_make_a_database_together_make_one(tmp_path, ticker):
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_hundred_small_amounts_to_one_address_take_nothing_from_the_others(lied_to):
-    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="120")
-    victim, other = till.shop.invoice(), till.shop.invoice()
-    till.pay(victim)
-    for _ in range(60):
-        till.pay(victim, 1_000)
-    till.pay(other)
-    till.mine()
-    report = till.check()
-    assert report.changed == {victim["id"]: "paid", other["id"]: "paid"}
-    assert till.balance()[0] == victim["amount_sats"] + other["amount_sats"] + 60_000
-    assert report.calls < 30
-
-
 def test_a_coinbase_waits_for_its_maturity(till):
     invoice, chain = till.shop.invoice(), till.sandbox.chain
     chain._reward_script, usual = script_of(invoice["deposit_address"]), chain._reward_script

@@ -83,9 +83,7 @@ def test_an_invoice_expires_at_the_first_look_after_its_deadline_not_before(till
 def test_late_money_is_a_payment_without_invoice_and_in_the_balance(till):
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(minutes=61)
-    till.pay(invoice)
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "expired"}
+    assert till.confirm(invoice).changed == {invoice["id"]: "expired"}
     assert till.payments(invoice) == []
     assert [p["invoice_id"] for p in till.payments()] == [None]
     assert till.balance() == (invoice["amount_sats"],) * 2
@@ -204,9 +202,7 @@ def test_every_address_ever_issued_is_watched_for_ever(till, days):
     cancel(till, canceled)
     till.check()
     till.clock.move(days=days)
-    till.pay(canceled)
-    till.mine()
-    till.check()
+    till.confirm(canceled)
     (late,) = till.payments()
     assert (late["amount_sats"], late["invoice_id"]) == (canceled["amount_sats"], None)
     assert till.look(canceled)["status"] == "canceled"

@@ -39,21 +39,6 @@ def test_the_same_check_again_and_again_changes_nothing(till):
     assert dump(till.shop) == before
 
 
-def test_while_the_explorer_is_down_nothing_expires_and_the_run_says_so(till):
-    ending, paid = till.shop.invoice(expires_in_hours=1), till.shop.invoice()
-    till.check()
-    till.clock.move(hours=2)
-    till.pay(paid)
-    till.mine()
-    till.sandbox.switches.explorer_up = False
-    run = till.check()
-    assert (run.chain_failed, run.looked, run.changed, run.complete) == (True, 0, {}, False)
-    assert till.look_for(ending).failed == [ending["id"]]
-    assert till.look(ending)["status"] == till.look(paid)["status"] == "open"
-    till.sandbox.switches.explorer_up = True
-    assert till.check().changed == {ending["id"]: "expired", paid["id"]: "paid"}
-
-
 GARBAGE = {"404": say("not found", 404), "a negative amount": say([tx_of(1, b"", sats=-5)])}
 
 
@@ -84,9 +69,7 @@ def test_what_cannot_be_stored_for_one_invoice_does_not_keep_others_from_their_p
     till.shop.sql(f"CREATE TRIGGER broken BEFORE INSERT ON output {then}")
     till.pay(one), till.pay(two)
     till.mine()
-    till.pay(later)
-    till.mine()
-    run = till.check()
+    run = till.confirm(later)
     assert run.failed == [one["id"]] and not run.complete
     assert run.changed == {two["id"]: "paid", later["id"]: "paid"}
     assert till.look(one)["status"] == "open" and len(till.payments()) == 2
@@ -113,9 +96,7 @@ def test_the_page_does_not_say_paid_before_the_invoice_is(lied_to):
     """A killed run knows a higher tip and has settled nothing yet."""
     till = lied_to(BTCPAY_CONFIRMATIONS="2")
     invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    till.check()
+    till.confirm(invoice)
     till.mine()
     checker = till.checker()
     parts = checker.db, checker.settings, checker.explorers, checker.prices, checker.now

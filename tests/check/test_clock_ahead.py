@@ -65,9 +65,7 @@ def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, c
     assert meta.get(till.shop.service.db, meta.Key.CHECKED_AT) is None
     (told,) = (record.message for record in caplog.records if record.levelname == "ERROR")
     assert f"{run.clock_ahead_s} s ahead" in told and "NTP" in told
-    till.pay(invoice)
-    till.mine()
-    assert till.check().complete and status(till, invoice) == "paid"
+    assert till.confirm(invoice).complete and status(till, invoice) == "paid"
 
 
 def test_what_it_has_seen_after_the_end_is_late_when_nobody_sets_it_right_before(till, clock):
@@ -185,9 +183,7 @@ def test_nothing_is_forgotten_by_a_clock_that_is_ahead_or_that_nobody_has_confir
     headers = {"Idempotency-Key": "order-1"}
     order = {"amount_usd": 25, "customer_email": EMAIL}
     invoice = till.shop.post("/invoices", order, headers=headers).json
-    till.pay(invoice)
-    till.mine()
-    till.check()
+    till.confirm(invoice)
 
     def kept() -> tuple[str | None, int]:
         (keys,) = till.shop.sql("SELECT count(*) FROM idempotency_key").fetchone()

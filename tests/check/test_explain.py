@@ -161,9 +161,7 @@ def test_a_look_that_is_not_due_yet_says_when_it_is(tmp_path, ticker, clock):
 
 def test_a_reorganised_payment_shows_its_block_and_that_the_invoice_is_open_again(till):
     invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    till.check()
+    till.confirm(invoice)
     till.sandbox.chain.reorganise(1, till.now)
     till.check()
     line = next(one for one in explained(till, invoice)["history"] if " reorganised: " in one)

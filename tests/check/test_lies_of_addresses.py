@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from fake_esplora import Json, LiedTo, tx_of
-from sweeper import Sweeper
 
 from btcpay.sandbox.node.script import script_of
 from storage.queries import payments
@@ -65,9 +64,7 @@ def test_all_the_money_there_is_waiting_at_an_address_does_not_stop_what_a_block
     assert till.look_for(invoice).complete
     assert till.balance() == (0, MONEY)
     till.pay(invoice)
-    till.pay(other)
-    till.mine()
-    report = till.check()
+    report = till.confirm(other)
     assert report.complete and report.changed == {invoice["id"]: "paid", other["id"]: "paid"}
     # A sighting more is refused, and only that.
     show(till, other, sighting(other, 2, 1_000))
@@ -90,19 +87,3 @@ def test_a_list_that_may_be_cut_makes_nothing_vanish(till, shown, vanishes):
     till.liar.lies.clear()
     till.mine()
     assert till.check().changed == {invoice["id"]: "paid"}
-
-
-def test_neither_a_payment_nor_its_spend_can_be_hidden(till):
-    """Neither the mempool nor the address's history shows them."""
-    sweeper = Sweeper(till)
-    invoice = sweeper.invoice()
-    till.check()
-    till.liar.lies = {"^/address/": lambda _: [], "^/tx/": lambda _: {"spent": False}}
-    txid = till.pay(invoice)
-    till.mine()
-    report = till.look_for(invoice)
-    assert report.complete and report.changed == {invoice["id"]: "paid"}
-    assert till.balance() == (invoice["amount_sats"],) * 2
-    sweeper.sweep(invoice, txid)
-    till.mine()
-    assert till.check().complete and till.balance() == (0, 0)

@@ -115,20 +115,3 @@ def test_another_merchants_coins_are_left_alone(till, sweeper):
     till.check()
     sums = till.shop.service.db.only(balances.OF_MERCHANT, merchant_id=shop.merchant_id)
     assert sums["confirmed_sats"] == other["amount_sats"] and till.balance() == (0, 0)
-
-
-def test_no_word_of_an_explorer_takes_a_coin_out_of_the_balance(till, sweeper):
-    made = paid(till, sweeper)
-    (txid,) = made
-    before, ledger = till.balance(), till.sandbox.chain.ledger
-    till.mine(2)
-    spent = {"block_height": ledger.height - 1, "block_hash": ledger.hashes[-2]}
-    status = spent | {"confirmed": True, "block_time": till.now}
-    spending = {"txid": txid, "vout": 0, "is_coinbase": False}
-    invented = {"txid": "ab" * 32, "vin": [spending], "vout": [], "status": status}
-    till.liar.lies = {"/address/": lambda txs: [*txs, invented]}
-    for _ in range(3):
-        till.clock.move(minutes=11)
-        till.look_for(*made.values())
-        till.check()
-    assert till.balance() == before

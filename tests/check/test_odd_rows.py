@@ -17,16 +17,12 @@ def test_blocks_that_pay_a_spoiled_invoice_keep_no_other_from_being_read(till):
     for _ in range(4):
         till.pay(odd, 1_000)
         till.mine()
-    till.pay(sound)
-    till.mine()
-    assert till.check().changed == {sound["id"]: "paid"}
+    assert till.confirm(sound).changed == {sound["id"]: "paid"}
 
 
 def test_a_part_that_waits_for_depth_at_a_spoiled_invoice_stops_no_run(till):
     odd, sound = till.shop.invoice(), till.shop.invoice(amount_usd=5000)
-    till.pay(odd, 1_000)
-    till.mine()
-    till.check()
+    till.confirm(odd, 1_000)
     till.shop.sql("UPDATE output SET payment_id = NULL")
     spoil(till, odd, "amount_usd_quote = 'much'")
     till.pay(sound)
@@ -40,9 +36,7 @@ def test_what_waits_with_spoiled_inputs_stops_no_run(till):
     till.pay(odd, 1_000)
     till.look_for(odd)
     till.shop.sql("UPDATE output SET inputs = 'one'")
-    till.pay(sound)
-    till.mine()
-    till.check()
+    till.confirm(sound)
     assert till.look(sound)["status"] == "paid"
 
 
@@ -50,7 +44,5 @@ def test_a_spoiled_address_stops_no_run(till):
     odd, sound = till.shop.invoice(), till.shop.invoice()
     spoil(till, odd, "deposit_address = 'one'")
     till.open_page(odd, sound)
-    till.pay(sound)
-    till.mine()
-    report = till.check()
+    report = till.confirm(sound)
     assert report.changed == {sound["id"]: "paid"} and odd["id"] in report.failed

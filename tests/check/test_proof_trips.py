@@ -43,23 +43,6 @@ def test_an_explorer_that_proves_nothing_settles_and_ends_nothing_and_is_reporte
     assert till.check().changed == {invoice["id"]: "paid", unpaid["id"]: "expired"}
 
 
-@pytest.mark.parametrize("confirmations", [1, 3])
-def test_a_payment_and_its_proof_cost_no_call_but_its_blocks(lied_to, confirmations):
-    till = lied_to(BTCPAY_CONFIRMATIONS=str(confirmations))
-    till.shop.invoice(), till.check()
-    till.liar.asked.clear()
-    for _ in range(3):
-        till.pay(till.shop.invoice())
-    till.mine(confirmations)
-    run = till.check()
-    assert len(run.changed) == 3 and run.calls == len(till.liar.asked)
-    assert till.liar.count("/raw$") == confirmations
-    assert till.liar.count("/tx/|/address/") == 0
-    till.liar.asked.clear()
-    till.check()
-    assert till.liar.asked == ["/blocks/tip/hash"]
-
-
 def show_proof(till: LiedTo, invoice: Json) -> str:
     return Terminal(till).run("invoice", "show", invoice["id"], "--proof")[0]
 
@@ -69,9 +52,7 @@ def paid(till: LiedTo) -> Json:
     invoice = till.shop.invoice()
     for _ in range(3):
         till.sandbox.wallet.pay(till.sandbox.wallet.address, 50_000, till.now)
-    till.pay(invoice)
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.confirm(invoice).changed == {invoice["id"]: "paid"}
     return invoice
 
 

@@ -62,15 +62,12 @@ def test_a_payment_whose_block_is_lost_is_taken_back_and_waits_again(till, caplo
     assert till.payments() == [] and till.balance() == (0, amount_sats)
     assert blocks_of(till, invoice) == [(None, None)]
     assert till.shop.sql("SELECT count(*) FROM proof").fetchone() == (0,)
-    (event,) = (e for e in events_of(till, invoice) if e["kind"] == "reorganised")
+    shown = Terminal(till).json("invoice", "show", invoice["id"])
+    (event,) = (e for e in shown["events"] if e["kind"] == "reorganised")
     assert event["detail"]["txid"] == txid
     assert event["detail"]["block"] == {"height": height(till) - 1, "hash": lost}
     errors = [r.getMessage() for r in caplog.records if r.levelno == logging.ERROR]
     assert any(invoice["id"] in error and "open again" in error for error in errors)
-
-
-def events_of(till: LiedTo, invoice: Json) -> list[Json]:
-    return Terminal(till).json("invoice", "show", invoice["id"])["events"]
 
 
 def test_it_is_paid_again_by_the_next_block_with_one_payment_and_the_new_proof(till):
@@ -122,9 +119,7 @@ def test_the_other_payment_of_an_invoice_is_a_part_again(till):
     part = till.pay(invoice, 10_000)
     till.mine()
     till.check()
-    till.pay(invoice, invoice["amount_sats"] - 10_000)
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.confirm(invoice, invoice["amount_sats"] - 10_000).changed == {invoice["id"]: "paid"}
     assert len(till.payments(invoice)) == 2
     reorganise(till, double_spend=True)
     till.check()
@@ -197,9 +192,7 @@ def test_a_late_payment_is_taken_back_and_the_invoice_stays_expired(till):
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(hours=2)
     till.check()
-    till.pay(invoice)
-    till.mine()
-    till.check()
+    till.confirm(invoice)
     assert [p["invoice_id"] for p in till.payments()] == [None]
     reorganise(till, double_spend=True)
     till.check()
@@ -212,9 +205,7 @@ def test_a_late_payment_is_taken_back_and_the_invoice_stays_expired(till):
 def test_a_settlement_by_hand_does_not_survive_the_loss_of_its_payment(till):
     invoice = till.shop.invoice()
     btcpay = Terminal(till)
-    till.pay(invoice, 1_000)
-    till.mine()
-    till.check()
+    till.confirm(invoice, 1_000)
     btcpay.run("invoice", "settle", invoice["id"], "--reason", "good enough")
     assert till.look(invoice)["status"] == "paid"
     assert till.check().changed == {}
@@ -330,9 +321,7 @@ def test_what_was_in_time_by_its_block_stays_in_time_when_the_block_is_lost(
 def test_money_that_is_not_deep_enough_and_is_spent_twice_goes_away(lied_to):
     till = lied_to(BTCPAY_CONFIRMATIONS="3")
     invoice = till.shop.invoice(expires_in_hours=1)
-    till.pay(invoice)
-    till.mine()
-    till.check()
+    till.confirm(invoice)
     assert till.balance() == (0, invoice["amount_sats"])
     reorganise(till, double_spend=True)
     till.check()

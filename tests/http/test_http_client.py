@@ -86,15 +86,12 @@ def test_an_answer_that_drips_on_is_left_at_the_time_out(server, released, slow)
     patience.cancel()
 
 
-@pytest.mark.parametrize(("length", "believed"), [(60_000, True), (66_000, False)])
-def test_a_head_has_an_end(server, length, believed):
-    half = "a" * (length // 2)
-    server.instead = lambda _: say(b"there", **{"X-A": half, "X-B": half})
-    if believed:
-        assert get(server) == b"there"
-    else:
-        with pytest.raises(Unreachable):
-            get(server)
+def test_a_head_has_an_end(server):
+    halves = iter(["a" * 30_000, "a" * 33_000])
+    server.instead = lambda _: say(b"there", **dict.fromkeys(("X-A", "X-B"), next(halves)))
+    assert get(server) == b"there"
+    with pytest.raises(Unreachable):
+        get(server)
 
 
 @pytest.mark.parametrize("pieces", [1, 7, 128, 129, 1000, 65_536])

@@ -329,6 +329,12 @@ class Till:
         checker.finish(run)
         return run
 
+    def confirm(self, invoice: Json, sats: int | None = None) -> Report:
+        """Pays an invoice in a new block, and checks."""
+        self.pay(invoice, sats)
+        self.mine()
+        return self.check()
+
     def look_for(self, *invoices: Json, clock: Clock | None = None) -> Report:
         """A run that asks the mempool for these alone, due or not: `btcpay check --invoice`."""
         return self.checker(clock=clock).run([invoice["id"] for invoice in invoices])
