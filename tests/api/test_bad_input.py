@@ -100,8 +100,8 @@ def test_an_empty_body_is_invalid_for_an_invoice_and_enough_for_a_link(shop):
 @pytest.mark.parametrize("name", ["min_amount_usd", "max_amount_usd"])
 def test_a_bound_beside_a_price_names_both_and_no_field_that_was_not_sent(shop, name):
     response = send(shop, "/payment-links", b'{"amount_usd": 5, "%b": 1}' % name.encode())
-    told = f"amount_usd makes the price fixed: leave it or {name} out"
-    assert_refused(response, 400, "invalid_request", told)
+    message = f"amount_usd makes the price fixed: leave it or {name} out"
+    assert_refused(response, 400, "invalid_request", message)
     assert "amount_mode" not in response.text
 
 

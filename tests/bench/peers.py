@@ -139,9 +139,9 @@ def compare(ports: dict[Any, int]) -> None:
         for shop, taken in rates.items():
             ratio = median(a / b for a, b in zip(rates[ours], taken, strict=True))
             verdict = "met" if ratio >= AIMS[name] else "MISSED"
-            told = "" if shop is ours else f"{ratio:6.2f} times  aim {AIMS[name]}  {verdict}"
+            result = "" if shop is ours else f"{ratio:6.2f} times  aim {AIMS[name]}  {verdict}"
             refused_too = f", {refusals[shop]} refused" if refusals[shop] else ""
-            print(f"  {f'{shop.name} {median(taken):.1f} a second{refused_too}':45}{told}")
+            print(f"  {f'{shop.name} {median(taken):.1f} a second{refused_too}':45}{result}")
 
 
 def main() -> None:

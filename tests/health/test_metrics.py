@@ -211,6 +211,6 @@ def test_the_age_of_the_price_grows(shop):
 
 @pytest.mark.parametrize("query", [tallies.OPEN_INVOICES, tallies.SETTLED, tallies.ALL])
 def test_a_scrape_reads_an_index_or_a_small_table(shop, query):
-    told = plan(shop.service.db, query)
-    small = re.search("SCAN (t1|tally|balance)", told) and "invoice" not in told
-    assert small or "COVERING INDEX invoice_w" in told, told
+    result = plan(shop.service.db, query)
+    small = re.search("SCAN (t1|tally|balance)", result) and "invoice" not in result
+    assert small or "COVERING INDEX invoice_w" in result, result

@@ -181,8 +181,8 @@ def of_a_shop(series: str) -> str:
 
 
 def test_prometheus_takes_the_rules():
-    told = done([tool("promtool"), "check", "rules", ALERTS])
-    assert f"{len(RULES)} rules found" in told
+    printed = done([tool("promtool"), "check", "rules", ALERTS])
+    assert f"{len(RULES)} rules found" in printed
 
 
 def test_prometheus_takes_every_query_of_the_dashboard(tmp_path):

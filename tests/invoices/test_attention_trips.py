@@ -1,10 +1,19 @@
 """What needs a human, as the merchant meets it: listed, counted, yellow, settled or dismissed."""
 
 import pytest
+from attention_cases import (
+    NAMES,
+    WAYS,
+    after_cancellation,
+    dust_missing,
+    late,
+    reorganised,
+    see,
+    short,
+)
 from databases import ON_POSTGRES, plan
 from findings import found
 from samples import figures
-from wanting import NAMES, WAYS, after_cancellation, dust_missing, late, reorganised, see, short
 
 from btcpay.check.explain import explanation, next_look_of
 from btcpay.invoices.story import story_of
@@ -142,8 +151,8 @@ def test_of_two_dismissals_at_once_one_is_refused(till, btcpay):
     started = [
         btcpay.start("invoice", "dismiss", invoice["id"], "--reason", who) for who in ("a", "b")
     ]
-    told = [child.communicate(timeout=60) for child in started]
-    assert sorted(child.returncode for child in started) == [0, 1], told
+    result = [child.communicate(timeout=60) for child in started]
+    assert sorted(child.returncode for child in started) == [0, 1], result
     assert till.kinds(invoice).count("dismissed") == 1
 
 
@@ -163,6 +172,6 @@ def test_a_process_that_dies_within_leaves_neither_the_payment_nor_the_attention
 
 
 def test_counting_reads_an_index_of_what_wants_attention_and_nothing_else(till):
-    told = plan(till.shop.service.db, attentions.BY_REASON)
+    result = plan(till.shop.service.db, attentions.BY_REASON)
     index = "Only Scan using attention_reason" if ON_POSTGRES else "COVERING INDEX attention_reason"
-    assert index in told and "invoice" not in told.replace("invoice_id", ""), told
+    assert index in result and "invoice" not in result.replace("invoice_id", ""), result

@@ -32,8 +32,8 @@ def dismiss(till, invoice_id, reason="sent back"):
     return by_hand.dismiss(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
 
 
-def refused(told):
-    return pytest.raises(CommandError, match=told)
+def refused(message):
+    return pytest.raises(CommandError, match=message)
 
 
 @pytest.mark.parametrize("mined", [0, 1], ids=["waiting", "a part"])

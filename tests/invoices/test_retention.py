@@ -74,11 +74,11 @@ def test_a_check_erases_a_bounded_number_oldest_first(shop, clock, monkeypatch):
 
 
 def test_what_is_due_is_found_by_the_index_alone(shop):
-    told = plan(shop.service.db, invoices.WITH_EMAIL)
+    result = plan(shop.service.db, invoices.WITH_EMAIL)
     if ON_POSTGRES:
-        assert "Index Scan using invoice_email on invoice" in told and "Sort" not in told
+        assert "Index Scan using invoice_email on invoice" in result and "Sort" not in result
     else:
-        assert told == "SEARCH t1 USING INDEX invoice_email (finished_at>? AND finished_at<?)"
+        assert result == "SEARCH t1 USING INDEX invoice_email (finished_at>? AND finished_at<?)"
 
 
 @about_sqlite

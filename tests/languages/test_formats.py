@@ -21,17 +21,17 @@ FIRST, LAST = (to_ms(datetime(year, 1, 1, tzinfo=UTC)) for year in (2009, 2200))
 PERCENT = {"ar": "\u200e%\u200e", "fa": "\u066a"}  # where Babel writes an English sign
 
 
-def with_digits(told, language):
+def with_digits(text, language):
     """Babel knows the marks of every language, and writes with the same ten digits in all."""
     own = str.maketrans(
         "0123456789", "\u06f0\u06f1\u06f2\u06f3\u06f4\u06f5\u06f6\u06f7\u06f8\u06f9"
     )
-    return told.translate(own) if language == "fa" else told
+    return text.translate(own) if language == "fa" else text
 
 
 def decimal(number, pattern, language):
-    told = format_decimal(number, pattern, language, numbering_system="default")
-    return with_digits(told, language)
+    text = format_decimal(number, pattern, language, numbering_system="default")
+    return with_digits(text, language)
 
 
 def moment(at, language):
@@ -58,8 +58,8 @@ def test_an_amount_in_bitcoin_has_eight_places_in_the_languages_own_marks(langua
 @in_each_language
 @given(number=st.integers(0, 999))
 def test_hundredths(language, number):
-    told = with_digits(format_percent(Decimal(number) / 100, locale=language), language)
-    assert formats.percent(number, language) == told.replace("%", PERCENT.get(language, "%"))
+    expected = with_digits(format_percent(Decimal(number) / 100, locale=language), language)
+    assert formats.percent(number, language) == expected.replace("%", PERCENT.get(language, "%"))
 
 
 @in_each_language
@@ -101,8 +101,8 @@ def test_any_time_with_and_without_its_seconds(language, at_ms):
 
 def ago(elapsed_s, language):
     elapsed = timedelta(seconds=-elapsed_s)
-    told = format_timedelta(elapsed, add_direction=True, threshold=1, locale=language)
-    return with_digits(told, language)
+    text = format_timedelta(elapsed, add_direction=True, threshold=1, locale=language)
+    return with_digits(text, language)
 
 
 @in_each_language

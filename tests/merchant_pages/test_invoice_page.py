@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from attention_cases import NAMES, WAYS, late, see
 from builders import at_once, pay
 from fake_esplora import open_till
 from merchant_browser import ON, MerchantBrowser
 from paths import PROJECT
-from wanting import NAMES, WAYS, late, see
 
 from btcpay.merchant_pages import invoice as invoice_page
 from btcpay.merchant_pages.invoice import MOST_REASON
@@ -73,11 +73,11 @@ def test_a_story_from_the_first_sight_to_the_receipt(till, browser):
 def test_what_needs_the_merchant_says_why_and_is_decided_once(till, browser, way, reason):
     """Every button that is offered is taken, on the list and on the page."""
     invoice = way(till)
-    told, kinds = browser.page("/attention").source, till.kinds(invoice)
-    assert told.count(f'id="about-{invoice["id"]}"') == 1
+    shown, kinds = browser.page("/attention").source, till.kinds(invoice)
+    assert shown.count(f'id="about-{invoice["id"]}"') == 1
     can_accept = reason not in ONLY_SET_ASIDE
-    assert has(browser, invoice, "accept") is (f"{invoice['id']}/accept" in told) is can_accept
-    assert has(browser, invoice, "set-aside") and f"{invoice['id']}/set-aside" in told
+    assert has(browser, invoice, "accept") is (f"{invoice['id']}/accept" in shown) is can_accept
+    assert has(browser, invoice, "set-aside") and f"{invoice['id']}/set-aside" in shown
     what, done, kind = (
         ("accept", "Accepted:", "paid") if can_accept else ("set-aside", "Set aside.", "dismissed")
     )

@@ -11,7 +11,7 @@ import pytest
 from builders import Clock, TickerServer
 from fake_esplora import open_till
 from paths import PROJECT
-from told import live_through_all
+from shop_events import live_through_all
 
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.read import Event
@@ -83,7 +83,7 @@ def _closed(node: Any) -> Any:
 
 @pytest.mark.parametrize("kind", EventKind)
 def test_the_document_has_its_meaning_and_an_example_of_its_shape(life, kind):
-    told = section(kind)
-    assert kind.meaning in " ".join(told.split())
-    (example,) = re.findall(r"```json\n(.*?)```", told, re.S)
+    text = section(kind)
+    assert kind.meaning in " ".join(text.split())
+    (example,) = re.findall(r"```json\n(.*?)```", text, re.S)
     assert shape(json.loads(example)) == shape(json.loads(life[0][kind].body))

@@ -9,7 +9,7 @@ import pytest
 from builders import until
 from fake_esplora import Json, Terminal, Till, say
 from receiver import Receiver
-from told import events
+from shop_events import events
 
 from btcpay.cli.notify.listen import readable
 from btcpay.notify.kinds import EventKind
@@ -32,9 +32,9 @@ class Listening:
 
     def end(self) -> tuple[str, str]:
         self._process.send_signal(signal.SIGINT)
-        told = self._process.communicate(timeout=30)
+        printed = self._process.communicate(timeout=30)
         assert self._process.returncode == 0
-        return told
+        return printed
 
 
 def pay(till: Till) -> Json:
@@ -92,11 +92,11 @@ def test_what_is_forwarded_is_signed_with_the_secret_that_was_printed(till):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [(["--merchant", "nobody"], "nobody"), (["--forward-to", "file:///etc/passwd"], "https://")],
 )
-def test_what_cannot_be_is_refused(till, words, told):
-    assert told in Terminal(till).run("listen", *words, status=1)[1]
+def test_what_cannot_be_is_refused(till, words, message):
+    assert message in Terminal(till).run("listen", *words, status=1)[1]
 
 
 def test_on_a_terminal_a_line_says_what_happened_to_what():

@@ -28,7 +28,7 @@ def make(shop: Shop, title: str = "") -> str:
         return new_link(db, shop.clock(), shop.merchant_id, wanted)["id"]
 
 
-def told(shop: Shop, since: int = 0, limit: int = 1000) -> list[tuple[int, str]]:
+def numbered(shop: Shop, since: int = 0, limit: int = 1000) -> list[tuple[int, str]]:
     """Numbers and links."""
     found = read.after(shop.service.db, Resources(""), since, limit)
     return [(event.number, event.data["payment_link"]["id"]) for event in found]
@@ -36,9 +36,9 @@ def told(shop: Shop, since: int = 0, limit: int = 1000) -> list[tuple[int, str]]
 
 def test_events_are_numbered_from_one_in_their_order(shop):
     made = [make(shop) for _ in range(3)]
-    assert told(shop) == list(enumerate(made, 1))
-    assert told(shop, since=1, limit=1) == [(2, made[1])]
-    assert told(shop, since=3) == []
+    assert numbered(shop) == list(enumerate(made, 1))
+    assert numbered(shop, since=1, limit=1) == [(2, made[1])]
+    assert numbered(shop, since=3) == []
 
 
 def test_what_was_undone_leaves_no_gap(shop):
@@ -48,7 +48,7 @@ def test_what_was_undone_leaves_no_gap(shop):
         publish_link(shop.service.db, link, EventKind.PAYMENT_LINK_DEACTIVATED, shop.clock())
         raise LookupError
     second = make(shop)
-    assert told(shop) == [(1, first), (2, second)]
+    assert numbered(shop) == [(1, first), (2, second)]
 
 
 @pytest.mark.skipif(not ON_POSTGRES, reason="SQLite has one writer at a time")
@@ -67,10 +67,10 @@ def test_what_is_committed_late_gets_a_later_number(shop):
         slow_one = pool.submit(slow)
         assert inserted.wait(20)
         fast = make(shop, "fast")
-        assert told(shop) == [(1, fast)]
+        assert numbered(shop) == [(1, fast)]
         may_commit.set()
-        assert told(shop, 1) == [] or slow_one.done()
-        assert (2, slow_one.result()) in told(shop)
+        assert numbered(shop, 1) == [] or slow_one.done()
+        assert (2, slow_one.result()) in numbered(shop)
 
 
 def test_readers_that_number_beside_writers_see_each_event_once(shop):
@@ -78,8 +78,8 @@ def test_readers_that_number_beside_writers_see_each_event_once(shop):
     is_over = threading.Event()
 
     def follow(mine: list[tuple[int, str]]) -> None:
-        while not is_over.is_set() or told(shop, len(mine)):
-            mine += told(shop, len(mine), limit=5)
+        while not is_over.is_set() or numbered(shop, len(mine)):
+            mine += numbered(shop, len(mine), limit=5)
         shop.service.db.close()
 
     def write() -> list[str]:
@@ -104,7 +104,7 @@ def test_many_are_numbered_in_batches(shop, monkeypatch):
     monkeypatch.setattr(public_events, "BATCH", 1)
     made = [make(shop) for _ in range(3)]
     assert public_events.number_new(shop.service.db) == 3
-    assert told(shop) == list(enumerate(made, 1))
+    assert numbered(shop) == list(enumerate(made, 1))
 
 
 DAY = timedelta(days=1)
@@ -118,9 +118,9 @@ def test_old_events_are_forgotten_but_for_the_newest(shop, days, left):
         make(shop)
     forgotten = read.forget_old(shop.service.db, shop.clock() + days * DAY)
     assert forgotten == 3 - len(left)
-    assert [number for number, _ in told(shop)] == left
+    assert [number for number, _ in numbered(shop)] == left
     fresh = make(shop)
-    assert told(shop)[-1] == (4, fresh)
+    assert numbered(shop)[-1] == (4, fresh)
 
 
 def test_an_index_serves_readers_and_numbering(shop):

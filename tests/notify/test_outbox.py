@@ -10,7 +10,7 @@ from fake_esplora import Json, Reply, Till, dropped, say
 from findings import found
 from receiver import Message
 from samples import figures
-from told import events
+from shop_events import events
 
 from btcpay.notify import read, receivers
 from btcpay.notify.kinds import EventKind

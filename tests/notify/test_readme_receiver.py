@@ -70,5 +70,5 @@ def test_it_delivers_once_and_refuses_what_is_not_genuine(receiver):
     )
     answer = requests.post(url, data=PAID.replace(b"inv_1", b"inv_2"), headers=signed, timeout=5)
     assert answer.status_code == 204
-    told = [process.stdout.readline() for _ in range(2)]
-    assert told == ["deliver inv_1\n", "deliver inv_2\n"]
+    lines = [process.stdout.readline() for _ in range(2)]
+    assert lines == ["deliver inv_1\n", "deliver inv_2\n"]

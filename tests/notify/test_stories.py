@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from builders import Clock, TickerServer
 from fake_esplora import Json, Terminal, Till, open_till
-from told import events, kinds
+from shop_events import events, kinds
 
 from btcpay.notify.read import Event
 from btcpay.sandbox.payer.misbehave import double_spends, replace

@@ -31,8 +31,8 @@ def test_a_shop_is_told_that_it_was_paid(till, btcpay, receiver):
 
 
 def test_the_secret_is_shown_once_and_by_nothing_else(till, btcpay, receiver):
-    told, said = btcpay.run("webhook", "add", "shop", receiver.url)
-    secret = told.strip()
+    printed, said = btcpay.run("webhook", "add", "shop", receiver.url)
+    secret = printed.strip()
     assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret) and secret not in said
     webhook_id = btcpay.json("webhook", "list")[0]["id"]
     receiver.instead = lambda _: say(b"no", 500)
@@ -48,8 +48,8 @@ def test_the_secret_is_shown_once_and_by_nothing_else(till, btcpay, receiver):
 def test_the_check_logs_no_part_of_a_url(till, btcpay):
     btcpay.run("webhook", "add", "shop", "http://127.0.0.1:9/x?token=hunter2")
     till.shop.link()
-    told, said = btcpay.run("check")
-    assert "hunter2" not in told + said and "notifications: 0 delivered, 1 not" in said
+    printed, said = btcpay.run("check")
+    assert "hunter2" not in printed + said and "notifications: 0 delivered, 1 not" in said
 
 
 def test_a_test_sends_one_of_each_kind_that_the_endpoint_wants(till, btcpay, receiver):
@@ -108,8 +108,8 @@ REFUSALS = {
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
 def test_what_cannot_be_is_refused_with_what_would_be(btcpay, refusal):
-    words, status, told = refusal
-    assert told in btcpay.run("webhook", *words, status=status)[1]
+    words, status, message = refusal
+    assert message in btcpay.run("webhook", *words, status=status)[1]
     assert btcpay.json("webhook", "list") == []
 
 

@@ -133,7 +133,7 @@ FAR, NEAR = "1000", "105.2"
 
 
 @pytest.mark.parametrize(
-    ("told", "agreed"),
+    ("answers", "agreed"),
     [
         pytest.param(usd("99", "100", "101", "102", FAR), "100.5", id="one liar: dropped"),
         pytest.param(usd("99", "100", "101", "102", NEAR), "101", id="one liar: an honest price"),
@@ -155,8 +155,8 @@ FAR, NEAR = "1000", "105.2"
         pytest.param(usd("99", "100", FAR, FAR, FAR), FAR, id="three liars: whatever they say"),
     ],
 )
-def test_what_liars_among_five_can_do(told, agreed):
-    assert agree(told, 3) == (None if agreed is None else Decimal(agreed))
+def test_what_liars_among_five_can_do(answers, agreed):
+    assert agree(answers, 3) == (None if agreed is None else Decimal(agreed))
 
 
 honest = st.lists(st.decimals(99, 101, places=2), min_size=1, max_size=5)
@@ -164,10 +164,10 @@ lies = st.lists(st.decimals("0.01", 10**9, places=2), max_size=2)
 
 
 @given(honest, lies, st.randoms(use_true_random=False))
-def test_two_liars_never_move_the_price_out_of_the_honest_range_and_5_percent(told, lied, random):
-    prices = told + lied
+def test_two_liars_never_move_the_price_out_of_the_honest_range_and_5_percent(honest, lied, random):
+    prices = honest + lied
     random.shuffle(prices)
     price = agree(prices, 3)
     if price is not None:
-        assert min(told) / Decimal("1.05") <= price <= max(told) / Decimal("0.95")
-    assert price is not None or len(told) < 3
+        assert min(honest) / Decimal("1.05") <= price <= max(honest) / Decimal("0.95")
+    assert price is not None or len(honest) < 3

@@ -65,8 +65,8 @@ def test_a_machine_whose_clock_is_hours_ahead_makes_no_invoice_and_says_why(shop
     assert re.search("clock is 1(0799|0800) s ahead", refused.json["error"]["message"])
     assert "Retry-After" not in refused.headers
     assert shop.get("/invoices").json["data"] == []
-    (told,) = (record.message for record in caplog.records if record.levelname == "ERROR")
-    assert "timedatectl" in told
+    (message,) = (record.message for record in caplog.records if record.levelname == "ERROR")
+    assert "timedatectl" in message
     clock.move(hours=-3)
     assert order(shop).status_code == 201
 

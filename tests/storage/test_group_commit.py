@@ -59,9 +59,9 @@ def stored(db: Database) -> list[str]:
 def test_what_waits_for_the_disk_together_is_committed_together(db, monkeypatch):
     commits, commit = [], db.connection.commit
     monkeypatch.setattr(db.connection, "commit", lambda: (commits.append(1), commit()))
-    told = [asked.result() for asked in at_once(db, "abcde")]
-    assert [text[0] for text in told] == list("abcde")
-    assert len({text.partition(" by ")[2] for text in told}) == 1, "one thread wrote for all"
+    texts = [asked.result() for asked in at_once(db, "abcde")]
+    assert [text[0] for text in texts] == list("abcde")
+    assert len({text.partition(" by ")[2] for text in texts}) == 1, "one thread wrote for all"
     assert len(commits) == 2, "the commit that they waited for, and theirs"
     assert stored(db) == list("abcde")
 

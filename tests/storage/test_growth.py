@@ -67,11 +67,11 @@ def constants() -> dict[str, Query]:
 
 def scans(db: Database, query: Query) -> list[str]:
     """The lines of its plan that read all of a table that grows, or an index on all of it."""
-    told = plan(db, query)
+    result = plan(db, query)
     sql = Statement(db.connection, query).sql
     aliases = re.findall(rf'"({GROWING})"(?: AS "(t\d+)")?', sql)
     growing = {name for pair in aliases for name in pair}
-    lines = re.findall(r"SCAN (\w+)(.*)", told)
+    lines = re.findall(r"SCAN (\w+)(.*)", result)
     return [table + how for table, how in lines if table in growing and not how.endswith(SMALL)]
 
 

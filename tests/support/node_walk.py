@@ -452,7 +452,7 @@ def run(folder: Path, ticker: TickerServer, seed: int, steps: int) -> Walk:
 def go(walk: Walk, step: int, half: int) -> None:
     """Some of what may happen, and what the shop finds then."""
     # Ids differ from run to run, and what is done to which; what happens does not.
-    dice, told = random.Random(f"{walk.seed} {step}"), []
+    dice, happened = random.Random(f"{walk.seed} {step}"), []
     walk.till.clock.move(minutes=dice.choice([11, 15, 25]))
     walk.node.set_time(walk.till.now)
     if step == half:
@@ -466,12 +466,12 @@ def go(walk: Walk, step: int, half: int) -> None:
         with contextlib.suppress(Refused, StopIteration):
             if event(walk):
                 walk.did[event.__name__] += 1
-                told.append(event.__name__)
+                happened.append(event.__name__)
     if before == "kill":
         walk.kill()
     elif before == "twice":
         walk.check_twice_at_once()
-    print(step, before, *told)
+    print(step, before, *happened)
     walk.check()
     walk.compare()
 

@@ -155,9 +155,9 @@ def test_the_loss_is_logged_once_a_minute_and_the_return_once(redis, limiter, se
     for _ in range(LOGGED_EVERY_S * 2):
         limiter.hit(READS, "key")
         seconds.at_s += 1
-    told = messages(caplog)
-    assert len(told) == 2
-    assert "cannot be asked" in told[0] and "ConnectionError" in told[0]
+    warnings = messages(caplog)
+    assert len(warnings) == 2
+    assert "cannot be asked" in warnings[0] and "ConnectionError" in warnings[0]
     redis.start()
     seconds.at_s += PAUSE_S
     for _ in range(5):
@@ -254,8 +254,8 @@ def test_a_driver_that_is_missing_is_named_before_anything_starts(shop):
     asked = {"BTCPAY_RATE_LIMIT_STORE": "redis://127.0.0.1:9/0", "BTCPAY_BIND": "127.0.0.1:0"}
     ended = without_driver(SERVE, **(shop.environ | asked))
     assert ended.returncode == 2
-    _, *told = ended.stderr.splitlines()  # the first is gunicorn's own
-    assert len(told) == 1 and "blocktill[redis]" in told[0]
+    _, *lines = ended.stderr.splitlines()  # the first is gunicorn's own
+    assert len(lines) == 1 and "blocktill[redis]" in lines[0]
 
 
 def test_one_process_needs_no_driver(shop):

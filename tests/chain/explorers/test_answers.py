@@ -94,7 +94,7 @@ def test_a_header_is_the_one_of_its_hash(server, explorer):
 
 
 @pytest.mark.parametrize(
-    "told",
+    "body",
     [
         pytest.param("", id="nothing"),
         pytest.param("00" * 80, id="another one"),
@@ -103,8 +103,8 @@ def test_a_header_is_the_one_of_its_hash(server, explorer):
         pytest.param(HTML, id="a web page"),
     ],
 )
-def test_anything_else_is_no_header(server, explorer, told):
-    server.instead = lambda _: say(told)
+def test_anything_else_is_no_header(server, explorer, body):
+    server.instead = lambda _: say(body)
     with pytest.raises(FetchError, match="header"):
         explorer.header(server.block_at(1000).hash)
 

@@ -116,8 +116,8 @@ class Trial:
                 assert_nothing_else(state(world.url), self.before, self.end)
                 self.scene.heal(world)
                 end = self._end_of(world)
-                told = differences(_told(end, what), _told(self.end, what))
-                assert not told, "\n".join(told)
+                missing = differences(_told(end, what), _told(self.end, what))
+                assert not missing, "\n".join(missing)
             except AssertionError as error:
                 raise AssertionError(f"after {what}: {error}") from error
 

@@ -169,11 +169,11 @@ class Trial:
             while "another check is running" in ended.output:  # for the server, the dead one is
                 ended = forge.run(world.environ, self.words)
             # A command that was given and done before says so.
-            done = any(told in ended.errors for told in ("already", "only an open one"))
+            done = any(refusal in ended.errors for refusal in ("already", "only an open one"))
             assert ended.status == 0 or done, ended.errors
 
 
-def told(till: Till) -> None:
+def notified(till: Till) -> None:
     """Events wait for a command, and the check makes more of them."""
     Terminal(till).run("webhook", "add", "shop", "--exec", "true")
     till.clock.move(hours=2)
@@ -182,7 +182,7 @@ def told(till: Till) -> None:
 
 
 @pytest.mark.parametrize(
-    "prepare", [*SCENES, told], ids=lambda prepare: prepare.__name__.replace("_", " ")
+    "prepare", [*SCENES, notified], ids=lambda prepare: prepare.__name__.replace("_", " ")
 )
 def test_a_check_killed_at_any_moment_is_finished_by_the_next(
     prepare, tmp_path, ticker, clock, forges

@@ -1,4 +1,4 @@
-"""Every way in which an invoice comes to want its merchant's attention."""
+"""Every way in which an invoice comes to need attention."""
 
 from fake_esplora import Json, Terminal, Till
 

@@ -1,4 +1,4 @@
-"""What others are told: the events of a shop, and a life in which each kind happens."""
+"""The events of a shop, and a life in which each kind happens."""
 
 from fake_esplora import Terminal, Till
 
