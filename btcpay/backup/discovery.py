@@ -61,18 +61,14 @@ def plan_moves(
     explorers.require_chain(blocks.tip_height(db) or 0)
     moves = []
     for row in db.rows(merchants.ALL):
+        parse_account(row["xpub"], network, row["script_type"])  # refuses what is no account key
         used = used_ahead(explorers, row, network, max(skip, LOOK_AHEAD))
         after = (used[-1] + 1 if used else row["next_index"]) + skip
         after = max(after, given_out.get(row["account_key"], 0))
-        moves.append(_move(db, row, network, used, after))
+        first = tuple(derive(row["xpub"], row["script_type"], n, network) for n in range(SHOWN))
+        gap, before = gap_of_merchant(db, row, used, after).limit, row["next_index"]
+        moves.append(Move(row["id"], row["name"], before, tuple(used), after, gap, first))
     return moves
-
-
-def _move(db: Database, row: Row, network: Network, used: list[int], after: int) -> Move:
-    parse_account(row["xpub"], network, row["script_type"])  # refuses what is no account key
-    first = tuple(derive(row["xpub"], row["script_type"], n, network) for n in range(SHOWN))
-    gap = gap_of_merchant(db, row, used, after)
-    return Move(row["id"], row["name"], row["next_index"], tuple(used), after, gap.limit, first)
 
 
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:

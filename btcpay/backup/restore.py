@@ -1,10 +1,9 @@
 """Puts a backup in the database's place, or carries one of SQLite over to PostgreSQL."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from btcpay.backup.address_counters import Agree, Clock, plan
@@ -31,8 +30,8 @@ class Restored:
 class InPlace(NamedTuple):
     """Counters and names of the merchants in the database that is replaced, by account."""
 
-    counters: Mapping[str, int] = MappingProxyType({})
-    names: Mapping[str, str] = MappingProxyType({})
+    counters: dict[str, int]
+    names: dict[str, str]
 
 
 def restore(
@@ -71,7 +70,7 @@ def carry_over(
     to_postgres.require_empty(db)
     sqlite_file.discard_all(file, "carrying")  # of one that was killed
     with sqlite_file.new_file(file, "carrying") as new:
-        restored = _prepare(settings, file, new, skip, agree, clock, InPlace())
+        restored = _prepare(settings, file, new, skip, agree, clock, InPlace({}, {}))
         to_postgres.carry_over(new, db)
     return restored
 
@@ -114,7 +113,7 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[InPlace]:
 
     Raises CommandError when the database is in use, or of another network.
     """
-    found, place_has = None, InPlace()
+    found, place_has = None, InPlace({}, {})
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     url = settings.database_url
     with locks.only_one(open_database(url), url, "check") as free:

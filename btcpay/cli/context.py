@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
 from typing import Any
@@ -113,6 +113,15 @@ def printable(value: Any) -> str:
     """The value as one line that a terminal only shows: a customer's text may hold controls."""
     text = "" if value is None else str(value)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def json_lines(values: Iterable[Any]) -> Iterator[str]:
+    """One JSON array, a value a line, each as soon as it comes: there may be a million."""
+    between = "[\n"
+    for value in values:
+        yield between + orjson.dumps(value).decode()
+        between = ",\n"
+    yield "\n]\n" if between.startswith(",") else "[\n]\n"
 
 
 def answer_json(value: Any) -> None:

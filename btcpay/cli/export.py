@@ -2,16 +2,15 @@
 
 import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, TextIO
 
 import click
-import orjson
 
-from btcpay.cli.context import Shell, answering, number, with_shell
+from btcpay.cli.context import Shell, answering, json_lines, number, with_shell
 from btcpay.exports import payments
 from btcpay.exports.labels import label_lines
 from btcpay.merchants.merchants import find_merchant
@@ -61,8 +60,9 @@ def export_payments(
     records = chain.from_iterable(
         payments.received(shell.db, owner, first_ms, before_ms) for owner in owners
     )
+    exact = ({name: number(name, value) for name, value in row.items()} for row in records)
     with _output(newline="") as file:
-        file.writelines(_json_lines(records) if shell.as_json else payments.csv_lines(records))
+        file.writelines(json_lines(exact) if shell.as_json else payments.csv_lines(records))
 
 
 @export.command("labels")
@@ -91,13 +91,3 @@ def _output(newline: str) -> Iterator[TextIO]:
         file.flush()
     finally:
         file.detach()
-
-
-def _json_lines(records: Iterable[Row]) -> Iterator[str]:
-    """One JSON array, as every command answers, a record a line."""
-    between = "[\n"
-    for record in records:
-        exact = {name: number(name, value) for name, value in record.items()}
-        yield between + orjson.dumps(exact).decode()
-        between = ",\n"
-    yield "\n]\n" if between.startswith(",") else "[\n]\n"

@@ -85,19 +85,16 @@ def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) 
     """The newest invoices, and what came to their addresses, confirmed or waiting."""
     if attention and status:
         raise click.UsageError("--attention lists invoices of every status")
-    if attention:
-        _show_attention(shell, shell.db.rows(listings.WANTING, limit=limit))
-    else:
+    if not attention:
         shell.show(listings.newest_invoices(shell.db, status, limit), LIST_COLUMNS)
-
-
-def _show_attention(shell: Shell, rows: list[Row]) -> None:
-    if not rows and not shell.as_json:
-        say("no invoice needs attention")
         return
-    shell.show(rows, ATTENTION_COLUMNS)
-    found = {row["reason"] for row in rows}
-    for reason in (reason for reason in WAYS_OUT if reason in found and not shell.as_json):
+    rows = shell.db.rows(listings.WANTING, limit=limit)
+    if rows or shell.as_json:
+        shell.show(rows, ATTENTION_COLUMNS)
+    else:
+        say("no invoice needs attention")
+    found = {row["reason"] for row in rows if not shell.as_json}
+    for reason in (reason for reason in WAYS_OUT if reason in found):
         say(f"{reason}: {WAYS_OUT[reason]}")
 
 

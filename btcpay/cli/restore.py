@@ -99,9 +99,5 @@ def _agree(
 
 
 def _counters(moves: Sequence[Move]) -> Row:
-    rows = [vars(move) for move in moves]
-    return {
-        "merchants": [
-            plain(row, "merchant addresses before used next_index gap_limit") for row in rows
-        ]
-    }
+    columns = "merchant addresses before used next_index gap_limit"
+    return {"merchants": [plain(vars(move), columns) for move in moves]}

@@ -5,7 +5,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import click
 from peewee import PeeweeException
@@ -45,7 +44,7 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
     if invoice_id is not None:
         find_invoice(shell.db, invoice_id)
         # A look by hand is always made; it counts, but nothing is refused.
-        with _alone(shell, wait=True):
+        with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
             reporter.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
     new, outward = _checkers(shell), Outward(shell)
     if watch is None:
@@ -87,13 +86,9 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
     return new
 
 
-def _alone(shell: Shell, wait: bool = False) -> AbstractContextManager[bool]:
-    return locks.only_one(shell.db, shell.settings.database_url, "check", wait)
-
-
 def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Report | None:
     """A run over all that is due; None when another one is at it."""
-    with _alone(shell) as alone:
+    with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
         if alone:
             checker = new()
             report = checker.run()

@@ -11,6 +11,7 @@ from btcpay.cli.merchant.preferences import brand, currency, mail, way_back
 from btcpay.merchants.account import (
     ACCOUNT_DEPTH,
     SCRIPT_TYPES,
+    Account,
     are_seed_words,
     derive,
     parse_account,
@@ -18,6 +19,7 @@ from btcpay.merchants.account import (
 from btcpay.merchants.gap_limit import gap_of_merchant
 from btcpay.merchants.merchants import add_merchant, refuse_taken, require_name
 from btcpay.values.errors import CommandError
+from btcpay.values.networks import Network
 from btcpay.values.times import utc_now
 from storage.queries import merchants
 
@@ -52,12 +54,9 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
     """Add a merchant by the account key of a wallet."""
     network = shell.settings.network
     account = parse_account(key_of(xpub, click.get_current_context().args), network, script)
-    first = [derive(account.text, account.script_type, index, network) for index in range(3)]
     require_name(name)
     refuse_taken(shell.db, account)  # before anybody compares addresses in vain
-    say("The first three receiving addresses; compare them with the wallet:")
-    for address in first:
-        say(f"  {address}")
+    first = show_first_addresses(account, network)
     if account.depth != ACCOUNT_DEPTH:
         say(f"Note: this key has depth {account.depth}; an account key (BIP44) has depth 3.")
     if not yes:
@@ -77,19 +76,27 @@ def _require_yes() -> None:
         raise CommandError("nothing was added")
 
 
+def show_first_addresses(account: Account, network: Network) -> list[str]:
+    """The first three, for the merchant to compare with the wallet's own."""
+    first = [derive(account.text, account.script_type, index, network) for index in range(3)]
+    say("The first three receiving addresses; compare them with the wallet:")
+    for address in first:
+        say(f"  {address}")
+    return first
+
+
 def key_of(xpub: str, others: list[str]) -> str:
-    """The key as given, or the first line of standard input; what follows answers the question."""
+    """The key as given, or the first line of standard input; what follows answers the question.
+
+    Raises CommandError for none, and for the one that README has in its place.
+    """
     if others and not are_seed_words(" ".join([xpub, *others])):
         raise click.UsageError("there are more words than MERCHANT and KEY: quotes may be missing")
-    if xpub == "-" and not others:
+    key = " ".join([xpub, *others]).strip()
+    if key == "-":
         if sys.stdin.isatty():
             say("Paste the account's extended PUBLIC key:")
-        return _required(sys.stdin.readline(MOST_OF_A_LINE).strip())
-    return _required(" ".join([xpub, *others]).strip())
-
-
-def _required(key: str) -> str:
-    """Raises CommandError for none, and for the one that README has in its place."""
+        key = sys.stdin.readline(MOST_OF_A_LINE).strip()
     if not key:
         raise CommandError("no key was given")
     if EXAMPLE.fullmatch(key):

@@ -57,17 +57,13 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
         set_currency(shell.db, owner, owner["currency"])
     row = {"merchant": merchant, "currency": owner["currency"], "price": None}
     if owner["currency"]:
-        price = _price_in(shell, owner["currency"])
-        row["price"] = number("usd", price) if shell.as_json else price
+        price = new_prices(shell.settings).of(owner["currency"]).current_or_none()
+        if price is not None:
+            row["price"] = number("usd", f"{price:f}") if shell.as_json else f"{price:f}"
+        else:
+            now = f"no price in {owner['currency']} right now"
+            say(f"{now}: nothing is shown in it until enough sources agree")
     shell.show([row], "merchant currency price")
-
-
-def _price_in(shell: Shell, currency: str) -> str | None:
-    """What a bitcoin costs now; None, and said, when the sources do not agree on it."""
-    price = new_prices(shell.settings).of(currency).current_or_none()
-    if price is None:
-        say(f"no price in {currency} right now: nothing is shown in it until enough sources agree")
-    return None if price is None else f"{price:f}"
 
 
 @click.command("mail")

@@ -1,11 +1,9 @@
 """`wallet`: what a wallet needs to see every address that was given out, and is said to have."""
 
-from collections.abc import Iterable
-
 import click
 import orjson
 
-from btcpay.cli.context import Shell, answering
+from btcpay.cli.context import Shell, answering, json_lines
 from btcpay.merchants.account import derive
 from btcpay.merchants.descriptor import MOST_IN_RANGE, import_request
 from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant, set_gap_limit
@@ -38,24 +36,13 @@ def wallet_export(
     row, network = find_merchant(shell.db, merchant), shell.settings.network
     indexes = range(count) if count else range(row["next_index"] + MARGIN + 1)
     if addresses:
-        _show_addresses(
-            (derive(row["xpub"], row["script_type"], index, network) for index in indexes),
-            shell.as_json,
-        )
+        found = (derive(row["xpub"], row["script_type"], index, network) for index in indexes)
+        for line in json_lines(found) if shell.as_json else (f"{address}\n" for address in found):
+            click.echo(line, nl=False)
         return
     request = import_request(row, network, indexes[-MOST_IN_RANGE:], fingerprint)
     # One line, so that the shell passes it on as one word.
     shell.answer([request], orjson.dumps([request]).decode())
-
-
-def _show_addresses(addresses: Iterable[str], as_json: bool) -> None:
-    """Each as soon as it is derived: there may be a million."""
-    between = "[\n  "
-    for address in addresses:
-        click.echo(f'{between}"{address}"' if as_json else address, nl=not as_json)
-        between = ",\n  "
-    if as_json:
-        click.echo("\n]")
 
 
 @wallet.command("gap")

@@ -8,8 +8,9 @@ from typing import Any, NoReturn
 import click
 
 from btcpay.cli.context import say
+from btcpay.cli.merchant.merchant import show_first_addresses
 from btcpay.health.doctor.settings import masked
-from btcpay.merchants.account import SCRIPT_TYPES, Account, derive, parse_account
+from btcpay.merchants.account import SCRIPT_TYPES, Account, parse_account
 from btcpay.merchants.merchants import require_name
 from btcpay.settings.settings import OF_FILES
 from btcpay.setup.questions import QUESTIONS, Question, answered, default_of
@@ -54,9 +55,7 @@ class Talk:
         name = _asked("Merchant's name (your shop's)", _named) if name is None else _named(name)
         while True:
             account = self._account(key, network)
-            say("The first three receiving addresses; compare them with the wallet:")
-            for index in range(3):
-                say(f"  {derive(account.text, account.script_type, index, network)}")
+            show_first_addresses(account, network)
             if not self.asks or click.confirm("Are they the wallet's own?", err=True):
                 return name, account
             key = None
