@@ -1,24 +1,19 @@
 """`btcpay backup` and `restore` of SQLite: whole copies, and no paid address given out twice."""
 
-import contextlib
-import itertools
 import json
 import os
 import shutil
-import signal
 import socket
-import sqlite3
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from databases import about_sqlite
+from dying import run_until_death
 from fake_esplora import FakeEsplora, Terminal, Till, say
-from forge import Forge, command_line, fork_for_each_order
-from other_database import backed_up, change, on
+from other_database import backed_up, change, content, on
 
 from btcpay.backup.address_counters import Agree
 from btcpay.backup.discovery import Move
@@ -38,14 +33,6 @@ pytestmark = (
 
 def url_of(path: Path) -> dict[str, str]:
     return {"BTCPAY_DATABASE_URL": f"sqlite:///{path}"}
-
-
-def content(path: Path) -> dict[str, list[Any]]:
-    """Every row, of a database that must be whole."""
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")]
-        return {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in tables}  # noqa: S608
 
 
 def restored(
@@ -240,15 +227,6 @@ def test_a_merchant_whom_only_the_database_in_place_has_is_named_and_not_lost_un
     assert content(place) == before
 
 
-def test_counters_are_moved_in_place_beside_the_service_and_a_check(till):
-    till.shop.invoice()  # has it open
-    url = till.shop.environ["BTCPAY_DATABASE_URL"]
-    with locks.only_one(open_database(url), url, "check") as free:
-        assert free
-        Terminal(till).run("restore", "--in-place", "--yes")
-    assert till.shop.invoice()["deposit_address"]
-
-
 def test_an_explorer_of_another_network_is_not_believed(till, tmp_path):
     file = backed_up(till, tmp_path / "kept.db")
     with FakeEsplora() as other, refused("another network"):
@@ -394,86 +372,15 @@ def test_nobody_is_logged_in_afterwards_so_that_no_ended_session_comes_back(till
         assert login_of(again.shop.service.db, link, now) is None
 
 
-# Restore: whenever it dies
-
-
-def die(order: dict[str, Any]) -> None:
-    """The command line, killed before a statement or amid the last copy's pages."""
-    statements, copies_begun = itertools.count(1), itertools.count(1)
-
-    def kill(what: str) -> None:
-        os.write(2, f"killed {what}\n".encode())
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    class Mortal(sqlite3.Connection):
-        def backup(self, target: sqlite3.Connection, **_: Any) -> None:
-            pages, is_last = itertools.count(1), next(copies_begun) == 3
-
-            def progress(*_: int) -> None:
-                if is_last and next(pages) == order["page"]:
-                    kill(f"at page {order['page']}")
-
-            super().backup(target, pages=1, progress=progress)
-
-    def trace(sql: str) -> None:
-        if next(statements) == order["statement"]:
-            kill(f"before {sql}")
-
-    def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
-        connection = opened(*args, **kwargs | {"factory": Mortal})
-        connection.set_trace_callback(trace)
-        return connection
-
-    opened, sqlite3.connect = sqlite3.connect, connect
-    try:
-        command_line(order)
-    finally:
-        os.write(2, f"statements {next(statements) - 1}\n".encode())
-
-
-@pytest.fixture
-def mortals() -> Iterator[Forge]:
-    """Makes processes that `die`."""
-    with contextlib.closing(Forge(__file__)) as forge:
-        yield forge
-
-
-def test_killed_at_any_point_it_leaves_the_old_database_or_the_new_one(till, tmp_path, mortals):
-    def said_by_one(place: Path, statement: int = 0, page: int = 0) -> str:
-        """Told to restore the file over what is in this place."""
-        environ = Terminal(till).environ | url_of(place)
-        words = ["restore", str(file), "--yes"]
-        return mortals.run(environ, words, statement=statement, page=page).errors
-
+def test_one_that_is_killed_before_a_commit_leaves_the_old_database(till, tmp_path):
+    """A smoke of tests/nightly/backup."""
     till.shop.invoice()
     file = backed_up(till, tmp_path / "kept.db")
-    old = tmp_path / "old.db"
-    shutil.copy(file, old)
-    change(old, "UPDATE invoice SET description = 'of the old one'")
-    whole = tmp_path / "whole.db"
-    shutil.copy(old, whole)
-    said = said_by_one(whole)
-    statements = int(said.rpartition("statements ")[2])
-    assert statements > 50
-    places = [(statements * part // 8, 0) for part in range(1, 8)]
-    places += [(statements - back, 0) for back in range(6)] + [(0, page) for page in (1, 9, 40)]
-    before, after = content(old), content(whole)["invoice"]
-    outcomes = []
-    for number, (statement, page) in enumerate(places):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        place = folder / "place.db"
-        shutil.copy(old, place)
-        assert "killed" in said_by_one(place, statement, page), (statement, page)
-        found = content(place)
-        outcomes.append("old" if found == before else "new")
-        assert found == before or found["invoice"] == after, (statement, page)
-    assert "old" in outcomes
-    # The next one is not disturbed by what the last one left.
+    place = shutil.copy(file, tmp_path / "place.db")
+    change(place, "UPDATE invoice SET description = 'of the old one'")
+    before = content(place)
+    run_until_death(9, "restore", str(file), "--yes", **till.shop.environ | url_of(place))
+    assert content(place) == before
     Terminal(till).run("restore", str(file), "--yes", **url_of(place))
-    assert content(place)["invoice"] == after
-    assert not list(place.parent.glob(".*"))
-
-
-if __name__ == "__main__":
-    fork_for_each_order(die)
+    assert content(place)["invoice"] == content(file)["invoice"]
+    assert not list(tmp_path.glob(".*"))

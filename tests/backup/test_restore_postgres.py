@@ -9,9 +9,8 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import postgres
 import pytest
@@ -22,6 +21,8 @@ from other_database import on, stop
 from paths import PROJECT
 
 from btcpay.merchants.sessions import log_in, new_login, session_of
+from storage import locks
+from storage.database import open_database
 from storage.queries import merchants
 
 BACKUP = (PROJECT / "docs" / "backup.md").read_text(encoding="utf-8")
@@ -182,28 +183,12 @@ def test_when_the_chain_cannot_be_asked_the_counters_stay_and_it_is_told(till, m
         assert next_index(again) == 101
 
 
-def other_network(connection: Any) -> None:
-    connection.execute("UPDATE meta SET value = 'signet' WHERE name = 'network'")
-
-
-def newer(connection: Any) -> None:
-    connection.execute("UPDATE schema_version SET version = 9999")
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [(other_network, "belongs to signet"), (newer, "install the newer program")],
-)
-def test_a_dump_that_does_not_fit_is_told_and_nothing_is_done_with_it(
-    change: Callable[[Any], None], told, till, machine
-):
+def test_a_dump_of_another_network_is_named_and_nothing_is_done_with_it(till, machine):
     with raw(till.settings.database_url) as connection:
-        change(connection)
+        connection.execute("UPDATE meta SET value = 'signet' WHERE name = 'network'")
     machine.run(DUMP)
     stop(till)
-    assert told in machine.run(RESTORE, status=1)
-    for words in ("restore --in-place --yes", "check", "merchant list"):
-        assert told in machine.run(f"btcpay {words}", status=1)
+    assert "belongs to signet" in machine.run(RESTORE, status=1)
     with raw(till.settings.database_url) as connection:
         assert connection.execute("SELECT next_index FROM merchant").fetchone()["next_index"] == 0
 
@@ -246,7 +231,8 @@ def test_in_place_the_counters_are_moved_and_nobody_stays_logged_in(
         till.shop.sql("UPDATE merchant SET next_index = 0")
         db, now = till.shop.service.db, till.clock()
         session = log_in(db, new_login(db, till.shop.merchant_id, now), "", "Firefox", now)
-        output, said = Terminal(till).run("restore", "--in-place", "--yes", "--skip", "3")
+        with locks.only_one(open_database(made), made, "check"):  # beside it, and the service
+            output, said = Terminal(till).run("restore", "--in-place", "--yes", "--skip", "3")
         assert "moved the counters" in output and "it will be 4" in said
         assert next_index(till) == 4
         assert session_of(db, session, now) is None

@@ -2,39 +2,26 @@
 
 import contextlib
 import hashlib
-import itertools
 import json
-import os
-import signal
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import postgres
-import psycopg
 import pytest
 from builders import Clock, TickerServer
-from databases import raw, tables
+from databases import raw
+from dying import run_until_death
 from fake_esplora import Terminal, Till, open_till
-from forge import Forge, command_line, fork_for_each_order
-from other_database import backed_up, change, on
-from scenes import over_the_deadline
+from other_database import KEY, LOGO, ORDER, backed_up, change, lived_in, on, rows_of
 
-from btcpay.merchants.account import derive
-from btcpay.merchants.sessions import log_in, new_login
 from storage import versions
 from storage.backup import to_postgres
 from storage.database import open_database
 from storage.queries import merchants
 
 pytestmark = pytest.mark.both_databases
-
-ODD = "tab\t, line\n, back\\slash, \\N, \\., 'quotes\", \u20bf \U0001f600"
-LOGO = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(40) + bytes(range(256))
-ORDER = {"amount_usd": 25, "description": ODD, "customer_email": "a@example.com"}
-KEY = {"Idempotency-Key": "order 1"}
 
 
 @pytest.fixture
@@ -65,43 +52,12 @@ def open_db(url: str) -> Iterator[Any]:
         db.close()
 
 
-def lived_in(till: Till, folder: Path) -> None:
-    """Rows in every table: paid, waiting, late and replaced; a link, a brand, odd letters."""
-    (folder / "logo").write_bytes(LOGO)
-    words = ("--name", "Caf\u00e9 \\N", "--logo", str(folder / "logo"))
-    Terminal(till).run("merchant", "brand", "shop", *words)
-    present = till.clock.at
-    till.clock.move(hours=-2.5)
-    link = till.shop.link(amount_usd=5, title=ODD)
-    assert till.shop.client.post(f"/link/{link['id']}").status_code == 303
-    assert till.shop.post("/invoices", ORDER, headers=KEY).status_code == 201
-    over_the_deadline(till)
-    till.clock.at = present
-    till.check()
-    till.shop.sql("INSERT INTO explorer VALUES ('esplora.example', 2, 14)")
-    Terminal(till).run("webhook", "add", "shop", "http://127.0.0.1:9/")
-    till.shop.invoice()
-    Terminal(till).run("check")
-    Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts")
-    db, now = till.shop.service.db, till.clock()
-    assert log_in(db, new_login(db, 1, now), "", "Firefox", now)
-    new_login(db, 1, now)
-
-
 def carry(
     till: Till, file: Path, target: str, *words: str, status: int = 0, **environ: str
 ) -> tuple[str, str]:
     """What `restore` answered, and what it said."""
     environ["BTCPAY_DATABASE_URL"] = target
     return Terminal(till).run("restore", str(file), "--yes", *words, status=status, **environ)
-
-
-def rows_of(url: str) -> dict[str, Any]:
-    """Every row, in an order of its own; without the versions, which each database notes itself."""
-    with raw(url) as connection:
-        found = tables(connection)
-    del found["schema_version"]
-    return {name: sorted(map(repr, rows)) for name, rows in found.items()}
 
 
 def answers(till: Till) -> list[Any]:
@@ -130,7 +86,9 @@ def test_all_that_a_shop_has_is_there_and_answers_as_before(till, target, tmp_pa
     old = rows_of(f"sqlite:///{file}")
     assert all(old.values()), [name for name in old if not old[name]]
     Terminal(till).run("check", BTCPAY_DATABASE_URL=target)  # notes what gives way
-    told = json.loads(carry(till, file, target, "--json")[0])
+    output, said = carry(till, file, target, "--json")
+    told = json.loads(output)
+    assert "Never serve the SQLite database again" in said
     new = rows_of(target)
     # The counter moved, and the chain was asked; all else is what it was.
     assert told["migrated"] == [] and told["merchants"][0]["next_index"] == 108
@@ -171,32 +129,7 @@ def test_the_next_row_of_every_table_has_a_number_of_its_own(till, target, tmp_p
         assert again.shop.sql("SELECT max(seq) FROM event").fetchone()[0] > 900
 
 
-def test_no_paid_address_is_given_out_twice(till, target, tmp_path):
-    """Sold on after the backup, and carried over all the same."""
-    file = backed_up(till, tmp_path / "kept.db")
-    later = [till.shop.invoice() for _ in range(30)]
-    till.pay(later[20])
-    said = carry(till, file, target, "--skip", "7")[1]
-    assert "it will be 28" in said and "Never serve the SQLite database again" in said
-    with on(target, till) as again:
-        row = again.shop.service.db.only(merchants.BY_ID, id=again.shop.merchant_id)
-        wanted = derive(row["xpub"], row["script_type"], 28, again.settings.network)
-        assert again.shop.invoice()["deposit_address"] == wanted
-
-
 # What is refused
-
-
-def other_network(path: Path) -> None:
-    change(path, "UPDATE meta SET value = 'signet' WHERE name = 'network'")
-
-
-def newer(path: Path) -> None:
-    change(path, "UPDATE schema_version SET version = 9999")
-
-
-def cut(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
 
 
 def unspeakable(path: Path) -> None:
@@ -205,9 +138,6 @@ def unspeakable(path: Path) -> None:
 
 
 REFUSED = {
-    "of another network": (other_network, "belongs to signet"),
-    "of a newer program": (newer, "install the newer program"),
-    "cut short": (cut, "damaged"),
     "a dump of PostgreSQL": (lambda path: path.write_bytes(b"PGDMP" * 99), "use pg_restore"),
     "with U+0000 in a text": (unspeakable, "NUL (0x00)"),
     "not there": (Path.unlink, "no file"),
@@ -256,7 +186,7 @@ def test_a_target_of_another_network_is_refused(till, target, tmp_path):
     assert "the database belongs to signet" in said
 
 
-# However many there are, and whenever it dies
+# However many there are
 
 
 def test_the_rows_go_by_without_being_held(till, target, tmp_path):
@@ -281,60 +211,11 @@ def test_the_rows_go_by_without_being_held(till, target, tmp_path):
     assert row["count"] == 20_000
 
 
-def die(order: dict[str, Any]) -> None:
-    """The command line, killed before it tells the server its so manieth thing.
-
-    Or before this statement.
-    """
-    told, at = itertools.count(1), order["at"]
-
-    def mortal(kind: type, name: str) -> None:
-        living = getattr(kind, name)
-
-        def method(*args: Any, **kwargs: Any) -> Any:
-            if next(told) == at or args[1:2] == (at,):
-                os.write(2, f"killed before {name} {args[1:]}\n".encode())
-                os.kill(os.getpid(), signal.SIGKILL)
-            return living(*args, **kwargs)
-
-        setattr(kind, name, method)
-
-    mortal(psycopg.Cursor, "execute")
-    mortal(psycopg.Copy, "write_row")
-    try:
-        command_line(order)
-    finally:
-        os.write(2, f"told {next(told) - 1}\n".encode())
-
-
-@pytest.fixture
-def mortals() -> Iterator[Forge]:
-    """Makes processes that `die`."""
-    with closing(Forge(__file__)) as forge:
-        yield forge
-
-
-def test_killed_at_any_point_it_leaves_the_empty_database_or_all_of_it(
-    till, target, tmp_path, mortals
-):
-    def said_by_one(target: str, at: int | str = 0) -> str:
-        environ = Terminal(till).environ | {"BTCPAY_DATABASE_URL": target}
-        return mortals.run(environ, ["restore", str(file), "--yes"], at=at).errors
-
-    lived_in(till, tmp_path)
-    file = backed_up(till, tmp_path / "kept.db")
-    whole = postgres.server().create()
-    versions.open_ready(whole, "regtest").close()
-    last = int(said_by_one(whole).rpartition("told ")[2])
-    assert last > 60
-    before, after = rows_of(target), rows_of(whole)["invoice"]
-    for at in (*range(last // 3, last, last // 8), last - 3, "COMMIT"):
-        said = said_by_one(target, at)
-        assert "killed before" in said and rows_of(target) == before, said
+def test_one_that_is_killed_before_its_commit_leaves_the_database_empty(till, target, tmp_path):
+    """A smoke of tests/nightly/backup."""
+    file, before = backed_up(till, tmp_path / "kept.db"), rows_of(target)
+    environ = till.shop.environ | {"BTCPAY_DATABASE_URL": target}
+    run_until_death(11, "restore", str(file), "--yes", **environ)
+    assert rows_of(target) == before
     carry(till, file, target)
-    assert rows_of(target)["invoice"] == after
-    assert not list(tmp_path.glob(".kept*"))  # nor what the killed ones left
-
-
-if __name__ == "__main__":
-    fork_for_each_order(die)
+    assert rows_of(target)["merchant"] and not list(tmp_path.glob(".kept*"))

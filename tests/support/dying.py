@@ -3,12 +3,29 @@
 import itertools
 import os
 import signal
+import subprocess
+import sys
 from typing import Any
 
 import peewee
 import psycopg
+from paths import PROJECT, TESTS
 
 WRITING = ("INSERT", "UPDATE", "DELETE")
+DYING = """
+import sys
+from dying import die_before
+die_before(int(sys.argv.pop(1)))
+from btcpay.cli.main import main
+main()
+"""
+
+
+def run_until_death(moment: int, *words: str, **environ: str) -> None:
+    """The command line in a process of its own, which must die at that moment."""
+    environ |= {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{PROJECT}:{TESTS / 'support'}"}
+    died = subprocess.run([sys.executable, "-c", DYING, str(moment), *words], env=environ)
+    assert died.returncode == -signal.SIGKILL
 
 
 def die_before(moment: int | None) -> None:

@@ -1,15 +1,24 @@
-"""The same shop beside the same chain, on another database: after a restore, or carried over."""
+"""A shop that has lived, and the same one on another database: restored, or carried over."""
 
 import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from builders import Shop
+from databases import raw, tables
 from fake_esplora import Terminal, Till
+from scenes import over_the_deadline
 
 from app import create_app
+from btcpay.merchants.sessions import log_in, new_login
 from btcpay.settings import settings
+
+ODD = "tab\t, line\n, back\\slash, \\N, \\., 'quotes\", \u20bf \U0001f600"
+LOGO = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(40) + bytes(range(256))
+ORDER = {"amount_usd": 25, "description": ODD, "customer_email": "a@example.com"}
+KEY = {"Idempotency-Key": "order 1"}
 
 
 @contextlib.contextmanager
@@ -43,3 +52,42 @@ def change(path: Path, *statements: str) -> None:
         db.execute("PRAGMA writable_schema = ON")
         for statement in statements:
             db.execute(statement)
+
+
+def content(path: Path) -> dict[str, list[Any]]:
+    """Every row, of a database that must be whole."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+        return {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in tables}  # noqa: S608
+
+
+def rows_of(url: str) -> dict[str, Any]:
+    """Every row, in an order of its own; without the versions, which each database notes itself."""
+    with raw(url) as connection:
+        found = tables(connection)
+    del found["schema_version"]
+    return {name: sorted(map(repr, rows)) for name, rows in found.items()}
+
+
+def lived_in(till: Till, folder: Path) -> None:
+    """Rows in every table: paid, waiting, late and replaced; a link, a brand, odd letters."""
+    (folder / "logo").write_bytes(LOGO)
+    words = ("--name", "Caf\u00e9 \\N", "--logo", str(folder / "logo"))
+    Terminal(till).run("merchant", "brand", "shop", *words)
+    present = till.clock.at
+    till.clock.move(hours=-2.5)
+    link = till.shop.link(amount_usd=5, title=ODD)
+    assert till.shop.client.post(f"/link/{link['id']}").status_code == 303
+    assert till.shop.post("/invoices", ORDER, headers=KEY).status_code == 201
+    over_the_deadline(till)
+    till.clock.at = present
+    till.check()
+    till.shop.sql("INSERT INTO explorer VALUES ('esplora.example', 2, 14)")
+    Terminal(till).run("webhook", "add", "shop", "http://127.0.0.1:9/")
+    till.shop.invoice()
+    Terminal(till).run("check")
+    Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts")
+    db, now = till.shop.service.db, till.clock()
+    assert log_in(db, new_login(db, 1, now), "", "Firefox", now)
+    new_login(db, 1, now)

@@ -1,0 +1,146 @@
+"""Whenever a restore dies, the database is the old one or the new one.
+
+The processes are real and so is their death, by SIGKILL. As a script this file is what they come
+from (see forge.py).
+"""
+
+import itertools
+import os
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import postgres
+import psycopg
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import Terminal, Till, open_till
+from forge import Forge, command_line, fork_for_each_order
+from other_database import backed_up, change, content, lived_in, rows_of
+
+from storage import versions
+
+
+def kill(what: str) -> None:
+    os.write(2, f"killed {what}\n".encode())
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die(order: dict[str, Any]) -> None:
+    """The command line, killed before the statement or row of this number, or before this text.
+
+    Or amid the last copy's pages. One that lives says how many statements and rows there were.
+    """
+    numbers, copies_begun = itertools.count(1), itertools.count(1)
+
+    def count(sql: Any) -> None:
+        if next(numbers) == order["at"] or sql == order["at"]:
+            kill(f"before {sql}")
+
+    class Mortal(sqlite3.Connection):
+        def backup(self, target: sqlite3.Connection, **_: Any) -> None:
+            pages, is_last = itertools.count(1), next(copies_begun) == 3
+
+            def progress(*_: int) -> None:
+                if is_last and next(pages) == order["page"]:
+                    kill(f"at page {order['page']}")
+
+            super().backup(target, pages=1, progress=progress)
+
+    def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        connection = opened(*args, **kwargs | {"factory": Mortal})
+        connection.set_trace_callback(count)
+        return connection
+
+    def counted(kind: type, name: str) -> None:
+        living: Callable[..., Any] = getattr(kind, name)
+
+        def method(self: Any, said: Any, *args: Any, **kwargs: Any) -> Any:
+            count(said)
+            return living(self, said, *args, **kwargs)
+
+        setattr(kind, name, method)
+
+    if order["server"]:
+        counted(psycopg.Cursor, "execute")
+        counted(psycopg.Copy, "write_row")
+    else:
+        opened, sqlite3.connect = sqlite3.connect, connect
+    try:
+        command_line(order)
+    finally:
+        os.write(2, f"counted {next(numbers) - 1}\n".encode())
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    """A shop on a SQLite file, whatever this run of the tests is about."""
+    url = f"sqlite:///{tmp_path}/btcpay.db"
+    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def restore(till: Till) -> Iterator[Callable[..., str]]:
+    """What a process says that restores the file into a database, and may die."""
+    with closing(Forge(__file__)) as forge:
+
+        def run(file: Path, url: str, at: int | str = 0, page: int = 0) -> str:
+            environ = Terminal(till).environ | {"BTCPAY_DATABASE_URL": url}
+            more = {"at": at, "page": page, "server": url.startswith("postgresql")}
+            return forge.run(environ, ["restore", str(file), "--yes"], **more).errors
+
+        yield run
+
+
+def test_a_file_is_the_old_database_or_the_new_one(till, tmp_path, restore):
+    till.shop.invoice()
+    file = backed_up(till, tmp_path / "kept.db")
+    old, whole = tmp_path / "old.db", tmp_path / "whole.db"
+    shutil.copy(file, old)
+    change(old, "UPDATE invoice SET description = 'of the old one'")
+    shutil.copy(old, whole)
+    last = int(restore(file, f"sqlite:///{whole}").rpartition("counted ")[2])
+    assert last > 50
+    before, after = content(old), content(whole)["invoice"]
+    deaths = [{"at": at} for at in range(last // 8, last - 6, last // 24)]
+    deaths += [{"at": last - back} for back in range(6)] + [{"page": page} for page in (1, 9, 40)]
+    outcomes = set()
+    for number, death in enumerate(deaths):
+        place = tmp_path / str(number) / "place.db"
+        place.parent.mkdir()
+        shutil.copy(old, place)
+        assert "killed" in restore(file, f"sqlite:///{place}", **death), death
+        found = content(place)
+        outcomes.add("old" if found == before else "new")
+        assert found == before or found["invoice"] == after, death
+    assert "old" in outcomes
+    # The next one is not disturbed by what the last one left.
+    restore(file, f"sqlite:///{place}")
+    assert content(place)["invoice"] == after
+    assert not list(place.parent.glob(".*"))
+
+
+def test_a_servers_database_stays_empty_or_has_all_of_it(till, tmp_path, restore):
+    lived_in(till, tmp_path)
+    file = backed_up(till, tmp_path / "kept.db")
+    whole, target = postgres.server().create(), postgres.server().create()
+    for url in (whole, target):
+        versions.open_ready(url, "regtest").close()
+    last = int(restore(file, whole).rpartition("counted ")[2])
+    assert last > 60
+    before, after = rows_of(target), rows_of(whole)["invoice"]
+    for at in (*range(last // 3, last, last // 24), last - 3, "COMMIT"):
+        said = restore(file, target, at)
+        assert "killed before" in said and rows_of(target) == before, said
+    restore(file, target)
+    assert rows_of(target)["invoice"] == after
+    assert not list(tmp_path.glob(".kept*"))  # nor what the killed ones left
+
+
+if __name__ == "__main__":
+    fork_for_each_order(die)
