@@ -1,41 +1,75 @@
-"""Address counters after a restore: planned with the chain, moved once the owner agrees."""
+"""Address counters after a restore: planned with the chain, moved once the owner agrees.
+
+Address discovery (BIP44): addresses may have been given out after the backup was made, and no used
+one is given again.
+"""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.backup.discovery import Move, apply_moves, plan_moves
 from btcpay.chain.explorers.open import open_explorers, open_quota
+from btcpay.chain.sources import AddressIndex
+from btcpay.merchants.account import derive, parse_account
+from btcpay.merchants.gap_limit import gap_of_merchant
 from btcpay.merchants.sessions import end_every
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, ExplorerError
-from btcpay.values.networks import SANDBOX_PORT, SANDBOX_URL
-from storage.database import Database
+from btcpay.values.networks import SANDBOX_PORT, SANDBOX_URL, Network
+from storage.database import Database, Row
+from storage.queries import blocks, merchants
 
-# Shows the owner the moves and the names of merchants that would be lost; raises when declined.
-Agree = Callable[[Sequence[Move], Sequence[str]], None]
-Clock = Callable[[], datetime]
+# Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
+# invoices in a row are more common than one would think: a crawler presses a link's button.
+LOOK_AHEAD = 100
+SHOWN = 3  # first addresses of each merchant, by which its owner recognises a planted account key
+MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
 OF_SANDBOX = (
     ". The explorer is the sandbox's own, which ends with it: start its chain alone with"
     f" `{sys.executable} -m btcpay.sandbox --port {SANDBOX_PORT} --state var/sandbox`"
 )
 
 
-def plan(
-    db: Database,
-    settings: Settings,
-    skip: int,
-    clock: Clock,
-    counters: Mapping[str, int] | None = None,
-) -> list[Move]:
-    """Where the counters must stand, `skip` beyond what the chain has seen. Raises CommandError.
+@dataclass(frozen=True)
+class Move:
+    """A counter that moves from `before` to `next_index`; `addresses`: the account's first ones.
 
-    `counters` are those of another database, by account: none falls behind them.
+    `used`: indexes from `before` on that the chain knows. `gap_limit`: what the wallet needs now.
+    """
+
+    merchant_id: int
+    merchant: str
+    before: int
+    used: tuple[int, ...]
+    next_index: int
+    gap_limit: int
+    addresses: tuple[str, ...]
+
+
+# Shows the owner the moves and the names of merchants that would be lost; raises when declined.
+Agree = Callable[[Sequence[Move], Sequence[str]], None]
+Clock = Callable[[], datetime]
+
+
+def plan(
+    db: Database, settings: Settings, skip: int, clock: Clock, counters: Mapping[str, int]
+) -> list[Move]:
+    """Where every counter goes: past all addresses that the chain has seen, and `skip` further.
+
+    `counters` are those of another database, by account key: none falls behind them. Changes
+    nothing. Raises CommandError, also when the chain could not be asked about an address.
     """
     # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
     explorers = open_explorers(settings, open_quota(settings, db, clock, sys.maxsize))
+    moves = []
     try:
-        return plan_moves(db, explorers, settings.network, skip, counters or {})
+        explorers.require_chain(blocks.tip_height(db) or 0)
+        for row in db.rows(merchants.ALL):
+            used = _used_ahead(explorers, row, settings.network, max(skip, LOOK_AHEAD))
+            after = (used[-1] + 1 if used else row["next_index"]) + skip
+            after = max(after, counters.get(row["account_key"], 0))
+            moves.append(_move(db, row, settings.network, used, after))
     except ExplorerError as error:
         raise CommandError(
             f"nothing was changed, the chain must be asked first: {error}"
@@ -43,17 +77,45 @@ def plan(
         ) from None
     finally:
         explorers.close()
+    return moves
+
+
+def _used_ahead(explorers: AddressIndex, merchant: Row, network: Network, run: int) -> list[int]:
+    """Used indexes from the counter on, up to `run` unused ones in a row. Raises ExplorerError."""
+    used: list[int] = []
+    index = merchant["next_index"]
+    while index < (used[-1] + 1 if used else merchant["next_index"]) + run:
+        if explorers.is_used(derive(merchant["xpub"], merchant["script_type"], index, network)):
+            used.append(index)
+        if len(used) > MOST_USED:
+            raise ExplorerError("the explorers call every address used")
+        index += 1
+    return used
+
+
+def _move(db: Database, row: Row, network: Network, used: list[int], after: int) -> Move:
+    parse_account(row["xpub"], network, row["script_type"])  # refuses what is no account key
+    first = tuple(derive(row["xpub"], row["script_type"], n, network) for n in range(SHOWN))
+    gap = gap_of_merchant(db, row, used, after)
+    return Move(row["id"], row["name"], row["next_index"], tuple(used), after, gap.limit, first)
+
+
+def apply_moves(db: Database, moves: Iterable[Move]) -> None:
+    """Moves the counters; one that is further already stays where it is.
+
+    Merchants' browsers are logged out: a session that was ended must not come back.
+    """
+    with db.write():
+        for move in moves:
+            db.run(merchants.FORWARD, id=move.merchant_id, next_index=move.next_index)
+    end_every(db)
 
 
 def move_counters(
     db: Database, settings: Settings, skip: int, agree: Agree, clock: Clock
 ) -> list[Move]:
-    """Moves the counters of the database in place, as after pg_restore. Raises CommandError.
-
-    Merchants' browsers are logged out: a session that was ended must not come back.
-    """
-    moves = plan(db, settings, skip, clock)
+    """Moves the counters of the database in place, as after pg_restore. Raises CommandError."""
+    moves = plan(db, settings, skip, clock, {})
     agree(moves, [])
     apply_moves(db, moves)
-    end_every(db)
     return moves

@@ -6,10 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from btcpay.backup.address_counters import Agree, Clock, plan
-from btcpay.backup.discovery import Move, apply_moves
+from btcpay.backup.address_counters import Agree, Clock, Move, apply_moves, plan
 from btcpay.backup.write import DOCS, refuse_own
-from btcpay.merchants.sessions import end_every
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from storage import locks, migrate, versions
@@ -90,7 +88,6 @@ def _prepare(
         moves = plan(db, settings, skip, clock, has.counters)
         agree(moves, old_database.names_beyond(has.names, new))
         apply_moves(db, moves)
-        end_every(db)
         with db.write():
             db.run(idempotency.FREE)
             meta.put_time(db, meta.Key.RESTORED_AT, clock())

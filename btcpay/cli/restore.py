@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from btcpay.backup.address_counters import move_counters
-from btcpay.backup.discovery import Move
+from btcpay.backup.address_counters import Move, move_counters
 from btcpay.backup.restore import carry_over
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS

@@ -170,29 +170,6 @@ def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, ma
     assert found["n"] == len(given_out)
 
 
-def test_when_the_chain_cannot_be_asked_the_counters_stay_and_it_is_told(till, machine):
-    till.shop.invoice()
-    machine.run(DUMP)
-    stop(till)
-    till.sandbox.switches.explorer_up = False
-    assert "nothing was changed, the chain must be asked" in machine.run(RESTORE, status=1)
-    with on(till.settings.database_url, till) as again:
-        assert next_index(again) == 1
-        till.sandbox.switches.explorer_up = True
-        machine.run("btcpay restore --in-place --yes")
-        assert next_index(again) == 101
-
-
-def test_a_dump_of_another_network_is_named_and_nothing_is_done_with_it(till, machine):
-    with raw(till.settings.database_url) as connection:
-        connection.execute("UPDATE meta SET value = 'signet' WHERE name = 'network'")
-    machine.run(DUMP)
-    stop(till)
-    assert "belongs to signet" in machine.run(RESTORE, status=1)
-    with raw(till.settings.database_url) as connection:
-        assert connection.execute("SELECT next_index FROM merchant").fetchone()["next_index"] == 0
-
-
 def test_btcpay_backup_names_the_program_that_does_it(till, machine):
     said = machine.run("btcpay backup monday.db", status=1)
     assert "use pg_dump as docs/backup.md says" in said
@@ -231,8 +208,11 @@ def test_in_place_the_counters_are_moved_and_nobody_stays_logged_in(
         till.shop.sql("UPDATE merchant SET next_index = 0")
         db, now = till.shop.service.db, till.clock()
         session = log_in(db, new_login(db, till.shop.merchant_id, now), "", "Firefox", now)
+        words = ("restore", "--in-place", "--yes", "--skip", "3")
+        refused = Terminal(till).run(*words, status=1, BTCPAY_EXPLORERS="http://127.0.0.1:9")[1]
+        assert "nothing was changed, the chain must be asked" in refused and next_index(till) == 0
         with locks.only_one(open_database(made), made, "check"):  # beside it, and the service
-            output, said = Terminal(till).run("restore", "--in-place", "--yes", "--skip", "3")
+            output, said = Terminal(till).run(*words)
         assert "moved the counters" in output and "it will be 4" in said
         assert next_index(till) == 4
         assert session_of(db, session, now) is None

@@ -3,7 +3,6 @@
 import json
 import threading
 
-import pytest
 from builders import until
 from fake_esplora import FakeEsplora
 
@@ -44,11 +43,9 @@ def test_a_word_that_is_no_text_is_wrong_use(btcpay):
         assert output == "" and "\\udcff' is no UTF-8" in errors and "Traceback" not in errors
 
 
-def test_check_without_an_explorer_fails_and_changes_nothing(till, btcpay):
+def test_check_without_an_explorer_fails_and_names_the_invoice(till, btcpay):
     invoice = till.shop.invoice()
     till.sandbox.switches.explorer_up = False
-    summary = btcpay.json("check", status=1)
-    assert (summary["chain_failed"], summary["changed"]) == (True, {})
     summary = btcpay.json("check", "--invoice", invoice["id"], status=1)
     assert summary["failed"] == [invoice["id"]]
     assert "could be asked" in btcpay.run("check", status=1)[0]
@@ -90,51 +87,10 @@ def test_two_at_once_for_one_invoice_read_its_block_once_and_make_one_payment(ti
     assert till.kinds(invoice) == ["seen", "payment", "paid"]
 
 
-@pytest.mark.both_databases
-def test_after_a_check_that_was_killed_the_next_one_runs(till, btcpay):
-    released = threading.Event()
-    till.shop.invoice()
-    with FakeEsplora() as esplora:
-        esplora.instead = lambda _: released.wait(60) and None
-        first = btcpay.start("check", BTCPAY_EXPLORERS=esplora.root)
-        until(lambda: esplora.asked, "the first check to ask")
-        first.kill()
-        first.communicate()
-        released.set()
-    assert "mempool was asked for: 0" in btcpay.run("check")[0]
-
-
-def test_checks_started_together_make_one_payment(till, btcpay):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    processes = [btcpay.start("check") for _ in range(3)]
-    processes += [btcpay.start("check", "--invoice", invoice["id"]) for _ in range(3)]
-    for process in processes:
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors
-    assert len(till.payments(invoice)) == 1
-    assert till.kinds(invoice).count("paid") == 1
-
-
-def test_check_watches_until_it_is_ended(till, btcpay):
-    invoice = till.shop.invoice()
-    process = btcpay.start("check", "--watch", "1")
-    till.pay(invoice)
-    till.mine()
-    try:
-        until(lambda: "paid" in till.kinds(invoice), "the watch to settle", 30)
-        process.terminate()
-        output, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors
-        assert f"{invoice['id']} is paid" in output
-    finally:
-        process.kill()
-
-
 def test_invoice_list_shows_the_newest_first_and_filters_by_status(till, btcpay):
     old, new = till.shop.invoice(), till.shop.invoice()
     btcpay.run("invoice", "cancel", old["id"])
+    assert "the invoice is canceled" in btcpay.run("invoice", "cancel", old["id"], status=1)[1]
     assert [row["id"] for row in btcpay.json("invoice", "list")] == [new["id"], old["id"]]
     listed = btcpay.json("invoice", "list", "--status", "canceled")
     assert [(row["id"], row["merchant"]) for row in listed] == [(old["id"], "shop")]
@@ -142,7 +98,7 @@ def test_invoice_list_shows_the_newest_first_and_filters_by_status(till, btcpay)
     assert len(lines) == 2 and lines[1].startswith(new["id"])
 
 
-def test_invoice_show_says_why_it_stands_where_it_stands(till, btcpay):
+def test_invoice_show_says_why_it_stands_where_it_stands_until_it_is_settled(till, btcpay):
     invoice = till.shop.invoice(description="tea")
     txid = till.pay(invoice, 1_000)
     till.mine()
@@ -154,28 +110,15 @@ def test_invoice_show_says_why_it_stands_where_it_stands(till, btcpay):
     assert [(o["txid"], o["amount_sats"]) for o in found["outputs"]] == [(txid, 1_000)]
     assert [event["kind"] for event in found["events"]] == ["seen", "payment"]
     assert "tea" in btcpay.run("invoice", "show", invoice["id"])[0]
-
-
-def test_invoice_cancel_and_settle_end_an_invoice_once(till, btcpay):
-    canceled, part = till.shop.invoice(), till.shop.invoice()
-    btcpay.run("invoice", "cancel", canceled["id"])
-    assert till.look(canceled)["status"] == "canceled"
-    assert "the invoice is canceled" in btcpay.run("invoice", "cancel", canceled["id"], status=1)[1]
-    txid = till.pay(part, 1_000)
+    btcpay.run("invoice", "settle", invoice["id"], "--reason", "a friend")
+    more = till.pay(invoice, 2_000)
     till.mine()
     btcpay.run("check")
-    btcpay.run("invoice", "settle", part["id"], "--reason", "a friend")
-    more = till.pay(part, 2_000)
-    till.mine()
-    btcpay.run("check")
-    found = till.look(part)
-    assert (found["status"], found["tx_hash"]) == ("paid", txid)
-    assert {p["tx_hash"]: p["invoice_id"] for p in till.payments()} == {
-        txid: part["id"],
-        more: None,
-    }
-    assert btcpay.json("invoice", "show", part["id"])["invoice"]["settled_reason"] == "a friend"
-    assert "'inv_x'" in btcpay.run("invoice", "show", "inv_x", status=1)[1]
+    settled = btcpay.json("invoice", "show", invoice["id"])["invoice"]
+    assert (settled["status"], settled["tx_hash"]) == ("paid", txid)
+    assert settled["settled_reason"] == "a friend"
+    settles = {p["tx_hash"]: p["invoice_id"] for p in till.payments()}
+    assert settles == {txid: invoice["id"], more: None}
 
 
 def test_a_link_is_deactivated_and_activated_again(till, btcpay):
@@ -186,21 +129,6 @@ def test_a_link_is_deactivated_and_activated_again(till, btcpay):
     assert till.shop.client.get(page).status_code == 410
     btcpay.run("link", "activate", link["id"])
     assert till.shop.client.get(page).status_code == 200
-    assert "lnk_x" in btcpay.run("link", "deactivate", "lnk_x", status=1)[1]
-
-
-def test_every_list_answers_as_json_with_times_as_iso_8601(till, btcpay):
-    till.shop.invoice(), till.shop.link()
-    for words, names in (
-        ("merchant list", "id name script_type next_index created_at"),
-        ("key list", "id merchant scope last_four revoked_at"),
-        ("link list", "id status title amount_mode"),
-        ("invoice list", "id status amount_sats created_at"),
-    ):
-        rows = btcpay.json(*words.split())
-        assert rows and all(set(names.split()) <= row.keys() for row in rows), words
-        assert all(row["created_at"].endswith("Z") for row in rows), words
-        assert "secret" not in json.dumps(rows)
 
 
 WRONG = {"BTCPAY_NETWORK": "moon", "BTCPAY_CONFIRMATIONS": "0", "BTCPAY_BASE_URL": "pay.example"}

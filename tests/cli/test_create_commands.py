@@ -76,15 +76,10 @@ def test_without_json_the_id_and_the_page_are_printed(words, btcpay, till):
 MOST = "must be greater than 0 and at most"
 REFUSED = {
     "no amount above 0": ("invoice create shop --usd 0", f"--usd {MOST} 1,000,000"),
-    "more than a million": ("invoice create shop --usd 1000000.01", f"--usd {MOST} 1,000,000"),
     "no number": ("invoice create shop --usd NaN", "--usd must be a number"),
     "a number with a comma": ("invoice create shop --usd 1,000", "--usd must be a number"),
     "an exponent beyond numbers": (f"invoice create shop --usd 1e{'9' * 19}", "must be a number"),
     "digits of another script": ("invoice create shop --usd ٢٥", "--usd must be a number"),
-    "longer than a year": (
-        "invoice create shop --usd 1 --expires-in-hours 8761",
-        f"--expires-in-hours {MOST} 8,760",
-    ),
     "a long address, and no time": (
         f"invoice create shop --usd 1 --expires-in-hours 0 --email {'a' * 321}",
         f"--email must be at most 320 characters; --expires-in-hours {MOST} 8,760",
@@ -98,6 +93,12 @@ REFUSED = {
         "link create shop --min-usd 2 --max-usd 1",
         "--min-usd must not exceed --max-usd",
     ),
+    "two ways to choose payments": (
+        "payment list --invoice inv_x --merchant shop",
+        "--merchant and --invoice do not go together",
+    ),
+    "no list of amounts": ("link create shop --suggest five", "such as 5,10,19.90"),
+    "an exponent in one": ("link create shop --suggest 1e3", "such as 5,10,19.90"),
     "a long title": (f"link create shop --title {'a' * 201}", "must be at most 200 characters"),
 }
 
@@ -126,20 +127,12 @@ def test_without_a_price_no_invoice_is_made(btcpay, till):
     assert "Traceback" not in errors and counters(till) == before
 
 
-def test_another_merchants_invoice_has_that_merchants_address(btcpay, till):
-    till.shop.add_merchant("kiosk")
-    made = btcpay.json("invoice", "create", "kiosk", "--usd", "1")
-    assert till.shop.get(f"/invoices/{made['id']}").status_code == 404
-    assert made["id"] in {
-        row["id"] for row in btcpay.json("invoice", "list") if row["merchant"] == "kiosk"
-    }
-
-
 def test_payments_are_listed_by_what_they_settled_and_where_they_came(btcpay, till):
     """In part, in full, late, and to another merchant."""
     till.shop.add_merchant("market")
     whole, part = till.shop.invoice(), till.shop.invoice()
     other = btcpay.json("invoice", "create", "market", "--usd", "1")
+    assert till.shop.get(f"/invoices/{other['id']}").status_code == 404
     till.pay(whole), till.pay(part, part["amount_sats"] // 2), till.pay(other)
     till.mine()
     till.check()
@@ -158,17 +151,6 @@ def test_payments_are_listed_by_what_they_settled_and_where_they_came(btcpay, ti
     assert listed("--invoice", part["id"]) == [part["id"]]
     assert listed("--limit", "2") == listed()[:2] and len(listed()) == 3
     assert set(listed("--merchant", "shop")) == {whole["id"], part["id"]}
-
-
-def test_what_there_is_not_is_named(btcpay):
-    for words, status, message in (
-        ("payment list --merchant x", 1, "there is no merchant 'x'"),
-        ("payment list --invoice inv_x", 1, "there is no invoice"),
-        ("payment list --invoice inv_x --merchant shop", 2, "do not go together"),
-        ("invoice create x --usd 1", 1, "there is no merchant 'x'"),
-        ("link create x", 1, "there is no merchant 'x'"),
-    ):
-        assert message in btcpay.run(*words.split(), status=status)[1], words
 
 
 def test_payments_are_found_by_an_index_in_a_list_however_long(till):
@@ -194,11 +176,9 @@ def test_a_link_suggests_amounts_until_they_are_taken_off(btcpay, till):
 
 def test_what_cannot_be_suggested_is_refused(btcpay, till):
     before = counters(till)
-    for words, status, message in (
-        ("link create shop --suggest five", 2, "such as 5,10,19.90"),
-        ("link create shop --suggest 1e3", 2, "such as 5,10,19.90"),
-        ("link create shop --usd 5 --suggest 5", 1, "fixed price"),
-        ("link suggest lnk_none 5", 1, "there is no payment link 'lnk_none'"),
+    for words, message in (
+        ("link create shop --usd 5 --suggest 5", "fixed price"),
+        ("link suggest lnk_none 5", "there is no payment link 'lnk_none'"),
     ):
-        assert message in btcpay.run(*words.split(), status=status)[1], words
+        assert message in btcpay.run(*words.split(), status=1)[1], words
     assert counters(till) == before

@@ -31,6 +31,12 @@ REFUSED = {
     "merchant sessions x": UNKNOWN,
     "merchant logout x": UNKNOWN,
     "export labels --merchant x": UNKNOWN,
+    "payment list --merchant x": UNKNOWN,
+    "payment list --invoice inv_x": "there is no invoice 'inv_x'",
+    "invoice show inv_x": "there is no invoice 'inv_x'",
+    "invoice create x --usd 1": UNKNOWN,
+    "link create x": UNKNOWN,
+    "link deactivate lnk_x": "there is no payment link 'lnk_x'",
     f"verify-proof {PROJECT}/README.md": "this is no file of `btcpay invoice show ID --proof`",
 }
 

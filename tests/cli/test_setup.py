@@ -118,36 +118,39 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     assert "has another account key" in other.stderr
 
 
-@pytest.mark.parametrize("missing", [("network", "base_url"), ("merchant", "xpub")])
-def test_what_is_missing_is_named_when_nobody_can_be_asked(missing, folder):
-    ended = run(["setup", *options(folder, **dict.fromkeys(missing))], status=2)
-    named = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
-    assert f"{named} must be given" in ended.stderr and not (folder / "data").exists()
-
-
 SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 WRONG = {
-    "a network that is none": ({"network": "bitcoin"}, 2, "--network: BTCPAY_NETWORK accepts"),
-    "a relative database": ({"database_url": "sqlite:///x.db"}, 2, "--database-url: an absolute"),
-    "a proxy that leaks names": ({"proxy": "socks5://a:1"}, 2, "would look names up"),
-    "seed words": ({"xpub": SEED}, 1, "look like the seed words"),
-    "a key of another network": ({"network": "mainnet"}, 1, "is a key of a test network"),
-    "a name that is none": ({"merchant": " "}, 2, "name must be printable"),
+    "seed words without quotes": (
+        {"xpub": None},
+        ["--xpub", *SEED.split()],
+        1,
+        "look like the seed words",
+    ),
+    "network and address missing": (
+        {"network": None, "base_url": None},
+        [],
+        2,
+        "--network and --base-url must be given",
+    ),
+    "merchant and key missing": (
+        {"merchant": None, "xpub": None},
+        [],
+        2,
+        "--merchant and --xpub must be given",
+    ),
+    "a network that is none": ({"network": "bitcoin"}, [], 2, "--network: BTCPAY_NETWORK accepts"),
+    "a key of another network": ({"network": "mainnet"}, [], 1, "is a key of a test network"),
+    "a name that is none": ({"merchant": " "}, [], 2, "name must be printable"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_option_makes_nothing(case, folder):
-    change, status, expected = WRONG[case]
+    change, more, status, expected = WRONG[case]
     before = (folder / "shop.env").read_text()
-    ended = run(["setup", *options(folder, **change)], status=status)
+    ended = run(["setup", *options(folder, **change), *more], status=status)
     assert expected in ended.stderr and "sausage" not in ended.stderr
     assert (folder / "shop.env").read_text() == before and not (folder / "data").exists()
-
-
-def test_seed_words_without_quotes_are_not_repeated(folder):
-    ended = run(["setup", *options(folder, xpub=None), "--xpub", *SEED.split()], status=1)
-    assert "look like the seed words" in ended.stderr and "sausage" not in ended.stderr
 
 
 def test_a_file_with_mistakes_is_refused_and_left(folder):
@@ -157,8 +160,7 @@ def test_a_file_with_mistakes_is_refused_and_left(folder):
     assert (folder / "shop.env").read_text() == "A=$x\n"
 
 
-@pytest.mark.parametrize("cut", ["at version", "added My shop"])
-def test_a_run_that_was_killed_is_made_again(folder, cut):
+def test_a_run_that_was_killed_is_made_again(folder):
     words = options(folder)
     with subprocess.Popen(
         [PROGRAM, "setup", *words],
@@ -169,7 +171,7 @@ def test_a_run_that_was_killed_is_made_again(folder, cut):
         text=True,
         start_new_session=True,
     ) as process:
-        assert any(cut in line for line in process.stderr)
+        assert any("added My shop" in line for line in process.stderr)
         os.killpg(process.pid, signal.SIGKILL)
     run(["setup", *words])
     assert len(stored(folder, "merchant", "list")) == 1 == len(stored(folder, "key", "list"))
@@ -195,6 +197,9 @@ def test_roots_shop_belongs_to_its_user_who_can_serve_it_from_wherever_root_is(f
         until(lambda: process.poll() is not None or answers(f"http://{bind}/healthz"), "an answer")
         assert process.poll() is None
         os.killpg(process.pid, signal.SIGTERM)
+    (folder / "opt").chmod(0o700)
+    ended = run(["setup", *options(folder, user="nobody")], status=1, program=for_all)
+    assert f"nobody may not run {for_all}: install it outside of a home" in ended.stderr
 
 
 def answers(url: str) -> bool:
@@ -202,12 +207,6 @@ def answers(url: str) -> bool:
         return requests.get(url, timeout=5).ok
     except requests.ConnectionError:
         return False
-
-
-def test_a_program_that_the_user_may_not_run_is_refused_with_a_better_place(folder, for_all):
-    (folder / "opt").chmod(0o700)
-    ended = run(["setup", *options(folder, user="nobody")], status=1, program=for_all)
-    assert f"nobody may not run {for_all}: install it outside of a home" in ended.stderr
 
 
 def test_who_is_not_root_has_the_shop_at_home(folder, for_all):

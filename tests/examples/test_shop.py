@@ -20,20 +20,19 @@ from ports import free_port
 from btcpay.sandbox.payer.misbehave import double_spends
 
 PROGRAM = PROJECT / "examples" / "shop" / "shop.py"
-KEY = b"thirty-two letters that are secret"
-SECRET = "whsec_" + base64.b64encode(KEY).decode()
 
 
 class ExampleShop:
     """The program as whoever copies it starts it; `said` is what it prints."""
 
-    def __init__(
-        self, folder: Path, live: Live, key: str, poll_s: int, port: int, secret: str = SECRET
-    ) -> None:
+    def __init__(self, till: Till, folder: Path, live: Live, poll_s: int) -> None:
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}/"
+        secret = Terminal(till).json("webhook", "add", "shop", f"{self.url}hooks")["secret"]
+        self._key = base64.b64decode(secret.removeprefix("whsec_"))
         environ = clean_environ(
             BTCPAY_URL=live.url,
-            BTCPAY_KEY=key,
+            BTCPAY_KEY=till.shop.write_key,
             WEBHOOK_SECRET=secret,
             SHOP_DATABASE=str(folder / "shop.db"),
             SHOP_PORT=str(port),
@@ -63,11 +62,11 @@ class ExampleShop:
         assert answer.status_code == 303
         return answer.headers["location"].rpartition("/pay/")[2]
 
-    def hear(self, invoice: str, age_s: int = 0, key: bytes = KEY, **headers: str) -> int:
+    def hear(self, invoice: str, age_s: int = 0, key: bytes = b"", **headers: str) -> int:
         """Sends a webhook about an invoice, as Standard Webhooks says; the answer's status."""
         at = str(int(time.time()) - age_s)
         body = json.dumps({"type": "invoice.paid", "data": {"invoice": {"id": invoice}}}).encode()
-        signed = hmac.digest(key, f"evt_1.{at}.".encode() + body, hashlib.sha256)
+        signed = hmac.digest(key or self._key, f"evt_1.{at}.".encode() + body, hashlib.sha256)
         signature = f"v1,{base64.b64encode(signed).decode()}"
         headers = {
             "Content-Type": "application/json",
@@ -96,7 +95,7 @@ def example(
     request: pytest.FixtureRequest, till: Till, live: Live, tmp_path: Path
 ) -> Iterator[ExampleShop]:
     """Polls every hour, unless a test says otherwise."""
-    shop = ExampleShop(tmp_path, live, till.shop.write_key, request.param, free_port())
+    shop = ExampleShop(till, tmp_path, live, request.param)
     yield shop
     shop.process.kill()
     shop.process.wait()
@@ -120,20 +119,12 @@ def test_an_order_is_paid_once_and_delivered_once(till, example):
     assert example.said[1:] == [f"hold back {invoice}"]
 
 
-def test_a_check_tells_it_by_a_webhook(till, live, tmp_path):
-    port = free_port()
-    words = ("webhook", "add", "shop", f"http://127.0.0.1:{port}/hooks")
-    secret = next(word for word in Terminal(till).run(*words)[0].split() if "whsec_" in word)
-    shop = ExampleShop(tmp_path, live, till.shop.write_key, 3600, port, secret.strip('",'))
-    try:
-        invoice = shop.order("1001")
-        till.pay(till.shop.get(f"/invoices/{invoice}").json)
-        till.mine()
-        Terminal(till).run("check")
-        until(lambda: shop.said == [f"deliver {invoice}"], "the webhook")
-    finally:
-        shop.process.kill()
-        shop.process.wait()
+def test_a_check_tells_it_by_a_webhook(till, example):
+    invoice = example.order("1001")
+    till.pay(till.shop.get(f"/invoices/{invoice}").json)
+    till.mine()
+    Terminal(till).run("check")
+    until(lambda: example.said == [f"deliver {invoice}"], "the webhook")
 
 
 FORGED = {

@@ -83,6 +83,13 @@ def test_systemd_reads_it_so_too(name, tmp_path):
     assert by_systemd(tmp_path, text) == {"A": value}
 
 
+def test_what_setup_writes_is_read_alike(tmp_path):
+    begun = template("btcpay.env")
+    text = changed(begun, {"A": "signet", "B": "1 3@1000"})
+    assert parse(begun, "f") == {} and parse(text, "f") == {"A": "signet", "B": "1 3@1000"}
+    assert parse(text, "f") == by_sh(tmp_path, text) == by_systemd(tmp_path, text)
+
+
 def test_an_export_before_it_does_not_matter(tmp_path):
     text = "export A=1\n  export  B='x y'\n"
     assert parse(text, "f") == {"A": "1", "B": "x y"} == by_sh(tmp_path, text)
@@ -127,13 +134,6 @@ def test_what_would_be_read_differently_is_refused_with_its_line_and_without_its
     assert re.fullmatch(f"/etc/x.env, line 2(, 3)?: {re.escape(ACCEPTED)}", mistake)
 
 
-def test_a_name_with_a_letter_missing_is_named_by_every_command(file, tmp_path):
-    file.write_text(file.read_text() + "\nBTCPAY_NETWRK=mainnet\nBTCPAY_IMAGE=x\n")
-    said = run(f"--env-file {file} link list", tmp_path).errors
-    assert "nothing reads BTCPAY_NETWRK: did you mean BTCPAY_NETWORK?" in said
-    assert "IMAGE" not in said
-
-
 def test_every_wrong_line_is_named_and_line_ends_of_windows_once():
     with pytest.raises(SettingsError) as caught:
         parse("A=1\r\n\r\nB = 2\nC=3\r\nD=$\n", "f")
@@ -153,11 +153,6 @@ def test_of_random_lines_those_that_are_taken_are_read_alike(tmp_path_factory, t
     folder = tmp_path_factory.getbasetemp()
     assert found == by_sh(folder, f"A={text}")
     assert found == by_systemd(folder, f"A={text}")
-
-
-def test_what_setup_writes_is_read_alike(tmp_path):
-    text = changed(template("btcpay.env"), {"BTCPAY_NETWORK": "signet", "A": "1 3@1000"})
-    assert parse(text, "f") == by_sh(tmp_path, text) == by_systemd(tmp_path, text)
 
 
 # Which value holds, and who reads it
@@ -189,11 +184,9 @@ def test_commands_and_doctor_read_the_file_of_a_secret_and_show_its_path_alone(t
     file = tmp_path / "btcpay.env"
     file.write_text(f"BTCPAY_NETWORK=signet\nBTCPAY_DATABASE_URL_FILE={tmp_path}/url\n")
     assert run(f"--env-file {file} migrate", tmp_path).errors == ""
-    explorer = {
-        "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
-        "BTCPAY_PRICE_SOURCES": "http://[::1]:9#/a",
-    }
+    explorer = {"BTCPAY_EXPLORERS": "http://127.0.0.1:9", "BTCPAY_PRICE_SOURCES": "http://a:9#/a"}
     said = run(f"--env-file {file} doctor", tmp_path, **explorer).output
+    assert "setting BTCPAY_EXPLORERS: http://127.0.0.1:9 (environment)" in said
     assert f"setting BTCPAY_DATABASE_URL_FILE: {tmp_path}/url ({file})" in said
     assert "nothing reads this variable" not in said
     (tmp_path / "url").unlink()
@@ -237,14 +230,6 @@ def test_a_file_that_is_not_there_or_has_mistakes_ends_every_command_with_status
     assert ended.status == 2 and ", line 1, 3: " in ended.errors
     file.write_bytes(b"A=\xff\n")
     assert "not in UTF-8" in run(f"--env-file {file} check", tmp_path).errors
-
-
-def test_the_doctor_says_where_a_setting_comes_from(file, tmp_path):
-    explorer = {"BTCPAY_EXPLORERS": "http://127.0.0.1:9", "BTCPAY_PRICE_SOURCES": "http://a:9#/a"}
-    said = run(f"--env-file {file} doctor", tmp_path, **explorer).output
-    assert f"setting BTCPAY_NETWORK: signet ({file})" in said
-    assert "setting BTCPAY_EXPLORERS: http://127.0.0.1:9 (environment)" in said
-    assert "nothing reads this variable" not in said
 
 
 def test_gunicorn_without_the_command_line_reads_the_file_too(file, tmp_path):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from btcpay.cli.context import A_LETTER
 from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, read, strange_names
 from btcpay.values.errors import SettingsError
 from btcpay.values.networks import NETWORKS
@@ -28,7 +29,10 @@ FILES = list(OF_FILES.values())
 
 def test_blanks_are_no_value_and_other_names_are_nobodys_mistake():
     blank = dict.fromkeys(set(VARIABLES.values()) - {"BTCPAY_METRICS_BIND"}, "  ")
-    assert read(blank | {"PATH": "/bin", "BTCPAY": "x"}) == read({})
+    found = read(blank | {"PATH": "/bin", "BTCPAY": "x"})
+    assert found == read({})
+    assert (found.proxy, found.frame_ancestors) == ("", ())
+    assert (found.smtp_url, found.mail_from) == (None, None)
 
 
 WHOLE = {
@@ -191,7 +195,7 @@ def test_each_network_brings_its_explorers_and_price_sources(network):
     assert settings.explorer_calls_per_hour == (10_000_000 if is_own else 600)
     assert len(settings.price_sources) == (1 if is_own else 5)
     assert settings.price_quorum == (1 if is_own else 3)
-    assert settings.currency_sources[0].pointer
+    assert len(settings.currency_sources) == (1 if is_own else 5)
     named = {"mainnet": "/api", "regtest": ":8001"}.get(network, f"/{network}/api")
     assert all(root.endswith(named) for root in settings.explorers)
 
@@ -282,6 +286,12 @@ def test_a_file_that_has_no_good_value_is_told_by_the_variables_name(tmp_path):
 def test_a_secret_and_its_file_are_not_both_set(tmp_path):
     (mistake,) = mistakes(DATABASE_URL="sqlite:///a.db", DATABASE_URL_FILE=f"{tmp_path}/secret")
     assert mistake.startswith("BTCPAY_DATABASE_URL and BTCPAY_DATABASE_URL_FILE are both set")
+
+
+def test_a_name_with_a_letter_missing_is_taken_for_the_right_one():
+    environ = {"BTCPAY_NETWRK": "x", "BTCPAY_IMAGE": "x", "BTCPAY_BND": " "}
+    found = {"BTCPAY_NETWRK": "BTCPAY_NETWORK", "BTCPAY_IMAGE": ""}
+    assert strange_names(environ, A_LETTER) == found
 
 
 def test_only_a_secret_may_be_in_a_file_of_its_own():

@@ -13,7 +13,6 @@ import pytest
 from paths import PROJECT
 from programs import done, tool
 
-from btcpay.settings.env_file import parse
 from btcpay.setup.env_lines import changed
 from btcpay.setup.places import make_folder, usual_places, write_settings
 from btcpay.setup.questions import QUESTIONS, answered, default_of
@@ -21,7 +20,7 @@ from btcpay.setup.units import template, units, write
 from btcpay.values.errors import CommandError, SettingsError
 
 BY_NAME = {question.name: question for question in QUESTIONS}
-
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
 
 CHANGES = {
     "a value stands in the place of the old one": (
@@ -59,10 +58,6 @@ def test_what_no_line_can_say_is_refused_without_repeating_it():
         assert caught.value.mistakes == ["A: this value cannot stand in a file of settings"]
 
 
-def test_the_file_that_is_begun_with_says_nothing_yet():
-    assert parse(template("btcpay.env"), "f") == {}
-
-
 def test_the_file_is_the_owners_alone_and_never_half_written(tmp_path):
     me = pwd.getpwuid(os.geteuid())
     file = tmp_path / "a" / "btcpay.env"
@@ -83,7 +78,7 @@ class Swapped(type(Path())):  # type: ignore[misc]
             self.symlink_to(self.with_name("etc"))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
+@NEEDS_ROOT
 def test_who_swaps_his_new_folder_for_a_link_is_given_nothing_else(tmp_path):
     (tmp_path / "etc").mkdir(0o755)
     make_folder(Swapped(tmp_path / "db"), pwd.getpwnam("nobody"))
@@ -112,12 +107,12 @@ as_user(user, work)
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
+@NEEDS_ROOT
 def test_who_works_for_root_as_another_user_cannot_become_root_again():
     assert subprocess.run([sys.executable, "-c", TRIES], cwd=PROJECT).returncode == 3
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
+@NEEDS_ROOT
 def test_the_services_user_may_read_what_root_may_write(tmp_path):
     nobody = pwd.getpwnam("nobody")
     write_settings(tmp_path / "e", "A=1\n", nobody)
@@ -126,28 +121,16 @@ def test_the_services_user_may_read_what_root_may_write(tmp_path):
     assert stat.S_IMODE(found.st_mode) == 0o640
 
 
-PLACES = {
-    "root's are the machine's": (True, {"HOME": "/root"}, "/etc/btcpay.env", "/var/lib/btcpay"),
-    "others' are in their home": (
-        False,
-        {"HOME": "/home/a"},
-        "/home/a/.config/btcpay/btcpay.env",
-        "/home/a/.local/share/btcpay",
-    ),
-    "or where they have said": (
-        False,
-        {"HOME": "/home/a", "XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"},
-        "/c/btcpay/btcpay.env",
-        "/d/btcpay",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", PLACES)
-def test_where_things_lie(case):
-    is_root, environ, env_file, state = PLACES[case]
-    found = usual_places(environ, is_root)
-    assert (str(found.env_file), str(found.state)) == (env_file, state)
+def test_roots_shop_lies_in_the_machine_and_others_in_their_home_or_where_they_have_said():
+    home = {"HOME": "/home/a"}
+    said = home | {"XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"}
+    for is_root, environ, env_file, state in (
+        (True, said, "/etc/btcpay.env", "/var/lib/btcpay"),
+        (False, home, "/home/a/.config/btcpay/btcpay.env", "/home/a/.local/share/btcpay"),
+        (False, said, "/c/btcpay/btcpay.env", "/d/btcpay"),
+    ):
+        found = usual_places(environ, is_root)
+        assert (str(found.env_file), str(found.state)) == (env_file, state)
 
 
 # Answers
@@ -222,15 +205,10 @@ def test_a_unit_has_nothing_but_settings_and_one_program(name):
     assert "Environment" not in template(name)
 
 
-def test_without_a_change_the_units_are_those_of_the_package():
-    texts = units(
-        ["/opt/btcpay/bin/btcpay"], Path("/etc/btcpay.env"), "btcpay", Path("/var/lib/btcpay")
-    )
-    for name, text in texts.items():
+def test_units_are_those_of_the_package_but_for_what_differs_and_name_no_odd_path():
+    state, program = Path("/var/lib/btcpay"), ["/opt/btcpay/bin/btcpay"]
+    for name, text in units(program, Path("/etc/btcpay.env"), "btcpay", state).items():
         assert text == template(name).replace("Group=btcpay\n", "")
-
-
-def test_a_path_that_a_unit_would_read_differently_is_refused():
     for path in ("/srv/my shop/btcpay", "/srv/100%/btcpay", "/srv/$x/btcpay"):
         with pytest.raises(CommandError, match="choose a path without"):
             units([path], Path("/etc/btcpay.env"), "btcpay", None)

@@ -12,11 +12,11 @@ from peewee import PeeweeException
 from btcpay.chain.explorers.open import open_explorers, open_quota
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
-from btcpay.cli.check.outward import Outward
 from btcpay.cli.check.report import Reporter, show_skipped
 from btcpay.cli.context import Shell, answering
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
+from btcpay.notify.outbox import Delivered, Outbox, new_send
 from btcpay.prices.price import new_prices
 from btcpay.values.times import utc_now
 from storage import locks
@@ -66,6 +66,38 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
             reporter.show(report, brief=True)
         outward.start()
         stop.wait(watch)
+
+
+class Outward:
+    """The outbox beside the check: no check waits for a receiver."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._outbox = Outbox(shell.db, shell.settings, utc_now, new_send(shell.settings))
+        self._thread = threading.Thread()
+
+    def start(self) -> None:
+        """Delivers what is due in a thread of its own, unless the last run is still at it."""
+        if not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Until that is done, which takes no longer than a run may."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        db = self._shell.db
+        try:
+            with locks.only_one(db, self._shell.settings.database_url, "outbox") as alone:
+                result = self._outbox.run() if alone else Delivered()
+        except PeeweeException as error:
+            log.error("nothing could be delivered: %s", in_one_line(error))
+            return
+        finally:
+            db.close()
+        if result.delivered or result.failed:
+            log.info("notifications: %d delivered, %d not", result.delivered, result.failed)
 
 
 def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker]:

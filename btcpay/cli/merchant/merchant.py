@@ -59,21 +59,16 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
     first = show_first_addresses(account, network)
     if account.depth != ACCOUNT_DEPTH:
         say(f"Note: this key has depth {account.depth}; an account key (BIP44) has depth 3.")
-    if not yes:
-        _require_yes()
-    row = add_merchant(shell.db, name, account, utc_now())
-    shell.answer(plain(row, MERCHANT_COLUMNS) | {"addresses": first}, f"added {name}")
-
-
-def _require_yes() -> None:
     try:
-        agreed = click.confirm("Are they the wallet's own?", err=True)
+        agreed = yes or click.confirm("Are they the wallet's own?", err=True)
     except click.Abort:
         say("")  # the question's line
         message = "nothing was added: no answer came; add --yes, or a second line y"
         raise CommandError(message) from None
     if not agreed:
         raise CommandError("nothing was added")
+    row = add_merchant(shell.db, name, account, utc_now())
+    shell.answer(plain(row, MERCHANT_COLUMNS) | {"addresses": first}, f"added {name}")
 
 
 def show_first_addresses(account: Account, network: Network) -> list[str]:
