@@ -151,7 +151,11 @@ def counter(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
 ) -> Iterator[Counter]:
     """`btcpay serve`, a chain to pay on, and the check: one for the browsers of a file."""
-    with open_counter(tmp_path_factory.mktemp("counter"), ticker) as opened:
+    folder, with_merchant_pages = (
+        tmp_path_factory.mktemp("counter"),
+        {"BTCPAY_MERCHANT_PAGES": "on"},
+    )
+    with open_counter(folder, ticker, **with_merchant_pages) as opened:
         yield opened
 
 

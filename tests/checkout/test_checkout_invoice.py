@@ -5,14 +5,13 @@ from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from builders import pay
+from builders import finish, pay
 from payer import Page, made, press
 
 from btcpay.chain.follow import add_header
 from btcpay.checkout import bip21
 from btcpay.checkout.invoice_page import InvoicePage, page_of
 from btcpay.checkout.snapshot import Notices, Snapshot
-from btcpay.invoices import events
 from btcpay.languages import formats
 from btcpay.settlement.values import Verdict
 from btcpay.values.money import btc_shown, btc_text
@@ -28,11 +27,6 @@ def show(shop, invoice, query=""):
     response = shop.client.get(f"/pay/{invoice['id']}{query}")
     assert response.status_code == 200
     return Page(response.text)
-
-
-def finish(shop, invoice, status):
-    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    events.finish(shop.service.db, row, shop.clock(), status=status, reason="test")
 
 
 def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop):

@@ -3,11 +3,11 @@
 from functools import partial
 
 import pytest
-from builders import pay
+from builders import finish, pay
 from payer import Page
 
-from btcpay.invoices import events
-from storage.queries import invoices
+from btcpay.merchants import branding
+from btcpay.values.errors import CommandError
 
 PAID, UNPAID = "https://shop.example/thanks?order={invoice}", "https://shop.example/cart/{invoice}"
 
@@ -21,11 +21,6 @@ def page_of(shop, invoice, query=""):
     response = shop.client.get(f"/pay/{invoice['id']}{query}")
     assert response.status_code == 200  # and no redirect, whatever has become of it
     return Page(response.text)
-
-
-def finish(shop, invoice, status):
-    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    events.finish(shop.service.db, row, shop.clock(), status=status, reason="test")
 
 
 def overdue(shop, _):
@@ -117,12 +112,13 @@ TAKEN = {
 }
 
 
-def test_an_address_is_taken(shop, btcpay):
-    invoice = paid(shop)
+def test_an_address_is_taken_and_shown(shop, btcpay):
     for case, address in TAKEN.items():
-        btcpay.run("merchant", "return", "shop", "--paid", address)
-        href = page_of(shop, invoice).attributes["return"]["href"]
-        assert href == address.replace("{invoice}", invoice["id"]), case
+        assert branding.checked_url(address) == address, case
+    invoice, address = paid(shop), TAKEN["a query and a fragment"]
+    btcpay.run("merchant", "return", "shop", "--paid", address)
+    href = page_of(shop, invoice).attributes["return"]["href"]
+    assert href == address.replace("{invoice}", invoice["id"])
 
 
 REFUSED = {
@@ -149,12 +145,15 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("option", ["--paid", "--unpaid"])
-def test_an_address_is_refused(option, btcpay):
+def test_an_address_is_refused(btcpay):
     for case, address in REFUSED.items():
-        words = {"--paid": PAID, option: address}
+        with pytest.raises(CommandError) as refused:
+            branding.checked_url(address)
+        assert len(str(refused.value).splitlines()) == 1, case
+    for option in ("--paid", "--unpaid"):
+        words = {"--paid": PAID, option: REFUSED["a script"]}
         said = btcpay.run("merchant", "return", "shop", *sum(words.items(), ()), status=1)[1]
-        assert said.startswith("btcpay: ") and len(said.splitlines()) == 1, case
+        assert said.startswith("btcpay: ") and len(said.splitlines()) == 1
     assert btcpay.json("merchant", "return", "shop")[0]["return_paid"] is None
 
 

@@ -4,7 +4,7 @@ import gzip
 import re
 
 import pytest
-from builders import Live, pay
+from builders import pay
 from paths import PROJECT
 from payer import Page
 
@@ -149,14 +149,3 @@ def test_a_fault_and_a_body_that_is_too_large_are_pages_that_give_nothing_away(o
     answer = shop.client.get(path)
     assert answer.status_code == 500 and "gone" not in answer.text and "brand" not in answer.text
     assert re.search(r"request id req_\w+", answer.text)[0].split()[-1] in caplog.text
-
-
-def test_a_running_service_serves_pages_and_files_as_they_are_linked(shop, tmp_path):
-    invoice = shop.invoice()
-    with Live(shop, tmp_path) as live:
-        page = Page(live.ask("GET", f"/../../pay/{invoice['id']}?lang=de").text)
-        assert page.texts["state"] == "Warten auf Ihre Zahlung"
-        for tag, named in page.tags:
-            address = named.get("src") or (named.get("href") if tag == "link" else None)
-            if address:
-                assert live.ask("GET", f"/../../pay/{address}").status_code == 200, address

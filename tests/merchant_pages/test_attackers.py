@@ -26,11 +26,6 @@ def shop(open_shops):
     return open_shops(**ON, BTCPAY_FRAME_ANCESTORS="https://evil.example")
 
 
-@pytest.fixture
-def browser(shop):
-    return MerchantBrowser(shop).log_in()
-
-
 def belongings(shop, merchant_id, text):
     """One of everything that has an id, of this merchant, with this text; the ids."""
     key = shop.issue("write", merchant_id)
@@ -129,11 +124,12 @@ def test_no_list_or_search_shows_what_another_merchant_has(shop, browser):
     ids = belongings(shop, shop.add_merchant("other"), "Tea of the other")
     words = [*ids, "Tea", "customer@example.com"]
     for rule in (rule for rule in rules(shop, "GET") if "<" not in rule):
-        for name in ("q", "after", "older", "newer", "last", "merchant"):
-            for word in words if name == "q" else ids:
+        for names in (("q",), ("after", "older", "last", "merchant"), ("newer",)):
+            for word in words if names == ("q",) else ids:
                 shop.clock.move(seconds=1)
-                answer = browser.get(rule, query_string={name: word}, buffered=True)
-                assert answer.status_code in (200, 303, 400, 404), f"{rule}?{name}={word}"
+                asked = dict.fromkeys(names, word)
+                answer = browser.get(rule, query_string=asked, buffered=True)
+                assert answer.status_code in (200, 303, 400, 404), f"{rule}?{asked}"
                 told = answer.text.replace(word, "")
                 assert not any(other in told for other in words if other not in word), rule
 

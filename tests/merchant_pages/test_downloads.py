@@ -9,7 +9,6 @@ import pytest
 import requests
 from builders import Live, pay
 from fake_esplora import Terminal
-from merchant_browser import ON, MerchantBrowser
 
 from btcpay.exports.payments import COLUMNS
 from btcpay.merchant_pages.downloads import AT_ONCE
@@ -18,28 +17,18 @@ from btcpay.merchants.sessions import new_login
 pytestmark = pytest.mark.both_databases
 
 
-@pytest.fixture
-def shop(open_shops):
-    return open_shops(**ON)
-
-
-@pytest.fixture
-def owner(shop):
-    return MerchantBrowser(shop).log_in()
-
-
 def lines(text):
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def test_the_files_are_those_of_the_command_line(shop, owner):
+def test_the_files_are_those_of_the_command_line(shop, browser):
     """With a formula defused, and without a customer's address."""
     for text in ("=1+1", "Kaffee; =2", None):
         pay(shop, shop.invoice(description=text, customer_email="ann@example.com"))
     theirs = shop.issue("write", shop.add_merchant("rival"))
     pay(shop, shop.post("/invoices", {"amount_usd": 7, "description": "secret"}, theirs).json)
     btcpay = Terminal(SimpleNamespace(shop=shop))
-    sent = owner.get("/downloads/payments", buffered=True)
+    sent = browser.get("/downloads/payments", buffered=True)
     told, _ = btcpay.run("export", "payments", "--merchant", "shop")
     assert sent.text.replace("\r\n", "\n") == told and tuple(lines(sent.text)[0]) == COLUMNS
     assert {line["description"] for line in lines(sent.text)} == {"'=1+1", "Kaffee;' =2", ""}
@@ -47,12 +36,12 @@ def test_the_files_are_those_of_the_command_line(shop, owner):
     assert sent.headers["Content-Type"] == "text/csv; charset=utf-8"
     assert sent.headers["Content-Disposition"] == 'attachment; filename="payments.csv"'
     assert sent.headers["Cache-Control"] == "no-store"
-    labels = owner.get("/downloads/labels", buffered=True)
+    labels = browser.get("/downloads/labels", buffered=True)
     told, _ = btcpay.run("export", "labels", "--merchant", "shop")
     assert labels.text == told and "secret" not in labels.text
 
 
-def test_days_are_whole_and_those_of_utc(shop, owner, clock):
+def test_days_are_whole_and_those_of_utc(shop, browser, clock):
     clock.at = clock.at.replace(hour=0, minute=0, second=0)
     made = []
     for hours in (-1, 0, 23, 24):
@@ -64,19 +53,19 @@ def test_days_are_whole_and_those_of_utc(shop, owner, clock):
         )
         made.append(invoice["id"])
     day = f"{clock.at:%Y-%m-%d}"
-    answer = owner.get(f"/downloads/payments?from={day}&to={day}", buffered=True)
+    answer = browser.get(f"/downloads/payments?from={day}&to={day}", buffered=True)
     assert [line["invoice_id"] for line in lines(answer.text)] == made[1:3]
     assert f'filename="payments-{day}-{day}.csv"' in answer.headers["Content-Disposition"]
     for everything in ("", "?from=&to=", "?from=x&to=9999-99-99", "?from=0001-01-01&to=9999-12-31"):
-        answer = owner.get(f"/downloads/payments{everything}", buffered=True)
+        answer = browser.get(f"/downloads/payments{everything}", buffered=True)
         assert len(lines(answer.text)) == 4, everything
 
 
-def test_a_few_at_once_and_then_others_wait(shop, owner):
-    opened = [owner.get("/downloads/payments", buffered=False) for _ in range(AT_ONCE)]
-    assert owner.get("/downloads/labels", buffered=True).status_code == 429
+def test_a_few_at_once_and_then_others_wait(shop, browser):
+    opened = [browser.get("/downloads/payments", buffered=False) for _ in range(AT_ONCE)]
+    assert browser.get("/downloads/labels", buffered=True).status_code == 429
     opened[0].close()
-    assert owner.get("/downloads/labels", buffered=True).status_code == 200
+    assert browser.get("/downloads/labels", buffered=True).status_code == 200
 
 
 def test_a_server_sends_a_long_file_and_keeps_the_connection(shop, tmp_path):

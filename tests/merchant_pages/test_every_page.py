@@ -5,7 +5,6 @@ from urllib.parse import quote
 import pytest
 from builders import pay
 from databases import about_sqlite
-from merchant_browser import ON, MerchantBrowser
 from merchant_paths import filled, rules
 from payer import Page
 from statements import statements
@@ -14,11 +13,6 @@ from btcpay.languages.catalogs import LANGUAGES
 
 MOST_STATEMENTS = 6
 ODD = ("\x00", "%ED%A0%80", "%00", "9" * 40, "-1", "\u202e", "'", "a" * 3000)
-
-
-@pytest.fixture
-def browser(open_shops):
-    return MerchantBrowser(open_shops(**ON)).log_in()
 
 
 def paths(browser):

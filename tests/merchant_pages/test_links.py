@@ -2,20 +2,13 @@
 
 import re
 
-import pytest
 from builders import pay
-from merchant_browser import ON, MerchantBrowser
 from payer import Page
 from payer import made as invoice_of
 from payer import press as press_link
 
 from btcpay.merchant_pages.listing import SIZE
 from storage.queries.lists.link_pages import MOST_COUNTED
-
-
-@pytest.fixture
-def browser(open_shops):
-    return MerchantBrowser(open_shops(**ON)).log_in()
 
 
 def press(browser, **typed):

@@ -6,7 +6,6 @@ from urllib.parse import quote
 import pytest
 from builders import pay
 from databases import about_sqlite, plan
-from merchant_browser import ON, MerchantBrowser
 from statements import statements
 
 from btcpay.merchant_pages import listing, lists, search
@@ -16,11 +15,6 @@ from storage.queries.lists import merchant_lists
 pytestmark = pytest.mark.both_databases
 
 SATS = 41_667  # of an invoice that is not said to be another
-
-
-@pytest.fixture
-def browser(open_shops):
-    return MerchantBrowser(open_shops(**ON)).log_in()
 
 
 def listed(text):

@@ -6,15 +6,10 @@ from functools import partial
 
 import pytest
 from builders import at_once, pay, until
-from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from merchant_browser import FROM_THIS_SITE, MerchantBrowser
 from payer import Page, count
 
 from btcpay.values.times import to_ms
-
-
-@pytest.fixture
-def browser(open_shops):
-    return MerchantBrowser(open_shops(**ON)).log_in()
 
 
 def fields(browser):

@@ -2,27 +2,20 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from builders import pay
 from databases import about_sqlite
 from forge import forge
-from merchant_browser import ON, MerchantBrowser
 
 from btcpay.backup.write import note_backup
 from storage.queries import meta
 from storage.sqlite import create_file
 
 
-@pytest.fixture
-def shop(open_shops):
-    return open_shops(**ON)
-
-
 def words(text):
     return " ".join(text.split())
 
 
-def test_what_came_in_today_and_in_thirty_days(shop):
+def test_what_came_in_today_and_in_thirty_days(shop, browser):
     shop.clock.move(days=-29)
     pay(shop, shop.invoice(100))
     shop.clock.move(days=28)
@@ -30,7 +23,7 @@ def test_what_came_in_today_and_in_thirty_days(shop):
     pay(shop, shop.invoice(30))
     shop.clock.move(days=1)
     pay(shop, shop.invoice(20))
-    page = MerchantBrowser(shop).log_in().page()
+    page = browser.page()
     assert words(page.texts["took-today"]).startswith("Received today 20.00 USD 1 payment")
     assert "Yesterday: 80.00 USD" in page.texts["took-today"]
     assert "200.00 USD 4 payments" in words(page.texts["took-in-all"])
@@ -40,19 +33,18 @@ def test_what_came_in_today_and_in_thirty_days(shop):
     assert [int(bar["height"]) for bar in bars if bar["height"] != "0"] == [1000, 800, 200]
 
 
-def test_what_comes_is_one_line_for_each_invoice_at_its_own_price(shop):
+def test_what_comes_is_one_line_for_each_invoice_at_its_own_price(shop, browser):
     invoice = shop.invoice(30, description="Table 7")
     for sats in (20_000, 10_000):
         pay(shop, invoice, sats, confirmed=False)
-    page = MerchantBrowser(shop).log_in().page()
+    page = browser.page()
     assert "18.00 USD 1 invoice" in words(page.texts["comes"])
     line = words(page.texts["on-its-way"])
     assert line.count("Table 7") == 1 and "Waiting for a block" in line and "18.00 USD" in line
     assert f"invoices/{invoice['id']}" in page.source
 
 
-def test_what_wants_the_merchant_says_why_and_leads_on(shop):
-    browser = MerchantBrowser(shop).log_in()
+def test_what_wants_the_merchant_says_why_and_leads_on(shop, browser):
     assert "wanting" not in browser.page().texts
     invoice = shop.invoice(description="<b>Socks</b>")
     pay(shop, invoice, 2 * invoice["amount_sats"])
@@ -60,19 +52,17 @@ def test_what_wants_the_merchant_says_why_and_leads_on(shop):
     assert "<b>Socks</b>" in told and "More has arrived than was asked for." in told
 
 
-def test_a_check_that_does_not_run_is_said_first(shop):
-    browser, db = MerchantBrowser(shop).log_in(), shop.service.db
+def test_a_check_that_does_not_run_is_said_first(shop, browser):
     told = "Payments are not being found"
     assert told in browser.page().source
-    meta.put_time(db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=15))
+    meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=15))
     assert told not in browser.page().source
     shop.clock.move(minutes=1)
     assert told in browser.page().source
 
 
 @about_sqlite
-def test_the_page_knows_when_a_backup_was_made(shop, tmp_path):
-    browser = MerchantBrowser(shop).log_in()
+def test_the_page_knows_when_a_backup_was_made(shop, browser, tmp_path):
     assert browser.page().texts["service"].count("Never") == 1
     ended = forge().run(shop.environ, ["backup", "--quiet", str(tmp_path / "copy.db")])
     assert (ended.status, ended.output, ended.errors) == (0, "", "")

@@ -1,6 +1,6 @@
 """The way in to the merchant's pages: a link once, within ten minutes, and a session of its own."""
 
-from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from merchant_browser import FROM_THIS_SITE, MerchantBrowser
 
 from btcpay.merchants.sessions import new_login, sessions_of
 
@@ -11,8 +11,7 @@ def test_there_is_nothing_when_it_is_off(open_shops):
     assert shop.client.get("/merchant/login/x").status_code == 404
 
 
-def test_a_link_opens_one_session(open_shops):
-    shop = open_shops(**ON)
+def test_a_link_opens_one_session(shop):
     secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
     link, client = f"/merchant/login/{secret}", shop.client
     over = new_login(shop.service.db, shop.merchant_id, shop.clock())
@@ -28,8 +27,7 @@ def test_a_link_opens_one_session(open_shops):
     assert again.post(f"/merchant/login/{over}").status_code == 410
 
 
-def test_a_session_ends_here_and_in_the_database(open_shops):
-    browser = MerchantBrowser(open_shops(**ON)).log_in()
+def test_a_session_ends_here_and_in_the_database(browser):
     cookie = browser.client.get_cookie("merchant")
     answer = browser.post("/logout")
     assert answer.status_code == 200 and answer.headers["Clear-Site-Data"] == '"cache"'
@@ -56,8 +54,7 @@ def ids(shop):
     return [row["id"] for row in sessions_of(shop.service.db, shop.merchant_id, shop.clock())]
 
 
-def test_each_is_called_by_its_name_and_this_one_stands_first(open_shops):
-    shop = open_shops(**ON)
+def test_each_is_called_by_its_name_and_this_one_stands_first(shop):
     here = by(shop, FIREFOX)
     shop.clock.move(minutes=5)
     by(shop, "curl/8 <b>"), by(shop, "")
@@ -68,8 +65,7 @@ def test_each_is_called_by_its_name_and_this_one_stands_first(open_shops):
     assert places[:3] == sorted(places[:3]) and places[2] < min(places[3:])
 
 
-def test_another_one_is_logged_out_from_here_and_then_this_one(open_shops):
-    shop = open_shops(**ON)
+def test_another_one_is_logged_out_from_here_and_then_this_one(shop):
     lost = MerchantBrowser(shop).log_in()
     (lost_id,) = ids(shop)
     here = MerchantBrowser(shop).log_in()
@@ -84,8 +80,7 @@ def test_another_one_is_logged_out_from_here_and_then_this_one(open_shops):
     assert here.get().status_code == 401
 
 
-def test_all_others_and_links_that_wait_end_at_once_but_no_other_merchants(open_shops):
-    shop = open_shops(**ON)
+def test_all_others_and_links_that_wait_end_at_once_but_no_other_merchants(shop):
     other = MerchantBrowser(shop).log_in(shop.add_merchant("other"))
     lost, here = MerchantBrowser(shop).log_in(), MerchantBrowser(shop).log_in()
     link = new_login(shop.service.db, shop.merchant_id, shop.clock())

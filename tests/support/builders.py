@@ -29,6 +29,7 @@ from werkzeug.test import TestResponse
 
 from app import create_app
 from btcpay.check.apply import apply
+from btcpay.invoices import events
 from btcpay.merchants import keys
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
@@ -38,6 +39,7 @@ from btcpay.values.networks import NETWORKS, Network
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage import migrate
+from storage.queries import invoices
 from storage.queries.lists import mempool_watch
 
 REGTEST = NETWORKS["regtest"]
@@ -223,6 +225,12 @@ def pay(
     apply(db, shop.service.settings, invoice["id"], scan, now, {txid: "{}"} if block else None)
     db.run(mempool_watch.LOOKED, id=invoice["id"], at=to_ms(now))
     return txid
+
+
+def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
+    """Ends an open invoice without a payment: expired, canceled."""
+    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+    events.finish(shop.service.db, row, shop.clock(), status=status, reason="test")
 
 
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:

@@ -12,8 +12,6 @@ from browser import Tab
 from builders import Clock, Live, Shop, TickerServer, open_shop
 from fake_esplora import Till, open_till
 
-from storage.queries import invoices
-
 Json = dict[str, Any]
 
 
@@ -56,14 +54,6 @@ class Hosted:
         self.clock.move(seconds=-seconds)
         yield
         self.clock.move(seconds=seconds)
-
-    def finish(self, invoice: Json, status: str) -> None:
-        """Ends an open invoice without a payment: expired, canceled."""
-        ended = dict.fromkeys(("tx_hash", "paid_at", "settled_reason")) | {"finished_at": 1}
-        changed = self.shop.service.db.run(
-            invoices.FINISH, id=invoice["id"], from_status="open", status=status, **ended
-        )
-        assert changed == 1
 
 
 @dataclass

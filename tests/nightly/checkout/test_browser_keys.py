@@ -1,6 +1,7 @@
 """The pages by keyboard alone: in order, visibly, and with everything in reach."""
 
 import pytest
+from builders import finish
 from hosted import show
 
 from btcpay.merchants import branding
@@ -44,7 +45,7 @@ def test_tab_leads_through_the_page_in_order_and_shows_where_it_is(open_tab, cou
         assert branding.contrast(rgb(colour), background) >= branding.SHAPE_CONTRAST, place
         places.append(place)
     assert places == BUTTONS + PICKER
-    counter.finish(invoice := counter.invoice(), "canceled")  # which has nothing else to stop at
+    finish(counter.shop, invoice := counter.invoice(), "canceled")  # nothing else to stop at
     assert list(walk(show(open_tab, counter, invoice, theme=theme))) == ["unit", *PICKER]
 
 

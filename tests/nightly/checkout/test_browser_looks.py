@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from axe import axe_script, faults, misfits
 from browser import DESK, PHONE, SMALL, TABLET
-from builders import Live, pay
+from builders import Live, finish, pay
 from hosted import open_hosted, show
 from PIL import Image, ImageDraw
 
@@ -107,7 +107,7 @@ def ended(make, status="expired"):
     """What makes such an invoice and ends it unpaid."""
 
     def then(hosted):
-        hosted.finish(invoice := make(hosted), status)
+        finish(hosted.shop, invoice := make(hosted), status)
         return invoice
 
     return then

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from builders import finish
 from hosted import show
 
 from btcpay.invoices.links import suggest
@@ -172,7 +173,7 @@ def test_a_page_that_has_ended_asks_once_a_minute(open_tab, counter, ended):
         counter.pay(invoice)
         counter.mine()
     else:
-        counter.finish(invoice, ended)
+        finish(counter.shop, invoice, ended)
     tab.pass_time(3)
     asked = tab.polls
     tab.pass_time(600)

@@ -5,8 +5,7 @@ from axe import axe_script, look
 from browser import DESK, PHONE, SMALL
 from builders import pay
 from fake_esplora import FakeEsplora, say
-from hosted import open_counter
-from merchant_browser import ON, MerchantBrowser, log_in
+from merchant_browser import MerchantBrowser, log_in
 from merchant_paths import filled, rules
 
 # The focused element, whether an outline shows it, and whether nothing lies over its middle.
@@ -24,12 +23,6 @@ UNREACHED = """[...document.querySelectorAll('a[href], button, input, select, te
         && (it.type !== 'radio' || it.checked) && !('reached' in it.dataset))
     .map((it) => it.outerHTML.slice(0, 80))"""
 MOST_PRESSES = 200
-
-
-@pytest.fixture(scope="module")
-def counter(browser, tmp_path_factory, ticker):
-    with open_counter(tmp_path_factory.mktemp("counter"), ticker, **ON) as opened:
-        yield opened
 
 
 def late(counter, description):

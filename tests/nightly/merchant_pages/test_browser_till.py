@@ -3,17 +3,9 @@
 import re
 from base64 import b64decode
 
-import pytest
-from hosted import open_counter
-from merchant_browser import ON, log_in
+from merchant_browser import log_in
 
 from btcpay.values.money import btc_text
-
-
-@pytest.fixture(scope="module")
-def counter(browser, tmp_path_factory, ticker):
-    with open_counter(tmp_path_factory.mktemp("counter"), ticker, **ON) as opened:
-        yield opened
 
 
 def show_code(tab, counter, amount):

@@ -1,10 +1,11 @@
-"""One page in a real browser, and one payment seen; tests/nightly/checkout has all of them."""
+"""A payment and a sale in a real browser; tests/nightly has every page in every state."""
 
 from axe import axe_script, look
 from browser import DESK, PHONE
 from builders import until
 from fake_esplora import Terminal
 from hosted import show
+from merchant_browser import log_in
 
 from btcpay.values.money import btc_shown, btc_text
 from storage.queries import invoices
@@ -37,3 +38,27 @@ def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open
     assert tab.text("transaction") == txid and tab.text("description") == "Two bags of coffee"
     assert tab.ask("document.title") == f"Paid · {btc_shown(invoice['amount_sats'])} BTC · shop"
     assert tab.ask("window.stayed")  # nothing was loaded again
+
+
+def test_a_merchant_logs_in_sells_and_downloads(open_tab, counter):
+    tab = log_in(open_tab(counter.root), counter)
+    assert look(tab, axe_script(), (PHONE, DESK)) == []
+    tab.go(f"{counter.root}/merchant/till")
+    tab.until("document.activeElement.id === 'amount_usd'")
+    tab.type("25")
+    tab.press("Enter")
+    tab.until("document.getElementById('qr')")
+    id = tab.ask("location.pathname.split('/').pop()")
+    counter.pay(counter.shop.get(f"/invoices/{id}").json)
+    tab.until_state("seen")
+    counter.mine()
+    tab.until_state("paid")
+    tab.go(f"{counter.root}/merchant/downloads")
+    for times in (1, 2):  # a form that only asks may be pressed again
+        tab.click(".days button")
+        until(lambda: tab.ask("1") and downloads(tab) == times, "a download")  # noqa: B023
+
+
+def downloads(tab):
+    """How many files the browser has asked for."""
+    return sum("/downloads/payments" in url for url in tab.requests)
