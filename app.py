@@ -153,9 +153,8 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     request_log.watch(app, service.counters)
     for name, operation in OPERATIONS.items():
         admission.add_operation(app, service, name, operation)
-    add_path(
-        app, admission.OPENAPI_PATH, functools.cache(lambda: openapi.document(settings, OPERATIONS))
-    )
+    document = functools.cache(lambda: openapi.document(settings, OPERATIONS))
+    add_path(app, admission.OPENAPI_PATH, document, admission.OPENAPI_PATH)
     app.register_blueprint(views.pages(service))
     if settings.merchant_pages:
         app.register_blueprint(merchant_pages(service))

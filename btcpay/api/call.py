@@ -20,8 +20,6 @@ from storage.database import Row
 
 
 class Call(NamedTuple):
-    """One authenticated request to an operation."""
-
     service: Service
     caller: Caller
     operation: str

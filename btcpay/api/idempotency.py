@@ -15,6 +15,7 @@ from storage.queries import idempotency
 
 HOLD = timedelta(seconds=60)  # a live request has ended by then: a price takes 3 s, a lock 10 s
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
+_STILL = "a request with this Idempotency-Key is still being processed; retry shortly"
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,12 @@ def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | N
     if db.run(idempotency.CLAIM, **claim) == 1:
         return None
     held = db.row(idempotency.FIND, **vars(subject))
-    if held is None:
-        raise Conflict("a request with this Idempotency-Key is still being processed")
-    if not _is_free(held, now):
+    if held and not _is_free(held, now):
         return _answer_of(held, subject)
-    old = {"old_owner": held["owner"], "old_locked_at": held["locked_at"]}
-    if db.run(idempotency.TAKE_OVER, **claim, **old) != 1:
-        raise Conflict("a request with this Idempotency-Key is still being processed")
-    return None
+    old = held and {"old_owner": held["owner"], "old_locked_at": held["locked_at"]}
+    if old and db.run(idempotency.TAKE_OVER, **claim, **old) == 1:
+        return None
+    raise Conflict(_STILL)  # another one was faster
 
 
 def _is_free(held: Row, now: datetime) -> bool:
@@ -103,7 +102,5 @@ def _answer_of(held: Row, subject: Subject) -> str:
     if held["body_sha256"] != subject.body_sha256:
         raise Conflict("this Idempotency-Key was used with a different body")
     if held["response"] is None:
-        raise Conflict(
-            "a request with this Idempotency-Key is still being processed; retry shortly"
-        )
+        raise Conflict(_STILL)
     return held["response"]

@@ -1,4 +1,4 @@
-"""One of the eight operations, as the table in app.py has it."""
+"""One of the eight operations: a line of the specification's section 4, as app.py has it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +11,6 @@ from schemas import resources as shows
 
 @dataclass(frozen=True)
 class Operation:
-    """One line of the specification's section 4: what is asked, and what answers it."""
-
     method: str
     path: str
     scope: str

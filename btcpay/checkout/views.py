@@ -15,7 +15,7 @@ from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
-from btcpay.web.application import answer
+from btcpay.web.application import add_path, answer
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
@@ -32,8 +32,7 @@ def pages(service: Service) -> Blueprint:
     blueprint = Blueprint("checkout", __name__, template_folder="templates")
 
     def add(path: str, view: Callable[..., Response], method: str = "GET") -> None:
-        name = f"{method} {path}"
-        blueprint.add_url_rule(path, name, view, methods=[method], provide_automatic_options=False)
+        add_path(blueprint, path, view, f"{method} {path}", method)
 
     add("/pay/<id>", checkout.show_invoice)
     add("/pay/<id>/status", checkout.show_status)

@@ -9,6 +9,7 @@ from btcpay.merchants.keys import Caller
 from btcpay.merchants.sessions import LIFE, session_of
 from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web import rate_limits
+from btcpay.web.application import add_path
 from btcpay.web.pages.render import Pages
 from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as, is_from_another_site
@@ -55,13 +56,7 @@ class Area:
 
     def open(self, method: str, path: str, view: View) -> None:
         """Serves a page to whoever asks."""
-        self.blueprint.add_url_rule(
-            ROOT + path,
-            f"{method} {ROOT}{path}",
-            view,
-            methods=[method],
-            provide_automatic_options=False,
-        )
+        add_path(self.blueprint, ROOT + path, view, f"{method} {ROOT}{path}", method)
 
     def presented(self) -> str:
         """The secret of the cookie, "" without one."""

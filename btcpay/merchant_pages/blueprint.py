@@ -11,7 +11,6 @@ from btcpay.web.service import Service
 
 
 def merchant_pages(service: Service) -> Blueprint:
-    """/merchant and all below it."""
     area = Area(service)
     login, files = Login(area), downloads.Downloads()
     area.open("GET", "/login/<secret>", login.show)

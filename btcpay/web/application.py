@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from flask import Flask, Request, Response
+from flask import Blueprint, Flask, Request, Response
 from werkzeug.routing import MapAdapter
 
 from btcpay.web.errors import JSON
@@ -45,10 +45,10 @@ class Application(Flask):
 
 
 def add_path(
-    app: Flask, path: str, view: Callable[..., Any], name: str | None = None, method: str = "GET"
+    app: Flask | Blueprint, path: str, view: Callable[..., Any], name: str, method: str = "GET"
 ) -> None:
     """Serves one method of one path; any other is refused, OPTIONS too."""
-    app.add_url_rule(path, name or path, view, methods=[method], provide_automatic_options=False)
+    app.add_url_rule(path, name, view, methods=[method], provide_automatic_options=False)
 
 
 def answer(value: Any, status: int = 200) -> Answer:

@@ -36,7 +36,6 @@ STATUS = {
 
 
 def error_response(error: ApiError) -> Response:
-    """The one envelope of every error."""
     envelope = {"error": {"code": error.code, "message": str(error)}}
     body = orjson.dumps(envelope, option=orjson.OPT_APPEND_NEWLINE)
     response = Response(body, STATUS[error.code], mimetype=JSON)

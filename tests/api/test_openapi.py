@@ -45,8 +45,8 @@ CODES = {
 PUBLIC = "/pay/{id}/status"
 WINDOW = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 
-TEXT, NUMBER = {"string"}, {"number"}
-NULL = {"null"}
+TEXT, NUMBER, NULL = {"string"}, {"number"}, {"null"}
+JSON_TYPES = {str: "string", int: "integer", float: "number", type(None): "null"}
 SHOWS = {
     "get-balance": ("balance", BALANCE),
     "create-invoice": ("invoice", INVOICE),
@@ -123,11 +123,9 @@ def types(schema: dict[str, Any]) -> set[str]:
     return {kind} if isinstance(kind, str) else set(kind)
 
 
-def in_json(python: tuple[type, ...]) -> set[str]:
-    """The names that JSON Schema has for the types that Python reads; every number is one name."""
-    if float in python:
-        return NUMBER | in_json(tuple({*python} - {int, float}))
-    return {{str: "string", int: "integer", type(None): "null"}[one] for one in python}
+def as_json(kinds: tuple[type, ...]) -> set[str]:
+    """The types of JSON Schema; an integer that may be a fraction is a number."""
+    return {JSON_TYPES[kind] for kind in kinds if kind is not int or float not in kinds}
 
 
 def content(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
@@ -273,7 +271,7 @@ def test_a_success_shows_exactly_the_documented_fields(document, name):
         assert schema["properties"]["object"]["const"] == "list"
         schema = resolved(document, schema["properties"]["data"]["items"])
     shown = {field: types(described) for field, described in schema["properties"].items()}
-    assert shown == {field: in_json(python) for field, python in table.items()}
+    assert shown == {field: as_json(kinds) for field, kinds in table.items()}
     assert set(schema["required"]) == set(table)
     assert schema["properties"]["object"]["enum"] == [kind]
     assert schema["properties"].get("asset", {"enum": ["BTC"]})["enum"] == ["BTC"]
