@@ -60,7 +60,7 @@ def list_invoices(call: Call) -> Response:
     """The newest invoices, all or those of one status."""
     wanted = call.query(accepts.INVOICE_QUERY)
     query = invoices.LIST_BY_STATUS if "status" in wanted else invoices.LIST
-    return answer(call.resources.invoice.listed(call.rows(query, **wanted)))
+    return call.listed(call.resources.invoice, query, **wanted)
 
 
 def get_invoice(call: Call, id: str) -> Response:
@@ -85,7 +85,7 @@ def create_payment_link(call: Call) -> Response:
 def list_payment_links(call: Call) -> Response:
     """The newest payment links."""
     wanted = call.query(accepts.LIST_QUERY)
-    return answer(call.resources.payment_link.listed(call.rows(links.LIST, **wanted)))
+    return call.listed(call.resources.payment_link, links.LIST, **wanted)
 
 
 def get_payment_link(call: Call, id: str) -> Response:
@@ -99,12 +99,12 @@ def get_payment_link(call: Call, id: str) -> Response:
 def list_payments(call: Call) -> Response:
     """The newest confirmed payments, all or those that settled one invoice."""
     wanted = call.query(accepts.PAYMENT_QUERY)
-    invoice_id = wanted.get("invoice_id")
+    resource, invoice_id = call.resources.payment, wanted.get("invoice_id")
     if invoice_id is None:
-        rows = call.rows(payments.LIST, **wanted)
-    else:
-        rows = call.rows(payments.LIST_BY_INVOICE, **wanted) if is_id("inv", invoice_id) else []
-    return answer(call.resources.payment.listed(rows))
+        return call.listed(resource, payments.LIST, **wanted)
+    if not is_id("inv", invoice_id):
+        return answer(resource.listed((), []))
+    return call.listed(resource, payments.LIST_BY_INVOICE, **wanted)
 
 
 # fmt: off

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
-from peewee import Field, Model, PeeweeException, Query, Select, SqliteDatabase, Value
+from peewee import Field, Model, PeeweeException, Query, Select, SqliteDatabase, Value, fn
 
 from storage.faults import as_peewee_errors
 from storage.group_commit import GroupCommit
@@ -89,6 +89,7 @@ class Database:
         self.is_server = not isinstance(connection, SqliteDatabase)
         self.is_doubtful = False
         self._statements = _STATEMENTS[self.is_server]
+        self._packed: dict[int, tuple[tuple[str, ...], Select]] = {}
         # SQLite lets one writer in, and others sleep and try again: threads queue here instead.
         self._turn: AbstractContextManager[Any] = (
             nullcontext() if self.is_server else threading.RLock()
@@ -100,6 +101,15 @@ class Database:
         with self.connected(), as_peewee_errors:
             columns, cursor = self._execute(query, values)
             return [dict(zip(columns, row)) for row in cursor.fetchall()]  # noqa: B905
+
+    def packed(self, query: Select, **values: Any) -> tuple[tuple[str, ...], list[str]]:
+        """The names of the columns, and each row as the text of a JSON array.
+
+        Faster than `rows`: the sqlite3 module gives up the interpreter's lock at each value.
+        """
+        columns, packed = self._packed.get(id(query)) or self._pack(query)
+        with self.connected(), as_peewee_errors:
+            return columns, [text for (text,) in self._execute(packed, values)[1].fetchall()]
 
     def row(self, query: Query, **values: Any) -> Row | None:
         rows = self.rows(query, **values)  # all, else an UPDATE ... RETURNING is not done
@@ -188,6 +198,12 @@ class Database:
     def _compile(self, query: Query) -> Statement:
         with _COMPILING:
             return self._statements.setdefault(id(query), Statement(self.connection, query))
+
+    def _pack(self, query: Select) -> tuple[tuple[str, ...], Select]:
+        fields = query.selected_columns
+        array = fn.json_build_array if self.is_server else fn.json_array
+        packed = query.select(array(*fields).cast("TEXT"))
+        return self._packed.setdefault(id(query), (tuple(each.name for each in fields), packed))
 
 
 def sqlite_path(url: str) -> Path | None:

@@ -10,12 +10,12 @@ from marshmallow import Schema
 from btcpay.api import idempotency
 from btcpay.merchants.keys import Caller
 from btcpay.web import ignored_fields
-from btcpay.web.application import Answer
+from btcpay.web.application import Answer, answer
 from btcpay.web.body import read_json, sha256
 from btcpay.web.errors import JSON
 from btcpay.web.service import Service
 from schemas import requests as accepts
-from schemas.resources import Resources
+from schemas.resources import Resource, Resources
 from storage.database import Row
 
 
@@ -39,8 +39,10 @@ class Call(NamedTuple):
     def only(self, query: Any, **values: Any) -> Row:
         return self.service.db.only(query, merchant_id=self.merchant_id, **values)
 
-    def rows(self, query: Any, **values: Any) -> list[Row]:
-        return self.service.db.rows(query, merchant_id=self.merchant_id, **values)
+    def listed(self, resource: Resource, query: Any, **values: Any) -> Answer:
+        """The list envelope around the rows of a SELECT."""
+        found = self.service.db.packed(query, merchant_id=self.merchant_id, **values)
+        return answer(resource.listed(*found))
 
     def query(self, schema: Schema) -> dict[str, Any]:
         return accepts.load_query(schema, request.args.to_dict(flat=False))
@@ -58,14 +60,14 @@ class Call(NamedTuple):
         `prepare` runs first, outside the transaction; `make` gets what it returned.
         """
         service = self.service
-        answer, replayed = idempotency.once(
+        text, replayed = idempotency.once(
             service.db,
             self._subject(),
             service.now(),
             prepare,
             lambda prepared: orjson.dumps(make(prepared)).decode(),
         )
-        response = Answer(f"{answer}\n", 201, content_type=JSON)
+        response = Answer(f"{text}\n", 201, content_type=JSON)
         if replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response

@@ -74,10 +74,9 @@ def test_rows_and_lists_are_shown_as_marshmallow_shows_them(case):
     shown = orjson.dumps(schema.dump(row))
     assert shown == orjson.dumps(Schema.dump(schema, row))
     assert list(orjson.loads(shown)) == list(schema.fields)
-    for rows in ([], [row], [row, row | {"created_at": MS + 1}]):
-        shown = orjson.dumps(schema.dump(rows, many=True))
-        assert shown == orjson.dumps(Schema.dump(schema, rows, many=True))
-        assert shown == orjson.dumps(resource(ROOT, many=True).dump(rows))
+    packed = orjson.dumps([*row.values()], default=str).decode()
+    listed = schema.listed((*row,), [packed, packed])
+    assert orjson.dumps(listed["data"]) == orjson.dumps(Schema.dump(schema, [row, row], many=True))
 
 
 def test_a_column_that_is_missing_is_no_null():

@@ -1,5 +1,6 @@
 """The schema refuses what must never be, migrations run once, an address is handed out once."""
 
+import json
 import os
 import pwd
 import stat
@@ -17,7 +18,7 @@ from btcpay.values.errors import DatabaseNotReady
 from storage import locks, migrate, models, versions
 from storage.backup import sqlite_file
 from storage.database import Database, open_database
-from storage.queries import merchants
+from storage.queries import links, merchants
 
 pytestmark = pytest.mark.both_databases
 
@@ -227,6 +228,12 @@ MODELS = [
 def test_the_models_have_the_columns_of_the_tables(db, model):
     columns = [column.name for column in db.connection.get_columns(model._meta.table_name)]
     assert list(model._meta.columns) == columns
+
+
+def test_packed_rows_hold_the_same_values(full):
+    columns, packed = full.packed(links.LIST, merchant_id=1, limit=50)
+    rows = [dict(zip(columns, json.loads(row), strict=True)) for row in packed]
+    assert rows == full.rows(links.LIST, merchant_id=1, limit=50) != []
 
 
 def test_every_table_has_a_model(db):
