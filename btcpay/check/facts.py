@@ -49,14 +49,14 @@ def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dic
 
 def paid_by(db: Database, block: ProvenBlock) -> list[Row]:
     """The invoices to whose addresses it pays, each with its `script`."""
-    return blocks.of_scripts(db, [script.hex() for script in block.paid])
+    return blocks.of_scripts(db, [script.hex() for script in block.parts.paid])
 
 
 def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, network: str) -> None:
-    for position, vout, amount_sats in block.paid[script]:
+    for position, vout, amount_sats in block.parts.paid[script]:
         txid = block.txid(position)
         facts.confirmed.append(SeenOutput(txid, vout, amount_sats, where, position))
-        if _outpoint(txid, vout) in block.spent:
+        if _outpoint(txid, vout) in block.parts.spent:
             facts.spent[txid, vout] = where.height
         if txid not in facts.proofs:
             document = to_document(block.evidence(position), txid, script, network, 1)
@@ -64,9 +64,9 @@ def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, net
 
 
 def _spent_coins(db: Database, block: ProvenBlock) -> list[Row]:
-    txids = {outpoint[:32] for outpoint in block.spent}
+    txids = {outpoint[:32] for outpoint in block.parts.spent}
     coins = blocks.coins_of(db, [txid_hex(txid) for txid in txids])
-    return [coin for coin in coins if _outpoint(coin["txid"], coin["vout"]) in block.spent]
+    return [coin for coin in coins if _outpoint(coin["txid"], coin["vout"]) in block.parts.spent]
 
 
 def _replaced(db: Database, block: ProvenBlock) -> list[Row]:
@@ -84,7 +84,7 @@ def _spends_what_is_spent(row: Row, block: ProvenBlock) -> bool:
     except BadRow:  # a spoiled row must not keep the block from all others
         log.exception("what %s to invoice %s spends is spoiled", row["txid"], row["invoice_id"])
         return False
-    return any(_outpoint(txid, int(vout)) in block.spent for txid, vout in outpoints)
+    return any(_outpoint(txid, int(vout)) in block.parts.spent for txid, vout in outpoints)
 
 
 def _outpoint(txid: str, vout: int) -> bytes:
@@ -93,7 +93,7 @@ def _outpoint(txid: str, vout: int) -> bytes:
 
 def spends_of(block: ProvenBlock) -> bytes:
     """What the block spends, in short: kept while an earlier block is not read."""
-    return b"".join(outpoint[:KEY_BYTES] + outpoint[32:] for outpoint in block.spent)
+    return b"".join(outpoint[:KEY_BYTES] + outpoint[32:] for outpoint in block.parts.spent)
 
 
 def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:

@@ -106,7 +106,7 @@ class Checkout:
     def show_accent(self, name: str) -> Response:
         """The style of an accent colour: `2563eb.css`. A pure function of the name."""
         match = re.fullmatch(r"([0-9a-f]{6})\.css", name)
-        if not match or not branding.is_usable(f"#{match[1]}"):
+        if not match or branding.too_low(f"#{match[1]}"):
             raise NotFound("there is no such colour")
         return kept(accent_css(f"#{match[1]}"), "text/css")
 

@@ -48,12 +48,8 @@ def button_text(accent: str) -> str:
     return max(BUTTON_TEXTS, key=lambda text: contrast(text, accent))
 
 
-def is_usable(accent: str) -> bool:
-    """Whether `#rrggbb` in lower case can be the button's colour in both themes."""
-    return not _too_low(accent)
-
-
-def _too_low(accent: str) -> list[str]:
+def too_low(accent: str) -> list[str]:
+    """Which contrasts are too low for `#rrggbb` (in lower case) to be the button's colour."""
     needed = [
         ("the button's text", button_text(accent), TEXT_CONTRAST),
         ("the light page", LIGHT_PAGE, SHAPE_CONTRAST),
@@ -71,7 +67,7 @@ def checked_accent(text: str) -> str:
     accent = text.strip().lower()
     if not re.fullmatch("#[0-9a-f]{6}", accent):
         raise CommandError("the accent must be a colour such as '#2563eb'")
-    if low := _too_low(accent):
+    if low := too_low(accent):
         advice = "a darker" if contrast(accent, LIGHT_PAGE) < SHAPE_CONTRAST else "a lighter"
         raise CommandError(
             f"the contrast of {accent} is too low ({'; '.join(low)}): choose {advice} one"

@@ -79,9 +79,8 @@ def import_request(
     No address was paid before `timestamp`, in unix seconds, when the merchant was added.
     """
     account = parse_account(merchant["xpub"], network, merchant["script_type"])
-    lowered = None if fingerprint is None else fingerprint.lower()
     return {
-        "desc": receiving(account, network, lowered),
+        "desc": receiving(account, network, fingerprint and fingerprint.lower()),
         "active": False,
         "range": [indexes[0], indexes[-1]],
         "timestamp": merchant["created_at"] // MS_PER_S,

@@ -3,7 +3,7 @@
 Witnesses are not proven: neither an id nor a payment depends on one.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,16 +28,6 @@ class ProvenBlock:
     mined_at: datetime
     parts: BlockParts
     rows: Sequence[Sequence[bytes]]
-
-    @property
-    def paid(self) -> Mapping[bytes, Sequence[tuple[int, int, int]]]:
-        """Script -> (position, vout, satoshis), in the block's order; as `BlockParts.paid`."""
-        return self.parts.paid
-
-    @property
-    def spent(self) -> Set[bytes]:
-        """The outpoints of all inputs but the coinbase's; as `BlockParts.spent`."""
-        return self.parts.spent
 
     def txid(self, position: int) -> str:
         """The id of the transaction at `position`, in reversed hex; 0 is the coinbase's."""

@@ -177,21 +177,15 @@ NOT_READ = {
     "a header alone": (b"", "too early"),
     "nothing in it, as Core reads it": (b"\x01" + u32(1) + bytes(2) + u32(0), "no inputs"),
     "no inputs, two outputs": (
-        b"\x01" + u32(1) + b"\x00\x02" + TxOut(1, b"").raw * 2 + u32(0),
-        "no inputs",
-    ),
+        b"\x01" + u32(1) + b"\x00\x02" + TxOut(1, b"").raw * 2 + u32(0), "no inputs"),
     "a witness announced, and no inputs": (
-        b"\x01" + u32(1) + b"\x00\x01\x00" + TX.raw[46:],
-        "no inputs",
-    ),
+        b"\x01" + u32(1) + b"\x00\x01\x00" + TX.raw[46:], "no inputs"),
     "an unknown flag": (b"\x01" + TX.raw[:4] + b"\x00\x02" + TX.raw[4:], "no inputs"),
     "a witness and an unknown flag": (
-        b"\x01" + TX.raw[:4] + b"\x00\x03" + TX.raw[4:-4] + b"\x01\x00" + TX.raw[-4:],
-        "no inputs",
-    ),
+        b"\x01" + TX.raw[:4] + b"\x00\x03" + TX.raw[4:-4] + b"\x01\x00" + TX.raw[-4:], "no inputs"),
     "no outputs": (b"\x01" + TX.raw[:46] + b"\x00" + u32(0), "no outputs"),
     "a witness announced without any": (witnessed(b"\x00"), "there is none"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NOT_READ)

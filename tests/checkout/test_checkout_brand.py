@@ -170,7 +170,7 @@ def test_the_pages_own_texts_have_a_contrast_of_aa(theme):
     for text in ("ink", "quiet", "bad"):
         assert branding.contrast(colours[text], colours["page"]) >= 4.5, text
     assert branding.contrast(colours["ink"], colours["field"]) >= 4.5
-    assert branding.is_usable(colours["accent"])
+    assert not branding.too_low(colours["accent"])
     assert colours["on-accent"] == branding.button_text(colours["accent"])
 
 

@@ -40,8 +40,8 @@ def require_evidence(block: ProvenBlock, position: int) -> None:
         proven = prove(block.evidence(position), tx.txid, script, EASY, 1)
         assert (proven.block_hash, proven.mined_at) == (block.hash, block.mined_at)
         assert proven.position == position
-        if script in block.paid:
-            shown = {vout: sats for at, vout, sats in block.paid[script] if at == position}
+        if script in block.parts.paid:
+            shown = {vout: sats for at, vout, sats in block.parts.paid[script] if at == position}
             assert {v: sats for v, sats in proven.amounts_sats.items() if sats} == shown
 
 
@@ -69,8 +69,8 @@ def test_every_transaction_of_a_block_of_this_size_is_proven(size):
     raw = block_of([coinbase(), *map(payment, range(1, size))])
     block = prove_block(raw, hash_of(raw))
     assert block.mined_at == from_unix_s(MINED_AT_S)
-    assert block.paid[P2WPKH][1:] == [(n, 0, 1_000 + n) for n in range(1, size)]
-    assert block.spent == {Outpoint(f"{n:064x}", n).raw for n in range(1, size)}
+    assert block.parts.paid[P2WPKH][1:] == [(n, 0, 1_000 + n) for n in range(1, size)]
+    assert block.parts.spent == {Outpoint(f"{n:064x}", n).raw for n in range(1, size)}
     leaves = [txid_bytes(block.txid(n)) for n in range(size)]
     assert merkle_root(leaves) == raw[36:68]
     for position in range(size):
@@ -108,7 +108,7 @@ def body(txs: Sequence[Tx]) -> bytes:
 def facts(block: ProvenBlock) -> tuple[object, ...]:
     positions = range(len(block.parts.txids))
     evidence = [block.evidence(position) for position in positions]
-    return block.hash, block.mined_at, block.paid, block.spent, evidence
+    return block.hash, block.mined_at, block.parts.paid, block.parts.spent, evidence
 
 
 def outcome(raw: bytes) -> tuple[object, ...] | None:
@@ -227,7 +227,7 @@ def test_another_transaction_of_64_bytes_stalls_nobody_and_proves_no_payment():
     small = small_tx(bytes(4))
     raw = block_of([coinbase(), small, payment(2)])
     block = prove_block(raw, hash_of(raw))
-    assert block.paid[P2WPKH][1:] == [(2, 0, 1_002)]
+    assert block.parts.paid[P2WPKH][1:] == [(2, 0, 1_002)]
     require_evidence(block, 2)
     with pytest.raises(ProofFailed, match="as long as a Merkle node"):
         prove(block.evidence(1), small.txid, b"", EASY, 1)

@@ -84,29 +84,20 @@ def test_dollars_for_satoshis(amount_sats, price, usd):
     assert str(usd_for_sats(amount_sats, Decimal(price))) == usd
 
 
-@pytest.mark.parametrize(
-    ("amount_sats", "text"),
-    [
-        (0, "0"),
-        (1, "0.00000001"),
-        (10, "0.0000001"),
-        (41_667, "0.00041667"),
-        (100_000_000, "1"),
-        (1_000_000_000, "10"),
-        (2_030_000_000, "20.3"),
-        (MAX_MONEY_SATS, "21000000"),
-    ],
-)
-def test_bitcoin_is_written_as_bip21_wants_it(amount_sats, text):
-    assert btc_text(amount_sats) == text
+BITCOIN = {  # satoshis: as BIP21 wants it, and as people see it
+    0: ("0", "0.00000000"),
+    1: ("0.00000001", "0.00000001"),
+    10: ("0.0000001", "0.00000010"),
+    41_667: ("0.00041667", "0.00041667"),
+    100_000_000: ("1", "1.00000000"),
+    1_000_000_000: ("10", "10.00000000"),
+    2_030_000_000: ("20.3", "20.30000000"),
+    MAX_MONEY_SATS: ("21000000", "21000000.00000000"),
+}
 
 
-@pytest.mark.parametrize(
-    ("amount_sats", "text"),
-    [(0, "0.00000000"), (41_600, "0.00041600"), (100_000_000, "1.00000000")],
-)
-def test_people_see_eight_places(amount_sats, text):
-    assert btc_shown(amount_sats) == text
+def test_bitcoin_is_written_as_bip21_wants_it_and_for_people_with_eight_places():
+    assert {sats: (btc_text(sats), btc_shown(sats)) for sats in BITCOIN} == BITCOIN
 
 
 @given(sats)
@@ -116,18 +107,17 @@ def test_bitcoin_text_reads_back_exactly(amount_sats):
     assert "e" not in text.lower() and not text.endswith(".")
 
 
-@pytest.mark.parametrize(
-    ("amount", "text"),
-    [
-        ("0.0001", "< 0.01"),
-        ("0.00999", "< 0.01"),
-        ("0.01", "0.01"),
-        ("25", "25.00"),
-        ("25.5", "25.50"),
-        ("1E+3", "1,000.00"),
-        ("1000000", "1,000,000.00"),
-        ("0", "0.00"),
-    ],
-)
-def test_dollars_for_people_have_cents_and_no_exponent(amount, text):
-    assert usd_text(Decimal(amount)) == text
+DOLLARS = {
+    "0.0001": "< 0.01",
+    "0.00999": "< 0.01",
+    "0.01": "0.01",
+    "25": "25.00",
+    "25.5": "25.50",
+    "1E+3": "1,000.00",
+    "1000000": "1,000,000.00",
+    "0": "0.00",
+}
+
+
+def test_dollars_for_people_have_cents_and_no_exponent():
+    assert {amount: usd_text(Decimal(amount)) for amount in DOLLARS} == DOLLARS
