@@ -28,7 +28,7 @@ _STATES = {"25006", "55P03"}
 
 
 def is_outside(error: Exception) -> bool:
-    """Whether a database error comes from its surroundings: then a traceback tells no more."""
+    """Whether a database error comes from its surroundings: then a traceback adds nothing."""
     if not isinstance(error, PeeweeException):
         return False
     original = getattr(error, "orig", None)

@@ -18,7 +18,7 @@ _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 
 
 def new_form() -> str:
-    """A random text that tells one showing of a form from all others."""
+    """A random text: each time that a form is shown has its own."""
     return random_base62(ID_CHARACTERS)
 
 

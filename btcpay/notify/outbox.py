@@ -1,4 +1,4 @@
-"""The outbox: brings what waits to each receiver, all of them beside each other."""
+"""The outbox: brings what waits to each receiver, to all of them at the same time."""
 
 import logging
 import queue

@@ -20,7 +20,7 @@ MINUTE = timedelta(minutes=1)
 @pytest.mark.parametrize(
     ("minutes", "asked", "ahead"),
     [
-        pytest.param([], 5, 0, id="nobody told the time"),
+        pytest.param([], 5, 0, id="nobody gave the time"),
         pytest.param([180], 1, 180, id="the only source says so"),
         pytest.param([180, 0, 0, 0, 0], 5, 0, id="one liar of five does nothing"),
         pytest.param([180, 180, 0, 0, 0], 5, 0, id="nor do two"),

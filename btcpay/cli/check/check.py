@@ -50,7 +50,7 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
     if watch is None:
         try:
             report = _run_alone(shell, new, quiet)
-        finally:  # merchants hear of a check that fails
+        finally:  # a check that fails still notifies merchants
             outward.start()
             outward.wait()
         reporter.end(report)

@@ -36,7 +36,7 @@ MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
 class Probe:
     """What an explorer showed; `trouble` says what is wrong with it, "" when nothing is.
 
-    `ahead` is its clock minus ours, None when it told no time.
+    `ahead` is its clock minus ours, None when it gave no time.
     """
 
     url: str
@@ -143,7 +143,7 @@ def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
         return
     off = min((probe.ahead for probe in probes if probe.ahead is not None), key=abs, default=None)
     if off is None:
-        sentence = "no explorer told the time to compare it with"
+        sentence = "no explorer gave the time to compare it with"
         yield Finding("clock", YELLOW, sentence, EXPLORERS_FIRST)
         return
     colour = RED if abs(off) > CLOCK_OFF else YELLOW if abs(off) > CLOCK_NEAR else GREEN

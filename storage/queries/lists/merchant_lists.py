@@ -132,7 +132,7 @@ WANTING_PLACE = Attention.select(Attention.since_at.alias("at")).where(
 def _begins(column: ColumnBase, is_server: bool) -> Expression:
     """Whether it is from `begin` up to `end`, byte by byte.
 
-    SQLite compares so; a server is told to, and has indexes for that (text_pattern_ops).
+    SQLite compares so by itself; on PostgreSQL these operators do, by text_pattern_ops indexes.
     """
     at_least, less = ("~>=~", "~<~") if is_server else (">=", "<")
     return Expression(column, at_least, slot("begin")) & Expression(column, less, slot("end"))

@@ -48,7 +48,7 @@
     unasked = ASKED_AT_MOST;
     if (Date.now() < until) show(); else renew();
   };
-  // Said when the typing pauses, so that a screen reader is not told every digit.
+  // Said when the typing pauses, so that a screen reader does not say every digit.
   field?.addEventListener("input", () => { clearTimeout(pause); pause = setTimeout(wake, 300); });
   document.addEventListener("visibilitychange", wake);
   renew();

@@ -5,24 +5,24 @@
   const every = (selector, act) => document.querySelectorAll(selector).forEach(act);
   const announce = (text) => { find("announce").textContent = text; };
   const text = (id) => (find(id)?.textContent || "").replace(/\s+/g, " ").trim();
-  const told = () => `${text("state")}. ${text("words")} ${text("story")}`.trim();
+  const summary = () => `${text("state")}. ${text("words")} ${text("story")}`.trim();
   const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 
   // The server's clock: its `now` when it answered, and what has passed here since.
-  let status, signature, serverNow, heardAt, changedAt = performance.now();
-  const hear = (body) => {
+  let status, signature, serverNow, answeredAt, changedAt = performance.now();
+  const answered = (body) => {
     status = body;
     serverNow = Date.parse(body.now);
-    heardAt = performance.now();
+    answeredAt = performance.now();
   };
-  const now = () => serverNow + performance.now() - heardAt;
+  const now = () => serverNow + performance.now() - answeredAt;
   const sign = ({ now, checked_at, ...rest }) => JSON.stringify([Object.entries(rest).sort(), !checked_at]);
   const read = () => {
-    hear(JSON.parse(find("main").dataset.status));
+    answered(JSON.parse(find("main").dataset.status));
     signature = sign(status);
   };
 
-  // By what the page shows, not by what was heard: its new content may have failed to come.
+  // By what the page shows, not by the last answer: its new content may have failed to load.
   const isFinal = () => !["waiting", "partial", "seen", "overdue"].includes(find("main").dataset.state);
   const isOver = () => status.expires_at && now() >= Date.parse(status.expires_at);
   const mayStillBePaid = () => ["waiting", "partial"].includes(find("main").dataset.state);
@@ -81,7 +81,7 @@
     const answer = await fetch(location.href, { cache: "no-store" });
     if (!answer.ok) throw answer;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const before = told(), old = find("main"), fresh = page.getElementById("main");
+    const before = summary(), old = find("main"), fresh = page.getElementById("main");
     const focused = old.contains(document.activeElement) && document.activeElement.id;
     old.replaceWith(document.adoptNode(fresh));
     document.title = page.title;
@@ -90,7 +90,7 @@
     showTimes();
     changedAt = performance.now();
     if (focused) (find(focused) || find("state")).focus();
-    if (told() !== before) announce(told());
+    if (summary() !== before) announce(summary());
   };
 
   // Every 2 s while something may happen, slower when nothing has for long; slower on errors. Once
@@ -104,7 +104,7 @@
   const ask = async () => {
     const answer = await fetch(find("main").dataset.poll || location.pathname + "/status", { cache: "no-store" });
     if (!answer.ok) throw answer;
-    hear(await answer.json());
+    answered(await answer.json());
     if (sign(status) !== signature || (isOver() && mayStillBePaid())) await renew();
   };
   const poll = async () => {
