@@ -1,5 +1,6 @@
 """Blocks that leave the best chain take their payments with them, and nothing else ever does."""
 
+import contextlib
 import json
 import logging
 import threading
@@ -282,6 +283,37 @@ def test_checks_at_the_same_time_undo_once(till):
         looks(till, invoice)
     assert till.payments() == [] and till.balance() == (0, 0)
     assert {till.look(invoice)["status"] for invoice in invoices} == {"open"}
+
+
+class Killed(Exception):
+    """The process ended here."""
+
+
+def test_an_undoing_that_is_killed_between_two_statements_has_done_nothing(till):
+    one, two = till.shop.invoice(25), till.shop.invoice(40)
+    till.confirm(one, 10_000)
+    till.pay(one)
+    till.confirm(two)
+    below, before = height(till) - 1, dump(till.shop)
+    db = open_database(till.settings.database_url)
+    cursor, calls, last = db.connection.cursor, 0, 0
+
+    def cursor_or_death(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == last:
+            raise Killed
+        return cursor(*args, **kwargs)
+
+    db.connection.cursor = cursor_or_death
+    while calls >= last:
+        calls, last = 0, last + 1
+        with contextlib.suppress(Killed), db.write():
+            undo_above(db, till.settings, below, till.clock())
+        assert (dump(till.shop) == before) == (calls >= last)
+    db.close()
+    assert last > 10 and till.balance()[0] == 10_000
+    assert till.look(one)["status"] == till.look(two)["status"] == "open"
 
 
 def test_undoing_again_does_nothing_and_neither_does_undoing_above_the_tip(till):
