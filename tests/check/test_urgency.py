@@ -32,8 +32,15 @@ def page(
     return one(name, **facts)
 
 
-def passed(**known: object) -> Watched:
-    return one(**{"expires_at": ago(hours=1)} | known)
+def passed(looked: float | None = 60, **known: object) -> Watched:
+    """One whose deadline passed an hour ago, looked for so many minutes ago."""
+    checked_at = None if looked is None else ago(minutes=looked)
+    return one(**{"expires_at": ago(hours=1), "checked_at": checked_at} | known)
+
+
+def money(came: float, looked: float) -> Watched:
+    """One for which money came, and that was looked for, so many minutes ago."""
+    return one(came_at=ago(minutes=came), checked_at=ago(minutes=looked))
 
 
 SECOND = 1 / 60
@@ -78,43 +85,31 @@ DUE = {
         NEAR,
     ),
     "at its deadline, at once": (one(expires_at=NOW, checked_at=ago(seconds=1)), PASSED),
-    "its deadline passed without a look": (passed(checked_at=None), PASSED),
+    "its deadline passed without a look": (passed(looked=None), PASSED),
     "looked for since its deadline, open still: a block was missing, or it vanished": (
-        passed(checked_at=ago(minutes=30)),
+        passed(looked=30),
         PASSED,
     ),
     "looked for since its deadline, and money waits": (
-        passed(checked_at=ago(minutes=5), came_at=ago(hours=2), is_covered=True),
+        passed(looked=5, came_at=ago(hours=2), is_covered=True),
         None,
     ),
     "what was in time vanished not quite an hour ago": (
-        passed(checked_at=ago(minutes=59), vanished_at=ago(minutes=59, seconds=59)),
+        passed(looked=59, vanished_at=ago(minutes=59, seconds=59)),
         None,
     ),
     "what was in time vanished an hour ago: it ends": (
-        passed(checked_at=ago(minutes=59), vanished_at=ago(minutes=60)),
+        passed(looked=59, vanished_at=ago(minutes=60)),
         PASSED,
     ),
     "a finished one has no deadline": (passed(status="expired"), None),
-    "money waits, every ten minutes": (
-        one(came_at=ago(minutes=30), checked_at=ago(minutes=10 - 1 / 6)),
-        MONEY,
-    ),
-    "money waits, a second too early": (
-        one(came_at=ago(minutes=30), checked_at=ago(minutes=9.8)),
-        None,
-    ),
-    "an eighth of its age": (one(came_at=ago(hours=4), checked_at=ago(minutes=30)), MONEY),
-    "an eighth of its age, and not sooner": (
-        one(came_at=ago(hours=4), checked_at=ago(minutes=29)),
-        None,
-    ),
-    "once an hour at least": (one(came_at=ago(days=9), checked_at=ago(minutes=60)), MONEY),
+    "money waits, every ten minutes": (money(30, 10 - 1 / 6), MONEY),
+    "money waits, a second too early": (money(30, 9.8), None),
+    "an eighth of its age": (money(240, 30), MONEY),
+    "an eighth of its age, and not sooner": (money(240, 29), None),
+    "once an hour at least": (money(9 * 24 * 60, 60), MONEY),
     "a canceled one's money too": (one(status="canceled", came_at=ago(hours=1)), MONEY),
-    "money that waits again since the last look": (
-        one(came_at=ago(minutes=5), checked_at=ago(minutes=6)),
-        MONEY,
-    ),
+    "money that waits again since the last look": (money(5, 6), MONEY),
     "a part, the rest may come": (page(opened=5, looked=3, came_at=ago(minutes=3)), PAGE),
     "two looks failed": (page(looked=None, failures=2, failed_at=NOW), PAGE),
     "three: a minute": (page(looked=None, failures=3, failed_at=ago(seconds=59)), None),
@@ -132,7 +127,7 @@ def test_whether_the_mempool_is_asked_now_and_why(watched, reason):
 
 
 def test_without_patience_what_vanished_ends_with_the_next_look():
-    gone = passed(checked_at=ago(seconds=50), vanished_at=ago(seconds=50))
+    gone = passed(50 * SECOND, vanished_at=ago(seconds=50))
     assert urgency(gone, Pace(timedelta()), NOW) and not urgency(gone, Pace(HOUR), NOW)
 
 
