@@ -43,7 +43,6 @@ class Body(Schema):
 
 
 _OPTIONAL: dict[str, Any] = {"allow_none": True}
-_REQUIRED = {"required": "is required"}
 
 
 class NewInvoice(Body):
@@ -52,7 +51,7 @@ class NewInvoice(Body):
     amount_usd = Number(
         MAX_USD,
         required=True,
-        error_messages=_REQUIRED,
+        error_messages={"required": "is required"},
         **says("What to ask for, in US dollars; converted to satoshis at the live rate.", 25),
     )
     description = Text(500, **_OPTIONAL, **says("A memo, which payers see.", "Two mugs"))

@@ -66,7 +66,7 @@ def load(text: bytes) -> list[Any]:
 
 
 def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if type(value) is not int:
         raise ValueError(f"{value!r} is no whole number")
     return value
 

@@ -103,10 +103,10 @@ INVALID_TWEAKS = {
 }
 
 
-@pytest.mark.parametrize("name", INVALID_TWEAKS)
-def test_an_invalid_tweak_of_a_point_is_an_error(name):
+@pytest.mark.parametrize("tweak", INVALID_TWEAKS.values(), ids=INVALID_TWEAKS)
+def test_an_invalid_tweak_of_a_point_is_an_error(tweak):
     with pytest.raises(ValueError):
-        times(5).add(INVALID_TWEAKS[name])
+        times(5).add(tweak)
 
 
 @given(scalar=st.one_of(scalars, st.sampled_from(EDGES)))
