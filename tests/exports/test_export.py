@@ -74,9 +74,8 @@ CELLS = {
 
 
 def test_what_a_spreadsheet_would_calculate_is_defused():
-    assert {case: defused(text) for case, (text, _) in CELLS.items()} == {
-        case: cell for case, (_, cell) in CELLS.items()
-    }
+    for case, (text, cell) in CELLS.items():
+        assert defused(text) == cell, case
 
 
 def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock, btcpay):
@@ -136,12 +135,8 @@ def test_what_is_short_or_late_has_not_settled(shop, btcpay):
     invoice = shop.invoice(25)
     pay(shop, invoice, 20_000)
     (record,) = btcpay.json("export", "payments")
-    assert (record["settled"], record["invoice_status"], record["amount_sats"]) == (
-        False,
-        "open",
-        20_000,
-    )
-    assert record["usd_at_quote"] == 12
+    assert (record["settled"], record["invoice_status"]) == (False, "open")
+    assert (record["amount_sats"], record["usd_at_quote"]) == (20_000, 12)
 
 
 def test_several_outputs_of_a_payment_stand_in_one_line(shop, clock):

@@ -158,9 +158,6 @@ def test_a_block_of_other_transactions_is_refused(txs):
 def test_a_block_of_another_header_is_refused(at):
     refused(flipped(SMALL, 8 * at), "another header", HASH)
     refused(flipped(SMALL, 8 * at), "another header", HASH.upper())
-
-
-def test_another_block_with_its_own_work_is_refused():
     refused(block_of([coinbase(), payment(1)]), "another header", HASH)
 
 
