@@ -295,7 +295,7 @@ NEAR_BODIES = st.dictionaries(
 )
 
 
-@settings(max_examples=150, derandomize=True, database=None)
+@settings(max_examples=80, derandomize=True, database=None)
 @given(path=st.sampled_from(POSTS), value=JSON_VALUES | NEAR_BODIES, retried=st.booleans())
 def test_no_json_value_is_a_fault(shop, path, value, retried):
     key = shop.issue("write")
@@ -304,7 +304,7 @@ def test_no_json_value_is_a_fault(shop, path, value, retried):
         assert_no_fault(shop.post(path, value, key, headers=headers))
 
 
-@settings(max_examples=150, derandomize=True, database=None)
+@settings(max_examples=80, derandomize=True, database=None)
 @given(path=st.sampled_from(POSTS), body=st.binary(max_size=200))
 def test_no_bytes_are_a_fault(shop, path, body):
     response = send(shop, path, body)

@@ -292,6 +292,13 @@ def clean_environ(**environ: str) -> dict[str, str]:
 NO_PORTS = {"BTCPAY_BIND": "127.0.0.1:0", "BTCPAY_METRICS_BIND": ""}
 
 
+def among_strangers(folder: Path) -> Path:
+    """The folder, with another program's modules in it: a shop's `app.py` is not the service."""
+    for name in ("app", "wsgi", "schemas", "storage", "btcpay", "gunicorn.conf"):
+        (folder / f"{name}.py").write_text("raise SystemExit('of another program')\n")
+    return folder
+
+
 class Live:
     """`btcpay serve` on a free port: processes of their own, on the database of a shop.
 
@@ -318,7 +325,7 @@ class Live:
                 self._process = subprocess.Popen(
                     [*before, sys.executable, "-P", "-m", "btcpay", "serve"],
                     env=environ,
-                    cwd=folder,
+                    cwd=among_strangers(folder),
                     stdout=nowhere,
                     stderr=log,
                     start_new_session=True,

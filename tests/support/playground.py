@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from builders import until
+from builders import among_strangers, until
 from paths import PROJECT
 from ports import free_port
 
@@ -118,7 +118,7 @@ def start_playground(
     folder: Path,
     service_port: int = 0,
     chain_port: int = 0,
-    cwd: Path = PROJECT,
+    cwd: Path | None = None,
     program: Sequence[str] = (sys.executable, "-P", "-m", "btcpay"),
 ) -> Playground:
     """Runs `btcpay sandbox` until it has introduced itself."""
@@ -135,7 +135,7 @@ def start_playground(
     log = open(folder / "talk", "w+", encoding="utf-8")  # noqa: SIM115 - the child's
     process = subprocess.Popen(
         [*program, "sandbox", "--port", str(chain_port), "--state", str(folder / "sandbox")],
-        cwd=cwd,
+        cwd=cwd or among_strangers(folder),
         env=environ,
         stdout=subprocess.PIPE,
         stderr=log,
