@@ -85,13 +85,3 @@ def test_a_signal_ends_the_command_too(tmp_path):
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 128 + signal.SIGTERM
     assert not is_alive(pid)
-
-
-def test_what_cannot_be_run_is_said(tmp_path):
-    for words, status, said in (
-        (["--once", "--", "no-such-program"], 1, "no-such-program cannot be run"),
-        (["--", "ls"], 2, "a command goes with --once"),
-    ):
-        words, environ = [*ONCE[:-1], *words], clean_environ() | {"TMPDIR": str(tmp_path)}
-        ended = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True)
-        assert ended.returncode == status and said in ended.stderr

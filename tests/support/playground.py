@@ -111,7 +111,7 @@ class Playground:
     def stop(self, number: int = signal.SIGINT) -> int:
         """Sends the signal to the sandbox alone and returns its exit status."""
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(60)
 
 
 def start_playground(

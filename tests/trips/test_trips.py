@@ -61,7 +61,9 @@ def test_a_payment_link_makes_invoices_that_get_paid(playground: Playground) -> 
     playground.wait_for_status(invoice, "paid")
 
 
-def test_a_taken_port_and_any_network_but_regtest_are_refused(tmp_path: Path) -> None:
+def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused(
+    tmp_path: Path,
+) -> None:
     environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/btcpay.db"}
     words = ["sandbox", "--state", str(tmp_path)]
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -71,6 +73,10 @@ def test_a_taken_port_and_any_network_but_regtest_are_refused(tmp_path: Path) ->
     assert refused.status == 1 and f"127.0.0.1:{port} is taken" in refused.errors
     refused = forge().run(environ | {"BTCPAY_NETWORK": "mainnet"}, words)
     assert refused.status == 1 and "regtest only" in refused.errors
+    refused = forge().run(environ, ["sandbox", "--once", "--", "no-such-program"])
+    assert refused.status == 1 and "no-such-program cannot be run" in refused.errors
+    refused = forge().run(environ, ["sandbox", "--", "ls"])
+    assert refused.status == 2 and "a command goes with --once" in refused.errors
 
 
 def test_each_event_is_shown_by_listen_and_kept_by_the_workbench(playground: Playground) -> None:
