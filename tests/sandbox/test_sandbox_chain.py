@@ -19,8 +19,6 @@ from btcpay.sandbox.state import Sandbox, open_sandbox
 NOW = 1_800_000_000
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 SCRIPT = script_of(ADDRESS)
-TAPROOT = "bcrt1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqc8gma6"
-DAMAGED = ADDRESS[:-1] + "q"
 
 
 @pytest.fixture
@@ -34,6 +32,11 @@ def unsent(sandbox: Sandbox, fee_sats: int = 1_000, rbf: bool = True, skip: int 
     """A valid payment of the wallet that nobody has sent yet."""
     coins = sandbox.wallet.coins()[skip : skip + 1]
     return parse_tx(sandbox.wallet.build(coins, [TxOut(10_000, SCRIPT)], fee_sats, rbf))
+
+
+def change_of(tx: Tx) -> Spendable:
+    """What comes back from a waiting payment."""
+    return Spendable(Outpoint(tx.txid, 1), tx.outputs[1].value_sats, True)
 
 
 def of_vsize(sandbox: Sandbox, vsize: int, coins: list[Spendable], fee_sats: int) -> Tx:
@@ -57,20 +60,6 @@ def refusal(sandbox: Sandbox, tx: Tx) -> str:
     return str(caught.value)
 
 
-def paid_sats(sandbox: Sandbox, txid: str) -> int:
-    """What a waiting transaction pays to ADDRESS."""
-    outputs = sandbox.chain.mempool.entries[txid].tx.outputs
-    return sum(output.value_sats for output in outputs if output.script == SCRIPT)
-
-
-@pytest.fixture(scope="module")
-def unchanged(tmp_path_factory: pytest.TempPathFactory):
-    """For what is refused, or judged alone."""
-    opened = open_sandbox(tmp_path_factory.mktemp("unchanged"), lambda: NOW)
-    yield opened
-    opened.close()
-
-
 class TestAccepting:
     def test_a_payment_is_accepted_and_again_and_in_a_block_its_coin_is_spent(self, sandbox):
         tx, rival = unsent(sandbox), unsent(sandbox, fee_sats=2_000)
@@ -90,39 +79,32 @@ class TestPaying:
         assert [tx.txid for tx in sandbox.chain.ledger.tip.txs[1:]] == txids
         assert not sandbox.chain.mempool.entries
 
-    def test_one_transaction_can_pay_several_addresses(self, sandbox):
-        txid = sandbox.wallet.pay_many({ADDRESS: 10_000, TAPROOT: 20_000}, NOW)
-        outputs = sandbox.chain.mempool.entries[txid].tx.outputs
-        assert (TxOut(10_000, SCRIPT), TxOut(20_000, script_of(TAPROOT))) == outputs[:2]
-
     def test_an_amount_larger_than_any_coin_takes_several(self, sandbox):
         txid = sandbox.wallet.pay(ADDRESS, 120 * 100_000_000, NOW)
         assert len(sandbox.chain.mempool.entries[txid].tx.inputs) == 3
 
-    def test_more_than_the_wallet_has_or_no_amount_is_refused(self, unchanged):
+    def test_more_than_the_wallet_has_or_no_amount_is_refused(self, sandbox):
         with pytest.raises(BadRequest, match="mine some blocks"):
-            unchanged.wallet.pay(ADDRESS, 20_000_000 * 100_000_000, NOW)
+            sandbox.wallet.pay(ADDRESS, 20_000_000 * 100_000_000, NOW)
         for sats in (0, -1, 21 * 10**14 + 1):
             with pytest.raises(BadRequest, match="Amount: give"):
-                unchanged.wallet.pay(ADDRESS, sats, NOW)
+                sandbox.wallet.pay(ADDRESS, sats, NOW)
 
-    def test_an_address_that_is_not_regtests_is_refused(self, unchanged):
+    def test_an_address_that_is_not_regtests_is_refused(self, sandbox):
         mainnet, testnet = (
             "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
             "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx",
         )
         old = "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"
-        for address in ("", "x", DAMAGED, ADDRESS[:-1] + "B", mainnet, testnet, old):
+        for address in ("", "x", ADDRESS[:-1] + "q", ADDRESS[:-1] + "B", mainnet, testnet, old):
             with pytest.raises(BadRequest):
-                unchanged.wallet.pay(address, 10_000, NOW)
+                sandbox.wallet.pay(address, 10_000, NOW)
 
 
 class TestReplacing:
     def test_a_replacement_evicts_what_was_built_on_the_old_one(self, sandbox):
         old = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
-        change = Spendable(
-            Outpoint(old, 1), sandbox.chain.mempool.entries[old].tx.outputs[1][0], True
-        )
+        change = change_of(sandbox.chain.mempool.entries[old].tx)
         sandbox.chain.accept(sandbox.wallet.build([change], [TxOut(7_000, SCRIPT)], 5_000), NOW)
         new = replace(sandbox.wallet, NOW, old)
         assert list(sandbox.chain.mempool.entries) == [new]
@@ -131,7 +113,7 @@ class TestReplacing:
         sandbox.wallet.pay(ADDRESS, 10_000, NOW)
         for _ in range(5):
             txid = replace(sandbox.wallet, NOW)
-        assert paid_sats(sandbox, txid) == 10_000
+        assert TxOut(10_000, SCRIPT) in sandbox.chain.mempool.entries[txid].tx.outputs
 
     def test_a_payment_that_does_not_opt_in_stays(self, sandbox):
         sandbox.chain.accept(unsent(sandbox, rbf=False).raw, NOW)
@@ -140,8 +122,7 @@ class TestReplacing:
 
     def test_the_child_of_one_that_opts_in_can_be_replaced(self, sandbox):
         parent = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
-        value_sats = sandbox.chain.mempool.entries[parent].tx.outputs[1].value_sats
-        change = Spendable(Outpoint(parent, 1), value_sats, True)
+        change = change_of(sandbox.chain.mempool.entries[parent].tx)
         child = sandbox.wallet.build([change], [TxOut(7_000, SCRIPT)], 500, rbf=False)
         replace(sandbox.wallet, NOW, sandbox.chain.accept(child, NOW))
         assert len(sandbox.chain.mempool.entries) == 2
@@ -171,10 +152,7 @@ class TestReplacing:
         sandbox.chain.accept(old.raw, NOW)
         other = unsent(sandbox, skip=1)
         sandbox.chain.accept(other.raw, NOW)
-        coins = [
-            Spendable(old.inputs[0].outpoint, 5_000_000_000, False),
-            Spendable(Outpoint(other.txid, 1), other.outputs[1].value_sats, True),
-        ]
+        coins = [Spendable(old.inputs[0].outpoint, 5_000_000_000, False), change_of(other)]
         new = parse_tx(sandbox.wallet.build(coins, [TxOut(10_000, SCRIPT)], 90_000))
         assert refusal(sandbox, new) == "replacement-adds-unconfirmed"
 
@@ -212,8 +190,7 @@ class TestReorganising:
     def test_a_chain_of_payments_falls_with_its_first(self, sandbox):
         first = unsent(sandbox)
         sandbox.chain.accept(first.raw, NOW)
-        change = Spendable(Outpoint(first.txid, 1), first.outputs[1].value_sats, True)
-        second = sandbox.wallet.build([change], [TxOut(20_000, SCRIPT)], 1_000)
+        second = sandbox.wallet.build([change_of(first)], [TxOut(20_000, SCRIPT)], 1_000)
         sandbox.chain.accept(second, NOW)
         sandbox.chain.mine(1, NOW)
         sandbox.chain.reorganise(1, NOW, double_spends(sandbox.wallet, 1))
@@ -256,10 +233,7 @@ def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leave
         ledger, unspent = chain.ledger, {}
         branch = [ledger.blocks[block_hash] for block_hash in ledger.hashes]
         for tx in (tx for block in branch[1:] for tx in block.txs):
-            for spending in () if tx.is_coinbase else tx.inputs:
-                del unspent[spending.outpoint]  # a KeyError for one that was spent before
-            for vout, output in enumerate(tx.outputs):
-                unspent[Outpoint(tx.txid, vout)] = output
+            spend(tx, unspent)
         spendable = {where: out for where, out in unspent.items() if out.script[:1] != b"\x6a"}
         assert {where: coin.output for where, coin in ledger.coins.items()} == spendable
         mined_sats = sum(subsidy_sats(height) for height in range(1, ledger.height + 1))
@@ -270,10 +244,15 @@ def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leave
         assert (fresh.coins, fresh.confirmed) == (ledger.coins, ledger.confirmed)
         assert fresh.history == {script: txids for script, txids in ledger.history.items() if txids}
         for entry in chain.mempool.entries.values():
-            for spending in entry.tx.inputs:
-                del unspent[spending.outpoint]
-            for vout, output in enumerate(entry.tx.outputs):
-                unspent[Outpoint(entry.tx.txid, vout)] = output
+            spend(entry.tx, unspent)
+    assert len(chain.ledger.blocks) > len(chain.ledger.hashes)  # blocks were undone
+
+
+def spend(tx: Tx, unspent: dict[Outpoint, TxOut]) -> None:
+    """Raises KeyError for a coin that was spent before, or never was."""
+    for spending in () if tx.is_coinbase else tx.inputs:
+        del unspent[spending.outpoint]
+    unspent |= {Outpoint(tx.txid, vout): output for vout, output in enumerate(tx.outputs)}
 
 
 class TestRemembering:

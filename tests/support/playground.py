@@ -132,22 +132,16 @@ def start_playground(
         "BTCPAY_PRICE_SOURCES": f"{chain}/price#/usd",
         "BTCPAY_CURRENCY_SOURCES": f"{chain}/price#/{{currency}}",
     }
-    log = open(folder / "talk", "w+", encoding="utf-8")  # noqa: SIM115 - the child's
-    process = subprocess.Popen(
-        [*program, "sandbox", "--port", str(chain_port), "--state", str(folder / "sandbox")],
-        cwd=cwd or among_strangers(folder),
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-    )
-    introduction = ""
+    words = ["sandbox", "--port", str(chain_port), "--state", str(folder / "sandbox")]
+    talk, introduction = folder / "talk", ""
+    with talk.open("w", encoding="utf-8") as log:
+        pipes = {"stdout": subprocess.PIPE, "stderr": log, "text": True}
+        process = subprocess.Popen(
+            [*program, *words], cwd=cwd or among_strangers(folder), env=environ, **pipes
+        )
     while "begin anew" not in introduction:
         line = process.stdout.readline()
-        if not line:
-            log.seek(0)
-            raise AssertionError(f"the sandbox did not start: {log.read()}")
+        assert line, f"the sandbox did not start: {talk.read_text()}"
         introduction += line
     api = f"{service}/api/v1"
-    talk = folder / "talk"
     return Playground(process, introduction, talk, api, service, chain, environ, began_s)
