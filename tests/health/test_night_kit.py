@@ -180,11 +180,6 @@ def of_a_shop(series: str) -> str:
     return f"{name}{{{own},{labels}" if labels else f"{name}{{{own}}}"
 
 
-def test_prometheus_takes_the_rules():
-    printed = done([tool("promtool"), "check", "rules", ALERTS])
-    assert f"{len(RULES)} rules found" in printed
-
-
 def test_prometheus_takes_every_query_of_the_dashboard(tmp_path):
     """As recording rules, with a length in place of Grafana's own."""
     queries = [target["expr"] for panel in PANELS for target in panel["targets"]]

@@ -106,10 +106,9 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
-def test_what_cannot_be_is_refused_with_what_would_be(btcpay, refusal):
-    words, status, message = refusal
-    assert message in btcpay.run("webhook", *words, status=status)[1]
+def test_what_cannot_be_is_refused_with_what_would_be(btcpay):
+    for refusal, (words, status, told) in REFUSALS.items():
+        assert told in btcpay.run("webhook", *words, status=status)[1], refusal
     assert btcpay.json("webhook", "list") == []
 
 

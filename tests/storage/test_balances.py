@@ -1,7 +1,6 @@
 """The totals that a balance is read from equal the sum of the outputs, whatever happens."""
 
 import random
-from collections.abc import Callable
 
 import pytest
 from builders import dump
@@ -34,7 +33,7 @@ def assert_days(till: Till) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till: Till, seed: int) -> None:
+def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till, seed):
     chance = random.Random(seed)
     chain, wallet = till.sandbox.chain, till.sandbox.wallet
     invoices = [till.shop.invoice(amount) for amount in (5, 20, 80)]
@@ -70,9 +69,7 @@ def show(till: LiedTo, invoice: dict, sats: int) -> None:
 
 
 @pytest.mark.parametrize("beyond_sats", [0, 1])
-def test_a_look_that_takes_the_total_beyond_what_can_exist_is_refused(
-    lied_to: Callable[..., LiedTo], caplog: pytest.LogCaptureFixture, beyond_sats: int
-) -> None:
+def test_a_look_that_takes_the_total_beyond_what_can_exist_is_refused(lied_to, caplog, beyond_sats):
     till = lied_to()
     first, second = till.shop.invoice(), till.shop.invoice()
     show(till, first, MAX_MONEY_SATS - 1_000)
@@ -93,7 +90,7 @@ def test_a_look_that_takes_the_total_beyond_what_can_exist_is_refused(
     assert after == before
 
 
-def test_when_the_lie_is_gone_what_was_refused_is_seen(lied_to: Callable[..., LiedTo]) -> None:
+def test_when_the_lie_is_gone_what_was_refused_is_seen(lied_to):
     till = lied_to()
     first, second = till.shop.invoice(), till.shop.invoice()
     show(till, first, MAX_MONEY_SATS)
@@ -106,7 +103,7 @@ def test_when_the_lie_is_gone_what_was_refused_is_seen(lied_to: Callable[..., Li
     assert totals(till)[0] == totals(till)[1]
 
 
-def test_another_merchants_total_is_another(lied_to: Callable[..., LiedTo]) -> None:
+def test_another_merchants_total_is_another(lied_to):
     till = lied_to()
     invoice = till.shop.invoice()
     show(till, invoice, MAX_MONEY_SATS)
@@ -117,9 +114,7 @@ def test_another_merchants_total_is_another(lied_to: Callable[..., LiedTo]) -> N
     assert till.look_for(invoice, theirs).complete
 
 
-def test_what_a_block_proves_is_never_refused_for_what_a_lie_adds(
-    lied_to: Callable[..., LiedTo],
-) -> None:
+def test_what_a_block_proves_is_never_refused_for_what_a_lie_adds(lied_to):
     till = lied_to()
     first, second = till.shop.invoice(), till.shop.invoice()
     show(till, first, MAX_MONEY_SATS)
@@ -130,9 +125,7 @@ def test_what_a_block_proves_is_never_refused_for_what_a_lie_adds(
     assert totals(till)[0] == totals(till)[1]
 
 
-def test_a_reorganisation_is_never_refused_for_what_a_coin_that_comes_back_adds(
-    lied_to: Callable[..., LiedTo],
-) -> None:
+def test_a_reorganisation_is_never_refused_for_what_a_coin_that_comes_back_adds(lied_to):
     till = lied_to()
     first, second = till.shop.invoice(), till.shop.invoice()
     till.pay(first)
