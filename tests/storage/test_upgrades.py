@@ -1,6 +1,7 @@
 """A database of an earlier version comes to this one with all it has: a step runs once, or not."""
 
 import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -83,8 +84,14 @@ def test_a_new_database_gets_every_step(tmp_path, later):
 
 
 def test_of_several_that_upgrade_at_once_one_does_it(url, later):
+    barrier = threading.Barrier(4)
+
+    def race(_: int) -> list[str]:
+        barrier.wait()
+        return migrate.migrate(url, "regtest", later)
+
     with ThreadPoolExecutor(4) as pool:
-        done = list(pool.map(lambda _: migrate.migrate(url, "regtest", later), range(4)))
+        done = list(pool.map(race, range(4)))
     assert sorted(done) == [[], [], [], ["9000_note"]]
     assert len(content(url)["note"]) == 1
 

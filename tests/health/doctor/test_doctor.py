@@ -97,13 +97,15 @@ FILES: dict[str, tuple[Callable[[Path, Till], object], str, str]] = {
 @pytest.mark.parametrize("case", FILES)
 def test_a_file_that_is_no_database_is_red_and_the_rest_is_still_looked_into(case, till, tmp_path):
     make, sentence, remedy = FILES[case]
-    make(tmp_path / "other.db", till)
-    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}/other.db")
+    path = tmp_path / "other.db"
+    make(path, till)
+    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{path}")
     finding = everything["database"]
     assert finding.colour == "red" and sentence in finding.sentence and remedy in finding.remedy
     assert everything["explorer 127.0.0.1"].colour == everything["price"].colour == "green"
     assert "totals of shop" not in everything
-    assert (tmp_path / "other.db").exists() == (case != "nothing")
+    assert ("file modes" in everything) == path.is_file()
+    assert path.exists() == (case != "nothing")
 
 
 @pytest.mark.parametrize(
