@@ -107,8 +107,8 @@ REFUSALS = {
 
 
 def test_what_cannot_be_is_refused_with_what_would_be(btcpay):
-    for refusal, (words, status, told) in REFUSALS.items():
-        assert told in btcpay.run("webhook", *words, status=status)[1], refusal
+    for refusal, (words, status, message) in REFUSALS.items():
+        assert message in btcpay.run("webhook", *words, status=status)[1], refusal
     assert btcpay.json("webhook", "list") == []
 
 
