@@ -9,6 +9,7 @@ from email.message import EmailMessage
 
 from btcpay.notify.retries import ATTEMPT_S, Answer
 from btcpay.settings.mail_settings import MailServer
+from btcpay.values.hosts import is_here
 
 # For each answer of the server.
 TIMEOUT_S = 5
@@ -96,7 +97,7 @@ def _let_in(session: Session, server: MailServer, context: ssl.SSLContext) -> No
         if session.has_extn("starttls"):
             session.starttls(context=context)
             session.ehlo()
-        elif server.user and not server.is_here:
+        elif server.user and not is_here(server.host):
             raise NoSession("offers no STARTTLS, and a password is not sent in the clear")
     if server.user:
         session.login(server.user, server.password)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from btcpay.settings.parsers import accepting
-from btcpay.values.hosts import is_here
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -30,10 +29,6 @@ class MailServer:
     is_tls: bool
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
-
-    @property
-    def is_here(self) -> bool:
-        return is_here(self.host)
 
 
 @dataclass(frozen=True)

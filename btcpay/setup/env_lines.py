@@ -15,7 +15,7 @@ def changed(text: str, changes: Mapping[str, str]) -> str:
     for name, value in changes.items():
         lines = text.split("\n")  # `parse` ends a line there alone
         lines = lines if lines[-1] else lines[:-1]
-        at = [n for n, line in enumerate(lines) if _is_of(line, name)]
+        at = [n for n, line in enumerate(lines) if re.match(rf"[ \t]*(export +)?{name}=", line)]
         if value and at:
             lines[at[-1]] = _line(name, value)  # the last of several wins
         elif value:
@@ -24,10 +24,6 @@ def changed(text: str, changes: Mapping[str, str]) -> str:
             lines = [line for n, line in enumerate(lines) if n not in at]
         text = "".join(f"{line}\n" for line in lines)
     return text
-
-
-def _is_of(line: str, name: str) -> bool:
-    return re.match(rf"[ \t]*(export +)?{name}=", line) is not None
 
 
 def _line(name: str, value: str) -> str:

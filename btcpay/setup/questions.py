@@ -23,12 +23,10 @@ class Question(NamedTuple):
 
     @property
     def option(self) -> str:
-        """As it is typed."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def variable(self) -> str:
-        """As the settings name it."""
         return PREFIX + self.name.upper()
 
 

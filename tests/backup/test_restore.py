@@ -18,7 +18,6 @@ from other_database import backed_up, change, content, on
 from btcpay.backup.address_counters import Agree, Move
 from btcpay.backup.restore import Restored, restore
 from btcpay.merchants.account import derive
-from btcpay.merchants.sessions import log_in, login_of, new_login, session_of
 from btcpay.settings import settings
 from btcpay.values.errors import CommandError
 from storage import locks, versions
@@ -334,18 +333,6 @@ def test_an_idempotency_key_that_was_held_is_free(till, tmp_path):
             "/invoices", {"amount_usd": 25}, headers={"Idempotency-Key": "order 2"}
         )
         assert freed.status_code == 201 and freed.json["id"] != first.json["id"]
-
-
-def test_nobody_is_logged_in_afterwards_so_that_no_ended_session_comes_back(till, tmp_path):
-    db, now = till.shop.service.db, till.clock()
-    link = new_login(db, till.shop.merchant_id, now)
-    session = log_in(db, new_login(db, till.shop.merchant_id, now), "", "Firefox", now)
-    file = backed_up(till, tmp_path / "kept.db")
-    place = tmp_path / "place.db"
-    Terminal(till).run("restore", str(file), "--yes", **url_of(place))
-    with on(f"sqlite:///{place}", till) as again:
-        assert session_of(again.shop.service.db, session, now) is None
-        assert login_of(again.shop.service.db, link, now) is None
 
 
 def test_one_that_is_killed_before_a_commit_leaves_the_old_database(till, tmp_path):

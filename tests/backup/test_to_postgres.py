@@ -173,19 +173,6 @@ def test_a_merchant_that_is_added_meanwhile_is_not_lost(till, target, tmp_path):
         assert [row["name"] for row in again.shop.service.db.rows(merchants.ALL)] == ["meanwhile"]
 
 
-def test_a_database_that_was_not_migrated_is_refused(till, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
-    empty = postgres.server().create("template1")
-    assert "run `btcpay migrate`" in carry(till, file, empty, status=1)[1]
-
-
-def test_a_target_of_another_network_is_refused(till, target, tmp_path):
-    with raw(target) as connection:
-        connection.execute("UPDATE meta SET value = 'signet'")
-    said = carry(till, backed_up(till, tmp_path / "kept.db"), target, status=1)[1]
-    assert "the database belongs to signet" in said
-
-
 # However many there are
 
 

@@ -37,15 +37,12 @@ class Cron:
         values = self.till.shop.environ | environ
         self.file.write_text("".join(f'{name}="{value}"\n' for name, value in values.items()))
 
-    def words(self) -> list[str]:
-        program, *words = LINE.replace("/etc/btcpay.env", str(self.file)).split()
-        assert program == "/opt/btcpay/bin/btcpay"
-        return words
-
     def mail(self) -> str:
         """What it would mail: all that is printed."""
+        program, *words = LINE.replace("/etc/btcpay.env", str(self.file)).split()
+        assert program == "/opt/btcpay/bin/btcpay"
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "SHELL": "/bin/sh"}
-        ended = forge().run(environ, self.words(), folder=str(self.folder))
+        ended = forge().run(environ, words, folder=str(self.folder))
         return ended.output + ended.errors
 
 
