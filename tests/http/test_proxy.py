@@ -144,7 +144,7 @@ def test_price_and_explorer_of_a_shop_come_through_the_proxy(open_shops, tmp_pat
     with TickerServer() as ticker, kind(int(ticker.url.split(":")[2][:-1])) as proxy:
         shop: Shop = open_shops(BTCPAY_PRICE_SOURCES=sources, BTCPAY_PROXY=proxy.url)
         assert shop.post("/invoices", {"amount_usd": 5}).status_code == 201
-        assert proxy.asked == [("ticker.invalid", 80)] * 2
+        assert set(proxy.asked) == {("ticker.invalid", 80)}
     with serving_sandbox(tmp_path / "chain", clock) as (_, chain):
         with kind(int(chain.rpartition(":")[2])) as proxy:
             environ = {"BTCPAY_EXPLORERS": f"http://{NAME}:3000", "BTCPAY_PROXY": proxy.url}
