@@ -51,15 +51,10 @@ def with_version(version: str) -> str:
     return b58check_encode(bytes.fromhex(version) + b58check_decode(BIP44_XPUB)[4:])
 
 
+BIP84, BIP49 = BIPS["bip84"], BIPS["bip49"]
 ACCOUNTS = {
-    "BIP84": (BIPS["bip84"]["account_zpub"], None, "p2wpkh", MAINNET, BIPS["bip84"]["receive"]),
-    "BIP49": (
-        BIPS["bip49"]["account_upub"],
-        None,
-        "p2sh-p2wpkh",
-        TESTNET,
-        BIPS["bip49"]["receive"],
-    ),
+    "BIP84": (BIP84["account_zpub"], None, "p2wpkh", MAINNET, BIP84["receive"]),
+    "BIP49": (BIP49["account_upub"], None, "p2sh-p2wpkh", TESTNET, BIP49["receive"]),
     "BIP44": (BIP44_XPUB, "p2pkh", "p2pkh", MAINNET, [["m/0/0", BIP44_FIRST]]),
 }
 
