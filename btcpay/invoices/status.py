@@ -102,7 +102,7 @@ def checked_ms(db: Database, row: Row) -> int | None:
 def verdict_of(
     db: Database, settings: Settings, row: Row, now: datetime, outputs: Iterable[Row] | None = None
 ) -> Verdict:
-    """The verdict on these outputs, vanished ones too; unless given, on all that have not."""
+    """The verdict on these outputs, some of which may have vanished; else on all that have not."""
     if outputs is None:
         outputs = db.rows(payments.ALIVE, invoice_id=row["id"])
     return stored_verdict(

@@ -94,8 +94,8 @@ CASES = {
         OPEN | {"receipts": [("aa", 40_000, False)], "received": 40_000, "missing": 60_000}),
     "a part and then the rest pay together, by the transaction that completed the sum": row(
         [payment(40_000, settles=False, height=990), coin(60_000, "bb", TIP, mined=20)],
-        PAID | {"tx": "bb", "paid": 20,
-         "received": ASKED, "receipts": [("aa", 40_000, True), ("bb", 60_000, True)]}),
+        PAID | {"tx": "bb", "paid": 20, "received": ASKED,
+                "receipts": [("aa", 40_000, True), ("bb", 60_000, True)]}),
     "a confirmed part and a waiting rest: open, nothing missing": row(
         [coin(40_000, height=TIP), coin(60_000, "bb")],
         OPEN | {"unconfirmed": 60_000, "missing": 0, "depth": 0}),
@@ -127,8 +127,8 @@ CASES = {
         PAID | {"tx": "aa", "receipts": [("bb", 40_000, True), ("aa", 60_000, True)]}),
     "the chain's order decides, not the order of arrival": row(
         [coin(60_000, "aa", 1000, seen=1), coin(40_000, "bb", 998), coin(1_000, "cc", 999)],
-        PAID | {"tx": "aa", "receipts": [("bb", 40_000, True), ("cc", 1_000, True),
-         ("aa", 60_000, True)]}),
+        PAID | {"tx": "aa",
+                "receipts": [("bb", 40_000, True), ("cc", 1_000, True), ("aa", 60_000, True)]}),
     "waiting across the deadline, seen before it: stays open": row(
         [coin(seen=59.9)], OPEN | {"unconfirmed": ASKED, "missing": 0}, **AFTER),
     "waiting across the deadline, but too little: expires": row(
@@ -170,8 +170,8 @@ CASES = {
         status="expired", now=95, ends=95),
     "beyond what is paid money is a payment without invoice": row(
         [payment(), coin(tx="bb", height=TIP)],
-        PAID | {"paid": 10,
-         "received": ASKED, "receipts": [("aa", ASKED, True), ("bb", ASKED, False)]},
+        PAID | {"paid": 10, "received": ASKED,
+                "receipts": [("aa", ASKED, True), ("bb", ASKED, False)]},
         status="paid"),
     "two deep where three are asked: open": row(
         [coin(height=TIP - 1)], OPEN | {"depth": 2, "unconfirmed": ASKED, "receipts": []},
