@@ -140,8 +140,8 @@ def test_those_that_hang_delay_no_other(shop, receiver, released):
         assert waiting(shop, good) == 0 and all(waiting(shop, one) == 30 for one in bad)
         # Now they are known: of them all only a few are tried at once.
         shop.clock.move(minutes=1)
-        told = outbox(shop).run()
-        assert (told.delivered, told.failed) == (0, len(bad))
+        result = outbox(shop).run()
+        assert (result.delivered, result.failed) == (0, len(bad))
         assert MOST_FAILING < len(bad) < MOST_AT_ONCE
 
 
@@ -153,9 +153,9 @@ def test_a_run_has_an_end_whatever_a_receiver_does_and_no_answer_is_a_failure(
     shop.link()
     monkeypatch.setattr("btcpay.notify.outbox.ATTEMPT_S", 0.5)
     began_s = time.monotonic()
-    told = outbox(shop, lambda *_: _never(released)).run(run_s=1)
+    result = outbox(shop, lambda *_: _never(released)).run(run_s=1)
     assert time.monotonic() - began_s < 4
-    assert (told.delivered, told.failed) == (0, 1) and waiting(shop, bad) == 1
+    assert (result.delivered, result.failed) == (0, 1) and waiting(shop, bad) == 1
     assert receivers.find(db, bad)["failing_since"] is not None
     (row,) = db.rows(deliveries.LIST, receiver_id=bad, limit=2)
     assert (row["attempts"], row["answer"]) == (1, "there was no answer when the run ended")

@@ -218,8 +218,8 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("answers", "told", "is_final"), REFUSALS.values(), ids=REFUSALS)
-def test_what_a_server_refuses(answers, told, is_final, offices, caplog):
+@pytest.mark.parametrize(("answers", "message", "is_final"), REFUSALS.values(), ids=REFUSALS)
+def test_what_a_server_refuses(answers, message, is_final, offices, caplog):
     office = offices()
     office.want(address=None)
     office.server.answers = dict(answers)
@@ -227,7 +227,7 @@ def test_what_a_server_refuses(answers, told, is_final, offices, caplog):
     assert office.run() == Delivered(0, 1)
     ((recipient, attempts, is_over, is_unsent, answer),) = office.rows()
     assert (recipient, attempts, bool(is_over), bool(is_unsent)) == ("receipt_1", 1, is_final, True)
-    assert told in answer and ADA not in answer and ADA not in caplog.text
+    assert message in answer and ADA not in answer and ADA not in caplog.text
     office.server.answers = {}
     office.clock.move(minutes=1)
     assert office.run().delivered == (0 if is_final else 1)
@@ -316,10 +316,10 @@ def test_a_slow_server_takes_what_it_can_and_the_rest_waits_untried(offices):
     office.server.pause_s = 0.4
     for _ in range(5):
         office.paid()
-    told = office.run(run_s=11.2)
-    assert 1 <= told.delivered < 5 and told.failed == 0
+    result = office.run(run_s=11.2)
+    assert 1 <= result.delivered < 5 and result.failed == 0
     office.server.pause_s = 0
-    assert office.run().delivered == 5 - told.delivered
+    assert office.run().delivered == 5 - result.delivered
     assert {row[1] for row in office.rows()} == {1}
 
 
@@ -350,8 +350,8 @@ NO_WAYS_IN = {
 }
 
 
-@pytest.mark.parametrize(("kind", "password", "told"), NO_WAYS_IN.values(), ids=NO_WAYS_IN)
-def test_no_way_in_is_told_without_the_password(kind, password, told, offices, monkeypatch, caplog):
+@pytest.mark.parametrize(("kind", "password", "message"), NO_WAYS_IN.values(), ids=NO_WAYS_IN)
+def test_a_way_that_fails_hides_the_password(kind, password, message, offices, monkeypatch, caplog):
     office = offices(kind=kind, login=True)
     url = office.server.url
     if password:
@@ -360,7 +360,7 @@ def test_no_way_in_is_told_without_the_password(kind, password, told, offices, m
     office.paid()
     assert office.run(office.new_outbox(BTCPAY_SMTP_URL=url)) == Delivered(0, 1)
     (row,) = office.rows()
-    assert told in row[4] and not row[2]
+    assert message in row[4] and not row[2]
     assert "hunter" not in row[4] + caplog.text
 
 

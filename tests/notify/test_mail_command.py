@@ -43,12 +43,12 @@ def test_what_a_merchant_wants_is_set_kept_and_shown(till):
 
 def test_what_is_no_address_and_a_shop_without_a_mail_server_are_told(till):
     words = ("merchant", "mail", "shop")
-    _, told = Terminal(till).run(*words, "a@example.com\nBcc: b@example.com", status=1)
-    assert "is not an address such as" in told and "\nBcc" not in told
-    _, told = Terminal(till).run(*words, "owner@shop.example")
-    assert "nothing is sent before BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set" in told
-    _, told = Terminal(till).run(*words)
-    assert "nothing is sent" not in told
+    _, message = Terminal(till).run(*words, "a@example.com\nBcc: b@example.com", status=1)
+    assert "is not an address such as" in message and "\nBcc" not in message
+    _, message = Terminal(till).run(*words, "owner@shop.example")
+    assert "nothing is sent before BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set" in message
+    _, message = Terminal(till).run(*words)
+    assert "nothing is sent" not in message
 
 
 def test_a_check_sends_and_a_dead_mail_server_changes_nothing_for_it(till, server):
@@ -59,10 +59,10 @@ def test_a_check_sends_and_a_dead_mail_server_changes_nothing_for_it(till, serve
         invoice = till.shop.invoice(customer_email="ada@example.com")
         till.pay(invoice)
         till.mine()
-        out, told = Terminal(till).run("check", **environ | {"BTCPAY_SMTP_URL": url})
+        out, errors = Terminal(till).run("check", **environ | {"BTCPAY_SMTP_URL": url})
         assert f"{invoice['id']} is paid" in out
         assert len(server.taken) == expected
-        assert ("mail server 127.0.0.1 could not be spoken to" in told) == (not expected)
+        assert ("mail server 127.0.0.1 could not be spoken to" in errors) == (not expected)
     assert {one.to[0] for one in server.taken} == {"owner@shop.example", "ada@example.com"}
 
 

@@ -35,8 +35,8 @@ def outbox(till: Till, timeout_s: float = 5) -> Outbox:
 
 
 def deliver(till: Till) -> tuple[int, int]:
-    told = outbox(till).run()
-    return told.delivered, told.failed
+    result = outbox(till).run()
+    return result.delivered, result.failed
 
 
 def deliveries(till: Till, added: receivers.Added) -> list[Json]:

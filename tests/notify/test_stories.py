@@ -130,10 +130,10 @@ def sent(event: Event) -> Json:
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
 def test_everything_is_told_once(till, story):
-    live, told = story
+    live, expected = story
     live(till)
     till.check()
-    assert kinds(till) == told
+    assert kinds(till) == expected
 
 
 def test_an_event_shows_what_was_true_then(till):
@@ -178,8 +178,8 @@ def test_an_invoice_of_a_links_page_is_told_with_its_link(till):
     link = till.shop.link(amount_mode="fixed", amount_usd=5)
     path = link["link_url"].removeprefix(till.settings.base_url)
     assert till.shop.client.post(path).status_code == 303
-    told = events(till)[-1]
-    assert told.kind == CREATED and told.data["invoice"]["payment_link_id"] == link["id"]
+    event = events(till)[-1]
+    assert event.kind == CREATED and event.data["invoice"]["payment_link_id"] == link["id"]
 
 
 def test_a_replayed_order_is_told_once(till):
@@ -192,6 +192,6 @@ def test_a_replayed_order_is_told_once(till):
 def test_an_events_time_is_when_it_happened(till):
     till.shop.invoice()
     till.clock.move(hours=1)
-    (told,) = events(till)
+    (event,) = events(till)
     made_at = till.clock() - timedelta(hours=1)
-    assert told.happened_at == made_at.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    assert event.happened_at == made_at.strftime("%Y-%m-%dT%H:%M:%S.000Z")

@@ -435,11 +435,11 @@ def test_without_a_quorum_the_sources_in_trouble_are_red(till, ticker):
 
 
 @pytest.mark.parametrize(
-    ("urls", "told"), [(1, "none of 1 source answers"), (2, "none of 2 sources answers")]
+    ("urls", "message"), [(1, "none of 1 source answers"), (2, "none of 2 sources answers")]
 )
-def test_when_no_source_answers_it_says_so(urls, told, till):
+def test_when_no_source_answers_it_says_so(urls, message, till):
     everything = found(till, **sources(*["http://localhost:9/", "http://127.1:9/"][:urls]))
-    assert everything["price"].sentence == f"no price: {told}"
+    assert everything["price"].sentence == f"no price: {message}"
 
 
 @pytest.mark.parametrize(("usd", "colour"), [("63000", "green"), ("63001", "yellow")])
