@@ -3,15 +3,14 @@
 from typing import Any
 
 from flask import Flask, Request, Response, g, request
-from werkzeug.exceptions import HTTPException
 
 from btcpay.api.call import Call
 from btcpay.api.operation import Operation
 from btcpay.merchants.keys import Caller, caller_of
-from btcpay.values.errors import ApiError, Forbidden, Unauthorized
+from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web import ignored_fields, rate_limits
 from btcpay.web.application import Answer, add_path
-from btcpay.web.errors import error_response, from_http, unforeseen
+from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.rate_limits import Window
 from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as
@@ -97,9 +96,7 @@ def add_operation(app: Flask, service: Service, name: str, operation: Operation)
 def guard(app: Flask, service: Service) -> None:
     app.before_request(lambda: admit(service))
     app.after_request(lambda response: add_headers(service, response))
-    app.register_error_handler(ApiError, error_response)
-    app.register_error_handler(HTTPException, lambda error: error_response(from_http(error)))
-    app.register_error_handler(Exception, lambda error: error_response(unforeseen(error)))
+    app.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
 
 
 def add_headers(service: Service, response: Answer) -> Answer:

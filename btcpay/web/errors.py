@@ -49,7 +49,14 @@ def error_response(error: ApiError) -> Response:
     return response
 
 
-def from_http(error: HTTPException) -> ApiError:
+def as_api_error(error: Exception) -> ApiError:
+    """Any error as one of ours; a fault is logged."""
+    if isinstance(error, ApiError):
+        return error
+    return _from_http(error) if isinstance(error, HTTPException) else _unforeseen(error)
+
+
+def _from_http(error: HTTPException) -> ApiError:
     """What the framework refuses, in the interface's own words."""
     if error.code == 404:
         return NotFound("there is nothing at this path")
@@ -60,11 +67,11 @@ def from_http(error: HTTPException) -> ApiError:
     if error.code == 413:
         return PayloadTooLarge("the body is too large")
     if (error.code or 500) >= 500:
-        return unforeseen(getattr(error, "original_exception", None) or error)
+        return _unforeseen(getattr(error, "original_exception", None) or error)
     return InvalidRequest(error.description or "the request is malformed")
 
 
-def unforeseen(error: Exception) -> ApiError:
+def _unforeseen(error: Exception) -> ApiError:
     """Logs a fault; the answer names only the request's id.
 
     A full disk, or a database that is away, is one line: a traceback for each order would hide it.

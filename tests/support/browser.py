@@ -360,12 +360,9 @@ class Tab:
         )
 
     def picture(self) -> Image.Image:
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, **self._clip())
+        whole = self.call("Page.getLayoutMetrics")["cssContentSize"] | {"scale": 1}
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=whole)
         return Image.open(io.BytesIO(base64.b64decode(shot["data"])))
-
-    def _clip(self) -> Json:
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        return {"clip": size | {"scale": 1}}
 
     def qr(self) -> zxingcpp.Barcode:
         (code,) = zxingcpp.read_barcodes(self.picture().convert("L"))

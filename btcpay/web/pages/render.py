@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from flask import Response, current_app, request
-from werkzeug.exceptions import HTTPException
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import branding
-from btcpay.values.errors import ApiError, RateLimited
+from btcpay.values.errors import RateLimited
 from btcpay.values.money import btc_text
 from btcpay.values.times import iso_ms
-from btcpay.web.errors import error_response, from_http, unforeseen
+from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.pages import languages
 from btcpay.web.pages.assets import Assets
 from btcpay.web.rate_limits import VISITS
@@ -97,10 +96,7 @@ class Pages:
 
     def failed(self, error: Exception) -> Response:
         """What went wrong: JSON when the script asks, otherwise a page."""
-        if isinstance(error, HTTPException):
-            error = from_http(error)
-        elif not isinstance(error, ApiError):
-            error = unforeseen(error)
+        error = as_api_error(error)
         response = error_response(error)
         if request.path.endswith(("/status", "/price")):
             return response
