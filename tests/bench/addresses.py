@@ -34,7 +34,3 @@ def address_ms(script_type: str) -> float:
 
 def addresses_ms() -> dict[str, float]:
     return {script_type: address_ms(script_type) for script_type in SCRIPT_TYPES}
-
-
-if __name__ == "__main__":
-    print(f"the table {table_ms():.1f} ms, then", addresses_ms())

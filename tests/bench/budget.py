@@ -6,8 +6,7 @@ simulated. A block comes every ten minutes.
 
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -21,6 +20,7 @@ from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.queries import invoices
 
+CALLS_PER_HOUR = 600
 MINUTES_OF_A_BLOCK, MINUTES_BETWEEN_PAYERS = 10, 6
 # After so many minutes a payer pays, one after the other; every third closes the page just then.
 PATIENCES = (2, 3, 5, 8, 13, 21, 34, 55)
@@ -33,7 +33,7 @@ class Case:
 
     `bots`: pages held open from the first minute on. `payers`: whether somebody comes every six
     minutes, looks, and pays. `unseen`: how many of the open ones are paid in every block without a
-    page. `calls`: the hour's budget. `before`: minutes until the first payer comes.
+    page. `before`: minutes until the first payer comes.
     """
 
     open: int
@@ -41,7 +41,6 @@ class Case:
     bots: int = 0
     payers: bool = False
     unseen: int = 0
-    calls: int = 600
     before: int = 0
     minutes: int = 125
 
@@ -169,54 +168,20 @@ CASES = (
 )
 
 
-@contextmanager
-def opened(calls: int) -> Iterator[Till]:
-    """A shop in a folder of its own, where whoever pays has coins."""
+def simulate(case: Case) -> Outcome:
+    """In a shop in a folder of its own, where whoever pays has coins."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
         ticker, clock = stack.enter_context(TickerServer()), Clock()
-        environ = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": str(calls)}
+        environ = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": str(CALLS_PER_HOUR)}
         till = stack.enter_context(open_till(folder, ticker, clock, **environ))
         till.mine(130)
         clock.move(hours=3)
-        yield till
-
-
-def simulate(case: Case) -> Outcome:
-    with opened(case.calls) as till:
         return Simulation(till, case).run()
-
-
-def catch_up(days: int = 7, open_invoices: int = 20) -> str:
-    """A check that was away: minutes and calls until what was paid is settled, and all is read."""
-    with opened(600) as till:
-        simulation = Simulation(till, Case(open_invoices))
-        till.check()
-        for number in range(days * 144):
-            till.clock.move(minutes=MINUTES_OF_A_BLOCK)
-            if number == days * 72:
-                for row in simulation.open:
-                    till.pay(row)
-            till.mine()
-        calls = minutes = settled = paid_after = 0
-        while True:
-            till.clock.move(minutes=1)
-            minutes += 1
-            report = till.check()
-            calls += report.calls
-            settled += len(report.changed)
-            if settled == open_invoices and not paid_after:
-                paid_after = minutes
-            if report.complete:
-                return (
-                    f"after {days} days away: {open_invoices} payments settled in the run of minute"
-                    f" {paid_after}, all read in minute {minutes}, {calls} calls"
-                )
 
 
 def main() -> None:
     small = "--small" in sys.argv
-    print(catch_up(), flush=True)
     for case in CASES:
         if not small or case.open <= 500:
             print(f"{case}\n  {simulate(case).text()}", flush=True)

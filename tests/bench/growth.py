@@ -6,23 +6,20 @@ in proportion, and no more memory.
 """
 
 import argparse
-import os
+import itertools
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 import postgres
 import psycopg
 from fill import KEYS, fill, invoice_id, secret
 from history import add_history
-from server import ROOT, Server, free_port
+from server import ROOT, Cost, Server, free_port, weigh
 
 from btcpay.merchants.sessions import log_in, new_login
 from btcpay.values.times import utc_now
@@ -30,7 +27,6 @@ from storage.backup.to_postgres import carry_over
 from storage.database import open_database
 from storage.queries import merchants
 
-WEIGH = Path(__file__).with_name("weigh.py")
 SMALL, LARGE = 1_000, 1_000_000
 PAID = 8 * 60 + 1  # the number of an invoice of both that is paid
 TIMES = 3  # of a command that is soon done; the least counts
@@ -70,7 +66,7 @@ ANSWERS = {
     "readyz": "GET /readyz",
     "metrics": "GET /metrics",
 }
-# The merchant's pages, each by its path below /merchant; of them the processor's time counts.
+# The merchant's pages, each by its path below /merchant.
 PAGES = {
     "today": "",
     "till": "/till",
@@ -88,83 +84,42 @@ PAGE, MOST_PAGE_MS = "page: ", 20
 ORDER = '{"amount_usd": 25, "expires_in_hours": 1}'
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Processor time, and the peak of memory; None where it was not asked for."""
-
-    cpu_ms: float
-    peak_mib: float
-
-
-def run(words: str, environ: dict[str, str]) -> Cost:
-    command = [sys.executable, "-m", "btcpay", *words.split()]
-    done = subprocess.run(
-        [sys.executable, str(WEIGH), *command],
-        cwd=ROOT,
-        env=os.environ | environ,
-        capture_output=True,
-        text=True,
-    )
-    cpu_ms, peak_mib, status = done.stdout.split()
-    if status not in ("0", "1"):  # the doctor has something to say
-        raise SystemExit(f"{words}: {done.stderr}")
-    return Cost(float(cpu_ms), float(peak_mib))
-
-
 def least(words: str, environ: dict[str, str]) -> Cost:
     """The least of some rounds; of one, where that takes long."""
-    costs = [run(words, environ)]
+    costs = [weigh(words, environ)]
     while len(costs) < TIMES and costs[0].cpu_ms < SOON_S * 1000:
-        costs.append(run(words, environ))
+        costs.append(weigh(words, environ))
     return Cost(min(cost.cpu_ms for cost in costs), max(cost.peak_mib for cost in costs))
 
 
 def ask_all(environ: dict[str, str]) -> Iterator[tuple[str, Cost]]:
-    """The median time of each answer, each on a connection of its own; then the worker's memory."""
-    port, metrics_port = free_port(), free_port()
-    own = {
-        "BTCPAY_BASE_URL": f"http://127.0.0.1:{port}",
-        "BTCPAY_METRICS_BIND": f"127.0.0.1:{metrics_port}",
-    }
-    keys = 0
-    with Server(port, ["gunicorn", "wsgi:app"], ROOT, environ | own) as server:
-        server.first_answer_s("GET /healthz")
-        for name, line in ANSWERS.items():
-            server.port = metrics_port if name == "metrics" else port
-            body = ORDER if line.startswith("POST") else None
-            took_ms = []
-            for _ in range(REQUESTS):
-                keys += 1
-                key = secret("write" if body else "read", keys % KEYS)
-                began = time.perf_counter()
-                server.ask(line, key, body)
-                took_ms.append(1000 * (time.perf_counter() - began))
-            yield name, Cost(median(took_ms), server.memory_mib())
-
-
-def ask_pages(environ: dict[str, str]) -> Iterator[tuple[str, Cost]]:
-    """The processor's time for each of the merchant's pages, of a session of its own."""
-    db, port = open_database(environ["BTCPAY_DATABASE_URL"]), free_port()
+    """A server's processor time for each answer and page; the worker's memory then."""
+    db, port, metrics_port = open_database(environ["BTCPAY_DATABASE_URL"]), free_port(), free_port()
     merchant_id, now = db.only(merchants.BY_NAME, name="bench")["id"], utc_now()
-    links = [new_login(db, merchant_id, now) for _ in PAGES]
-    cookies = [f"merchant={log_in(db, link, '', '', now)}" for link in links]
+    asked = [(name, line, "") for name, line in ANSWERS.items()]
+    for name, path in PAGES.items():  # each in a session of its own, for what it may ask
+        cookie = f"merchant={log_in(db, new_login(db, merchant_id, now), '', '', now)}"
+        asked.append((f"{PAGE}{name}", f"GET /merchant{path}", cookie))
     db.close()
     own = {
         "BTCPAY_BASE_URL": f"http://127.0.0.1:{port}",
-        "BTCPAY_METRICS_BIND": "",
+        "BTCPAY_METRICS_BIND": f"127.0.0.1:{metrics_port}",
         "BTCPAY_MERCHANT_PAGES": "on",
     }
+    numbers = itertools.cycle(range(KEYS))
     with Server(port, ["gunicorn", "wsgi:app"], ROOT, environ | own) as server:
         server.first_answer_s("GET /healthz")
-        for (name, path), cookie in zip(PAGES.items(), cookies, strict=True):
-            for warm in (True, False):
+        for name, line, cookie in asked:
+            server.port = metrics_port if name == "metrics" else port
+            body, scope = (ORDER, "write") if line.startswith("POST") else (None, "read")
+            for times in (1, REQUESTS):  # the first warms up
                 began_s = server.processor_s()
-                for _ in range(1 if warm else REQUESTS):
-                    answer = server.ask(f"GET /merchant{path}", cookie=cookie)
-                    if not answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 303")):
-                        raise SystemExit(f"{path}: {answer[:600]!r}")
+                for _ in range(times):
+                    answer = server.ask(line, secret(scope, next(numbers)), body, cookie)
+                    if answer[9:10] not in (b"2", b"3"):
+                        raise SystemExit(f"{line}: {answer[:600]!r}")
             cpu_ms = 1000 * (server.processor_s() - began_s) / REQUESTS
-            yield f"{PAGE}{name}", Cost(cpu_ms, server.memory_mib())
+            yield name, Cost(cpu_ms, server.memory_mib())
 
 
 def shop(folder: Path, stored: int, on_server: bool) -> str:
@@ -198,12 +153,12 @@ def costs(folder: Path, stored: int, on_server: bool, explorer: str) -> dict[str
         "BTCPAY_PRICE_QUORUM": "1",
     }
     print(f"{stored:,} stored, filled in {time.monotonic() - began:.0f} s", file=sys.stderr)
-    run("check --quiet", environ)  # finds the chain
+    weigh("check --quiet", environ)  # finds the chain
     found = {}
     for words in (*COMMANDS, *WHOLE):
         if not (on_server and words.startswith("backup")):  # a server's own programs do that
             found[words] = least(words.format(folder=folder, count=stored // 20), environ)
-    return found | dict(ask_all(environ)) | dict(ask_pages(environ))
+    return found | dict(ask_all(environ))
 
 
 def show(name: str, small: Cost, large: Cost) -> bool:
@@ -214,7 +169,7 @@ def show(name: str, small: Cost, large: Cost) -> bool:
     grows = ", ".join(["time"] * is_slower + ["memory"] * is_larger)
     print(
         f"{name.partition(' {')[0]:44}"
-        f"{small.cpu_ms:9.1f}{large.cpu_ms:10.1f}{large.cpu_ms / small.cpu_ms:8.1f}"
+        f"{small.cpu_ms:9.1f}{large.cpu_ms:10.1f}{large.cpu_ms / max(small.cpu_ms, 0.1):8.1f}"
         f"{small.peak_mib:9.0f}{large.peak_mib:7.0f}  {grows}",
         flush=True,
     )

@@ -9,7 +9,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -22,7 +21,7 @@ from compare import Client, Comparison, compare
 from fill import KEYS, fill, invoice_id, secret
 from load import Load
 from pages import pages_ms
-from server import ROOT, WITHOUT_EXTRAS, Server, Servers, python_of
+from server import ROOT, WITHOUT_EXTRAS, Server, Servers, python_of, weigh
 
 API = "/api/v1/invoices"
 ORDER = json.dumps({"amount_usd": 25, "description": "Tea", "expires_in_hours": 1})
@@ -131,25 +130,6 @@ def measure_starts(servers: Servers, database_url: str) -> None:
     show("first answer after start against bare", median(ratios), 1.9, at_most=True)
 
 
-def measure_idle_check(database_url: str) -> None:
-    environ = os.environ | WITHOUT_EXTRAS | {"BTCPAY_DATABASE_URL": database_url}
-    took_s = []
-    for _ in range(TRIES):
-        check = subprocess.Popen(
-            [sys.executable, "-m", "btcpay", "check"],
-            cwd=ROOT,
-            env=environ,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        _, status, used = os.wait4(check.pid, 0)
-        check.returncode = os.waitstatus_to_exitcode(status)
-        if check.returncode:
-            raise SystemExit("an idle check failed")
-        took_s.append(used.ru_utime + used.ru_stime)
-    show("an idle check, ms of processor time", median(took_s) * 1000, 150, at_most=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
@@ -195,7 +175,9 @@ def main() -> None:
             ratio = services[name].memory_mib() / bare.memory_mib()
             aim = 2.0 if name == SMALL else 2.2
             show(f"worker's memory (PSS) against bare, {name}", ratio, aim, at_most=True)
-        measure_idle_check(fill(folder / "0.db", 0))
+        empty = WITHOUT_EXTRAS | {"BTCPAY_DATABASE_URL": fill(folder / "0.db", 0)}
+        idle_ms = median(weigh("check", empty).cpu_ms for _ in range(TRIES))
+        show("an idle check, ms of processor time", idle_ms, 150, at_most=True)
         show("the curve's table, ms once in a process", table_ms(), 30, at_most=True)
         for name, took_ms in addresses_ms().items():
             show(f"a new address, {name}, ms", took_ms, 0.3, at_most=True)

@@ -10,10 +10,12 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+WEIGH = Path(__file__).with_name("weigh.py")
 START_S = 30
 WITHOUT_EXTRAS = {"PYTHONPATH": str(Path(__file__).parent / "without_extras")}
 # gunicorn's threads as its manual has them; connections are kept as long as the load's.
@@ -69,28 +71,21 @@ class Server:
             with connection.makefile("rb") as answer:
                 return answer.read()
 
-    def first_answer_s(self, line: str, key: str = "") -> float:
-        """Seconds from the start to the first answer, which must be a 200. Raises RuntimeError."""
+    def first_answer(self, line: str = "GET /", key: str = "") -> bytes:
+        """Waits until there is one, whatever it says. Raises RuntimeError."""
         while time.perf_counter() - self._started_s < START_S and self._process.poll() is None:
             try:
-                answer = self.ask(line, key)
+                return self.ask(line, key)
             except ConnectionError:
                 time.sleep(0.002)
-                continue
-            if not answer.startswith((b"HTTP/1.1 200 ", b"HTTP/1.0 200 ")):
-                raise RuntimeError(f"unexpected answer: {answer[:600]!r}")
-            return time.perf_counter() - self._started_s
         raise RuntimeError(f"no answer from {self._process.args}: {self.last_words()}")
 
-    def until_it_listens(self) -> "Server":
-        """Itself, once it answers anything at all. Raises RuntimeError."""
-        while time.perf_counter() - self._started_s < START_S and self._process.poll() is None:
-            try:
-                self.ask("GET /")
-                return self
-            except ConnectionError:
-                time.sleep(0.01)
-        raise RuntimeError(f"nothing listens on port {self.port}: {self.last_words()}")
+    def first_answer_s(self, line: str, key: str = "") -> float:
+        """Seconds from the start to the first answer, which must be a 200. Raises RuntimeError."""
+        answer = self.first_answer(line, key)
+        if not answer.startswith((b"HTTP/1.1 200 ", b"HTTP/1.0 200 ")):
+            raise RuntimeError(f"unexpected answer: {answer[:600]!r}")
+        return time.perf_counter() - self._started_s
 
     def last_words(self) -> str:
         self._log.seek(0)
@@ -118,6 +113,29 @@ class Server:
         self._process.terminate()
         self._process.wait(START_S)
         self._log.close()
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Processor time, and the peak of memory."""
+
+    cpu_ms: float
+    peak_mib: float
+
+
+def weigh(words: str, environ: dict[str, str]) -> Cost:
+    """Of a command of ours, which succeeds or has something to say."""
+    done = subprocess.run(
+        [sys.executable, str(WEIGH), sys.executable, "-m", "btcpay", *words.split()],
+        cwd=ROOT,
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+    )
+    cpu_ms, peak_mib, status = done.stdout.split()
+    if status not in ("0", "1"):
+        raise SystemExit(f"{words}: {done.stderr}")
+    return Cost(float(cpu_ms), float(peak_mib))
 
 
 class Servers:
@@ -163,4 +181,5 @@ class Servers:
         return Server(port, ["gunicorn", "wsgi:app"], root, environ, python_of(root))
 
     def kept(self, server: Server) -> Server:
-        return self._stack.enter_context(server).until_it_listens()
+        self._stack.enter_context(server).first_answer()
+        return server
