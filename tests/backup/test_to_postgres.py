@@ -1,10 +1,10 @@
 """`btcpay restore FILE` on PostgreSQL: a SQLite shop goes on there, with all that it has."""
 
-import contextlib
 import hashlib
 import json
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -36,20 +36,11 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
 def target() -> Iterator[str]:
     """A server's database that was migrated, and nothing else."""
     url = postgres.server().create()
-    with open_db(url) as db:
+    with closing(open_database(url)) as db:
         versions.open_ready(url, "regtest").close()
         assert not db.rows(merchants.ALL)
     yield url
     postgres.server().drop(url)
-
-
-@contextlib.contextmanager
-def open_db(url: str) -> Iterator[Any]:
-    db = open_database(url)
-    try:
-        yield db
-    finally:
-        db.close()
 
 
 def carry(
@@ -187,7 +178,7 @@ def test_the_rows_go_by_without_being_held(till, target, tmp_path):
         " SELECT 'inv_' || i, 1, 'open', 1, '1', '1', 'a' || i, 's' || i, i, i,"
         " printf('%01000d', i) FROM n",
     )
-    with open_db(target) as db:
+    with closing(open_database(target)) as db:
         tracemalloc.start()
         to_postgres.carry_over(file, db)
         peak = tracemalloc.get_traced_memory()[1]
