@@ -1,4 +1,4 @@
-"""The peewee models, from which the queries are built; the rules stand in the migrations.
+"""The peewee models, from which the queries are built; the rules stand in the schema.
 
 Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact decimal text.
 """
