@@ -108,10 +108,8 @@ class Outbox:
     def __init__(
         self, db: Database, settings: Settings, now: Callable[[], datetime], send: Send
     ) -> None:
-        self._db, self._now, self._send = db, now, send
+        self._db, self._settings, self._now, self._send = db, settings, now, send
         self._resources = Resources(settings.base_url)
-        server, sender = settings.smtp_url, settings.mail_from
-        self._mail = Mail(db, settings.base_url, server, sender) if server and sender else None
 
     def run(self, run_s: float = RUN_S) -> Delivered:
         """Delivers what is due, for so long at most; what is left waits for the next run.
@@ -119,7 +117,11 @@ class Outbox:
         An answer that comes after that is a failure: a name server may take longer. The delivery is
         made again, with the same id.
         """
-        self._answers: _Answers = queue.SimpleQueue()  # what comes after a run is for nobody
+        # Of this run alone: what comes after it, an answer or a session, is for nobody.
+        self._answers: _Answers = queue.SimpleQueue()
+        server, sender = self._settings.smtp_url, self._settings.mail_from
+        url = self._settings.base_url
+        self._mail = Mail(self._db, url, server, sender) if server and sender else None
         self._in_flight: list[tuple[_Lane, Row, Row]] = []
         public_events.number_new(self._db)
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - mail.STALE))
@@ -150,7 +152,6 @@ class Outbox:
         return lanes + ([_Lane(by_mail, 1)] if by_mail and self._mail else [])
 
     def _begin(self, lanes: Sequence[_Lane]) -> None:
-        """Begins as many attempts as may be made at once, lane by lane."""
         begun = True
         while begun:
             begun = False

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import Clock, Shop, pay
+from builders import Clock, Shop, pay, until
 from mail_server import MailServer
 
 from btcpay.merchants.merchants import set_mail
@@ -278,6 +278,20 @@ def test_a_server_that_hangs_takes_its_share_of_a_run_and_no_more(scheme, office
         assert office.run(office.new_outbox(BTCPAY_SMTP_URL=url)) == Delivered(0, 1)
         assert time.monotonic() - began_s < 4
     assert {row[4] for row in office.rows()} == {"does not answer in time"}
+
+
+def test_a_session_that_comes_after_its_run_is_used_by_no_other(offices, released, monkeypatch):
+    office, open_session = offices(), smtp.open_session
+    office.paid()
+    monkeypatch.setattr("btcpay.notify.outbox.ATTEMPT_S", 0.5)
+    with monkeypatch.context() as slow:
+        slow.setattr(smtp, "open_session", lambda *to: released.wait(60) and open_session(*to))
+        assert office.run(run_s=1) == Delivered(0, 1)
+    released.set()
+    until(lambda: office.server.taken, "the mail that comes late")
+    office.clock.move(minutes=30)
+    assert office.run() == Delivered(1, 0)
+    assert office.server.sessions == 2
 
 
 CHATTER = {
