@@ -13,19 +13,10 @@ from builders import Clock
 from fake_esplora import serving_sandbox
 from node_esplora import NodeEsplora
 
-from btcpay.bitcoin.merkle import merkle_root
-from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.bitcoin.wire import Malformed, hash160, txid_bytes, txid_hex
+from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut
+from btcpay.bitcoin.wire import Malformed, hash160
 from btcpay.sandbox.errors import Rejected
-from btcpay.sandbox.node.acceptance import MAX_CHAIN_TXS, judge
-from btcpay.sandbox.node.block import (
-    COMMITMENT_PREFIX,
-    push_height,
-    subsidy_sats,
-    witness_commitment,
-)
-from btcpay.sandbox.node.ledger import Ledger
-from btcpay.sandbox.node.mempool import Mempool
+from btcpay.sandbox.node.acceptance import MAX_CHAIN_TXS
 from btcpay.sandbox.node.rules import COINBASE_MATURITY_BLOCKS, MAX_SATS_PER_VB
 from btcpay.sandbox.node.script import address_of, p2pkh, p2sh, script_of
 from btcpay.sandbox.payer.key import Key, open_key
@@ -483,42 +474,3 @@ def test_both_explorers_answer_the_same(pair: Pair, esplora: NodeEsplora) -> Non
     ]
     differing = [path for path in paths if get(pair.root, path) != get(esplora.root, path)]
     assert differing == []
-
-
-def test_the_sandbox_reads_and_checks_the_blocks_of_the_node() -> None:
-    with BitcoinNode() as node:
-        node.fund()
-        for count in (1, 2, 5):
-            for number in range(count):
-                node.pay(NOBODY, 10_000 + number)
-            node.mine()
-        lost = node.pay(NOBODY, 20_000)
-        node.mine()
-        node.reorganise(1, drop=[lost])
-        ledger = Ledger()
-        for height in range(node.tip()[0] + 1):
-            connect_checked(ledger, node, node.rpc("getblockhash", height))
-        assert (ledger.height, ledger.tip.hash) == node.tip()
-        assert node.rpc("gettxoutsetinfo")["txouts"] == len(ledger.coins)
-
-
-def connect_checked(ledger: Ledger, node: BitcoinNode, block_hash: str) -> None:
-    """Everything that the sandbox knows to check about a block, before it is its tip."""
-    block = node.block(block_hash)
-    assert block.raw.hex() == node.rpc("getblock", block_hash, False)
-    assert block.hash == block_hash and block.meets_target
-    assert block.merkle_root == txid_hex(merkle_root([txid_bytes(tx.txid) for tx in block.txs]))
-    height, fees_sats = ledger.height + 1, 0
-    if height:
-        coinbase, *txs = block.txs
-        assert block.previous == ledger.tip.hash
-        assert block.time > ledger.median_time_past(ledger.tip.hash)
-        for tx in txs:
-            assert parse_tx(tx.raw) == tx
-            fees_sats += judge(ledger, Mempool(), tx).entry.fee_sats
-        paid_sats = sum(output.value_sats for output in coinbase.outputs)
-        assert paid_sats <= subsidy_sats(height) + fees_sats
-        assert coinbase.inputs[0].script_sig.startswith(push_height(height))
-        commitment = COMMITMENT_PREFIX + witness_commitment(txs)
-        assert any(output.script == commitment for output in coinbase.outputs)
-    ledger.connect(block)

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -318,16 +318,13 @@ class BitcoinNode:
         with self.lock:
             return self._mine_by_hand(self.rpc("getbestblockhash"), raws)
 
-    def reorganise(
-        self, depth: int, drop: Collection[str] = (), instead: Sequence[bytes] = ()
-    ) -> list[str]:
+    def reorganise(self, depth: int, instead: Sequence[bytes] = ()) -> list[str]:
         """Replaces the last `depth` blocks by one more without their transactions; the new hashes.
 
         1. `instead`, raw transactions, are confirmed in the first new block.
         2. What was confirmed waits again, as with Bitcoin Core, where it still can: bcoin keeps it
            only while its mempool is not empty, and then counts twice what spends it there. So the
            mempool is emptied before and filled again.
-        3. But not `drop`, the txids that no node remembers.
         """
         with self.lock:
             height = self.rpc("getblockcount")
@@ -342,8 +339,7 @@ class BitcoinNode:
                 waiting = [*lost, *waiting]
             finally:
                 for tx in waiting:
-                    if tx.txid not in drop:
-                        self.rpc("trytransaction", tx.raw.hex())
+                    self.rpc("trytransaction", tx.raw.hex())
             return branch
 
     def submit(self, block: Block) -> None:
