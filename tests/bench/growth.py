@@ -31,6 +31,7 @@ SMALL, LARGE = 1_000, 1_000_000
 PAID = 8 * 60 + 1  # the number of an invoice of both that is paid
 TIMES = 3  # of a command that is soon done; the least counts
 SOON_S = 2
+HAS_SAID = "01"  # the doctor has something to say
 REQUESTS = 60
 # What a reading allows: twice the small shop's, and what a busy machine adds.
 MOST_RATIO, NOISE_MS, NOISE_MIB = 1.5, 60, 12
@@ -86,9 +87,9 @@ ORDER = '{"amount_usd": 25, "expires_in_hours": 1}'
 
 def least(words: str, environ: dict[str, str]) -> Cost:
     """The least of some rounds; of one, where that takes long."""
-    costs = [weigh(words, environ)]
+    costs = [weigh(words, environ, HAS_SAID)]
     while len(costs) < TIMES and costs[0].cpu_ms < SOON_S * 1000:
-        costs.append(weigh(words, environ))
+        costs.append(weigh(words, environ, HAS_SAID))
     return Cost(min(cost.cpu_ms for cost in costs), max(cost.peak_mib for cost in costs))
 
 
@@ -153,7 +154,7 @@ def costs(folder: Path, stored: int, on_server: bool, explorer: str) -> dict[str
         "BTCPAY_PRICE_QUORUM": "1",
     }
     print(f"{stored:,} stored, filled in {time.monotonic() - began:.0f} s", file=sys.stderr)
-    weigh("check --quiet", environ)  # finds the chain
+    weigh("check --quiet", environ, HAS_SAID)  # finds the chain
     found = {}
     for words in (*COMMANDS, *WHOLE):
         if not (on_server and words.startswith("backup")):  # a server's own programs do that
