@@ -172,9 +172,11 @@ def test_every_property_and_parameter_says_what_it_means(document):
         for described in methods.values()
         for parameter in described["parameters"]
     ]
-    told = [*schemas_in(document), *parameters]
-    assert len(told) > 60
-    assert [place for place, node in told if not node.get("description", "").endswith(".")] == []
+    described_places = [*schemas_in(document), *parameters]
+    assert len(described_places) > 60
+    assert [
+        place for place, node in described_places if not node.get("description", "").endswith(".")
+    ] == []
 
 
 def test_every_property_has_an_example_that_fits_or_names_all_its_values(document):

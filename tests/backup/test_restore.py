@@ -46,8 +46,8 @@ def restored(
     return restore(place, read, file, skip, agree, till.clock)
 
 
-def refused(told: str) -> "pytest.RaisesContext[CommandError]":
-    return pytest.raises(CommandError, match=told)
+def refused(message: str) -> "pytest.RaisesContext[CommandError]":
+    return pytest.raises(CommandError, match=message)
 
 
 # Backup
@@ -57,9 +57,9 @@ def test_a_backup_is_whole_its_owners_alone_and_says_what_it_is(till, tmp_path):
     till.shop.invoice()
     file = tmp_path / "kept" / "monday.db"
     file.parent.mkdir()
-    told = Terminal(till).json("backup", str(file))
-    assert (told["version"], told["network"]) == (versions.VERSION, "regtest")
-    assert told["bytes"] == file.stat().st_size and file.stat().st_mode & 0o777 == 0o600
+    result = Terminal(till).json("backup", str(file))
+    assert (result["version"], result["network"]) == (versions.VERSION, "regtest")
+    assert result["bytes"] == file.stat().st_size and file.stat().st_mode & 0o777 == 0o600
     assert len(content(file)["invoice"]) == 1
     assert [path.name for path in file.parent.iterdir()] == ["monday.db"]
 
@@ -254,8 +254,8 @@ def test_no_paid_address_is_given_out_twice(till, tmp_path):
     till.pay(lost[55])  # still in the mempool
 
     place = tmp_path / "new" / "btcpay.db"
-    told = Terminal(till).start("restore", str(file), "--yes", "--json", **url_of(place))
-    answer = json.loads(told.communicate(timeout=60)[0])
+    restoring = Terminal(till).start("restore", str(file), "--yes", "--json", **url_of(place))
+    answer = json.loads(restoring.communicate(timeout=60)[0])
     assert answer["aside"] is None
     (moved,) = answer["merchants"]
     assert moved["used"] == [1, 8, 51, 56]  # the known invoice has index 0

@@ -78,11 +78,11 @@ def test_all_that_a_shop_has_is_there_and_answers_as_before(till, target, tmp_pa
     assert all(old.values()), [name for name in old if not old[name]]
     Terminal(till).run("check", BTCPAY_DATABASE_URL=target)  # notes what gives way
     output, said = carry(till, file, target, "--json")
-    told = json.loads(output)
+    result = json.loads(output)
     assert "Never serve the SQLite database again" in said
     new = rows_of(target)
     # The counter moved, and the chain was asked; all else is what it was.
-    assert told["migrated"] == [] and told["merchants"][0]["next_index"] == 108
+    assert result["migrated"] == [] and result["merchants"][0]["next_index"] == 108
     ways_in = {"merchant_login", "merchant_session"}
     for table in old.keys() - {"merchant", "meta", "explorer_use"} - ways_in:
         assert new[table] == old[table], table

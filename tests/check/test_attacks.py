@@ -49,9 +49,9 @@ def test_a_title_cannot_command_the_terminal(shop):
 def test_processes_that_make_a_database_together_make_one(tmp_path, ticker):
     environ = clean_environ(BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}/new/btcpay.db")
     started = [forge().start(environ, ["migrate", "--json"]) for _ in range(4)]
-    told = [json.loads(child.communicate(timeout=60)[0]) for child in started]
+    results = [json.loads(child.communicate(timeout=60)[0]) for child in started]
     assert [child.returncode for child in started] == [0] * 4
-    assert sorted(one["new"] for one in told) == [False, False, False, True]
+    assert sorted(one["new"] for one in results) == [False, False, False, True]
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 

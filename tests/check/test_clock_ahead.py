@@ -63,8 +63,8 @@ def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, c
     assert (run.looked, run.failed, run.changed, run.complete) == (1, [], {}, False)
     assert run.clock_ahead_s in (359, 360) and status(till, invoice) == "open"
     assert meta.get(till.shop.service.db, meta.Key.CHECKED_AT) is None
-    (told,) = (record.message for record in caplog.records if record.levelname == "ERROR")
-    assert f"{run.clock_ahead_s} s ahead" in told and "NTP" in told
+    (message,) = (record.message for record in caplog.records if record.levelname == "ERROR")
+    assert f"{run.clock_ahead_s} s ahead" in message and "NTP" in message
     assert till.confirm(invoice).complete and status(till, invoice) == "paid"
 
 

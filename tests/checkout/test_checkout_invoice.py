@@ -287,10 +287,10 @@ def test_page_and_status_tell_nothing_but_what_they_are_for(shop):
     invoice = shop.invoice(customer_email="payer@example.com")
     other = shop.invoice(customer_email="other@example.com")
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    told = shop.client.get(f"/pay/{invoice['id']}").text
-    told += shop.client.get(f"/pay/{invoice['id']}/status").text
+    shown = shop.client.get(f"/pay/{invoice['id']}").text
+    shown += shop.client.get(f"/pay/{invoice['id']}/status").text
     for secret in ("example.com", other["id"], other["deposit_address"], "pub", row["price_usd"]):
-        assert secret not in told
+        assert secret not in shown
     fields = set(InvoicePage.__dataclass_fields__)
     assert not fields & {"customer_email", "merchant_id", "price_usd", "payment_link_id", "xpub"}
 

@@ -182,9 +182,9 @@ def test_the_page_is_told_the_price_and_how_long_it_is_one(shop, ticker):
     path, asked = f"/link/{shop.link()['id']}/price", ticker.asked
     shop.client.get(path.removesuffix("/price"))
     assert ticker.asked == asked  # the page itself waits for no ticker
-    told = [shop.client.get(path).json for _ in range(3)]
-    assert {one["usd"] for one in told} == {"60000.00"} and ticker.asked == asked + 1
-    assert 110_000 < told[-1]["good_for_ms"] <= told[0]["good_for_ms"] <= 120_000
+    rates = [shop.client.get(path).json for _ in range(3)]
+    assert {one["usd"] for one in rates} == {"60000.00"} and ticker.asked == asked + 1
+    assert 110_000 < rates[-1]["good_for_ms"] <= rates[0]["good_for_ms"] <= 120_000
     assert shop.client.get(f"/link/{new_id('lnk')}/price").status_code == 404
 
 

@@ -117,10 +117,10 @@ def test_the_command_sets_it_shows_it_and_takes_it_off(shop, ticker):
     assert btcpay.json("merchant", "currency", "shop") == [none]
     euro = {"merchant": "shop", "currency": "EUR", "price": 55200}
     assert btcpay.json("merchant", "currency", "shop", "eur") == [euro]
-    said, told = btcpay.run("merchant", "currency", "shop", "GBP")
-    assert "GBP" in said and "no price in GBP right now" in told
-    _, told = btcpay.run("merchant", "currency", "shop", "EUX", status=1)
-    assert "no currency of ISO 4217" in told
+    said, errors = btcpay.run("merchant", "currency", "shop", "GBP")
+    assert "GBP" in said and "no price in GBP right now" in errors
+    _, errors = btcpay.run("merchant", "currency", "shop", "EUX", status=1)
+    assert "no currency of ISO 4217" in errors
     (kept,) = btcpay.json("merchant", "currency", "shop")
     assert kept["currency"] == "GBP"
     assert btcpay.json("merchant", "currency", "shop", "off") == [none]

@@ -76,12 +76,12 @@ def test_everything_on_serve_is_json(shop, tmp_path, ticker):
         assert answer.status_code == 503
         live.stop()
         live.wait()
-        told = lines(live)
+        logged = lines(live)
     assert {"gunicorn.error", "btcpay.prices.price", "btcpay.web.request_log"} <= {
-        t["logger"] for t in told
+        t["logger"] for t in logged
     }
-    assert all(set(line) >= EVERY for line in told)
-    (no_price,) = [line for line in told if line["message"].startswith("no price")]
+    assert all(set(line) >= EVERY for line in logged)
+    (no_price,) = [line for line in logged if line["message"].startswith("no price")]
     assert no_price["request_id"] == answer.headers["X-Request-Id"]
     assert no_price["level"] == "error"
 
@@ -113,13 +113,13 @@ def test_requests_at_once_keep_their_ids_apart(shop, tmp_path):
             return answer.headers["X-Request-Id"], answer.status_code
 
         answers = dict(pool.map(ask, range(60)))
-        told = until(
+        logged = until(
             lambda: (
                 len(found := [x for x in lines(live) if x["message"] == "request"]) > 60 and found
             ),
             "all lines",
         )
-    statuses = {line["request_id"]: line["status"] for line in told}
+    statuses = {line["request_id"]: line["status"] for line in logged}
     assert answers.items() <= statuses.items()
 
 
@@ -173,8 +173,8 @@ def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(shop, tmp_p
         line_of(live, fault)
         live.stop()
         live.wait()
-        log, told = live.log(), lines(live)
-    assert sum(line["message"] == "request" for line in told) >= 10
+        log, logged = live.log(), lines(live)
+    assert sum(line["message"] == "request" for line in logged) >= 10
     private = [key, shop.read_key, INVALID, EMAIL, "ada.", "lovelace", "Charles", "SECRET-"]
     private += [keys.sha256_of(key), keys.sha256_of(shop.read_key), key[-20:]]
     assert [text for text in private if text in log] == []

@@ -29,16 +29,16 @@ def test_the_files_are_those_of_the_command_line(shop, browser):
     pay(shop, shop.post("/invoices", {"amount_usd": 7, "description": "secret"}, theirs).json)
     btcpay = Terminal(SimpleNamespace(shop=shop))
     sent = browser.get("/downloads/payments", buffered=True)
-    told, _ = btcpay.run("export", "payments", "--merchant", "shop")
-    assert sent.text.replace("\r\n", "\n") == told and tuple(lines(sent.text)[0]) == COLUMNS
+    printed, _ = btcpay.run("export", "payments", "--merchant", "shop")
+    assert sent.text.replace("\r\n", "\n") == printed and tuple(lines(sent.text)[0]) == COLUMNS
     assert {line["description"] for line in lines(sent.text)} == {"'=1+1", "Kaffee;' =2", ""}
     assert "secret" not in sent.text and "ann@" not in sent.text
     assert sent.headers["Content-Type"] == "text/csv; charset=utf-8"
     assert sent.headers["Content-Disposition"] == 'attachment; filename="payments.csv"'
     assert sent.headers["Cache-Control"] == "no-store"
     labels = browser.get("/downloads/labels", buffered=True)
-    told, _ = btcpay.run("export", "labels", "--merchant", "shop")
-    assert labels.text == told and "secret" not in labels.text
+    printed, _ = btcpay.run("export", "labels", "--merchant", "shop")
+    assert labels.text == printed and "secret" not in labels.text
 
 
 def test_days_are_whole_and_those_of_utc(shop, browser, clock):

@@ -211,8 +211,8 @@ BY_BEGINNING = {
 def test_a_beginning_is_looked_up_in_an_index(browser, name):
     """Of the databases, not of the merchant's rows: those can be a million."""
     db = browser.shop.service.db
-    told = plan(db, getattr(merchant_lists, name)[db.is_server], "1")
-    assert BY_BEGINNING[name][db.is_server] in told and "newest" not in told, told
+    result = plan(db, getattr(merchant_lists, name)[db.is_server], "1")
+    assert BY_BEGINNING[name][db.is_server] in result and "newest" not in result, result
 
 
 def test_what_needs_the_merchant_is_listed_longest_first_page_by_page(browser, clock, monkeypatch):

@@ -48,17 +48,17 @@ def test_what_wants_the_merchant_says_why_and_leads_on(shop, browser):
     assert "wanting" not in browser.page().texts
     invoice = shop.invoice(description="<b>Socks</b>")
     pay(shop, invoice, 2 * invoice["amount_sats"])
-    told = words(browser.page().texts["wanting"])
-    assert "<b>Socks</b>" in told and "More has arrived than was asked for." in told
+    shown = words(browser.page().texts["wanting"])
+    assert "<b>Socks</b>" in shown and "More has arrived than was asked for." in shown
 
 
 def test_a_check_that_does_not_run_is_said_first(shop, browser):
-    told = "Payments are not being found"
-    assert told in browser.page().source
+    warning = "Payments are not being found"
+    assert warning in browser.page().source
     meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=15))
-    assert told not in browser.page().source
+    assert warning not in browser.page().source
     shop.clock.move(minutes=1)
-    assert told in browser.page().source
+    assert warning in browser.page().source
 
 
 @about_sqlite

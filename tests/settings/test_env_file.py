@@ -29,8 +29,8 @@ def by_sh(folder: Path, text: str) -> dict[str, str]:
     words = ["sh", "-c", script]
     ended = subprocess.run(words, env={}, cwd=folder, capture_output=True, text=True, timeout=20)
     assert (ended.returncode, ended.stderr) == (0, ""), (text, ended.stderr)
-    told = dict(item.split("=", 1) for item in ended.stdout.split("\0") if item)
-    return {name: value for name, value in told.items() if name not in ("PWD", "_", "OLDPWD")}
+    environ = dict(item.split("=", 1) for item in ended.stdout.split("\0") if item)
+    return {name: value for name, value in environ.items() if name not in ("PWD", "_", "OLDPWD")}
 
 
 def by_systemd(folder: Path, text: str) -> dict[str, str]:

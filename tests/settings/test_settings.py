@@ -210,8 +210,8 @@ def test_each_network_brings_its_explorers_and_price_sources(network):
 )
 def test_the_service_listens_at_the_port_of_its_base_url_unless_told_otherwise(base_url, bind):
     assert read({"BTCPAY_BASE_URL": base_url}).bind == bind
-    told = {"BTCPAY_BASE_URL": base_url, "BTCPAY_BIND": "0.0.0.0:80"}
-    assert read(told).bind == "0.0.0.0:80"
+    environ = {"BTCPAY_BASE_URL": base_url, "BTCPAY_BIND": "0.0.0.0:80"}
+    assert read(environ).bind == "0.0.0.0:80"
 
 
 def test_trailing_slashes_of_roots_are_dropped():

@@ -41,10 +41,10 @@ def status_of(shop: Shop, key: str, method: str = "GET") -> int:
 
 
 def test_an_issued_key_is_printed_alone_and_once_and_works_with_its_scope(shop):
-    told = json.loads(issue(shop, "write", "--name", "till", "--json"))
-    assert (set(told), told["scope"]) == ({"id", "scope", "name", "secret"}, "write")
+    issued = json.loads(issue(shop, "write", "--name", "till", "--json"))
+    assert (set(issued), issued["scope"]) == ({"id", "scope", "name", "secret"}, "write")
     secret = issue(shop, "read")
-    for key, may_post in ((secret, 403), (told["secret"], 201)):
+    for key, may_post in ((secret, 403), (issued["secret"], 201)):
         assert SECRET.fullmatch(key)
         assert (status_of(shop, key), status_of(shop, key, "POST")) == (200, may_post)
     assert secret not in btcpay(shop, "key", "list")

@@ -307,7 +307,7 @@ def test_an_explorer_that_does_not_show_blocks_is_red(path, answer, sentence, li
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "words"),
     [
         (Unreachable("could not be asked"), ("nothing answers at port 8001", "`btcpay sandbox`")),
         (BadStatus(503), ("answered HTTP 503", "explorer up")),
@@ -315,10 +315,10 @@ def test_an_explorer_that_does_not_show_blocks_is_red(path, answer, sentence, li
     ],
     ids=["ended", "switched off", "something else"],
 )
-def test_of_the_sandbox_it_says_how_it_is_started_again(error, told):
+def test_of_the_sandbox_it_says_how_it_is_started_again(error, words):
     found = of_sandbox(error)
-    assert bool(found) == bool(told)
-    assert all(word in said for word, said in zip(told or (), found or (), strict=True))
+    assert bool(found) == bool(words)
+    assert all(word in said for word, said in zip(words or (), found or (), strict=True))
 
 
 def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to):
@@ -475,9 +475,9 @@ def test_a_second_currency_is_examined_where_a_merchant_has_one(eur, colour, til
 def test_defaults_are_counted_in_the_line_and_named_in_json(till):
     said = Terminal(till).run("doctor")[0]
     assert re.search(r"(?m)^green  settings: \d+ have their defaults \(--json names them\)$", said)
-    (told,) = (one for one in Terminal(till).json("doctor") if one["name"] == "settings")
-    assert "BTCPAY_CONFIRMATIONS" in told["sentence"]
-    assert set(told) == {"name", "colour", "sentence", "remedy"}
+    (finding,) = (one for one in Terminal(till).json("doctor") if one["name"] == "settings")
+    assert "BTCPAY_CONFIRMATIONS" in finding["sentence"]
+    assert set(finding) == {"name", "colour", "sentence", "remedy"}
 
 
 def test_a_variable_that_nobody_reads_is_yellow(till):

@@ -106,8 +106,8 @@ def test_a_driver_that_is_missing_is_named(url):
     done = without_driver("merchant list", url)
     assert done.returncode == 1 and "blocktill[postgres]" in done.stderr
     assert "Traceback" not in done.stderr
-    (told,) = json.loads(without_driver("doctor --json", url).stdout)[:1]
-    assert told["colour"] == "red" and told["remedy"].startswith("pip install ")
+    (finding,) = json.loads(without_driver("doctor --json", url).stdout)[:1]
+    assert finding["colour"] == "red" and finding["remedy"].startswith("pip install ")
 
 
 def test_facts_are_kept_for_every_process(url):

@@ -92,7 +92,7 @@ def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
     till.check()
     port = free_port()
 
-    def told() -> tuple[int, int, float]:
+    def probed() -> tuple[int, int, float]:
         scraped = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
         up = by_name(text_string_to_metric_families(scraped))["btcpay_database_up"]
         alive, ready = (
@@ -102,13 +102,13 @@ def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
         return alive, ready, up
 
     with Live(till.shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{port}") as live:
-        assert told() == (200, 200, 1)
+        assert probed() == (200, 200, 1)
         for mode in ("fast", "immediate"):
             with away(mode):
-                assert told() == (200, 503, 0)
+                assert probed() == (200, 503, 0)
                 answer = requests.get(f"{live.url}/readyz", timeout=10)
                 assert answer.json()["database"] == {"ok": False, "problem": "no answer"}
-            assert told() == (200, 200, 1)
+            assert probed() == (200, 200, 1)
         answer = requests.get(f"{live.url}/readyz", timeout=10)
         assert answer.json()["database"] == {"ok": True, "version": versions.VERSION}
 
@@ -122,7 +122,7 @@ def test_every_command_says_in_one_line_that_it_is_away(words, shop):
         output, errors = Terminal(Till(shop, None, None)).run(*words.split(), status=1)
     assert output == "" and "Traceback" not in errors and postgres.SECRET not in errors
     *before, line = errors.splitlines()
-    assert all("Starting gunicorn" in told for told in before)
+    assert all("Starting gunicorn" in log for log in before)
     assert line.startswith("btcpay: the database cannot be used: ") and "refused" in line
 
 
