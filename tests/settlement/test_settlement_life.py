@@ -42,7 +42,7 @@ class Life:
         return [step(self) for step in steps]
 
     def settle(self, scan: Scan, now: datetime | None = None) -> str:
-        """What the database keeps of what follows from a scan."""
+        """What the database keeps of what follows: what is in no block is part of no payment."""
         outcome = settle(self.invoice, self.known, scan, self.rules, now or scan.asked_at)
         changed = {change.after.outpoint: change.after for change in outcome.changes}
         kept = {o.outpoint: o for o in self.known} | changed
@@ -53,6 +53,8 @@ class Life:
             replace(
                 o, credited=o.credited or o.txid in new, settles=o.settles or o.txid in settling
             )
+            if o.block
+            else o
             for o in kept.values()
         ]
         verdict = outcome.verdict
