@@ -70,6 +70,10 @@ class Figures(Collector):
                 "Unix time of the last complete check.",
                 checked_at.timestamp(),
             )
+        late = meta.count(db, meta.Key.PREVIEWS_LATE)
+        yield _gauge(
+            "previews_late", "Open pages that show a payment late, for want of calls.", late
+        )
         if known := progress_of(db, now):
             yield _gauge("chain_height", "Height of the best block known.", known.height)
             yield _gauge("blocks_behind", "Blocks that are still to be read.", known.behind)

@@ -31,12 +31,16 @@ class State:
 
     `found`: green when payments are found: a check was complete within BTCPAY_CHECK_MAX_AGE_MIN,
     and is no further ahead of our clock. Yellow before the first. `/readyz` and every alarm mean
-    this alone. `chain`: red when the newest block is so old that the chain seems
-    to stand still, yellow while blocks are still to be read.
+    this alone. `previews`: yellow while the mempool could not be asked in time for `previews_late`
+    pages that somebody looks at: what comes is seen late, and found all the same. `chain`: red when
+    the newest block is so old that the chain seems to stand still, yellow while blocks are still to
+    be read.
     """
 
     found: Colour
     found_at: datetime | None
+    previews: Colour
+    previews_late: int
     chain: Colour
     progress: Progress | None
     backup: Colour
@@ -47,21 +51,25 @@ def state_in(db: Database, settings: Settings, now: datetime) -> State:
     found_at, backed_up_at = (
         meta.time(db, key) for key in (meta.Key.CHECKED_AT, meta.Key.BACKED_UP_AT)
     )
-    return state_of(found_at, progress_of(db, now), backed_up_at, settings, now)
+    late = meta.count(db, meta.Key.PREVIEWS_LATE)
+    return state_of(found_at, late, progress_of(db, now), backed_up_at, settings, now)
 
 
 def state_of(
     found_at: datetime | None,
+    previews_late: int,
     progress: Progress | None,
     backed_up_at: datetime | None,
     settings: Settings,
     now: datetime,
 ) -> State:
-    """`found_at`: when a check was last complete; None of each before there is one."""
+    """`found_at`: when a check was last complete; None of each time before there is one."""
     max_age = timedelta(minutes=settings.check_max_age_min)
     return State(
         found=YELLOW if found_at is None else GREEN if _is_within(found_at, max_age, now) else RED,
         found_at=found_at,
+        previews=YELLOW if previews_late else GREEN,
+        previews_late=previews_late,
         chain=_chain(progress, settings.network, now),
         progress=progress,
         backup=GREEN if _is_within(backed_up_at, BACKUP_AGE, now) else YELLOW,

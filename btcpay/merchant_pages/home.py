@@ -50,7 +50,12 @@ def show(visit: Visit) -> Response:
         listed=LISTED,
         shop=shop,
         state=state_of(
-            from_ms_or_none(checked_ms), progress, from_ms_or_none(backed_up_ms), settings, now
+            from_ms_or_none(checked_ms),
+            int(shop["previews_late"] or 0),
+            progress,
+            from_ms_or_none(backed_up_ms),
+            settings,
+            now,
         ),
         checked_ms=checked_ms,
         backed_up_ms=backed_up_ms,

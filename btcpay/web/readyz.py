@@ -95,6 +95,7 @@ def _check(state: State, settings: Settings) -> Part:
         "height": known and known.height,
         "blocks_behind": known.behind if known else 0,
         "tip_at": known and iso(known.mined_at),
+        "previews_late": state.previews_late,
     }
     if state.found_at is None:
         part["problem"] = "no check has been complete yet"

@@ -17,7 +17,8 @@ class Key(StrEnum):
     """The names of the facts. Heights are decimal text, times whole milliseconds since 1970 UTC."""
 
     NETWORK = "network"  # whose addresses are given out: never another's
-    CHECKED_AT = "checked_at"  # when a run over all that is watched was last complete
+    CHECKED_AT = "checked_at"  # when a run over all that is watched had last found all payments
+    PREVIEWS_LATE = "previews_late"  # for how many open pages that run had no calls in time
     READ_AT = "read_at"  # when the tip was last asked and every block up to it was read
     COMPARED_AT = "compared_at"  # when another explorer was last asked for its tip
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
@@ -58,6 +59,10 @@ def keep(db: Database, key: Key, value: str) -> str:
 def time(db: Database, key: Key) -> datetime | None:
     ms = get(db, key)
     return None if ms is None else from_ms(int(ms))
+
+
+def count(db: Database, key: Key) -> int:
+    return int(get(db, key) or 0)
 
 
 def put_time(db: Database, key: Key, at: datetime) -> None:

@@ -40,6 +40,7 @@ def test_a_shop_with_a_fresh_check_is_ready(checked):
             "height": None,
             "blocks_behind": 0,
             "tip_at": None,
+            "previews_late": 0,
         },
         "rate_limits": {"ok": True},
     }

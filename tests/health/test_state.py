@@ -11,6 +11,7 @@ from btcpay.settings import settings
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
 WELL = {
     "found_at": NOW,
+    "previews_late": 0,
     "progress": Progress(900_000, NOW - timedelta(minutes=7), 0),
     "backed_up_at": NOW,
 }
@@ -26,6 +27,7 @@ PARTS = {
     "a clock behind the last check": ("found", "green", {"found_at": ago(minutes=-15)}),
     "a clock further behind it": ("found", "red", {"found_at": ago(minutes=-15.001)}),
     "a shop that was never checked": ("found", "yellow", {"found_at": None}),
+    "a page waits for calls": ("previews", "yellow", {"previews_late": 1}),
     "every block is read": ("chain", "green", {}),
     "there is no chain before the first invoice": ("chain", "green", {"progress": None}),
     "a block is still to be read": ("chain", "yellow", {"progress": Progress(9, NOW, 1)}),
@@ -42,7 +44,7 @@ def test_how_well_a_part_of_the_shop_is(case):
     part, colour, facts = PARTS[case]
     read = settings.read({"BTCPAY_NETWORK": "mainnet", "BTCPAY_EXPLORERS": "https://a.example"})
     state = state_of(**(WELL | facts), settings=read, now=NOW)
-    colours = {"found": "green", "chain": "green", "backup": "green"}
+    colours = dict.fromkeys(("found", "previews", "chain", "backup"), "green")
     assert {name: getattr(state, name) for name in colours} == colours | {part: colour}
 
 

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) -> None:
     """Read new blocks, look into the mempool, settle what is paid, deliver webhooks and mail.
 
-    Exit status 0: every block was read and everybody looked for; 1: not so, or the clock is ahead.
+    Exit status 0: payments are found: every block is read, and nothing failed; 1: not so.
     """
     if watch is not None and invoice_id is not None:
         raise click.UsageError("--watch and --invoice do not go together")

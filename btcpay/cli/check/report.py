@@ -96,8 +96,8 @@ def _lines(report: Report) -> list[str]:
         lines.append(f"{len(report.failed)} invoices could not be looked for")
     if report.unreached:
         lines.append(
-            f"the budget of calls was spent before {len(report.unreached)} invoices that somebody"
-            " waits for: see BTCPAY_EXPLORER_CALLS_PER_HOUR"
+            f"previews are late for {len(report.unreached)} invoices that somebody waits for; their"
+            " payments are found in blocks: see BTCPAY_EXPLORER_CALLS_PER_HOUR"
         )
     if report.put_off:
         lines.append(f"{report.put_off} invoices wait for the next run")

@@ -48,6 +48,7 @@ def state(shop: Shop, db: Database) -> Iterator[Finding]:
     now = shop.now()
     found = state_in(db, shop.settings, now)
     yield _found(found, now)
+    yield _previews(found)
     yield _chain(found, now)
 
 
@@ -62,6 +63,15 @@ def _found(found: State, now: datetime) -> Finding:
         return Finding("check", GREEN, sentence)
     sentence += f", {(now - found.found_at) // timedelta(minutes=1)} minutes ago"
     return Finding("check", found.found, sentence, remedy)
+
+
+def _previews(found: State) -> Finding:
+    if found.previews == GREEN:
+        return Finding("previews", GREEN, "every open page was looked for in time")
+    pages = "1 open page" if found.previews_late == 1 else f"{found.previews_late} open pages"
+    sentence = f"{pages} will show a payment late: no calls are left to look; none is missed"
+    remedy = "raise BTCPAY_EXPLORER_CALLS_PER_HOUR, or use an explorer of your own"
+    return Finding("previews", found.previews, sentence, remedy)
 
 
 def _chain(found: State, now: datetime) -> Finding:

@@ -20,6 +20,7 @@ SHOP = (
         gaps.LAST_PAID.alias("last_paid"),
         gaps.WIDEST.alias("widest"),
         _fact(Key.CHECKED_AT),
+        _fact(Key.PREVIEWS_LATE),
         _fact(Key.BACKED_UP_AT),
     )
     .join(Balance, on=(Balance.merchant_id == Merchant.id))

@@ -1,0 +1,93 @@
+"""Payments are found, previews are late: two truths, the same wherever the shop is asked."""
+
+import itertools
+
+import pytest
+from fake_esplora import Terminal, open_till
+from findings import found
+from merchant_browser import ON, MerchantBrowser
+from samples import figures
+
+from btcpay.check.report import Report
+from btcpay.merchants.merchants import set_mail
+from btcpay.notify import mail
+from btcpay.values.times import to_ms, utc_now
+
+RUNS = {
+    "nothing is wrong": ({}, True),
+    "a block is still to be read": ({"behind": 1}, False),
+    "an invoice could not be looked for": ({"failed": ["inv"]}, False),
+    "the chain may not be whole": ({"stuck": "it stands still"}, False),
+    "the chain could not be followed": ({"chain_failed": True}, False),
+    "the clock is ahead": ({"clock_ahead_s": 121}, False),
+    "a page waits for calls": ({"unreached": ["inv"]}, True),
+    "others wait for the next run": ({"put_off": 3}, True),
+}
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_a_run_has_found_all_payments_unless(case):
+    facts, is_found = RUNS[case]
+    assert Report(**facts).complete is is_found
+
+
+@pytest.fixture
+def busy(tmp_path, ticker, clock):
+    """A shop whose explorer allows a call a minute; its blocks are read."""
+    limits = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "60"}
+    with open_till(tmp_path, ticker, clock, **ON | limits) as till:
+        till.shop.invoice()
+        assert till.check().complete
+        till.clock.move(hours=1)
+        yield till
+
+
+def test_late_previews_are_yellow_with_a_number_and_no_alarm(busy):
+    """An hour and a half in which every payment is found, and most pages are not looked for."""
+    db, page = busy.shop.service.db, MerchantBrowser(busy.shop).log_in()
+    set_mail(db, {"id": busy.shop.merchant_id}, {"address": "owner@shop.example"}, busy.clock())
+    invoices = [busy.shop.invoice() for _ in range(20)]
+    late = []
+    for minute in range(0, 90, 3):
+        busy.clock.move(minutes=3)
+        busy.open_page(*invoices)
+        report = busy.check()
+        late.append(len(report.unreached))
+        assert report.complete, minute
+        mail.add_overdue(db, busy.clock())
+    assert late[-1] > 0 and busy.shop.sql("SELECT count(*) FROM delivery").fetchone()[0] == 0
+    ready = busy.shop.client.get("/readyz")
+    assert (ready.status_code, ready.json["check"]["previews_late"]) == (200, late[-1])
+    doctor = found(busy)
+    assert doctor["check"].colour == "green"
+    assert doctor["previews"].colour == "yellow" and f"{late[-1]} " in doctor["previews"].sentence
+    assert "BTCPAY_EXPLORER_CALLS_PER_HOUR" in doctor["previews"].remedy
+    assert figures(busy.shop)["btcpay_previews_late"] == late[-1]
+    shown = page.page()
+    assert "Payments are not being found" not in shown.source
+    assert f"{late[-1]} open pages" in " ".join(shown.texts["service"].split())
+
+
+def test_late_previews_are_over_with_the_run_that_has_calls_for_all(busy):
+    invoices = [busy.shop.invoice() for _ in range(20)]
+    runs = itertools.count()
+    while not busy.check().unreached and next(runs) < 30:
+        busy.open_page(*invoices)
+        busy.clock.move(minutes=3)
+    assert found(busy)["previews"].colour == "yellow"
+    busy.clock.move(hours=5)
+    busy.check()
+    assert found(busy)["previews"].colour == "green"
+    assert busy.shop.client.get("/readyz").json["check"]["previews_late"] == 0
+
+
+def test_a_check_with_late_previews_exits_0_says_so_and_to_cron_nothing(busy):
+    for _ in range(20):
+        busy.shop.invoice()
+    now_ms = to_ms(utc_now())  # a command has no other clock
+    busy.shop.sql(f"UPDATE invoice SET asked_at = {now_ms}, asked_since = {now_ms - 1_200_000}")  # noqa: S608
+    terminal = Terminal(busy)
+    assert terminal.run("check", "--quiet") == ("", "")
+    output, _ = terminal.run("check")
+    assert "previews are late for" in output and "BTCPAY_EXPLORER_CALLS_PER_HOUR" in output
+    assert terminal.json("check")["unreached"]
