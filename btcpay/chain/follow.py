@@ -31,6 +31,7 @@ def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> 
         mined_at=to_ms(from_unix_s(header.time)),
         read_at=blocks.NEVER if is_read else None,
         spends=None,
+        not_before=None,
     )
 
 

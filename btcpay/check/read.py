@@ -2,9 +2,9 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.apply import try_apply
@@ -16,8 +16,8 @@ from btcpay.proofs.block import ProvenBlock, prove_block
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import ExplorerError, OutOfQuota
-from btcpay.values.times import to_ms
-from storage.database import Database, Row
+from btcpay.values.times import from_ms, to_ms
+from storage.database import Database, Query, Row
 from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,10 @@ log = logging.getLogger(__name__)
 MOST_S = 40
 # Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
 KEPT_PART = 4
-MOST_PASSED = 3  # blocks that nobody could show: then it is not the blocks
+MOST_PASSED = 3  # blocks in a row that nobody could show: then it is not the blocks
+# A block that nobody could show is passed over for as long as it is old, up to an hour. Each run
+# asks for a new one: it must not wait when the explorers were away for a moment.
+NEW, LONGEST_PAUSE = timedelta(minutes=10), timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -41,36 +44,50 @@ class Reader:
         """Reads blocks while there are any, and time and calls for it. Raises ExplorerError.
 
         The newest first, so that a payment of now never waits for history; then the oldest. The
-        result does not depend on the order. A block that cannot be read keeps no other from it.
+        result does not depend on the order. A block that nobody could show is passed over for an
+        hour at most, and the others are read, the newest first: old ones may be gone everywhere.
         `report.behind` has how many are left.
         """
         until_s = time.monotonic() + MOST_S
-        passed: dict[str, ExplorerError | None] = {}
+        passed: set[str] = set()
+        errors: list[ExplorerError] = []
+        failed_in_a_row, order = 0, blocks.NEWEST
         try:
-            row = self.db.row(blocks.NEWEST)
-            while row:
+            while row := self._due(order, passed):
                 if time.monotonic() > until_s or not self._may_read(report):
                     break
                 try:
                     if not self._read(row, report):
-                        passed[row["hash"]] = None
+                        passed.add(row["hash"])
+                    failed_in_a_row = 0
                 except OutOfQuota:
                     log.warning("the hour's calls are spent before every block is read")
                     break
                 except ExplorerError as error:
-                    passed[row["hash"]] = error
-                row = self._oldest(passed)
+                    errors.append(error)
+                    passed.add(row["hash"])
+                    self._pass_over(row)
+                    failed_in_a_row += 1
+                    if failed_in_a_row == MOST_PASSED:
+                        break
+                order = blocks.NEWEST if errors else blocks.OLDEST
         finally:
             report.behind = self.db.only(blocks.UNREAD)["blocks"]
-        if errors := [error for error in passed.values() if error]:
+        if errors:
             raise errors[0]
 
-    def _oldest(self, passed: Mapping[str, ExplorerError | None]) -> Row | None:
-        """But for those that this run has passed over."""
-        if sum(error is not None for error in passed.values()) >= MOST_PASSED:
-            return None
-        rows = self.db.rows(blocks.OLDEST, limit=len(passed) + 1)
+    def _due(self, order: Query, passed: Collection[str]) -> Row | None:
+        """The first in this order but those that this run has passed over."""
+        rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + 1)
         return next((row for row in rows if row["hash"] not in passed), None)
+
+    def _pass_over(self, row: Row) -> None:
+        now = self.now()
+        age = now - from_ms(row["mined_at"])
+        if age > NEW:
+            self.db.run(
+                blocks.PASS_OVER, hash=row["hash"], until=to_ms(now + min(age, LONGEST_PAUSE))
+            )
 
     def _may_read(self, report: Report) -> bool:
         """The first block of a run always; then what leaves a part of the hour for others."""

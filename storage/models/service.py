@@ -20,6 +20,7 @@ class Block(Table):
     mined_at = BigIntegerField()
     read_at = BigIntegerField(null=True)
     spends = BlobField(null=True)
+    not_before = BigIntegerField(null=True)
 
 
 class Explorer(Table):

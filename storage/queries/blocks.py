@@ -25,8 +25,15 @@ CUT = Block.delete().where(Block.height > slot("height"))
 
 NEVER = 0  # in place of the time at which a block was read: it is passed over
 _UNREAD = Block.read_at.is_null()
-NEWEST = Block.select(*_HEADER).where(_UNREAD).order_by(Block.height.desc()).limit(1)
-OLDEST = Block.select(*_HEADER).where(_UNREAD).order_by(Block.height).limit(slot("limit"))
+# To be read now; what nobody could show is passed over for a while.
+_DUE = Block.select(*_HEADER).where(
+    _UNREAD & (Block.not_before.is_null() | (Block.not_before <= slot("now")))
+)
+NEWEST = _DUE.order_by(Block.height.desc()).limit(slot("limit"))
+OLDEST = _DUE.order_by(Block.height).limit(slot("limit"))
+PASS_OVER = Block.update({Block.not_before: slot("until")}).where(
+    _UNREAD & (Block.hash == slot("hash"))
+)
 UNREAD = Block.select(
     fn.COUNT(Block.height).alias("blocks"), fn.MIN(Block.height).alias("first")
 ).where(_UNREAD)

@@ -230,14 +230,16 @@ CREATE INDEX attention_of_merchant ON attention (merchant_id, since_at, invoice_
 
 -- The best chain, linked from the first header that was kept. `read_at` is when its block was read,
 -- null while it is to be read. `spends` is kept of a block that was read before an earlier one: what
--- it spends may be found later.
+-- it spends may be found later. `not_before`: nobody could show the block, and until then it is
+-- passed over.
 CREATE TABLE block (
     height BIGINT PRIMARY KEY CHECK (height >= 0),
     hash TEXT NOT NULL UNIQUE,
     header BYTEA NOT NULL,
     mined_at BIGINT NOT NULL,
     read_at BIGINT,
-    spends BYTEA
+    spends BYTEA,
+    not_before BIGINT
 );
 CREATE INDEX block_unread ON block (height) WHERE read_at IS NULL;
 CREATE INDEX block_spends ON block (height) WHERE spends IS NOT NULL;

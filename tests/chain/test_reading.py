@@ -66,6 +66,62 @@ def test_a_newest_block_that_nobody_has_keeps_no_other_from_being_read(till):
     assert not report.complete
 
 
+def gone(till: LiedTo, *heights: int) -> None:
+    """Nobody has the blocks of these heights."""
+    hashes = "|".join(till.sandbox.chain.ledger.hashes[height] for height in heights)
+    till.liar.lies = {f"/block/({hashes})/raw": lambda _: say("no", 404)}
+
+
+@pytest.mark.parametrize("count", [3, 7])
+def test_blocks_that_nobody_has_keep_no_later_ones_from_being_read(till, count):
+    """Neither in this run nor while they are passed over, which costs no call."""
+    first, invoice = till.sandbox.chain.ledger.height + 1, till.shop.invoice()
+    till.mine(count)
+    till.pay(invoice)
+    till.mine(30)
+    gone(till, *range(first, first + count))
+    till.clock.move(hours=2)
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert unread(till) == count
+    till.clock.move(minutes=5)
+    while till.check().chain_failed:
+        pass
+    till.liar.asked.clear()
+    report = till.check()
+    assert raws(till) == [] and report.behind == count and not report.complete
+
+
+def test_a_block_that_nobody_has_is_asked_for_again_after_an_hour(till):
+    till.mine(2)
+    height = till.sandbox.chain.ledger.height
+    gone(till, height - 1)
+    till.clock.move(hours=3)
+    assert till.check().behind == 1
+    till.liar.lies.clear()
+    till.clock.move(minutes=59)
+    assert till.check().behind == 1
+    till.clock.move(minutes=1, seconds=1)
+    till.liar.asked.clear()
+    assert till.check().complete and raws(till) == [height - 1]
+
+
+@pytest.mark.parametrize(("age", "waits"), [(9, 0), (11, 11), (40, 40), (80, 60)])
+def test_a_block_is_passed_over_for_as_long_as_it_is_old_but_not_a_new_one(till, age, waits):
+    """In minutes: explorers that were away for a moment do not make a payment wait for an hour."""
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    gone(till, till.sandbox.chain.ledger.height)
+    till.clock.move(minutes=age)
+    assert till.check().behind == 1
+    till.liar.lies.clear()
+    if waits:
+        till.clock.move(minutes=waits, seconds=-30)
+        assert till.check().behind == 1
+        till.clock.move(seconds=31)
+    assert till.check().changed == {invoice["id"]: "paid"}
+
+
 def swept_in_gap(
     till: LiedTo, sweeper: Sweeper, before: int, between: int, after: int
 ) -> tuple[Json, int]:
