@@ -13,6 +13,7 @@ from storage.faults import as_peewee_errors
 from storage.group_commit import GroupCommit
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite, refuse_old_library
+from storage.turns import Places, Turn
 
 # WAL: readers go on beside the one writer. FULL: a commit that is lost after its answer went out
 # would hand out an address twice. 10 s: a check may hold the lock.
@@ -92,10 +93,7 @@ class Database:
         self.is_doubtful = False
         self._statements = _STATEMENTS[self.is_server]
         self._packed: dict[int, tuple[tuple[str, ...], Select]] = {}
-        # SQLite lets one writer in, and others sleep and try again: threads queue here instead.
-        self._turn: AbstractContextManager[Any] = (
-            nullcontext() if self.is_server else threading.RLock()
-        )
+        self._places, self._turn = Places(), Turn()
         self._shared = GroupCommit(self._turn, self.write)
 
     def rows(self, query: Query, **values: Any) -> list[Row]:
@@ -137,7 +135,7 @@ class Database:
         COMMITTED: what is read to be written again needs a row lock, `for_update()` in its query.
         """
         try:
-            with self._turn, self.connected(), self.connection.atomic():
+            with self._writing(), self.connection.atomic():
                 yield
         except PeeweeException:
             self.is_doubtful = True
@@ -174,13 +172,17 @@ class Database:
             return self._lent()
         return _AS_IT_IS
 
+    def _writing(self) -> AbstractContextManager[None]:
+        return self.connected() if self.is_server else self._turn
+
     @contextmanager
     def _lent(self) -> Iterator[None]:
-        self.connection.connect()
-        try:
-            yield
-        finally:
-            self.connection.close()
+        with self._places:
+            self.connection.connect()
+            try:
+                yield
+            finally:
+                self.connection.close()
 
     def close(self) -> None:
         """Closes this thread's connection, and those to a server that nobody uses."""

@@ -38,3 +38,9 @@ def is_outside(error: Exception) -> bool:
     if state := getattr(original, "sqlstate", None):
         return state in _STATES or state.startswith(_CLASSES)
     return isinstance(error, OperationalError | InterfaceError)  # the server was not reached
+
+
+def is_locked(error: BaseException | None) -> bool:
+    """Whether another process keeps SQLite's lock for longer than a transaction waits for it."""
+    original = getattr(error, "orig", None)
+    return getattr(original, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY

@@ -1,9 +1,12 @@
 """One commit for what several threads write at once: each commit waits for the disk."""
 
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
+
+from storage.turns import Turn
 
 T = TypeVar("T")
 Transaction = Callable[[], AbstractContextManager[None]]
@@ -24,7 +27,7 @@ class GroupCommit:
     `turn` lets one thread write at a time, and is held until its commit is on the disk.
     """
 
-    def __init__(self, turn: AbstractContextManager[Any], transaction: Transaction) -> None:
+    def __init__(self, turn: Turn, transaction: Transaction) -> None:
         self._turn, self._transaction = turn, transaction
         self._waiting: deque[_Work] = deque()
 
@@ -33,16 +36,20 @@ class GroupCommit:
 
         Raises what it raises, and then nothing of it is stored.
         """
-        mine = _Work(do)
-        self._waiting.append(mine)
-        with self._turn:
-            if not mine.was_tried:
-                self._try_all()
-            if mine.is_done:
-                answer: T = mine.answer
-                return answer
-            with self._transaction():
-                return do()
+        mine, asked_s = _Work(do), time.monotonic()
+        with self._turn.places:
+            self._waiting.append(mine)
+            with self._turn.lock:
+                if not mine.was_tried and self._turn.has_failed_since(asked_s):
+                    self._waiting.remove(mine)
+                elif not mine.was_tried:
+                    self._try_all()
+                if mine.is_done:
+                    answer: T = mine.answer
+                    return answer
+                self._turn.refuse_behind_failure(asked_s)
+                with self._transaction():
+                    return do()
 
     def _try_all(self) -> None:
         """Writes for all who wait, or for none: then each writes by itself, and sees why."""

@@ -10,6 +10,7 @@ BtcpayError
  |  + Conflict              the Idempotency-Key is in use, or was used with another body
  |  + PayloadTooLarge       the body is larger than the service reads
  |  + RateLimited           a rolling window is full; says how long to wait
+ |  + Busy                  too many wait for the database; nothing was stored
  |  + PriceUnavailable      no trustworthy BTC/USD price right now
  + CommandError             the command line says why and exits 1
  |  + AccountKeyRefused     an extended key that cannot serve a merchant
@@ -39,6 +40,10 @@ class ApiError(BtcpayError):
     """An answer of the HTTP interface, with its stable code."""
 
     code: ClassVar[str] = "server_error"
+
+
+class Busy(ApiError):
+    """A server_error that is 503: it is over soon."""
 
 
 class InvalidRequest(ApiError):

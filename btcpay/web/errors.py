@@ -8,6 +8,7 @@ from werkzeug.exceptions import HTTPException
 
 from btcpay.values.errors import (
     ApiError,
+    Busy,
     InvalidRequest,
     MethodNotAllowed,
     NotFound,
@@ -17,6 +18,7 @@ from btcpay.values.errors import (
 )
 from storage.database import in_one_line
 from storage.faults import is_outside
+from storage.turns import TooManyWait
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,8 @@ def error_response(error: ApiError) -> Response:
         response.headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, RateLimited):
         response.headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, Busy):
+        response.status_code = 503
     if isinstance(error, MethodNotAllowed):
         response.status_code = 405
         response.headers["Allow"] = ", ".join(sorted(error.allowed))
@@ -75,7 +79,10 @@ def _unforeseen(error: Exception) -> ApiError:
     """Logs a fault; the answer names only the request's id.
 
     A full disk, or a database that is away, is one line: a traceback for each order would hide it.
+    Those for whom there was no place to wait add nothing to what is logged of those who had one.
     """
+    if isinstance(error, TooManyWait):
+        return Busy("too many requests wait for the database; retry shortly")
     if is_outside(error):
         log.error("request %s failed: %s", g.request_id, in_one_line(error))
     else:

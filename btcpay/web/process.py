@@ -16,6 +16,7 @@ OTHER_FILES = 64
 IDLE_S = 10  # before the kernel asks whether a client is still there
 GONE_S = 30  # for a client that is not, or takes nothing of its answer
 LEAVE_S = 2  # for a client to read the end of its last answer and hang up
+LEAVING = threading.Semaphore(THREADS // 8)  # so many at once; beyond them nobody is waited for
 
 # Of Linux; elsewhere they are left out. A connection comes to gunicorn with its first byte, else
 # idle ones would hold a thread for five seconds each.
@@ -81,12 +82,19 @@ def take_leave(sock: socket.socket) -> None:
 
     A full close while bytes still come from the client would destroy the answer's end.
     """
-    until_s = time.monotonic() + LEAVE_S
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_WR)
-        while (left_s := until_s - time.monotonic()) > 0:
-            sock.settimeout(left_s)
-            if not sock.recv(65_536):
-                break
+    if LEAVING.acquire(blocking=False):
+        with contextlib.suppress(OSError):
+            _wait_for_the_end(sock)
+        LEAVING.release()
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RD)
+
+
+def _wait_for_the_end(sock: socket.socket) -> None:
+    until_s = time.monotonic() + LEAVE_S
+    while (left_s := until_s - time.monotonic()) > 0:
+        sock.settimeout(left_s)
+        if not sock.recv(65_536):
+            return

@@ -60,6 +60,11 @@ class Server:
         """What BTCPAY_DATABASE_URL says of one of its databases."""
         return f"postgresql://{USER}:{SECRET}@127.0.0.1:{self.port}/{name}"
 
+    @property
+    def pid(self) -> int:
+        """Of the process that all others of the server are children of."""
+        return int((self._folder / "data/postmaster.pid").read_text().split()[0])
+
     def create(self, template: str = TEMPLATE) -> str:
         """The URL of a new database, a copy of this one, which nobody may be connected to."""
         name = f"test{next(_numbers)}"

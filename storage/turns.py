@@ -1,0 +1,72 @@
+"""How threads wait for a database: a number of them, and none behind a failure that it shares."""
+
+import math
+import threading
+import time
+
+from peewee import OperationalError
+
+from storage.faults import is_locked
+
+PLACES = 40  # of a service's 64 threads, and more than the connections to a server
+PATIENCE_S = 0.1  # a busy database frees places sooner than that
+
+
+class TooManyWait(OperationalError):
+    """Nothing was asked or written."""
+
+
+class Places:
+    """So many may be inside; one more waits PATIENCE_S for a place, and then is refused.
+
+    From then on all others are refused at once, until somebody leaves.
+    """
+
+    def __init__(self) -> None:
+        self._free, self._are_stuck = threading.Semaphore(PLACES), False
+
+    def __enter__(self) -> None:
+        if self._free.acquire(blocking=False):
+            return
+        if self._are_stuck or not self._free.acquire(timeout=PATIENCE_S):
+            self._are_stuck = True
+            raise TooManyWait(f"{PLACES} others wait for the database")
+
+    def __exit__(self, *_: object) -> None:
+        self._are_stuck = False
+        self._free.release()
+
+
+class Turn:
+    """SQLite lets one writer in, and others sleep and try again: threads queue here instead.
+
+    Reentrant. Whoever queues while another thread finds the file locked shares its failure: the
+    eighth thread would wait eight times as long.
+    """
+
+    def __init__(self) -> None:
+        self.places, self.lock = Places(), threading.RLock()
+        self._failed_s = -math.inf
+
+    def __enter__(self) -> None:
+        if self.lock.acquire(blocking=False):
+            return
+        asked_s = time.monotonic()
+        with self.places:
+            self.lock.acquire()
+        if self.has_failed_since(asked_s):
+            self.lock.release()
+        self.refuse_behind_failure(asked_s)
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if is_locked(error):
+            self._failed_s = time.monotonic()
+        self.lock.release()
+
+    def has_failed_since(self, asked_s: float) -> bool:
+        return asked_s <= self._failed_s
+
+    def refuse_behind_failure(self, asked_s: float) -> None:
+        """Raises OperationalError when the file was found locked since then."""
+        if self.has_failed_since(asked_s):
+            raise OperationalError("the database was locked a moment ago")

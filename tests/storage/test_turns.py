@@ -1,0 +1,40 @@
+"""Who waits for a database, and who is refused instead."""
+
+import threading
+import time
+
+import pytest
+
+from storage import turns
+from storage.turns import Places, TooManyWait
+
+
+def test_beyond_the_places_one_waits_a_moment_and_the_next_not_at_all(monkeypatch):
+    monkeypatch.setattr(turns, "PLACES", 2)
+    places = Places()
+    with places:
+        with places:
+            for least_s, most_s in ((turns.PATIENCE_S, 2), (0, turns.PATIENCE_S / 2)):
+                started_s = time.monotonic()
+                with pytest.raises(TooManyWait), places:
+                    pass
+                assert least_s <= time.monotonic() - started_s < most_s
+        with places:
+            pass
+
+
+def test_somebody_who_leaves_in_time_makes_place_for_who_waits(monkeypatch):
+    monkeypatch.setattr(turns, "PLACES", 1)
+    monkeypatch.setattr(turns, "PATIENCE_S", 20)
+    places, came = Places(), []
+
+    def come() -> None:
+        with places:
+            came.append(1)
+
+    with places:
+        thread = threading.Thread(target=come)
+        thread.start()
+        assert came == []
+    thread.join(20)
+    assert came == [1]

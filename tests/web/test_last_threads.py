@@ -1,0 +1,69 @@
+"""Orders that wait for a locked file never hold the last threads: others are answered at once."""
+
+import sqlite3
+import threading
+import time
+
+import flood
+from builders import Live
+from databases import about_sqlite
+from no_writes import counts
+
+from storage.database import sqlite_path
+
+
+@about_sqlite  # for a server see tests/storage/server/test_server_hangs.py
+def test_others_are_answered_at_once_while_another_process_holds_the_lock(shop, tmp_path):
+    invoice, keys, answers = shop.invoice(), flood.write_keys(shop), {}
+    before = counts(shop)
+    with Live(shop, tmp_path) as live:
+        assert live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5}).ok
+        other = sqlite3.connect(sqlite_path(shop.environ["BTCPAY_DATABASE_URL"]))
+        other.execute("BEGIN EXCLUSIVE")
+        with flood.orders_under_way(live, keys, answers):
+            alive_s = flood.slowest_s(f"{live.url}/healthz")
+            page_s = flood.slowest_s(f"{live.url}/pay/{invoice['id']}", 5)
+            other.rollback()
+            other.close()
+        assert (alive_s < flood.SOON_S, page_s < 2 * flood.SOON_S) == (True, True), (
+            alive_s,
+            page_s,
+        )
+        assert "Traceback" not in live.log()
+    assert set(answers) == {201, 503} and len(answers[201]) >= 40
+    assert all(b'"code":"server_error"' in answer for answer in answers[503])
+    stored = len(answers[201]) + 1
+    assert counts(shop) == (before[0] + stored, before[1], before[2] + stored)
+
+
+@about_sqlite
+def test_who_waits_for_a_lock_that_stays_is_refused_with_the_first(shop, monkeypatch):
+    """One after the other they would wait ten seconds each."""
+    db = shop.service.db
+    monkeypatch.setitem(db.connection.connect_params, "timeout", 0.5)
+    link, answers = shop.link(title="Tip jar"), []
+
+    def press() -> None:
+        answers.append(shop.client.post(f"/link/{link['id']}", data={"amount_usd": "5"}))
+        db.close()
+
+    def order() -> None:
+        answers.append(shop.post("/invoices", {"amount_usd": 5}))
+        db.close()
+
+    shop.invoice()
+    other = sqlite3.connect(sqlite_path(shop.environ["BTCPAY_DATABASE_URL"]))
+    other.execute("BEGIN IMMEDIATE")
+    started_s = time.monotonic()
+    threads = [threading.Thread(target=what) for what in [press, order] * 6]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0, started_s + 2.5 - time.monotonic()))
+    late = sum(thread.is_alive() for thread in threads)
+    other.rollback()
+    other.close()
+    for thread in threads:
+        thread.join()
+    assert late == 0 and {answer.status_code for answer in answers} == {500}
+    assert shop.post("/invoices", {"amount_usd": 5}).status_code == 201
