@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -20,11 +21,12 @@ from btcpay.values.errors import BeyondMoney
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
-from storage.queries import blocks, invoices, payments
+from storage.queries import blocks, events, invoices, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances, days, gaps
 
 Proofs = Mapping[str, str]
+LONG_HISTORY = 1000  # lines of one invoice; who is sent events would be sent them all
 log = logging.getLogger(__name__)
 
 
@@ -72,11 +74,17 @@ def apply(
         balances.lock(db, db.only(invoices.WHOLE, id=invoice_id)["merchant_id"])
         row = db.only(invoices.WHOLE, id=invoice_id)
         rules = rules_for(settings, row)
-        known = known_outputs(db, invoice_id, scan, rules)
+        known = known_outputs(db, invoice_id, scan)
         outcome = settle(invoice_of(row), known, scan, rules, now)
         with balances.kept(db, invoice_id, row["merchant_id"], bounded=scan.waiting is not None):
             for change in outcome.changes:
-                _write_output(db, row, change, scan, now)
+                _write_output(db, row, change)
+            for output in outcome.forgotten:
+                db.run(payments.FORGET_OUTPUT, **_key(output, row))
+            noted = _noted(db, row["id"], outcome.changes)
+            for change in noted:
+                if change.kind:
+                    record(db, row["id"], Kind(change.kind), _detail(change, scan), now)
             for txid, document in (proofs or {}).items():
                 proof = {"invoice_id": invoice_id, "txid": txid, "document": document}
                 db.run(payments.ADD_PROOF, **proof)
@@ -88,7 +96,7 @@ def apply(
                 db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=txid)
         if outcome.changes:
             gaps.note(db, row)
-        _end(db, settings, row, outcome, made, scan, now)
+        _end(db, settings, row, replace(outcome, changes=noted), made, scan, now)
         return row["status"], outcome.verdict.status
 
 
@@ -118,15 +126,23 @@ def _end(
         update_attention(db, settings, row["id"], now, news_of(outcome, made, row["status"]))
 
 
-def _write_output(db: Database, row: Row, change: Change, scan: Scan, now: datetime) -> None:
+def _noted(db: Database, invoice_id: str, changes: Sequence[Change]) -> list[Change]:
+    """What history and receivers get: once that is long, nothing that a mempool alone has shown."""
+    is_long = db.only(events.COUNT, invoice_id=invoice_id)["lines"] >= LONG_HISTORY
+    return [one for one in changes if one.after.block or not is_long]
+
+
+def _write_output(db: Database, row: Row, change: Change) -> None:
     output = change.after
-    key = {"txid": output.txid, "vout": output.vout, "invoice_id": row["id"]}
     if change.before:
-        db.run(payments.UPDATE_OUTPUT, **key, **_columns(output))
+        db.run(payments.UPDATE_OUTPUT, **_key(output, row), **_columns(output))
     else:
-        db.run(payments.ADD_OUTPUT, **key, **_columns(output), merchant_id=row["merchant_id"])
-    if change.kind:
-        record(db, row["id"], Kind(change.kind), _detail(change, scan), now)
+        columns = _columns(output) | {"merchant_id": row["merchant_id"]}
+        db.run(payments.ADD_OUTPUT, **_key(output, row), **columns)
+
+
+def _key(output: Output, row: Row) -> Row:
+    return {"txid": output.txid, "vout": output.vout, "invoice_id": row["id"]}
 
 
 def _columns(output: Output) -> dict[str, Any]:

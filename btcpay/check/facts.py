@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from btcpay.bitcoin.tx import parse_tx
 from btcpay.bitcoin.wire import txid_bytes, txid_hex, u32
 from btcpay.invoices.status import inputs_of
 from btcpay.proofs.block import ProvenBlock
@@ -55,7 +56,9 @@ def paid_by(db: Database, block: ProvenBlock) -> list[Row]:
 def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, network: str) -> None:
     for position, vout, amount_sats in block.parts.paid[script]:
         txid = block.txid(position)
-        facts.confirmed.append(SeenOutput(txid, vout, amount_sats, where, position))
+        spends = parse_tx(block.parts.stripped(position)).inputs
+        inputs = tuple(f"{one.outpoint.txid}:{one.outpoint.vout}" for one in spends)
+        facts.confirmed.append(SeenOutput(txid, vout, amount_sats, where, position, inputs))
         if _outpoint(txid, vout) in block.parts.spent:
             facts.spent[txid, vout] = where.height
         if txid not in facts.proofs:
@@ -73,7 +76,8 @@ def _replaced(db: Database, block: ProvenBlock) -> list[Row]:
     """What waited, and never comes: this block spends an input of it otherwise."""
     return [
         row
-        for row in db.rows(mempool_watch.INPUTS)
+        for invoice in db.rows(mempool_watch.WITH_INPUTS)
+        for row in db.rows(mempool_watch.INPUTS, **invoice)
         if _spends_what_is_spent(row, block) and txid_bytes(row["txid"]) not in block.parts.txids
     ]
 

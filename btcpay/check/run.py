@@ -19,12 +19,13 @@ from btcpay.invoices.status import output_of, rules_for
 from btcpay.notify.read import forget_old
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
+from btcpay.settlement.bound import HISTORY_AFTER
 from btcpay.settlement.decide import is_deep
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, OutOfQuota
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
-from storage.queries import blocks, idempotency, meta
+from storage.queries import blocks, idempotency, meta, payments
 from storage.queries.lists import mempool_watch
 from storage.queries.meta import Key
 from storage.queries.totals import tallies
@@ -137,13 +138,13 @@ class Checker:
         return any((row["txid"], row["vout"]) not in shown for row in waiting)
 
     def _apply(self, look: Look, report: Report) -> None:
-        is_whole = look.mempool.is_whole and report.is_caught_up
-        tip_at = report.tip_asked_at if is_whole else None
+        tip_at = report.tip_asked_at if report.is_caught_up else None
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.outputs,
-            misses=is_whole,
+            misses=report.is_caught_up,
+            is_cut=not look.mempool.is_whole,
             # Since then both the tip and the mempool were asked.
             ends_at=tip_at and min(look.asked_at, tip_at) - look.ahead,
             explorer=look.mempool.host,
@@ -187,4 +188,5 @@ class Checker:
             ttl = timedelta(hours=self.settings.idempotency_ttl_h)
             self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
             erase_emails(self.db, self.settings.email_retention_days, now)
+            self.db.run(payments.FORGET_INPUTS, before=to_ms(now - HISTORY_AFTER))
             forget_old(self.db, now)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from btcpay.settings.settings import Settings
+from btcpay.settlement.bound import HISTORY_AFTER
 from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, Verdict
 from btcpay.values.errors import BadRow, CommandError
@@ -80,9 +81,9 @@ def inputs_of(row: Row) -> tuple[str, ...]:
     return tuple(inputs)
 
 
-def known_outputs(db: Database, invoice_id: str, scan: Scan, rules: Rules) -> list[Output]:
+def known_outputs(db: Database, invoice_id: str, scan: Scan) -> list[Output]:
     """The outputs that a scan may concern; of vanished ones those of late, or that are back."""
-    since_ms = to_ms(scan.asked_at - rules.gone_after)
+    since_ms = to_ms(scan.asked_at - HISTORY_AFTER)
     rows = db.rows(payments.KNOWN, invoice_id=invoice_id, vanished_after=since_ms - 1)
     found = {(row["txid"], row["vout"]): row for row in rows}
     shown = {seen.txid for seen in (*(scan.waiting or ()), *scan.confirmed)} | set(scan.replaced)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from btcpay.settlement.values import Output, Scan, SeenOutput
 
@@ -17,7 +18,9 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
        It is there again when it is shown again.
     4. A transaction whose inputs a block has spent otherwise never comes, whatever a mempool shows,
        until it is in a block itself, or the block with the spend is undone.
-    5. Nothing was seen, and nothing has vanished, after now: a clock that was ahead makes nothing
+    5. What spends a coin of something seen before, and pays the address no less, replaces it, and
+       was seen as early: a fee that is raised makes nobody late.
+    6. Nothing was seen, and nothing has vanished, after now: a clock that was ahead makes nothing
        late, and holds nothing, once it is set right.
     """
     before = {output.outpoint: output for output in known}
@@ -37,6 +40,11 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
             )
     for seen in scan.confirmed:
         before[seen.outpoint] = _confirmed(before.get(seen.outpoint), seen, scan)
+    replaces_at = _replaces_at(known, scan)
+    for outpoint, output in before.items():
+        if earlier := replaces_at.get(output.txid):
+            first_seen_at = min(output.first_seen_at, earlier)
+            before[outpoint] = replace(output, first_seen_at=first_seen_at)
     for outpoint, height in scan.spent.items():
         if outpoint in before:
             before[outpoint] = replace(before[outpoint], spent_height=height)
@@ -65,6 +73,41 @@ def _confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
         vanished_at=None,
         replaced_height=None,
     )
+
+
+class _Paying(NamedTuple):
+    """A transaction's sum to the address, what it spends, and when it was first seen."""
+
+    sats: int
+    inputs: frozenset[str]
+    at: datetime
+
+
+def _replaces_at(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
+    """By txid of what is shown, when what it replaces was first seen."""
+    old = _by_txid([o for o in known if o.inputs and not o.block], scan)
+    coins = frozenset[str]().union(*(was.inputs for was in old.values()))
+    shown = (*(scan.waiting or ()), *scan.confirmed)
+    new = _by_txid([seen for seen in shown if not coins.isdisjoint(seen.inputs)], scan)
+    found = {
+        txid: [
+            was.at
+            for replaced, was in old.items()
+            if replaced != txid and was.sats <= now.sats and not was.inputs.isdisjoint(now.inputs)
+        ]
+        for txid, now in new.items()
+    }
+    return {txid: min(times) for txid, times in found.items() if times}
+
+
+def _by_txid(outputs: Sequence[Output | SeenOutput], scan: Scan) -> dict[str, _Paying]:
+    found: dict[str, _Paying] = {}
+    for output in outputs:
+        at = output.first_seen_at if isinstance(output, Output) else scan.asked_at
+        inputs, before = frozenset(output.inputs), found.get(output.txid)
+        sats = output.amount_sats + (before.sats if before else 0)
+        found[output.txid] = _Paying(sats, inputs, min(at, before.at) if before else at)
+    return found
 
 
 def _not_after(output: Output, now: datetime) -> Output:

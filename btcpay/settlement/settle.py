@@ -5,12 +5,16 @@ what was written. The rules in words are in docs/settlement.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
+from btcpay.settlement.bound import bounded
 from btcpay.settlement.decide import came_in_time, decide, required_sats
 from btcpay.settlement.merge import merge
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Scan, Verdict
+
+# An end waits no longer than this for what cannot be had: a whole list, another source's word.
+HELD_AT_MOST = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,12 @@ class Outcome:
     """What follows from a scan.
 
     `payments` are to be made; `settling` are the transactions of earlier payments that settle the
-    invoice now.
+    invoice now. `forgotten`: sightings that were known, and are not kept.
     """
 
     verdict: Verdict
     changes: Sequence[Change]
+    forgotten: Sequence[Output]
     payments: Sequence[Receipt]
     settling: Sequence[str]
 
@@ -54,19 +59,32 @@ def settle(
 ) -> Outcome:
     """All that follows from news of an invoice's address.
 
-    1. What was known is merged with what is new.
-    2. What was seen in time and has vanished lately keeps the invoice open, where it would be
+    1. Nothing is gone, and nothing ends, because a list that may be cut does not show it; for a day
+       after the deadline: whoever keeps the list long must not keep the invoice open for ever.
+    2. What was known is merged with what is new.
+    3. Of what a mempool shows only so much is kept.
+    4. What was seen in time and has vanished lately keeps the invoice open, where it would be
        enough if it came again.
     """
-    outputs = merge(known, scan, now)
+    ended_at = invoice.expires_at
+    if scan.is_cut and not (ended_at and scan.asked_at - HELD_AT_MOST >= ended_at):
+        scan = replace(scan, misses=False, ends_at=None)
+    merged = merge(known, scan, now)
+    outputs = bounded(merged, invoice.amount_sats)
+    kept = {output.outpoint for output in outputs}
     ends_at = None if _is_held(invoice, outputs, scan, rules) else scan.ends_at
     verdict = decide(invoice, outputs, scan.tip_height, ends_at, rules, now)
     before = {output.outpoint: output for output in known}
-    changes = [Change(before.get(output.outpoint), output) for output in outputs]
+    changes = [
+        Change(before.get(output.outpoint), output)
+        for output in merged
+        if output.outpoint in kept or output.outpoint in before
+    ]
     settles = {output.txid: output.settles for output in known if output.credited}
     return Outcome(
         verdict=verdict,
         changes=[change for change in changes if change.after != change.before],
+        forgotten=[output for output in known if output.outpoint not in kept],
         payments=[receipt for receipt in verdict.receipts if receipt.txid not in settles],
         settling=[r.txid for r in verdict.receipts if r.settles and not settles.get(r.txid, True)],
     )

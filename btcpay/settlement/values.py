@@ -19,7 +19,7 @@ class Block:
 class SeenOutput:
     """An output that pays the address: proven to be in `block`, or said to wait in the mempool.
 
-    `position` is its transaction's place in the block. `inputs` are the outpoints that a waiting
+    `position` is its transaction's place in the block. `inputs` are the outpoints that the
     transaction spends, as "txid:vout"; empty when they are too many to be kept.
     """
 
@@ -42,8 +42,9 @@ class Scan:
     `confirmed`: what a block pays to it. `spent`: the blocks in which its coins were spent.
     `replaced`: by txid, the blocks that spend the inputs of waiting transactions otherwise.
     `waiting`: what the mempool shows; None when it was not asked. `misses`: whether what it does
-    not show is gone: the list is whole, and every block is read. `ends_at`: deadlines up to then
-    may have passed; None while a block up to the tip is not read, or the mempool was not asked.
+    not show is gone: every block is read. `ends_at`: deadlines up to then may have passed; None
+    while a block up to the tip is not read, or the mempool was not asked. `is_cut`: more may wait
+    than was listed.
     `second_prices`: of a bitcoin in other currencies than dollars, by their codes.
     `explorer`: the host that was asked.
     """
@@ -56,6 +57,7 @@ class Scan:
     waiting: Sequence[SeenOutput] | None = None
     misses: bool = False
     ends_at: datetime | None = None
+    is_cut: bool = False
     price_usd: Decimal | None = None
     second_prices: Mapping[str, Decimal] = field(default_factory=dict)
     explorer: str | None = None

@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from peewee import fn
+
 from storage.database import every, slot
 from storage.models import Event
 
@@ -31,5 +33,8 @@ OF_MONEY = (
     Event.select(Event.kind, Event.detail)
     .where((Event.invoice_id == slot("invoice_id")) & Event.kind.in_(_OF_MONEY))
     .order_by(Event.seq)
+)
+COUNT = Event.select(fn.COUNT(Event.seq).alias("lines")).where(
+    Event.invoice_id == slot("invoice_id")
 )
 OF_INVOICE = Event.select().where(Event.invoice_id == slot("invoice_id")).order_by(Event.seq)

@@ -67,6 +67,17 @@ UPDATE_OUTPUT = Output.update(slots(*(f for f in _NEW if f.name not in _NAMES_IT
     & (Output.txid == slot("txid"))
     & (Output.vout == slot("vout"))
 )
+# A sighting that is not kept; what a block has stays.
+_SIGHTING = Output.payment_id.is_null() & Output.block_height.is_null()
+FORGET_OUTPUT = Output.delete().where(
+    (Output.invoice_id == slot("invoice_id"))
+    & (Output.txid == slot("txid"))
+    & (Output.vout == slot("vout"))
+    & _SIGHTING
+)
+FORGET_INPUTS = Output.update({Output.inputs: None}).where(
+    _SIGHTING & Output.inputs.is_null(False) & (Output.vanished_at < slot("before"))
+)
 CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
     (Output.txid == slot("txid"))
     & (Output.invoice_id == slot("invoice_id"))

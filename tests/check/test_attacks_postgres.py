@@ -252,7 +252,7 @@ def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is
 
         def rows(query, **values):
             found = really(query, **values)
-            if query is mempool_watch.INPUTS and not read:
+            if query is mempool_watch.WITH_INPUTS and not read:
                 read.append(pool.submit(reader(other)._read, second, Report()))
                 until(lambda: read[0].done() or waiting(till.shop), "the other to read or wait")
             return found

@@ -46,6 +46,8 @@ class Life:
         outcome = settle(self.invoice, self.known, scan, self.rules, now or scan.asked_at)
         changed = {change.after.outpoint: change.after for change in outcome.changes}
         kept = {o.outpoint: o for o in self.known} | changed
+        for forgotten in outcome.forgotten:
+            del kept[forgotten.outpoint]
         new = {receipt.txid for receipt in outcome.payments}
         self.made += [(receipt.txid, receipt.amount_sats) for receipt in outcome.payments]
         settling = {r.txid for r in outcome.payments if r.settles} | set(outcome.settling)
@@ -73,6 +75,8 @@ class Life:
 
 
 Step = Callable[[Life], str]
+DAY = 24 * 60
+COIN, OTHER_COIN = ("ff:0",), ("ee:0",)
 
 
 def tx(
@@ -82,12 +86,13 @@ def tx(
     height: int = TIP,
     vout: int = 0,
     position: int = 1,
+    spends: tuple[str, ...] = (),
 ) -> SeenOutput:
     """An output that waits, or is in a block of minute `mined`."""
     if mined is None:
-        return SeenOutput(txid, vout, sats)
+        return SeenOutput(txid, vout, sats, inputs=spends)
     mined_in = Block(height, f"block{height} of {mined}", at(mined))
-    return SeenOutput(txid, vout, sats, mined_in, position)
+    return SeenOutput(txid, vout, sats, mined_in, position, spends)
 
 
 def scan(minute: float, *there: SeenOutput, tip: int = TIP) -> Step:
@@ -110,13 +115,14 @@ def look(
     misses: bool = True,
     ends: float | None = None,
     is_read: bool = True,
+    is_cut: bool = False,
 ) -> Step:
     """The mempool alone. `ends`: by the explorers' clock; `is_read`: every block up to the tip."""
     ends_at = at(minute if ends is None else ends) if is_read else None
 
     def step(life: Life) -> str:
-        seen = Scan(at(minute), tip, waiting=waiting, misses=misses and is_read, ends_at=ends_at)
-        return life.settle(seen)
+        news = {"waiting": waiting, "misses": misses and is_read, "ends_at": ends_at}
+        return life.settle(Scan(at(minute), tip, is_cut=is_cut, **news))
 
     return step
 
@@ -341,6 +347,61 @@ ROWS = {
     "a coinbase: 99 deep is on its way, also across the deadline, and 100 deep pays": row(
         [scan(15, tx(mined=10, position=0)), look(90, tip=TIP + 98), look(91, tip=TIP + 99)],
         "open open paid", PAID),
+    # A fee that is raised: another transaction, of the same coin.
+    "its fee is raised after the deadline: in time, and its block pays": row(
+        [scan(59, tx(spends=COIN)), scan(61, tx("bb", spends=COIN)),
+         scan(62, tx("bb", spends=COIN)),
+         block(90, tx("bb", mined=89, spends=COIN), replaced={"aa": TIP}), scan(91)],
+        "open open open paid paid", ("bb", ASKED, True)),
+    "raised twice after the deadline: in time": row(
+        [scan(59, tx(spends=COIN)), scan(61, tx("bb", spends=COIN)),
+         scan(70, tx("cc", spends=COIN)), block(90, tx("cc", mined=89, spends=COIN)), scan(91)],
+        "open open open paid paid", ("cc", ASKED, True)),
+    "raised after the deadline, and first seen in its block: in time, and it pays": row(
+        [scan(59, tx(spends=COIN)),
+         block(90, tx("bb", mined=89, spends=COIN), replaced={"aa": TIP}), scan(91)],
+        "open paid paid", ("bb", ASKED, True)),
+    "dropped, and raised half an hour later, after the deadline: in time, and it pays": row(
+        [scan(59, tx(spends=COIN)), scan(61), scan(90, tx("bb", spends=COIN)),
+         block(95, tx("bb", mined=94, spends=COIN)), scan(96)], "open open open paid paid",
+        ("bb", ASKED, True)),
+    "with its fee from the amount: pays the invoice less, and is late": row(
+        [scan(59, tx(spends=COIN)), scan(61, tx("bb", ASKED - 1, spends=COIN)), scan(121)],
+        "open open expired"),
+    "one of another coin after the deadline is late": row(
+        [scan(59, tx(spends=COIN)), scan(61, tx("bb", spends=OTHER_COIN)), scan(121)],
+        "open open expired"),
+    "of two coins, one of them: in time": row(
+        [scan(59, tx(spends=COIN)), scan(61, tx("bb", spends=OTHER_COIN + COIN)),
+         block(90, tx("bb", mined=89, spends=OTHER_COIN + COIN)), scan(91)],
+        "open open paid paid", ("bb", ASKED, True)),
+    "what it replaces was late: so is it": row(
+        [scan(60.5, tx(spends=COIN), tx("dd", ASKED - 1, spends=OTHER_COIN)),
+         block(90, tx("bb", mined=89, spends=COIN)), scan(91)], "expired expired expired",
+        ("bb", ASKED, False)),
+    "a part replaced after the deadline by the whole, and the invoice is not ended: in time": row(
+        [scan(59, tx(sats=1_000, spends=COIN)), look(61, tx("bb", spends=COIN), is_read=False),
+         scan(62, tx("bb", spends=COIN))], "open open open"),
+    # A list that may be cut.
+    "a list that may be cut holds the end for a day": row(
+        [scan(59), look(90, is_cut=True), look(DAY + 59.9, is_cut=True),
+         look(DAY + 60, is_cut=True)], "open open open expired"),
+    "what a list that may be cut does not show holds the end for a day and an hour": row(
+        [scan(59, tx()), look(90, is_cut=True), look(DAY + 59.9, is_cut=True),
+         look(DAY + 60, is_cut=True), look(DAY + 119.9, is_cut=True),
+         look(DAY + 120, is_cut=True)], "open open open open open expired"),
+    "what it does show is waited for": row(
+        [scan(59, tx()), look(3 * DAY, tx(), is_cut=True), look(WEEK, tx(), is_cut=True)],
+        "open open open"),
+    "a full payment in time beside dust that fills the list: its block pays": row(
+        [look(30, *(tx(f"{n:02}", 330) for n in range(25)), is_cut=True),
+         block(80, tx("ee", mined=50, height=990),
+               *(tx(f"{n:02}", 330, mined=70) for n in range(25)))],
+        "open paid", *((f"{n:02}", 330, False) for n in range(25)), ("ee", ASKED, True)),
+    "a full payment after the deadline beside dust: late, and the invoice ends": row(
+        [look(30, *(tx(f"{n:02}", 330) for n in range(25)), is_cut=True),
+         block(80, tx("ee", mined=79)), look(90, is_cut=True), look(DAY + 60, is_cut=True)],
+        "open open open expired", ("ee", ASKED, False)),
     "our clock was ahead when it was seen: set right, it was seen in time": row(
         [look(90, tx(), ends=29), scan(30, tx()), scan(61, tx()), scan(80, tx(mined=70))],
         "open open open paid", PAID),

@@ -55,10 +55,14 @@ DEEPENING = (
 WAITING = Output.select(Output.txid, Output.vout).where(
     (Output.invoice_id == slot("invoice_id")) & _COMES & Output.block_height.is_null()
 )
-# What waits in the mempool and what it spends.
-INPUTS = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.inputs).where(
+# What waits in the mempool and what it spends, invoice by invoice: all at once may be too much.
+_SPENDS = (
     Output.payment_id.is_null()
     & Output.block_height.is_null()
     & Output.replaced_height.is_null()
     & Output.inputs.is_null(False)
+)
+WITH_INPUTS = Output.select(Output.invoice_id).where(_SPENDS).distinct()
+INPUTS = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.inputs).where(
+    _SPENDS & (Output.invoice_id == slot("invoice_id"))
 )

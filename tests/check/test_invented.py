@@ -1,0 +1,81 @@
+"""A mempool that invents: what is kept and announced of it has a bound, and the rest stands."""
+
+from collections.abc import Iterator
+
+import pytest
+from builders import Shop
+from fake_esplora import Json
+
+from btcpay.check import apply as applied
+from btcpay.check.apply import apply
+from btcpay.settlement.bound import MOST_KEPT
+from btcpay.settlement.values import Scan, SeenOutput
+from storage.queries import events, payments
+from storage.queries.lists import mempool_watch
+from storage.queries.totals import balances
+
+pytestmark = pytest.mark.both_databases
+SHOWN = 148
+INPUTS = tuple(f"{number:064x}:0" for number in range(100))
+
+
+def invented(look: int, sats: int) -> list[SeenOutput]:
+    txids = [f"{look:032x}{number:032x}" for number in range(SHOWN)]
+    return [SeenOutput(txid, 0, sats, inputs=INPUTS) for txid in txids]
+
+
+def look(shop: Shop, invoice: Json, *shown: SeenOutput, is_cut: bool = False) -> None:
+    scan = Scan(shop.clock(), 100, waiting=shown, misses=True, is_cut=is_cut)
+    apply(shop.service.db, shop.service.settings, invoice["id"], scan, shop.clock())
+
+
+def rows(shop: Shop, invoice: Json) -> list[Json]:
+    return shop.service.db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
+
+
+def sums_are_right(shop: Shop) -> bool:
+    db, of = shop.service.db, {"merchant_id": shop.merchant_id}
+    return db.only(balances.OF_MERCHANT, **of) == db.only(balances.RECOMPUTED, **of)
+
+
+@pytest.fixture
+def long_after(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As if a thousand lines were three hundred."""
+    monkeypatch.setattr(applied, "LONG_HISTORY", 300)
+    yield
+
+
+@pytest.mark.parametrize("is_cut", [True, False], ids=["a cut list", "a whole list"])
+def test_what_is_invented_has_a_bound_and_the_payers_stays(shop, long_after, is_cut):
+    invoice, db = shop.invoice(), shop.service.db
+    ours = SeenOutput("0a" * 32, 0, invoice["amount_sats"], inputs=(f"{'ab' * 32}:0",))
+    look(shop, invoice, ours)
+    for number in range(1, 7):
+        shop.clock.move(minutes=4)
+        look(shop, invoice, *invented(number, 330), ours, is_cut=is_cut)
+        assert sums_are_right(shop)
+        waiting = [row for row in rows(shop, invoice) if row["vanished_at"] is None]
+        assert len(waiting) == MOST_KEPT and ours.txid in {row["txid"] for row in waiting}
+    assert len(rows(shop, invoice)) <= 2 * MOST_KEPT
+    assert len(db.rows(mempool_watch.INPUTS, invoice_id=invoice["id"])) <= 2 * MOST_KEPT
+    lines = db.rows(events.OF_INVOICE, invoice_id=invoice["id"])
+    assert len(lines) <= 300 + 2 * (MOST_KEPT + SHOWN)
+
+
+def test_what_vanished_an_hour_ago_is_a_line_of_history_that_no_look_loads(till):
+    shop, db = till.shop, till.shop.service.db
+    invoice = shop.invoice()
+    look(shop, invoice, *invented(1, 330))
+    look(shop, invoice)
+    assert till.check().complete
+    assert len(db.rows(mempool_watch.INPUTS, invoice_id=invoice["id"])) == MOST_KEPT
+    shop.clock.move(minutes=61)
+    assert till.check().complete
+    known = db.rows(payments.KNOWN, invoice_id=invoice["id"], vanished_after=till.now * 1000)
+    assert known == [] and {row["inputs"] for row in rows(shop, invoice)} == {None}
+    assert len(rows(shop, invoice)) == MOST_KEPT and till.kinds(invoice)[-1] == "vanished"
+    # What is shown again was seen when it was seen.
+    before = min(row["first_seen_at"] for row in rows(shop, invoice))
+    look(shop, invoice, invented(1, 330)[0])
+    again = [row for row in rows(shop, invoice) if row["vanished_at"] is None]
+    assert [row["first_seen_at"] for row in again] == [before] and sums_are_right(shop)
