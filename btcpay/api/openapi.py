@@ -127,7 +127,7 @@ def _status(settings: Settings) -> dict[str, Any]:
         "operationId": "get-checkout-status",
         "summary": summary,
         "description": "Public: needs no key, only the invoice's id. Limited by address, with the"
-        " pages: ten times a second.",
+        " pages: twice a second, and ten times for all invoices.",
         "servers": [{"url": settings.base_url}],
         "security": [],
         "parameters": [_ID],

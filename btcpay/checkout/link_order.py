@@ -30,14 +30,14 @@ MS = timedelta(milliseconds=1)
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who presses: as whom to count, and the text of the amount field.
+    """Who presses: as whom to count (None: not at all), and the text of the amount field.
 
     `form_id`: of the invoice that this form makes, None without a form of ours. `last_id`: of the
     last one that this browser made at the link; `next_id`: of the one that may follow when that is
     paid.
     """
 
-    address: str
+    address: str | None
     amount_text: str
     form_id: str | None = None
     last_id: str | None = None
@@ -102,6 +102,9 @@ def _admitted(service: Service, link: Row, visitor: Visitor) -> Iterator[str | N
     """
     if _has_paid(service, link, visitor):
         yield visitor.next_id
+        return
+    if visitor.address is None:
+        yield visitor.form_id
         return
     item = link_invoices(service.settings.link_invoices_per_visitor)
     _refuse_full(service, service.limiter.look(item, visitor.address))

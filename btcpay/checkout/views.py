@@ -21,7 +21,7 @@ from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, accent_css, kept
 from btcpay.web.service import Service
-from btcpay.web.visitors import counted_as, is_from_another_site
+from btcpay.web.visitors import is_from_another_site
 from storage.database import Row
 from storage.queries import brands, links
 
@@ -79,7 +79,7 @@ class Checkout:
         form_id = self._cookie.made_by(id, fields.get("press", [""])[0])
         last_id = self._cookie.last(id)
         next_id = last_id and self._cookie.made_after(last_id)
-        visitor = Visitor(counted_as(request.remote_addr), text, form_id, last_id, next_id)
+        visitor = Visitor(self.pages.visitor(), text, form_id, last_id, next_id)
         try:
             self._refuse_other_sites()
             invoice_id = order(self.service, link, visitor)

@@ -64,8 +64,10 @@ class Area:
 
     def count_stranger(self, presents: str) -> None:
         """Counts a visitor; a wrong secret counts as a wrong key. Raises RateLimited."""
-        bucket = rate_limits.FAILED_AUTH if presents else rate_limits.VISITS
-        self._count(bucket, counted_as(request.remote_addr))
+        if presents:
+            self._count(rate_limits.FAILED_AUTH, counted_as(request.remote_addr))
+        elif visitor := self.pages.visitor():
+            self._count(rate_limits.VISITS, visitor)
 
     def _count(self, bucket: rate_limits.Bucket, key: str) -> None:
         self.service.limiter.hit(bucket, key).require_allowed(self.service.now())

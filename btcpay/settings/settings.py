@@ -69,6 +69,7 @@ class Settings:
     underpayment_tolerance_percent: Decimal = setting("0", accepts.percent)
     rate_limit_store: str = setting("memory://", accepts.rate_limit_store, is_secret=True)
     trusted_proxies: int = setting("0", whole(0, 10))
+    visitor_addresses: bool = setting("on", accepts.switch)
     max_body_bytes: int = setting("65536", whole(1024, 16_777_216))
     idempotency_ttl_h: int = setting("24", whole(1, 8760))
     email_retention_days: int = setting("0", whole(0, 36_500))

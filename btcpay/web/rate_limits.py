@@ -12,6 +12,8 @@ WRITES = Bucket("write", 30, period_s=60)
 FAILED_AUTH = Bucket("auth", 20, period_s=60)
 # Ten a second: twenty people behind one address, whose pages ask every two seconds.
 VISITS = Bucket("visit", 600, period_s=60)
+# Of one invoice, so that who asks for its page without end closes no other: four open tabs.
+LOOKS = Bucket("look", 120, period_s=60)
 # It is better to refuse a stranger's wrong key than to let somebody try again too soon.
 KEPT = {FAILED_AUTH}
 # By its name, since its driver takes 200 ms and 6 MB that one process can do without.

@@ -10,12 +10,13 @@ from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import branding
 from btcpay.values.errors import RateLimited
+from btcpay.values.ids import is_id
 from btcpay.values.money import btc_text
 from btcpay.values.times import iso_ms
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.pages import languages
 from btcpay.web.pages.assets import Assets
-from btcpay.web.rate_limits import VISITS
+from btcpay.web.rate_limits import LOOKS, VISITS
 from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as
 from storage.database import Row
@@ -88,11 +89,22 @@ class Pages:
         response.headers["Link"] = ", ".join(f"<{url}>; rel=preload; as=style" for url in styles)
         return response
 
+    def visitor(self) -> str | None:
+        """In whose window the request counts; None where addresses mean nothing."""
+        counts = self._service.settings.visitor_addresses
+        return counted_as(request.remote_addr) if counts else None
+
     def admit(self) -> None:
-        """Counts a visit. Raises RateLimited."""
-        service = self._service
-        window = service.limiter.hit(VISITS, counted_as(request.remote_addr))
-        window.require_allowed(service.now())
+        """Counts a visit, of an invoice and of the visitor; files are free. Raises RateLimited."""
+        looked_at = (request.view_args or {}).get("id")
+        if looked_at is None:
+            return
+        visitor, now = self.visitor(), self._service.now()
+        if is_id("inv", looked_at):
+            key = f"{visitor or ''} {looked_at}"
+            self._service.limiter.hit(LOOKS, key).require_allowed(now)
+        if visitor:
+            self._service.limiter.hit(VISITS, visitor).require_allowed(now)
 
     def failed(self, error: Exception) -> Response:
         """What went wrong: JSON when the script asks, otherwise a page."""
