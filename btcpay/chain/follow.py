@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from btcpay.bitcoin.header import Header, parse_header
 from btcpay.chain.headers import check_header, check_headers, work_of
 from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, BlockSources, Known
-from btcpay.values.errors import FetchError
+from btcpay.values.errors import FetchError, Unreachable
 from btcpay.values.networks import Network
 from btcpay.values.times import from_unix_s, to_ms
 from storage.database import Database, Row
@@ -42,40 +42,45 @@ def _header_of(row: Row) -> Header:
 class Follower:
     def __init__(self, db: Database, network: Network, sources: BlockSources, undo: Undo) -> None:
         self._db, self._network, self._sources, self._undo = db, network, sources, undo
+        self._failed: dict[BlockSource, Exception] = {}
+        self._highest = 0  # of the tips up to which somebody has shown every header
 
     def follow(self) -> bool:
-        """Takes over every header of a chain with more work than ours; whether ours has changed.
+        """Takes over every header of the chain with the most work; whether ours has changed.
 
-        There must be a first header. Raises ExplorerError; what was taken over by then stays.
+        Every source is asked. There must be a first header. Raises ExplorerError; what was taken
+        over by then stays.
         """
-        before = self._top()["hash"]
-        one = self._sources.ask(self._take_over)
-        self._sources.expect(self._top()["height"], one)
-        return self._top()["hash"] != before
+        locator = self._locator()
 
-    def compare(self, one: BlockSource) -> str:
-        """Why another source's tip says that ours may not be the best; empty when it does not.
+        def has_news() -> bool:
+            return bool(self._top()["hash"] != locator[0].hash)
 
-        A chain of it that has more work than ours is taken over up to its tip, and it is asked
-        first from now on.
+        heights, self._failed = self._sources.ask_all(
+            lambda one: self._take_over(one, locator), has_news
+        )
+        self._highest = max(heights.values())
+        self._sources.expect(self._top()["height"], heights)
+        return has_news()
+
+    def more_elsewhere(self, is_quiet: bool) -> str:
+        """Why a source that failed may know more than we do; empty when none does.
+
+        What it brought broke off, or, when no block has come for long, its word alone has more.
         """
-        try:
-            ahead = one.tip_height() - self._top()["height"]
-        except FAILURES as error:
-            one.failed(error)
-            return ""
-        if ahead < -MAX_BLOCKS_BEHIND:
-            log.warning("%s is %d blocks behind", one.host, -ahead)
-        if ahead <= MAX_BLOCKS_BEHIND:
-            return ""
-        before = self._top()["hash"]
-        try:
-            self._take_over(one)
-        except FAILURES as error:
-            one.failed(error)
-            return f"{one.host} shows {ahead} blocks more, which cannot be read: {error}"
-        if self._top()["hash"] != before:
-            self._sources.prefer(one)
+        top = self._top()["height"]
+        for one, error in self._failed.items():
+            if self._highest < top:
+                return f"{one.host} shows more blocks, which cannot be read: {error}"
+            if not is_quiet or isinstance(error, Unreachable):
+                continue
+            try:
+                ahead = one.tip_height() - top
+            except FAILURES as failure:
+                one.failed(failure)
+                continue
+            if ahead > MAX_BLOCKS_BEHIND:
+                return f"{one.host} shows {ahead} blocks more, which cannot be read: {error}"
         return ""
 
     def _top(self) -> Row:
@@ -87,19 +92,19 @@ class Follower:
         while heights[-1] > first:
             heights.append(max(first, heights[-1] - gap))
             gap *= 1 if len(heights) <= IN_A_ROW else 2
-        return [Known(height, self._at(height)["hash"]) for height in heights]
+        return [
+            Known(height, self._db.only(blocks.AT, height=height)["hash"]) for height in heights
+        ]
 
-    def _at(self, height: int) -> Row:
-        return self._db.only(blocks.AT, height=height)
+    def _take_over(self, one: BlockSource, locator: Sequence[Known]) -> int:
+        """Takes over what it shows as soon as that has more work than ours; the height of its tip.
 
-    def _take_over(self, one: BlockSource) -> BlockSource:
-        """Takes over what it shows as soon as that has more work than ours; the source.
-
-        Raises FetchError for one whose chain ends too far below ours.
+        What others show is taken over at the same time. Raises FetchError for one whose chain ends
+        too far below ours.
         """
         branch: list[bytes] = []
-        newest = top = self._top()["height"]
-        for raws in one.headers_after(self._locator()):
+        newest = top = locator[0].height
+        for raws in one.headers_after(locator):
             for raw in raws:
                 check_header(self._network, raw)
             branch += raws
@@ -114,12 +119,12 @@ class Follower:
             fork = below["height"]
             newest = fork + len(branch)
             if self._is_heavier(fork, branch):
-                self._check(one, fork, branch)
+                self._check(one, below, branch)
                 self._adopt(fork, branch)
                 branch, top = [], newest
         if top - newest > MAX_BLOCKS_BEHIND:
             raise FetchError(f"is {top - newest} blocks behind what was proven to us")
-        return one
+        return newest
 
     def _ours(self, hash: str) -> Row | None:
         return self._db.row(blocks.OF_HASH, hash=hash)
@@ -128,14 +133,14 @@ class Follower:
         ours = [_header_of(row) for row in self._db.rows(blocks.ABOVE, height=fork)]
         return work_of([parse_header(raw) for raw in branch]) > work_of(ours)
 
-    def _check(self, one: BlockSource, fork: int, branch: Sequence[bytes]) -> None:
-        """Raises ProofFailed unless each header may follow the one before."""
+    def _check(self, one: BlockSource, below: Row, branch: Sequence[bytes]) -> None:
+        """Raises ProofFailed unless each header may follow the one before, or `below`."""
 
         def period_first(height: int) -> Header:
             row = self._db.row(blocks.AT, height=height)
             return _header_of(row) if row else check_header(self._network, one.header_at(height))
 
-        check_headers(self._network, branch, _header_of(self._at(fork)), fork, period_first)
+        check_headers(self._network, branch, _header_of(below), below["height"], period_first)
 
     def _adopt(self, fork: int, branch: Sequence[bytes]) -> None:
         """Takes it over in one transaction, with all that follows; not when we moved on."""

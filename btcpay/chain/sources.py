@@ -5,7 +5,7 @@ explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py)
 and the `BlockSources` that the check follows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -70,11 +70,16 @@ class BlockSources(Protocol):
     def others(self, known: BlockSource | None = None) -> Sequence[BlockSource]:
         """Those that may be asked but this one, or but the first in line."""
 
-    def prefer(self, one: BlockSource) -> None:
-        """From now on asks this one first."""
+    def ask_all(
+        self, question: Callable[[BlockSource], T], has_news: Callable[[], bool]
+    ) -> tuple[dict[BlockSource, T], dict[BlockSource, Exception]]:
+        """What it makes of each, and why others have not answered. Raises ExplorerError.
 
-    def expect(self, height: int, one: BlockSource) -> None:
-        """From now on asks only those that know about as many blocks; `one` does."""
+        All are asked at once, in threads; none that is slow is waited for to its end.
+        """
+
+    def expect(self, height: int, heights: Mapping[BlockSource, int]) -> None:
+        """From now on asks only those that know about as many blocks; `heights` says who does."""
 
 
 class Waiting(NamedTuple):

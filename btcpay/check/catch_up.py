@@ -16,15 +16,14 @@ from btcpay.check.undo import undo_above
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ExplorerError
-from btcpay.values.times import from_ms, to_ms
+from btcpay.values.times import elapsed, from_ms, to_ms
 from storage.database import Database
 from storage.queries import blocks, meta
 from storage.queries.meta import Key
 
 log = logging.getLogger(__name__)
 
-# While blocks come nobody else is asked; after this other explorers' tips are compared, so often.
-QUIET, COMPARE_EVERY = timedelta(minutes=30), timedelta(minutes=10)
+QUIET = timedelta(minutes=30)  # without a block, then more that somebody claims is an error
 IDLE_KEPT = timedelta(hours=2)  # as far back as an invoice that is made now begins to read
 
 
@@ -35,6 +34,7 @@ class CatchUp:
     explorers: Explorers
     prices: Prices
     now: Callable[[], datetime]
+    mark: Callable[[], str]
 
     def follow(self, report: Report) -> bool:
         """Takes over new headers and reads their blocks; whether the tip is known."""
@@ -72,24 +72,21 @@ class CatchUp:
         Reader(self.db, self.settings, self.explorers, self.prices, self.now).read_all(report)
 
     def _why_stuck(self, follower: Follower) -> str:
-        """Why the chain that we know may not be the whole, in a sentence; empty when it seems so.
-
-        Other explorers' tips are compared when no block has come for long.
-        """
+        """Why the chain that we know may not be the whole; empty when it seems so."""
+        top = self.db.only(blocks.TOP)
         now = self.now()
-        compared_at = meta.time(self.db, Key.COMPARED_AT)
-        is_time = compared_at is None or not compared_at <= now < compared_at + COMPARE_EVERY
-        if now - self._tip_at() > QUIET and is_time:
-            others = self.explorers.others()
-            for one in others:
-                if differs := follower.compare(one):
-                    return differs
-            if others:
-                meta.put_time(self.db, Key.COMPARED_AT, now)
-        if self.settings.network.stands_still(self._tip_at(), now):
-            minutes = (now - self._tip_at()) // timedelta(minutes=1)
-            return f"no block has come for {minutes} minutes"
+        quiet = max(now - from_ms(top["mined_at"]), self._silence(top["hash"]))
+        if more := follower.more_elsewhere(quiet > QUIET):
+            return more
+        if self.settings.network.stands_still(now - quiet, now):
+            return f"no block has come for {quiet // timedelta(minutes=1)} minutes"
         return ""
 
-    def _tip_at(self) -> datetime:
-        return from_ms(self.db.only(blocks.TOP)["mined_at"])
+    def _silence(self, tip: str) -> timedelta:
+        """How long it has been our tip, as far as a clock knows that no step changes."""
+        mark = self.mark()
+        known, _, since = (meta.get(self.db, Key.TIP_SINCE) or "").partition(" ")
+        silence = elapsed(since, mark) if known == tip else None
+        if silence is None:
+            meta.put(self.db, Key.TIP_SINCE, f"{tip} {mark}")
+        return silence or timedelta()

@@ -23,7 +23,7 @@ from btcpay.settlement.bound import HISTORY_AFTER
 from btcpay.settlement.decide import is_deep
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, OutOfQuota
-from btcpay.values.times import to_ms
+from btcpay.values.times import boot_mark, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, idempotency, meta, payments
 from storage.queries.lists import mempool_watch
@@ -32,10 +32,15 @@ from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 
+MOST_RUN_S = 300  # a run that is at it for longer hangs
+
 
 @dataclass(frozen=True)
 class Checker:
-    """What a check needs; `now` reads the wall clock, `in_flight` calls go out at once."""
+    """What a check needs; `now` reads the wall clock, `in_flight` calls go out at once.
+
+    `mark` reads the clock that does not step.
+    """
 
     db: Database
     settings: Settings
@@ -43,6 +48,7 @@ class Checker:
     prices: Prices
     now: Callable[[], datetime]
     in_flight: int = 4
+    mark: Callable[[], str] = boot_mark
 
     def run(self, ids: Sequence[str] | None = None) -> Report:
         """Brings every invoice up to date, and asks the mempool for those who wait, or for `ids`.
@@ -50,6 +56,7 @@ class Checker:
         What fails for one invoice never stops the run.
         """
         report, began_ns = Report(), time.monotonic_ns()
+        self.explorers.end_within(MOST_RUN_S)
         try:
             self._run(ids, report)
         finally:
@@ -61,7 +68,7 @@ class Checker:
         return report
 
     def _run(self, ids: Sequence[str] | None, report: Report) -> None:
-        chain = CatchUp(self.db, self.settings, self.explorers, self.prices, self.now)
+        chain = CatchUp(self.db, self.settings, self.explorers, self.prices, self.now, self.mark)
         is_known = chain.follow(report)
         self._settle_deep(report)
         if not is_known:

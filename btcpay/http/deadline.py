@@ -108,20 +108,31 @@ def in_time(timeout_s: float, read: Callable[[], T]) -> T:
     It runs in a thread of its own, which is left behind then: a time-out of a socket begins again
     with each byte, and nothing else ends the silence of a name server.
     """
-    call, found = _Call(), Future[T]()
-    threading.Thread(target=_run, args=(read, call, found), daemon=True).start()
+    call = _Call()
+
+    def held() -> T:
+        _running.call = call
+        return read()
+
+    found = in_thread(held)
     try:
         return found.result(timeout_s)
     except TimeoutError:
         call.end()
-        raise Unreachable(f"took longer than {timeout_s} s") from None
+        raise Unreachable(f"took longer than {timeout_s:.3g} s") from None
     finally:
         del found  # an error's frames would hold it, and it the error, with a whole body
 
 
-def _run(read: Callable[[], T], call: _Call, found: Future[T]) -> None:
+def in_thread(read: Callable[[], T]) -> Future[T]:
+    """What `read` will have answered; nobody has to wait for it."""
+    found = Future[T]()
+    threading.Thread(target=_run, args=(read, found), daemon=True).start()
+    return found
+
+
+def _run(read: Callable[[], T], found: Future[T]) -> None:
     try:
-        _running.call = call
         found.set_result(read())
     except BaseException as error:  # noqa: BLE001  it is raised again where it is waited for
         found.set_exception(error)

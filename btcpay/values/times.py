@@ -6,10 +6,13 @@ rules decide about: `btcpay/invoices/status.py` makes values of rows, whoever wr
 """
 
 import functools
+import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from btcpay.values.errors import BadRow
 
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -48,3 +51,21 @@ def iso_ms(ms: int) -> str:
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def boot_mark() -> str:
+    """The seconds since this machine was started, and which start that was.
+
+    No step of its clock changes them. Linux alone tells one start from the next.
+    """
+    start = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return f"{time.clock_gettime_ns(clock) // 10**9} {start}"
+
+
+def elapsed(since: str, mark: str) -> timedelta | None:
+    """The time between two such marks; None when the machine was started between them."""
+    (began, _, start), (at, _, same) = since.partition(" "), mark.partition(" ")
+    if not began or start != same or int(at) < int(began):
+        return None
+    return timedelta(seconds=int(at) - int(began))

@@ -20,7 +20,9 @@ class Key(StrEnum):
     CHECKED_AT = "checked_at"  # when a run over all that is watched had last found all payments
     PREVIEWS_LATE = "previews_late"  # for how many open pages that run had no calls in time
     READ_AT = "read_at"  # when the tip was last asked and every block up to it was read
-    COMPARED_AT = "compared_at"  # when another explorer was last asked for its tip
+    # Two marks of a clock that does not step (`boot_mark`).
+    TIP_SINCE = "tip_since"  # our newest block's hash, and since when it is the newest
+    RUN_SINCE = "run_since"  # since when the check is at it that holds the lock
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
     RESTORED_AT = "restored_at"  # when a backup was put in the database's place
     BACKED_UP_AT = "backed_up_at"  # when `btcpay backup` last wrote a whole copy

@@ -8,6 +8,7 @@ from databases import about_sqlite
 from fake_esplora import Liar, Terminal, say
 from forge import forge
 from peewee import OperationalError
+from rival import Rival
 
 from btcpay.check import run
 from btcpay.sandbox.node.script import script_of
@@ -23,8 +24,8 @@ def test_an_explorer_that_is_behind_does_not_expire_what_another_saw_paid(till):
     till.clock.move(hours=1)
     till.liar.lies = {"/address/": lambda _: say("down", 503)}
     with Liar(till.liar.honest) as behind:
-        old = till.sandbox.chain.ledger.height - 3
-        behind.lies = {"/blocks/tip/height": lambda _: str(old), "/address/": lambda _: []}
+        behind.instead = Rival(till, till.sandbox.chain.ledger.height - 3)
+        behind.lies = {"/address/": lambda _: []}
         for _ in range(2):
             assert till.check(till.liar.root, behind.root).failed == [invoice["id"]]
             till.clock.move(minutes=1)

@@ -99,7 +99,14 @@ def test_the_page_does_not_say_paid_before_the_invoice_is(lied_to):
     till.confirm(invoice)
     till.mine()
     checker = till.checker()
-    parts = checker.db, checker.settings, checker.explorers, checker.prices, checker.now
+    parts = (
+        checker.db,
+        checker.settings,
+        checker.explorers,
+        checker.prices,
+        checker.now,
+        checker.mark,
+    )
     CatchUp(*parts).follow(Report())
     assert blocks.tip_height(checker.db) == till.sandbox.chain.ledger.height
     assert till.look(invoice)["status"] == "open" and till.payments() == []

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from fake_esplora import FakeEsplora, Till, open_till, say
 from forge import forge
 from paths import PROJECT
 
+from btcpay.values.times import boot_mark, elapsed
 from storage import locks, migrate
 from storage.database import open_database
 from storage.queries import meta
@@ -28,6 +30,7 @@ class Cron:
 
     till: Till
     folder: Path
+    status: int | None = None  # of the last run
 
     @property
     def file(self) -> Path:
@@ -43,6 +46,7 @@ class Cron:
         assert program == "/opt/btcpay/bin/btcpay"
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "SHELL": "/bin/sh"}
         ended = forge().run(environ, words, folder=str(self.folder))
+        self.status = ended.status
         return ended.output + ended.errors
 
 
@@ -128,10 +132,24 @@ def test_a_mail_comes_when(name, cron):
     assert said in cron.mail()
 
 
-def test_a_check_that_hangs_is_told_when_none_was_complete_for_too_long(cron):
+@pytest.mark.parametrize(("minutes", "is_said"), [(4.9, False), (5.1, True)])
+def test_a_check_that_hangs_for_more_than_five_minutes_is_an_error(cron, minutes, is_said):
+    """By the clock that does not step; and what was noted before a restart says nothing."""
     url = cron.till.settings.database_url
     db = open_database(url)
+    now_s, _, boot = boot_mark().partition(" ")
+    since_s = int(now_s) - int(60 * minutes)
     with contextlib.closing(db), locks.only_one(db, url, "check"):
         assert cron.mail() == ""
-        meta.put(db, meta.Key.CHECKED_AT, "1")
-        assert "none has been complete since 1970" in cron.mail()
+        for start, status in ((boot, int(is_said)), ("another", 0)):
+            meta.put(db, meta.Key.RUN_SINCE, f"{since_s} {start}")
+            said = cron.mail()
+            assert cron.status == status
+            assert ("another check has been at it for 5 minutes" in said) == bool(status)
+
+
+def test_a_check_notes_since_when_it_is_at_it(cron):
+    before = boot_mark()
+    cron.mail()
+    since = meta.get(cron.till.shop.service.db, meta.Key.RUN_SINCE)
+    assert since and timedelta() <= elapsed(before, since) <= elapsed(before, boot_mark())

@@ -82,6 +82,14 @@ def silent(released: threading.Event) -> Reply:
     return reply
 
 
+def slow(seconds: float, then: Reply) -> Reply:
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        time.sleep(seconds)
+        then(handler)
+
+    return reply
+
+
 def dripping(start: bytes, drop: bytes, released: threading.Event) -> Reply:
     """Sends `start` and then `drop` twenty times a second, until it is released."""
 
@@ -311,6 +319,7 @@ class Till:
             new_prices(self.settings),
             clock or self.clock,
             in_flight,
+            lambda: f"{self.now} this start",
         )
 
     def explorers(

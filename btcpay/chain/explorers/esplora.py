@@ -175,7 +175,7 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
         return height
 
     def waiting(self, address: str, script: bytes) -> Mempool:
-        mempool = self.read(f"/address/{address}/txs/mempool", mempool_page(script))
+        mempool = self.read(f"/address/{address}/txs/mempool", mempool_page(script), is_look=True)
         self.weigh(parts_in(mempool))
         return mempool._replace(host=self.host)
 

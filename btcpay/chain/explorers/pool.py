@@ -1,16 +1,15 @@
-"""All explorers as one: when one fails the next is asked; what nobody knows is never guessed."""
+"""All explorers as one: when one fails or is slow the next is asked; nothing is ever guessed."""
 
-import logging
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import TypeVar
 
+from btcpay.chain.explorers.endpoint import TimeSpent
 from btcpay.chain.explorers.esplora import Esplora
+from btcpay.chain.explorers.line import Line
 from btcpay.chain.explorers.quota import UNLIMITED, Allowance, Quota, QuotaSpent
 from btcpay.chain.sources import (
-    FAILURES,
     MAX_BLOCKS_BEHIND,
     AddressIndex,
     BlockSource,
@@ -19,21 +18,24 @@ from btcpay.chain.sources import (
 )
 from btcpay.http import http_client
 from btcpay.http.clock_skew import ClockSkew
-from btcpay.values.errors import BadStatus, ExplorerError, FetchError, OutOfQuota
+from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota
 from btcpay.values.networks import Network
 
-log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-TRIES = 2  # of one question at one explorer: a kept connection may just have been closed
+HEDGE_S = 2.0  # without an answer, then the next explorer is asked too
+# After an answer without news, when all are asked at once: the others may know of a block.
+LATE_S = 10.0
 
 
 class Explorers(BlockSources, AddressIndex):
     """Several explorers, asked in order of preference. Thread safe.
 
-    One that failed goes to the back of the line, so that a run does not wait for it at every
-    address. `pause` waits so many seconds. `clock_skew` has the times in their answers.
+    One that failed or was slow goes to the back of the line, so that a run does not wait for it at
+    every address. `pause` waits so many seconds. `clock_skew` has the times in their answers.
     """
+
+    hedge_s, late_s = HEDGE_S, LATE_S
 
     def __init__(
         self,
@@ -44,32 +46,40 @@ class Explorers(BlockSources, AddressIndex):
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.clock_skew = ClockSkew()
-        turn, on_headers = http_client.Turn(), self.clock_skew.on_headers
-        self._line = [Esplora(network, url, session, quota, on_headers, turn) for url in urls]
+        on_headers = self.clock_skew.on_headers
+        line = [Esplora(network, url, session, quota, on_headers) for url in urls]
+        # The connection with which a thread's calls were counted.
+        self._line = Line(line, self._be_ready, quota.db.close if quota else lambda: None)
         self._quota, self._pause = quota, pause
-        self._lock = threading.Lock()
         self._least_height = 0
 
     def ask(self, question: Callable[[Esplora], T]) -> T:
         """What `question` makes of the first explorer that answers all of it.
 
-        FetchError and ProofFailed turn it to the next one; after a failure that may pass each is
-        asked twice. Raises ExplorerError, and OutOfQuota when all that is missing is calls.
+        FetchError, ProofFailed and slowness turn it to the next one. Raises ExplorerError, and
+        OutOfQuota when all that is missing is calls or time.
         """
-        tries: Counter[Esplora] = Counter()
-        errors: dict[Esplora, Exception] = {}
-        while explorer := self._next(tries):
-            try:
-                self._refuse_stale(explorer)
-                answer = question(explorer)
-            except FAILURES as error:
-                tries[explorer] += 1 if explorer.failed(error) else TRIES
-                errors[explorer] = error
-                self._note_failure(explorer, error)
-            else:
-                explorer.succeeded()
+        errors: dict[BlockSource, Exception] = {}
+        with closing(self._line.answers(question, errors, self.hedge_s)) as answers:
+            for _, answer in answers:
                 return answer
         raise self._nobody(errors)
+
+    def ask_all(
+        self, question: Callable[[Esplora], T], has_news: Callable[[], bool]
+    ) -> tuple[dict[BlockSource, T], dict[BlockSource, Exception]]:
+        """What it makes of each explorer, all asked at once, and why others have not answered.
+
+        After an answer the others have some seconds more, but fewer when it was news. Raises
+        ExplorerError when nobody has answered.
+        """
+        found: dict[BlockSource, T] = {}
+        errors: dict[BlockSource, Exception] = {}
+        patience_s: Callable[[], float] = lambda: self.hedge_s if has_news() else self.late_s  # noqa: E731
+        found.update(self._line.answers(question, errors, 0, patience_s))
+        if not found:
+            raise self._nobody(errors)
+        return found, errors
 
     def waiting(self, address: str, script: bytes) -> Mempool:
         return self.ask(lambda one: one.waiting(address, script))
@@ -77,14 +87,16 @@ class Explorers(BlockSources, AddressIndex):
     def is_used(self, address: str) -> bool:
         return self.ask(lambda one: one.is_used(address))
 
-    def expect(self, height: int, one: BlockSource) -> None:
-        """From now on asks only explorers whose tip is at most two blocks below; `one` has it.
+    def expect(self, height: int, heights: Mapping[BlockSource, int]) -> None:
+        """From now on asks only explorers whose tip is at most two blocks below, the highest first.
 
-        The mempool of one that is behind shows neither what came since nor what has left it.
+        `heights` has the tips that were shown in this run. The mempool of one that is behind shows
+        neither what came since nor what has left it.
         """
         self._least_height = height - MAX_BLOCKS_BEHIND
-        for explorer in self._line:
-            explorer.is_fresh = explorer.is_fresh or explorer is one
+        for one in self._line:
+            one.is_fresh = heights.get(one, -1) >= self._least_height
+        self._line.sort(lambda one: heights.get(one, -1) < height)
 
     def require_chain(self, known_height: int) -> int:
         """From now on asks only explorers that know a block near the tip of our network's chain.
@@ -92,7 +104,7 @@ class Explorers(BlockSources, AddressIndex):
         One that is behind would not show what has been paid since.
         """
         found, height = self.ask(lambda one: (one, one.require_chain(known_height)))
-        self.expect(height, found)
+        self.expect(height, {found: height})
         return height
 
     @property
@@ -116,6 +128,11 @@ class Explorers(BlockSources, AddressIndex):
             return UNLIMITED
         return self._quota.allowance([explorer.name for explorer in self._line])
 
+    def end_within(self, seconds: float) -> None:
+        """After so many nobody is asked any more."""
+        for explorer in self._line:
+            explorer.until_s = time.monotonic() + seconds
+
     def close(self) -> None:
         """At the end of a run: gives back what was counted and not asked."""
         for explorer in self._line:
@@ -124,30 +141,17 @@ class Explorers(BlockSources, AddressIndex):
             self._quota.give_back()
 
     def others(self, known: BlockSource | None = None) -> list[Esplora]:
-        with self._lock:
-            known = known or self._line[0]
-            return [one for one in self._line if one is not known and not one.given_up]
+        line = list(self._line)
+        return [one for one in line if one is not (known or line[0]) and not one.given_up]
 
     @property
     def is_alone(self) -> bool:
-        return len(self._line) == 1
+        return len(list(self._line)) == 1
 
-    def prefer(self, one: BlockSource) -> None:
-        with self._lock:
-            self._line.sort(key=lambda explorer: explorer is not one)
-
-    def _next(self, tries: Counter[Esplora]) -> Esplora | None:
-        """Whom to ask: the least tried, then those that need no pause, in their order."""
-        with self._lock:
-            left = [one for one in self._line if not one.given_up and tries[one] < TRIES]
-        if not left:
-            return None
-        explorer = min(left, key=lambda one: (tries[one], one.pause_s() > 0))
+    def _be_ready(self, explorer: Esplora) -> None:
+        """Waits until it may be asked. Raises FetchError for one that is behind."""
         if pause_s := explorer.pause_s():
             self._pause(pause_s)
-        return explorer
-
-    def _refuse_stale(self, explorer: Esplora) -> None:
         if self._least_height <= 0 or explorer.is_fresh:
             return
         behind = self._least_height + MAX_BLOCKS_BEHIND - explorer.tip_height()
@@ -155,18 +159,10 @@ class Explorers(BlockSources, AddressIndex):
             raise FetchError(f"is {behind} blocks behind the others")
         explorer.is_fresh = True
 
-    def _note_failure(self, explorer: Esplora, error: Exception) -> None:
-        if isinstance(error, QuotaSpent):
-            return
-        # The host alone: a URL may carry credentials.
-        log.warning("explorer %s %s", explorer.host, error)
-        if not (isinstance(error, BadStatus) and error.status in (400, 404)):
-            with self._lock:
-                self._line.remove(explorer)
-                self._line.append(explorer)
-
-    def _nobody(self, errors: dict[Esplora, Exception]) -> ExplorerError:
+    def _nobody(self, errors: dict[BlockSource, Exception]) -> ExplorerError:
         if all(one.is_spent or isinstance(errors.get(one), QuotaSpent) for one in self._line):
             return OutOfQuota("the budget of every explorer is spent for now")
+        if any(isinstance(error, TimeSpent) for error in errors.values()):
+            return OutOfQuota("the time that a run gives to an explorer is spent")
         said = (f"{one.host} {errors.get(one, one.given_up)}" for one in self._line)
         return ExplorerError("no explorer answered: " + "; ".join(said))

@@ -18,9 +18,11 @@ from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
 from btcpay.notify.outbox import Delivered, Outbox, new_send
 from btcpay.prices.price import new_prices
-from btcpay.values.times import utc_now
+from btcpay.values.errors import CommandError
+from btcpay.values.times import boot_mark, utc_now
 from storage import locks
 from storage.database import in_one_line
+from storage.queries import meta
 
 # Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
 MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
@@ -62,6 +64,8 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
             report = _run_alone(shell, new, quiet)
         except PeeweeException as error:
             log.error("this check could not use the database: %s", in_one_line(error))
+        except CommandError as error:
+            log.error("%s", error)
         else:
             reporter.show(report, brief=True)
         outward.start()
@@ -119,12 +123,13 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
 
 
 def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Report | None:
-    """A run over all that is due; None when another one is at it."""
+    """A run over all that is due; None when another one is at it. Raises CommandError."""
     with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
         if alone:
+            meta.put(shell.db, meta.Key.RUN_SINCE, boot_mark())
             checker = new()
             report = checker.run()
             checker.finish(report)
             return report
-    show_skipped(shell.db, shell.settings, quiet, utc_now())
+    show_skipped(shell.db, quiet, boot_mark())
     return None

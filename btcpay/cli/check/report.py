@@ -2,17 +2,18 @@
 
 import logging
 import sys
-from datetime import datetime, timedelta
+from datetime import timedelta
 from logging.handlers import MemoryHandler
 from typing import Any, NoReturn
 
 import click
 
 from btcpay.check.report import Report
+from btcpay.check.run import MOST_RUN_S
 from btcpay.cli.context import Shell, answer_json, say
 from btcpay.http.clock_skew import REMEDY
-from btcpay.settings.settings import Settings
-from btcpay.values.times import iso
+from btcpay.values.errors import CommandError
+from btcpay.values.times import elapsed
 from btcpay.web.logs import is_json
 from storage.database import Database, place_of
 from storage.queries import merchants, meta
@@ -110,13 +111,11 @@ def _lines(report: Report) -> list[str]:
     return lines + [f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()]
 
 
-def show_skipped(db: Database, settings: Settings, quiet: bool, now: datetime) -> None:
-    """Another check is at it: no news, unless none has been complete for too long."""
-    at = meta.time(db, meta.Key.CHECKED_AT) or now
-    if now - at > timedelta(minutes=settings.check_max_age_min):
-        say(
-            f"another check is running, and none has been complete since {iso(at)}: look at it",
-            logging.ERROR,
-        )
-    elif not quiet:
+def show_skipped(db: Database, quiet: bool, mark: str) -> None:
+    """Another check is at it: no news. Raises CommandError when it is for longer than one takes."""
+    age = elapsed(meta.get(db, meta.Key.RUN_SINCE) or "", mark)
+    if age and age > timedelta(seconds=MOST_RUN_S):
+        minutes = age // timedelta(minutes=1)
+        raise CommandError(f"another check has been at it for {minutes} minutes: look at it")
+    if not quiet:
         say("another check is running; this one does nothing")

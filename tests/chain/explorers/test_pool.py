@@ -1,15 +1,17 @@
 """Several explorers as one, on real sockets: failing over, who is asked, and what it costs."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from fake_esplora import FakeEsplora, dropped, say, silent, tx_of
+from fake_esplora import FakeEsplora, dropped, say, silent, slow, tx_of
 
+from btcpay.chain.explorers import endpoint
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND, Explorers
 from btcpay.http import http_client
-from btcpay.values.errors import BadStatus, ExplorerError, ProofFailed
+from btcpay.values.errors import BadStatus, ExplorerError, OutOfQuota, ProofFailed
 from btcpay.values.networks import NETWORKS
 
 REGTEST = NETWORKS["regtest"]
@@ -165,15 +167,98 @@ def test_who_is_not_to_be_asked_any_more_is_none_of_the_others(first, second):
     assert explorers.others() == []
 
 
-def test_who_is_preferred_is_asked_first(first, second):
-    first.tip, second.tip = 11, 22
+class Impatient(Explorers):
+    """Waits a fifth of a second where the product waits two and ten."""
+
+    hedge_s = late_s = 0.2
+
+
+def impatient(*servers: FakeEsplora) -> Impatient:
+    roots = [server.root for server in servers]
+    return Impatient(REGTEST, roots, http_client.Session(4), pause=lambda _: None)
+
+
+def test_after_two_seconds_without_an_answer_the_second_is_asked_too(first, second, released):
+    """A slow one, and one that is silent, dripping or hung up amid its answer, is the same."""
+    first.instead = lambda _: silent(released)
+    explorers = impatient(first, second)
+    began_s = time.monotonic()
+    assert found(explorers) == [7]
+    assert 0.2 <= time.monotonic() - began_s < 5
+    assert (explorers.calls, len(second.asked)) == (2, 1)
+    assert found(explorers) == [7] and len(first.asked) == 1  # it is last in line now
+    assert Explorers.hedge_s == 2
+
+
+def test_a_slow_answer_counts_when_the_second_fails(first, second):
+    first.histories[ADDRESS] = [tx_of(1, SCRIPT)]
+    first.instead = lambda path: slow(0.5, say(first.histories[ADDRESS]))
+    second.instead = lambda _: say("no", 404)
+    assert found(impatient(first, second)) == [1]
+
+
+def test_one_that_answers_in_time_is_asked_alone(first, second):
+    first.tip = 11
     explorers = client(first, second)
-    (other,) = explorers.others()
-    explorers.prefer(other)
-    assert explorers.ask(Esplora.tip_height) == 22
-    assert heights(explorers.others()) == [11]
-    explorers.prefer(other)
-    assert explorers.ask(Esplora.tip_height) == 22
+    assert [explorers.ask(Esplora.tip_height) for _ in range(20)] == [11] * 20
+    assert second.asked == [] and explorers.calls == 20
+
+
+@pytest.mark.parametrize(("has_news", "least_s", "most_s"), [(True, 0.2, 0.9), (False, 1.0, 5.0)])
+def test_all_are_asked_at_once_and_the_slow_are_left(
+    first, second, released, has_news, least_s, most_s
+):
+    first.instead = lambda _: silent(released)
+    explorers = impatient(first, second)
+    explorers.late_s = 1.0
+    began_s = time.monotonic()
+    heights, failed = explorers.ask_all(Esplora.tip_height, lambda: has_news)
+    assert least_s <= time.monotonic() - began_s < most_s
+    assert list(heights.values()) == [1000] and [str(error) for error in failed.values()] == [
+        "took too long"
+    ]
+
+
+def test_an_explorer_has_sixty_seconds_of_a_run_and_the_mempool_is_asked_all_the_same(
+    first, second, monkeypatch
+):
+    explorers = client(first)
+    assert explorers.ask(Esplora.tip_height) == 1000
+    (one,) = explorers._line
+    one._chain_s += endpoint.MOST_CHAIN_S
+    with pytest.raises(OutOfQuota, match="the time that a run gives to an explorer is spent"):
+        explorers.ask(Esplora.tip_height)
+    assert found(explorers) == [] and explorers.calls == 2
+    assert endpoint.MOST_CHAIN_S == 60
+
+
+def test_a_walk_of_many_answers_is_cut_by_that_time(first, monkeypatch):
+    monkeypatch.setattr(endpoint, "MOST_CHAIN_S", 0.5)
+    first.instead = lambda _: slow(0.2, say("1000"))
+
+    def walk(one: Esplora) -> None:
+        while True:
+            one.tip_height()
+
+    with pytest.raises(OutOfQuota):
+        client(first).ask(walk)
+    assert len(first.asked) == 3
+
+
+def test_after_the_time_of_a_run_nobody_is_asked(first):
+    explorers = client(first)
+    explorers.end_within(0)
+    with pytest.raises(OutOfQuota):
+        found(explorers)
+    assert first.asked == []
+
+
+def test_after_a_run_nobody_asks_on(first):
+    explorers = client(first)
+    explorers.close()
+    with pytest.raises(ExplorerError):
+        explorers.ask(Esplora.tip_height)
+    assert first.asked == []
 
 
 @pytest.mark.parametrize(("known", "is_enough"), [(999, True), (1000, True), (1001, False)])

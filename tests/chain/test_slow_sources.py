@@ -1,0 +1,64 @@
+"""One bad explorer beside an honest one keeps no payment back, whichever is asked first.
+
+tests/nightly/check/test_bad_sources.py measures the real process.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from bad_sources import KINDS
+from fake_esplora import LiedTo, slow
+
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.check.report import Report
+
+
+class Hasty(Explorers):
+    """Waits a tenth of what the product waits."""
+
+    hedge_s, late_s = Explorers.hedge_s / 10, Explorers.late_s / 10
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def check(till: LiedTo, *roots: str) -> tuple[Report, float]:
+    """A run, and the seconds that it took."""
+    began_s = time.monotonic()
+    report = till.checker(explorers=till.explorers(*roots, kind=Hasty)).run()
+    return report, time.monotonic() - began_s
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_bad_explorer_keeps_no_payment_back(till, open_liar, released, kind, is_first):
+    honest = open_liar(till)
+    invoice = till.shop.invoice()
+    KINDS[kind](till, released, 10)
+    till.pay(invoice)
+    till.mine()
+    roots = [till.liar.root, honest.root]
+    report, took_s = check(till, *(roots if is_first else reversed(roots)))
+    assert report.changed == {invoice["id"]: "paid"} and not report.stuck
+    assert took_s < 2.5
+    waits, took_s = check(till, *(roots if is_first else reversed(roots)))
+    assert waits.answered and not waits.stuck and took_s < 2.5
+
+
+def test_an_honest_explorer_that_is_slow_is_waited_for_beside_a_frozen_one(till, open_liar):
+    """It takes longer than the other one, which has no news, but no longer than ten seconds."""
+    honest = open_liar(till)
+    invoice = till.shop.invoice()
+    KINDS["frozen"](till, threading.Event(), 10)
+    till.pay(invoice)
+    till.mine()
+    truth = honest._answer
+    honest.instead = lambda path: slow(0.3, truth(path))
+    report, _ = check(till, till.liar.root, honest.root)
+    assert report.changed == {invoice["id"]: "paid"}
