@@ -111,6 +111,8 @@ def _end(
 ) -> None:
     verdict = outcome.verdict
     has_ended = verdict.status != row["status"]
+    if row["status"] == "open" and row["covered_at"] is None and not verdict.missing_sats:
+        db.run(invoices.COVER, id=row["id"], at=to_ms(now))
     if has_ended:
         finish(
             db,

@@ -41,6 +41,12 @@ class Snapshot:
         return None if expires_at is None else expires_at - to_ms(self.now)
 
     @property
+    def is_taken_back(self) -> bool:
+        """Whether the whole sum was seen, and is not there any more."""
+        status, covered_at = self.row["status"], self.row["covered_at"]
+        return bool(status != "canceled" and covered_at and self.verdict.missing_sats)
+
+    @property
     def state(self) -> str:
         """The status; instead of open it is seen, overdue, partial or waiting."""
         if self.row["status"] != "open":
@@ -52,17 +58,19 @@ class Snapshot:
         return "partial" if self.verdict.received_sats else "waiting"
 
 
-def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Snapshot:
+def snapshot_of(
+    service: Service, id: str, merchant_id: int | None = None, is_look: bool = True
+) -> Snapshot:
     """Of any merchant's invoice, or of this one's alone. Raises NotFound.
 
-    While the invoice is open, the next check asks for it sooner, since somebody looks.
+    While the invoice is open and `is_look`, the next check asks for it sooner: somebody looks.
     """
     row = service.db.row(invoices.WHOLE, id=id) if is_id("inv", id) else None
     if row is None or merchant_id not in (None, row["merchant_id"]):
         raise NotFound("there is no such invoice")
     row["checked_at"] = checked_ms(service.db, row)
     now = service.now()
-    if row["status"] == "open":
+    if is_look and row["status"] == "open":
         service.notes.note(invoices.ASKED, row["id"], now)
     verdict = verdict_of(service.db, service.settings, row, now)
     needed = rules_for(service.settings, row).confirmations
@@ -76,14 +84,20 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     if state in ("paid", "canceled"):
         return Notices()
     attention = db.row(attentions.OF_INVOICE, invoice_id=row["id"])
-    gone = db.only(payments.GONE, invoice_id=row["id"]) if state != "seen" else None
     link_id = row["payment_link_id"] if state in ("overdue", "expired") else None
     link = db.row(links.ANY_BY_ID, id=link_id) if link_id else None
     return Notices(
         was_undone=bool(attention and attention["reason"] == "reorganised"),
-        has_vanished=bool(gone and gone["gone_at"]),
+        has_vanished=has_vanished(service, snapshot),
         link_is_active=bool(link and link["status"] == "active"),
     )
+
+
+def has_vanished(service: Service, snapshot: Snapshot) -> bool:
+    if snapshot.state in ("seen", "paid", "canceled"):
+        return False
+    gone = service.db.only(payments.GONE, invoice_id=snapshot.row["id"])
+    return gone["gone_at"] is not None
 
 
 def status_of(snapshot: Snapshot) -> dict[str, Any]:

@@ -45,6 +45,7 @@ def invoice_of(row: Row) -> Invoice:
         expires_at=from_ms_or_none(row["expires_at"]),
         tx_hash=row["tx_hash"],
         paid_at=from_ms_or_none(row["paid_at"]),
+        covered_at=from_ms_or_none(row["covered_at"]),
     )
 
 

@@ -15,7 +15,7 @@ INVOICE_NAMES = Names(queries.INVOICES_BY_ID, queries.INVOICES_BY_ADDRESS, queri
 PAYMENT_NAMES = Names(queries.PAYMENTS_BY_ID, queries.PAYMENTS_BY_ADDRESS, queries.PAYMENTS_BY_TXID)
 NEEDING = 10  # invoices on a page of what needs attention; each takes a third of a screen
 # Of these nothing can be accepted: the invoice is paid, or its payment is not in the chain.
-ONLY_SET_ASIDE = ("too_much", "reorganised")
+ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished")
 
 
 def show_invoices(visit: Visit) -> Response:

@@ -7,7 +7,7 @@ from flask import Response
 from btcpay.checkout.amounts import AmountRefused, read_usd
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_page import no_price
-from btcpay.checkout.snapshot import Notices, snapshot_of
+from btcpay.checkout.snapshot import Notices, has_vanished, snapshot_of
 from btcpay.invoices import create
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import PriceUnavailable
@@ -37,7 +37,9 @@ def press(visit: Visit) -> Response:
 def show_invoice(visit: Visit, id: str) -> Response:
     """The QR code, then whether it is paid; the script asks the checkout's status."""
     snapshot = snapshot_of(visit.service, id, visit.merchant_id)
-    page = page_of(snapshot, visit.pages.brand(visit.merchant_id), Notices())
+    is_gone = snapshot.is_taken_back or has_vanished(visit.service, snapshot)
+    notices = Notices(has_vanished=is_gone)
+    page = page_of(snapshot, visit.pages.brand(visit.merchant_id), notices)
     return visit.page("till_invoice.html", page=page, clock_ms=CLOCK_MS)
 
 
@@ -47,6 +49,8 @@ def show_form(visit: Visit, status: int = 200, wrong: str = "", problem: str = "
     last = None
     if is_id("inv", id):
         last = service.db.row(merchant_lists.INVOICE, id=id, merchant_id=visit.merchant_id)
+    if last and last["covered_at"] and last["status"] != "paid":
+        last["is_taken_back"] = snapshot_of(service, id, is_look=False).is_taken_back
     typed = visit.form if wrong or problem else {}
     return visit.page("till.html", status, last=last, typed=typed, wrong=wrong, problem=problem)
 

@@ -53,6 +53,7 @@ def attention(about: About, language: str) -> MailText:
         "too_much": gettext("More has arrived than was asked for."),
         "after_cancellation": gettext("It was paid after it was canceled."),
         "dust_missing": gettext("What is missing is less than wallets can send."),
+        "vanished": gettext("The whole amount was on its way, and it never arrived."),
     }
     show = gettext("On the server, %(command)s says more.")
     return MailText(

@@ -17,6 +17,7 @@ REASONS = {
     "too_much": "paid too much",
     "after_cancellation": "paid after cancellation",
     "dust_missing": "short by less than can be sent",
+    "vanished": "seen in full and taken back",
 }
 _SETTLE = "`btcpay invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
@@ -24,6 +25,7 @@ _DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
 WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
     "too_much": f"the invoice is paid; {_DISMISS}",
+    "vanished": f"nothing came that could be accepted: ask the payer; {_DISMISS}",
 }
 # What a human has decided: it answers everything that happened before.
 LAST_WORDS = ("settled", "dismissed", "canceled")
@@ -51,6 +53,8 @@ def reason_for(
        invoice is paid.
     3. Otherwise confirmed money needs it that is not what the invoice asked for. A difference below
        `least_sats`, the least that can be sent to the address, is ignored: nobody could send it.
+    4. So does an invoice that ended with nothing, when the whole sum was once seen: somebody may
+       have handed goods over.
     """
     latest_first = takewhile(lambda one: one.kind not in LAST_WORDS, reversed(history))
     since = list(latest_first)[::-1]
@@ -61,8 +65,10 @@ def reason_for(
         return "too_much" if _beyond_sats(invoice, verdict, since) >= least_sats else None
     if invoice.status == "canceled":
         return "after_cancellation" if "payment" in happened else None
-    if not verdict.receipts or not happened & {"payment", "expired"}:
+    if not happened & {"payment", "expired"}:
         return None
+    if not verdict.receipts:
+        return "vanished" if invoice.status == "expired" and invoice.covered_at else None
     if invoice.status == "expired":
         return "paid_late" if _came_late(verdict) else "short"
     is_stuck = 0 < verdict.missing_sats < least_sats and not verdict.unconfirmed_sats

@@ -78,6 +78,8 @@ class Rules:
 
 @dataclass(frozen=True)
 class Invoice:
+    """What is asked for; `covered_at`: when the whole sum was first seen, in a block or in none."""
+
     id: str
     status: str
     amount_sats: int
@@ -85,6 +87,7 @@ class Invoice:
     expires_at: datetime | None
     tx_hash: str | None = None
     paid_at: datetime | None = None
+    covered_at: datetime | None = None
 
 
 @dataclass(frozen=True)

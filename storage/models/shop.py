@@ -82,6 +82,7 @@ class Invoice(Table):
     asked_since = BigIntegerField(null=True)
     script = TextField()
     gap_before = BigIntegerField(null=True)
+    covered_at = BigIntegerField(null=True)
     currency = TextField(null=True)
     price_in_currency = TextField(null=True)
 

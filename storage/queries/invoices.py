@@ -65,6 +65,11 @@ FINISH = Invoice.update(slots(Invoice.status, *_END)).where(
     (Invoice.id == slot("id")) & (Invoice.status == slot("from_status"))
 )
 
+# The whole sum was seen, for the first time.
+COVER = Invoice.update({Invoice.covered_at: slot("at")}).where(
+    (Invoice.id == slot("id")) & Invoice.covered_at.is_null()
+)
+
 # The one way back: a paid invoice whose payment a reorganisation has undone.
 REOPEN = Invoice.update({Invoice.status: "open"} | dict.fromkeys(_END)).where(
     (Invoice.id == slot("id")) & (Invoice.status == "paid")

@@ -174,6 +174,7 @@ CREATE TABLE invoice (
     asked_since BIGINT,
     script TEXT NOT NULL UNIQUE,
     gap_before BIGINT CHECK (gap_before > 0),
+    covered_at BIGINT,
     currency TEXT CHECK (length(currency) = 3),
     price_in_currency TEXT CHECK ((price_in_currency IS NULL) = (currency IS NULL)),
     UNIQUE (merchant_id, address_index),
@@ -218,7 +219,7 @@ CREATE TABLE attention (
     invoice_id TEXT PRIMARY KEY REFERENCES invoice (id),
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     reason TEXT NOT NULL CHECK (reason IN ('reorganised', 'paid_late', 'short', 'too_much',
-                                           'after_cancellation', 'dust_missing')),
+                                           'after_cancellation', 'dust_missing', 'vanished')),
     since_at BIGINT NOT NULL
 );
 CREATE INDEX attention_reason ON attention (reason);

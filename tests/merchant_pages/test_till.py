@@ -140,6 +140,62 @@ def test_the_page_says_how_the_payment_stands(browser, case):
     assert ('http-equiv="refresh"' in page.source) is still_open
 
 
+def vanish(shop):
+    shop.sql("UPDATE output SET vanished_at = first_seen_at WHERE block_height IS NULL")
+
+
+def by_less(shop, found):
+    pay(shop, found, confirmed=False)
+    vanish(shop)
+    pay(shop, found, 5_000, confirmed=False)
+
+
+def a_part(shop, found):
+    pay(shop, found, 5_000, confirmed=False)
+    vanish(shop)
+
+
+def its_time_is_over(shop, found):
+    pay(shop, found, confirmed=False)
+    vanish(shop)
+    expired(shop, found)
+
+
+TAKEN_BACK = {
+    "the whole sum": (lambda shop, found: (pay(shop, found, confirmed=False), vanish(shop)), True),
+    "the whole sum, replaced by less": (by_less, True),
+    "a part": (a_part, True),
+    "the whole sum, and its time is over": (its_time_is_over, False),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN_BACK)
+def test_a_payment_that_was_seen_and_is_taken_back_is_said_in_red(browser, case):
+    happens, asks = TAKEN_BACK[case]
+    found = invoice(browser)
+    happens(browser.shop, found)
+    page = browser.page(f"/till/{found['id']}")
+    assert page.texts["state"] == "The payment was taken back" and "vanished" in page.texts["words"]
+    assert page.attributes["main"]["data-taken-back"] == "true" and page.asks_for_money is asks
+    next = browser.page(f"/till?last={found['id']}")
+    assert ("The payment was taken back" in next.texts["last"]) is (case != "a part")
+    pay(browser.shop, found)
+    if asks:
+        for shown in (
+            browser.page(f"/till/{found['id']}"),
+            browser.page(f"/till?last={found['id']}"),
+        ):
+            assert "The payment was taken back" not in shown.source
+
+
+def test_the_last_one_on_the_tills_form_is_not_looked_for_again(browser):
+    found = invoice(browser)
+    by_less(browser.shop, found)
+    assert "taken back" in browser.page(f"/till?last={found['id']}").texts["last"]
+    browser.shop.service.notes.close()
+    assert browser.shop.sql("SELECT asked_at FROM invoice").fetchone()[0] is None
+
+
 def test_who_is_paid_is_looked_for_no_more_and_an_idle_till_asks_nothing(browser):
     """A look at the page of an open invoice has the check ask the mempool for it."""
     shop, asked = browser.shop, "SELECT asked_at FROM invoice"

@@ -74,6 +74,18 @@ def replaced(till: Till) -> None:
     till.look_for(invoice), till.look_for(invoice)
 
 
+def replaced_for_good(till: Till) -> None:
+    """A part that has vanished too is no reason for a human."""
+    whole, part = (till.shop.invoice(expires_in_hours=1) for _ in range(2))
+    txids = [till.pay(whole), till.pay(part, 10_000)]
+    till.look_for(whole), till.look_for(part)
+    for txid in txids:
+        replace(till.sandbox.wallet, till.now, txid, away=True)
+    till.look_for(whole, part)
+    till.clock.move(hours=2)
+    till.check(), till.check()
+
+
 def taken_back_and_paid_again(till: Till) -> None:
     till.pay(till.shop.invoice())
     mine(till)
@@ -96,6 +108,7 @@ def a_link(till: Till) -> None:
 
 
 CREATED, SEEN, PAID = "invoice.created", "invoice.payment_seen", "invoice.paid"
+VANISHED, EXPIRED = "invoice.payment_vanished", "invoice.expired"
 RECEIVED, ATTENTION = "payment.received", "invoice.attention"
 UNDONE = ["payment.undone", "invoice.reopened", ATTENTION]
 STORIES = {
@@ -107,7 +120,11 @@ STORIES = {
         after_cancellation,
         [CREATED, "invoice.canceled", RECEIVED, ATTENTION],
     ),
-    "replaced": (replaced, [CREATED, SEEN, "invoice.payment_vanished"]),
+    "replaced": (replaced, [CREATED, SEEN, VANISHED]),
+    "replaced, and its time is up": (
+        replaced_for_good,
+        [CREATED, CREATED, SEEN, SEEN, VANISHED, VANISHED, EXPIRED, ATTENTION, EXPIRED],
+    ),
     "in a block that was lost, then in another": (
         taken_back_and_paid_again,
         [CREATED, RECEIVED, PAID, *UNDONE, RECEIVED, PAID],
@@ -160,6 +177,14 @@ def test_a_payment_that_was_undone_is_told_as_it_was(till):
     assert undone["payment"]["invoice_id"] == undone["invoice"]["id"]
     assert (undone["invoice"]["status"], undone["attention"]) == ("open", "reorganised")
     assert till.payments() == []
+
+
+def test_the_event_of_a_payment_that_was_taken_back_says_so(till):
+    replaced_for_good(till)
+    (event,) = [sent(event) for event in events(till) if event.kind == ATTENTION]
+    assert (event["invoice"]["status"], event["attention"]) == ("expired", "vanished")
+    assert (event["received_sats"], event["unconfirmed_sats"]) == (0, 0)
+    assert event["missing_sats"] == event["invoice"]["amount_sats"]
 
 
 def test_what_was_erased_of_the_customer_is_told_to_nobody(till):

@@ -29,9 +29,17 @@ def events(words: str) -> list[Happening]:
 
 
 def reason(
-    status: str, happened: str, *receipts: Receipt, in_time: int = 0, waiting: int = 0
+    status: str,
+    happened: str,
+    *receipts: Receipt,
+    in_time: int = 0,
+    waiting: int = 0,
+    was_whole: bool = False,
 ) -> str | None:
-    """`in_time` came in time and is confirmed, `waiting` is seen in time and is not."""
+    """`in_time` came in time and is confirmed, `waiting` is seen in time and is not.
+
+    `was_whole`: once the whole sum was seen.
+    """
     came = in_time + waiting
     open_and_short = status != "paid" and came < ASKED
     verdict = Verdict(
@@ -45,7 +53,8 @@ def reason(
         confirmations=0,
         reason="",
     )
-    return reason_for(Invoice("inv", status, ASKED, NOW, NOW), verdict, events(happened), LEAST)
+    invoice = Invoice("inv", status, ASKED, NOW, NOW, covered_at=NOW if was_whole else None)
+    return reason_for(invoice, verdict, events(happened), LEAST)
 
 
 def row(sentence: str, wanted: str | None, *args: Any, **kwargs: Any) -> Any:
@@ -116,7 +125,21 @@ def row(sentence: str, wanted: str | None, *args: Any, **kwargs: Any) -> Any:
             "expired payment:aa undone:aa payment:aa", got(5)),
         row("a second payment is undone", "reorganised", "paid",
             "payment:aa paid payment:bb undone:bb", paid_by(ASKED)),
+        # seen in full, and taken back
+        row("the whole sum was seen, and it ended without it", "vanished", "expired", "expired",
+            was_whole=True),
+        row("it has vanished and may come again", None, "open", "", was_whole=True),
+        row("a part of it is left at the end and waits", "vanished", "expired", "expired",
+            waiting=5, was_whole=True),
+        row("a part of it is left at the end and confirmed", "short", "expired",
+            "payment:aa expired", got(5), in_time=5, was_whole=True),
+        row("it comes late after all", "paid_late", "expired", "expired payment:aa", got(ASKED),
+            was_whole=True),
+        row("it has vanished, and a human cancels", None, "canceled", "canceled", was_whole=True),
+        row("it was in a block that left, which is dismissed, and never comes", "vanished",
+            "expired", "payment:aa paid undone:aa dismissed expired", was_whole=True),
         # what a human has said
+        row("vanished, dismissed", None, "expired", "expired dismissed", was_whole=True),
         row("late, dismissed", None, "expired", "expired payment:aa dismissed", got(5)),
         row("late, dismissed, more late money", "paid_late", "expired",
             "expired payment:aa dismissed payment:bb", got(5), got(6, "bb")),

@@ -35,7 +35,7 @@ def test_polling_the_checkout_page_runs_a_handful_of_reads(shop):
 
 PAGES = {
     "/till?last={invoice}": 2,  # the session, the invoice before
-    "/till/{invoice}": 6,  # session, brand, and what a poll reads
+    "/till/{invoice}": 7,  # session, brand, what a poll reads, and whether a payment has vanished
     "/links": 2,  # session, a page with what came through each
     "/links/{link}": 3,  # session, link, a page of invoices
     "/links/{link}/card": 3,  # session, link, brand

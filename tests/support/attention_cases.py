@@ -2,7 +2,7 @@
 
 from fake_esplora import Json, Terminal, Till
 
-from btcpay.sandbox.payer.misbehave import double_spends
+from btcpay.sandbox.payer.misbehave import double_spends, replace
 
 
 def see(till: Till) -> None:
@@ -62,5 +62,17 @@ def dust_missing(till: Till) -> Json:
     return invoice
 
 
-WAYS = [late, short, too_much, after_cancellation, reorganised, dust_missing]
+def vanished(till: Till) -> Json:
+    """The whole sum waited in time; then its coins went elsewhere."""
+    invoice = till.shop.invoice(expires_in_hours=1)
+    txid = till.pay(invoice)
+    till.look_for(invoice)
+    replace(till.sandbox.wallet, till.now, txid, away=True)
+    till.look_for(invoice)
+    till.clock.move(hours=2)
+    till.check(), till.check()
+    return invoice
+
+
+WAYS = [late, short, too_much, after_cancellation, reorganised, dust_missing, vanished]
 NAMES = ["paid_late", *(way.__name__ for way in WAYS[1:])]

@@ -24,6 +24,7 @@ _INVOICES = Invoice.select(
     Invoice.description,
     Invoice.customer_email,
     Invoice.created_at,
+    Invoice.covered_at,
     Attention.reason.alias("attention"),
     CAME_SATS.alias("received_sats"),
 ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
