@@ -1,56 +1,120 @@
 """The first header that a shop keeps: two hours before its first invoice."""
 
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from btcpay.bitcoin.header import Header
+from btcpay.bitcoin.tx import coinbase_height
 from btcpay.chain.follow import add_header
-from btcpay.chain.headers import check_header
-from btcpay.chain.sources import FAILURES, BlockSource, BlockSources
-from btcpay.values.errors import ExplorerError
+from btcpay.chain.headers import check_header, check_headers, work_of
+from btcpay.chain.sources import FAILURES, BlockSource, BlockSources, Known
+from btcpay.proofs.block import prove_block
+from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
 from btcpay.values.networks import Network
-from btcpay.values.times import from_ms
+from btcpay.values.times import from_ms, from_unix_s, iso
 from storage.database import Database
 from storage.queries import blocks, meta
+
+log = logging.getLogger(__name__)
 
 # How far a block's time may be off. A payment may be mined before cron first runs.
 BEFORE = timedelta(hours=2)
 # So many headers below it are kept too: after a quiet time on a test network the first one may be
 # the tip itself, and a reorganisation is followed from a block that both chains have.
 BELOW = 12
+MOST_WALKED = 200  # headers above it; a forger has lost by then, and the follower goes on
+# In a coinbase: behind the version, one, an outpoint of 36 bytes and the length of what follows.
+_SCRIPT = 42
 
 
-def begin(db: Database, network: Network, sources: BlockSources) -> bool:
+@dataclass(frozen=True)
+class _Claim:
+    """Where a source would begin, the headers below ascending to the first one; `work` above it."""
+
+    one: BlockSource
+    height: int
+    headers: list[bytes]
+    first: Header
+    work: int
+
+
+def begin(
+    db: Database, network: Network, sources: BlockSources, now: Callable[[], datetime]
+) -> bool:
     """Keeps a first header, if there is none and the shop has an invoice; whether there is one.
 
-    Two sources must agree where two are set. Raises ExplorerError.
+    Raises ExplorerError, and leaves its words in the facts.
     """
     if db.row(blocks.TOP):
         return True
     first_ms = db.only(blocks.FIRST_INVOICE)["at"]
     if first_ms is None:
         return False
-    top, headers = _agreed(network, sources, from_ms(first_ms) - BEFORE)
+    try:
+        found = _heaviest(network, sources, from_ms(first_ms) - BEFORE, now)
+    except OutOfQuota:
+        raise
+    except ExplorerError as error:
+        meta.put(db, meta.Key.NOT_BEGUN, str(error))
+        raise
     with db.write():
         meta.lock(db)
+        meta.put(db, meta.Key.NOT_BEGUN, "")
         if db.row(blocks.TOP) is None:
-            for height, raw in enumerate(headers, top - len(headers) + 1):
+            for height, raw in enumerate(found.headers, found.height - len(found.headers) + 1):
                 add_header(db, height, raw, is_read=True)
     return True
 
 
-def _agreed(network: Network, sources: BlockSources, at: datetime) -> tuple[int, list[bytes]]:
-    """The height of the first header, and that with those below it, which it commits to."""
+def _heaviest(
+    network: Network, sources: BlockSources, at: datetime, now: Callable[[], datetime]
+) -> _Claim:
+    """What the source says that shows most work since then: one that stands still shows none."""
 
-    def question(one: BlockSource) -> tuple[BlockSource, int, list[bytes]]:
-        return one, *one.headers_before(at, BELOW)
+    def claim(one: BlockSource) -> _Claim:
+        return _claim(network, one, at, now)
 
-    said_by, height, headers = sources.ask(question)
-    if sources.is_alone:
-        return height, headers
-    for one in sources.others(said_by):  # one that rests or is given up agrees to nothing
+    claims, refused = [sources.ask(claim)], []
+    for one in sources.others(claims[0].one):
         try:
-            if one.header_at(height) == headers[-1]:
-                return height, headers
+            claims.append(claim(one))
         except FAILURES as error:
             one.failed(error)
-    block = f"{height} {check_header(network, headers[-1]).hash}"
-    raise ExplorerError(f"no second explorer has block {block}, with which reading would begin")
+            refused.append(f"{one.host} {error}")
+    best = max(claims, key=lambda each: (each.work, each.first.time))
+    for each in claims:
+        if each.first.hash != best.first.hash:
+            said = f"{each.one.host} would begin with block {each.height} {each.first.hash}"
+            log.warning("%s, above which it shows less work than %s", said, best.one.host)
+    if len(claims) == 1 and not sources.is_alone:
+        why = "; ".join(refused) or "no other explorer can be asked"
+        log.warning("reading begins with the word of %s alone: %s", best.one.host, why)
+    return best
+
+
+def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], datetime]) -> _Claim:
+    """Where it would begin. Raises FetchError, and ProofFailed when that is not so.
+
+    1. The block of the first header says itself what number it has (BIP34).
+    2. The headers above it, as consensus prescribes them, lead to a tip that is not too old.
+    """
+    height, headers = one.headers_before(at, BELOW)
+    first = check_header(network, headers[-1])
+    coinbase = prove_block(one.raw_block(first.hash), first.hash).parts.stripped(0)
+    said = coinbase_height(coinbase[_SCRIPT:])
+    if height and said not in (None, height):
+        raise ProofFailed(f"shows block {said} as number {height}")
+    above: list[bytes] = []
+    for raws in one.headers_after([Known(height, first.hash)]):
+        above += raws
+        if len(above) >= MOST_WALKED:
+            break
+    walked = check_headers(
+        network, above, first, height, lambda below: check_header(network, one.header_at(below))
+    )
+    newest_at = from_unix_s([first, *walked][-1].time)
+    if len(above) < MOST_WALKED and network.stands_still(newest_at, now()):
+        raise FetchError(f"shows no block that is younger than {iso(newest_at)}")
+    return _Claim(one, height, headers, first, work_of(walked))

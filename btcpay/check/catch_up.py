@@ -40,7 +40,7 @@ class CatchUp:
         """Takes over new headers and reads their blocks; whether the tip is known."""
         before, report.stuck = report.stuck, ""
         try:
-            if not begin(self.db, self.settings.network, self.explorers):
+            if not begin(self.db, self.settings.network, self.explorers, self._now):
                 return False
             asked_at = self.now()
             follower = Follower(self.db, self.settings.network, self.explorers, self._undo)
@@ -64,12 +64,16 @@ class CatchUp:
 
     def _read(self, report: Report) -> None:
         # What is passed over is not read later: a clock that is ahead must not make it old.
-        now = self.now()
-        now -= self.explorers.clock_skew.ahead(now, time.monotonic())
+        now = self._now()
         if not is_at_stake(self.db, now):
             self.db.run(blocks.SKIP, mined_before=to_ms(now - IDLE_KEPT))
             return
         Reader(self.db, self.settings, self.explorers, self.prices, self.now).read_all(report)
+
+    def _now(self) -> datetime:
+        """By the explorers' clock where ours is ahead of it."""
+        now = self.now()
+        return now - self.explorers.clock_skew.ahead(now, time.monotonic())
 
     def _why_stuck(self, follower: Follower) -> str:
         """Why the chain that we know may not be the whole; empty when it seems so."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 SANDBOX_PORT = 8001
 SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}"
@@ -27,6 +28,11 @@ PUBLIC_CURRENCY_TICKERS = (
 )
 
 
+class Checkpoint(NamedTuple):
+    height: int
+    hash: str
+
+
 @dataclass(frozen=True)
 class Network:
     """One Bitcoin network.
@@ -40,6 +46,9 @@ class Network:
     like; `gone_after`: how long looks at the mempool must miss what was seen in time;
     `genesis_hash`: the block at height 0 (Bitcoin Core, kernel/chainparams.cpp), by which an
     explorer of another network is known: the test networks share their address prefixes;
+    `checkpoint`: a block without which no explorer's chain is believed when reading begins: what
+    Bitcoin Core 31 assumes to be valid (kernel/chainparams.cpp, defaultAssumeValid, of February
+    2026). None where a chain is one's own;
     `explorers`: Esplora roots; `price_sources`: URL#/json/pointer, `currency_sources` with a place
     for the currency; `calls_per_hour`: what an explorer lets one address ask, a public one 700.
     """
@@ -58,6 +67,7 @@ class Network:
     pow_limit_bits: int | None = None
     tip_max_age: timedelta | None = None
     gone_after: timedelta = timedelta(hours=1)
+    checkpoint: Checkpoint | None = None
 
     def stands_still(self, mined_at: datetime, now: datetime) -> bool:
         """Whether a newest block from then is too old to be the newest."""
@@ -84,6 +94,9 @@ NETWORKS = {
             pow_limit_bits=0x1D00FFFF,  # Bitcoin Core, kernel/chainparams.cpp
             # Two hours without a block happen once in 160,000 blocks (exp(-12)): every three years.
             tip_max_age=timedelta(hours=2),
+            checkpoint=Checkpoint(
+                938_343, "00000000000000000000ccebd6d74d9194d8dcdc1d177c478e094bfad51ba5ac"
+            ),
         ),
         Network(
             "testnet",
@@ -92,6 +105,9 @@ NETWORKS = {
             0x1D00FFFF,  # these are Bitcoin Core's powLimit (kernel/chainparams.cpp)
             "000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943",
             ("https://blockstream.info/testnet/api", "https://mempool.space/testnet/api"),
+            checkpoint=Checkpoint(
+                4_842_348, "000000007a61e4230b28ac5cb6b5e5a0130de37ac1faf2f8987d2fa6505b67f4"
+            ),
         ),
         Network(
             "testnet4",
@@ -100,6 +116,9 @@ NETWORKS = {
             0x1D00FFFF,
             "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043",
             ("https://mempool.space/testnet4/api",),
+            checkpoint=Checkpoint(
+                123_613, "0000000002368b1e4ee27e2e85676ae6f9f9e69579b29093e9a82c170bf7cf8a"
+            ),
         ),
         Network(
             "signet",
@@ -108,6 +127,9 @@ NETWORKS = {
             0x1E0377AE,
             "00000008819873e925422c1ff0f99f7cc9bbb232af63a077a480a3633bee1ef6",
             ("https://mempool.space/signet/api",),
+            checkpoint=Checkpoint(
+                293_175, "00000008414aab61092ef93f1aacc54cf9e9f16af29ddad493b908a01ff5c329"
+            ),
         ),
         Network(
             "regtest",

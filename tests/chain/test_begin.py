@@ -1,16 +1,24 @@
 """The first header that a shop keeps: whose it is, who must agree, and what it costs to find."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from fake_esplora import LiedTo, Till, say
+from fake_esplora import LiedTo, Till, of_blocks, say
 from rival import Rival
+from serving import Reply
 
-from btcpay.chain.begin import begin
+from btcpay.chain.begin import MOST_WALKED, begin
+from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.progress import progress_of
+from btcpay.http import http_client
 from btcpay.invoices.events import finish
+from btcpay.values.errors import ExplorerError
+from btcpay.values.networks import Checkpoint
 from btcpay.values.times import from_unix_s, to_ms
-from storage.queries import blocks, invoices
+from storage.queries import blocks, invoices, meta
+from storage.queries.meta import Key
 
 
 @pytest.fixture
@@ -85,10 +93,11 @@ def test_it_is_found_among_thousands_by_few_calls(till, count, part):
     at = till.now - int(part * count * 600)
     since(till, from_unix_s(at + 7200))
     till.liar.instead = rival
-    assert begin(till.shop.service.db, till.settings.network, till.explorers())
+    assert begin(till.shop.service.db, till.settings.network, till.explorers(), till.clock)
     assert first_of(till) == last_before(rival, at)
-    # Back in steps that double, then halves, pages of ten; and two pages below it.
-    assert till.liar.count("^/blocks") <= 2 * max(1, count // 10).bit_length() + 2 + 2
+    # Back in steps that double, then halves, pages of ten; two pages below it; so many above it.
+    above = min(MOST_WALKED, rival.height - first_of(till)) // 10
+    assert till.liar.count("^/blocks") <= 2 * max(1, count // 10).bit_length() + 2 + 2 + above + 3
 
 
 def test_times_that_go_back_and_forth_end_at_a_block_that_is_old_enough(till):
@@ -107,45 +116,124 @@ def refused(till: LiedTo, *roots: str) -> None:
     assert first_of(till) is None and report.blocks == 0
 
 
-def test_two_explorers_must_agree_on_it(till, open_liar, caplog):
+def true_first(till: LiedTo) -> int:
+    """Height of the last block two hours before now, when the shop's invoice was made."""
+    ledger = till.sandbox.chain.ledger
+    times = [ledger.blocks[hash].time for hash in ledger.hashes]
+    return max(height for height, time in enumerate(times) if time <= till.now - 7200)
+
+
+def standing_still(till: LiedTo, behind: int) -> Rival:
+    return Rival(till, till.sandbox.chain.ledger.height - behind)
+
+
+def mislabelled(till: LiedTo, by: int) -> Callable[[str], Reply | None]:
+    """The same chain, of which each block is said to be so many lower."""
+    ledger = till.sandbox.chain.ledger
+    shown = {height - by: ledger.blocks[hash] for height, hash in enumerate(ledger.hashes)}
+    shown[0] = ledger.blocks[ledger.hashes[0]]
+    return lambda path: of_blocks(shown, ledger.height - by, path)
+
+
+LIARS: dict[str, Callable[[LiedTo], Callable[[str], Reply | None]]] = {
+    "stands still for weeks": lambda till: standing_still(till, 40),
+    "labels heights falsely": lambda till: mislabelled(till, 7),
+    "has a chain of less work": lambda till: standing_still(till, 40).add(20),
+    "has a longer chain of old": lambda till: standing_still(till, 90).add(
+        120, at=till.now - 50_000
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LIARS)
+@pytest.mark.parametrize("place", ["the first", "the second"])
+def test_beside_an_honest_one_no_liar_says_where_to_begin(till, open_liar, kind, place):
+    second = open_liar(till)
+    till.clock.move(days=20)
+    till.mine(20)
+    till.clock.move(hours=3)
+    till.mine(20)
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    liar, expected = till.liar if place == "the first" else second, true_first(till)
+    liar.instead = LIARS[kind](till)
+    report = till.check(till.liar.root, second.root)
+    assert first_of(till) == expected and report.changed == {invoice["id"]: "paid"}
+
+
+def test_the_less_work_of_another_is_said(till, open_liar, caplog):
     second = open_liar(till)
     till.shop.invoice()
     till.liar.instead = Rival(till, 150).add(60, at=till.now - 50_000)
-    refused(till, till.liar.root, second.root)
-    assert "no second explorer has block" in caplog.text
-    till.liar.instead = lambda _: None
     assert till.check(till.liar.root, second.root).complete
+    assert "127.0.0.1 would begin with block" in caplog.text and "less work" in caplog.text
 
 
-def test_two_of_three_will_do(till, open_liar):
-    second, third = open_liar(till), open_liar(till)
+def test_where_a_tip_has_an_age_an_older_one_begins_nothing(till):
+    """As on mainnet, also when nobody else is set: it is asked again in the next run."""
     till.shop.invoice()
-    second.instead = Rival(till, 150).add(60, at=till.now - 50_000)
-    assert till.check(till.liar.root, second.root, third.root).complete
+    mainly = replace(till.settings.network, tip_max_age=timedelta(hours=2))
+    db = till.shop.service.db
+    till.clock.move(hours=2, minutes=1)
+    with pytest.raises(ExplorerError, match="shows no block that is younger"):
+        begin(db, mainly, till.explorers(), till.clock)
+    till.mine()
+    assert begin(db, mainly, till.explorers(), till.clock)
+
+
+@pytest.mark.parametrize(
+    ("height", "is_right", "error"),
+    [
+        (100, True, ""),
+        (100, False, "shows another block 100 than regtest has"),
+        (10_000, True, "answered HTTP 404"),
+    ],
+    ids=["it has the block", "it has another", "it has none so high"],
+)
+def test_a_chain_without_the_checkpoint_is_not_believed(till, height, is_right, error):
+    till.shop.invoice()
+    hash = till.sandbox.chain.ledger.hashes[100] if is_right else "00" * 32
+    network = replace(till.settings.network, checkpoint=Checkpoint(height, hash))
+    explorers = Explorers(network, [till.liar.root], http_client.Session(4))
+    db = till.shop.service.db
+    if error:
+        with pytest.raises(ExplorerError, match=error):
+            begin(db, network, explorers, till.clock)
+    assert bool(error) or begin(db, network, explorers, till.clock)
 
 
 @pytest.mark.parametrize("status", [404, 429, 500])
 @pytest.mark.parametrize("which", ["the first", "the second"])
-def test_one_that_does_not_answer_leaves_nobody_who_agrees(till, open_liar, status, which):
-    """Nor does one that answers agree with itself."""
+def test_where_one_of_two_answers_its_word_does_and_that_is_said(
+    till, open_liar, status, which, caplog
+):
     second = open_liar(till)
     till.shop.invoice()
     mute = till.liar if which == "the first" else second
     mute.instead = lambda _: say("no", status)
-    refused(till, till.liar.root, second.root)
-    mute.instead = lambda _: None
-    till.clock.move(hours=2)
     assert till.check(till.liar.root, second.root).complete
+    assert "reading begins with the word of 127.0.0.1 alone" in caplog.text
 
 
-def test_one_that_rests_leaves_nobody_who_agrees(till, open_liar):
+def test_one_that_rests_does_not_keep_reading_from_beginning(till, open_liar, caplog):
     second = open_liar(till)
     till.shop.invoice()
     both = till.explorers(till.liar.root, second.root)
     both._quota.refused(second.root.removeprefix("http://"), 3600)
-    refused(till, till.liar.root, second.root)
-    till.clock.move(hours=2)
     assert till.check(till.liar.root, second.root).complete
+    assert "alone: no other explorer can be asked" in caplog.text
+
+
+def test_when_nobody_answers_the_reason_is_kept_until_reading_begins(till, open_liar):
+    second = open_liar(till)
+    till.shop.invoice()
+    till.liar.instead = second.instead = lambda _: say("no", 404)
+    refused(till, till.liar.root, second.root)
+    db = till.shop.service.db
+    assert "no explorer answered: 127.0.0.1 answered HTTP 404" in meta.get(db, Key.NOT_BEGUN)
+    till.liar.instead = lambda _: None
+    assert till.check().complete and meta.get(db, Key.NOT_BEGUN) == ""
 
 
 def test_an_explorer_of_another_network_is_not_asked_where_to_begin(till, open_liar, caplog):
@@ -170,9 +258,9 @@ def test_only_one_of_two_runs_at_once_keeps_it(till):
     def once() -> None:
         if not begun:
             begun.append(True)
-            begin(db, network, till.explorers(till.liar.honest))
+            begin(db, network, till.explorers(till.liar.honest), till.clock)
 
-    assert begin(db, network, till.explorers()) and begun
+    assert begin(db, network, till.explorers(), till.clock) and begun
     assert len(db.rows(blocks.ABOVE, height=-1)) == 1 + 18  # two pages below it
 
 

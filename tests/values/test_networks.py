@@ -2,6 +2,7 @@
 
 import pytest
 
+from btcpay.bitcoin.header import target_of
 from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
 from btcpay.values.networks import NETWORKS
 
@@ -25,3 +26,13 @@ def test_the_first_block_of_each_network_hashes_to_what_is_compared(name):
     root = root or "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b"
     header = u32(1) + bytes(32) + txid_bytes(root) + u32(time) + u32(bits) + u32(nonce)
     assert txid_hex(hash256(header)) == NETWORKS[name].genesis_hash
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_each_public_network_has_a_checkpoint_with_the_work_that_it_asks_for(name):
+    """Bitcoin Core 31, kernel/chainparams.cpp, defaultAssumeValid."""
+    found = NETWORKS[name].checkpoint
+    assert (found is None) == (name == "regtest")
+    if found:
+        assert found.hash == f"{int(found.hash, 16):064x}"
+        assert int(found.hash, 16) <= target_of(NETWORKS[name].max_target_bits)

@@ -126,8 +126,11 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
         raise FetchError("shows more headers than there can be")
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """The last header that is not younger, and so many below; asks our own network alone."""
+        """The last header that is not younger, and so many below; of our network's own chain."""
         self.require_network()
+        point = self.network.checkpoint
+        if point and self.block_hash(point.height) != point.hash:
+            raise OtherNetwork(f"shows another block {point.height} than {self.network.name} has")
         kept = [self._last_before(at)]
         height = kept[0].height
         while kept[0].height > max(0, height - below):

@@ -11,6 +11,7 @@ from btcpay.chain.explorers.esplora import Esplora, OtherNetwork
 from btcpay.chain.explorers.open import open_explorers, open_one
 from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND, Explorers
 from btcpay.chain.explorers.quota import Quota, QuotaSpent
+from btcpay.chain.sources import Known
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.http.clock_skew import CLOCK_OFF, time_sent
@@ -36,7 +37,8 @@ MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
 class Probe:
     """What an explorer showed; `trouble` says what is wrong with it, "" when nothing is.
 
-    `ahead` is its clock minus ours, None when it gave no time.
+    `ahead` is its clock minus ours, None when it gave no time. `has_first`: whether its chain has
+    the first block that we keep.
     """
 
     url: str
@@ -48,14 +50,17 @@ class Probe:
     height: int | None = None
     tip_at: datetime | None = None
     ahead: timedelta | None = None
+    has_first: bool = False
 
 
-def probe_all(shop: Shop, quota: Quota | None, known_height: int) -> list[Probe]:
-    """Probes each explorer, with three calls at most; a `quota` counts them.
+def probe_all(
+    shop: Shop, quota: Quota | None, known_height: int, first: Known | None
+) -> list[Probe]:
+    """Probes each explorer, with four calls at most; a `quota` counts them.
 
-    `known_height` is the highest block that a check has proven.
+    `known_height` is the highest block that a check has proven, `first` the lowest that is kept.
     """
-    probes = [_probe(url, shop, quota) for url in shop.settings.explorers]
+    probes = [_probe(url, shop, quota, first) for url in shop.settings.explorers]
     best = max([known_height, *(probe.height or 0 for probe in probes if not probe.is_foreign)])
     for probe in probes:
         if not probe.trouble:
@@ -75,7 +80,16 @@ def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
             yield Finding(name, RED if red else YELLOW, probe.trouble, probe.remedy)
 
 
-def _probe(url: str, shop: Shop, quota: Quota | None) -> Probe:
+def first_block(probes: Sequence[Probe], first: Known) -> Iterator[Finding]:
+    """The block that all others are linked to, of which two should know."""
+    having = [probe.host for probe in probes if probe.has_first]
+    if len(having) > 1 or len(probes) == 1 or not having:  # then the explorers' findings say so
+        return
+    sentence = f"{having[0]} alone has block {first.height}, with which reading began"
+    yield Finding("first block", YELLOW, sentence, EXPLORERS_FIRST)
+
+
+def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Probe:
     times: list[timedelta] = []
 
     def note_time(headers: Mapping[str, str]) -> None:
@@ -85,7 +99,7 @@ def _probe(url: str, shop: Shop, quota: Quota | None) -> Probe:
     explorer = open_one(shop.settings, url, quota, note_time)
     probe = Probe(url, explorer.host)
     try:
-        _ask(probe, explorer)
+        _ask(probe, explorer, first)
     except (FetchError, ProofFailed, Malformed) as error:
         explorer.failed(error)
         probe.is_spent = isinstance(error, QuotaSpent)
@@ -109,7 +123,7 @@ def of_sandbox(error: Exception) -> tuple[str, str] | None:
     return None
 
 
-def _ask(probe: Probe, explorer: Esplora) -> None:
+def _ask(probe: Probe, explorer: Esplora, first: Known | None) -> None:
     """Fills in the probe. Raises at the first fault; `trouble` is set where it says more."""
     explorer.require_network()
     tip = explorer.headers(None)[-1]
@@ -123,6 +137,10 @@ def _ask(probe: Probe, explorer: Esplora) -> None:
         probe.trouble = f"cannot show its last block, so it never settles: {error}"
         probe.remedy = "name an Esplora root with /block/:hash/raw in BTCPAY_EXPLORERS"
         raise
+    if first and first.height <= tip.height:
+        probe.has_first = explorer.block_hash(first.height) == first.hash
+        if not probe.has_first:
+            probe.trouble = f"has another block {first.height} than the first that we keep"
 
 
 def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:

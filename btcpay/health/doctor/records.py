@@ -10,7 +10,7 @@ from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import iso
 from storage.database import Database
-from storage.queries import attentions, merchants
+from storage.queries import attentions, merchants, meta
 from storage.queries.totals import balances
 
 
@@ -49,7 +49,7 @@ def state(shop: Shop, db: Database) -> Iterator[Finding]:
     found = state_in(db, shop.settings, now)
     yield _found(found, now)
     yield _previews(found)
-    yield _chain(found, now)
+    yield _chain(found, now, meta.get(db, meta.Key.NOT_BEGUN) or "")
 
 
 def _found(found: State, now: datetime) -> Finding:
@@ -74,9 +74,12 @@ def _previews(found: State) -> Finding:
     return Finding("previews", found.previews, sentence, remedy)
 
 
-def _chain(found: State, now: datetime) -> Finding:
+def _chain(found: State, now: datetime, not_begun: str) -> Finding:
     known = found.progress
     if known is None:
+        if not_begun:
+            sentence = f"reading cannot begin, and no payment is found: {not_begun}"
+            return Finding("chain", RED, sentence, "correct BTCPAY_EXPLORERS, or name another one")
         return Finding("chain", GREEN, "no block is known: the first invoice begins it")
     sentence = f"at block {known.height} of {iso(known.mined_at)}"
     if found.chain == RED:

@@ -10,6 +10,7 @@ from pathlib import Path
 from peewee import PeeweeException
 
 from btcpay.chain.explorers.open import open_quota
+from btcpay.chain.sources import Known
 from btcpay.health.doctor import database, disk, explorers, prices, receivers, records
 from btcpay.health.doctor import settings as variables
 from btcpay.health.doctor.finding import Finding, Shop
@@ -35,7 +36,7 @@ def examine(
     A database that takes no writes is still read; then calls are not counted. With `integrity` all
     of it is read: each page of the file, each output that the balances sum up.
 
-    Makes at most 3 calls to each explorer, then 10 for each of 20 merchants. They count in the
+    Makes at most 4 calls to each explorer, then 10 for each of 20 merchants. They count in the
     hour's quota.
     """
     shop = Shop(settings, environ, now, free_bytes)
@@ -77,8 +78,12 @@ def _guarded(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
 def _outside(shop: Shop, db: Database | None) -> Iterator[Finding]:
     quota = open_quota(shop.settings, db, shop.now) if db else None
     known_height = blocks.tip_height(db) or 0 if db else 0
-    probes = explorers.probe_all(shop, quota, known_height)
+    row = db.row(blocks.FIRST) if db else None
+    first = Known(row["height"], row["hash"]) if row else None
+    probes = explorers.probe_all(shop, quota, known_height, first)
     yield from explorers.findings(probes)
+    if first:
+        yield from explorers.first_block(probes, first)
     yield from explorers.clock(shop, probes)
     if db and quota:
         yield from explorers.addresses_ahead(shop, db, probes, quota)

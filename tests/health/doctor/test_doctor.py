@@ -25,7 +25,7 @@ from btcpay.values.errors import BadStatus, Unreachable
 from btcpay.values.networks import NETWORKS
 from storage import versions
 from storage.database import Database, open_database
-from storage.queries import merchants
+from storage.queries import merchants, meta
 from storage.queries.totals import balances
 
 
@@ -339,6 +339,22 @@ def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to):
     assert colours(till, BTCPAY_EXPLORERS=roots)["explorer localhost"] == "green"
 
 
+def test_one_explorer_alone_that_has_the_first_block_is_yellow(lied_to):
+    till = lied_to(honest_too=True)
+    till.shop.invoice()
+    till.check()
+    named = {
+        "BTCPAY_EXPLORERS": f"{till.liar.root} {till.liar.honest.replace('127.0.0.1', 'localhost')}"
+    }
+    assert "first block" not in found(till, **named)
+    (first,) = till.shop.sql("SELECT MIN(height) FROM block").fetchone()
+    till.liar.lies = {f"/block-height/{first}$": lambda _: "00" * 32}
+    everything = found(till, **named)
+    assert everything["first block"].colour == "yellow"
+    assert "localhost alone has block" in everything["first block"].sentence
+    assert everything["explorer 127.0.0.1"].colour == "yellow"
+
+
 def test_a_tip_below_what_the_last_check_saw_is_red(till):
     till.shop.invoice()
     till.check()
@@ -352,6 +368,9 @@ def test_a_tip_below_what_the_last_check_saw_is_red(till):
 def test_how_far_the_chain_is_read(till):
     assert "no block is known" in found(till)["chain"].sentence
     till.shop.invoice()
+    meta.put(till.shop.service.db, meta.Key.NOT_BEGUN, "a.example shows block 12 as number 5")
+    finding = found(till)["chain"]
+    assert finding.colour == "red" and "a.example shows block 12 as" in finding.sentence
     till.check()
     assert "every block is read" in found(till)["chain"].sentence
     till.shop.sql("UPDATE block SET read_at = NULL WHERE height = (SELECT MAX(height) FROM block)")
