@@ -1,4 +1,7 @@
-"""`btcpay backup` and `restore` of SQLite: whole copies, and no paid address given out twice."""
+"""`btcpay backup` and `restore` of SQLite: whole copies, and no paid address given out twice.
+
+What a server has instead: test_restore_postgres.py, test_to_postgres.py.
+"""
 
 import json
 import os
@@ -10,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from databases import about_sqlite
 from dying import run_until_death
 from fake_esplora import Terminal, Till
 from other_database import backed_up, change, content, on
@@ -24,9 +26,17 @@ from storage import locks, versions
 from storage.database import open_database
 from storage.queries import merchants
 
-pytestmark = (
-    about_sqlite  # what a server has instead: test_restore_postgres.py, test_to_postgres.py
-)
+
+@pytest.fixture
+def file(till: Till, tmp_path: Path) -> Path:
+    """A backup of the shop as it began."""
+    return backed_up(till, tmp_path / "kept.db")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where another database is to be; there is none."""
+    return tmp_path / "place.db"
 
 
 def url_of(path: Path) -> dict[str, str]:
@@ -64,8 +74,7 @@ def test_a_backup_is_whole_its_owners_alone_and_says_what_it_is(till, tmp_path):
     assert [path.name for path in file.parent.iterdir()] == ["monday.db"]
 
 
-def test_a_backup_overwrites_only_when_told_and_never_the_database(till, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
+def test_a_backup_overwrites_only_when_told_and_never_the_database(till, tmp_path, file):
     missing = tmp_path / "no" / "kept.db"
     said = Terminal(till).run("backup", str(missing), status=1)[1]
     assert said == f"btcpay: there is no folder {missing.parent}: make it first\n"
@@ -162,27 +171,22 @@ def test_the_database_itself_and_a_missing_file_are_refused(till, tmp_path):
     Terminal(till).run("restore", own, "--in-place", status=2)
 
 
-def test_while_a_service_or_a_check_uses_the_database_nothing_is_restored(till, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
+def test_while_a_service_or_a_check_uses_the_database_nothing_is_restored(till, file, place):
     said = Terminal(till).run("restore", str(file), "--yes", status=1)[1]
     assert "in use" in said  # the shop of this test has it open
-    place = tmp_path / "place.db"
     url = f"sqlite:///{place}"
     with locks.only_one(open_database(url), url, "check"):
         said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
     assert "a check" in said and not place.exists()
 
 
-def test_when_the_chain_cannot_be_asked_nothing_happens(till, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
-    place = tmp_path / "place.db"
+def test_when_the_chain_cannot_be_asked_nothing_happens(till, file, place):
     till.sandbox.switches.explorer_up = False
     said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
     assert "nothing was changed" in said and not place.exists()
 
 
-def test_a_sandbox_that_has_ended_is_started_alone(till, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
+def test_a_sandbox_that_has_ended_is_started_alone(till, tmp_path, file):
     environ = url_of(tmp_path / "place.db") | {"BTCPAY_EXPLORERS": "http://127.0.0.1:8001/"}
     with socket.socket() as held:  # nobody answers there, whatever else runs on this machine
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -192,10 +196,8 @@ def test_a_sandbox_that_has_ended_is_started_alone(till, tmp_path):
 
 
 def test_a_merchant_whom_only_the_database_in_place_has_is_named_and_not_lost_unasked(
-    till, tmp_path
+    till, file, place
 ):
-    file = backed_up(till, tmp_path / "kept.db")
-    place = tmp_path / "place.db"
     shutil.copy(file, place)
     change(
         place,
@@ -224,8 +226,9 @@ def test_an_explorer_behind_what_was_known_is_not_believed(till, tmp_path):
         restored(till, file, tmp_path / "place.db")
 
 
-def test_the_owner_sees_what_will_be_and_who_declines_keeps_the_database_as_it_was(till, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
+def test_the_owner_sees_what_will_be_and_who_declines_keeps_the_database_as_it_was(
+    till, tmp_path, file
+):
     place = shutil.copy(file, tmp_path / "place.db")
     before, asked = content(place), []
 
@@ -269,8 +272,7 @@ def test_no_paid_address_is_given_out_twice(till, tmp_path):
     assert addresses.isdisjoint(invoice["deposit_address"] for invoice in fresh)
 
 
-def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
+def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till, tmp_path, file):
     row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
     far = derive(row["xpub"], row["script_type"], 99, till.settings.network)
     too_far = derive(row["xpub"], row["script_type"], 200, till.settings.network)
@@ -282,9 +284,7 @@ def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till
     assert (moved.used, moved.next_index) == ((99, 200), 302)
 
 
-def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(till, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
-    place = tmp_path / "place.db"
+def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(till, tmp_path, file, place):
     shutil.copy(file, place)
     change(place, "UPDATE merchant SET next_index = 5000")
     change(place, "UPDATE api_key SET revoked_at = 1 WHERE scope = 'write'")
@@ -302,8 +302,7 @@ def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(till, tmp_p
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_damaged_database_in_place_is_not_touched_but_named(till, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
+def test_a_damaged_database_in_place_is_not_touched_but_named(till, tmp_path, file):
     place = shutil.copy(file, tmp_path / "place.db")
     for spoilt in (spoil, lambda path: path.write_bytes(b"no database " * 999)):
         spoilt(place)
@@ -316,7 +315,7 @@ def test_a_damaged_database_in_place_is_not_touched_but_named(till, tmp_path):
     assert content(place)["merchant"]
 
 
-def test_an_idempotency_key_that_was_held_is_free(till, tmp_path):
+def test_an_idempotency_key_that_was_held_is_free(till, tmp_path, place):
     first = till.shop.post("/invoices", {"amount_usd": 25}, headers={"Idempotency-Key": "order 1"})
     file = backed_up(till, tmp_path / "kept.db")
     change(
@@ -326,7 +325,6 @@ def test_an_idempotency_key_that_was_held_is_free(till, tmp_path):
         " SELECT merchant_id, operation, 'order 2', body_sha256, 'own',"
         " locked_at, created_at, NULL FROM idempotency_key",
     )
-    place = tmp_path / "place.db"
     Terminal(till).run("restore", str(file), "--yes", **url_of(place))
     with on(f"sqlite:///{place}", till) as again:
         freed = again.shop.post(

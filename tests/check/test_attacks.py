@@ -4,7 +4,6 @@ import json
 
 import pytest
 from builders import clean_environ
-from databases import about_sqlite
 from fake_esplora import Liar, Terminal, say
 from forge import forge
 from peewee import OperationalError
@@ -46,7 +45,6 @@ def test_a_title_cannot_command_the_terminal(shop):
     assert "\x1b" not in listed and len(listed.splitlines()) == 2
 
 
-@about_sqlite
 def test_processes_that_make_a_database_together_make_one(tmp_path, ticker):
     environ = clean_environ(BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}/new/btcpay.db")
     started = [forge().start(environ, ["migrate", "--json"]) for _ in range(4)]

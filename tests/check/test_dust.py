@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from builders import Shop
-from databases import ON_POSTGRES
 
 from btcpay.check.apply import apply
 from btcpay.check.undo import undo_above
@@ -38,16 +37,15 @@ def steps(shop: Shop) -> Iterator[list[int]]:
         counted[1] += 1
         return 0
 
-    if not ON_POSTGRES:
-        shop.service.db.connection.connection().set_progress_handler(hundred, 100)
+    database = shop.service.db.connection.connection()
+    database.set_progress_handler(hundred, 100)
     before = sys.gettrace()
     sys.settrace(line)
     try:
         yield counted
     finally:
         sys.settrace(before)
-        if not ON_POSTGRES:
-            shop.service.db.connection.connection().set_progress_handler(None, 100)
+        database.set_progress_handler(None, 100)
 
 
 def look(shop: Shop, invoice: Any, keys: list[tuple[str, int]], block: Block | None) -> None:

@@ -88,9 +88,6 @@ def test_money_that_vanished_was_seen_all_the_same_and_frees_nothing(open_shops)
     assert press(client, link).status_code == 429
 
 
-# Twice at once
-
-
 def token(client, link):
     """What the page's form carries, so that it makes one invoice however often it is sent."""
     return Page(client.get(f"/link/{link['id']}").text).attributes["press"]["value"]
@@ -129,9 +126,6 @@ def test_one_form_sent_eight_times_at_once_makes_one_invoice(shop):
     assert count(shop) == 1
 
 
-# By many
-
-
 def from_(address):
     return {"environ_base": {"REMOTE_ADDR": address}}
 
@@ -149,11 +143,17 @@ def look_at(shop, invoice_id):
     until(lambda: db.only(invoices.WHOLE, id=invoice_id)["asked_at"] == now_ms, "the note")
 
 
-def test_a_link_is_open_again_when_nobody_looks_at_its_unpaid_invoices(open_shops):
-    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="3")
+@pytest.mark.parametrize(
+    ("expiry_min", "open_s"), [("60", 600), ("5", 300)], ids=["nobody looks", "overdue"]
+)
+def test_unpaid_invoices_close_a_link_until_nobody_looks_or_they_are_overdue(
+    open_shops, expiry_min, open_s
+):
+    limits = {"BTCPAY_LINK_OPEN_INVOICES": "3", "BTCPAY_LINK_INVOICE_EXPIRY_MIN": expiry_min}
+    shop = open_shops(**limits)
     link = shop.link(amount_usd=5)
     crowd(shop, link, 3)
-    shop.clock.move(seconds=599)
+    shop.clock.move(seconds=open_s - 1)
     closed = press(shop.client, link)
     assert closed.status_code == 429 and closed.headers["Retry-After"] == "1"
     shop.clock.move(seconds=1)
@@ -174,17 +174,6 @@ def test_an_invoice_that_somebody_still_looks_at_counts(open_shops):
     made(press(shop.client, link))
 
 
-def test_what_is_overdue_closes_no_link(open_shops):
-    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="1", BTCPAY_LINK_INVOICE_EXPIRY_MIN="5")
-    link = shop.link(amount_usd=5)
-    crowd(shop, link, 1)
-    shop.clock.move(seconds=299)
-    closed = press(shop.client, link)
-    assert closed.status_code == 429 and closed.headers["Retry-After"] == "1"
-    shop.clock.move(seconds=1)
-    made(press(shop.client, link))
-
-
 def test_presses_at_once_do_not_pass_the_limit_together(open_shops):
     shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="3")
     link = shop.link(amount_usd=5)
@@ -193,9 +182,6 @@ def test_presses_at_once_do_not_pass_the_limit_together(open_shops):
         return press(shop.client, link, **from_(f"198.51.100.{number}")).status_code
 
     assert sorted(at_once(8, once)) == [303] * 3 + [429] * 5 and count(shop) == 3
-
-
-# By other sites
 
 
 HERE = "https://pay.example.com"

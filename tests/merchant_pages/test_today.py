@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 from builders import pay
-from databases import about_sqlite
 from forge import forge
 
 from btcpay.backup.write import note_backup
@@ -61,7 +60,6 @@ def test_a_check_that_does_not_run_is_said_first(shop, browser):
     assert warning in browser.page().source
 
 
-@about_sqlite
 def test_the_page_knows_when_a_backup_was_made(shop, browser, tmp_path):
     assert browser.page().texts["service"].count("Never") == 1
     ended = forge().run(shop.environ, ["backup", "--quiet", str(tmp_path / "copy.db")])

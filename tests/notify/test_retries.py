@@ -21,16 +21,10 @@ def test_attempts_come_when_the_specification_says():
     assert found == SINCE_START == OFFSETS
 
 
-LAST = NOW + OFFSETS[-1]
-
-
-@pytest.mark.parametrize(
-    ("now", "is_given_up"),
-    [(LAST - timedelta(milliseconds=1), False), (LAST, True), (LAST + timedelta(days=1), True)],
-    ids=["before the last time", "at the last time", "a day after it"],
-)
-def test_at_the_last_time_it_is_given_up(now, is_given_up):
-    assert (next_try(NOW, now) is None) == is_given_up
+def test_at_the_last_time_it_is_given_up():
+    last = NOW + OFFSETS[-1]
+    assert next_try(NOW, last - timedelta(milliseconds=1)) is not None
+    assert next_try(NOW, last) is next_try(NOW, last + timedelta(days=1)) is None
 
 
 def test_a_shop_that_was_away_leaves_out_the_times_that_passed():

@@ -114,67 +114,39 @@ def test_the_quorum_must_answer(server, seconds, failing, agreed):
     assert (found == 100) is agreed
 
 
-@pytest.mark.parametrize(
-    ("age_s", "price_usd", "asked"),
-    [
-        pytest.param(29.9, 100, 1, id="just before 30 s it is fresh"),
-        pytest.param(30, 200, 2, id="at 30 s it is asked again"),
-    ],
-)
-def test_a_price_is_fresh_for_30_seconds(server, seconds, age_s, price_usd, asked):
-    prices = prices_of(server, seconds)
+@pytest.mark.parametrize(("max_age_s", "fresh_s"), [(120, 30), (10, 10)])
+def test_a_price_is_fresh_for_30_seconds_and_no_longer_than_the_age_limit(
+    server, seconds, max_age_s, fresh_s
+):
+    prices = prices_of(server, seconds, max_age_s=max_age_s)
     prices.current()
     server.instead = tells("200")
-    seconds.at_s += age_s
-    assert (prices.current(), len(server.asked)) == (price_usd, asked)
-
-
-def test_a_price_is_never_fresh_for_longer_than_the_age_limit(server, seconds):
-    prices = prices_of(server, seconds, max_age_s=10)
-    prices.current()
-    seconds.at_s += 9.9
-    prices.current()
-    assert len(server.asked) == 1
+    seconds.at_s += fresh_s - 0.1
+    assert (prices.current(), len(server.asked)) == (100, 1)
     seconds.at_s += 0.1
-    prices.current()
-    assert len(server.asked) == 2
+    assert (prices.current(), len(server.asked)) == (200, 2)
 
 
-@pytest.mark.parametrize(
-    ("age_s", "price_usd"),
-    [
-        pytest.param(119.9, 100, id="until just before the limit"),
-        pytest.param(120, None, id="not from the limit on"),
-    ],
-)
-def test_after_a_failure_the_old_price_serves_to_the_age_limit(server, seconds, age_s, price_usd):
+def test_after_a_failure_the_old_price_serves_to_the_age_limit_and_then_nothing(server, seconds):
     prices = prices_of(server, seconds)
     prices.current()
     server.instead = fails
-    seconds.at_s += age_s
-    assert prices.current_or_none() == price_usd
-
-
-def test_without_a_price_there_is_an_error_and_not_a_guess(server, seconds):
-    server.instead = fails
+    seconds.at_s += 119.9
+    assert prices.current() == 100
+    seconds.at_s += 0.1
     with pytest.raises(PriceUnavailable, match="unavailable"):
-        prices_of(server, seconds).current()
+        prices.current()
 
 
-@pytest.mark.parametrize(
-    ("later_s", "price_usd", "asked"),
-    [
-        pytest.param(1.9, None, 1, id="just before 2 s nobody is asked"),
-        pytest.param(2, 100, 2, id="after 2 s it is tried again"),
-    ],
-)
-def test_a_failure_is_remembered_for_two_seconds(server, seconds, later_s, price_usd, asked):
+def test_a_failure_is_remembered_for_two_seconds(server, seconds):
     prices = prices_of(server, seconds)
     server.instead = fails
     assert prices.current_or_none() is None
     server.instead = tells("100")
-    seconds.at_s += later_s
-    assert (prices.current_or_none(), len(server.asked)) == (price_usd, asked)
+    seconds.at_s += 1.9
+    assert (prices.current_or_none(), len(server.asked)) == (None, 1)
+    seconds.at_s += 0.1
+    assert (prices.current_or_none(), len(server.asked)) == (100, 2)
 
 
 @pytest.mark.parametrize("age_s", [1, 1.9, 2])

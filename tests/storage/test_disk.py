@@ -17,14 +17,13 @@ from types import SimpleNamespace
 import pytest
 import requests
 from builders import Live, open_shop, until
-from databases import about_sqlite, copy_of
+from databases import copy_of
 from fake_esplora import Terminal
 from no_writes import counts, refuses_orders, still_reads
 from playground import children_of
 
 from storage.queries import meta
 
-pytestmark = about_sqlite  # for a server see server/test_server_away.py
 PAGE = 4096  # bytes, as SQLite divides its files
 IS_ROOT = os.geteuid() == 0
 # Root may write where the mode says that nobody may; without these rights it may not.

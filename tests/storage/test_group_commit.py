@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from builders import until
-from databases import about_sqlite, empty_database
+from databases import empty_database
 from peewee import IntegrityError
 
 from btcpay.values.errors import Conflict
@@ -15,7 +15,6 @@ from storage import migrate
 from storage.database import Database, open_database
 from storage.queries import merchants
 
-pytestmark = about_sqlite  # a server commits for many by itself
 COLUMNS = {"xpub": "x", "next_index": 0, "created_at": 0, "script_type": "p2wpkh"}
 
 

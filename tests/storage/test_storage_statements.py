@@ -1,10 +1,7 @@
 """How many statements the hot paths run: counted by SQLite itself."""
 
-from databases import about_sqlite
 from merchant_browser import ON, MerchantBrowser
 from statements import statements
-
-pytestmark = about_sqlite  # its driver tells what runs; the statements are the same ones
 
 
 def test_a_read_runs_two_statements_and_writes_nothing_before_it_answers(shop):

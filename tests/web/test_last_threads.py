@@ -6,13 +6,11 @@ import time
 
 import flood
 from builders import Live
-from databases import about_sqlite
 from no_writes import counts
 
 from storage.database import sqlite_path
 
 
-@about_sqlite  # for a server see tests/storage/server/test_server_hangs.py
 def test_others_are_answered_at_once_while_another_process_holds_the_lock(shop, tmp_path):
     invoice, keys, answers = shop.invoice(), flood.write_keys(shop), {}
     before = counts(shop)
@@ -36,7 +34,6 @@ def test_others_are_answered_at_once_while_another_process_holds_the_lock(shop, 
     assert counts(shop) == (before[0] + stored, before[1], before[2] + stored)
 
 
-@about_sqlite
 def test_who_waits_for_a_lock_that_stays_is_refused_with_the_first(shop, monkeypatch):
     """One after the other they would wait ten seconds each."""
     db = shop.service.db

@@ -175,9 +175,8 @@ def test_the_remedy_of_open_files_harms_nobody_else(beside, folder_mode, file_mo
     assert finding.remedy == "; ".join(wanted)
 
 
-def test_a_folder_of_the_system_is_never_closed(tmp_path):
-    assert not is_its_own(Path("/srv/btcpay.db"))
-    assert not is_its_own(Path("/btcpay.db"))
+def test_a_folder_of_the_system_is_never_closed():
+    assert not is_its_own(Path("/srv/btcpay.db")) and not is_its_own(Path("/btcpay.db"))
 
 
 @pytest.mark.parametrize(
@@ -407,16 +406,12 @@ def test_a_clock_that_is_off(seconds, colour, lied_to):
     assert finding.colour == colour and ("NTP" in finding.remedy) == (colour != "green")
 
 
-def test_one_explorer_with_the_same_time_is_enough(till):
-    probes = [Probe("http://x", "x", ahead=timedelta(seconds=s)) for s in (-4000, 3)]
+def test_one_explorer_with_the_same_time_is_enough_and_a_block_hours_ahead_too_much(till):
+    same = [Probe("http://x", "x", ahead=timedelta(seconds=s)) for s in (-4000, 3)]
+    ahead = [Probe("http://x", "x", tip_at=till.clock() + timedelta(hours=2, seconds=1))]
     shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
-    assert [finding.colour for finding in clock_findings(shop, probes)] == ["green"]
-
-
-def test_a_block_hours_ahead_says_that_the_clock_is_behind(till):
-    probe = Probe("http://x", "x", tip_at=till.clock() + timedelta(hours=2, seconds=1))
-    shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
-    assert [finding.colour for finding in clock_findings(shop, [probe])] == ["red"]
+    for probes, colour in ((same, "green"), (ahead, "red")):
+        assert [finding.colour for finding in clock_findings(shop, probes)] == [colour]
 
 
 @pytest.mark.parametrize(("ahead", "colour"), [(0, "red"), (9, "red"), (10, "green")])
@@ -451,14 +446,9 @@ def test_without_a_quorum_the_sources_in_trouble_are_red(till, ticker):
     assert everything["price source 127.0.0.1"].colour == "green"
     fewer = "no price: of 2 sources 2 must agree within 5 %, and fewer do"
     assert everything["price"].sentence == fewer
-
-
-@pytest.mark.parametrize(
-    ("urls", "message"), [(1, "none of 1 source answers"), (2, "none of 2 sources answers")]
-)
-def test_when_no_source_answers_it_says_so(urls, message, till):
-    everything = found(till, **sources(*["http://localhost:9/", "http://127.1:9/"][:urls]))
-    assert everything["price"].sentence == f"no price: {message}"
+    for urls, none in ((1, "none of 1 source answers"), (2, "none of 2 sources answers")):
+        silent = sources(*["http://localhost:9/", "http://127.1:9/"][:urls])
+        assert found(till, **silent)["price"].sentence == f"no price: {none}"
 
 
 @pytest.mark.parametrize(("usd", "colour"), [("63000", "green"), ("63001", "yellow")])

@@ -5,12 +5,10 @@ import sqlite3
 import threading
 
 from builders import clean_environ, until
-from databases import about_sqlite
 from forge import forge
 from playground import children_of, is_alive, start_playground
 
 
-@about_sqlite
 def test_a_watching_check_survives_a_database_that_is_locked_for_long(till):
     invoice = till.shop.invoice(expires_in_hours=0.0001)
     path = till.shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
