@@ -7,7 +7,7 @@ from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 
 from btcpay.api.admission import ROOT
-from btcpay.api.openapi_events import text, webhooks, whole
+from btcpay.api.openapi_events import event_schemas, part, text, webhooks, whole
 from btcpay.api.operation import Operation
 from btcpay.settings.settings import Settings
 from btcpay.web.errors import STATUS
@@ -46,15 +46,20 @@ _ID = {
     "description": "The id that it was given when it was made.",
     "schema": {"type": "string"},
 }
+_TAGS = {
+    "balance": "What the merchant has.",
+    "invoices": "One-time payment requests.",
+    "payment-links": "Pages that make an invoice for whoever pays.",
+    "payments": "What was confirmed on the chain.",
+    "events": "What a webhook is sent.",
+}
 _UNREAD = ("unauthorized", "forbidden", "rate_limited")  # refused before body and query are read
 
 _CODE = text("For programs: it stays as it is.", enum=list(STATUS))
 _MESSAGE = text(
     "For people; it names the field or parameter.", examples=["amount_usd must be a number"]
 )
-_ERROR = whole(
-    {"error": {"description": "What went wrong."} | whole({"code": _CODE, "message": _MESSAGE})}
-)
+_FAULT = whole({"code": _CODE, "message": _MESSAGE})
 STATUS_PATH = "/pay/{id}/status"
 
 
@@ -69,26 +74,33 @@ def document(settings: Settings, operations: Mapping[str, Operation]) -> dict[st
         info={
             "description": "On-chain Bitcoin payments: invoices, payment links, payments, balance."
         },
-        servers=[{"url": settings.base_url + ROOT}],
+        servers=[{"url": settings.base_url}],
         security=[{"apiKey": []}],
+        tags=[{"name": name, "description": means} for name, means in _TAGS.items()],
     )
     plugin.map_to_openapi_type(Number, "number", None)
     plugin.map_to_openapi_type(Limit, "integer", None)
     plugin.map_to_openapi_type(Timestamp, "string", "date-time")
     spec.components.security_scheme("apiKey", {"type": "http", "scheme": "bearer"})
-    spec.components.schema("Error", _ERROR)
+    named = {"Fault": _FAULT, "Error": whole({"error": part("Fault", "What went wrong.")})}
+    for name, schema in (named | event_schemas()).items():
+        spec.components.schema(name, schema)
     for name, description in _HEADERS.items():
         header = {"description": description, "required": True, "schema": {"type": "integer"}}
         spec.components.header(name, header)
     spec.components.header(
         HEADER, {"description": _IGNORED_MEANS, "required": False, "schema": {"type": "string"}}
     )
+    for shown in {operation.shows: None for operation in operations.values()}:
+        spec.components.schema(shown.__name__, schema=shown)
+    for shown in (operation.shows for operation in operations.values() if operation.lists):
+        spec.components.schema(f"{shown.__name__}List", _list_of(shown.__name__))
     for name, operation in operations.items():
         spec.path(
-            operation.path.replace("<", "{").replace(">", "}"),
+            ROOT + operation.path.replace("<", "{").replace(">", "}"),
             operations={operation.method.lower(): _operation(name, operation)},
         )
-    spec.path(STATUS_PATH, operations={"get": _status(settings)})
+    spec.path(STATUS_PATH, operations={"get": _status()})
     described = spec.to_dict()
     for operation in operations.values():
         body = operation.accepts
@@ -101,6 +113,7 @@ def _operation(name: str, operation: Operation) -> dict[str, Any]:
     writes = operation.method == "POST"
     described = {
         "operationId": name,
+        "tags": [operation.path.split("/")[1]],
         "summary": (operation.view.__doc__ or "").splitlines()[0],
         "description": f"Needs a key of scope `{operation.scope}`.",
         "parameters": _parameters(operation),
@@ -115,7 +128,7 @@ def _operation(name: str, operation: Operation) -> dict[str, Any]:
     return described
 
 
-def _status(settings: Settings) -> dict[str, Any]:
+def _status() -> dict[str, Any]:
     """What the checkout page polls, and what a shop may show while it waits; it needs no key."""
     summary = "What an invoice waits for."
     failures = {code: _failure(code) for code in ("not_found", "rate_limited", "server_error")}
@@ -128,7 +141,7 @@ def _status(settings: Settings) -> dict[str, Any]:
         "summary": summary,
         "description": "Public: needs no key, only the invoice's id. Limited by address, with the"
         " pages: twice a second, and ten times for all invoices.",
-        "servers": [{"url": settings.base_url}],
+        "tags": ["invoices"],
         "security": [],
         "parameters": [_ID],
         "responses": {"200": {"description": summary, "content": _json(CheckoutStatus)}}
@@ -165,11 +178,13 @@ def _headers(*names: str) -> dict[str, Any]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
+def _list_of(name: str) -> dict[str, Any]:
+    items = {"type": "array", "maxItems": 100, "items": part(name), "description": "Newest first."}
+    return whole({"object": text("Always `list`.", const="list"), "data": items})
+
+
 def _success(operation: Operation) -> dict[str, Any]:
-    shown: Any = operation.shows
-    if operation.lists:
-        items = {"type": "array", "maxItems": 100, "items": shown, "description": "Newest first."}
-        shown = whole({"object": text("Always `list`.", const="list"), "data": items})
+    shown = f"{operation.shows.__name__}List" if operation.lists else operation.shows
     return {
         "description": (operation.view.__doc__ or "").splitlines()[0],
         "headers": _headers(*list(_HEADERS)[:3], HEADER),

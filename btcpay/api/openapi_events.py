@@ -16,6 +16,13 @@ def whole(properties: dict[str, Any]) -> Schema:
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
+def part(name: str, description: str = "") -> Schema:
+    """A reference to the document's component."""
+    return {"$ref": f"#/components/schemas/{name}"} | (
+        {"description": description} if description else {}
+    )
+
+
 def _sats(description: str) -> Schema:
     return {"type": "integer", "minimum": 0, "description": description, "examples": [41667]}
 
@@ -25,7 +32,7 @@ _TX_HASH = text(
     "The transaction's hash, in hex.",
     examples=["70f36abe1ff876bcbb835c7078f979ede3f00e67ab61f41b8de2513eaca052d3"],
 )
-_TRANSACTION = {"description": "What was seen or has vanished."} | whole(
+_SIGHTING = whole(
     {"tx_hash": _TX_HASH, "amount_sats": _sats("The sum of its outputs to the address.")}
 )
 _BESIDE: dict[str, Any] = {
@@ -45,6 +52,7 @@ _HEADERS = {
     "webhook-signature": "`v1,` and the base64 of HMAC-SHA256 over id.timestamp.body; two of them"
     " with a space between them for a day after the secret was rotated",
 }
+_RESOURCE = "The resource, with the fields that the operations answer."
 _SEEN = (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED)
 
 
@@ -52,8 +60,29 @@ def webhooks() -> dict[str, Any]:
     return {kind.value: {"post": _operation(kind)} for kind in EventKind}
 
 
+def event_schemas() -> dict[str, Schema]:
+    """The components that are of events alone; they refer to the resources."""
+    return {"Sighting": _SIGHTING} | {
+        name: schema
+        for kind in EventKind
+        for name, schema in ((_name(kind), _schema(kind)), (_data_name(kind), _data(kind)))
+    }
+
+
+def _name(kind: EventKind) -> str:
+    return kind.name.title().replace("_", "") + "Event"
+
+
+def _data_name(kind: EventKind) -> str:
+    """What `data` is called: four forms, for twelve kinds."""
+    if kind in _SEEN:
+        return "SightingEventData"
+    return kind.resource.title().replace("_", "") + "EventData"
+
+
 def _operation(kind: EventKind) -> dict[str, Any]:
     return {
+        "tags": ["events"],
         "summary": kind.meaning,
         "security": [],
         "parameters": [
@@ -68,7 +97,7 @@ def _operation(kind: EventKind) -> dict[str, Any]:
         ],
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": schema_of(kind)}},
+            "content": {"application/json": {"schema": part(_name(kind))}},
         },
         "responses": {
             "2XX": {"description": "taken; the body of the answer is not read"},
@@ -78,22 +107,17 @@ def _operation(kind: EventKind) -> dict[str, Any]:
     }
 
 
-def schema_of(kind: EventKind) -> Schema:
-    """JSON Schema of the body; its references are to the document's components."""
+def _schema(kind: EventKind) -> Schema:
     named = text("The kind of the event.", const=kind.value)
-    data = _data(kind) | {"description": "What it happened to, as it was then."}
+    data = part(_data_name(kind), "What it happened to, as it was then.")
     return whole({"type": named, "timestamp": _TIME, "data": data})
 
 
 def _data(kind: EventKind) -> Schema:
     if kind.resource == "payment_link":
-        return whole({"payment_link": _resource("PaymentLink")})
-    fields = {"invoice": _resource("Invoice")} | _BESIDE
+        return whole({"payment_link": part("PaymentLink", _RESOURCE)})
+    fields = {"invoice": part("Invoice", _RESOURCE)} | _BESIDE
     if kind.resource == "payment":
-        fields = {"payment": _resource("Payment")} | fields
-    return whole(fields | ({"transaction": _TRANSACTION} if kind in _SEEN else {}))
-
-
-def _resource(name: str) -> dict[str, str]:
-    said = "The resource, with the fields that the operations answer."
-    return {"$ref": f"#/components/schemas/{name}", "description": said}
+        fields = {"payment": part("Payment", _RESOURCE)} | fields
+    seen = {"transaction": part("Sighting", "What was seen or has vanished.")}
+    return whole(fields | (seen if kind in _SEEN else {}))

@@ -56,11 +56,11 @@ class Coin(NamedTuple):
 
 
 @cache
-def why_not_installed() -> str:
-    """Installs the npm packages, exactly as locked; empty when the node can be started."""
+def why_not_installed(folder: Path = FOLDER) -> str:
+    """Installs a folder's npm packages, exactly as locked; empty when they are there."""
     if not (shutil.which("node") and shutil.which("npm")):
         return "needs node and npm (Debian: nodejs, npm)"
-    lock, stamp = FOLDER / "package-lock.json", FOLDER / "node_modules" / ".installed"
+    lock, stamp = folder / "package-lock.json", folder / "node_modules" / ".installed"
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)  # of tests that start at once the first one installs
         if stamp.exists() and stamp.read_bytes() == lock.read_bytes():
@@ -72,7 +72,7 @@ def _install(lock: Path, stamp: Path) -> str:
     try:
         done = subprocess.run(
             ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"],
-            cwd=FOLDER,
+            cwd=lock.parent,
             capture_output=True,
             text=True,
             timeout=INSTALL_TIMEOUT_S,
