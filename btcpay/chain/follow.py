@@ -43,6 +43,7 @@ class Follower:
     def __init__(self, db: Database, network: Network, sources: BlockSources, undo: Undo) -> None:
         self._db, self._network, self._sources, self._undo = db, network, sources, undo
         self._failed: dict[BlockSource, Exception] = {}
+        self.agreed = 0  # so many sources have shown a tip that is not far below ours
         self._highest = 0  # of the tips up to which somebody has shown every header
 
     def follow(self) -> bool:
@@ -59,8 +60,9 @@ class Follower:
         heights, self._failed = self._sources.ask_all(
             lambda one: self._take_over(one, locator), has_news
         )
-        self._highest = max(heights.values())
-        self._sources.expect(self._top()["height"], heights)
+        self._highest, top = max(heights.values()), self._top()["height"]
+        self.agreed = sum(height >= top - MAX_BLOCKS_BEHIND for height in heights.values())
+        self._sources.expect(top, heights)
         return has_news()
 
     def more_elsewhere(self, is_quiet: bool) -> str:

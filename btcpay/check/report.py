@@ -13,8 +13,9 @@ class Report:
     hour's calls did not suffice in time although a payer waits: their previews are late; `put_off`:
     how many others wait for their turn. `changed`: invoices by their new status. `stuck`: why the
     chain is not believed to be whole. `answered`: whether an explorer showed the tip;
-    `tip_asked_at`: when it was asked for, by our clock. `clock_ahead_s`: how far that is ahead of
-    the explorers', 0 up to CLOCK_OFF. `calls` and `read_bytes`: what it cost.
+    `tip_asked_at`: when it was asked for, by our clock; `is_agreed`: whether two of them showed it,
+    where two are set. `clock_ahead_s`: how far our clock is ahead of the explorers', 0 up to
+    CLOCK_OFF. `calls` and `read_bytes`: what it cost.
     """
 
     blocks: int = 0
@@ -28,6 +29,7 @@ class Report:
     chain_failed: bool = False
     answered: bool = False
     tip_asked_at: datetime | None = None
+    is_agreed: bool = False
     clock_ahead_s: int = 0
     calls: int = 0
     read_bytes: int = 0

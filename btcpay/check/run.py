@@ -21,6 +21,7 @@ from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.settlement.bound import HISTORY_AFTER
 from btcpay.settlement.decide import is_deep
+from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, OutOfQuota
 from btcpay.values.times import boot_mark, to_ms
@@ -146,6 +147,8 @@ class Checker:
 
     def _apply(self, look: Look, report: Report) -> None:
         tip_at = report.tip_asked_at if report.is_caught_up else None
+        if tip_at and not report.is_agreed:
+            tip_at -= HELD_AT_MOST
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from builders import REGTEST, Clock
-from fake_esplora import LiedTo, say
+from fake_esplora import LiedTo, dropped, say
 from rival import HARDER, Rival
 
 from storage.queries import blocks, meta
@@ -178,3 +178,34 @@ def test_after_a_restart_of_the_machine_silence_is_measured_anew(till):
     assert till.check(network=IMPATIENT).complete
     till.clock.move(minutes=121)
     assert till.check(network=IMPATIENT).stuck == "no block has come for 121 minutes"
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("second_is", ["ahead", "dead", "broken", "three behind"])
+def test_an_end_needs_the_word_of_a_second_explorer_for_a_day(till, open_liar, second_is):
+    """The first is behind, though not for long: nothing else says that the chain is not whole."""
+    second, invoice = open_liar(till), till.shop.invoice(expires_in_hours=1)
+    roots, behind = (till.liar.root, second.root), Rival(till)
+    till.clock.move(minutes=40)
+    freeze(till).add(3)
+    till.pay(invoice)
+    till.mine(7)
+    answers = {"dead": lambda _: dropped, "broken": lambda _: say("no", 500)}
+    second.instead = answers.get(second_is) or (behind if second_is != "ahead" else lambda _: None)
+    till.clock.move(minutes=21)
+    report = till.check(*roots)
+    assert report.changed == ({invoice["id"]: "paid"} if second_is == "ahead" else {})
+    if second_is != "ahead":
+        till.clock.move(hours=23, minutes=58)
+        assert till.check(*roots).changed == {}
+        till.clock.move(minutes=2)
+        assert till.check(*roots).changed == {invoice["id"]: "expired"}
+
+
+def test_one_of_three_explorers_that_is_dead_holds_no_end(till, open_liar):
+    second, third = open_liar(till), open_liar(till)
+    invoice = till.shop.invoice(expires_in_hours=1)
+    till.clock.move(minutes=61)
+    second.instead = lambda _: dropped
+    report = till.check(till.liar.root, second.root, third.root)
+    assert report.changed == {invoice["id"]: "expired"}
