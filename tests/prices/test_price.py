@@ -20,10 +20,7 @@ def test_the_examples_of_rfc_6901_resolve():
     assert resolve_pointer(RFC_DOCUMENT, "/foo/0") == "bar"
     pointers = ["/", "/a~1b", "/c%d", "/e^f", "/g|h", "/i\\j", '/k"l', "/ ", "/m~0n"]
     assert [resolve_pointer(RFC_DOCUMENT, pointer) for pointer in pointers] == list(range(9))
-
-
-def test_tilde_01_is_a_tilde_and_a_one_not_a_slash():
-    assert resolve_pointer({"~1": 1, "/": 2}, "/~01") == 1
+    assert resolve_pointer({"~1": 1, "/": 2}, "/~01") == 1  # a tilde and a one, no slash
 
 
 NOWHERE = {
@@ -48,20 +45,20 @@ def test_a_pointer_that_leads_nowhere_is_a_lookup_error():
             pytest.fail(f"{name}: {resolve_pointer(RFC_DOCUMENT, pointer)}")
 
 
-@pytest.mark.parametrize(
-    ("body", "price"),
-    [
-        pytest.param(b"60000", "60000", id="a whole number"),
-        pytest.param(b"60000.12345678", "60000.12345678", id="a number stays exact"),
-        pytest.param(b"6e4", "60000", id="a number with an exponent"),
-        pytest.param(b'"60000.10"', "60000.10", id="a numeric text"),
-        pytest.param(b'"00060000"', "60000", id="a text with leading zeros"),
-        pytest.param(b"0.00000002", "0.00000002", id="the least price there may be"),
-        pytest.param(b"999999999999", "999999999999", id="the highest price there may be"),
-    ],
-)
-def test_numbers_and_numeric_texts_are_prices(body, price):
-    assert to_price(http_client.parse_json(body)) == Decimal(price)
+PRICES = {
+    "a whole number": (b"60000", "60000"),
+    "a number stays exact": (b"60000.12345678", "60000.12345678"),
+    "a number with an exponent": (b"6e4", "60000"),
+    "a numeric text": (b'"60000.10"', "60000.10"),
+    "a text with leading zeros": (b'"00060000"', "60000"),
+    "the least price there may be": (b"0.00000002", "0.00000002"),
+    "the highest price there may be": (b"999999999999", "999999999999"),
+}
+
+
+def test_numbers_and_numeric_texts_are_prices():
+    for case, (body, price) in PRICES.items():
+        assert to_price(http_client.parse_json(body)) == Decimal(price), case
 
 
 NO_PRICES = {

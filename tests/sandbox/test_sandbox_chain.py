@@ -102,18 +102,13 @@ class TestPaying:
 
 
 class TestReplacing:
-    def test_a_replacement_evicts_what_was_built_on_the_old_one(self, sandbox):
+    def test_each_of_many_replacements_evicts_what_was_built_on_the_old_one(self, sandbox):
         old = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
         change = change_of(sandbox.chain.mempool.entries[old].tx)
         sandbox.chain.accept(sandbox.wallet.build([change], [TxOut(7_000, SCRIPT)], 5_000), NOW)
-        new = replace(sandbox.wallet, NOW, old)
-        assert list(sandbox.chain.mempool.entries) == [new]
-
-    def test_a_payment_can_be_replaced_many_times(self, sandbox):
-        sandbox.wallet.pay(ADDRESS, 10_000, NOW)
-        for _ in range(5):
-            txid = replace(sandbox.wallet, NOW)
-        assert TxOut(10_000, SCRIPT) in sandbox.chain.mempool.entries[txid].tx.outputs
+        new = [replace(sandbox.wallet, NOW, old), *(replace(sandbox.wallet, NOW) for _ in "1234")]
+        assert list(sandbox.chain.mempool.entries) == new[-1:]
+        assert TxOut(10_000, SCRIPT) in sandbox.chain.mempool.entries[new[-1]].tx.outputs
 
     def test_a_payment_that_does_not_opt_in_stays(self, sandbox):
         sandbox.chain.accept(unsent(sandbox, rbf=False).raw, NOW)

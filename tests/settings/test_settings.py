@@ -171,13 +171,10 @@ def test_no_mistake_repeats_the_value_for_it_may_be_a_secret():
     assert len(found) == 4 and "hunter2" not in " ".join(found)
 
 
-def test_the_quorum_is_more_than_half_of_the_sources_that_are_set():
+def test_the_quorum_is_more_than_half_of_the_sources_or_what_is_said_up_to_all():
     for sources, quorum in enumerate((1, 2, 2, 3, 3, 4, 4), start=1):
         named = " ".join(f"http://host{number}#/usd" for number in range(sources))
         assert read({"BTCPAY_PRICE_SOURCES": named}).price_quorum == quorum
-
-
-def test_the_quorum_is_from_one_to_the_number_of_sources():
     for text in "13":
         environ = {"BTCPAY_PRICE_SOURCES": SOURCES, "BTCPAY_PRICE_QUORUM": text}
         assert read(environ).price_quorum == int(text)
@@ -214,9 +211,11 @@ def test_the_service_listens_at_the_port_of_its_base_url_unless_told_otherwise(b
     assert read(environ).bind == "0.0.0.0:80"
 
 
-def test_trailing_slashes_of_roots_are_dropped():
+def test_trailing_slashes_of_roots_are_dropped_and_nothing_can_be_changed_later():
     settings = read({"BTCPAY_BASE_URL": "http://a/", "BTCPAY_EXPLORERS": "http://b/api/ http://c/"})
     assert (settings.base_url, settings.explorers) == ("http://a", ("http://b/api", "http://c"))
+    with pytest.raises(AttributeError):
+        settings.base_url = "http://b"
 
 
 def test_the_confirmations_follow_the_amount_from_each_step_on():
@@ -226,28 +225,14 @@ def test_the_confirmations_follow_the_amount_from_each_step_on():
         assert [asked.for_usd(usd) for usd in amounts] == blocks
 
 
-def test_the_settings_cannot_be_changed():
-    with pytest.raises(AttributeError):
-        read({}).bind = "0.0.0.0:80"
-
-
-# The proxy
-
-
 @pytest.mark.parametrize("name", ["EXPLORERS", "PRICE_SOURCES"])
-def test_an_onion_name_needs_a_proxy(name):
+def test_an_onion_name_needs_a_proxy_that_looks_names_up(name):
     text = f"http://{'a' * 56}.onion/api" + ("#/usd" if name == "PRICE_SOURCES" else "")
     (mistake,) = mistakes(**{name: text})
     assert mistake.startswith(f"{PREFIX}{name} accepts a .onion name with BTCPAY_PROXY alone")
     read({PREFIX + name: text, "BTCPAY_PROXY": "http://127.0.0.1:8118"})
-
-
-def test_socks5_is_refused_since_it_would_look_names_up_here():
     (mistake,) = mistakes(PROXY="socks5://127.0.0.1:9050")
     assert mistake.endswith("; socks5:// would look names up on this machine")
-
-
-# Secrets in files
 
 
 @pytest.mark.parametrize("name", OF_FILES)
