@@ -184,6 +184,30 @@ def test_a_receiver_that_is_back_gets_all_that_waits_in_that_run_oldest_first(
     assert {row["state"] for row in deliveries(till, dead)} == {"delivered"}
 
 
+def test_what_waits_for_a_receiver_that_is_back_comes_oldest_first(till, monkeypatch):
+    """Due or not, behind the event that it was asked with: the one that was tried least."""
+    monkeypatch.setattr("btcpay.notify.outbox.MOST_OF_ONE", 1)  # else four are under way at once
+    add(till, "http://127.0.0.1:9/")
+    for _ in range(5):
+        till.shop.link()
+        till.clock.move(minutes=1)
+    for _ in range(60):
+        deliver(till)
+        till.clock.move(minutes=10)
+    deliver(till)
+    till.shop.link()
+    came: list[int] = []
+
+    def take(_receiver: Json, event: read.Event, _at: object) -> Answer:
+        came.append(event.number)
+        return Answer(True, 200, "")
+
+    till.clock.move(minutes=1)
+    back = Outbox(till.shop.service.db, till.settings, till.clock, take)
+    assert back.run() == Delivered(6, 0)
+    assert came == [6, 1, 2, 3, 4, 5]
+
+
 def test_an_event_that_is_never_taken_stops_none_behind_it_and_is_given_up(till, receiver):
     """Three days after its first attempt; it can be sent again."""
     added = add(till, receiver.url)

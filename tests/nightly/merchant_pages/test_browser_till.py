@@ -5,6 +5,7 @@ from base64 import b64decode
 
 from merchant_browser import log_in
 
+from btcpay.sandbox.payer.misbehave import replace
 from btcpay.values.money import btc_text
 
 
@@ -50,6 +51,21 @@ def test_two_tills_turn_green_by_themselves_each_for_its_own_payment(open_tab, c
     other.until("document.getElementById('last')")
     assert "On its way" in other.text("last") and other.focus() == "amount_usd"
     assert_is_quiet(other)
+
+
+def test_a_till_turns_red_by_itself_when_what_was_seen_is_taken_back(open_tab, counter):
+    tab, till = log_in(open_tab(counter.root), counter), counter.till
+    invoice = show_code(tab, counter, "25")
+    txid = counter.pay(invoice)
+    tab.until_state("seen")
+    replace(till.sandbox.wallet, till.now, txid, away=True)
+    till.look_for(invoice)
+    tab.until_state("waiting")
+    assert tab.text("announce").startswith("The payment was taken back.") and tab.is_shown("qr")
+    red, green, _ = re.findall(
+        r"[0-9]+", tab.ask("getComputedStyle(document.getElementById('main')).backgroundColor")
+    )[:3]
+    assert int(red) > int(green)
 
 
 def test_a_card_prints_on_one_page_and_leads_to_its_link(open_tab, counter):
