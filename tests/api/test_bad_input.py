@@ -43,8 +43,6 @@ def assert_no_fault(response: TestResponse) -> None:
         assert_refused(response, response.status_code, response.json["error"]["code"])
 
 
-# bodies that are no JSON object
-
 NO_OBJECT = {
     "nothing but a blank": b" ",
     "a text that is no JSON": b"amount_usd=5",
@@ -143,8 +141,6 @@ def test_brackets_in_a_text_are_no_nesting(shop):
     assert send(shop, "/invoices", text).status_code == 201
 
 
-# numbers
-
 NOT_IN_RANGE = {
     "1e400": "1e400",
     "1e7": "1e7",
@@ -228,9 +224,6 @@ def test_an_absurd_number_in_an_ignored_field_costs_nothing(shop, place, name):
     assert time.monotonic() - started_s < QUICK_S
 
 
-# texts
-
-
 @pytest.mark.parametrize(
     ("path", "field"),
     [
@@ -287,8 +280,6 @@ def test_a_body_of_another_content_type_is_invalid(shop, path, content_type):
     response = send(shop, path, b'{"amount_usd": 5}', content_type=content_type)
     assert_refused(response, 400, "invalid_request", "Content-Type")
 
-
-# anything at all
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

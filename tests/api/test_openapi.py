@@ -385,9 +385,6 @@ def test_a_list_has_exactly_the_documented_parameters(document, name):
     assert all(p["in"] == "query" and not p.get("required") for p in parameters)
 
 
-# the service
-
-
 @pytest.fixture(scope="module")
 def keys(shop):
     return itertools.cycle([shop.issue("write") for _ in range(200)])

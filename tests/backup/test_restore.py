@@ -60,9 +60,6 @@ def refused(message: str) -> "pytest.RaisesContext[CommandError]":
     return pytest.raises(CommandError, match=message)
 
 
-# Backup
-
-
 def test_a_backup_is_whole_its_owners_alone_and_says_what_it_is(till, tmp_path):
     till.shop.invoice()
     file = tmp_path / "kept" / "monday.db"
@@ -128,9 +125,6 @@ def test_a_backup_beside_writers_is_one_moment(till, tmp_path):
         stop.set()
         for writer in writers:
             writer.join()
-
-
-# Restore: what is refused
 
 
 OTHER_NETWORK = "UPDATE meta SET value = 'signet' WHERE name = 'network'"
@@ -240,9 +234,6 @@ def test_the_owner_sees_what_will_be_and_who_declines_keeps_the_database_as_it_w
         restored(till, file, place, skip=7, agree=decline)
     assert [(move.merchant, move.before, move.next_index) for move in asked] == [("shop", 0, 7)]
     assert content(place) == before and not list(tmp_path.glob(".place*"))
-
-
-# Restore: what it does
 
 
 def test_no_paid_address_is_given_out_twice(till, tmp_path):

@@ -120,9 +120,6 @@ def test_the_next_row_of_every_table_has_a_number_of_its_own(till, target, tmp_p
         assert again.shop.sql("SELECT max(seq) FROM event").fetchone()[0] > 900
 
 
-# What is refused
-
-
 def unspeakable(path: Path) -> None:
     """A letter that no version took, and that PostgreSQL cannot hold."""
     change(path, "UPDATE merchant SET name = 'a' || char(0)")
@@ -162,9 +159,6 @@ def test_a_merchant_that_is_added_meanwhile_is_not_lost(till, target, tmp_path):
         with pytest.raises(Exception, match="'meanwhile' already"):
             to_postgres.carry_over(file, again.shop.service.db)
         assert [row["name"] for row in again.shop.service.db.rows(merchants.ALL)] == ["meanwhile"]
-
-
-# However many there are
 
 
 def test_the_rows_go_by_without_being_held(till, target, tmp_path):

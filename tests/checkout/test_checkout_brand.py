@@ -120,12 +120,10 @@ def test_what_there_is_not_is_404(shop):
         assert shop.client.get(path).status_code == 404, path
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "ratio"),
-    [("#000000", "#ffffff", 21.0), ("#777777", "#ffffff", 4.48), ("#ff0000", "#ffffff", 4.0)],
-)
-def test_contrast_is_that_of_wcag(one, other, ratio):
-    assert [round(branding.contrast(*it), 2) for it in ((one, other), (other, one))] == [ratio] * 2
+def test_contrast_is_that_of_wcag():
+    for colour, ratio in (("#000000", 21.0), ("#777777", 4.48), ("#ff0000", 4.0)):
+        for pair in ((colour, "#ffffff"), ("#ffffff", colour)):
+            assert round(branding.contrast(*pair), 2) == ratio, pair
 
 
 # The lightest grey is 3.03 to 1 on white.

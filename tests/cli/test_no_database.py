@@ -93,9 +93,6 @@ def test_migrate_does_not_bring_another_networks_database_up_to_date(till):
     assert "belongs to mainnet" in said
 
 
-# Without a merchant
-
-
 def test_check_and_doctor_of_a_shop_without_a_merchant_say_so_and_end_well(till, tmp_path):
     empty = {"BTCPAY_DATABASE_URL": new_database(tmp_path, "empty")}
     output, said = Terminal(till).run("check", **empty)

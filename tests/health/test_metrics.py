@@ -32,9 +32,6 @@ def scrape(port: int, path: str = "/metrics") -> Samples:
     return by_name(text_string_to_metric_families(answer.text))
 
 
-# the workers
-
-
 def test_requests_are_counted_by_operation_and_status(shop, tmp_path):
     port = free_port()
     with Live(shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{port}") as live:
@@ -125,9 +122,6 @@ def test_a_shop_serves_without_metrics_when_their_address_is_taken(shop, tmp_pat
         with Live(shop, tmp_path, BTCPAY_METRICS_BIND=taken) as live:
             assert live.ask("GET", "/balance", shop.read_key).status_code == 200
             assert live.log().count("no metrics: BTCPAY_METRICS_BIND") == 1
-
-
-# the check, in another process
 
 
 def finish(till: Till) -> None:

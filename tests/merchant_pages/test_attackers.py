@@ -46,9 +46,6 @@ def new_minute(shop):
     shop.clock.move(seconds=61)
 
 
-# Another site
-
-
 # The rest of what browsers say of other sites: tests/checkout/test_link_presses.
 FOREIGN = ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"})
 
@@ -90,9 +87,6 @@ def test_no_form_is_taken_without_the_token_of_its_session(shop, browser):
     assert dump(shop) == before
 
 
-# Nobody, and somebody else
-
-
 def test_whoever_is_not_logged_in_gets_nothing_and_changes_nothing(shop):
     ids, client = belongings(shop, shop.merchant_id, "Tea of mine"), shop.client
     before = dump(shop)
@@ -132,9 +126,6 @@ def test_no_list_or_search_shows_what_another_merchant_has(shop, browser):
                 assert answer.status_code in (200, 303, 400, 404), f"{rule}?{asked}"
                 rest = answer.text.replace(word, "")
                 assert not any(other in rest for other in words if other not in word), rule
-
-
-# Sessions
 
 
 def test_each_login_has_a_new_cookie_and_the_one_before_is_worth_nothing(shop):
@@ -220,9 +211,6 @@ def test_wrong_links_are_throttled_and_a_cookie_that_is_no_secret_is_nobody(shop
     assert statuses == [410] * limit + [429] * 2
 
 
-# What is shown
-
-
 def test_no_answer_may_be_kept_framed_or_run_what_a_customer_wrote(shop, browser):
     """Every answer to a GET that there is, of a merchant whose customers write what they like."""
     ids = belongings(shop, shop.merchant_id, HOSTILE)
@@ -266,9 +254,6 @@ def test_another_site_logs_nobody_in_to_a_shop_of_its_own(shop):
     assert answer.headers["Referrer-Policy"] == "strict-origin"
 
 
-# Methods
-
-
 def test_other_methods_are_refused_and_looking_changes_nothing(shop, browser):
     ids = belongings(shop, shop.merchant_id, "Tea")
     secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
@@ -288,9 +273,6 @@ def test_other_methods_are_refused_and_looking_changes_nothing(shop, browser):
     new_minute(shop)
     assert dump(shop) == before | {"merchant_session": dump(shop)["merchant_session"]}
     assert len(sessions(shop)) == 2
-
-
-# Logs
 
 
 def test_no_secret_stands_in_a_log(shop, tmp_path):

@@ -40,9 +40,6 @@ FATES = ("back", "elsewhere")  # of the coins of a payment that comes no more
 FEE_SATS = 500
 
 
-# The processes that die
-
-
 def live(order: dict[str, Any]) -> None:
     """One check at a time that is told, killed before its so manieth commit."""
     signal.alarm(60)  # one that hangs fails the test and does not hold it up
@@ -51,9 +48,6 @@ def live(order: dict[str, Any]) -> None:
     db = open_database(read.database_url)
     checker = Checker(db, read, open_explorers(read, None), new_prices(read), lambda: at)
     checker.run(order["words"] or None)
-
-
-# What the node knows
 
 
 class Where(NamedTuple):

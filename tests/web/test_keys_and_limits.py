@@ -37,9 +37,6 @@ def status_of(shop: Shop, key: str, method: str = "GET") -> int:
     return ask("/payment-links", key=key).status_code
 
 
-# issue
-
-
 def test_an_issued_key_is_printed_alone_and_once_and_works_with_its_scope(shop):
     issued = json.loads(issue(shop, "write", "--name", "till", "--json"))
     assert (set(issued), issued["scope"]) == ({"id", "scope", "name", "secret"}, "write")
@@ -89,9 +86,6 @@ def test_the_list_says_whose_key_it_is_and_when_it_was_used(shop):
     assert status_of(shop, secret) == 200
     used = until(lambda: listed(shop)[secret[-4:]]["last_used_at"], "the note of the use")
     assert datetime.fromisoformat(used) == shop.clock()
-
-
-# revoke and rotate
 
 
 def test_a_revoked_key_alone_is_unauthorized_from_then_on(shop):
@@ -149,9 +143,6 @@ def test_a_grace_that_is_no_number_of_hours_is_refused(shop):
         assert btcpay(shop, "key", "rotate", key_id, "--grace", grace, status=2) == ""
     shop.clock.move(days=400)
     assert status_of(shop, shop.read_key) == 200
-
-
-# secrets
 
 
 @about_sqlite

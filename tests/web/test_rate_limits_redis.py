@@ -42,9 +42,6 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if "RATE_LIMIT" in record.getMessage()]
 
 
-# one window
-
-
 @needs_redis
 def test_two_limiters_on_one_redis_count_together(redis):
     one, other = (Limiter(redis.url, time.time) for _ in range(2))
@@ -99,9 +96,6 @@ def test_two_workers_share_each_window_exactly(redis, shop, tmp_path):
         writes, failures = list(pool.map(write, range(90))), list(pool.map(fail, range(60)))
     assert sorted(writes) == [201] * 30 + [429] * 60
     assert sorted(failures) == [401] * 20 + [429] * 40
-
-
-# while it is away
 
 
 @needs_redis
@@ -214,9 +208,6 @@ def test_several_workers_with_windows_in_memory_refuse_to_start(shop, program, w
     ended = forge().run(environ, words, program=program)
     assert ended.status == 2
     assert "BTCPAY_RATE_LIMIT_STORE" in ended.errors and "redis://" in ended.errors
-
-
-# the driver
 
 
 def without_driver(code: str, **environ: str) -> subprocess.CompletedProcess[str]:

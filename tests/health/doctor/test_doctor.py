@@ -37,9 +37,6 @@ def explorer_of(till: Till) -> str:
     return till.settings.explorers[0]
 
 
-# The whole
-
-
 def test_a_healthy_shop_is_green_and_the_command_says_so(till):
     invoice = till.shop.invoice()
     till.pay(invoice)
@@ -70,9 +67,6 @@ def test_the_calls_are_bounded_and_counted_in_the_quota(lied_to, clock):
     spent = colours(till, BTCPAY_EXPLORER_CALLS_PER_HOUR="14")
     assert spent["explorer 127.0.0.1"] == "yellow"  # its hour is over, it is not ill
     assert len(till.liar.asked) == 14
-
-
-# Database and disk
 
 
 def damaged(path: Path, till: Till) -> None:
@@ -188,9 +182,6 @@ def test_a_full_disk_is_red_before_it_is_full(free_bytes, colour, tmp_path):
     assert finding.colour == colour
 
 
-# The rows
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -259,9 +250,6 @@ def test_what_the_finding_asks_for_makes_it_green(till):
     asked = re.search(r"`btcpay (wallet gap .*?)`", found(till)["gap of My shop"].remedy)[1]
     Terminal(till).run(*shlex.split(asked))
     assert found(till)["gap of My shop"].colour == "green"
-
-
-# The explorers
 
 
 def test_an_explorer_of_another_network_is_red_beside_a_right_one(till):
@@ -391,9 +379,6 @@ def test_a_stale_tip(network, minutes, stale, clock):
     assert bool(probe.trouble) == stale
 
 
-# The clock, and the addresses of others
-
-
 @pytest.mark.parametrize(
     ("seconds", "colour"),
     [(0, "green"), (-60, "yellow"), (60, "yellow"), (180, "red"), (-180, "red")],
@@ -425,9 +410,6 @@ def test_a_used_address_ahead_of_the_counter_is_red(ahead, colour, till):
     assert finding.colour == colour
     if colour == "red":
         assert f"number {index} is used" in finding.sentence and "--in-place" in finding.remedy
-
-
-# The prices
 
 
 def sources(*urls: str) -> dict[str, str]:
@@ -476,9 +458,6 @@ def test_a_second_currency_is_examined_where_a_merchant_has_one(eur, colour, til
     till.shop.sql("UPDATE merchant SET currency = NULL")
     assert everything["price in EUR"].colour == colour and everything["price"].colour == "green"
     assert "55200 EUR for a bitcoin" in everything["price in EUR"].sentence or colour == "yellow"
-
-
-# The settings
 
 
 def test_defaults_are_counted_in_the_line_and_named_in_json(till):
@@ -575,9 +554,6 @@ def test_a_proxy_of_the_environment_that_nobody_reads_is_told(proxy):
 )
 def test_what_may_be_secret_is_masked(text, shown):
     assert masked(text) == shown
-
-
-# What the examination knows
 
 
 def test_money_that_comes_between_two_readings_is_no_fault(till):

@@ -54,9 +54,6 @@ def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-# What is in it
-
-
 def test_the_sdist_leads_to_the_wheel_that_the_checkout_leads_to(built, tmp_path):
     done([*BUILD, "--wheel", "--outdir", tmp_path, built.source], timeout=BUILT_WITHIN_S)
     (direct,) = tmp_path.glob("*.whl")
@@ -105,9 +102,6 @@ def test_what_the_image_copies_is_all_that_the_wheel_is_made_of(built, tmp_path)
     done([*BUILD, "--wheel", "--outdir", tmp_path, root], timeout=BUILT_WITHIN_S)
     (made,) = tmp_path.glob("*.whl")
     assert files_of(made) == files_of(built.wheel)
-
-
-# What it does
 
 
 def test_what_is_installed_fits_together(installed):

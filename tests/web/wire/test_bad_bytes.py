@@ -51,8 +51,6 @@ def assert_envelope(answer: tuple[int, dict[str, str], bytes], status: int, code
     assert envelope["error"]["code"] == code
 
 
-# how a body arrives
-
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
 
@@ -131,9 +129,6 @@ def test_a_request_on_a_connection_kept_open_is_not_read_from_the_last_ones_rest
     assert b'"openapi"' not in rest
 
 
-# headers
-
-
 CREDENTIALS = [b"Bearer \xff\xfe", b"Bearer " + "ключ".encode(), b"Bearer " + b"x" * 8000]
 CREDENTIALS += [b"\xff", b"Bearer a b c", b"Basic dXNlcjpwYXNz", b"Digest username=x, realm=y"]
 CREDENTIALS += [b"Bearer '; DROP TABLE api_key; --"]
@@ -193,8 +188,6 @@ def test_x_forwarded_for_is_believed_of_as_many_proxies_as_are_trusted(shop, tmp
         for absurd in FORWARDED[1:]:
             assert remaining(absurd) >= 0
 
-
-# paths, methods and query strings
 
 NO_TEXT = [b"%00", b"%ff", b"%ff%fe%fd", b"%F0%9F%98%80", b"%", b"%zz", b"{id}"]
 NO_ID = [b"", b"%00", b"%00" * 24, b"0" * 24 + b"%0a", b"%D9%A3" * 24, b"0" * 2000]
