@@ -22,6 +22,7 @@ from storage.database import in_one_line
 # import the sandbox, nor ask a small board for the time that this takes.
 COMMANDS = {
     "backup": "btcpay.cli.backup",
+    "chain": "btcpay.cli.chain",
     "check": "btcpay.cli.check.check",
     "doctor": "btcpay.cli.doctor",
     "export": "btcpay.cli.export",

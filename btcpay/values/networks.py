@@ -48,7 +48,7 @@ class Network:
     explorer of another network is known: the test networks share their address prefixes;
     `checkpoint`: a block without which no explorer's chain is believed when reading begins: what
     Bitcoin Core 31 assumes to be valid (kernel/chainparams.cpp, defaultAssumeValid, of February
-    2026). None where a chain is one's own;
+    2026); `btcpay chain checkpoint` finds newer ones. None where a chain is one's own;
     `explorers`: Esplora roots; `price_sources`: URL#/json/pointer, `currency_sources` with a place
     for the currency; `calls_per_hour`: what an explorer lets one address ask, a public one 700.
     """

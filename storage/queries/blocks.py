@@ -6,7 +6,7 @@ from typing import Any
 from peewee import JOIN, SQL, Case, Join, Select, fn
 
 from storage.database import Database, Row, every, slot
-from storage.models import Balance, Block, Invoice, Output
+from storage.models import Balance, Block, Invoice, Output, Payment
 from storage.queries.invoices import MAY_BE_PAID
 
 _HEADER = (Block.height, Block.hash, Block.header, Block.mined_at)
@@ -143,6 +143,23 @@ WAITS_AGAIN = Output.update(
         Output.coinbase: 0,
     }
 ).where((Output.invoice_id == slot("invoice_id")) & (Output.block_height > slot("height")))
+
+# What begins anew gives up, and keeps: a payment's output gets a height that nothing takes back.
+_OF_BLOCKS = Output.select(fn.COUNT(Output.txid)).where(
+    Output.block_height.is_null(False) & Output.payment_id.is_null()
+)
+GIVEN_UP = Block.select(
+    fn.COUNT(Block.height).alias("headers"),
+    Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("unread"),
+    _OF_BLOCKS.alias("waiting_again"),
+    Payment.select(fn.COUNT(Payment.id)).alias("payments_kept"),
+)
+KEEP_PROVEN = Output.update(
+    {
+        Output.block_height: slot("height"),
+        Output.spent_height: Case(None, [(Output.spent_height.is_null(), None)], slot("height")),
+    }
+).where(Output.payment_id.is_null(False))
 
 # Whether anything is at stake: an invoice open or lately finished, money on its way, a coin.
 AT_STAKE = Invoice.select(Invoice.id).where(MAY_BE_PAID).limit(1)

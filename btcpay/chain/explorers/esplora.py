@@ -81,6 +81,13 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
             raise OtherNetwork(f"shows another network than {name}: it begins {genesis_hash}")
         self._is_of_network = True
 
+    def require_checkpoint(self) -> None:
+        """Raises FetchError unless it has our network's checkpoint, too."""
+        self.require_network()
+        point = self.network.checkpoint
+        if point and self.block_hash(point.height) != point.hash:
+            raise OtherNetwork(f"shows another block {point.height} than {self.network.name} has")
+
     def header_at(self, height: int) -> bytes:
         return self.header(self.block_hash(height))
 
@@ -120,17 +127,15 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
                     return page[place:]
             if page[0].height <= first.height + 1:
                 raise FetchError(
-                    f"its chain has not our block {first.height}, the first that we keep"
+                    f"its chain has not our block {first.height}, the first that we keep (when no"
+                    " explorer has it: `btcpay chain begin-anew`)"
                 )
             page = self._worked(page[0].height - 1) + page
         raise FetchError("shows more headers than there can be")
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
         """The last header that is not younger, and so many below; of our network's own chain."""
-        self.require_network()
-        point = self.network.checkpoint
-        if point and self.block_hash(point.height) != point.hash:
-            raise OtherNetwork(f"shows another block {point.height} than {self.network.name} has")
+        self.require_checkpoint()
         kept = [self._last_before(at)]
         height = kept[0].height
         while kept[0].height > max(0, height - below):

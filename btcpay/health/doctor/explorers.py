@@ -141,6 +141,9 @@ def _ask(probe: Probe, explorer: Esplora, first: Known | None) -> None:
         probe.has_first = explorer.block_hash(first.height) == first.hash
         if not probe.has_first:
             probe.trouble = f"has another block {first.height} than the first that we keep"
+            probe.remedy = (
+                "name another one in BTCPAY_EXPLORERS; if all say so, `btcpay chain begin-anew`"
+            )
 
 
 def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:

@@ -340,6 +340,7 @@ def test_one_explorer_alone_that_has_the_first_block_is_yellow(lied_to):
     assert everything["first block"].colour == "yellow"
     assert "localhost alone has block" in everything["first block"].sentence
     assert everything["explorer 127.0.0.1"].colour == "yellow"
+    assert "begin-anew" in everything["explorer 127.0.0.1"].remedy
 
 
 def test_a_tip_below_what_the_last_check_saw_is_red(till):

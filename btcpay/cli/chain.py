@@ -1,0 +1,53 @@
+"""`chain`: where reading begins."""
+
+import click
+
+from btcpay.chain.explorers.checkpoint import newest_checkpoint
+from btcpay.chain.explorers.open import open_one
+from btcpay.check.begin_anew import begin_anew, given_up
+from btcpay.cli.context import Shell, answering, say, with_shell
+from btcpay.values.times import utc_now
+from storage import locks
+
+
+@click.group()
+def chain() -> None:
+    """The chain that payments are looked for in."""
+
+
+@chain.command("checkpoint")
+@with_shell
+def checkpoint(shell: Shell) -> None:
+    """Print a block, height and hash, that every explorer has a fortnight below its tip.
+
+    For whoever makes a release: btcpay/values/networks.py.
+    """
+    settings = shell.settings
+    explorers = [open_one(settings, url, None, lambda _: None) for url in settings.explorers]
+    found = newest_checkpoint(explorers)
+    click.echo(f"{found.height} {found.hash}")
+
+
+@chain.command("begin-anew")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@answering
+def chain_begin_anew(shell: Shell, yes: bool) -> None:
+    """Forget the chain and read another: a test network was replaced below our first block.
+
+    Payments stay, as they were proven.
+    """
+    with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
+        lost = given_up(shell.db)
+        say(
+            f"{lost.payments_kept} payments are kept as they were proven, in the balance too, even"
+            " if the new chain has none of them."
+        )
+        say(
+            f"{lost.headers} headers are given up, {lost.unread} of them of blocks that were not"
+            f" read; {lost.waiting_again} outputs that are no payments yet wait again. Blocks are"
+            " read from two hours before the first invoice on."
+        )
+        if not yes:
+            click.confirm("Begin anew?", abort=True, err=True)
+        begin_anew(shell.db, shell.settings, utc_now())
+    shell.answer(vars(lost), "forgot the chain: the next `btcpay check` begins anew")
