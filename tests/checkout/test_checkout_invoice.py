@@ -195,9 +195,13 @@ def test_past_its_deadline_an_open_invoice_has_its_own_words_unless_it_was_seen(
     assert "dust" not in page.texts
 
 
-def test_a_countdown_shows_when_less_than_five_minutes_are_left(shop):
-    invoice = shop.invoice(expires_in_hours=1)
-    ends_at = shop.clock.at + timedelta(hours=1)
+def test_a_ring_shows_what_is_left_and_a_countdown_the_last_five_minutes(shop):
+    invoice = shop.invoice(expires_in_hours=4)
+    ends_at = shop.clock.at + timedelta(hours=4)
+    shop.clock.move(hours=3)
+    page = show(shop, invoice)
+    assert page.attributes["ring-left"]["stroke-dasharray"] == "25 100"
+    assert page.attributes["main"]["data-life-ms"] == "14400000"
     for left_ms, counts, shown in (
         (300_000, False, "5:00"),
         (299_000, True, "4:59"),
@@ -208,14 +212,6 @@ def test_a_countdown_shows_when_less_than_five_minutes_are_left(shop):
         assert ("hidden" in page.attributes["time-left"]) is not counts
         assert ("hidden" in page.attributes["pay-by"]) is counts
         assert page.texts["countdown"] == shown
-
-
-def test_the_ring_is_what_is_left_of_the_time(shop):
-    invoice = shop.invoice(expires_in_hours=4)
-    shop.clock.move(hours=3)
-    page = show(shop, invoice)
-    assert page.attributes["ring-left"]["stroke-dasharray"] == "25 100"
-    assert page.attributes["main"]["data-life-ms"] == "14400000"
 
 
 def test_what_was_seen_and_vanished_is_said_until_more_comes(shop):

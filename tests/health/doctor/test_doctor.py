@@ -440,9 +440,8 @@ def test_a_price_source_far_off_is_yellow(usd, colour, till, ticker):
         other.price(usd)
         near = (ticker.url, ticker.url.replace("127.0.0.1", "localhost"))
         far = other.url.replace("127.0.0.1", "127.1")
-        everything = found(till, **sources(*near, far))
-    assert everything["price source 127.1"].colour == colour
-    assert "% from the median" in everything["price source 127.1"].sentence
+        finding = found(till, **sources(*near, far))["price source 127.1"]
+    assert finding.colour == colour and "% from the median" in finding.sentence
 
 
 def test_an_answer_without_a_price_says_where_it_was_looked_for(till, ticker):
