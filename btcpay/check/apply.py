@@ -96,6 +96,8 @@ def apply(
                 db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=txid)
         if outcome.changes:
             gaps.note(db, row)
+        if outcome.changes or outcome.forgotten or made or outcome.settling:
+            db.run(invoices.CHANGED, id=invoice_id)
         _end(db, settings, row, replace(outcome, changes=noted), made, scan, now)
         return row["status"], outcome.verdict.status
 

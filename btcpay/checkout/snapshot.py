@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from btcpay.invoices.status import checked_ms, rules_for, verdict_of
+from btcpay.invoices.status import checked_ms, rules_for, verdict_on
 from btcpay.merchants.account import least_sats_of
 from btcpay.settlement.values import Verdict
 from btcpay.values.errors import NotFound
@@ -72,7 +72,7 @@ def snapshot_of(
     now = service.now()
     if is_look and row["status"] == "open":
         service.notes.note(invoices.ASKED, row["id"], now)
-    verdict = verdict_of(service.db, service.settings, row, now)
+    verdict = verdict_on(service.db, service.settings, row, now, service.sums.of(row, now))
     needed = rules_for(service.settings, row).confirmations
     least_sats = least_sats_of(row["deposit_address"], service.settings.network)
     return Snapshot(row, verdict, needed, now, least_sats)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from btcpay.settings.settings import Settings
@@ -107,10 +107,11 @@ def verdict_of(
     """The verdict on these outputs, some of which may have vanished; else on all that have not."""
     if outputs is None:
         outputs = db.rows(payments.ALIVE, invoice_id=row["id"])
-    return stored_verdict(
-        invoice_of(row),
-        [output_of(output) for output in outputs],
-        blocks.tip_height(db) or 0,
-        rules_for(settings, row),
-        now,
-    )
+    return verdict_on(db, settings, row, now, [output_of(output) for output in outputs])
+
+
+def verdict_on(
+    db: Database, settings: Settings, row: Row, now: datetime, outputs: Sequence[Output]
+) -> Verdict:
+    rules, tip_height = rules_for(settings, row), blocks.tip_height(db) or 0
+    return stored_verdict(invoice_of(row), outputs, tip_height, rules, now)

@@ -84,6 +84,7 @@ class Invoice(Table):
     gap_before = BigIntegerField(null=True)
     covered_at = BigIntegerField(null=True)
     currency = TextField(null=True)
+    changes = BigIntegerField()
     price_in_currency = TextField(null=True)
 
     # What clients see, and no more is read for them; schemas/resources.py says how it looks.

@@ -24,7 +24,10 @@ MAY_BE_PAID = (Invoice.status == "open") | (
 WHOLE = Invoice.select().where(Invoice.id == slot("id"))
 
 # A new invoice, before it is said what it is for and before anything happens to it.
-BLANK = dict.fromkeys(field.name for field in Invoice._meta.sorted_fields) | {"failures": 0}
+BLANK = dict.fromkeys(field.name for field in Invoice._meta.sorted_fields) | {
+    "failures": 0,
+    "changes": 0,
+}
 ADD = Invoice.insert(every(Invoice)).returning(*Invoice.PUBLIC)
 
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
@@ -69,6 +72,9 @@ FINISH = Invoice.update(slots(Invoice.status, *_END)).where(
 COVER = Invoice.update({Invoice.covered_at: slot("at")}).where(
     (Invoice.id == slot("id")) & Invoice.covered_at.is_null()
 )
+
+# Whenever an output to it has, in the same transaction: pages keep their sums until then.
+CHANGED = Invoice.update({Invoice.changes: Invoice.changes + 1}).where(Invoice.id == slot("id"))
 
 # The one way back: a paid invoice whose payment a reorganisation has undone.
 REOPEN = Invoice.update({Invoice.status: "open"} | dict.fromkeys(_END)).where(

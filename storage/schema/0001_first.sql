@@ -147,6 +147,7 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- address that always fails waits longer.
 -- `gap_before`: so many addresses further than the last paid one before it, this one included; null
 -- while nothing has come to it. The largest is the gap limit that a wallet needs.
+-- `changes`: how often the outputs to it have changed.
 -- `price_in_currency`: of one bitcoin when the invoice was made, in the merchant's own currency.
 CREATE TABLE invoice (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -176,6 +177,7 @@ CREATE TABLE invoice (
     gap_before BIGINT CHECK (gap_before > 0),
     covered_at BIGINT,
     currency TEXT CHECK (length(currency) = 3),
+    changes BIGINT NOT NULL DEFAULT 0,
     price_in_currency TEXT CHECK ((price_in_currency IS NULL) = (currency IS NULL)),
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_at IS NULL)),
