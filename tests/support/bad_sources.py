@@ -87,6 +87,10 @@ def freezes(till: LiedTo, released: threading.Event, hasty: float) -> None:
     till.liar.instead = Rival(till)
 
 
+def stopped_long_ago(till: LiedTo, released: threading.Event, hasty: float) -> None:
+    till.liar.instead = Rival(till, till.sandbox.chain.ledger.height - 30)
+
+
 def shows_foreign_headers(till: LiedTo, released: threading.Event, hasty: float) -> None:
     till.liar.instead = foreign(till)
 
@@ -111,6 +115,7 @@ def invents_sightings(till: LiedTo, released: threading.Event, hasty: float) -> 
     till.liar.instead = instead
 
 
+OLD = "frozen 30 blocks ago"  # so that a new shop would begin with an old block
 KINDS: dict[str, Bad] = {
     "headers that nobody else has, one a page, each after 19 s": dribbling(19),
     "each answer after 4 s": slow_by(4),
@@ -121,6 +126,7 @@ KINDS: dict[str, Bad] = {
     "floods": floods,
     "hangs amid a block": hangs_amid_a_block,
     "frozen": freezes,
+    OLD: stopped_long_ago,
     "headers that nobody else has, at once": shows_foreign_headers,
     "false heights": says_false_heights,
     "148 invented sightings a look": invents_sightings,

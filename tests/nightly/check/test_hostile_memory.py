@@ -2,48 +2,21 @@
 
 import contextlib
 import itertools
-import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import clean_environ
-from fake_esplora import Json, LiedTo, Reply, endless_head, filled, say, tx_of
-from paths import PROJECT
+from fake_esplora import LiedTo, Reply, endless_head, filled, say, tx_of
+from measured import check
 
 from btcpay.chain.explorers.answers import MAX_PARTS
 from btcpay.merchants.account import script_of
 
 MOST_MB = 200
 PAYERS, LOOKING = 3, 6
-# Writes at its end what the kernel knows of the process.
-MEASURED = """
-import atexit, pathlib, sys
-status = pathlib.Path(sys.argv.pop(1))
-atexit.register(lambda: status.write_bytes(pathlib.Path("/proc/self/status").read_bytes()))
-from btcpay.cli.main import main
-main()
-"""
-
-
-def check(till: LiedTo, folder: Path, **environ: str) -> tuple[Json, float]:
-    """What `btcpay check --json` answers, and the megabytes that it held at its peak."""
-    path = folder / "status"
-    ended = subprocess.run(
-        [sys.executable, "-c", MEASURED, str(path), "check", "--json"],
-        env=clean_environ(**(till.shop.environ | {"PYTHONPATH": str(PROJECT)} | environ)),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    assert ended.stdout, ended.stderr
-    (peak_kb,) = re.findall(r"VmHWM:\s+([0-9]+) kB", path.read_text())
-    return json.loads(ended.stdout), int(peak_kb) / 1024
 
 
 def streaming(start: bytes, piece: bytes, chunked: bool = False) -> Reply:

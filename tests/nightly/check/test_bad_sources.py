@@ -1,0 +1,63 @@
+"""One bad explorer of every kind beside an honest one: seconds from a block to its payment, memory.
+
+The real `btcpay check`, begun when the block is mined; docs/budget.md has what it printed.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bad_sources import KINDS, OLD
+from fake_esplora import Json, LiedTo
+from measured import check
+
+from storage.queries import invoices
+
+MOST_S, MOST_MB = 60, 200
+LOOKING = 6
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def paid_after_s(till: LiedTo, invoice: Json, found: list[float]) -> None:
+    """Adds the seconds until it is paid; the test's bound ends the wait."""
+    began_s = time.monotonic()
+    while time.monotonic() - began_s < 2 * MOST_S:
+        if till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])["status"] == "paid":
+            found.append(time.monotonic() - began_s)
+            break
+        time.sleep(0.1)
+    till.shop.service.db.close()
+
+
+@pytest.mark.parametrize("kind", ["honest", *KINDS])
+def test_a_payment_is_counted_within_a_minute_of_its_block(
+    lied_to, tmp_path: Path, released: threading.Event, kind: str
+) -> None:
+    till: LiedTo = lied_to(honest_too=True)
+    till.shop.invoice()
+    assert kind == OLD or till.check().complete
+    till.open_page(*(till.shop.invoice() for _ in range(LOOKING)))
+    invoice = till.shop.invoice()
+    if kind in KINDS:
+        KINDS[kind](till, released, 1)
+    till.pay(invoice)
+    till.mine()
+    found: list[float] = []
+    waiting = threading.Thread(target=paid_after_s, args=(till, invoice, found))
+    waiting.start()
+    report, peak_mb = check(till, tmp_path)
+    waiting.join()
+    began_s = time.monotonic()
+    idle, idle_mb = check(till, tmp_path)
+    idle_s = time.monotonic() - began_s
+    print(f"| {kind} | {found[0]:.1f} s | {idle_s:.1f} s | {max(peak_mb, idle_mb):.0f} MB |")
+    assert found[0] < MOST_S and idle_s < MOST_S and max(peak_mb, idle_mb) < MOST_MB
+    assert report["changed"] == {invoice["id"]: "paid"} and not (report["stuck"] or idle["stuck"])
