@@ -28,10 +28,7 @@ class Line:
     """
 
     def __init__(
-        self,
-        line: Sequence[Esplora],
-        before: Callable[[Esplora], None],
-        after: Callable[[], None],
+        self, line: Sequence[Esplora], before: Callable[[Esplora], None], after: Callable[[], None]
     ) -> None:
         self._line, self._before, self._after = list(line), before, after
         self._lock = threading.Lock()

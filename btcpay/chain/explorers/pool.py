@@ -75,7 +75,10 @@ class Explorers(BlockSources, AddressIndex):
         """
         found: dict[BlockSource, T] = {}
         errors: dict[BlockSource, Exception] = {}
-        patience_s: Callable[[], float] = lambda: self.hedge_s if has_news() else self.late_s  # noqa: E731
+
+        def patience_s() -> float:
+            return self.hedge_s if has_news() else self.late_s
+
         found.update(self._line.answers(question, errors, 0, patience_s))
         if not found:
             raise self._nobody(errors)

@@ -62,10 +62,8 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
     while not stop.is_set():
         try:
             report = _run_alone(shell, new, quiet)
-        except PeeweeException as error:
-            log.error("this check could not use the database: %s", in_one_line(error))
-        except CommandError as error:
-            log.error("%s", error)
+        except (PeeweeException, CommandError) as error:
+            log.error("there was no check: %s", in_one_line(error))
         else:
             reporter.show(report, brief=True)
         outward.start()
