@@ -1,6 +1,5 @@
 """Reading begins anew: when the chain was replaced below the first header, as on a test network."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.check.undo import undo_above
@@ -10,22 +9,6 @@ from storage.queries import blocks, meta
 
 # In place of the height in a chain that is given up: no reorganisation reaches below the first.
 PROVEN = 0
-
-
-@dataclass(frozen=True)
-class GivenUp:
-    """What begins anew: headers, and blocks among them that were not read; outputs in blocks that
-    are not payments yet wait again. Payments were proven, and stay."""
-
-    headers: int
-    unread: int
-    waiting_again: int
-    payments_kept: int
-
-
-def given_up(db: Database) -> GivenUp:
-    counts = db.only(blocks.GIVEN_UP)
-    return GivenUp(**{name: counts[name] or 0 for name in GivenUp.__annotations__})
 
 
 def begin_anew(db: Database, settings: Settings, now: datetime) -> None:

@@ -4,10 +4,17 @@ import click
 
 from btcpay.chain.explorers.checkpoint import newest_checkpoint
 from btcpay.chain.explorers.open import open_one
-from btcpay.check.begin_anew import begin_anew, given_up
+from btcpay.check.begin_anew import begin_anew
 from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.values.times import utc_now
 from storage import locks
+from storage.queries import blocks
+
+GIVES_UP = """\
+{payments_kept} payments are kept as they were proven, in the balance too, even if the new chain has
+none of them. {headers} headers are given up, {unread} of them of blocks that were not read;
+{waiting_again} outputs that are no payments yet wait again. Blocks are read from two hours before
+the first invoice on."""
 
 
 @click.group()
@@ -37,17 +44,9 @@ def chain_begin_anew(shell: Shell, yes: bool) -> None:
     Payments stay, as they were proven.
     """
     with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
-        lost = given_up(shell.db)
-        say(
-            f"{lost.payments_kept} payments are kept as they were proven, in the balance too, even"
-            " if the new chain has none of them."
-        )
-        say(
-            f"{lost.headers} headers are given up, {lost.unread} of them of blocks that were not"
-            f" read; {lost.waiting_again} outputs that are no payments yet wait again. Blocks are"
-            " read from two hours before the first invoice on."
-        )
+        lost = shell.db.only(blocks.GIVEN_UP)
+        say(GIVES_UP.format(**lost))
         if not yes:
             click.confirm("Begin anew?", abort=True, err=True)
         begin_anew(shell.db, shell.settings, utc_now())
-    shell.answer(vars(lost), "forgot the chain: the next `btcpay check` begins anew")
+    shell.answer(lost, "forgot the chain: the next `btcpay check` begins anew")
