@@ -35,7 +35,7 @@ ROOMS = {
             "storage values"
         ),
         "web": "health invoices languages merchants prices schemas settings storage values",
-        "backup": "chain merchants settings storage values",
+        "backup": "bitcoin chain merchants settings settlement storage values",
         "health": (
             "bitcoin chain http merchants notify prices proofs settings settlement storage values"
         ),

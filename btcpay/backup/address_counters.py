@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from btcpay.backup.derive_again import derive_again
+from btcpay.bitcoin.hd import InvalidChild
 from btcpay.chain.explorers.open import open_explorers, open_quota
 from btcpay.chain.sources import AddressIndex
 from btcpay.merchants.account import derive, parse_account
@@ -70,6 +72,8 @@ def plan(
             after = (used[-1] + 1 if used else row["next_index"]) + skip
             after = max(after, counters.get(row["account_key"], 0))
             moves.append(_move(db, row, settings.network, used, after))
+    except InvalidChild as error:
+        raise CommandError(f"nothing was changed: {error}") from None
     except ExplorerError as error:
         raise CommandError(
             f"nothing was changed, the chain must be asked first: {error}"
@@ -117,5 +121,6 @@ def move_counters(
     """Moves the counters of the database in place, as after pg_restore. Raises CommandError."""
     moves = plan(db, settings, skip, clock, {})
     agree(moves, [])
+    derive_again(db, settings.network)
     apply_moves(db, moves)
     return moves

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from btcpay.backup.address_counters import Agree, Clock, Move, apply_moves, plan
+from btcpay.backup.derive_again import derive_again
 from btcpay.backup.write import DOCS, refuse_own
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
@@ -18,10 +19,14 @@ from storage.queries import idempotency, meta
 
 @dataclass(frozen=True)
 class Restored:
-    """Migrations that the copy needed, its counters' moves, where the old database is kept."""
+    """Migrations that the copy needed, its counters' moves, where the old database is kept.
+
+    `mended`: so many scripts were not their addresses'.
+    """
 
     migrated: list[str]
     moves: list[Move]
+    mended: int
     aside: Path | None = None
 
 
@@ -40,7 +45,8 @@ def restore(
     In this order:
 
     1. The backup is copied beside the database, found whole and of this network, and migrated.
-    2. The chain is asked, the owner agrees, and the copy's counters are moved.
+    2. Addresses and scripts are derived again, the chain is asked, the owner agrees, and the
+       copy's counters are moved.
     3. With the database to itself: what it knows and must not forget goes into the copy, its
        contents are set aside, and the copy's take their place in one transaction.
     """
@@ -85,13 +91,14 @@ def _prepare(
     _refuse_strange(sqlite_file.inspect(new, file), file, network)
     migrated = migrate.migrate(url, network)
     with closing(open_database(url)) as db:
+        mended = derive_again(db, settings.network)
         moves = plan(db, settings, skip, clock, has.counters)
         agree(moves, old_database.names_beyond(has.names, new))
         apply_moves(db, moves)
         with db.write():
             db.run(idempotency.FREE)
             meta.put_time(db, meta.Key.RESTORED_AT, clock())
-    return Restored(migrated, moves)
+    return Restored(migrated, moves, mended)
 
 
 def _refuse_strange(contents: sqlite_file.Contents, file: Path, network: str) -> None:

@@ -69,6 +69,11 @@ def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: boo
         agree = partial(agree, f"Carry {file} over to PostgreSQL?")
         restored = carry_over(shell.db, settings, file, skip, agree, utc_now)
         say(f"{UNKNOWN} {NEVER_AGAIN}")
+    if restored.mended:
+        say(
+            f"{restored.mended} invoices had another script than their address's. It was derived"
+            " again, and the next checks read again what came since."
+        )
     answer |= {"migrated": restored.migrated} | _counters(restored.moves)
     shell.answer(answer, f"restored {file}")
 

@@ -45,6 +45,9 @@ READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).w
 READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(
     Block.height == slot("height")
 )
+READ_SINCE_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(
+    Block.mined_at >= slot("since")
+)
 SPENDS = Block.select(Block.height, Block.spends).where(
     Block.spends.is_null(False) & (Block.height > slot("height"))
 )

@@ -11,7 +11,7 @@ import pytest
 from builders import Clock, TickerServer, new_xpub
 from databases import raw
 from fake_esplora import Terminal, Till, open_till
-from other_database import backed_up, change
+from other_database import backed_up, change, on
 
 from btcpay.merchants.account import derive, parse_account
 from btcpay.values.errors import CommandError
@@ -111,3 +111,74 @@ def test_an_account_key_that_is_none_is_refused(till, tmp_path):
     environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{place}"}
     said = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
     assert "no extended key" in said and not place.exists()
+
+
+# What would keep payments from being found, or stop the shop later
+
+
+# A text where a number belongs: each by a connection of its own, the rule is away for the second.
+STRICT = "UPDATE sqlite_master SET sql = replace(sql, '{}', '{}') WHERE name = 'balance'"
+TEXT = [
+    STRICT.format(") STRICT", ")"),
+    "UPDATE balance SET total_sats = 'many'",
+    STRICT.replace("replace(sql, '{}', '{}')", "sql || ' STRICT'"),
+]
+SPOILED = {
+    "a balance that is text": (TEXT, "INTEGER value in balance.total_sats"),
+    "an index of 2^31": (["UPDATE invoice SET address_index = 2147483648"], "2147483648"),
+    "an index below 0": (["UPDATE invoice SET address_index = -1"], "-1"),
+    "a counter of 2^31": (["UPDATE merchant SET next_index = 2147483648"], "2147483648"),
+    "the address of somebody else": (
+        ["UPDATE invoice SET deposit_address = replace(deposit_address, 'q', 'p')"],
+        "not the address",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_spoiled_backup_is_refused_with_a_sentence(till, tmp_path, name):
+    till.shop.invoice()
+    file, place = backed_up(till, tmp_path / "kept.db"), tmp_path / "place.db"
+    statements, said = SPOILED[name]
+    for statement in statements:
+        change(file, statement)
+    environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{place}"}
+    errors = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
+    assert said in errors and "Traceback" not in errors and not place.exists()
+
+
+OWN = "(SELECT script FROM old WHERE id = '{}')"
+
+
+@pytest.mark.parametrize("are_swapped", [False, True])
+def test_a_wrong_script_is_derived_again_and_what_was_paid_is_found(till, tmp_path, are_swapped):
+    """A block that was read with the wrong ones is read again; what they were paid is refused."""
+    invoice, other = till.shop.invoice(), till.shop.invoice()
+    assert till.check().complete
+    file, url = backed_up(till, tmp_path / "kept.db"), f"sqlite:///{tmp_path}/place.db"
+    wrong = [OWN.format(one["id"]) for one in (other, invoice)]
+    wrong = wrong if are_swapped else [f"'0014{letter * 40}'" for letter in "ab"]
+    change(
+        file,
+        "CREATE TEMP TABLE old AS SELECT id, script FROM invoice",
+        "UPDATE invoice SET script = id",
+        f"UPDATE invoice SET script = {wrong[0]} WHERE id = '{invoice['id']}'",  # noqa: S608
+        f"UPDATE invoice SET script = {wrong[1]} WHERE id = '{other['id']}'",  # noqa: S608
+    )
+    if are_swapped:
+        Terminal(till).run("restore", str(file), "--yes", BTCPAY_DATABASE_URL=url)
+    till.pay(invoice)
+    till.mine()
+    with on(f"sqlite:///{file}", till) as spoilt:
+        found = {other["id"]: "paid"} if are_swapped else {}
+        assert spoilt.check().changed == found
+    words = ("restore", str(file), "--yes")
+    if are_swapped:
+        said = Terminal(till).run(*words, status=1, BTCPAY_DATABASE_URL=url)[1]
+        assert f"{other['id']} has payments that did not come to its address" in said
+    else:
+        said = Terminal(till).run(*words, BTCPAY_DATABASE_URL=url)[1]
+        assert "2 invoices had another script" in said
+    with on(url, till) as restored:
+        assert restored.check().changed == {invoice["id"]: "paid"}
+        assert restored.confirm(other).changed == {other["id"]: "paid"}

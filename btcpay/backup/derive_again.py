@@ -1,0 +1,65 @@
+"""What a backup says of addresses is derived again: a wrong one would take or hide payments."""
+
+from collections.abc import Iterator
+
+from btcpay.bitcoin.hd import InvalidChild
+from btcpay.merchants.account import derive, script_of
+from btcpay.settlement.decide import BLOCK_TIME_SLACK
+from btcpay.values.errors import CommandError
+from btcpay.values.networks import Network
+from btcpay.values.times import from_ms, to_ms
+from storage.database import Database, Row
+from storage.queries import blocks, merchants
+from storage.queries.lists import addresses
+
+AT_ONCE = 10_000  # rows
+
+
+def derive_again(db: Database, network: Network) -> int:
+    """Mends each script that is not its address's, and has all blocks since then read again.
+
+    How many those were. Raises CommandError for an address that is not its account key's, and for
+    payments to another script: they are somebody else's, or would count twice.
+    """
+    wrong = [row | {"script": script} for row, script in _derived(db, network)]
+    for row in wrong:
+        proofs = db.rows(addresses.PROOFS, id=row["id"])
+        if any(f'"script": "{row["script"]}"' not in proof["document"] for proof in proofs):
+            raise CommandError(
+                f"nothing was changed: invoice {row['id']} has payments that did not come to its"
+                " address"
+            )
+    with db.write():
+        for row in wrong:  # two may have each other's, and each is unique
+            db.run(addresses.SET_SCRIPT, id=row["id"], script=row["id"])
+        for row in wrong:
+            db.run(addresses.SET_SCRIPT, id=row["id"], script=row["script"])
+        if wrong:
+            first = from_ms(min(row["created_at"] for row in wrong))
+            db.run(blocks.READ_SINCE_AGAIN, since=to_ms(first - BLOCK_TIME_SLACK))
+    return len(wrong)
+
+
+def _derived(db: Database, network: Network) -> Iterator[tuple[Row, str]]:
+    """The invoices whose script is wrong, each with the right one, in hex."""
+    for merchant in db.rows(merchants.ALL):
+        after = -(2**63)
+        while rows := db.rows(
+            addresses.OF_MERCHANT, merchant_id=merchant["id"], after=after, limit=AT_ONCE
+        ):
+            for row in rows:
+                if row["script"] != (script := _script(merchant, row, network)):
+                    yield row, script
+            after = rows[-1]["address_index"]
+
+
+def _script(merchant: Row, invoice: Row, network: Network) -> str:
+    index, address = invoice["address_index"], invoice["deposit_address"]
+    where = f"nothing was changed: invoice {invoice['id']} of {merchant['name']}"
+    try:
+        derived = derive(merchant["xpub"], merchant["script_type"], index, network)
+    except InvalidChild as error:
+        raise CommandError(f"{where}: {error}") from None
+    if address != derived:
+        raise CommandError(f"{where} has {address}, not the address {derived} of its account key")
+    return script_of(address, merchant["script_type"]).hex()
