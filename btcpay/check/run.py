@@ -182,7 +182,8 @@ class Checker:
         now = self.now()
         outcome = "complete" if report.complete else "incomplete"
         with self.db.write():
-            meta.put(self.db, Key.PREVIEWS_LATE, str(len(report.unreached)))
+            if report.answered:
+                meta.put(self.db, Key.PREVIEWS_LATE, str(len(report.unreached)))
             if report.complete:
                 meta.put_time(self.db, Key.CHECKED_AT, now)
             for name, label, total in [

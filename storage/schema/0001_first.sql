@@ -148,6 +148,7 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- `gap_before`: so many addresses further than the last paid one before it, this one included; null
 -- while nothing has come to it. The largest is the gap limit that a wallet needs.
 -- `changes`: how often the outputs to it have changed.
+-- `covered_at`: when the whole sum was first seen, in a block or in none: goods may be gone since.
 -- `price_in_currency`: of one bitcoin when the invoice was made, in the merchant's own currency.
 CREATE TABLE invoice (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -75,6 +75,9 @@ def test_late_previews_are_over_with_the_run_that_has_calls_for_all(busy):
         busy.open_page(*invoices)
         busy.clock.move(minutes=3)
     assert found(busy)["previews"].colour == "yellow"
+    busy.sandbox.switches.explorer_up = False
+    assert not busy.check().complete and found(busy)["previews"].colour == "yellow"
+    busy.sandbox.switches.explorer_up = True
     busy.clock.move(hours=5)
     busy.check()
     assert found(busy)["previews"].colour == "green"
