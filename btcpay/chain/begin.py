@@ -98,7 +98,8 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], d
     """Where it would begin. Raises FetchError, and ProofFailed when that is not so.
 
     1. The block of the first header says itself what number it has (BIP34).
-    2. The headers above it, as consensus prescribes them, lead to a tip that is not too old.
+    2. The header above it is younger than `at`: whoever begins earlier would show more work.
+    3. The headers above it, as consensus prescribes them, lead to a tip that is not too old.
     """
     height, headers = one.headers_before(at, BELOW)
     first = check_header(network, headers[-1])
@@ -114,6 +115,8 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], d
     walked = check_headers(
         network, above, first, height, lambda below: check_header(network, one.header_at(below))
     )
+    if walked and from_unix_s(walked[0].time) <= at:
+        raise ProofFailed(f"shows block {height} as the last one before {iso(at)}, and is wrong")
     newest_at = from_unix_s([first, *walked][-1].time)
     if len(above) < MOST_WALKED and network.stands_still(newest_at, now()):
         raise FetchError(f"shows no block that is younger than {iso(newest_at)}")

@@ -1,5 +1,6 @@
 """The first header that a shop keeps: whose it is, who must agree, and what it costs to find."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -135,9 +136,25 @@ def mislabelled(till: LiedTo, by: int) -> Callable[[str], Reply | None]:
     return lambda path: of_blocks(shown, ledger.height - by, path)
 
 
+def hiding_the_last(till: LiedTo, count: int) -> Callable[[str], Reply | None]:
+    """In place of the last so many blocks it shows the newest ones, until it has shown a block."""
+    ledger, asked = till.sandbox.chain.ledger, list[str]()
+    blocks = [ledger.blocks[hash] for hash in ledger.hashes]
+
+    def answer(path: str) -> Reply | None:
+        asked.append(path)
+        height = int(path.split("/")[2]) if re.fullmatch("/blocks/[0-9]+", path) else 0
+        if height <= ledger.height - count or any(path.endswith("/raw") for path in asked):
+            return None
+        return of_blocks({height - n: blocks[-1 - n] for n in range(10)}, height, path)
+
+    return answer
+
+
 LIARS: dict[str, Callable[[LiedTo], Callable[[str], Reply | None]]] = {
     "stands still for weeks": lambda till: standing_still(till, 40),
     "labels heights falsely": lambda till: mislabelled(till, 7),
+    "hides the blocks of weeks": lambda till: hiding_the_last(till, 44),
     "has a chain of less work": lambda till: standing_still(till, 40).add(20),
     "has a longer chain of old": lambda till: standing_still(till, 90).add(
         120, at=till.now - 50_000
