@@ -150,3 +150,32 @@ def test_what_is_invented_to_wait_fills_no_memory_and_pays_nothing(till, tmp_pat
     assert run["failed"] == []
     paid = [payment["invoice_id"] for payment in till.payments()]
     assert len(set(paid)) == len(paid) == 2 * runs
+
+
+def test_what_is_invented_for_an_hour_at_twenty_pages_has_a_bound(lied_to, tmp_path):
+    """148 outputs a look, whose transactions spend a hundred coins each; then a block is read."""
+    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
+    invoices = [till.shop.invoice() for _ in range(20)]
+    numbers, spent = itertools.count(1), [{"txid": f"{n:064x}", "vout": 0} for n in range(100)]
+
+    def lie(path: str) -> Reply | None:
+        if not path.startswith("/address/"):
+            return None
+        script = script_of(path.split("/")[2], "p2wpkh").hex()
+        coins = [one | {"is_coinbase": False} for one in spent]
+        return say([tx_of(next(numbers), script, vin=coins) for _ in range(148)])
+
+    till.liar.instead = lie
+    for _ in range(70):
+        till.open_page(*invoices)
+        till.check()
+        till.clock.move(minutes=1)
+    for one in invoices[:2]:
+        till.pay(one)
+    till.mine()
+    run, peak_mb = check(till, tmp_path)
+    assert sorted(run["changed"].values()) == ["paid", "paid"] and peak_mb < MOST_MB
+    size = sum(file.stat().st_size for file in tmp_path.glob("btcpay.db*")) / 1e6
+    rows = till.shop.service.db.connection.execute_sql("SELECT count(*) FROM output").fetchone()[0]
+    print(f"{next(numbers)} invented, {rows} rows, {size:.1f} MB on disk, {peak_mb:.0f} MB at most")
+    assert rows <= 2 + 20 * 200 and size < 60
