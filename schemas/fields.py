@@ -10,6 +10,7 @@ from orjson import Fragment
 from btcpay.values.times import iso_ms
 
 _NO_SCALAR = re.compile("[\x00\ud800-\udfff]")
+_ZERO = Decimal(2) ** -1075  # half of the smallest double: what is no more reads as 0
 NO_NUL = r"^[^\u0000]*$"  # what JSON Schema can say of that: no JSON in UTF-8 has lone surrogates
 
 
@@ -50,7 +51,9 @@ class Number(fields.Field):
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> Decimal:
         if not isinstance(value, Decimal):
             raise ValidationError("must be a number")
-        if not (value.is_finite() and value > 0 and (not self.maximum or value <= self.maximum)):
+        if not (
+            value.is_finite() and value > _ZERO and (not self.maximum or value <= self.maximum)
+        ):
             raise ValidationError(f"must be greater than 0 and at most {self.maximum:,}")
         return value
 

@@ -16,6 +16,7 @@ def merchant_pages(service: Service) -> Blueprint:
     area.open("GET", "/login/<secret>", login.show)
     area.open("POST", "/login/<secret>", login.log_in)
     area.get("", home.show)
+    area.open("GET", "/", home.lead_here)
     area.get("/attention", lists.show_attention)
     area.get("/invoices", lists.show_invoices)
     area.get("/invoices/<id>", invoice.show)

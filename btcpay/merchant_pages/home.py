@@ -10,7 +10,7 @@ from btcpay.chain.progress import progress_of
 from btcpay.health.state import state_of
 from btcpay.invoices.status import rules_for
 from btcpay.merchant_pages.takings import chart_of, first_day, takings
-from btcpay.merchant_pages.visit import Visit
+from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants.gap_limit import MARGIN, gap_of
 from btcpay.settings.settings import Settings
 from btcpay.values.money import usd_for_sats
@@ -21,6 +21,13 @@ from storage.queries.totals import days
 
 LISTED = 5  # invoices of each kind on the page; their lists have all
 MOST_OUTPUTS = 100  # on their way, that are summed
+
+
+def lead_here() -> Response:
+    """From `/merchant/`, as some type it."""
+    response = Response(status=302)
+    response.headers["Location"] = address()
+    return response
 
 
 def show(visit: Visit) -> Response:

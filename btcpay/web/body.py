@@ -24,6 +24,8 @@ def read_body() -> bytes:
     """The request's body. Raises PayloadTooLarge; InvalidRequest when it does not arrive whole."""
     # Werkzeug silently cuts a chunked body at its limit; one byte more shows it.
     max_bytes = current_app.config["MAX_CONTENT_LENGTH"] - 1
+    if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
+        raise InvalidRequest("the only Transfer-Encoding is chunked, once")
     too_large = PayloadTooLarge(f"the body exceeds {max_bytes} bytes")
     try:
         body = request.get_data(cache=False)

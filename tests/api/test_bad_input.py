@@ -156,6 +156,9 @@ NOT_IN_RANGE = {
     "zero with an exponent of 1,000 digits": "0e" + "9" * 1000,
     "zero with 60,000 decimals": "0." + "0" * 60_000,
     "minus zero": "-0.0",
+    "what a double reads as 0": "1e-400",
+    "the smallest that a Decimal holds": "1e-999999999999999999",
+    "60,000 zeros before the first digit": "0." + "0" * 60_000 + "1",
     "a little above the maximum": "1000000." + "0" * 50_000 + "1",
 }
 
@@ -181,9 +184,8 @@ def test_a_number_out_of_range_is_refused_quickly_and_by_name(shop, path, field,
 @pytest.mark.parametrize(
     ("number", "amount_sats"),
     [
-        pytest.param("1e-400", 1, id="1e-400 is above 0"),
-        pytest.param("1e-999999999999999999", 1, id="the smallest that a Decimal holds"),
-        pytest.param("0." + "0" * 60_000 + "1", 1, id="60,000 zeros before the first digit"),
+        pytest.param("3e-324", 1, id="the smallest that a double holds"),
+        pytest.param("0." + "0" * 300 + "1", 1, id="300 zeros before the first digit"),
         pytest.param("0.06" + "0" * 60_000, 100, id="60,000 zeros behind the last digit"),
         pytest.param("0.06" + "0" * 60_000 + "1", 101, id="a little more, far behind the point"),
         pytest.param("6e-2", 100, id="a small exponent"),
@@ -206,7 +208,7 @@ def test_a_number_in_range_is_accepted_however_it_is_written(shop, number, amoun
     assert time.monotonic() - started_s < QUICK_S
 
 
-@pytest.mark.parametrize("hours", ["1e-400", "1e-999999999999999999", "0." + "0" * 60_000 + "1"])
+@pytest.mark.parametrize("hours", ["3e-324", "0." + "0" * 300 + "1"])
 def test_a_tiny_number_of_hours_is_accepted(shop, hours):
     body = f'{{"amount_usd": 5, "expires_in_hours": {hours}}}'.encode()
     response = send(shop, "/invoices", body)

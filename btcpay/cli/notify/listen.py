@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import click
 
-from btcpay.cli.context import Shell, answering, say
+from btcpay.cli.context import Shell, answering, printable, say
 from btcpay.merchants.merchants import find_merchant
 from btcpay.notify import read
 from btcpay.notify.outbox import new_send
@@ -58,7 +58,8 @@ def readable(event: Event) -> str:
     if "amount_sats" in about:
         words.append(f"{about['amount_sats']} sats")
     said = " ".join(str(word) for word in words if word)
-    return f"{event.number:>6}  {event.happened_at}  {event.kind.value:<26}  {said}"
+    line = f"{event.number:>6}  {event.happened_at}  {event.kind.value:<26}  {said}"
+    return printable(line)
 
 
 def _forwarding(shell: Shell, url: str) -> Callable[[Event], None]:

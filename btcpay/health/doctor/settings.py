@@ -68,7 +68,16 @@ def _merchant_pages(settings: Settings) -> Finding:
     return Finding("merchant's pages", RED, sentence, remedy)
 
 
+_KEY_IN_PATH = re.compile(
+    r"(?<=[^:/]/)(?=[^/?#\s]*[0-9])(?=[^/?#\s]*[A-Za-z])[A-Za-z0-9_-]{16,}(?=[/?#\s]|$)"
+)
+
+
 def masked(text: str) -> str:
-    """The value without what may be secret: credentials and query values of URLs in it."""
+    """The value without what may be secret: credentials, query values, keys in paths of URLs.
+
+    A key is a part of a path with sixteen letters and digits, both, or more.
+    """
     text = re.sub(r"(?<=://)[^/\s]*@", "***@", text)
+    text = _KEY_IN_PATH.sub("***", text)
     return re.sub(r"([?&][^=&#\s]*=)[^&#\s]+", r"\1***", text)

@@ -548,6 +548,11 @@ def test_a_proxy_of_the_environment_that_nobody_reads_is_told(proxy):
             "https://a/b?pair=X&key=K#/c https://d@e/",
             "https://a/b?pair=***&key=***#/c https://***@e/",
         ),
+        (
+            "https://a/v1/0a1b2c3d4e5f6071/btcusd#/c https://b.example/api/v3/simple/price#/c",
+            "https://a/v1/***/btcusd#/c https://b.example/api/v3/simple/price#/c",
+        ),
+        ("sqlite:////var/lib/btcpay/btcpay.db", "sqlite:////var/lib/btcpay/btcpay.db"),
         ("redis://:secret@host:1/0", "redis://***@host:1/0"),
         ("1 3@1000", "1 3@1000"),
     ],

@@ -1,6 +1,8 @@
 """Nothing that a client sends is the service's fault: bytes on a socket, to the shipped server."""
 
+import contextlib
 import json
+import socket
 import time
 
 import pytest
@@ -286,6 +288,22 @@ def assert_refusal(answer: tuple[int, dict[str, str], bytes]) -> None:
 )
 def test_framing_that_gunicorn_refuses_is_a_4xx_or_501(shop, live, headers):
     assert_refusal(exchange(live, post(shop, headers, ORDER), hang_up=True))
+
+
+@pytest.mark.parametrize("first", [b"chunked", b"identity", b"gzip"])
+def test_two_transfer_encodings_are_refused_wherever_the_packets_are_cut(shop, live, first):
+    twice = b"Transfer-Encoding: %s\r\n" % first + CHUNKED
+    sent = post(shop, twice, chunked(ORDER))
+    head = sent.index(twice)
+    for cut in (*range(head, head + len(twice) + 4, 5), len(sent) - 9):
+        with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sendall(sent[:cut])
+            time.sleep(0.01)  # else both are one packet
+            with contextlib.suppress(OSError):
+                connection.sendall(sent[cut:])
+            answer = connection.makefile("rb").read()
+        assert answer.split(b" ")[1] in (b"400", b"501"), (cut, answer)
 
 
 @pytest.mark.parametrize(
