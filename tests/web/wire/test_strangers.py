@@ -1,0 +1,67 @@
+"""Strangers who ask without end with wrong keys: a new visitor waits a second at worst."""
+
+import contextlib
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+WRONG = b"%s /api/v1/invoices HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk_test_no\r\n%s\r\n"
+KEPT = WRONG % (b"GET", b"")
+NEW = WRONG % (b"POST", b"Content-Length: 0\r\n")  # whose answers end the connection
+WORST_S, VISITS = 1, 10
+
+
+@contextlib.contextmanager
+def strangers(port: int, count: int, sent: bytes) -> Iterator[list[int]]:
+    """So many connections; each asks again when it is answered, on a new one where that ended."""
+    ended, answers = threading.Event(), [0]
+
+    def ask(selector: selectors.BaseSelector) -> None:
+        client = socket.create_connection(("127.0.0.1", port), 20)
+        client.sendall(sent)
+        selector.register(client, selectors.EVENT_READ)
+
+    def go_on() -> None:
+        with selectors.DefaultSelector() as selector:
+            for _ in range(count):
+                ask(selector)
+            while not ended.is_set():
+                for key, _ in selector.select(0.1):
+                    client, said = key.fileobj, b""
+                    with contextlib.suppress(OSError):
+                        said = client.recv(65_536)
+                    if said and sent is KEPT:
+                        client.sendall(sent)
+                    else:
+                        selector.unregister(client)
+                        client.close()
+                        ask(selector)
+                    answers[0] += 1
+            for key in list(selector.get_map().values()):
+                key.fileobj.close()
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield answers
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("count", [60, 200])
+@pytest.mark.parametrize("sent", [KEPT, NEW], ids=["kept", "new"])
+def test_a_new_visitor_waits_a_second_at_worst_beside(live, shop, count, sent):
+    page, waited = f"{live.url}/pay/{shop.invoice()['id']}", []
+    with strangers(live.port, count, sent) as answers:
+        for _ in range(VISITS):
+            started_s = time.monotonic()
+            assert requests.get(page, timeout=20).status_code == 200
+            waited.append(time.monotonic() - started_s)
+            time.sleep(0.05)
+    assert answers[0] > count and max(waited) < WORST_S, (answers, waited)
