@@ -30,6 +30,7 @@ WHOLE = {
     "attentions.BY_REASON": "counts what wants a human, by an index that has nothing else",
     "blocks.FIRST": "ends at the first row of its index",
     "blocks.TOP": "likewise",
+    "blocks.GIVEN_UP": "is run by `chain begin-anew`, once",
     "blocks.READ_SINCE_AGAIN": "is run by a restore, once",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
     "idempotency.FREE": "is run by a restore, once",

@@ -18,6 +18,7 @@ def rules(shop: Shop, method: str) -> list[str]:
         if rule.endpoint.startswith("merchant.")
         and method in (rule.methods or ())
         and not rule.rule.startswith(f"{ROOT}/login/")
+        and rule.rule != f"{ROOT}/"  # leads whoever asks to ROOT
     )
 
 

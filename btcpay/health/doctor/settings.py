@@ -79,5 +79,5 @@ def masked(text: str) -> str:
     A key is a part of a path with sixteen letters and digits, both, or more.
     """
     text = re.sub(r"(?<=://)[^/\s]*@", "***@", text)
-    text = _KEY_IN_PATH.sub("***", text)
+    text = re.sub(r"https?://\S+", lambda url: _KEY_IN_PATH.sub("***", url[0]), text)
     return re.sub(r"([?&][^=&#\s]*=)[^&#\s]+", r"\1***", text)
