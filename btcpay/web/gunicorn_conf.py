@@ -4,6 +4,7 @@ gunicorn imports it, and it reads the environment then: nothing else may import 
 """
 
 import os
+import signal
 
 from gunicorn.glogging import Logger
 
@@ -65,6 +66,9 @@ def post_fork(server, worker):
 
 def post_worker_init(worker):
     """Runs in each worker, when the application is there."""
+    # A terminal interrupts the master too, and that stops us: stopped twice at once, gunicorn's
+    # thread pool can wait for its own lock.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if worker.metrics_listener:
         worker.scraped = worker.wsgi.extensions["metrics"](worker.metrics_listener)
 

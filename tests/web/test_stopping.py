@@ -54,6 +54,10 @@ def test_a_worker_that_is_stopped_while_it_still_loads_ends_without_a_fault(shop
 def test_an_interruption_at_the_terminal_leaves_nobody_behind(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         workers = children_of(live.pid)
+        for worker in workers:
+            os.kill(worker, signal.SIGINT)  # the master's to hear
+        assert live.ask("GET", "/invoices", shop.read_key).status_code == 200
+        assert children_of(live.pid) == workers
         os.killpg(live.pid, signal.SIGINT)
         assert live.wait() == 0
         assert not any(map(is_alive, workers))
