@@ -9,7 +9,13 @@ from datetime import datetime, timedelta
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.sources import Mempool
-from btcpay.check.urgency import BEFORE_DEADLINE, CLOSED_LATELY, Watched
+from btcpay.check.urgency import (
+    ASKED_LATELY,
+    BEFORE_DEADLINE,
+    CLOSED_LATELY,
+    Watched,
+    is_waiting,
+)
 from btcpay.merchants.account import script_of
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import SeenOutput
@@ -66,6 +72,12 @@ def watched_of(
         unsettled[output["invoice_id"]].append(output)
     rows = {row["id"]: row for row in _rows(db, now, ids)}
     return [_watched(row, unsettled[row["id"]], now) for row in rows.values()]
+
+
+def pages_open(db: Database, settings: Settings, now: datetime) -> list[Watched]:
+    """Those at whose pages somebody waits now."""
+    ids = [row["id"] for row in db.rows(mempool_watch.ASKED, after=to_ms(now - ASKED_LATELY))]
+    return [one for one in watched_of(db, settings, now, ids) if is_waiting(one, now)]
 
 
 def _rows(db: Database, now: datetime, ids: Sequence[str] | None) -> Iterable[Row]:
@@ -133,3 +145,10 @@ def gather(
         yield from zip(
             (one.invoice_id for one in addresses), pool.map(look, addresses), strict=True
         )
+
+
+def misses(db: Database, look: Look) -> bool:
+    """Whether money that waited is not shown: is it in a block, or gone?"""
+    shown = {output.outpoint for output in look.outputs}
+    waiting = db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)
+    return any((row["txid"], row["vout"]) not in shown for row in waiting)

@@ -47,3 +47,8 @@ class Report:
         Previews that are late are no failure: what they would have shown is found in its block.
         """
         return self.is_caught_up and not (self.failed or self.clock_ahead_s)
+
+    def add(self, later: "Report") -> None:
+        """What looks after the run have found."""
+        self.looked, self.blocks = self.looked + later.looked, self.blocks + later.blocks
+        self.changed |= later.changed

@@ -2,17 +2,18 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.mempool import Address, Look, address_of, gather, watched_of
+from btcpay.check.mempool import Address, Look, address_of, gather, misses, pages_open, watched_of
+from btcpay.check.plan import Plan, plan
 from btcpay.check.receipt_prices import NO_PRICES, receipt_prices
 from btcpay.check.report import Report
-from btcpay.check.urgency import Plan, plan
+from btcpay.check.urgency import Watched
 from btcpay.http.clock_skew import REMEDY
 from btcpay.invoices.retention import erase_emails
 from btcpay.invoices.status import output_of, rules_for
@@ -69,16 +70,41 @@ class Checker:
         return report
 
     def _run(self, ids: Sequence[str] | None, report: Report) -> None:
-        chain = CatchUp(self.db, self.settings, self.explorers, self.prices, self.now, self.mark)
+        chain = self._chain()
         is_known = chain.follow(report)
         self._settle_deep(report)
         if not is_known:
             report.failed += (ids or ()) if report.chain_failed else ()
             return
-        planned = self._planned(ids)
-        report.unreached, report.put_off = planned.unreached, planned.put_off
-        looks = self._look(planned.ids, report)
-        if any(self._misses(look) for look in looks):
+        if ids is None:
+            now = self.now()
+            ends_before = report.tip_asked_at if report.is_caught_up else None
+            watched = watched_of(self.db, self.settings, now)
+            ids, report.unreached, report.put_off = self._plan(watched, now, ends_before)
+        self._ask(ids, chain, report)
+
+    def look_again(self, report: Report) -> bool:
+        """After a run: asks for pages that are due by now; whether somebody waits at one."""
+        now = self.now()
+        pages = pages_open(self.db, self.settings, now) if report.answered else []
+        if ids := self._plan(pages, now).ids:
+            later = replace(report, blocks=0, looked=0, failed=[], changed={})
+            self.explorers.end_within(MOST_RUN_S)
+            try:
+                self._ask(ids, self._chain(), later)
+            finally:
+                self.explorers.close()
+            self._add_up(self.explorers.tallies())
+            report.calls, report.read_bytes = self.explorers.calls, self.explorers.bytes_read
+            report.add(later)
+        return bool(pages)
+
+    def _chain(self) -> CatchUp:
+        return CatchUp(self.db, self.settings, self.explorers, self.prices, self.now, self.mark)
+
+    def _ask(self, ids: Sequence[str], chain: CatchUp, report: Report) -> None:
+        looks = self._look(ids, report)
+        if any(misses(self.db, look) for look in looks):
             chain.follow(report)  # a block may have come, and has what the mempool has not
         for look in looks:
             self._apply(look, report)
@@ -104,12 +130,11 @@ class Checker:
             report.failed.append(row["invoice_id"])
             return False
 
-    def _planned(self, ids: Sequence[str] | None) -> Plan:
-        if ids is not None:
-            return Plan(list(ids), [], 0)
-        now = self.now()
-        watched = watched_of(self.db, self.settings, now)
-        return plan(watched, self.settings.network.gone_after, self.explorers.allowance(), now)
+    def _plan(
+        self, watched: Sequence[Watched], now: datetime, ends_before: datetime | None = None
+    ) -> Plan:
+        gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
+        return plan(watched, gone_after, allowance, now, ends_before)
 
     def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
         addresses = [found for one in ids if (found := self._address(one, report))]
@@ -120,7 +145,7 @@ class Checker:
             if isinstance(look, Look):
                 looks.append(look)
             elif isinstance(look, OutOfQuota):
-                report.unreached.append(invoice_id)
+                report.put_off += 1
             else:
                 log.warning("invoice %s could not be looked for: %s", invoice_id, look)
                 self._fail(invoice_id, report)
@@ -138,12 +163,6 @@ class Checker:
     def _fail(self, invoice_id: str, report: Report) -> None:
         report.failed.append(invoice_id)
         self.db.run(mempool_watch.FAILED, id=invoice_id, at=to_ms(self.now()))
-
-    def _misses(self, look: Look) -> bool:
-        """Whether money that waited is not shown: is it in a block, or gone?"""
-        shown = {output.outpoint for output in look.outputs}
-        waiting = self.db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)
-        return any((row["txid"], row["vout"]) not in shown for row in waiting)
 
     def _apply(self, look: Look, report: Report) -> None:
         tip_at = report.tip_asked_at if report.is_caught_up else None
@@ -186,13 +205,8 @@ class Checker:
                 meta.put(self.db, Key.PREVIEWS_LATE, str(len(report.unreached)))
             if report.complete:
                 meta.put_time(self.db, Key.CHECKED_AT, now)
-            for name, label, total in [
-                ("checks", outcome, 1),
-                ("check_ms", "", report.took_ms),
-                ("blocks", "", report.blocks),
-                *self.explorers.tallies(),
-            ]:
-                self.db.run(tallies.ADD, name=name, label=label, total=total)
+            self._add_up([("checks", outcome, 1), ("check_ms", "", report.took_ms)])
+            self._add_up([("blocks", "", report.blocks), *self.explorers.tallies()])
         # What is erased never comes back, so an explorer must confirm the time first: after a start
         # without a network the clock may be years off.
         if report.answered and not report.clock_ahead_s:
@@ -201,3 +215,8 @@ class Checker:
             erase_emails(self.db, self.settings.email_retention_days, now)
             self.db.run(payments.FORGET_INPUTS, before=to_ms(now - HISTORY_AFTER))
             forget_old(self.db, now)
+
+    def _add_up(self, totals: Iterable[tuple[str, str, int]]) -> None:
+        with self.db.write():
+            for name, label, total in totals:
+                self.db.run(tallies.ADD, name=name, label=label, total=total)

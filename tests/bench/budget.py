@@ -14,75 +14,47 @@ from typing import Any
 
 from builders import Clock, TickerServer
 from fake_esplora import Till, open_till
+from hours import SLOW_PATIENCES_S, Hours
+from hours import simulate as simulate_hours
 
 from btcpay.invoices.create import Order, Price, new_invoice
 from btcpay.values.ids import new_id
-from btcpay.values.times import to_ms
-from storage.queries import invoices
 
 CALLS_PER_HOUR = 600
-MINUTES_OF_A_BLOCK, MINUTES_BETWEEN_PAYERS = 10, 6
-# After so many minutes a payer pays, one after the other; every third closes the page just then.
-PATIENCES = (2, 3, 5, 8, 13, 21, 34, 55)
-LAST_PAYS = 90  # minutes before the end nobody comes any more
+MINUTES_OF_A_BLOCK = 10
 
 
 @dataclass(frozen=True)
 class Case:
-    """`open`: invoices that nobody looks at; `viewers`: pages always open, for 20 minutes each.
-
-    `bots`: pages held open from the first minute on. `payers`: whether somebody comes every six
-    minutes, looks, and pays. `unseen`: how many of the open ones are paid in every block without a
-    page. `before`: minutes until the first payer comes.
-    """
+    """`open`: invoices that nobody looks at; `unseen`: how many are paid in every block."""
 
     open: int
-    viewers: int = 0
-    bots: int = 0
-    payers: bool = False
-    unseen: int = 0
-    before: int = 0
+    unseen: int = 20
     minutes: int = 125
 
 
 @dataclass
-class Payer:
-    """One who opens a page, and pays; times in minutes, None while it has not been."""
-
-    invoice: Any
-    came: int
-    pays: int
-    closes: bool
-    seen: int | None = None
-
-
-@dataclass
 class Outcome:
-    """Calls in the worst hour; minutes from a payment until it was seen, and from its block."""
+    """Calls in the worst hour; minutes from a block until what it pays is paid."""
 
     calls: int = 0
     incomplete_runs: int = 0
-    seen: list[int] = field(default_factory=list)
     blocks_to_paid: list[int] = field(default_factory=list)
 
     def text(self) -> str:
-        late = sum(minutes > 5 for minutes in self.seen)
         return (
             f"calls in the worst hour {self.calls:5}  incomplete runs {self.incomplete_runs:3}"
-            f"  seen after at most {max(self.seen, default=0)} min ({late} of {len(self.seen)}"
-            f" after more than five)  paid after its block: at most"
+            f"  paid after its block: at most"
             f" {max(self.blocks_to_paid, default=0)} min ({len(self.blocks_to_paid)})"
         )
 
 
 class Simulation:
-    """A shop, its chain, and all who look and pay."""
+    """A shop, its chain, and all who pay."""
 
     def __init__(self, till: Till, case: Case) -> None:
         self.till, self.case = till, case
         self.open = self._make(case.open)
-        self.bots = self._make(case.bots)
-        self.payers: list[Payer] = []
         self.mined: dict[str, int] = {}
         self.outcome = Outcome()
 
@@ -103,11 +75,8 @@ class Simulation:
         calls = []
         for minute in range(self.case.minutes):
             self.till.clock.move(minutes=1)
-            self._come(minute)
-            self._pay(minute)
             if minute % MINUTES_OF_A_BLOCK == MINUTES_OF_A_BLOCK - 1:
                 self._mine(minute)
-            self._look(minute)
             report = self.till.check()
             calls.append(report.calls)
             self.outcome.incomplete_runs += not report.complete
@@ -117,55 +86,41 @@ class Simulation:
         self.outcome.calls = max((sums[end] - sums[end - 60] for end in ends), default=sums[-1])
         return self.outcome
 
-    def _come(self, minute: int) -> None:
-        is_time = minute % MINUTES_BETWEEN_PAYERS == 0 and minute >= self.case.before
-        if self.case.payers and is_time and minute < self.case.minutes - LAST_PAYS:
-            (row,) = self._make(1)
-            number = len(self.payers)
-            patience = PATIENCES[number % len(PATIENCES)]
-            self.payers.append(Payer(row, minute, minute + patience, number % 3 == 2))
-
-    def _pay(self, minute: int) -> None:
-        for payer in self.payers:
-            if payer.pays == minute:
-                self.till.pay(payer.invoice)
-
     def _mine(self, minute: int) -> None:
-        for _ in range(min(self.case.unseen, len(self.open) - self.case.viewers)):
+        for _ in range(min(self.case.unseen, len(self.open))):
             row = self.open.pop()
             self.till.pay(row)
             self.mined[row["id"]] = minute
         self.till.mine()
 
-    def _look(self, minute: int) -> None:
-        looked = [bot["id"] for bot in self.bots]
-        for number in range(self.case.viewers):
-            turn = (minute + 4 * number) // 20
-            looked.append(self.open[(turn * 37 + number * 101) % len(self.open)]["id"])
-        for payer in self.payers:
-            if payer.seen is None and not (payer.closes and minute >= payer.pays):
-                looked.append(payer.invoice["id"])
-        with self.till.shop.service.db.write():
-            for id in looked:
-                self.till.shop.service.db.run(invoices.ASKED, id=id, at=to_ms(self.till.clock()))
-
     def _note(self, minute: int, changed: dict[str, str]) -> None:
-        for payer in self.payers:
-            if payer.seen is None and minute >= payer.pays and self.till.kinds(payer.invoice):
-                payer.seen = minute
-                self.outcome.seen.append(minute - payer.pays)
         self.outcome.blocks_to_paid += [
             minute - at for id, at in self.mined.items() if changed.get(id) == "paid"
         ]
 
 
-CASES = (
-    *(Case(count, unseen=20) for count in (500, 5_000, 50_000)),
-    *(Case(count, viewers=5, unseen=20) for count in (500, 5_000, 50_000)),
-    Case(300, payers=True, minutes=300),
-    Case(300, payers=True, bots=200, minutes=300),
-    Case(300, payers=True, bots=200, before=60, minutes=360),
-)
+CASES = [Case(count) for count in (500, 5_000, 50_000)]
+SLOW = SLOW_PATIENCES_S
+HOURS = {
+    "10 payers": Hours(),
+    "10 slow payers": Hours(patiences_s=SLOW),
+    "10 payers, a check that does not stay": Hours(stays=False),
+    "20 payers": Hours(payers=20),
+    "50 payers": Hours(payers=50),
+    "300 payers": Hours(payers=300),
+    "600 payers": Hours(payers=600),
+    "50 unpaid": Hours(unpaid=50),
+    "300 unpaid": Hours(unpaid=300),
+    "600 unpaid": Hours(unpaid=600),
+    "300 opened once": Hours(opened=300),
+    "600 opened once": Hours(opened=600),
+    "20 pages held open": Hours(bots=20),
+    "200 pages held open from the first minute on": Hours(bots=200, patiences_s=SLOW),
+    "200 pages held open from the second hour on": Hours(
+        bots=200, bots_from_s=3600, patiences_s=SLOW
+    ),
+    "200 pages held open, 600 unpaid": Hours(bots=200, unpaid=600),
+}
 
 
 def simulate(case: Case) -> Outcome:
@@ -182,6 +137,8 @@ def simulate(case: Case) -> Outcome:
 
 def main() -> None:
     small = "--small" in sys.argv
+    for name, hours in HOURS.items():
+        print(f"{name}: {simulate_hours(hours).text()}", flush=True)
     for case in CASES:
         if not small or case.open <= 500:
             print(f"{case}\n  {simulate(case).text()}", flush=True)

@@ -226,3 +226,66 @@ def test_with_a_tolerance_a_little_less_pays(tmp_path, ticker, clock):
         till.pay(enough, 99_000), till.pay(short, 98_999)
         till.mine()
         assert till.check().changed == {enough["id"]: "paid"}
+
+
+def asked(till: Till) -> int:
+    """How many calls the totals have."""
+    sql = "SELECT COALESCE(SUM(total), 0) FROM tally WHERE name = 'explorer_calls'"
+    return int(till.shop.sql(sql).fetchone()[0])
+
+
+def looked_again(till: Till, *pauses_s: int) -> list[bool]:
+    """Whether somebody waited at each look after a run; so many seconds apart."""
+    checker = till.checker()
+    report = checker.run()
+    checker.finish(report)
+    found = []
+    for pause_s in pauses_s:
+        till.clock.move(seconds=pause_s)
+        found.append(checker.look_again(report))
+    return found
+
+
+def test_after_a_run_who_waits_at_a_page_is_looked_for_again_and_nobody_else(till):
+    paid, other = till.shop.invoice(), till.shop.invoice()
+    till.check()
+    till.open_page(paid)
+    till.pay(other)
+    assert looked_again(till, 5) == [True] and till.kinds(paid) == []
+    till.pay(paid)
+    assert looked_again(till, 10, 5) == [False, False]
+    assert (till.kinds(paid), till.kinds(other)) == (["seen"], [])
+
+
+def test_looks_after_a_run_are_counted_with_it(till):
+    invoice = till.shop.invoice()
+    till.check()
+    till.open_page(invoice)
+    before = asked(till)
+    checker = till.checker()
+    report = checker.run()
+    checker.finish(report)
+    for _ in range(3):
+        till.clock.move(seconds=10)
+        checker.look_again(report)
+    assert report.looked == 4 and asked(till) - before == report.calls
+
+
+def test_a_block_that_comes_after_the_run_is_read_when_the_mempool_no_longer_shows_a_payment(till):
+    invoice = till.shop.invoice()
+    till.check()
+    till.open_page(invoice)
+    till.pay(invoice, invoice["amount_sats"] // 2)
+    checker = till.checker()
+    report = checker.run()
+    till.mine()
+    till.clock.move(seconds=10)
+    assert checker.look_again(report) and report.blocks == 1
+    assert till.kinds(invoice) == ["seen", "moved", "payment"]
+
+
+def test_nobody_is_looked_for_again_when_no_explorer_answers(till):
+    invoice = till.shop.invoice()
+    till.open_page(invoice)
+    till.sandbox.switches.explorer_up = False
+    assert looked_again(till, 10) == [False]

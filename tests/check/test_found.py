@@ -72,8 +72,8 @@ def test_late_previews_are_over_with_the_run_that_has_calls_for_all(busy):
     invoices = [busy.shop.invoice() for _ in range(20)]
     runs = itertools.count()
     while not busy.check().unreached and next(runs) < 30:
-        busy.open_page(*invoices)
         busy.clock.move(minutes=3)
+        busy.open_page(*invoices)
     assert found(busy)["previews"].colour == "yellow"
     busy.sandbox.switches.explorer_up = False
     assert not busy.check().complete and found(busy)["previews"].colour == "yellow"

@@ -3,9 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hours import Hours, simulate
 
 from btcpay.chain.explorers.quota import UNLIMITED, Allowance
-from btcpay.check.urgency import OWN_PER_HOUR, Pace, Watched, pace_of, plan, shares, urgency
+from btcpay.check.plan import plan, shares
+from btcpay.check.urgency import OWN_PER_HOUR, Pace, Watched, pace_of, urgency
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)  # of patience with what has vanished; none on regtest
@@ -38,6 +40,11 @@ def passed(looked: float | None = 60, **known: object) -> Watched:
     return one(**{"expires_at": ago(hours=1), "checked_at": checked_at} | known)
 
 
+def opened_once(**known: object) -> Watched:
+    """One whose page was open for a minute, three hours ago."""
+    return one(asked_since=ago(hours=3), asked_at=ago(minutes=179), **known)
+
+
 def money(came: float, looked: float) -> Watched:
     """One for which money came, and that was looked for, so many minutes ago."""
     return one(came_at=ago(minutes=came), checked_at=ago(minutes=looked))
@@ -51,12 +58,12 @@ DUE = {
     "it was never looked for, and nobody waits": (one(checked_at=None), None),
     "its page was opened this moment": (page(opened=0, looked=None), PAGE),
     "and it was never looked for": (page(opened=0, checked_at=None), PAGE),
-    "looked for at once, 50 s ago": (page(opened=1, looked=50 / 60), PAGE),
-    "looked for at once, 49 s ago": (page(opened=1, looked=49 / 60), None),
-    "as long ago as it was open then": (page(opened=5, looked=2.42), PAGE),
-    "less, beyond what cron may err": (page(opened=5, looked=2.41), None),
-    "every four minutes then": (page(opened=60, looked=4 - 1 / 6), PAGE),
-    "a second too early": (page(opened=60, looked=4 - 1 / 6 - SECOND), None),
+    "looked for at once, 10 s ago": (page(opened=1, looked=10 * SECOND), PAGE),
+    "looked for at once, 9 s ago": (page(opened=1, looked=9 * SECOND), None),
+    "a sixtieth of the time for which it was open then": (page(opened=40.5, looked=0.5), PAGE),
+    "less, beyond what cron may err": (page(opened=40.5, looked=0.5 - SECOND), None),
+    "every minute at the end of an hour": (page(opened=60.5, looked=0.9), PAGE),
+    "a second too early": (page(opened=60.8, looked=0.8), None),
     "after 2.5 hours every ten": (page(opened=160, looked=10), PAGE),
     "and not sooner": (page(opened=160, looked=9.7), None),
     "after days once an hour": (page(opened=6_000, looked=60), PAGE),
@@ -75,13 +82,15 @@ DUE = {
     "the page of an expired one": (page(looked=None, status="expired"), None),
     "the receipt of a paid one": (page(looked=None, status="paid"), None),
     "91 s before its deadline": (one(expires_at=ago(seconds=-91)), None),
-    "90 s before its deadline": (one(expires_at=ago(seconds=-90)), NEAR),
+    "91 s before, its page was open once": (opened_once(expires_at=ago(seconds=-91)), None),
+    "90 s before, its page was open once": (opened_once(expires_at=ago(seconds=-90)), NEAR),
+    "90 s before its deadline, and nobody ever looked": (one(expires_at=ago(seconds=-90)), None),
     "before its deadline, looked for since it was near": (
-        one(expires_at=ago(seconds=-60), checked_at=ago(seconds=30)),
+        opened_once(expires_at=ago(seconds=-60), checked_at=ago(seconds=30)),
         None,
     ),
     "before its deadline, the last look a second too early": (
-        one(expires_at=ago(seconds=-60), checked_at=ago(seconds=31)),
+        opened_once(expires_at=ago(seconds=-60), checked_at=ago(seconds=31)),
         NEAR,
     ),
     "at its deadline, at once": (one(expires_at=NOW, checked_at=ago(seconds=1)), PASSED),
@@ -131,8 +140,8 @@ def test_without_patience_what_vanished_ends_with_the_next_look():
     assert urgency(gone, Pace(timedelta()), NOW) and not urgency(gone, Pace(HOUR), NOW)
 
 
-def test_a_page_that_stays_open_is_looked_for_within_five_minutes_and_ever_less_often():
-    """Cron comes each minute; what it costs in a day is bounded."""
+def test_a_page_that_stays_open_is_looked_for_each_minute_of_an_hour_and_then_ever_less_often():
+    """With a run each minute; what it costs in a day is bounded."""
     opened, looks = NOW, list[float]()
     checked_at = None
     for minute in range(24 * 60):
@@ -141,10 +150,9 @@ def test_a_page_that_stays_open_is_looked_for_within_five_minutes_and_ever_less_
         if urgency(watched, Pace(HOUR), now):
             looks.append(minute)
             checked_at = now
-    assert looks[:7] == [0, 1, 2, 4, 8, 12, 16]
     pauses = [b - a for a, b in zip(looks, looks[1:], strict=False)]
-    assert max(pauses[: len([at for at in looks if at <= 60])]) <= 5
-    assert pauses == sorted(pauses) and pauses[-1] == 60 and len(looks) < 70
+    assert pauses[:60] == [1] * 60
+    assert pauses == sorted(pauses) and pauses[-1] == 60 and len(looks) < 120
 
 
 def test_a_page_that_is_closed_is_looked_for_once_more():
@@ -156,7 +164,9 @@ def test_a_page_that_is_closed_is_looked_for_once_more():
         if urgency(watched, Pace(HOUR), now):
             looks.append(minute)
             checked_at = now
-    assert looks == [3]
+    assert looks == [1, 2]  # within two minutes it is not known to be closed
+    late = page(opened=30, looked=3, asked_at=ago(minutes=2.1))
+    assert urgency(late, Pace(HOUR), NOW)
 
 
 @pytest.mark.parametrize(
@@ -178,29 +188,46 @@ def allowed(left: int, per_hour: int = 600, since_s: float | None = 60) -> Allow
     return Allowance(per_hour=per_hour, left=left, since_s=since_s)
 
 
-@pytest.mark.parametrize(
-    ("allowance", "at_once", "again"),
-    [
-        pytest.param(allowed(600), 65, 4, id="a quarter of what is above the pages' half"),
-        pytest.param(allowed(600, since_s=None), 65, 4, id="the first run of all"),
-        pytest.param(allowed(600, since_s=130), 130, 8, id="after two minutes twice as much"),
-        pytest.param(allowed(600, since_s=3_600), 260, 260, id="after an hour everything"),
-        pytest.param(allowed(340), 2, 4, id="what pages have in the hour is theirs"),
-        pytest.param(allowed(85), 2, 3, id="and all that is left"),
-        pytest.param(allowed(81), 1, 0, id="one, when no more is left"),
-        pytest.param(allowed(80), 0, 0, id="none of what is kept for headers and blocks"),
-        pytest.param(allowed(0), 0, 0, id="none when nothing is left"),
-        pytest.param(allowed(40, per_hour=40), 3, 2, id="of a small budget a quarter is kept"),
-        pytest.param(allowed(10, per_hour=40), 0, 0, id="and that is kept"),
-    ],
-)
-def test_how_many_looks_a_run_may_make(allowance, at_once, again):
-    assert shares(allowance) == (at_once, again)
+def shared(
+    *watched: Watched, left: int = 600, per_hour: int = 600, since_s: float | None = 60
+) -> tuple[int, int]:
+    found = shares(allowed(left, per_hour, since_s), watched, NOW)
+    return min(found.pages, found.left), min(found.others, found.left)
 
 
-def planned(watched: list[Watched], left: int = 10**6) -> tuple[list[str], list[str], int]:
+SHARES = {
+    "a page was looked for five minutes ago": (shared(page()), (30, 2)),
+    "a minute ago": (shared(page(looked=1)), (15, 2)),
+    "five seconds ago": (shared(page(looked=5 * SECOND)), (1, 2)),
+    "what pages need for an hour is left: no more than that": (
+        shared(page(looked=1), left=470),
+        (6, 2),
+    ),
+    "a look a second ago": (shared(page(looked=SECOND)), (0, 2)),
+    "our clock was ahead then": (shared(page(looked=-1)), (0, 2)),
+    "no page: all is for others": (shared(), (75, 8)),
+    "after two minutes twice as much": (shared(since_s=130), (75, 17)),
+    "the first run of all": (shared(since_s=None), (75, 8)),
+    "very many pages: a quarter": (shared(*[page()] * 9, since_s=360), (30, 12)),
+    "one, when no more is left": (shared(left=81), (1, 1)),
+    "none of what is kept for headers and blocks": (shared(left=80), (0, 0)),
+    "none when nothing is left": (shared(left=0), (0, 0)),
+    "of a small budget a quarter is kept": (shared(left=40, per_hour=40), (4, 1)),
+    "and that is kept": (shared(left=10, per_hour=40), (0, 0)),
+    "a budget of four": (shared(left=4, per_hour=4), (1, 1)),
+}
+
+
+@pytest.mark.parametrize(("found", "expected"), SHARES.values(), ids=SHARES)
+def test_how_many_looks_may_be_made_for_pages_and_for_others(found, expected):
+    assert found == expected
+
+
+def planned(
+    watched: list[Watched], left: int = 10**6, ends_before: datetime | None = NOW
+) -> tuple[list[str], list[str], int]:
     allowance = UNLIMITED if left == 10**6 else allowed(80 + left)
-    return tuple(plan(watched, HOUR, allowance, NOW))  # type: ignore[return-value]
+    return tuple(plan(watched, HOUR, allowance, NOW, ends_before))  # type: ignore[return-value]
 
 
 def test_only_who_waits_is_asked_for():
@@ -208,35 +235,66 @@ def test_only_who_waits_is_asked_for():
     assert planned(watched) == (["page"], [], 0)
 
 
-def test_what_is_due_at_once_comes_in_the_order_in_which_it_was_due():
+def test_pages_come_before_money_and_that_before_ends_each_in_the_order_in_which_it_was_due():
     watched = [one(f"end{n}", expires_at=ago(minutes=n)) for n in (1, 50, 3)]
     watched += [page(f"page{n}", opened=n, looked=None) for n in (2, 4)]
-    assert planned(watched)[0] == ["end50", "page4", "end3", "page2", "end1"]
-    assert planned(watched, 2)[0] == ["end50", "page4"]
+    watched += [one("money", came_at=ago(minutes=30), checked_at=ago(minutes=11))]
+    assert planned(watched)[0] == ["page4", "page2", "money", "end50", "end3", "end1"]
+    assert planned(watched, 2)[0] == ["page4", "page2"]
 
 
-def test_pages_that_stay_open_have_calls_of_their_own_however_many_deadlines_have_passed():
+def test_a_deadline_is_asked_for_when_the_tip_was_asked_after_it():
+    watched = [one(f"end{n}", expires_at=ago(minutes=n)) for n in (1, 3)]
+    assert planned(watched, ends_before=ago(minutes=2)) == (["end3"], [], 0)
+    assert planned(watched, ends_before=None) == ([], [], 0)
+
+
+def test_five_hundred_deadlines_keep_no_page_waiting_and_use_what_pages_leave():
     watched = [one(f"end{n}", expires_at=ago(minutes=n + 1)) for n in range(500)]
-    watched += [page(f"page{n}", opened=30, looked=10) for n in range(9)]
-    ids, _, _ = planned(watched, 520)
-    assert len(ids) == 65 + 4 and ids[65:] == ["page0", "page1", "page2", "page3"]
+    assert planned(watched, 520) == ([f"end{n}" for n in range(499, 491, -1)], [], 492)
+    ids, unreached, put_off = planned([*watched, page("page", opened=30, looked=10)], 520)
+    assert ids[0] == "page" and len(ids) == 1 + 5 and unreached == [] and put_off == 495
 
 
-def test_a_page_that_was_opened_lately_comes_before_hundreds_of_older_ones():
-    old = [page(f"old{n}", opened=180, looked=40) for n in range(300)]
-    new = [page("hour", opened=59, looked=6), page("minutes", opened=10, looked=5)]
-    ids, unreached, put_off = planned([*old, *new, page("new", opened=1, looked=None)], 520)
-    assert ids[:3] == ["new", "minutes", "hour"] and len(ids) == 1 + 4
-    assert len(unreached) == 298 and put_off == 0
+def test_hundreds_of_pages_that_were_opened_in_one_minute_share_a_turn():
+    old = [page(f"old{n}", opened=30, looked=20) for n in range(300)]
+    ids, _, _ = planned([*old, page("new", opened=3, looked=1)], 390)
+    assert ids[0] == "new" and len(ids) == 6
 
 
-def test_who_waits_for_more_than_five_minutes_is_told_and_who_waits_for_less_is_put_off():
-    watched = [one("served", expires_at=ago(hours=2))]
-    watched += [page(f"p{n}", opened=n, looked=None) for n in (4.9, 5, 5.1)]
+def test_who_kept_a_page_open_comes_before_who_only_opened_one_and_before_who_never_closes_it():
+    watched = [page("day", opened=1_440, looked=200), page("kept", opened=2, looked=1)]
+    watched += [page("once", opened=1.5, looked=1, asked_at=ago(minutes=1.5))]
+    assert planned(watched)[0] == ["kept", "once", "day"]
+
+
+def test_who_waits_at_a_page_for_more_than_five_minutes_is_told_and_others_are_put_off():
+    watched = [one("end", expires_at=ago(hours=2))]
+    watched += [page(f"p{n}", opened=n, looked=None) for n in (4.9, 5, 5.1, 6)]
     ids, unreached, put_off = planned(watched, 1)
-    assert (ids, unreached, put_off) == (["served"], ["p5.1"], 2)
+    assert (ids, unreached, put_off) == (["p6"], ["p5.1"], 3)
 
 
 def test_without_a_call_left_nobody_is_asked_for_and_it_is_told():
     watched = [page("page", opened=9, looked=None), one("end", expires_at=ago(minutes=1))]
     assert planned(watched, 0) == ([], ["page"], 1)
+
+
+HOURS = {
+    "a small shop": (Hours(), 15, 0),
+    "twenty payers an hour": (Hours(payers=20), 15, 0),
+    "fifty": (Hours(payers=50), 30, 0),
+    "three hundred orders that nobody pays": (Hours(unpaid=300), 15, 0),
+    "six hundred": (Hours(unpaid=600), 15, 0),
+    "three hundred whose pages are opened once": (Hours(opened=300), 30, 0),
+    "twenty pages held open": (Hours(bots=20), 15, 0),
+    "a small shop whose check does not stay": (Hours(stays=False), 45, 0),
+}
+
+
+@pytest.mark.parametrize(("hours", "mean_s", "late"), HOURS.values(), ids=HOURS)
+def test_how_soon_payers_are_seen_in_a_simulated_shop(hours, mean_s, late):
+    """On average, and how many after more than five minutes."""
+    outcome = simulate(hours)
+    assert len(outcome.seen_s) >= 29 and outcome.calls <= 600
+    assert outcome.mean_s <= mean_s and outcome.late == late and outcome.runs_unreached <= 60

@@ -7,6 +7,11 @@ from builders import until
 from fake_esplora import FakeEsplora
 
 
+def checked_at(till, invoice):
+    sql = f"SELECT checked_at FROM invoice WHERE id = '{invoice['id']}'"  # noqa: S608
+    return till.shop.sql(sql).fetchone()[0]
+
+
 def test_check_settles_what_is_paid_and_says_so(till, btcpay):
     invoice = till.shop.invoice()
     txid = till.pay(invoice)
@@ -85,6 +90,18 @@ def test_two_at_once_for_one_invoice_read_its_block_once_and_make_one_payment(ti
     changes = [answer["changed"] for answer in answers]
     assert sorted(changes, key=len) == [{}, {invoice["id"]: "paid"}]
     assert till.kinds(invoice) == ["seen", "payment", "paid"]
+
+
+def test_a_check_that_finds_somebody_waiting_looks_again_until_the_payment_is_seen(till, btcpay):
+    invoice = till.shop.invoice()
+    till.check()
+    till.open_page(invoice)
+    first = btcpay.start("check", "--json")
+    until(lambda: checked_at(till, invoice), "the first look")
+    till.pay(invoice)
+    output, errors = first.communicate(timeout=60)
+    assert first.returncode == 0 and json.loads(output)["looked_at"] > 1, errors
+    assert till.kinds(invoice) == ["seen"]
 
 
 def test_invoice_list_shows_the_newest_first_and_filters_by_status(till, btcpay):

@@ -1,6 +1,7 @@
 """All explorers as one: when one fails or is slow the next is asked; nothing is ever guessed."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TypeVar
@@ -51,6 +52,7 @@ class Explorers(BlockSources, AddressIndex):
         # The connection with which a thread's calls were counted.
         self._line = Line(line, self._be_ready, quota.db.close if quota else lambda: None)
         self._quota, self._pause = quota, pause
+        self._told = Counter[tuple[str, str]]()
         self._least_height = 0
 
     def ask(self, question: Callable[[Esplora], T]) -> T:
@@ -121,10 +123,11 @@ class Explorers(BlockSources, AddressIndex):
         return sum(explorer.bytes_read for explorer in self._line)
 
     def tallies(self) -> Iterator[tuple[str, str, int]]:
-        """What was asked and what failed: (name, host, total)."""
-        for explorer in self._line:
-            yield "explorer_calls", explorer.host, explorer.calls
-            yield "explorer_failures", explorer.host, explorer.failures
+        """What was asked and what failed since it was last told: (name, host, total)."""
+        for one in self._line:
+            for name, total in ("explorer_calls", one.calls), ("explorer_failures", one.failures):
+                yield name, one.host, total - self._told[name, one.name]
+                self._told[name, one.name] = total
 
     def allowance(self) -> Allowance:
         if self._quota is None:

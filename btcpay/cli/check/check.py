@@ -4,6 +4,7 @@ import logging
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 import click
@@ -26,6 +27,8 @@ from storage.queries import meta
 
 # Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
 MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
+# While somebody waits at a page the mempool is asked again so often, until cron's minute ends.
+LOOKS_EVERY_S, STAYS_S = 5, 50
 
 log = logging.getLogger(__name__)
 
@@ -48,26 +51,27 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
         # A look by hand is always made; it counts, but nothing is refused.
         with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
             reporter.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
-    new, outward = _checkers(shell), Outward(shell)
+    new, outward, stop = _checkers(shell), Outward(shell), threading.Event()
     if watch is None:
+        until_s = time.monotonic() + STAYS_S
         try:
-            report = _run_alone(shell, new, quiet)
+            report = _run_alone(shell, new, quiet, outward, until_s, stop)
         finally:  # a check that fails still notifies merchants
             outward.start()
             outward.wait()
         reporter.end(report)
-    stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     while not stop.is_set():
+        until_s = time.monotonic() + watch
         try:
-            report = _run_alone(shell, new, quiet)
+            report = _run_alone(shell, new, quiet, outward, until_s, stop)
         except (PeeweeException, CommandError) as error:
             log.error("there was no check: %s", in_one_line(error))
         else:
             reporter.show(report, brief=True)
         outward.start()
-        stop.wait(watch)
+        stop.wait(max(1.0, until_s - time.monotonic()))
 
 
 class Outward:
@@ -120,14 +124,32 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
     return new
 
 
-def _run_alone(shell: Shell, new: Callable[[], Checker], quiet: bool) -> Report | None:
-    """A run over all that is due; None when another one is at it. Raises CommandError."""
-    with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
-        if alone:
+def _run_alone(
+    shell: Shell,
+    new: Callable[[], Checker],
+    quiet: bool,
+    outward: Outward,
+    until_s: float,
+    stop: threading.Event,
+) -> Report | None:
+    """A run over all that is due; None when another one is at it. Raises CommandError.
+
+    While somebody waits at a page it looks again until then; other runs may come in between.
+    """
+    checker, report = new(), None
+    while True:
+        with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
+            if not alone:
+                break
             meta.put(shell.db, meta.Key.RUN_SINCE, boot_mark())
-            checker = new()
-            report = checker.run()
-            checker.finish(report)
+            if report is None:
+                report = checker.run()
+                checker.finish(report)
+            if not checker.look_again(report):
+                return report
+        outward.start()
+        if time.monotonic() + LOOKS_EVERY_S > until_s or stop.wait(LOOKS_EVERY_S):
             return report
-    show_skipped(shell.db, quiet, boot_mark())
-    return None
+    if report is None:
+        show_skipped(shell.db, quiet, boot_mark())
+    return report

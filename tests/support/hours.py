@@ -1,0 +1,181 @@
+"""Simulated hours of a shop with 600 calls an hour: whom the plan asks for, when payers are seen.
+
+Only the plan is real. A check begins each minute and stays for fifty seconds while somebody waits;
+a block comes every ten minutes, and shows whatever was paid.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from btcpay.chain.explorers.quota import Allowance
+from btcpay.check.plan import plan
+from btcpay.check.urgency import Reason, Watched, is_waiting, pace_of, urgency
+
+START = datetime(2026, 11, 21, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+PER_HOUR, BLOCK_S = 600, 600
+PASS_S, STAYS_S = 5, 50
+# After so many seconds somebody pays, one after the other; every third closes the page just then.
+PATIENCES_S = (70, 130, 100, 190, 300, 80, 480, 160)
+SLOW_PATIENCES_S = tuple(60 * minutes for minutes in (2, 3, 5, 8, 13, 21, 34, 55))
+
+
+def at(second: float) -> datetime:
+    return START + timedelta(seconds=second)
+
+
+@dataclass(frozen=True)
+class Hours:
+    """What comes in an hour, evenly: `unpaid` orders of one hour that nobody looks at.
+
+    `opened` are those whose pages are shown once, `payers` look and pay.
+
+    `bots` hold so many pages open from `bots_from_s` on; `stays`: whether a check waits for payers.
+    """
+
+    payers: int = 10
+    unpaid: int = 0
+    opened: int = 0
+    bots: int = 0
+    bots_from_s: int = 0
+    patiences_s: tuple[int, ...] = PATIENCES_S
+    seconds: int = 4 * 3600
+    stays: bool = True
+
+
+@dataclass
+class Order:
+    known: Watched
+    since_s: int
+    asks_until_s: int = -1
+    pays_s: int | None = None
+
+
+@dataclass
+class Outcome:
+    seen_s: list[int] = field(default_factory=list)
+    ended_s: list[int] = field(default_factory=list)
+    calls: int = 0
+    unreached: int = 0
+    runs_unreached: int = 0
+
+    @property
+    def mean_s(self) -> float:
+        return sum(self.seen_s) / len(self.seen_s)
+
+    def text(self) -> str:
+        return (
+            f"seen after {self.mean_s:.0f} s, at most {max(self.seen_s)};"
+            f" {self.late} of {len(self.seen_s)} after five minutes; {self.calls} calls in an hour;"
+            f" {len(self.ended_s)} ended, {max(self.ended_s, default=0) // 60} min late at most"
+        )
+
+    @property
+    def late(self) -> int:
+        return sum(1 for seconds in self.seen_s if seconds > 300)
+
+
+class Simulation:
+    def __init__(self, case: Hours) -> None:
+        self.case, self.outcome = case, Outcome()
+        self.orders: dict[str, Order] = {}
+        self.spent: deque[tuple[int, int]] = deque()
+        self.made = 0
+        self.most = 0
+        self.last_run_s: int | None = None
+
+    def run(self) -> Outcome:
+        stays_until = -1
+        for second in range(self.case.seconds):
+            self._come(second)
+            self._ask(second)
+            if second % BLOCK_S == BLOCK_S - 1:
+                self._spend(second, 2)
+                self._mine(second)
+            if second % 60 == 1:
+                self._spend(second, 1)
+                self._plan(second, whole=True)
+                stays_until = second + STAYS_S if self.case.stays else -1
+            is_pass = second < stays_until and second % PASS_S == 1 and second % 60 != 1
+            if is_pass and not self._plan(second, whole=False):
+                stays_until = -1
+        return self.outcome
+
+    def _new(self, second: int, asks_until_s: int = -1, pays_s: int | None = None) -> None:
+        self.made += 1
+        known = Watched(f"o{self.made}", "open", at(second), expires_at=at(second) + HOUR)
+        if asks_until_s >= second:
+            known = replace(known, asked_at=at(second), asked_since=at(second))
+        self.orders[known.id] = Order(known, second, asks_until_s, pays_s)
+
+    def _come(self, second: int) -> None:
+        case = self.case
+        if second == case.bots_from_s:
+            for _ in range(case.bots):
+                self._new(second, asks_until_s=10**9)
+                (order,) = deque(self.orders.values(), 1)
+                order.known = replace(order.known, expires_at=None)
+        for per_hour, kind in ((case.unpaid, 0), (case.opened, 1), (case.payers, 2)):
+            if not per_hour or (second * per_hour) // 3600 == ((second - 1) * per_hour) // 3600:
+                continue
+            if kind < 2:
+                self._new(second, second if kind else -1)
+            elif second < case.seconds - 3600:
+                number = (second * per_hour) // 3600
+                pays = second + case.patiences_s[number % len(case.patiences_s)] + number * 17 % 60
+                self._new(second, pays if number % 3 == 2 else 10**9, pays)
+
+    def _ask(self, second: int) -> None:
+        for order in self.orders.values():
+            known = order.known
+            if order.asks_until_s >= second and (second - order.since_s) % 60 == 0:
+                order.known = replace(known, asked_at=at(second))
+
+    def _mine(self, second: int) -> None:
+        for id, order in list(self.orders.items()):
+            if order.pays_s is not None and order.pays_s <= second:
+                if not order.known.is_covered:
+                    self.outcome.seen_s.append(second - order.pays_s + 2)
+                del self.orders[id]
+
+    def _spend(self, second: int, calls: int) -> None:
+        self.spent.append((second, calls))
+        while self.spent[0][0] <= second - 3600:
+            self.spent.popleft()
+        self.outcome.calls = max(self.outcome.calls, self._used())
+
+    def _used(self) -> int:
+        return sum(calls for _, calls in self.spent)
+
+    def _plan(self, second: int, whole: bool) -> bool:
+        while self.spent and self.spent[0][0] <= second - 3600:
+            self.spent.popleft()
+        now = at(second)
+        known = [
+            order.known for order in self.orders.values() if whole or is_waiting(order.known, now)
+        ]
+        allowance = Allowance(PER_HOUR, PER_HOUR - self._used(), 60)
+        planned = plan(known, HOUR, allowance, now, now if whole else None)
+        for id in planned.ids:
+            self._look(self.orders[id], second, allowance)
+        self.outcome.unreached = max(self.outcome.unreached, len(planned.unreached))
+        self.outcome.runs_unreached += bool(planned.unreached)
+        self._spend(second, len(planned.ids))
+        return any(is_waiting(one, now) for one in known)
+
+    def _look(self, order: Order, second: int, allowance: Allowance) -> None:
+        known = order.known
+        due = urgency(known, pace_of(HOUR, allowance.per_hour), at(second))
+        if due and due.reason is Reason.ENDED and not known.is_covered:
+            self.outcome.ended_s.append(int((at(second) - due.due_at).total_seconds()))
+            del self.orders[known.id]
+            return
+        order.known = known = replace(known, checked_at=at(second))
+        if order.pays_s is not None and order.pays_s <= second and not known.is_covered:
+            self.outcome.seen_s.append(second - order.pays_s)
+            order.known = replace(known, is_covered=True, came_at=at(second))
+
+
+def simulate(case: Hours) -> Outcome:
+    return Simulation(case).run()
