@@ -27,9 +27,10 @@ MOST_S = 40
 # Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
 KEPT_PART = 4
 MOST_PASSED = 3  # blocks in a row that nobody could show: then it is not the blocks
-# A block that nobody could show is passed over for as long as it is old, up to an hour. Each run
-# asks for a new one: it must not wait when the explorers were away for a moment.
-NEW, LONGEST_PAUSE = timedelta(minutes=10), timedelta(hours=1)
+# A block that nobody could show is passed over for a minute, and from then on for as long as it is
+# old, up to an hour. Each run asks for a new one: a payment of now must not wait when the explorers
+# were away for a moment.
+NEW, FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(minutes=1), timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,8 @@ class Reader:
         now = self.now()
         age = now - from_ms(row["mined_at"])
         if age > NEW:
-            self.db.run(
-                blocks.PASS_OVER, hash=row["hash"], until=to_ms(now + min(age, LONGEST_PAUSE))
-            )
+            pause = FIRST_PAUSE if row["not_before"] is None else min(age, LONGEST_PAUSE)
+            self.db.run(blocks.PASS_OVER, hash=row["hash"], until=to_ms(now + pause))
 
     def _may_read(self, report: Report) -> bool:
         """The first block of a run always; then what leaves a part of the hour for others."""

@@ -26,7 +26,7 @@ CUT = Block.delete().where(Block.height > slot("height"))
 NEVER = 0  # in place of the time at which a block was read: it is passed over
 _UNREAD = Block.read_at.is_null()
 # To be read now; what nobody could show is passed over for a while.
-_DUE = Block.select(*_HEADER).where(
+_DUE = Block.select(*_HEADER, Block.not_before).where(
     _UNREAD & (Block.not_before.is_null() | (Block.not_before <= slot("now")))
 )
 NEWEST = _DUE.order_by(Block.height.desc()).limit(slot("limit"))

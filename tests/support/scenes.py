@@ -35,15 +35,15 @@ Fault = Callable[[int, str, bytes], Reply | None]
 # Counts and notes of looks, calls and requests: another number of them is no other outcome.
 NOISE = frozenset(
     (
-        *("seq", "asked_at", "asked_since", "checked_at", "failures", "failed_at", "history_at"),
-        *("named", "last_used_at", "explorer", "explorer_use", "tally"),
+        *("seq", "asked_at", "asked_since", "checked_at", "failures", "failed_at"),
+        *("changes", "not_before", "last_used_at", "explorer", "explorer_use", "tally"),
     )
 )
 # When something was noticed: differs where the clock of the wall decides.
 NOTICED = frozenset(
     (
         *("first_seen_at", "vanished_at", "happened_at", "finished_at", "since_at", "read_at"),
-        *("tip_since", "run_since", "tried_at", "delivered_at"),
+        *("tip_since", "run_since", "tried_at", "delivered_at", "covered_at"),
     )
 )
 
