@@ -1,18 +1,23 @@
 """Payments are found, previews are late: two truths, the same wherever the shop is asked."""
 
 import itertools
+import logging
 
 import pytest
-from fake_esplora import Terminal, open_till
+from click import Context
+from fake_esplora import open_till
 from findings import found
 from merchant_browser import ON, MerchantBrowser
 from samples import figures
 
 from btcpay.check.report import Report
+from btcpay.cli.check.check import check
+from btcpay.cli.check.report import Reporter
+from btcpay.cli.context import Shell
 from btcpay.merchants.merchants import set_mail
 from btcpay.notify import mail
-from btcpay.values.times import to_ms, utc_now
 
+LATE = "previews are late for 1 invoices that somebody waits for"
 RUNS = {
     "nothing is wrong": ({}, True),
     "a block is still to be read": ({"behind": 1}, False),
@@ -84,13 +89,11 @@ def test_late_previews_are_over_with_the_run_that_has_calls_for_all(busy):
     assert busy.shop.client.get("/readyz").json["check"]["previews_late"] == 0
 
 
-def test_a_check_with_late_previews_exits_0_says_so_and_to_cron_nothing(busy):
-    for _ in range(20):
-        busy.shop.invoice()
-    now_ms = to_ms(utc_now())  # a command has no other clock
-    busy.shop.sql(f"UPDATE invoice SET asked_at = {now_ms}, asked_since = {now_ms - 1_200_000}")  # noqa: S608
-    terminal = Terminal(busy)
-    assert terminal.run("check", "--quiet") == ("", "")
-    output, _ = terminal.run("check")
-    assert "previews are late for" in output and "BTCPAY_EXPLORER_CALLS_PER_HOUR" in output
-    assert terminal.json("check")["unreached"]
+def test_a_check_with_late_previews_exits_0_says_so_and_to_cron_nothing(busy, capsys, monkeypatch):
+    monkeypatch.setattr(logging.root, "handlers", [*logging.root.handlers])  # they are exchanged
+    late = Report(unreached=["inv"])
+    for quiet, as_json, said in (True, False, ""), (False, False, LATE), (False, True, '"inv"'):
+        with Context(check), pytest.raises(SystemExit) as ended:
+            Reporter(Shell(busy.shop.service.settings, as_json), quiet).end(late)
+        output = capsys.readouterr().out
+        assert ended.value.code == 0 and said in output and bool(said) == bool(output)
