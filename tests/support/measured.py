@@ -10,12 +10,13 @@ from builders import clean_environ
 from fake_esplora import Json, LiedTo
 from paths import PROJECT
 
-# Writes at its end what the kernel knows of the process.
+# One run that stays for nobody; writes at its end what the kernel knows of the process.
 MEASURED = """
-import atexit, pathlib, sys
+import atexit, importlib, pathlib, sys
 status = pathlib.Path(sys.argv.pop(1))
 atexit.register(lambda: status.write_bytes(pathlib.Path("/proc/self/status").read_bytes()))
 from btcpay.cli.main import main
+importlib.import_module("btcpay.cli.check.check").STAYS_S = 0
 main()
 """
 
