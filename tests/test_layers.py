@@ -252,7 +252,7 @@ def test_the_service_adds_public_tweaks_to_public_points_and_nothing_else():
     """
     public = [n for n in tree(MODULES[CURVE]).body if isinstance(n, ast.ClassDef | ast.FunctionDef)]
     assert [node.name for node in public if not node.name.startswith("_")] == ["Point"]
-    assert functions_of(public[0]) == ["parse", "format", "add"]
+    assert functions_of(public[0]) == ["parse", "format", "even", "add"]
 
     def beyond(path: Path) -> list[str]:
         names = [name for name in outside(path) if within(name, CURVE)]

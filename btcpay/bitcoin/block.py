@@ -16,6 +16,8 @@ from btcpay.bitcoin.wire import Malformed, compact_size, hash256, txid_bytes, u3
 MAX_BLOCK_BYTES = 4_000_000  # BIP141: a byte weighs one at least, and a block four million at most
 NO_OUTPOINT = txid_bytes(NO_TXID) + u32(NO_VOUT)  # what a coinbase spends
 
+# The length and the first two bytes of p2wpkh, p2wsh, p2tr, p2sh and p2pkh.
+_OUR_HEADS = {bytes.fromhex(head) for head in ("160014", "220020", "225120", "17a914", "1976a9")}
 _satoshis_at = Struct("<Q").unpack_from
 _Paid = dict[bytes, list[tuple[int, int, int]]]
 
@@ -25,9 +27,9 @@ class BlockParts:
     """What a block's bytes say; nothing of it is proven.
 
     `txids` in internal byte order, by position. `paid`: script -> (position, vout, satoshis) in the
-    block's order, for outputs of more than 0 to a script of a form that we issue: p2wpkh, p2sh,
-    p2pkh. `spent`: outpoints of 36 bytes, internal txid and little-endian vout; but for what the
-    transaction at position 0 spends as a coinbase.
+    block's order, for outputs of more than 0 to a script that is as long as one that we issue, and
+    begins as it: p2wpkh, p2wsh, p2tr, p2sh, p2pkh. `spent`: outpoints of 36 bytes, internal txid
+    and little-endian vout; but for what the transaction at position 0 spends as a coinbase.
     `raw`: the block; `starts`: where each transaction begins, and where the last one ends;
     `witnesses`: where each one's witness begins, 0 for none.
     """
@@ -106,27 +108,18 @@ def _scan_outputs(raw: bytes, at: int, position: int, paid: _Paid) -> int:
     """Where they end."""
     count, at = _some(raw, at, "outputs")
     for vout in range(count):
-        size = raw[at + 8]
-        script_at = at + 9
-        if size == 22:
-            is_ours = raw[script_at : at + 11] == b"\x00\x14"
-        elif size == 23:
-            is_ours = raw[script_at : at + 11] == b"\xa9\x14" and raw[at + 31] == 0x87
-        elif size == 25:
-            is_ours = (
-                raw[script_at : at + 12] == b"\x76\xa9\x14"
-                and raw[at + 32 : at + 34] == b"\x88\xac"
-            )
-        else:
-            is_ours = False
-            if size >= 0xFD:
-                size, script_at = _compact(raw, at + 8)
-        end = script_at + size
-        if is_ours:
+        size, end = raw[at + 8], at + 9
+        if 21 < size < 35 and raw[at + 8 : at + 11] in _OUR_HEADS:
             (sats,) = _satoshis_at(raw, at)
             if sats:
-                paid.setdefault(raw[script_at:end], []).append((position, vout, sats))
-        at = end
+                script = raw[end : end + size]
+                if script in paid:
+                    paid[script].append((position, vout, sats))
+                else:
+                    paid[script] = [(position, vout, sats)]
+        elif size >= 0xFD:
+            size, end = _compact(raw, at + 8)
+        at = end + size
     return at
 
 
@@ -134,7 +127,9 @@ def _skip_witness(raw: bytes, at: int, inputs: int) -> int:
     """Where it ends. Raises Malformed when it has no items."""
     items = 0
     for _ in range(inputs):
-        count, at = _compact(raw, at)
+        count, at = raw[at], at + 1
+        if count >= 0xFD:
+            count, at = _compact(raw, at - 1)
         items += count
         for _ in range(count):
             size = raw[at]
@@ -150,10 +145,10 @@ def _skip_witness(raw: bytes, at: int, inputs: int) -> int:
 
 def _some(raw: bytes, at: int, what: str) -> tuple[int, int]:
     """As `_compact`; raises Malformed for 0."""
-    number, at = _compact(raw, at)
+    number, at = raw[at], at + 1
     if number == 0:
         raise Malformed(f"there are no {what}")
-    return number, at
+    return (number, at) if number < 0xFD else _compact(raw, at - 1)
 
 
 def _compact(raw: bytes, at: int) -> tuple[int, int]:

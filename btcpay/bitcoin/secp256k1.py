@@ -49,6 +49,10 @@ class Point(NamedTuple):
         """The inverse of `parse`."""
         return bytes([2 + (self.y & 1)]) + self.x.to_bytes(32, "big")
 
+    def even(self) -> Self:
+        """The point with this x whose y is even (BIP340, lift_x)."""
+        return self if self.y % 2 == 0 else type(self)(self.x, FIELD - self.y)
+
     def add(self, tweak: int) -> Self:
         """This point + tweak * G; ValueError for a tweak not below ORDER, and at infinity."""
         if not 0 <= tweak < ORDER:

@@ -1,10 +1,11 @@
 """Output descriptors: an account's addresses as Bitcoin Core understands them.
 
-Source: BIP380 (general, checksum), BIP381 (pkh, sh), BIP382 (wpkh); Bitcoin Core's descriptors.md.
+Source: BIP380 (general), BIP381 (pkh, sh), BIP382 (wpkh); Bitcoin Core's descriptors.md.
 """
 
 import re
 
+from btcpay.bitcoin.descriptor_checksum import checksum
 from btcpay.merchants.account import ACCOUNT_DEPTH, Account, parse_account, plain_key
 from btcpay.values.errors import AccountKeyRefused
 from btcpay.values.networks import Network
@@ -13,50 +14,8 @@ from storage.database import Row
 MOST_IN_RANGE = 1_000_000  # Bitcoin Core refuses a longer range
 MS_PER_S = 1000
 
-_INPUT = (
-    "0123456789()[],'/*abcdefgh@:$%{}"
-    "IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~"
-    'ijklmnopqrstuvwxyzABCDEFGH`#"\\ '
-)
-_OUTPUT = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-_GENERATOR = (0xF5DEE51989, 0xA9FDCA3312, 0x1BAB10E32D, 0x3706B1677A, 0x644D626FFD)
-_CHECKSUM_SYMBOLS = 8
-
 # The script expression around the key, and the purpose (BIP44) of the path that goes with it.
 _FORMS = {"p2wpkh": ("wpkh({})", 84), "p2sh-p2wpkh": ("sh(wpkh({}))", 49), "p2pkh": ("pkh({})", 44)}
-
-
-def checksum(script: str) -> str:
-    """The eight symbols that follow `#` (BIP380). Raises ValueError for a foreign character."""
-    remainder = 1
-    for symbol in [*_symbols(script), *[0] * _CHECKSUM_SYMBOLS]:
-        remainder = _step(remainder, symbol)
-    remainder ^= 1
-    return "".join(_OUTPUT[remainder >> 5 * place & 31] for place in reversed(range(8)))
-
-
-def _symbols(script: str) -> list[int]:
-    """Each character's place in its group of 32; after each third one, its groups as one symbol."""
-    places = [_INPUT.index(character) for character in script]
-    symbols: list[int] = []
-    for start in range(0, len(places), 3):
-        three = places[start : start + 3]
-        symbols += [place & 31 for place in three]
-        groups = 0
-        for place in three:
-            groups = groups * 3 + (place >> 5)
-        symbols.append(groups)
-    return symbols
-
-
-def _step(remainder: int, symbol: int) -> int:
-    """One step of the division by the generator, a polynomial over GF(32)."""
-    top = remainder >> 35
-    remainder = (remainder & 0x7FFFFFFFF) << 5 ^ symbol
-    for bit, generator in enumerate(_GENERATOR):
-        if top >> bit & 1:
-            remainder ^= generator
-    return remainder
 
 
 def receiving(account: Account, network: Network, fingerprint: str | None = None) -> str:

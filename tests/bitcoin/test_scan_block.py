@@ -16,7 +16,7 @@ from btcpay.bitcoin.wire import Malformed, compact_size, txid_bytes, u32
 from btcpay.sandbox.node.block import GENESIS_RAW, parse_block
 
 OURS = re.compile(
-    rb"\x00\x14.{20}|\xa9\x14.{20}\x87|\x76\xa9\x14.{20}\x88\xac", re.DOTALL
+    rb"\x00\x14.{20}|[\x00\x51]\x20.{32}|\xa9\x14.{21}|\x76\xa9.{23}", re.DOTALL
 ).fullmatch
 
 
@@ -64,14 +64,16 @@ scripts = st.one_of(
     digests.map(lambda digest: b"\x00\x14" + digest),
     digests.map(lambda digest: b"\xa9\x14" + digest + b"\x87"),
     digests.map(lambda digest: b"\x76\xa9\x14" + digest + b"\x88\xac"),
+    digests.map(lambda digest: b"\x00\x20" + digest + bytes(12)),
+    digests.map(lambda digest: b"\x51\x20" + digest + bytes(12)),
     bytes_of(0, 22, 23, 25, 34, 252, 253, 70_000),
     # Nearly ours, of our lengths: each other in one byte.
     digests.map(lambda digest: b"\x51\x14" + digest),
     digests.map(lambda digest: b"\x00\x13" + digest),
-    digests.map(lambda digest: b"\xa9\x14" + digest + b"\x88"),
     digests.map(lambda digest: b"\xa9\x13" + digest + b"\x87"),
-    digests.map(lambda digest: b"\x76\xa9\x14" + digest + b"\x88\xad"),
-    digests.map(lambda digest: b"\x76\xa9\x15" + digest + b"\x88\xac"),
+    digests.map(lambda digest: b"\x76\xaa\x14" + digest + b"\x88\xac"),
+    digests.map(lambda digest: b"\x52\x20" + digest + bytes(12)),
+    digests.map(lambda digest: b"\x51\x21" + digest + bytes(12)),
 )
 amounts = st.sampled_from([0, 1, 546, 2**40, 21 * 10**14, 2**64 - 1])
 txouts = st.builds(TxOut, amounts, scripts)

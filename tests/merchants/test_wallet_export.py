@@ -7,8 +7,9 @@ import pytest
 from fake_esplora import Terminal
 from paths import VECTORS
 
+from btcpay.bitcoin.descriptor_checksum import checksum
 from btcpay.merchants.account import derive, parse_account
-from btcpay.merchants.descriptor import checksum, import_request, receiving
+from btcpay.merchants.descriptor import import_request, receiving
 from btcpay.merchants.gap_limit import gap_of
 from btcpay.values.errors import AccountKeyRefused
 from btcpay.values.networks import NETWORKS

@@ -1,0 +1,147 @@
+"""Output descriptors of wallets: extended public keys and a range of addresses below them.
+
+Source: BIP380 (keys, checksum), 381 (pkh, sh), 382 (wpkh, wsh), 383 (multi, sortedmulti), 386 (tr,
+its key path alone) and 389 (of branches the first). What of them is no account is refused.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
+from btcpay.bitcoin.descriptor_checksum import is_checked
+from btcpay.bitcoin.descriptor_keys import DescriptorRefused, KeyExpression, parse_key
+from btcpay.bitcoin.hd import ExtendedKey, InvalidChild
+from btcpay.bitcoin.secp256k1 import Point
+from btcpay.bitcoin.wire import hash160
+
+MAX_CHARS = 8_000  # 20 keys with their origins have 4,000
+MOST_KEYS = {("sh",): 15, ("wsh",): 20, ("sh", "wsh"): 20}  # BIP383: a P2SH script has 520 bytes
+_MULTI = ("multi", "sortedmulti")
+FORMS = {
+    *[("pkh",), ("wpkh",), ("sh", "wpkh"), ("tr",)],
+    *((*outer, inner) for outer in MOST_KEYS for inner in _MULTI),
+}
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """`form`: the names around the keys, the outermost first; `threshold` of the keys sign."""
+
+    form: tuple[str, ...]
+    threshold: int
+    keys: tuple[KeyExpression, ...]
+
+    @property
+    def is_multi(self) -> bool:
+        return self.form[-1] in _MULTI
+
+    @property
+    def script_type(self) -> str:
+        """Such as p2wpkh, p2sh-p2wpkh, p2wsh."""
+        return "-".join(f"p2{name}" for name in self.form if name not in _MULTI)
+
+    @property
+    def identity(self) -> str:
+        """The same for the same keys, in whatever order and form: some of their scripts may be."""
+        nodes = sorted(key.chain.chain_code + key.chain.public_key for key in self.keys)
+        return hashlib.sha256(b"".join(nodes)).hexdigest()
+
+    def script(self, index: int) -> bytes:
+        """The scriptPubKey at `index` of the range. Raises InvalidChild as `ExtendedKey.child`."""
+        keys = [key.chain.child(index) for key in self.keys]
+        script = self._innermost(keys)
+        for name in reversed(self.form[:-1]):
+            if name == "sh":
+                script = p2sh(hash160(script))
+            else:
+                script = witness_script(0, hashlib.sha256(script).digest())
+        return script
+
+    def _innermost(self, keys: list[ExtendedKey]) -> bytes:
+        if self.form[-1] == "pkh":
+            return p2pkh(hash160(keys[0].public_key))
+        if self.form[-1] == "wpkh":
+            return witness_script(0, hash160(keys[0].public_key))
+        if self.form[-1] == "tr":
+            return witness_script(1, taproot_output_key(keys[0].point))
+        points = [key.public_key for key in keys]
+        if self.form[-1] == "sortedmulti":
+            points.sort()
+        pushed = b"".join(b"\x21" + point for point in points)
+        return _number(self.threshold) + pushed + _number(len(points)) + b"\xae"
+
+    def __str__(self) -> str:
+        """Without the checksum."""
+        threshold = [str(self.threshold)] if self.is_multi else []
+        inner = ",".join([*threshold, *map(str, self.keys)])
+        return f"{'('.join(self.form)}({inner}{')' * len(self.form)}"
+
+
+def _number(number: int) -> bytes:
+    """1 to 20 as a script pushes it."""
+    return bytes([0x50 + number]) if number <= 16 else bytes([1, number])
+
+
+def taproot_output_key(internal: Point) -> bytes:
+    """x of the key that a P2TR output shows, for the key path alone (BIP341, BIP86): 32 bytes."""
+    x = internal.x.to_bytes(32, "big")
+    tag = hashlib.sha256(b"TapTweak").digest()
+    tweak = int.from_bytes(hashlib.sha256(tag + tag + x).digest(), "big")
+    try:
+        return internal.even().add(tweak).x.to_bytes(32, "big")
+    except ValueError:
+        raise InvalidChild("this index has no valid taproot key: use the next") from None
+
+
+def parse(text: str) -> Descriptor:
+    """The descriptor, with or without its checksum. Raises DescriptorRefused."""
+    if len(text) > MAX_CHARS:
+        raise DescriptorRefused(f"a descriptor has at most {MAX_CHARS} characters")
+    script, mark, _ = text.partition("#")
+    if mark and not is_checked(text):
+        raise DescriptorRefused("its checksum is wrong: check that it was copied whole")
+    form, inner = _peeled(script)
+    if form not in FORMS:
+        raise DescriptorRefused(_why_not(form))
+    threshold, keys = "1", [inner]
+    if form[-1] in _MULTI:
+        threshold, *keys = inner.split(",")
+    elif "," in inner:
+        raise DescriptorRefused("a script tree is not supported: taproot with a key alone is")
+    most = MOST_KEYS.get(form[:-1], 1)
+    if len(keys) > most:
+        raise DescriptorRefused(f"it has {len(keys)} keys, and such a script at most {most}")
+    if not re.fullmatch("[1-9][0-9]?", threshold) or int(threshold) > len(keys):
+        raise DescriptorRefused("how many keys must sign is a number from 1 to that of the keys")
+    descriptor = Descriptor(form, int(threshold), tuple(map(parse_key, keys)))
+    _require_agreement(descriptor.keys)
+    return descriptor
+
+
+def _peeled(script: str) -> tuple[tuple[str, ...], str]:
+    names = []
+    while call := re.fullmatch(r"([a-z_:0-9]+)\((.*)\)", script, re.DOTALL):
+        names.append(call[1])
+        script = call[2]
+    return tuple(names), script
+
+
+def _why_not(form: tuple[str, ...]) -> str:
+    if not form:
+        return "this is no descriptor: it begins with wpkh( tr( wsh( sh( or pkh("
+    if form[0] == "tr":
+        return "taproot is supported with one key alone, as tr(KEY)"
+    return (
+        f"{'('.join(form)}(...) is not supported: pkh, wpkh, sh(wpkh), tr, and multi or sortedmulti"
+        " in wsh, sh(wsh) or sh are; other scripts (miniscript) are not"
+    )
+
+
+def _require_agreement(keys: tuple[KeyExpression, ...]) -> None:
+    if len({key.is_main for key in keys}) > 1:
+        raise DescriptorRefused("some keys are of mainnet, others of a test network")
+    if len({key.branches for key in keys} - {1}) > 1:
+        raise DescriptorRefused("the keys have different numbers of branches, as <0;1> (BIP389)")
+    if len({(key.chain.chain_code, key.chain.public_key) for key in keys}) < len(keys):
+        raise DescriptorRefused("the same key stands twice: one signer would sign for two")
