@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-nightly test-postgres check format formats screenshots bench bench-check bench-growth lock release clean
+.PHONY: run install test test-nightly test-postgres check format formats screenshots bench bench-check lock release clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -53,9 +53,6 @@ bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratio
 bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how fast
 	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/budget.py
 	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/block_cost.py
-
-bench-growth: $(VENV)/.installed-dev  ## every command with a thousand invoices and a million; ON=--postgresql
-	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/growth.py $(ON)
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for every Python and machine
 	$(LOCK) requirements.in -o requirements.txt

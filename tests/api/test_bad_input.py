@@ -283,28 +283,6 @@ def test_a_body_of_another_content_type_is_invalid(shop, path, content_type):
     assert_refused(response, 400, "invalid_request", "Content-Type")
 
 
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
-FIELDS = st.sampled_from(
-    ["amount_usd", "amount_mode", "description", "title", "customer_email", "min_amount_usd"]
-    + ["expires_in_hours", "max_amount_usd"]
-)
-NEAR_BODIES = st.dictionaries(
-    FIELDS, st.sampled_from(["fixed", "flexible", "x", 5, 0.01, 10**6, 8760, None]) | JSON_VALUES
-)
-
-
-@settings(max_examples=80, derandomize=True, database=None)
-@given(path=st.sampled_from(POSTS), value=JSON_VALUES | NEAR_BODIES, retried=st.booleans())
-def test_no_json_value_is_a_fault(shop, path, value, retried):
-    key = shop.issue("write")
-    for _ in range(2):
-        headers = {"Idempotency-Key": key} if retried else {}
-        assert_no_fault(shop.post(path, value, key, headers=headers))
-
-
 @settings(max_examples=80, derandomize=True, database=None)
 @given(path=st.sampled_from(POSTS), body=st.binary(max_size=200))
 def test_no_bytes_are_a_fault(shop, path, body):

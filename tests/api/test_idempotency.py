@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import requests
-from builders import Clock, Live, Shop, TickerServer, at_once, until
+from builders import Live, Shop, TickerServer, at_once, until
 from fake_esplora import open_till
 from werkzeug.test import TestResponse
 
@@ -107,12 +107,6 @@ def test_a_repeat_gets_the_first_answer_again_and_makes_nothing(shop, path):
     assert second.mimetype == "application/json" and count(shop, path) == 1
     kept = shop.sql("SELECT response FROM idempotency_key").fetchone()[0]
     assert f"{kept}\n".encode() == first.data
-
-
-def test_without_a_key_every_request_makes_an_invoice(shop):
-    for _ in range(2):
-        shop.post("/invoices", ORDER)
-    assert count(shop) == addresses_used(shop) == 2
 
 
 def test_a_repeat_needs_no_price(shop, open_shops, ticker):
@@ -229,14 +223,6 @@ def test_a_service_whose_clock_is_ahead_frees_no_key(shop, ahead):
     assert shop.post("/payment-links", headers=RETRY).data == link.data
     assert order(shop, {"amount_usd": 6}).status_code == 409
     assert count(shop) == count(shop, "/payment-links") == addresses_used(shop) == 1
-
-
-def test_nor_does_a_check_on_that_machine(till):
-    first = order(till.shop)
-    ahead = Clock()
-    ahead.at = till.clock.at + timedelta(hours=25)
-    assert till.check(clock=ahead).clock_ahead_s
-    assert order(till.shop).data == first.data
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from compare import Client, Comparison, compare
 from fill import KEYS, fill, invoice_id, secret
 from load import Load
 from pages import pages_ms
-from server import ROOT, WITHOUT_EXTRAS, Server, Servers, python_of, weigh
+from server import ROOT, WITHOUT_EXTRAS, Server, Servers, processor_ms, python_of
 
 API = "/api/v1/invoices"
 ORDER = json.dumps({"amount_usd": 25, "description": "Tea", "expires_in_hours": 1})
@@ -176,7 +176,7 @@ def main() -> None:
             aim = 2.0 if name == SMALL else 2.2
             show(f"worker's memory (PSS) against bare, {name}", ratio, aim, at_most=True)
         empty = WITHOUT_EXTRAS | {"BTCPAY_DATABASE_URL": fill(folder / "0.db", 0)}
-        idle_ms = median(weigh("check", empty).cpu_ms for _ in range(TRIES))
+        idle_ms = median(processor_ms("check", empty) for _ in range(TRIES))
         show("an idle check, ms of processor time", idle_ms, 150, at_most=True)
         show("the curve's table, ms once in a process", table_ms(), 30, at_most=True)
         for name, took_ms in addresses_ms().items():

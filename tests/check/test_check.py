@@ -1,11 +1,8 @@
 """The check against a real chain over real HTTP: pay, mine, look, and see what became of it."""
 
-from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer
 from fake_esplora import Till, open_till
 
 from btcpay.invoices.events import finish
@@ -70,70 +67,12 @@ def test_a_block_pays_although_nobody_has_looked_at_the_page_or_asked_for_the_ad
     assert till.kinds(invoice) == ["seen", "payment", "paid"]
 
 
-def test_an_invoice_expires_at_the_first_look_after_its_deadline_not_before(till):
-    invoice = till.shop.invoice(expires_in_hours=1)
-    till.clock.move(minutes=59, seconds=59)
-    assert till.check().changed == {}
-    till.clock.move(seconds=1)
-    assert till.look(invoice)["status"] == "open"
-    assert till.check().changed == {invoice["id"]: "expired"}
-    assert till.look(invoice)["status"] == "expired"
-
-
-def test_late_money_is_a_payment_without_invoice_and_in_the_balance(till):
-    invoice = till.shop.invoice(expires_in_hours=1)
-    till.clock.move(minutes=61)
-    assert till.confirm(invoice).changed == {invoice["id"]: "expired"}
-    assert till.payments(invoice) == []
-    assert [p["invoice_id"] for p in till.payments()] == [None]
-    assert till.balance() == (invoice["amount_sats"],) * 2
-
-
-def test_change_and_other_peoples_outputs_are_not_counted(till):
-    invoice, other = till.shop.invoice(), till.shop.invoice()
-    till.pay_outputs((invoice, 600), (other, other["amount_sats"]))
-    till.mine()
-    till.check()
-    assert (till.look(invoice)["status"], till.look(other)["status"]) == ("open", "paid")
-    assert till.balance()[0] == 600 + other["amount_sats"]
-
-
-def test_six_confirmations_are_waited_for_where_the_amount_asks_for_them(open_deep):
-    till = open_deep
-    small, large = till.shop.invoice(99.99), till.shop.invoice(100)
-    till.pay(small), till.pay(large)
-    till.mine()
-    assert till.check().changed == {small["id"]: "paid"}
-    till.mine(4)
-    assert till.check().changed == {}
-    assert till.balance() == (small["amount_sats"], small["amount_sats"] + large["amount_sats"])
-    till.mine()
-    assert till.check().changed == {large["id"]: "paid"}
-
-
-@pytest.fixture
-def open_deep(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    with open_till(tmp_path, ticker, clock, BTCPAY_CONFIRMATIONS="1 6@100") as opened:
-        yield opened
-
-
 def seen_waiting(till: Till, invoice: dict) -> str:
     """The transaction that pays it, which the check has seen in the mempool."""
     txid = till.pay(invoice)
     till.look_for(invoice)
     assert till.balance() == (0, invoice["amount_sats"])
     return txid
-
-
-def test_a_replacement_that_pays_the_same_pays_once(till):
-    invoice = till.shop.invoice()
-    second = replace(till.sandbox.wallet, till.now, seen_waiting(till, invoice))
-    till.mine()
-    till.check()
-    assert till.look(invoice)["tx_hash"] == second
-    assert [p["tx_hash"] for p in till.payments()] == [second]
-    assert till.balance() == (invoice["amount_sats"],) * 2
-    assert "vanished" in till.kinds(invoice)
 
 
 def test_a_block_that_spends_its_inputs_otherwise_ends_what_waits_without_a_look(till):

@@ -103,15 +103,3 @@ def test_a_payment_and_its_move_that_a_reorganisation_takes_back_are_both_gone(t
     assert till.look(invoice)["status"] == "open" and till.payments() == []
     till.look_for(invoice)
     assert till.balance() == (0, 0) and balances_agree(till, sweeper)
-
-
-def test_another_merchants_coins_are_left_alone(till, sweeper):
-    shop = till.shop
-    key = shop.issue("write", shop.merchant_id)
-    other = shop.post("/invoices", {"amount_usd": 25}, key).json
-    till.pay(other)
-    made = paid(till, sweeper)
-    sweep(till, sweeper, made)
-    till.check()
-    sums = till.shop.service.db.only(balances.OF_MERCHANT, merchant_id=shop.merchant_id)
-    assert sums["confirmed_sats"] == other["amount_sats"] and till.balance() == (0, 0)

@@ -11,7 +11,6 @@ from builders import at_once, dump
 from fake_esplora import Json, LiedTo, Terminal, say
 
 from btcpay.check.undo import undo_above
-from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.misbehave import double_spends, replace
 from storage.database import open_database
 from storage.queries import payments
@@ -71,15 +70,6 @@ def test_a_payment_whose_block_is_lost_is_taken_back_and_waits_again(till, caplo
     assert any(invoice["id"] in error and "open again" in error for error in errors)
 
 
-def test_a_transaction_that_the_other_chain_has_in_another_block_pays_in_the_same_run(till):
-    invoice, txid = paid(till)
-    raw = till.sandbox.chain.ledger.confirmed[txid].tx.raw
-    hashes = till.sandbox.chain.reorganise(1, till.now, [raw])
-    assert till.check().changed == {invoice["id"]: "paid"}
-    assert [p["tx_hash"] for p in till.payments(invoice)] == [txid]
-    assert blocks_of(till, invoice) == [(height(till) - 1, hashes[0])]
-
-
 def checks(till: LiedTo, count: int = 3) -> dict[str, str]:
     """What several checks after one another change."""
     changed: dict[str, str] = {}
@@ -116,23 +106,6 @@ def test_the_other_payment_of_an_invoice_is_a_part_again(till):
     till.mine()
     assert till.check().changed == {invoice["id"]: "paid"}
     assert {p["tx_hash"] for p in till.payments(invoice)} == {part, rest}
-
-
-@pytest.mark.parametrize("blocks", [1, 2], ids=["of one block", "of two blocks"])
-def test_both_payments_of_an_invoice_are_undone_and_pay_again(till, blocks):
-    invoice = till.shop.invoice()
-    txids = {till.pay(invoice, 10_000)}
-    if blocks == 2:
-        till.mine()
-    txids.add(till.pay(invoice, invoice["amount_sats"] - 10_000))
-    till.mine()
-    till.check()
-    reorganise(till, depth=blocks)
-    till.check()
-    assert till.payments() == [] and till.balance() == (0, invoice["amount_sats"])
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
-    assert {p["tx_hash"] for p in till.payments(invoice)} == txids
 
 
 def test_what_came_beyond_the_amount_pays_when_the_payment_is_lost(till):
@@ -223,19 +196,6 @@ def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more_with_a_new
     (document,) = json.loads(Terminal(till).run("invoice", "show", invoice["id"], "--proof")[0])
     assert document["headers"] == [block.header.hex()]
     assert kinds.count("reorganised") == 3 and kinds.count("paid") == kinds.count("payment") == 4
-
-
-def test_a_coinbase_whose_block_is_lost_is_gone(till):
-    invoice, chain = till.shop.invoice(), till.sandbox.chain
-    chain._reward_script, usual = script_of(invoice["deposit_address"]), chain._reward_script
-    till.mine()
-    chain._reward_script = usual
-    till.check()
-    assert till.balance()[1] > 0
-    reorganise(till)
-    till.check()
-    looks(till, invoice)
-    assert till.balance() == (0, 0)
 
 
 @pytest.mark.parametrize("path", ["/blocks/tip", "/address/", "/block", "."])

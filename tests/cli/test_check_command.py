@@ -78,20 +78,6 @@ def test_a_second_check_beside_a_first_does_nothing_and_says_so(till, btcpay):
         assert (first.returncode, json.loads(output)["chain_failed"]) == (1, True), errors
 
 
-def test_two_at_once_for_one_invoice_read_its_block_once_and_make_one_payment(till, btcpay):
-    invoice = till.shop.invoice()
-    till.check()
-    till.pay(invoice)
-    till.mine()
-    words = ("check", "--invoice", invoice["id"], "--json")
-    ended = [process.communicate(timeout=60) for process in [btcpay.start(*words) for _ in "12"]]
-    answers = [json.loads(output) for output, _ in ended]
-    assert sorted(answer["blocks_read"] for answer in answers) == [0, 1]
-    changes = [answer["changed"] for answer in answers]
-    assert sorted(changes, key=len) == [{}, {invoice["id"]: "paid"}]
-    assert till.kinds(invoice) == ["seen", "payment", "paid"]
-
-
 def test_a_check_that_finds_somebody_waiting_looks_again_until_the_payment_is_seen(till, btcpay):
     invoice = till.shop.invoice()
     till.check()

@@ -5,10 +5,7 @@ from typing import Any
 
 import pytest
 from builders import Clock, TickerServer
-from databases import plan
 from fake_esplora import Till, open_till
-
-from storage.queries.lists import listings
 
 CREATED = {"id", "created_at", "deposit_address", "pay_url", "link_url", "expires_at"}
 
@@ -151,15 +148,6 @@ def test_payments_are_listed_by_what_they_settled_and_where_they_came(btcpay, ti
     assert listed("--invoice", part["id"]) == [part["id"]]
     assert listed("--limit", "2") == listed()[:2] and len(listed()) == 3
     assert set(listed("--merchant", "shop")) == {whole["id"], part["id"]}
-
-
-def test_payments_are_found_by_an_index_in_a_list_however_long(till):
-    db = till.shop.service.db
-    steps = plan(db, listings.PAYMENTS_OF_MERCHANT)
-    assert "payment_newest (merchant_id=?)" in steps
-    assert "SCAN" not in steps and "TEMP B-TREE" not in steps, steps
-    steps = plan(db, listings.PAYMENTS_OF_INVOICE)
-    assert "(address_invoice_id=?)" in steps and "SCAN" not in steps, steps
 
 
 def test_a_link_suggests_amounts_until_they_are_taken_off(btcpay, till):

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import re
 import shutil
 import signal
 import socket
@@ -10,10 +9,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
 import requests
 from builders import Live, until
-from databases import plan
 from fake_esplora import Till
 from playground import children_of
 from ports import free_port
@@ -23,7 +20,6 @@ from samples import Samples, by_name, figures
 
 from btcpay import __version__
 from btcpay.health import metrics_setup
-from storage.queries.totals import tallies
 
 
 def scrape(port: int, path: str = "/metrics") -> Samples:
@@ -201,10 +197,3 @@ def test_the_age_of_the_price_grows(shop):
     shop.invoice()
     shop.clock.move(seconds=90)
     assert figures(shop)["btcpay_price_age_seconds"] == 90
-
-
-@pytest.mark.parametrize("query", [tallies.OPEN_INVOICES, tallies.SETTLED, tallies.ALL])
-def test_a_scrape_reads_an_index_or_a_small_table(shop, query):
-    result = plan(shop.service.db, query)
-    small = re.search("SCAN (t1|tally|balance)", result) and "invoice" not in result
-    assert small or "COVERING INDEX invoice_w" in result, result

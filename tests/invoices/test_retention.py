@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 from builders import pay
-from databases import ON_POSTGRES, about_sqlite, plan
+from databases import about_sqlite
 from fake_esplora import open_till
 
 from btcpay.invoices import retention
@@ -71,14 +71,6 @@ def test_a_check_erases_a_bounded_number_oldest_first(shop, clock, monkeypatch):
     assert erase(shop) == 2
     assert [email_of(shop, invoice) for invoice in made] == [None, None, EMAIL]
     assert erase(shop) == 1
-
-
-def test_what_is_due_is_found_by_the_index_alone(shop):
-    result = plan(shop.service.db, invoices.WITH_EMAIL)
-    if ON_POSTGRES:
-        assert "Index Scan using invoice_email on invoice" in result and "Sort" not in result
-    else:
-        assert result == "SEARCH t1 USING INDEX invoice_email (finished_at>? AND finished_at<?)"
 
 
 @about_sqlite

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 
 import pytest
-from builders import at_once
+from builders import Seconds, at_once
 from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated
 
 from btcpay.http import http_client
@@ -14,16 +14,6 @@ from btcpay.prices.price import Rate
 from btcpay.prices.tickers import ask
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import PriceUnavailable
-
-
-class Seconds:
-    """A clock that never steps, until it is moved."""
-
-    def __init__(self) -> None:
-        self.at_s = 1_000.0
-
-    def __call__(self) -> float:
-        return self.at_s
 
 
 @pytest.fixture
@@ -168,14 +158,6 @@ def test_an_answer_ends_the_pause_and_the_next_failure_begins_one(server, second
     assert prices.current() == 200
     seconds.at_s += 1
     assert prices.current() == 200 and len(server.asked) == 4
-
-
-def test_disagreement_is_remembered_like_a_failure(server, seconds):
-    server.instead = lambda path: say({"usd": "100" if path == "/0" else "200"})
-    prices = prices_of(server, seconds, sources=2, quorum=2)
-    assert prices.current_or_none() is None
-    assert prices.current_or_none() is None
-    assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize("answer", [pytest.param(100, id="a price"), pytest.param(None, id="none")])

@@ -60,17 +60,6 @@ def refusal(sandbox: Sandbox, tx: Tx) -> str:
     return str(caught.value)
 
 
-class TestAccepting:
-    def test_a_payment_is_accepted_and_again_and_in_a_block_its_coin_is_spent(self, sandbox):
-        tx, rival = unsent(sandbox), unsent(sandbox, fee_sats=2_000)
-        for _ in range(2):
-            assert sandbox.chain.accept(tx.raw, NOW) == tx.txid
-        assert list(sandbox.chain.mempool.entries) == [tx.txid]
-        sandbox.chain.mine(1, NOW)
-        assert refusal(sandbox, tx) == "Transaction outputs already in utxo set"
-        assert refusal(sandbox, rival) == "bad-txns-inputs-missingorspent"
-
-
 class TestPaying:
     def test_a_hundred_and_fifty_payments_fit_into_one_mempool_generation(self, sandbox):
         txids = [sandbox.wallet.pay(ADDRESS, 10_000, NOW) for _ in range(150)]
@@ -110,11 +99,6 @@ class TestReplacing:
         assert list(sandbox.chain.mempool.entries) == new[-1:]
         assert TxOut(10_000, SCRIPT) in sandbox.chain.mempool.entries[new[-1]].tx.outputs
 
-    def test_a_payment_that_does_not_opt_in_stays(self, sandbox):
-        sandbox.chain.accept(unsent(sandbox, rbf=False).raw, NOW)
-        with pytest.raises(Rejected, match="txn-mempool-conflict"):
-            replace(sandbox.wallet, NOW)
-
     def test_the_child_of_one_that_opts_in_can_be_replaced(self, sandbox):
         parent = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
         change = change_of(sandbox.chain.mempool.entries[parent].tx)
@@ -153,10 +137,6 @@ class TestReplacing:
 
 
 class TestMining:
-    def test_the_subsidy_halves_every_150_blocks(self):
-        halved = {149: 50 * 10**8, 150: 25 * 10**8, 300: 125 * 10**7}
-        assert {height: subsidy_sats(height) for height in halved} == halved
-
     def test_the_miner_gets_the_fees(self, sandbox):
         sandbox.chain.accept(unsent(sandbox, fee_sats=1_234).raw, NOW)
         sandbox.chain.mine(1, NOW)
