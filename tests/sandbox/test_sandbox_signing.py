@@ -1,4 +1,4 @@
-"""What the sandbox signs with: its own ECDSA, which published vectors and `bit` judge."""
+"""What the sandbox signs with: its own ECDSA, which published vectors judge."""
 
 import hashlib
 
@@ -72,14 +72,6 @@ def test_the_example_of_bip143_is_signed_as_it_is_there():
     assert hash256(preimage).hex() == BIP143_DIGEST
     assert key.sign(preimage).hex() == BIP143_SIGNATURE
     assert SIGHASH_ALL == 1
-
-
-@given(secret=st.integers(1, ORDER - 1), preimage=st.binary(max_size=200))
-@settings(max_examples=100)
-def test_bit_signs_with_the_same_bytes(secret, preimage):
-    bit = pytest.importorskip("bit")  # no wheel of its curve for every Python
-    once = hashlib.sha256(preimage).digest()  # it hashes once more
-    assert bit.PrivateKeyTestnet.from_int(secret).sign(once) == Key(secret).sign(preimage)
 
 
 @given(secret=st.integers(1, ORDER - 1), digest=st.binary(min_size=32, max_size=32))
