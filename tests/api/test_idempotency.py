@@ -1,13 +1,12 @@
 """Idempotency-Key: a retry gets the first answer again and never makes a second resource."""
 
-import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import requests
-from builders import Live, Shop, TickerServer, at_once, until
+from builders import Live, Shop, at_once, until
 from fake_esplora import open_till
 from werkzeug.test import TestResponse
 
@@ -19,36 +18,6 @@ pytestmark = pytest.mark.both_databases
 
 ORDER = {"amount_usd": 5}
 RETRY = {"Idempotency-Key": "order 7"}
-
-
-class HeldTicker(TickerServer):
-    """A price source that answers when it is released; until then whoever asks waits."""
-
-    def __init__(self) -> None:
-        self.released = threading.Event()
-        super().__init__()
-
-    @property
-    def body(self) -> bytes:
-        self.released.wait(20)
-        return self._body
-
-    @body.setter
-    def body(self, value: bytes) -> None:
-        self._body = value
-
-
-@pytest.fixture
-def held():
-    with HeldTicker() as server:
-        yield server
-        server.released.set()
-
-
-@pytest.fixture
-def waiting(open_shops, held):
-    """A shop whose price comes when the ticker is released (it waits 3 s for it)."""
-    return open_shops(BTCPAY_PRICE_SOURCES=f"{held.url}#/usd")
 
 
 @pytest.fixture
@@ -277,32 +246,32 @@ def test_a_claim_from_the_future_locks_no_longer_than_a_minute_either(shop):
     assert order(shop).status_code == 201
 
 
-def test_a_holder_that_was_overtaken_makes_nothing(waiting, held, pool):
-    slow: Future[TestResponse] = pool.submit(order, waiting)
-    until(lambda: held.asked == 1, "the first request to ask for the price")
-    owner = held_row(waiting)["owner"]
-    waiting.clock.move(seconds=60)
-    quick: Future[TestResponse] = pool.submit(order, waiting)
-    until(lambda: held_row(waiting)["owner"] != owner, "the second request to take the key")
-    held.released.set()
+def test_a_holder_that_was_overtaken_makes_nothing(shop, ticker, pool):
+    with ticker.silent():
+        slow: Future[TestResponse] = pool.submit(order, shop)
+        until(lambda: ticker.asked == 1, "the first request to ask for the price")
+        owner = held_row(shop)["owner"]
+        shop.clock.move(seconds=60)
+        quick: Future[TestResponse] = pool.submit(order, shop)
+        until(lambda: held_row(shop)["owner"] != owner, "the second request to take the key")
     assert (slow.result().status_code, quick.result().status_code) == (409, 201)
-    assert count(waiting) == addresses_used(waiting) == 1
-    assert order(waiting).data == quick.result().data
+    assert count(shop) == addresses_used(shop) == 1
+    assert order(shop).data == quick.result().data
 
 
 # requests that overlap, and a server that dies
 
 
-def test_two_at_once_make_one_invoice(waiting, held, pool):
-    first: Future[TestResponse] = pool.submit(order, waiting)
-    until(lambda: held.asked == 1, "the first request to ask for the price")
-    second = order(waiting)
-    assert (second.status_code, second.json["error"]["code"]) == (409, "conflict")
-    assert not first.done()
-    held.released.set()
+def test_two_at_once_make_one_invoice(shop, ticker, pool):
+    with ticker.silent():
+        first: Future[TestResponse] = pool.submit(order, shop)
+        until(lambda: ticker.asked == 1, "the first request to ask for the price")
+        second = order(shop)
+        assert (second.status_code, second.json["error"]["code"]) == (409, "conflict")
+        assert not first.done()
     assert first.result().status_code == 201
-    assert order(waiting).data == first.result().data
-    assert count(waiting) == addresses_used(waiting) == 1
+    assert order(shop).data == first.result().data
+    assert count(shop) == addresses_used(shop) == 1
 
 
 def test_many_at_once_make_one_invoice(shop):
@@ -320,20 +289,19 @@ def test_many_at_once_make_one_invoice(shop):
 
 
 def test_a_server_killed_in_the_middle_leaves_no_invoice_and_a_key_usable_after_a_minute(
-    waiting, held, pool, tmp_path
+    shop, ticker, pool, tmp_path
 ):
-    with Live(waiting, tmp_path) as live:
+    with Live(shop, tmp_path) as live, ticker.silent():
         sent = {"json": ORDER, "headers": RETRY}
-        cut = pool.submit(live.ask, "POST", "/invoices", waiting.write_key, **sent)
-        until(lambda: held.asked == 1, "the request to ask for the price")
+        cut = pool.submit(live.ask, "POST", "/invoices", shop.write_key, **sent)
+        until(lambda: ticker.asked == 1, "the request to ask for the price")
         live.kill()
         assert isinstance(cut.exception(), requests.ConnectionError)
-    assert count(waiting) == addresses_used(waiting) == 0
-    held.released.set()
-    locked_at = datetime.fromtimestamp(held_row(waiting)["locked_at"] / 1000, UTC)
-    waiting.clock.at = locked_at + timedelta(seconds=59)
-    assert order(waiting).status_code == 409
-    waiting.clock.at = locked_at + timedelta(seconds=60)
-    made = order(waiting)
+        assert count(shop) == addresses_used(shop) == 0
+    locked_at = datetime.fromtimestamp(held_row(shop)["locked_at"] / 1000, UTC)
+    shop.clock.at = locked_at + timedelta(seconds=59)
+    assert order(shop).status_code == 409
+    shop.clock.at = locked_at + timedelta(seconds=60)
+    made = order(shop)
     assert made.status_code == 201 and "Idempotent-Replayed" not in made.headers
-    assert count(waiting) == addresses_used(waiting) == 1
+    assert count(shop) == addresses_used(shop) == 1

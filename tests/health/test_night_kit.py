@@ -198,21 +198,6 @@ def test_every_alert_says_how_bad_it_is_and_what_to_do():
         assert set(rule["annotations"]) == {"summary", "description"}
 
 
-def covers(panel: dict[str, Any]) -> set[tuple[int, int]]:
-    place = panel["gridPos"]
-    return {
-        (x, y)
-        for x in range(place["x"], place["x"] + place["w"])
-        for y in range(place["y"], place["y"] + place["h"])
-    }
-
-
-def test_the_panels_of_the_dashboard_stand_beside_each_other():
-    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
-    taken = [place for panel in PANELS for place in covers(panel)]
-    assert len(taken) == len(set(taken)) and max(x for x, _ in taken) < 24
-
-
 def test_the_dashboard_shows_every_metric_that_an_alert_is_set_on():
     shown = " ".join(query for _, query in QUERIES[len(RULES) :])
     named = {name for rule in RULES.values() for name in re.findall(r"btcpay_\w+", rule["expr"])}

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import signal
-import threading
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bitcoin_node import NOBODY, Coin, NodeError, Refused, sign
-from builders import TickerServer
+from builders import TickerServer, at_once
 from databases import ON_POSTGRES, raw, tables
 from dying import die_before
 from fake_esplora import Json
@@ -254,24 +253,13 @@ class Walk:
 
     def check_twice_at_once(self) -> None:
         """Two runners, each with connections of its own."""
-        errors: list[BaseException] = []
 
-        def check() -> None:
-            db = open_database(self.till.settings.database_url)
-            try:
+        def check(_: int) -> None:
+            with contextlib.closing(open_database(self.till.settings.database_url)) as db:
                 run = self.till.checker(db, in_flight=1).run(self._ids())
                 assert not (run.failed or run.chain_failed), run
-            except BaseException as error:  # noqa: BLE001 - told by the test's own thread
-                errors.append(error)
-            finally:
-                db.close()
 
-        threads = [threading.Thread(target=check) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not errors, errors
+        at_once(2, check)
 
     def check(self) -> None:
         """What cron does, and then a look for each invoice."""
@@ -407,13 +395,6 @@ def _proven(proofs: list[Json]) -> set[tuple[str, str]]:
     return {(one.txid, one.block_hash) for one in proven}
 
 
-class Killing(Forge):
-    """Makes the processes that die."""
-
-    def __init__(self) -> None:
-        super().__init__(__file__)
-
-
 HAPPENS = {
     Walk.invoice: 3,
     Walk.pay: 10,
@@ -433,7 +414,7 @@ def run(folder: Path, ticker: TickerServer, seed: int, steps: int) -> Walk:
         chain = stack.enter_context(open_chain())
         opened = open_node_till(folder, ticker, chain, BTCPAY_CONFIRMATIONS="1 3@100")
         till = stack.enter_context(opened)
-        forge = Killing()
+        forge = Forge(__file__)
         stack.callback(forge.close)
         walk = Walk(till, forge, seed)
         walk.till.mine(DEEPEST + 1)  # what lies two hours before the first invoice stays

@@ -233,12 +233,3 @@ def test_a_driver_that_is_missing_is_named_before_anything_starts(shop):
     assert ended.returncode == 2
     _, *lines = ended.stderr.splitlines()  # the first is gunicorn's own
     assert len(lines) == 1 and "blocktill[redis]" in lines[0]
-
-
-def test_one_process_needs_no_driver(shop):
-    create = (
-        "import os, app; from btcpay.settings import settings;"
-        " app.create_app(settings.read(os.environ))"
-    )
-    ended = without_driver(create, **shop.environ)
-    assert (ended.returncode, ended.stderr) == (0, "")

@@ -10,7 +10,7 @@ from fake_esplora import FakeEsplora, Json, Reply, block_view, say, truncated, t
 from btcpay.bitcoin.header import parse_header
 from btcpay.chain.explorers.answers import MAX_HEADERS_BYTES, MAX_PAGE_BYTES, MAX_PARTS, ShownHeader
 from btcpay.chain.explorers.endpoint import FEW_PARTS, MOST_PARTS, REQUEST_TIMEOUT_S
-from btcpay.chain.explorers.esplora import RAW_BLOCK_TIMEOUT_S, Esplora, OtherNetwork
+from btcpay.chain.explorers.esplora import RAW_BLOCK_TIMEOUT_S, Esplora
 from btcpay.chain.sources import Waiting
 from btcpay.http import http_client
 from btcpay.sandbox.node.block import Block
@@ -89,14 +89,6 @@ def test_a_header_is_the_one_of_its_hash_and_anything_else_is_none(server, explo
         server.instead = lambda _, body=body: say(body)
         with pytest.raises(FetchError, match="header"):
             explorer.header(block.hash)
-
-
-def test_a_chain_of_another_network_is_refused_and_ours_asked_for_once(server, explorer):
-    explorer.require_network()
-    explorer.require_network()
-    assert server.asked == ["/block-height/0"]
-    with pytest.raises(OtherNetwork, match="shows another network than mainnet"):
-        asking(server, network="mainnet").require_network()
 
 
 def views(server: FakeEsplora, *heights: int) -> list[Json]:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from fake_esplora import FakeEsplora, dropped, say, silent, slow, tx_of
@@ -17,13 +16,6 @@ from btcpay.values.networks import NETWORKS
 REGTEST = NETWORKS["regtest"]
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 SCRIPT = bytes.fromhex("0014751e76e8199196d454941c45d1b3a323f1433bd6")
-
-
-class Hasty(http_client.Session):
-    """A session that waits a fifth of a second where the client says twenty."""
-
-    def get(self, url: str, timeout_s: float, *others: Any) -> Any:
-        return super().get(url, 0.2, *others)
 
 
 @pytest.fixture
@@ -41,9 +33,9 @@ def second() -> Iterator[FakeEsplora]:
         yield server
 
 
-def client(*servers: FakeEsplora, session: http_client.Session | None = None) -> Explorers:
+def client(*servers: FakeEsplora) -> Explorers:
     roots = [server.root for server in servers]
-    return Explorers(REGTEST, roots, session or http_client.Session(), pause=lambda _: None)
+    return Explorers(REGTEST, roots, http_client.Session(), pause=lambda _: None)
 
 
 def found(explorers: Explorers) -> list[int]:
@@ -64,11 +56,6 @@ UNBELIEVABLE = {
 def test_what_cannot_be_believed_is_asked_of_the_next_explorer(first, second, reply):
     first.instead = lambda _: reply
     assert found(client(first, second)) == [7]
-
-
-def test_an_explorer_that_never_answers_is_left_after_the_time_out(first, second, released):
-    first.instead = lambda _: silent(released)
-    assert found(client(first, second, session=Hasty())) == [7]
 
 
 def test_a_question_that_breaks_in_the_middle_is_asked_whole_of_the_next_explorer(first, second):

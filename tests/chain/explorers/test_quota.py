@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from builders import Clock, Shop, at_once, until
+from builders import Clock, Shop, at_once
 from fake_esplora import FakeEsplora, dropped, say
 
 from btcpay.chain.explorers import endpoint
@@ -15,10 +15,8 @@ from btcpay.chain.explorers.quota import CALLS_AT_ONCE, Allowance, Quota, QuotaS
 from btcpay.http import http_client
 from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.networks import NETWORKS
-from btcpay.values.times import to_ms
 from storage.database import open_database
 from storage.models import ExplorerUse
-from storage.queries import invoices
 
 REGTEST = NETWORKS["regtest"]
 NAME = "explorer:3000/api"
@@ -286,16 +284,3 @@ def test_the_next_explorer_is_asked_before_anybody_waits(esplora, second):
     paused: list[float] = []
     assert client(None, esplora, second, paused=paused).ask(Esplora.tip_height) == second.tip
     assert paused == [] and len(esplora.asked) == 1
-
-
-def test_asked_for_is_noted_when_a_page_or_its_status_is_read(shop, clock):
-    invoice = shop.invoice()
-
-    def asked_at() -> int | None:
-        return shop.service.db.only(invoices.WHOLE, id=invoice["id"])["asked_at"]
-
-    assert asked_at() is None
-    for path in (f"/pay/{invoice['id']}", f"/pay/{invoice['id']}/status"):
-        clock.move(minutes=2)
-        assert shop.client.get(path).status_code == 200
-        until(lambda: asked_at() == to_ms(clock()), "the note that somebody looks")
