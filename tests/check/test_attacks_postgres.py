@@ -12,7 +12,7 @@ import postgres
 import psycopg
 import pytest
 from builders import Clock, Shop, TickerServer, pay, until
-from fake_esplora import Liar, Terminal, Till, open_till, silent
+from fake_esplora import Till, open_till
 from peewee import OperationalError
 from sweeper import Sweeper
 
@@ -202,24 +202,6 @@ def test_threads_wait_together_for_a_server_that_does_not_answer():
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(ask, range(8)))
         assert time.monotonic() - began_s < 5
-
-
-def test_of_two_runners_one_waits_for_the_next_minute_and_the_other_reads(till):
-    """The lock is the server's, and theirs are two machines."""
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    released = threading.Event()
-    with Liar(till.settings.explorers[0]) as liar:
-        liar.instead = lambda path: silent(released) if "/raw" in path else None
-        first = Terminal(till).start("check", BTCPAY_EXPLORERS=liar.root)
-        until(lambda: liar.count("/raw"), "the first to read")
-        assert "another" in "".join(Terminal(till).run("check"))
-        assert till.look(invoice)["status"] == "open"
-        first.kill()
-        released.set()
-    Terminal(till).run("check")
-    assert till.look(invoice)["status"] == "paid" and len(till.payments()) == 1
 
 
 @pytest.mark.parametrize("early", ["the payment", "the spend"])

@@ -1,6 +1,5 @@
 """How many statements the hot paths run: counted by SQLite itself."""
 
-from merchant_browser import ON, MerchantBrowser
 from statements import statements
 
 
@@ -28,22 +27,3 @@ def test_polling_the_checkout_page_runs_a_handful_of_reads(shop):
     with statements(shop) as run:
         assert shop.client.get(path).status_code == 200
     assert len(run) <= 4 and all(statement.startswith("SELECT") for statement in run), run
-
-
-PAGES = {
-    "/till?last={invoice}": 2,  # the session, the invoice before
-    "/till/{invoice}": 7,  # session, brand, what a poll reads, and whether a payment has vanished
-    "/links": 2,  # session, a page with what came through each
-    "/links/{link}": 3,  # session, link, a page of invoices
-    "/links/{link}/card": 3,  # session, link, brand
-}
-
-
-def test_a_page_of_the_merchant_runs_a_handful_of_reads(open_shops):
-    shop = open_shops(**ON)
-    browser = MerchantBrowser(shop).log_in()
-    ids = {"invoice": shop.invoice()["id"], "link": shop.link()["id"]}
-    for path, limit in PAGES.items():
-        with statements(shop) as run:
-            browser.page(path.format(**ids))
-        assert len(run) == limit and all(one.startswith("SELECT") for one in run), run
