@@ -89,7 +89,7 @@ def _used_ahead(explorers: AddressIndex, merchant: Row, network: Network, run: i
     used: list[int] = []
     index = merchant["next_index"]
     while index < (used[-1] + 1 if used else merchant["next_index"]) + run:
-        if explorers.is_used(derive(merchant["xpub"], merchant["script_type"], index, network)):
+        if explorers.is_used(derive(merchant["descriptor"], index, network)):
             used.append(index)
         if len(used) > MOST_USED:
             raise ExplorerError("the explorers call every address used")
@@ -98,8 +98,8 @@ def _used_ahead(explorers: AddressIndex, merchant: Row, network: Network, run: i
 
 
 def _move(db: Database, row: Row, network: Network, used: list[int], after: int) -> Move:
-    parse_account(row["xpub"], network, row["script_type"])  # refuses what is no account key
-    first = tuple(derive(row["xpub"], row["script_type"], n, network) for n in range(SHOWN))
+    parse_account(row["descriptor"], network)  # refuses what is no account of this network
+    first = tuple(derive(row["descriptor"], n, network) for n in range(SHOWN))
     gap = gap_of_merchant(db, row, used, after)
     return Move(row["id"], row["name"], row["next_index"], tuple(used), after, gap.limit, first)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from btcpay.bitcoin.hd import InvalidChild
-from btcpay.merchants.account import derive, script_of
+from btcpay.merchants.account import address_of, stored_account
 from btcpay.settlement.decide import BLOCK_TIME_SLACK
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
@@ -57,9 +57,9 @@ def _script(merchant: Row, invoice: Row, network: Network) -> str:
     index, address = invoice["address_index"], invoice["deposit_address"]
     where = f"nothing was changed: invoice {invoice['id']} of {merchant['name']}"
     try:
-        derived = derive(merchant["xpub"], merchant["script_type"], index, network)
+        script = stored_account(merchant["descriptor"]).script(index)
     except InvalidChild as error:
         raise CommandError(f"{where}: {error}") from None
-    if address != derived:
+    if address != (derived := address_of(script, network)):
         raise CommandError(f"{where} has {address}, not the address {derived} of its account key")
-    return script_of(address, merchant["script_type"]).hex()
+    return script.hex()

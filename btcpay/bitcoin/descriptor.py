@@ -37,6 +37,11 @@ class Descriptor:
         return self.form[-1] in _MULTI
 
     @property
+    def is_main(self) -> bool:
+        """Whether its keys are of the main network."""
+        return self.keys[0].is_main
+
+    @property
     def script_type(self) -> str:
         """Such as p2wpkh, p2sh-p2wpkh, p2wsh."""
         return "-".join(f"p2{name}" for name in self.form if name not in _MULTI)

@@ -20,9 +20,10 @@ from btcpay.merchants.account import script_of
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import ExplorerError
+from btcpay.values.networks import Network
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
-from storage.queries import invoices, merchants
+from storage.queries import invoices
 from storage.queries.lists import mempool_watch
 
 AHEAD_MS = 60_000  # so much may the clocks of two machines differ
@@ -54,12 +55,11 @@ class Look:
         ]
 
 
-def address_of(db: Database, invoice_id: str) -> Address:
-    """What a look needs to know, so that it needs no database."""
+def address_of(db: Database, network: Network, invoice_id: str) -> Address:
+    """What a look needs to know, so that it needs no database. Raises BadRow."""
     row = db.only(invoices.WHOLE, id=invoice_id)
-    account = db.only(merchants.BY_ID, id=row["merchant_id"])
-    script = script_of(row["deposit_address"], account["script_type"])
-    return Address(invoice_id, row["deposit_address"], script)
+    address = row["deposit_address"]
+    return Address(invoice_id, address, script_of(address, network))
 
 
 def watched_of(

@@ -154,7 +154,7 @@ class Checker:
     def _address(self, invoice_id: str, report: Report) -> Address | None:
         """None, and noted, when it is spoiled."""
         try:
-            return address_of(self.db, invoice_id)
+            return address_of(self.db, self.settings.network, invoice_id)
         except BadRow:  # the next is somebody's money too
             log.exception("the address of invoice %s is spoiled", invoice_id)
             self._fail(invoice_id, report)

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from btcpay.merchants.account import DUST_SATS
+from btcpay.merchants.account import DUST_SATS, stored_account
 from btcpay.values.currencies import places_of
 from btcpay.values.money import sats_for_usd
 from btcpay.web.pages.languages import gettext
@@ -77,7 +77,8 @@ def dust_of(service: Service, link: Row) -> int | None:
 
 def least_sats_of(service: Service, link: Row) -> int:
     """The least that can be sent to the addresses of the link's merchant."""
-    return DUST_SATS[service.db.only(merchants.BY_ID, id=link["merchant_id"])["script_type"]]
+    merchant = service.db.only(merchants.BY_ID, id=link["merchant_id"])
+    return DUST_SATS[len(stored_account(merchant["descriptor"]).script(0))]
 
 
 def rates_of(service: Service, link: Row) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from btcpay.http.clock_skew import REMEDY
-from btcpay.merchants.account import derive, script_of
+from btcpay.merchants.account import address_of, stored_account
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
 from btcpay.prices.price import Prices
@@ -82,7 +82,7 @@ def new_invoice(db: Database, network: Network, now: datetime, order: Order, pri
         raise PriceUnavailable("the BTC/USD price is implausible right now; retry shortly")
     account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
     index = account["next_index"] - 1
-    address = derive(account["xpub"], account["script_type"], index, network)
+    script = stored_account(account["descriptor"]).script(index)
     given = {
         **order.details,
         "id": order.id or new_id("inv"),
@@ -93,8 +93,8 @@ def new_invoice(db: Database, network: Network, now: datetime, order: Order, pri
         "price_usd": str(price.usd),
         "currency": price.currency,
         "price_in_currency": None if price.in_currency is None else str(price.in_currency),
-        "deposit_address": address,
-        "script": script_of(address, account["script_type"]).hex(),
+        "deposit_address": address_of(script, network),
+        "script": script.hex(),
         "address_index": index,
         "expires_at": None if order.life is None else to_ms(now + order.life),
         "created_at": to_ms(now),

@@ -1,9 +1,11 @@
-"""Account keys and the addresses under them: BIP32, BIP44, BIP49, BIP84, SLIP-132."""
+"""Accounts of wallets: their keys and descriptors, and the addresses below them.
+
+Source: BIP32, BIP44, BIP49, BIP84, BIP86, SLIP-132; descriptors have theirs in bitcoin/descriptor.
+"""
 
 import functools
 import re
 import unicodedata
-from dataclasses import dataclass
 
 from btcpay.bitcoin.address import (
     b58check_decode,
@@ -14,16 +16,26 @@ from btcpay.bitcoin.address import (
     segwit_encode,
     witness_script,
 )
-from btcpay.bitcoin.hd import HARDENED, SERIALIZED_SIZE, ExtendedKey
-from btcpay.bitcoin.wire import Malformed, hash160
+from btcpay.bitcoin.descriptor import Descriptor, parse
+from btcpay.bitcoin.descriptor_keys import DescriptorRefused
+from btcpay.bitcoin.hd import SERIALIZED_SIZE, ExtendedKey
+from btcpay.bitcoin.wire import Malformed
 from btcpay.values.errors import AccountKeyRefused, BadRow
 from btcpay.values.networks import Network
 
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
-SCRIPT_TYPES = ("p2wpkh", "p2sh-p2wpkh", "p2pkh")
-# The least that nodes relay to such an address: Bitcoin Core's dust limit (policy/policy.cpp,
-# GetDustThreshold), 3 satoshis for each virtual byte of the output and of the input that spends it.
-DUST_SATS = {"p2wpkh": 294, "p2sh-p2wpkh": 540, "p2pkh": 546}
+# The descriptor of an account whose key alone is given.
+_FORMS = {
+    "p2wpkh": "wpkh({}/0/*)",
+    "p2sh-p2wpkh": "sh(wpkh({}/0/*))",
+    "p2pkh": "pkh({}/0/*)",
+    "p2tr": "tr({}/0/*)",
+}
+SCRIPT_TYPES = tuple(_FORMS)
+# The least that nodes relay to a script of so many bytes: Bitcoin Core's dust limit
+# (policy/policy.cpp, GetDustThreshold), 3 satoshis for each virtual byte of the output and of the
+# input that spends it.
+DUST_SATS = {22: 294, 23: 540, 25: 546, 34: 330}
 
 # SLIP-132 version bytes: (main network?, the script type that the prefix promises, prefix).
 # xpub and tpub promise none: BIP84 unless --script says otherwise.
@@ -41,24 +53,11 @@ _PRIVATE_VERSIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Account:
-    """An account key: `identity` is chain code and public key, in hex, whatever the prefix.
+def parse_account(text: str, network: Network, script_type: str | None = None) -> Descriptor:
+    """The account that a descriptor or an extended public key names.
 
-    `number` is the account's in BIP44's path; None when the key was not derived hardened.
-    """
-
-    text: str
-    script_type: str
-    identity: str
-    depth: int
-    number: int | None = None
-
-
-def parse_account(text: str, network: Network, script_type: str | None = None) -> Account:
-    """The account of an extended public key; without `script_type` the prefix says it.
-
-    Raises AccountKeyRefused, whose message never repeats the key.
+    Of a key alone the prefix says the `script_type`, unless that is given. Raises
+    AccountKeyRefused, whose message never repeats the key.
     """
     if are_seed_words(text):
         raise AccountKeyRefused(
@@ -66,6 +65,18 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
             " its shell keeps what is typed: whoever reads them can take the money. Make a new"
             " wallet, move all money there, and give the PUBLIC key of one of its accounts instead"
         )
+    if "(" not in text:
+        return stored_account(_descriptor_of(text, network, script_type))
+    if script_type:
+        raise AccountKeyRefused("a descriptor says its kind of addresses itself, without --script")
+    account = stored_account(text)
+    if account.is_main != network.main_keys:
+        other = "mainnet" if account.is_main else "a test network"
+        raise AccountKeyRefused(f"its keys are of {other}, BTCPAY_NETWORK is {network.name}")
+    return account
+
+
+def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
     payload = _payload(text)
     if payload[:4] in _PRIVATE_VERSIONS:
         raise AccountKeyRefused(
@@ -80,10 +91,13 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
         raise AccountKeyRefused(f"a {prefix} is a key of {other}, BTCPAY_NETWORK is {network.name}")
     if promised and script_type and promised != script_type:
         raise AccountKeyRefused(f"a {prefix} means {promised}, --script says {script_type}")
-    key = _node(payload)
-    identity = (key.chain_code + key.public_key).hex()
-    number = key.child_number - HARDENED if key.child_number >= HARDENED else None
-    return Account(text, script_type or promised or "p2wpkh", identity, key.depth, number)
+    try:
+        ExtendedKey.parse(payload)
+    except Malformed as error:
+        raise AccountKeyRefused(f"this extended key is invalid: {error}") from None
+    version = "0488b21e" if main else "043587cf"  # the only ones that descriptors know (BIP380)
+    plain = b58check_encode(bytes.fromhex(version) + payload[4:])
+    return _FORMS[script_type or promised or "p2wpkh"].format(plain)
 
 
 def are_seed_words(text: str) -> bool:
@@ -94,49 +108,47 @@ def are_seed_words(text: str) -> bool:
     return 12 <= len(words) <= 24 and all(letters)
 
 
-def plain_key(text: str, network: Network) -> str:
-    """The same key as xpub or tpub, the only prefixes that descriptors know (BIP380)."""
-    version = "0488b21e" if network.main_keys else "043587cf"
-    return b58check_encode(bytes.fromhex(version) + _payload(text)[4:])
+@functools.lru_cache(maxsize=1024)
+def stored_account(descriptor: str) -> Descriptor:
+    """Parsed once for each merchant and process. Raises AccountKeyRefused."""
+    try:
+        return parse(descriptor)
+    except DescriptorRefused as error:
+        raise AccountKeyRefused(str(error)) from None
 
 
-def derive(xpub: str, script_type: str, index: int, network: Network) -> str:
-    """The address m/.../0/index below the account key (BIP84, BIP49, BIP44).
+def derive(descriptor: str, index: int, network: Network) -> str:
+    """The address at `index` of the descriptor's range.
 
     Raises InvalidChild for an index of 2**31 and more, and for the one in 2**127 that has no key.
     """
-    key_hash = hash160(_external_chain(xpub).child(index).public_key)
-    if script_type == "p2wpkh":
-        return segwit_encode(network.bech32_hrp, 0, key_hash)
-    if script_type == "p2sh-p2wpkh":
-        return b58check_encode(network.p2sh + hash160(witness_script(0, key_hash)))
-    return b58check_encode(network.p2pkh + key_hash)
+    return address_of(stored_account(descriptor).script(index), network)
 
 
-def script_of(address: str, script_type: str) -> bytes:
-    """The scriptPubKey of a stored address that `derive` made. Raises BadRow."""
+def address_of(script: bytes, network: Network) -> str:
+    """The address of a script that a descriptor made."""
+    if len(script) == 25:
+        return b58check_encode(network.p2pkh + script[3:23])
+    if len(script) == 23:
+        return b58check_encode(network.p2sh + script[2:22])
+    return segwit_encode(network.bech32_hrp, 1 if script[0] else 0, script[2:])
+
+
+def script_of(address: str, network: Network) -> bytes:
+    """The scriptPubKey of a stored address. Raises BadRow."""
     try:
-        if script_type == "p2wpkh":
+        if address.startswith(f"{network.bech32_hrp}1"):
             _, version, program = segwit_decode(address)
             return witness_script(version, program)
-        payload = b58check_decode(address)[1:]
+        payload = b58check_decode(address)
     except Malformed as error:
         raise BadRow(f"{address!r} is no address: {error}") from error
-    return p2sh(payload) if script_type == "p2sh-p2wpkh" else p2pkh(payload)
+    return (p2sh if payload[:1] == network.p2sh else p2pkh)(payload[1:])
 
 
 def least_sats_of(address: str, network: Network) -> int:
     """The least that can be sent to an address that `derive` made, in satoshis."""
-    if address.startswith(f"{network.bech32_hrp}1"):
-        return DUST_SATS["p2wpkh"]
-    is_nested = b58check_decode(address)[:1] == network.p2sh
-    return DUST_SATS["p2sh-p2wpkh" if is_nested else "p2pkh"]
-
-
-@functools.lru_cache(maxsize=1024)
-def _external_chain(xpub: str) -> ExtendedKey:
-    """The node m/.../0, derived once for each merchant and process."""
-    return _node(_payload(xpub)).child(0)
+    return DUST_SATS[len(script_of(address, network))]
 
 
 def _payload(text: str) -> bytes:
@@ -147,10 +159,3 @@ def _payload(text: str) -> bytes:
     if len(payload) != SERIALIZED_SIZE:
         raise AccountKeyRefused("this is no extended key: check that it was copied whole")
     return payload
-
-
-def _node(payload: bytes) -> ExtendedKey:
-    try:
-        return ExtendedKey.parse(payload)
-    except Malformed as error:
-        raise AccountKeyRefused(f"this extended key is invalid: {error}") from None

@@ -1,45 +1,40 @@
-"""Output descriptors: an account's addresses as Bitcoin Core understands them.
-
-Source: BIP380 (general), BIP381 (pkh, sh), BIP382 (wpkh); Bitcoin Core's descriptors.md.
-"""
+"""Output descriptors of accounts as Bitcoin Core imports them (its descriptors.md, BIP380)."""
 
 import re
+from dataclasses import replace
 
+from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.bitcoin.descriptor_checksum import checksum
-from btcpay.merchants.account import ACCOUNT_DEPTH, Account, parse_account, plain_key
+from btcpay.bitcoin.hd import HARDENED
+from btcpay.merchants.account import ACCOUNT_DEPTH, stored_account
 from btcpay.values.errors import AccountKeyRefused
-from btcpay.values.networks import Network
 from storage.database import Row
 
 MOST_IN_RANGE = 1_000_000  # Bitcoin Core refuses a longer range
 MS_PER_S = 1000
+# The first step of the path to an account of that kind: BIP84, 49, 44, 86.
+_PURPOSES = {"p2wpkh": 84, "p2sh-p2wpkh": 49, "p2pkh": 44, "p2tr": 86}
 
-# The script expression around the key, and the purpose (BIP44) of the path that goes with it.
-_FORMS = {"p2wpkh": ("wpkh({})", 84), "p2sh-p2wpkh": ("sh(wpkh({}))", 49), "p2pkh": ("pkh({})", 44)}
 
-
-def receiving(account: Account, network: Network, fingerprint: str | None = None) -> str:
-    """The descriptor of m/.../0/*, the addresses that invoices get, with its checksum.
+def receiving(account: Descriptor, fingerprint: str | None = None) -> str:
+    """The descriptor of the addresses that invoices get, with its checksum.
 
     `fingerprint`, the master key's in 8 hex digits, adds the key's origin, which signing devices
     ask for. Raises AccountKeyRefused when the key has no path of BIP44.
     """
-    form, purpose = _FORMS[account.script_type]
-    origin = "" if fingerprint is None else _origin(account, network, purpose, fingerprint)
-    script = form.format(f"{origin}{plain_key(account.text, network)}/0/*")
-    return f"{script}#{checksum(script)}"
+    if fingerprint is not None:
+        account = _with_origin(account, fingerprint)
+    return f"{account}#{checksum(str(account))}"
 
 
-def import_request(
-    merchant: Row, network: Network, indexes: range, fingerprint: str | None = None
-) -> Row:
+def import_request(merchant: Row, indexes: range, fingerprint: str | None = None) -> Row:
     """One request of Bitcoin Core's importdescriptors: addresses to watch, none to hand out.
 
     No address was paid before `timestamp`, in unix seconds, when the merchant was added.
     """
-    account = parse_account(merchant["xpub"], network, merchant["script_type"])
+    account = stored_account(merchant["descriptor"])
     return {
-        "desc": receiving(account, network, fingerprint and fingerprint.lower()),
+        "desc": receiving(account, fingerprint and fingerprint.lower()),
         "active": False,
         "range": [indexes[0], indexes[-1]],
         "timestamp": merchant["created_at"] // MS_PER_S,
@@ -47,10 +42,15 @@ def import_request(
     }
 
 
-def _origin(account: Account, network: Network, purpose: int, fingerprint: str) -> str:
+def _with_origin(account: Descriptor, fingerprint: str) -> Descriptor:
     if not re.fullmatch("[0-9a-f]{8}", fingerprint):
         raise AccountKeyRefused("a fingerprint has 8 hex digits, such as 73c5da0a")
-    if account.depth != ACCOUNT_DEPTH or account.number is None:
+    key, *others = account.keys
+    if others or key.origin:
+        raise AccountKeyRefused("the account was added with what it says of its keys' origin")
+    number = key.key.child_number - HARDENED
+    if key.key.depth != ACCOUNT_DEPTH or number < 0 or key.steps != (0,):
         raise AccountKeyRefused("this is no account key (BIP44): its path is not known")
-    coin = 0 if network.main_keys else 1
-    return f"[{fingerprint}/{purpose}'/{coin}'/{account.number}']"
+    coin = 0 if key.is_main else 1
+    path = f"{_PURPOSES[account.script_type]}'/{coin}'/{number}'"
+    return replace(account, keys=(replace(key, origin=f"{fingerprint}/{path}"),))

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from peewee import IntegrityError
 
-from btcpay.merchants.account import Account
+from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.values.errors import AccountKeyRefused, CommandError
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
@@ -26,7 +26,7 @@ def require_name(name: str) -> None:
         raise CommandError("the merchant's name must be printable text")
 
 
-def refuse_taken(db: Database, account: Account) -> None:
+def refuse_taken(db: Database, account: Descriptor) -> None:
     """Raises AccountKeyRefused for a key that another merchant has."""
     if taken := db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity):
         raise AccountKeyRefused(
@@ -35,7 +35,7 @@ def refuse_taken(db: Database, account: Account) -> None:
         )
 
 
-def add_merchant(db: Database, name: str, account: Account, now: datetime) -> Row:
+def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) -> Row:
     """Stores a merchant with its empty balance; returns the whole row.
 
     Raises CommandError for a name or a key that another one has.
@@ -47,8 +47,7 @@ def add_merchant(db: Database, name: str, account: Account, now: datetime) -> Ro
             db.run(
                 merchants.ADD,
                 name=name,
-                script_type=account.script_type,
-                xpub=account.text,
+                descriptor=str(account),
                 account_key=account.identity,
                 next_index=0,
                 created_at=to_ms(now),

@@ -8,8 +8,7 @@ from storage.models.table import Table
 class Merchant(Table):
     id = BigIntegerField(primary_key=True)
     name = TextField()
-    script_type = TextField()
-    xpub = TextField()
+    descriptor = TextField()
     account_key = TextField()
     next_index = BigIntegerField()
     created_at = BigIntegerField()

@@ -13,8 +13,7 @@ LOCKED = BY_ID.for_update()
 ADD = Merchant.insert(
     slots(
         Merchant.name,
-        Merchant.script_type,
-        Merchant.xpub,
+        Merchant.descriptor,
         Merchant.account_key,
         Merchant.next_index,
         Merchant.created_at,
@@ -25,7 +24,7 @@ ADD = Merchant.insert(
 TAKE_INDEX = (
     Merchant.update({Merchant.next_index: Merchant.next_index + 1})
     .where(Merchant.id == slot("id"))
-    .returning(Merchant.next_index, Merchant.script_type, Merchant.xpub)
+    .returning(Merchant.next_index, Merchant.descriptor)
 )
 
 # An address counter moves forward only, whoever else has moved it meanwhile.

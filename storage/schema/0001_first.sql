@@ -31,15 +31,15 @@ CREATE TABLE tally (
 
 -- Merchants
 
--- `account_key` is chain code and public key in hex: the same wallet under another SLIP-132 prefix
--- must not serve two merchants, or they would be given the same addresses.
+-- `descriptor` (BIP380) is all that addresses come from: public keys, and a range below them.
+-- `account_key` is a hash of the keys whose children the addresses are: the same wallet in another
+-- spelling must not serve two merchants, or they would be given the same addresses.
 -- `next_index` only grows: an address is handed out once. 20 addresses (BIP44) is the gap that
 -- wallets come with, until the operator says otherwise.
 CREATE TABLE merchant (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    script_type TEXT NOT NULL CHECK (script_type IN ('p2wpkh', 'p2sh-p2wpkh', 'p2pkh')),
-    xpub TEXT NOT NULL,
+    descriptor TEXT NOT NULL CHECK (substr(descriptor, 1, 3) IN ('pkh', 'wpk', 'tr(', 'wsh', 'sh(')),
     account_key TEXT NOT NULL UNIQUE,
     next_index BIGINT NOT NULL DEFAULT 0 CHECK (next_index BETWEEN 0 AND 2147483648),
     created_at BIGINT NOT NULL,

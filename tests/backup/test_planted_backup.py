@@ -95,8 +95,8 @@ def test_nothing_of_it_gets_into_the_database(database, till, tmp_path):
 def test_network_merchants_and_their_first_addresses_are_shown_before_it_asks(till, tmp_path):
     file, place = backed_up(till, tmp_path / "kept.db"), tmp_path / "place.db"
     theirs = parse_account(new_xpub(), till.settings.network)
-    change(file, f"UPDATE merchant SET xpub = '{theirs.text}'")  # noqa: S608
-    first = [derive(theirs.text, "p2wpkh", n, till.settings.network) for n in range(3)]
+    change(file, f"UPDATE merchant SET descriptor = '{theirs}'")  # noqa: S608
+    first = [derive(str(theirs), n, till.settings.network) for n in range(3)]
     process = Terminal(till).start("restore", str(file), BTCPAY_DATABASE_URL=f"sqlite:///{place}")
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1 and not place.exists()
@@ -107,10 +107,10 @@ def test_network_merchants_and_their_first_addresses_are_shown_before_it_asks(ti
 
 def test_an_account_key_that_is_none_is_refused(till, tmp_path):
     file, place = backed_up(till, tmp_path / "kept.db"), tmp_path / "place.db"
-    change(file, "UPDATE merchant SET xpub = 'x'")
+    change(file, "UPDATE merchant SET descriptor = 'wpkh(x)'")
     environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{place}"}
     said = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
-    assert "no extended key" in said and not place.exists()
+    assert "no xpub or tpub" in said and not place.exists()
 
 
 # What would keep payments from being found, or stop the shop later

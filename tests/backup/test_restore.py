@@ -119,7 +119,7 @@ def test_a_backup_beside_writers_is_one_moment(till, tmp_path):
     try:
         for number in range(3):
             rows = content(backed_up(till, tmp_path / f"{number}.db"))
-            counter = rows["merchant"][0][5]
+            counter = rows["merchant"][0][4]
             assert counter == len(rows["invoice"])
     finally:
         stop.set()
@@ -195,8 +195,8 @@ def test_a_merchant_whom_only_the_database_in_place_has_is_named_and_not_lost_un
     shutil.copy(file, place)
     change(
         place,
-        "INSERT INTO merchant (name, script_type, xpub, account_key, next_index, created_at,"
-        " wallet_gap_limit) SELECT 'other', script_type, xpub, 'x', 0, created_at,"
+        "INSERT INTO merchant (name, descriptor, account_key, next_index, created_at,"
+        " wallet_gap_limit) SELECT 'other', descriptor, 'x', 0, created_at,"
         " wallet_gap_limit FROM merchant",
     )
     before, words = content(place), ("restore", str(file))
@@ -265,8 +265,8 @@ def test_no_paid_address_is_given_out_twice(till, tmp_path):
 
 def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till, tmp_path, file):
     row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
-    far = derive(row["xpub"], row["script_type"], 99, till.settings.network)
-    too_far = derive(row["xpub"], row["script_type"], 200, till.settings.network)
+    far = derive(row["descriptor"], 99, till.settings.network)
+    too_far = derive(row["descriptor"], 200, till.settings.network)
     for address in (far, too_far):
         till.sandbox.wallet.pay(address, 10_000, till.now)
     (moved,) = restored(till, file, tmp_path / "a.db", skip=0).moves
@@ -285,7 +285,7 @@ def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(till, tmp_p
     assert str(aside) in said and content(aside) == before
     assert aside.stat().st_mode & 0o777 == 0o600
     after = content(place)
-    assert after["merchant"][0][5] == 5000
+    assert after["merchant"][0][4] == 5000
     revoked = {row[3]: row[9] for row in after["api_key"]}
     assert revoked == {"read": None, "write": 1}
     Terminal(till).run("restore", str(file), "--yes", **url_of(place))

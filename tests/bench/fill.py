@@ -34,8 +34,8 @@ def fill(path: Path, invoices: int) -> str:
     with db:
         db.execute(
             "INSERT INTO merchant"
-            " (id, name, script_type, xpub, account_key, next_index, created_at)"
-            " VALUES (1, 'bench', 'p2wpkh', ?, 'bench', ?, 0)",
+            " (id, name, descriptor, account_key, next_index, created_at)"
+            " VALUES (1, 'bench', ?, 'bench', ?, 0)",
             (ACCOUNT, invoices),
         )
         db.executemany(

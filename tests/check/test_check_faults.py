@@ -1,7 +1,7 @@
 """The check when something else goes wrong: explorers, other checks, coins that have moved."""
 
 import pytest
-from builders import dump
+from builders import REGTEST, dump
 from databases import ON_POSTGRES
 from fake_esplora import Json, Till, say, tx_of
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.both_databases
 
 def waiting(till: Till, invoice: Json, number: int = 1, **fields: object) -> Json:
     """A transaction to the invoice that an explorer says is waiting, and nobody made."""
-    script = script_of(invoice["deposit_address"], "p2wpkh")
+    script = script_of(invoice["deposit_address"], REGTEST)
     return tx_of(number, script, invoice["amount_sats"], **fields)
 
 

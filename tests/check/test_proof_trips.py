@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import REGTEST
 from fake_esplora import Json, LiedTo, Terminal, say
 
 from btcpay.merchants.account import script_of
@@ -20,7 +21,7 @@ NOWHERE = {
 
 
 def script_for(invoice: Json) -> bytes:
-    return script_of(invoice["deposit_address"], "p2wpkh")
+    return script_of(invoice["deposit_address"], REGTEST)
 
 
 LACKING = {"no tip": "/blocks/tip/hash", "no headers": "/header$|/blocks", "no blocks": "/raw$"}

@@ -5,6 +5,7 @@ from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from accounts import ACCOUNTS
 from builders import finish, pay
 from payer import Page, made, press
 
@@ -291,11 +292,9 @@ def test_page_and_status_tell_nothing_but_what_they_are_for(shop):
     assert not fields & {"customer_email", "merchant_id", "price_usd", "payment_link_id", "xpub"}
 
 
-@pytest.mark.parametrize(
-    ("script_type", "least"), [("p2wpkh", 294), ("p2sh-p2wpkh", 540), ("p2pkh", 546)]
-)
-def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(shop, script_type, least):
-    shop.sql(f"UPDATE merchant SET script_type = '{script_type}'")  # noqa: S608
+@pytest.mark.parametrize(("descriptor", "least"), ACCOUNTS.values(), ids=ACCOUNTS)
+def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(shop, descriptor, least):
+    shop.sql(f"UPDATE merchant SET descriptor = '{descriptor}'")  # noqa: S608
     for asked, due in ((6, least), (least - 1, least), (least, least), (least + 1, least + 1)):
         invoice = shop.invoice(asked * 0.0006)
         assert invoice["amount_sats"] == asked

@@ -5,6 +5,7 @@ import re
 from decimal import Decimal
 
 import pytest
+from accounts import ACCOUNTS
 from builders import at_once, dump, finish
 from itsdangerous import URLSafeSerializer
 from payer import Page, count, made, press
@@ -37,13 +38,12 @@ def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is
 
 
 @pytest.mark.parametrize(
-    ("script_type", "least", "least_usd"),
-    [("p2wpkh", 294, "0.18"), ("p2sh-p2wpkh", 540, "0.33"), ("p2pkh", 546, "0.33")],
+    ("form", "least_usd"),
+    [("p2wpkh", "0.18"), ("p2sh", "0.33"), ("p2pkh", "0.33"), ("p2tr", "0.20"), ("p2wsh", "0.20")],
 )
-def test_a_price_below_what_can_be_sent_is_said_and_a_typed_one_refused(
-    shop, script_type, least, least_usd
-):
-    shop.sql(f"UPDATE merchant SET script_type = '{script_type}'")  # noqa: S608
+def test_a_price_below_what_can_be_sent_is_said_and_a_typed_one_refused(shop, form, least_usd):
+    descriptor, least = ACCOUNTS[form]
+    shop.sql(f"UPDATE merchant SET descriptor = '{descriptor}'")  # noqa: S608
     low, enough = (shop.link(amount_usd=sats * 0.0006) for sats in (least - 1, least))
     dust = Page(shop.client.get(f"/link/{low['id']}").text).texts["dust"]
     assert f"smallest amount that can be sent: {btc_shown(least)} BTC" in dust

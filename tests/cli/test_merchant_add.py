@@ -8,6 +8,7 @@ import pytest
 from builders import Shop, clean_environ, new_xpub
 from paths import PROJECT
 
+from btcpay.bitcoin.descriptor_checksum import checksum
 from btcpay.cli.merchant.merchant import key_of
 from btcpay.merchants.account import are_seed_words, parse_account
 from btcpay.values.errors import AccountKeyRefused, CommandError
@@ -67,6 +68,22 @@ def test_a_key_that_another_merchant_has_is_refused_before_addresses_are_compare
     add(shop, "second", "--xpub", key, "--yes")
     said = add(shop, "third", "--xpub", key, status=1)
     assert said.startswith("btcpay: merchant second has this key already: ") and "bcrt" not in said
+
+
+def test_a_descriptor_is_taken_and_who_signs_is_shown(shop):
+    first, second, third = (new_xpub() for _ in range(3))
+    keys = f"[73C5DA0A/48h/1h/0h/2h]{first}/<0;1>/*,[deadbeef/48'/1'/0'/2']{second}/0/*,{third}/0/*"
+    script = f"wsh(sortedmulti(2,{keys}))"
+    said = add(shop, "second", "--descriptor", "-", "--yes", typed=f"{script}#{checksum(script)}\n")
+    assert "To spend, 2 of these 3 sign:\n  73c5da0a/48'/1'/0'/2'\n  deadbeef/48'" in said
+    assert f"  {third[:16]}...\n" in said and said.count("  bcrt1q") == 3 and third not in said
+    ((stored,),) = shop.sql("SELECT descriptor FROM merchant WHERE name = 'second'").fetchall()
+    assert (
+        stored == f"wsh(sortedmulti(2,[73c5da0a/48'/1'/0'/2']{first}/0/*,{keys.partition(',')[2]}))"
+    )
+    add(shop, "taproot", "--descriptor", f"tr({third}/0/*)", "--yes")
+    said = add(shop, "again", "--xpub", third, status=1)
+    assert "merchant taproot has this key already" in said
 
 
 SEEDS = {

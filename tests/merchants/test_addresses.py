@@ -8,11 +8,11 @@ from hd_wallet import HdWallet
 from paths import VECTORS
 
 from btcpay.bitcoin.address import b58check_decode, b58check_encode
-from btcpay.merchants.account import derive, parse_account, script_of
-from btcpay.sandbox.node.script import address_of
+from btcpay.merchants.account import address_of, derive, parse_account, script_of
+from btcpay.sandbox.node.script import address_of as regtest_address_of
 from btcpay.sandbox.payer.key import Key
 from btcpay.values.errors import AccountKeyRefused
-from btcpay.values.networks import NETWORKS
+from btcpay.values.networks import NETWORKS, Network
 
 BIPS: dict[str, Any] = json.loads((VECTORS / "bip_vectors.json").read_text(encoding="utf-8"))
 MAINNET, TESTNET, REGTEST = (NETWORKS[name] for name in ("mainnet", "testnet", "regtest"))
@@ -23,6 +23,15 @@ BIP44_XPUB = (
     "WSWGFNbi8Aw6ZRc1brxMyWMzG3DSSSSoekkudhUd9yLb6qx39T9nMdj"
 )
 BIP44_FIRST = "1LqBGSKuX5yYUonjxT5qGfpUsXKYYWeabA"
+
+BIP86_XPUB = (
+    "xpub6BgBgsespWvERF3LHQu6CnqdvfEvtMcQjYrcRzx53QJjSxarj2afYWcLteoGVky7D3UKDP9QyrLprQ3VCECoY49yfd"
+    "DEHGCtMMj92pReUsQ"
+)
+BIP86_RECEIVE = [
+    ["m/0/0", "bc1p5cyxnuxmeuwuvkwfem96lqzszd02n6xdcjrs20cac6yqjjwudpxqkedrcr"],
+    ["m/0/1", "bc1p4qhjn9zdvkux4e44uhx8tc55attvtyu358kutcqkudyccelu0was9fqzwh"],
+]
 
 # SLIP-132: prefix, version bytes, main network or not, and the script that it promises.
 PREFIXES = [
@@ -43,7 +52,7 @@ PRIVATE = {
     "vprv": "045f18bc",
 }
 SOME_WALLET = HdWallet.from_seed(b"a wallet of the tests").at("m/49'/1'/0'")
-SCRIPTS = ["p2wpkh", "p2sh-p2wpkh", "p2pkh"]
+SCRIPTS = ["p2wpkh", "p2sh-p2wpkh", "p2pkh", "p2tr"]
 
 
 def with_version(version: str) -> str:
@@ -51,11 +60,16 @@ def with_version(version: str) -> str:
     return b58check_encode(bytes.fromhex(version) + b58check_decode(BIP44_XPUB)[4:])
 
 
+def address(key: str, script: str, index: int, network: Network) -> str:
+    return derive(str(parse_account(key, network, script)), index, network)
+
+
 BIP84, BIP49 = BIPS["bip84"], BIPS["bip49"]
 ACCOUNTS = {
     "BIP84": (BIP84["account_zpub"], None, "p2wpkh", MAINNET, BIP84["receive"]),
     "BIP49": (BIP49["account_upub"], None, "p2sh-p2wpkh", TESTNET, BIP49["receive"]),
     "BIP44": (BIP44_XPUB, "p2pkh", "p2pkh", MAINNET, [["m/0/0", BIP44_FIRST]]),
+    "BIP86": (BIP86_XPUB, "p2tr", "p2tr", MAINNET, BIP86_RECEIVE),
 }
 
 
@@ -63,9 +77,9 @@ ACCOUNTS = {
 def test_a_published_account_has_its_addresses(bip):
     key, asked, script, network, receive = ACCOUNTS[bip]
     account = parse_account(key, network, asked)
-    assert (account.script_type, account.depth) == (script, 3)
+    assert (account.script_type, account.keys[0].key.depth) == (script, 3)
     for index, (_, address) in enumerate(receive):
-        assert derive(account.text, script, index, network) == address
+        assert derive(str(account), index, network) == address
 
 
 def test_addresses_carry_their_networks_prefix():
@@ -73,21 +87,21 @@ def test_addresses_carry_their_networks_prefix():
     starts = {"mainnet": "bc1q", "regtest": "bcrt1q"} | dict.fromkeys(test, "tb1q")
     for network, start in starts.items():
         version = "04b24746" if network == "mainnet" else "045f1cf6"
-        assert derive(with_version(version), "p2wpkh", 0, NETWORKS[network]).startswith(start)
+        assert address(with_version(version), "p2wpkh", 0, NETWORKS[network]).startswith(start)
 
 
 def test_the_highest_index_is_derived_and_one_that_is_none_refused():
-    assert derive(BIP44_XPUB, "p2pkh", 2**31 - 1, MAINNET).startswith("1")
+    assert address(BIP44_XPUB, "p2pkh", 2**31 - 1, MAINNET).startswith("1")
     for index in (-1, 2**31, 2**32):
         with pytest.raises(ValueError):
-            derive(BIP44_XPUB, "p2pkh", index, MAINNET)
+            address(BIP44_XPUB, "p2pkh", index, MAINNET)
 
 
 def test_what_is_derived_is_what_the_private_keys_holder_can_spend():
     for index in (0, 1, 1_000_000):
         secret = SOME_WALLET.at(f"m/0/{index}").secret
-        expected = address_of(Key(secret).script)
-        assert derive(SOME_WALLET.xpub(), "p2sh-p2wpkh", index, REGTEST) == expected
+        expected = regtest_address_of(Key(secret).script)
+        assert address(SOME_WALLET.xpub(), "p2sh-p2wpkh", index, REGTEST) == expected
 
 
 @by_prefix
@@ -119,6 +133,53 @@ def test_the_same_wallet_is_known_under_every_prefix():
     assert len({parse_account(key, MAINNET).identity for key in main}) == 1
 
 
+# Of one wallet: what is the same account in another spelling, or shares addresses with it.
+NODE = SOME_WALLET.child(0).xpub()
+TWO = [HdWallet.from_seed(seed).at("m/48'/1'/0'/2'").xpub() for seed in (b"one", b"two")]
+THE_SAME = [
+    SOME_WALLET.xpub(),
+    SOME_WALLET.xpub(bytes.fromhex("045f1cf6")),
+    f"wpkh({SOME_WALLET.xpub()}/0/*)",
+    f"wpkh([deadbeef/84h/1h/0h]{SOME_WALLET.xpub()}/<0;1>/*)",
+    f"tr({NODE}/*)",
+]
+THE_SAME_TWO = [
+    form.format(*(f"{key}/0/*" for key in keys))
+    for form in ("wsh(sortedmulti(2,{},{}))", "wsh(multi(2,{},{}))", "sh(multi(1,{},{}))")
+    for keys in (TWO, TWO[::-1])
+]
+OTHERS = [f"wpkh({SOME_WALLET.xpub()}/1/*)", f"wpkh({TWO[0]}/0/*)", f"wsh(multi(1,{TWO[0]}/0/*))"]
+
+
+def test_the_same_keys_are_known_in_every_spelling_order_and_form():
+    same, both, others = (
+        {parse_account(text, REGTEST).identity for text in texts}
+        for texts in (THE_SAME, THE_SAME_TWO, OTHERS)
+    )
+    assert len(same) == len(both) == 1 and len(others) == 2
+    assert not same & both and not (same | both) & others
+
+
+NO_DESCRIPTORS = {
+    "of another network": (
+        f"wpkh({BIP44_XPUB}/0/*)",
+        None,
+        "of mainnet, BTCPAY_NETWORK is regtest",
+    ),
+    "with --script": (THE_SAME[2], "p2wpkh", "without --script"),
+    "with a private key": (f"wpkh({SOME_WALLET.xprv()}/0/*)", None, "private key"),
+    "with a wrong checksum": (f"{THE_SAME[2]}#00000000", None, "checksum"),
+}
+
+
+@pytest.mark.parametrize("case", NO_DESCRIPTORS)
+def test_a_descriptor_that_is_no_account_here_is_refused_and_not_repeated(case):
+    text, script, reason = NO_DESCRIPTORS[case]
+    with pytest.raises(AccountKeyRefused, match=reason) as caught:
+        parse_account(text, REGTEST, script)
+    assert "pub6" not in str(caught.value) and "prv" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("key", "reason"), [pytest.param(k, r, id=r) for k, r in BIPS["bip32_invalid_extended_keys"]]
 )
@@ -131,7 +192,7 @@ def test_an_invalid_key_of_bip32_is_refused_and_not_repeated(key, reason):
 
 def test_a_valid_key_of_bip32_is_taken():
     for key in BIPS["bip32_valid_xpubs"]:
-        assert parse_account(key, MAINNET).text == key
+        assert str(parse_account(key, MAINNET)) == f"wpkh({key}/0/*)"
 
 
 @pytest.mark.parametrize("prefix", [*PRIVATE, "a real one"])
@@ -157,7 +218,6 @@ NO_KEYS = {
     "upper and lower case swapped": BIP44_XPUB.swapcase(),
     "an address": BIP44_FIRST,
     "a segwit address": "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu",
-    "a descriptor": f"wpkh({BIP44_XPUB}/0/*)",
     "a mnemonic": "abandon " * 11 + "about",
     "many ones": "1" * 200,
 }
@@ -171,13 +231,19 @@ def test_what_is_no_extended_key_is_refused(case):
     assert not text.strip() or text not in str(caught.value)
 
 
+ISSUED = {
+    BIP44_FIRST: "76a914d986ed01b7a22225a70edbf2ba7cfb63a15cb3aa88ac",
+    "2Mww8dCYPUpKHofjgcXcBCEGmniw9CoaiD2": "a914336caa13e08b96080a32b5d818d59b4ab3b3674287",
+} | {
+    address.lower(): script
+    for address, script in BIPS["bip350_segwit_valid"]
+    if script.startswith(("0014", "0020", "5120"))
+}
+
+
 def test_each_kind_of_address_has_its_script():
-    valid = dict(BIPS["bip350_segwit_valid"])
-    segwit = {address: script for address, script in valid.items() if script.startswith("0014")}
-    assert segwit and {a: script_of(a, "p2wpkh").hex() for a in segwit} == segwit
-    assert script_of(BIP44_FIRST, "p2pkh").hex() == (
-        "76a914d986ed01b7a22225a70edbf2ba7cfb63a15cb3aa88ac"
-    )
-    assert script_of("2Mww8dCYPUpKHofjgcXcBCEGmniw9CoaiD2", "p2sh-p2wpkh").hex() == (
-        "a914336caa13e08b96080a32b5d818d59b4ab3b3674287"
-    )
+    assert {len(script) // 2 for script in ISSUED.values()} == {22, 23, 25, 34}
+    for address, script in ISSUED.items():
+        network = MAINNET if address.startswith(("1", "bc1")) else TESTNET
+        assert script_of(address, network).hex() == script
+        assert address_of(bytes.fromhex(script), network) == address

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from builders import dump
+from builders import REGTEST, dump
 from fake_esplora import LiedTo, Till, tx_of
 
 from btcpay.merchants.account import script_of
@@ -64,7 +64,7 @@ def show(till: LiedTo, invoice: dict, sats: int) -> None:
     """From now on the explorer shows so much, waiting, at this invoice's address."""
     address = invoice["deposit_address"]
     number = invoice["amount_sats"] * 10_000 + len(till.liar.lies)
-    shown = [tx_of(number, script_of(address, "p2wpkh"), sats)]
+    shown = [tx_of(number, script_of(address, REGTEST), sats)]
     till.liar.lies[f"/address/{address}/txs/mempool$"] = lambda _: shown
 
 

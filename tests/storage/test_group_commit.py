@@ -15,7 +15,7 @@ from storage import migrate
 from storage.database import Database, open_database
 from storage.queries import merchants
 
-COLUMNS = {"xpub": "x", "next_index": 0, "created_at": 0, "script_type": "p2wpkh"}
+COLUMNS = {"descriptor": "wpkh(x)", "next_index": 0, "created_at": 0}
 
 
 @pytest.fixture

@@ -42,8 +42,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "merchant": {
         "id": 1,
         "name": "shop",
-        "script_type": "p2wpkh",
-        "xpub": "x",
+        "descriptor": "wpkh(x)",
         "account_key": "k",
         "created_at": 0,
     },
@@ -158,7 +157,7 @@ def test_what_may_be_is_stored(full, _, table, changes):
 REFUSED = [
     ("a name twice", "merchant", {"id": 2, "account_key": "l"}),
     ("a wallet of two merchants", "merchant", {"id": 2, "name": "b"}),
-    ("a script that is not served", "merchant", OTHER | {"script_type": "p2tr"}),
+    ("a key without its form", "merchant", OTHER | {"descriptor": "xpub"}),
     ("a counter below zero", "merchant", OTHER | {"next_index": -1}),
     ("a counter beyond the last index", "merchant", OTHER | {"next_index": 2**31 + 1}),
     ("a secret twice", "api_key", {"id": "key_2"}),

@@ -28,8 +28,8 @@ ALTER TABLE merchant ADD COLUMN colour TEXT;
 CREATE INDEX note_seal ON note (seal);
 """
 MERCHANT = (
-    "INSERT INTO merchant (name, script_type, xpub, account_key, created_at)"
-    " VALUES ('shop', 'p2wpkh', 'x', 'k', 9)"
+    "INSERT INTO merchant (name, descriptor, account_key, created_at)"
+    " VALUES ('shop', 'wpkh(x)', 'k', 9)"
 )
 
 

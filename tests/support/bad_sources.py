@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 
+from builders import REGTEST
 from fake_esplora import LiedTo, block_view, dripping, say, silent, slow, tx_of
 from rival import Rival
 from serving import Reply
@@ -108,7 +109,7 @@ def invents_sightings(till: LiedTo, released: threading.Event, hasty: float) -> 
     def instead(path: str) -> Reply | None:
         if not path.startswith("/address/"):
             return None
-        script = script_of(path.split("/")[2], "p2wpkh")
+        script = script_of(path.split("/")[2], REGTEST)
         inputs = [{"txid": "ff" * 32, "vout": vout, "is_coinbase": False} for vout in range(100)]
         return say([tx_of(next(numbers), script, vin=inputs) for _ in range(148)])
 

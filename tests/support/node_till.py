@@ -54,9 +54,9 @@ class NodeTill(Till):
         return self.node.send(tx.raw)
 
     def key_of(self, invoice: Json) -> Key:
-        account = self.merchant.at(ACCOUNT).xpub()
+        account = str(parse_account(self.merchant.at(ACCOUNT).xpub(), REGTEST))
         for index in range(WALLET_LOOKS_AHEAD):
-            if derive(account, "p2wpkh", index, REGTEST) == invoice["deposit_address"]:
+            if derive(account, index, REGTEST) == invoice["deposit_address"]:
                 path = f"{ACCOUNT}/0/{index}"
                 return Key(self.merchant.at(path).secret)
         raise AssertionError("the merchant's wallet does not find this address")

@@ -101,7 +101,7 @@ def assert_sound(shop: Shop, acknowledged: list[dict[str, Any]]) -> None:
     indexes = sorted(row["address_index"] for row in found.values())
     assert indexes == list(range(merchant["next_index"]))
     assert {row["address_index"]: row["deposit_address"] for row in found.values()} == {
-        i: derive(merchant["xpub"], merchant["script_type"], i, REGTEST) for i in indexes
+        i: derive(merchant["descriptor"], i, REGTEST) for i in indexes
     }
     assert len({row["description"] for row in found.values()}) == len(found)
 

@@ -5,16 +5,17 @@ import sys
 
 import click
 
+from btcpay.bitcoin.descriptor import MAX_CHARS, Descriptor
 from btcpay.cli.context import Shell, answering, plain, say
 from btcpay.cli.merchant.login import login, logout, sessions
 from btcpay.cli.merchant.preferences import brand, currency, mail, way_back
 from btcpay.merchants.account import (
     ACCOUNT_DEPTH,
     SCRIPT_TYPES,
-    Account,
     are_seed_words,
     derive,
     parse_account,
+    stored_account,
 )
 from btcpay.merchants.gap_limit import gap_of_merchant
 from btcpay.merchants.merchants import add_merchant, refuse_taken, require_name
@@ -23,9 +24,10 @@ from btcpay.values.networks import Network
 from btcpay.values.times import utc_now
 from storage.queries import merchants
 
-MOST_OF_A_LINE = 1000  # letters; an extended key has 111
 EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
+KEY_OPTION = ("--xpub", "--descriptor", "xpub")  # one option with two names
+KEY_SHOWN = 16  # characters of a key without origin, by which its owner knows it
 
 
 @click.group()
@@ -41,24 +43,25 @@ for command in (brand, currency, login, logout, mail, sessions, way_back):
 @merchant.command("add", context_settings={"allow_extra_args": True})
 @click.argument("name")
 @click.option(
-    "--xpub",
+    *KEY_OPTION,
     required=True,
     metavar="KEY",
     callback=lambda _context, _option, text: text.encode(errors="replace").decode(),
-    help="The account's extended public key; - to read it from standard input.",
+    help="The account's extended public key or descriptor; - to read it from standard input.",
 )
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--yes", is_flag=True, help="Do not ask whether the addresses are right.")
 @answering
 def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bool) -> None:
-    """Add a merchant by the account key of a wallet."""
+    """Add a merchant by the account key of a wallet, or its descriptor."""
     network = shell.settings.network
     account = parse_account(key_of(xpub, click.get_current_context().args), network, script)
     require_name(name)
     refuse_taken(shell.db, account)  # before anybody compares addresses in vain
     first = show_first_addresses(account, network)
-    if account.depth != ACCOUNT_DEPTH:
-        say(f"Note: this key has depth {account.depth}; an account key (BIP44) has depth 3.")
+    depth = account.keys[0].key.depth
+    if depth != ACCOUNT_DEPTH and not account.is_multi:
+        say(f"Note: this key has depth {depth}; an account key (BIP44) has depth 3.")
     try:
         agreed = yes or click.confirm("Are they the wallet's own?", err=True)
     except click.Abort:
@@ -68,12 +71,17 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
     if not agreed:
         raise CommandError("nothing was added")
     row = add_merchant(shell.db, name, account, utc_now())
+    row |= {"script_type": account.script_type}
     shell.answer(plain(row, MERCHANT_COLUMNS) | {"addresses": first}, f"added {name}")
 
 
-def show_first_addresses(account: Account, network: Network) -> list[str]:
-    """The first three, for the merchant to compare with the wallet's own."""
-    first = [derive(account.text, account.script_type, index, network) for index in range(3)]
+def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
+    """The first three, for the merchant to compare with the wallet's own; and who signs."""
+    if account.is_multi:
+        say(f"To spend, {account.threshold} of these {len(account.keys)} sign:")
+        for key in account.keys:
+            say(f"  {key.origin or f'{key.text[:KEY_SHOWN]}...'}")
+    first = [derive(str(account), index, network) for index in range(3)]
     say("The first three receiving addresses; compare them with the wallet:")
     for address in first:
         say(f"  {address}")
@@ -90,8 +98,8 @@ def key_of(xpub: str, others: list[str]) -> str:
     key = " ".join([xpub, *others]).strip()
     if key == "-":
         if sys.stdin.isatty():
-            say("Paste the account's extended PUBLIC key:")
-        key = sys.stdin.readline(MOST_OF_A_LINE).strip()
+            say("Paste the account's extended PUBLIC key, or its descriptor:")
+        key = sys.stdin.readline(MAX_CHARS).strip()
     if not key:
         raise CommandError("no key was given")
     if EXAMPLE.fullmatch(key):
@@ -107,4 +115,5 @@ def merchant_list(shell: Shell) -> None:
     for row in rows:
         gap = gap_of_merchant(shell.db, row)
         row |= {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
+        row |= {"script_type": stored_account(row["descriptor"]).script_type}
     shell.show(rows, f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit")

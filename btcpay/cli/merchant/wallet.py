@@ -36,11 +36,11 @@ def wallet_export(
     row, network = find_merchant(shell.db, merchant), shell.settings.network
     indexes = range(count) if count else range(row["next_index"] + MARGIN + 1)
     if addresses:
-        found = (derive(row["xpub"], row["script_type"], index, network) for index in indexes)
+        found = (derive(row["descriptor"], index, network) for index in indexes)
         for line in json_lines(found) if shell.as_json else (f"{address}\n" for address in found):
             click.echo(line, nl=False)
         return
-    request = import_request(row, network, indexes[-MOST_IN_RANGE:], fingerprint)
+    request = import_request(row, indexes[-MOST_IN_RANGE:], fingerprint)
     # One line, so that the shell passes it on as one word.
     shell.answer([request], orjson.dumps([request]).decode())
 

@@ -7,10 +7,11 @@ from typing import Any, NoReturn
 
 import click
 
+from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.cli.context import say
 from btcpay.cli.merchant.merchant import show_first_addresses
 from btcpay.health.doctor.settings import masked
-from btcpay.merchants.account import SCRIPT_TYPES, Account, parse_account
+from btcpay.merchants.account import SCRIPT_TYPES, parse_account
 from btcpay.merchants.merchants import require_name
 from btcpay.settings.settings import OF_FILES
 from btcpay.setup.questions import QUESTIONS, Question, answered, default_of
@@ -18,6 +19,8 @@ from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 
 Answers = dict[str, str]
+# What a setting is anyway.
+USUAL = {"BTCPAY_TRUSTED_PROXIES": "0", "BTCPAY_EMAIL_RETENTION_DAYS": "0"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Talk:
             refuse(f"{' and '.join(missing)} must be given, since nobody can be asked")
         return {name: text for name, text in answers.items() if text}
 
-    def merchant(self, network: Network) -> tuple[str, Account]:
+    def merchant(self, network: Network) -> tuple[str, Descriptor]:
         """Name and account key, whose first addresses were compared."""
         name, key = self.given["merchant"], self.given["xpub"]
         missing = [f"--{n}" for n in ("merchant", "xpub") if self.given[n] is None]
@@ -60,16 +63,21 @@ class Talk:
                 return name, account
             key = None
 
-    def _account(self, key: str | None, network: Network) -> Account:
+    def _account(self, key: str | None, network: Network) -> Descriptor:
         script = self.given["script"]
         if key is None:
-            say("Account key (extended PUBLIC key: xpub, zpub, tpub, vpub ...) of an account.")
+            say("Account key (extended PUBLIC key: xpub, zpub, tpub, vpub ...) or descriptor.")
             say("Never private keys or seed words: nothing here has a use for them.")
-            key = _asked("Account key", lambda text: parse_account(text.strip(), network).text)
+            key = _asked("Account key", lambda text: _accepted_key(text.strip(), network))
             if script is None and key[:4] in ("xpub", "tpub"):
                 kinds = click.Choice(SCRIPT_TYPES)
                 script = click.prompt("Kind of addresses", "p2wpkh", type=kinds, err=True)
         return parse_account(key, network, script)
+
+
+def _accepted_key(text: str, network: Network) -> str:
+    parse_account(text, network)
+    return text
 
 
 def _checked(question: Question, text: str | None, answers: Answers) -> str:
@@ -110,3 +118,13 @@ def _named(text: str) -> str:
 
 def refuse(message: str) -> NoReturn:
     raise click.UsageError(message)
+
+
+def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
+    """What the file does not say yet, without those answers that are what a setting is anyway."""
+    changes = {q.variable: answers.get(q.variable, "") for q in QUESTIONS}
+    return {
+        name: text
+        for name, text in changes.items()
+        if text != present.get(name, "") and (name in present or text != USUAL.get(name, ""))
+    }

@@ -10,15 +10,16 @@ from typing import Any
 
 import click
 
+from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.cli.context import require_text, say
 from btcpay.cli.doctor import line_of
-from btcpay.cli.merchant.merchant import key_of
+from btcpay.cli.merchant.merchant import KEY_OPTION, key_of
 from btcpay.cli.migrate import migrated
-from btcpay.cli.setup.answers import Answers, Talk, refuse
+from btcpay.cli.setup.answers import Talk, refuse, worth_writing
 from btcpay.health.doctor.run import examine
 from btcpay.health.state import GREEN, RED
 from btcpay.merchants import keys
-from btcpay.merchants.account import SCRIPT_TYPES, Account
+from btcpay.merchants.account import SCRIPT_TYPES, stored_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.settings.env_file import VARIABLE, parse
 from btcpay.settings.settings import PREFIX, Settings, read
@@ -31,8 +32,6 @@ from storage.database import Database
 from storage.queries import merchants
 from storage.versions import open_ready
 
-# What a setting is anyway.
-USUAL = {"BTCPAY_TRUSTED_PROXIES": "0", "BTCPAY_EMAIL_RETENTION_DAYS": "0"}
 A_PATH = click.Path(readable=False, path_type=Path)
 
 
@@ -46,7 +45,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(context_settings={"allow_extra_args": True})
 @_options
 @click.option("--merchant", metavar="NAME", help="Who is paid.")
-@click.option("--xpub", metavar="KEY", help="The account's extended PUBLIC key; - to paste it.")
+@click.option(*KEY_OPTION, metavar="KEY", help="Extended PUBLIC key, or descriptor; - to paste it.")
 @click.option("--no-merchant", is_flag=True, help="None yet: a backup is to be restored.")
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--env-file", type=A_PATH, metavar="FILE", help="The settings. [default: as shown]")
@@ -104,7 +103,7 @@ class _Run:
         if not self.given["no_merchant"] and (is_new or self.given["merchant"]):
             merchant = self.talk.merchant(NETWORKS[answers["BTCPAY_NETWORK"]])
         user = self._make_user(state)
-        text = env_lines.changed(self.text, _worth_writing(answers, self.present))
+        text = env_lines.changed(self.text, worth_writing(answers, self.present))
         said = parse(text, str(self.file))
 
         def as_user(work: Callable[[Settings], int | None]) -> None:
@@ -152,7 +151,7 @@ class _Run:
             places.make_folder(state, user)
         return user
 
-    def _make_merchant(self, settings: Settings, merchant: tuple[str, Account] | None) -> None:
+    def _make_merchant(self, settings: Settings, merchant: tuple[str, Descriptor] | None) -> None:
         """The merchant, and a key for the shop's program when there is none."""
         url, network = settings.database_url, settings.network
         with closing(open_ready(url, network.name)) as db:
@@ -198,24 +197,14 @@ class _Run:
         say(f"Look at it again: {as_user} doctor")
 
 
-def _with_account(db: Database, name: str, account: Account) -> dict[str, Any]:
+def _with_account(db: Database, name: str, account: Descriptor) -> dict[str, Any]:
     """The merchant of that name and key, added where there is none. Raises CommandError."""
     row = db.row(merchants.BY_NAME, name=name)
     if row is None:
         row = add_merchant(db, name, account, utc_now())
         say(f"added {name}")
-    elif row["account_key"] == account.identity and row["script_type"] == account.script_type:
+    elif stored_account(row["descriptor"]).script(0) == account.script(0):
         say(f"the merchant {name} is there already")
     else:
         raise CommandError(f"the merchant {name} has another account key: choose a new name")
     return row
-
-
-def _worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
-    """What the file does not say yet, without those answers that are what a setting is anyway."""
-    changes = {q.variable: answers.get(q.variable, "") for q in QUESTIONS}
-    return {
-        name: text
-        for name, text in changes.items()
-        if text != present.get(name, "") and (name in present or text != USUAL.get(name, ""))
-    }

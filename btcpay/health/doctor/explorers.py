@@ -192,12 +192,11 @@ def addresses_ahead(
 
 def _ahead_of(merchant: Row, explorers: Explorers, shop: Shop) -> Finding:
     name, start = f"addresses of {merchant['name']}", merchant["next_index"]
-    xpub, script_type = merchant["xpub"], merchant["script_type"]
     try:
         used = [
             index
             for index in range(start, start + AHEAD)
-            if explorers.is_used(derive(xpub, script_type, index, shop.settings.network))
+            if explorers.is_used(derive(merchant["descriptor"], index, shop.settings.network))
         ]
     except ExplorerError as error:
         return Finding(name, YELLOW, f"could not be asked about: {error}", "try again later")

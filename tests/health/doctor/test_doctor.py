@@ -405,7 +405,7 @@ def test_a_used_address_ahead_of_the_counter_is_red(ahead, colour, till):
     till.shop.invoice()
     row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
     index = row["next_index"] + ahead
-    address = derive(row["xpub"], row["script_type"], index, till.settings.network)
+    address = derive(row["descriptor"], index, till.settings.network)
     till.sandbox.wallet.pay(address, 10_000, till.now)
     finding = found(till)["addresses of shop"]
     assert finding.colour == colour

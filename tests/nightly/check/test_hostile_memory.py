@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import REGTEST
 from fake_esplora import LiedTo, Reply, endless_head, filled, say, tx_of
 from measured import check
 
@@ -41,7 +42,7 @@ def invented(txs: int, outputs: int) -> Callable[[str], Reply | None]:
     def instead(path: str) -> Reply | None:
         if not path.startswith("/address/"):
             return None
-        script = script_of(path.split("/")[2], "p2wpkh").hex()
+        script = script_of(path.split("/")[2], REGTEST).hex()
         paid = [{"scriptpubkey": script, "value": 330}] * outputs
         return say([tx_of(next(numbers), script, vout=paid) for _ in range(txs)])
 
@@ -161,7 +162,7 @@ def test_what_is_invented_for_an_hour_at_twenty_pages_has_a_bound(lied_to, tmp_p
     def lie(path: str) -> Reply | None:
         if not path.startswith("/address/"):
             return None
-        script = script_of(path.split("/")[2], "p2wpkh").hex()
+        script = script_of(path.split("/")[2], REGTEST).hex()
         coins = [one | {"is_coinbase": False} for one in spent]
         return say([tx_of(next(numbers), script, vin=coins) for _ in range(148)])
 
