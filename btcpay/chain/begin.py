@@ -9,7 +9,8 @@ from btcpay.bitcoin.header import Header
 from btcpay.bitcoin.tx import coinbase_height
 from btcpay.chain.follow import add_header
 from btcpay.chain.headers import check_header, check_headers, work_of
-from btcpay.chain.sources import FAILURES, BlockSource, BlockSources, Known
+from btcpay.chain.line import Line
+from btcpay.chain.sources import BlockSource, Known
 from btcpay.proofs.block import prove_block
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
 from btcpay.values.networks import Network
@@ -31,9 +32,8 @@ _SCRIPT = 42
 
 @dataclass(frozen=True)
 class _Claim:
-    """Where a source would begin, the headers below ascending to the first one; `work` above it."""
+    """Where a source would begin: the headers up to the first one, ascending; the `work` above."""
 
-    one: BlockSource
     height: int
     headers: list[bytes]
     first: Header
@@ -41,24 +41,34 @@ class _Claim:
 
 
 def begin(
-    db: Database, network: Network, sources: BlockSources, now: Callable[[], datetime]
+    db: Database, network: Network, sources: Line[BlockSource], now: Callable[[], datetime]
 ) -> bool:
     """Keeps a first header, if there is none and the shop has an invoice; whether there is one.
 
-    Raises ExplorerError, and leaves its words in the facts.
+    What shows most work since then counts: a chain that stands still shows none. Raises
+    ExplorerError, and leaves its words in the facts.
     """
     if db.row(blocks.TOP):
         return True
     first_ms = db.only(blocks.FIRST_INVOICE)["at"]
     if first_ms is None:
         return False
+    at = from_ms(first_ms) - BEFORE
     try:
-        found = _heaviest(network, sources, from_ms(first_ms) - BEFORE, now)
+        claims, failed = sources.ask_all(lambda one: _claim(network, one, at, now))
     except OutOfQuota:
         raise
     except ExplorerError as error:
         meta.put(db, meta.Key.NOT_BEGUN, str(error))
         raise
+    best, found = max(claims.items(), key=lambda claim: (claim[1].work, claim[1].first.time))
+    for one, claim in claims.items():
+        if claim.first.hash != found.first.hash:
+            said = f"{one.host} would begin with block {claim.height} {claim.first.hash}"
+            log.warning("%s, above which it shows less work than %s", said, best.host)
+    if len(claims) == 1 and failed:
+        why = "; ".join(f"{one.host} {error}" for one, error in failed.items())
+        log.warning("reading begins with the word of %s alone: %s", best.host, why)
     with db.write():
         meta.lock(db)
         meta.put(db, meta.Key.NOT_BEGUN, "")
@@ -66,32 +76,6 @@ def begin(
             for height, raw in enumerate(found.headers, found.height - len(found.headers) + 1):
                 add_header(db, height, raw, is_read=True)
     return True
-
-
-def _heaviest(
-    network: Network, sources: BlockSources, at: datetime, now: Callable[[], datetime]
-) -> _Claim:
-    """What the source says that shows most work since then: one that stands still shows none."""
-
-    def claim(one: BlockSource) -> _Claim:
-        return _claim(network, one, at, now)
-
-    claims, refused = [sources.ask(claim)], []
-    for one in sources.others(claims[0].one):
-        try:
-            claims.append(claim(one))
-        except FAILURES as error:
-            one.failed(error)
-            refused.append(f"{one.host} {error}")
-    best = max(claims, key=lambda each: (each.work, each.first.time))
-    for each in claims:
-        if each.first.hash != best.first.hash:
-            said = f"{each.one.host} would begin with block {each.height} {each.first.hash}"
-            log.warning("%s, above which it shows less work than %s", said, best.one.host)
-    if len(claims) == 1 and not sources.is_alone:
-        why = "; ".join(refused) or "no other explorer can be asked"
-        log.warning("reading begins with the word of %s alone: %s", best.one.host, why)
-    return best
 
 
 def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], datetime]) -> _Claim:
@@ -120,4 +104,4 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], d
     newest_at = from_unix_s([first, *walked][-1].time)
     if len(above) < MOST_WALKED and network.stands_still(newest_at, now()):
         raise FetchError(f"shows no block that is younger than {iso(newest_at)}")
-    return _Claim(one, height, headers, first, work_of(walked))
+    return _Claim(height, headers, first, work_of(walked))

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 
 from btcpay.bitcoin.header import Header, parse_header
 from btcpay.chain.headers import check_header, check_headers, work_of
-from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, BlockSources, Known
+from btcpay.chain.line import Line
+from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, Known, LeftAlone
 from btcpay.values.errors import FetchError, Unreachable
 from btcpay.values.networks import Network
 from btcpay.values.times import from_unix_s, to_ms
@@ -40,7 +41,9 @@ def _header_of(row: Row) -> Header:
 
 
 class Follower:
-    def __init__(self, db: Database, network: Network, sources: BlockSources, undo: Undo) -> None:
+    def __init__(
+        self, db: Database, network: Network, sources: Line[BlockSource], undo: Undo
+    ) -> None:
         self._db, self._network, self._sources, self._undo = db, network, sources, undo
         self._failed: dict[BlockSource, Exception] = {}
         self.agreed = 0  # so many sources have shown a tip that is not far below ours
@@ -72,14 +75,15 @@ class Follower:
         """
         top = self._top()["height"]
         for one, error in self._failed.items():
+            if isinstance(error, LeftAlone):
+                continue
             if self._highest < top:
                 return f"{one.host} shows more blocks, which cannot be read: {error}"
             if not is_quiet or isinstance(error, Unreachable):
                 continue
             try:
                 ahead = one.tip_height() - top
-            except FAILURES as failure:
-                one.failed(failure)
+            except FAILURES:
                 continue
             if ahead > MAX_BLOCKS_BEHIND:
                 return f"{one.host} shows {ahead} blocks more, which cannot be read: {error}"

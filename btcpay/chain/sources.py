@@ -1,21 +1,26 @@
 """What the chain and the mempool are asked of. Whoever adds a source implements what stands here.
 
 A `BlockSource` shows headers and whole blocks, an `AddressIndex` what waits for an address. One
-explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py) are one index too,
-and the `BlockSources` that the check follows.
+explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py) are one index too.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 from btcpay.values.errors import FetchError, ProofFailed
-
-T = TypeVar("T")
 
 # What turns a question to the next source.
 FAILURES = (FetchError, ProofFailed)
 MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; a source three behind is stuck
+
+
+class LeftAlone(FetchError):
+    """The source is not asked any more: it wants that, or has failed too often in this run."""
+
+
+class Spent(FetchError):
+    """Its calls of the hour or its time of the run are spent."""
 
 
 class Known(NamedTuple):
@@ -52,34 +57,6 @@ class BlockSource(Protocol):
 
     def raw_block(self, hash: str) -> bytes:
         """The whole block of this hash; 4,000,000 bytes at most."""
-
-    def failed(self, error: Exception) -> bool:
-        """Takes note of a failure. Says whether to ask the same question here once more."""
-
-
-class BlockSources(Protocol):
-    """Several, asked in turn."""
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether there is no second one, neither now nor at any time."""
-
-    def ask(self, question: Callable[[BlockSource], T]) -> T:
-        """What `question` makes of the first that answers all of it. Raises ExplorerError."""
-
-    def others(self, known: BlockSource | None = None) -> Sequence[BlockSource]:
-        """Those that may be asked but this one, or but the first in line."""
-
-    def ask_all(
-        self, question: Callable[[BlockSource], T], has_news: Callable[[], bool]
-    ) -> tuple[dict[BlockSource, T], dict[BlockSource, Exception]]:
-        """What it makes of each, and why others have not answered. Raises ExplorerError.
-
-        All are asked at once, in threads; none that is slow is waited for to its end.
-        """
-
-    def expect(self, height: int, heights: Mapping[BlockSource, int]) -> None:
-        """From now on asks only those that know about as many blocks; `heights` says who does."""
 
 
 class Waiting(NamedTuple):

@@ -239,7 +239,7 @@ def test_one_that_rests_does_not_keep_reading_from_beginning(till, open_liar, ca
     both = till.explorers(till.liar.root, second.root)
     both._quota.refused(second.root.removeprefix("http://"), 3600)
     assert till.check(till.liar.root, second.root).complete
-    assert "alone: no other explorer can be asked" in caplog.text
+    assert "alone: 127.0.0.1 asked to be left alone, and is until" in caplog.text
 
 
 def test_when_nobody_answers_the_reason_is_kept_until_reading_begins(till, open_liar):

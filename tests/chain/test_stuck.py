@@ -132,6 +132,16 @@ def test_another_that_does_not_answer_changes_nothing(till, open_liar):
     assert till.check(till.liar.root, second.root).complete
 
 
+def test_one_that_rests_is_not_said_to_know_more(till, open_liar):
+    """Though the other has not yet what was proven."""
+    second = open_liar(till)
+    till.mine(2)
+    assert till.check(till.liar.root, second.root).complete
+    till.liar.instead = Rival(till, till.sandbox.chain.ledger.height - 2)
+    till.explorers()._quota.refused(second.root.removeprefix("http://"), 3600)
+    assert not till.check(till.liar.root, second.root).stuck
+
+
 def test_one_that_was_ahead_and_breaks_off_is_told(till, open_liar):
     """What it had shown by then is kept: it had the work."""
     second = open_liar(till)

@@ -2,14 +2,14 @@
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from btcpay.values.errors import FetchError
+from btcpay.chain.sources import Spent
 from btcpay.values.times import from_ms, to_ms
-from storage.database import Database
+from storage.database import Database, Row
 from storage.queries import meta
 from storage.queries.totals import explorers
 
@@ -39,10 +39,6 @@ class Allowance:
 UNLIMITED = Allowance(10**9, 10**9)
 
 
-class QuotaSpent(FetchError):
-    """This explorer's quota of the hour is spent."""
-
-
 def name_of(url: str) -> str:
     """An endpoint's host, port and path: what may be stored and shown."""
     parts = urlsplit(url)
@@ -61,14 +57,14 @@ class Quota:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, name: str) -> None:
-        """Counts one call to this explorer. Raises QuotaSpent."""
+        """Counts one call to this explorer. Raises Spent."""
         with self._lock:
             if not self._credit.get(name):
                 self._credit[name] = self._reserve(name)
             self._credit[name] -= 1
 
     def _reserve(self, name: str) -> int:
-        """Counts some calls in advance, and says how many. Raises QuotaSpent."""
+        """Counts some calls in advance, and says how many. Raises Spent."""
         now_ms = to_ms(self.now())
         minute_ms = now_ms - now_ms % MINUTE_MS
         with self.db.write():
@@ -76,13 +72,16 @@ class Quota:
             used = self.db.only(explorers.USED_OF_ROOT, root=name, **_last_hour(now_ms))["calls"]
             calls = min(CALLS_AT_ONCE, self.per_hour - used)
             if calls < 1:
-                raise QuotaSpent(f"was asked {used} times in this hour, its budget is spent")
+                raise Spent(f"was asked {used} times in this hour, its budget is spent")
             self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=calls)
         self._counted_at[name] = minute_ms
         return calls
 
-    def give_back(self) -> None:
-        """At the end of a run: returns what was counted and not spent, and drops old minutes."""
+    def give_back(self, answered: Iterable[str] = ()) -> None:
+        """At the end of a run: returns what was counted and not spent, and drops old minutes.
+
+        Of who has `answered`, and refused nothing, earlier refusals are forgotten.
+        """
         now = self.now()
         with self._lock, self.db.write():
             meta.lock(self.db)
@@ -91,6 +90,8 @@ class Quota:
                     minute_ms = self._counted_at[name]
                     self.db.run(explorers.GIVE_BACK, root=name, minute_at=minute_ms, calls=calls)
             self._credit.clear()
+            for name in answered:
+                self.db.run(explorers.ANSWERED, root=name)
             self.db.run(explorers.FORGET, before=to_ms(now - KEPT), now=to_ms(now + HOUR))
 
     def allowance(self, names: Sequence[str]) -> Allowance:
@@ -109,18 +110,18 @@ class Quota:
 
     def rests_until(self, name: str) -> datetime | None:
         """When an explorer that refused us may be asked again; None when it may be now."""
-        now = self.now()
-        for row in self.db.rows(explorers.RESTS):
-            until = from_ms(row["rests_until_at"])
-            # No rest is longer: the clock was wrong when a later time was written.
-            if row["root"] == name and now < until <= now + LONGEST_REST:
-                return until
-        return None
+        now, row = self.now(), self._refusal(name)
+        until = from_ms(row["rests_until_at"]) if row else now
+        # No rest is longer: the clock was wrong when a later time was written.
+        return until if now < until <= now + LONGEST_REST else None
 
     def refusals(self, name: str) -> int:
         """How often it has refused us since it last answered."""
-        rows = {row["root"]: row["refusals"] for row in self.db.rows(explorers.RESTS)}
-        return rows.get(name, 0)
+        row = self._refusal(name)
+        return row["refusals"] if row else 0
+
+    def _refusal(self, name: str) -> Row | None:
+        return self.db.row(explorers.REFUSAL, root=name)
 
     def refused(self, name: str, retry_after_s: int) -> None:
         """Lets an explorer rest that said "too many": longer each time, or as long as it asked."""
@@ -130,9 +131,6 @@ class Quota:
         rest = max(doubled * random.uniform(0.8, 1.2), timedelta(seconds=retry_after_s))
         until = self.now() + min(LONGEST_REST, rest)
         self.db.run(explorers.REFUSED, root=name, refusals=1, rests_until_at=to_ms(until))
-
-    def answered(self, name: str) -> None:
-        self.db.run(explorers.ANSWERED, root=name)
 
 
 def _last_hour(now_ms: int) -> dict[str, int]:

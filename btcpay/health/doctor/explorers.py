@@ -9,9 +9,9 @@ from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.explorers.esplora import Esplora, OtherNetwork
 from btcpay.chain.explorers.open import open_explorers, open_one
-from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND, Explorers
-from btcpay.chain.explorers.quota import Quota, QuotaSpent
-from btcpay.chain.sources import Known
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.sources import MAX_BLOCKS_BEHIND, Known, Spent
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.http.clock_skew import CLOCK_OFF, time_sent
@@ -101,15 +101,12 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
     try:
         _ask(probe, explorer, first)
     except (FetchError, ProofFailed, Malformed) as error:
-        explorer.failed(error)
-        probe.is_spent = isinstance(error, QuotaSpent)
+        probe.is_spent = isinstance(error, Spent)
         if isinstance(error, OtherNetwork):
             probe.is_foreign, probe.remedy = True, "correct BTCPAY_EXPLORERS, or BTCPAY_NETWORK"
         probe.trouble = probe.trouble or str(error)
         if url == SANDBOX_URL:
             probe.trouble, probe.remedy = of_sandbox(error) or (probe.trouble, probe.remedy)
-    else:
-        explorer.succeeded()
     probe.ahead = min(times, key=abs, default=None)
     return probe
 
@@ -131,7 +128,7 @@ def _ask(probe: Probe, explorer: Esplora, first: Known | None) -> None:
     probe.height, probe.tip_at = tip.height, from_unix_s(header.time)
     try:
         prove_block(explorer.raw_block(header.hash), header.hash)
-    except QuotaSpent:
+    except Spent:
         raise
     except (FetchError, ProofFailed) as error:
         probe.trouble = f"cannot show its last block, so it never settles: {error}"

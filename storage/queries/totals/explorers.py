@@ -33,7 +33,7 @@ FORGET = ExplorerUse.delete().where(
     (ExplorerUse.minute_at < slot("before")) | (ExplorerUse.minute_at > slot("now"))
 )
 
-RESTS = Explorer.select()
+REFUSAL = Explorer.select().where(Explorer.root == slot("root"))
 REFUSED = Explorer.insert(
     slots(Explorer.root, Explorer.refusals, Explorer.rests_until_at)
 ).on_conflict(

@@ -8,9 +8,10 @@ from fake_esplora import FakeEsplora, dropped, say, silent, slow, tx_of
 
 from btcpay.chain.explorers import endpoint
 from btcpay.chain.explorers.esplora import Esplora
-from btcpay.chain.explorers.pool import MAX_BLOCKS_BEHIND, Explorers
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.sources import MAX_BLOCKS_BEHIND
 from btcpay.http import http_client
-from btcpay.values.errors import BadStatus, ExplorerError, OutOfQuota, ProofFailed
+from btcpay.values.errors import ExplorerError, OutOfQuota, ProofFailed
 from btcpay.values.networks import NETWORKS
 
 REGTEST = NETWORKS["regtest"]
@@ -128,30 +129,13 @@ def test_an_explorer_that_does_not_know_one_thing_keeps_its_place(first, second,
     assert explorers.ask(Esplora.tip_height) == 11
 
 
-def heights(explorers: list[Esplora]) -> list[int]:
-    """By which the explorers of a test are known."""
-    return [one.tip_height() for one in explorers]
-
-
-def test_the_others_are_all_but_the_first_in_line(first, second):
-    first.tip, second.tip = 11, 22
-    assert client(first).others() == []
-    explorers = client(first, second)
-    assert heights(explorers.others()) == [22]
-    first.instead = lambda _: say("oops", 500)
-    assert explorers.ask(Esplora.tip_height) == 22
-    first.instead = lambda _: None
-    assert heights(explorers.others()) == [11]
-
-
-def test_who_is_not_to_be_asked_any_more_is_none_of_the_others(first, second):
+def test_who_wants_to_be_left_alone_is_asked_nothing_more(first, second):
     second.instead = lambda _: say("slow down", 429)
     explorers = client(first, second)
-    (other,) = explorers.others()
-    with pytest.raises(BadStatus) as refused:
-        other.tip_height()
-    other.failed(refused.value)
-    assert explorers.others() == []
+    for _ in range(3):
+        heights, failed = explorers.ask_all(Esplora.tip_height)
+        assert list(heights.values()) == [1000] and len(failed) == 1
+    assert len(second.asked) == 1
 
 
 class Impatient(Explorers):
@@ -211,12 +195,22 @@ def test_an_explorer_has_sixty_seconds_of_a_run_and_the_mempool_is_asked_all_the
 ):
     explorers = client(first)
     assert explorers.ask(Esplora.tip_height) == 1000
-    (one,) = explorers._line
+    (one,) = explorers._all
     one._chain_s += endpoint.MOST_CHAIN_S
-    with pytest.raises(OutOfQuota, match="the time that a run gives to an explorer is spent"):
+    with pytest.raises(OutOfQuota, match="127.0.0.1 has had its time of this run"):
         explorers.ask(Esplora.tip_height)
     assert found(explorers) == [] and explorers.calls == 2
     assert endpoint.MOST_CHAIN_S == 60
+
+
+def test_time_that_is_spent_is_no_excuse_where_another_explorer_fails(first, second):
+    """A block that the honest one has not is passed over then, and keeps no other from it."""
+    explorers = client(first, second)
+    explorers._all[0]._chain_s += endpoint.MOST_CHAIN_S
+    second.instead = lambda _: say("no", 404)
+    with pytest.raises(ExplorerError, match="its time of this run.*HTTP 404") as caught:
+        explorers.ask(Esplora.tip_height)
+    assert not isinstance(caught.value, OutOfQuota)
 
 
 def test_a_walk_of_many_answers_is_cut_by_that_time(first, monkeypatch):

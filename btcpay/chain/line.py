@@ -1,0 +1,192 @@
+"""Several sources in line: when one fails or is slow the next is asked; nothing is ever guessed."""
+
+import logging
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, LeftAlone, Spent
+from btcpay.http.deadline import in_thread
+from btcpay.values.errors import BadStatus, ExplorerError, FetchError, OutOfQuota, Unreachable
+
+log = logging.getLogger(__name__)
+Source = TypeVar("Source", bound=BlockSource, covariant=True)
+T = TypeVar("T")
+
+HEDGE_S = 2.0  # without an answer, then the next source is asked too
+# After an answer without news, when all are asked at once: the others may know of a block.
+LATE_S = 10.0
+LONGEST_S = 3600.0  # no question lasts as long
+PATIENCE = 6  # failures in a row, then it is not asked again in this run
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 8.0  # doubled at each failure in a row
+
+
+@dataclass(eq=False)
+class Place(Generic[Source]):
+    """A source and how it has done in this run: `failed` of its answers, so many `in_a_row`.
+
+    `must_reach`: the height that it has to show before it is asked anything; 0 for none.
+    """
+
+    one: Source
+    failed: int = 0
+    in_a_row: int = 0
+    not_before_s: float = 0.0
+    must_reach: int = 0
+
+
+class Line(Generic[Source]):
+    """Sources in the order in which they are asked: who failed or was slow goes to its end.
+
+    So a run does not wait for it at every question. Each question is asked in a thread, and
+    `after` called at its end; a late answer is dropped. `pause` waits so many seconds. Thread safe.
+    """
+
+    hedge_s, late_s = HEDGE_S, LATE_S
+
+    def __init__(
+        self, sources: Sequence[Source], after: Callable[[], None], pause: Callable[[float], None]
+    ) -> None:
+        self._line = [Place(one) for one in sources]
+        self._after, self._pause = after, pause
+        self._lock = threading.Lock()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no second one, neither now nor at any time."""
+        return len(self._places()) == 1
+
+    def ask(self, question: Callable[[Source], T]) -> T:
+        """What `question` makes of the first source that answers all of it.
+
+        FetchError, ProofFailed and slowness turn it to the next one. Raises ExplorerError, and
+        OutOfQuota when all that is missing is calls or time.
+        """
+        found, _ = self._answers(question, self.hedge_s, lambda: 0.0)
+        return next(iter(found.values()))
+
+    def ask_all(
+        self, question: Callable[[Source], T], has_news: Callable[[], bool] | None = None
+    ) -> tuple[dict[Source, T], dict[Source, Exception]]:
+        """What it makes of each source, all asked at once, and why others have not answered.
+
+        With `has_news`, which says whether an answer was, the others have some seconds more after
+        the first one; without, each has its time. Raises as `ask`, when nobody has answered.
+        """
+
+        def patience_s() -> float:
+            if has_news is None:
+                return LONGEST_S
+            return self.hedge_s if has_news() else self.late_s
+
+        return self._answers(question, 0.0, patience_s)
+
+    def expect(self, height: int, heights: Mapping[BlockSource, int]) -> None:
+        """From now on asks only those whose tip is at most two blocks below, the highest first.
+
+        `heights` has the tips that were shown in this run. The mempool of one that is behind shows
+        neither what came since nor what has left it.
+        """
+        for place in self._places():
+            is_near = heights.get(place.one, -1) >= height - MAX_BLOCKS_BEHIND
+            place.must_reach = 0 if is_near else height
+        with self._lock:
+            self._line.sort(key=lambda place: heights.get(place.one, -1) < height)
+
+    def _places(self) -> list[Place[Source]]:
+        with self._lock:
+            return list(self._line)
+
+    def _to_the_end(self, place: Place[Source]) -> None:
+        with self._lock:
+            self._line.sort(key=lambda each: each is place)
+
+    def _answers(
+        self, question: Callable[[Source], T], every_s: float, patience_s: Callable[[], float]
+    ) -> tuple[dict[Source, T], dict[Source, Exception]]:
+        """Asks the next one when one has failed, or `every_s`; after an answer `patience_s()` more.
+
+        One whose failure may pass is asked twice: a kept connection may just have been closed.
+        """
+        found: dict[Source, T] = {}
+        errors: dict[Source, Exception] = {}
+        left, running = deque(self._places()), dict[Future[T], Place[Source]]()
+        next_s, end_s = 0.0, time.monotonic() + LONGEST_S
+        try:
+            while (now_s := time.monotonic()) < end_s:
+                while left and (now_s >= next_s or not running):
+                    place = left.popleft()
+                    running[in_thread(partial(self._ask, place, question))] = place
+                    next_s = now_s + every_s
+                if not running:
+                    break
+                left_s = min(end_s, next_s if next_s > now_s else end_s) - now_s
+                for done in wait(running, left_s, FIRST_COMPLETED).done:
+                    place = running.pop(done)
+                    before = errors.pop(place.one, None)
+                    try:
+                        found[place.one] = done.result()
+                    except FAILURES as error:
+                        errors[place.one], next_s = error, 0.0
+                        if self._may_pass(place, error) and before is None:
+                            left.append(place)
+                    else:
+                        place.in_a_row = 0
+                        end_s = min(end_s, time.monotonic() + patience_s())
+        finally:
+            for slow in running.values():
+                errors[slow.one] = Unreachable("took too long")
+                self._to_the_end(slow)
+        if not found:
+            raise _nobody(errors)
+        return found, errors
+
+    def _ask(self, place: Place[Source], question: Callable[[Source], T]) -> T:
+        """Asks one that is ready for it, after its pause. Raises FetchError for any other."""
+        try:
+            if place.in_a_row >= PATIENCE:
+                raise LeftAlone(f"failed {PATIENCE} times in a row")
+            if (pause_s := place.not_before_s - time.monotonic()) > 0:
+                self._pause(pause_s)
+            if place.must_reach:
+                behind = place.must_reach - place.one.tip_height()
+                if behind > MAX_BLOCKS_BEHIND:
+                    raise FetchError(f"is {behind} blocks behind the others")
+                place.must_reach = 0
+            return question(place.one)
+        finally:
+            self._after()
+
+    def _may_pass(self, place: Place[Source], error: Exception) -> bool:
+        """Takes note of a failure. Whether the same question may be answered a little later."""
+        status = error.status if isinstance(error, BadStatus) else None
+        if status not in (400, 404):
+            self._to_the_end(place)
+        if isinstance(error, LeftAlone | Spent):
+            return False
+        # The host alone: a URL may carry credentials.
+        log.warning("explorer %s %s", place.one.host, error)
+        with self._lock:
+            place.failed += 1
+            if not (isinstance(error, Unreachable) or (status and status >= 500)):
+                return False
+            # Once for all calls that were under way when the pause began.
+            if place.not_before_s <= time.monotonic():
+                pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**place.in_a_row)
+                # Jitter keeps shops that were refused together from coming back together.
+                place.not_before_s = time.monotonic() + pause_s * random.uniform(0.5, 1.5)
+                place.in_a_row += 1
+            return True
+
+
+def _nobody(errors: Mapping[Source, Exception]) -> ExplorerError:
+    said = "; ".join(f"{one.host} {error}" for one, error in errors.items())
+    if all(isinstance(error, Spent) for error in errors.values()):
+        return OutOfQuota(f"no explorer may be asked for now: {said}")
+    return ExplorerError(f"no explorer answered: {said}")
