@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-nightly test-postgres check format formats screenshots bench bench-check lock release clean
+.PHONY: run install test test-nightly test-postgres check format formats screenshots bench bench-check lock checkpoint release clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -60,6 +60,9 @@ lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for 
 	for name in postgres redis socks dev; do \
 	  $(LOCK) -c requirements.txt requirements-$$name.in -o requirements-$$name.txt || exit 1; \
 	done
+
+checkpoint: $(VENV)/.installed-dev  ## a newer checkpoint for the next release, from the explorers of BTCPAY_NETWORK
+	@PYTHONPATH=. $(BIN)/python .ci/newest_checkpoint.py
 
 release: $(VENV)/.installed-dev  ## wheel and sdist of the commit into dist/, checked; prints what to upload
 	@$(BIN)/python .ci/release.py

@@ -2,10 +2,8 @@
 
 import click
 
-from btcpay.chain.explorers.checkpoint import newest_checkpoint
-from btcpay.chain.explorers.open import open_one
 from btcpay.check.begin_anew import begin_anew
-from btcpay.cli.context import Shell, answering, say, with_shell
+from btcpay.cli.context import Shell, answering, say
 from btcpay.values.times import utc_now
 from storage import locks
 from storage.queries import blocks
@@ -20,19 +18,6 @@ the first invoice on."""
 @click.group()
 def chain() -> None:
     """The chain that payments are looked for in."""
-
-
-@chain.command("checkpoint")
-@with_shell
-def checkpoint(shell: Shell) -> None:
-    """Print a block, height and hash, that every explorer has a fortnight below its tip.
-
-    For whoever makes a release: btcpay/values/networks.py.
-    """
-    settings = shell.settings
-    explorers = [open_one(settings, url, None, lambda _: None) for url in settings.explorers]
-    found = newest_checkpoint(explorers)
-    click.echo(f"{found.height} {found.hash}")
 
 
 @chain.command("begin-anew")

@@ -46,9 +46,9 @@ class Network:
     like; `gone_after`: how long looks at the mempool must miss what was seen in time;
     `genesis_hash`: the block at height 0 (Bitcoin Core, kernel/chainparams.cpp), by which an
     explorer of another network is known: the test networks share their address prefixes;
-    `checkpoint`: a block without which no explorer's chain is believed when reading begins: what
-    Bitcoin Core 31 assumes to be valid (kernel/chainparams.cpp, defaultAssumeValid, of February
-    2026); `btcpay chain checkpoint` finds newer ones. None where a chain is one's own;
+    `checkpoint`: a block without which no explorer's chain is believed when reading begins; None
+    where a chain is one's own. They are what Bitcoin Core v31.0 assumes to be valid
+    (src/kernel/chainparams.cpp, defaultAssumeValid, by its pull request 34677 of February 2026);
     `explorers`: Esplora roots; `price_sources`: URL#/json/pointer, `currency_sources` with a place
     for the currency; `calls_per_hour`: what an explorer lets one address ask, a public one 700.
     """

@@ -30,7 +30,7 @@ def test_the_first_block_of_each_network_hashes_to_what_is_compared(name):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_each_public_network_has_a_checkpoint_with_the_work_that_it_asks_for(name):
-    """Bitcoin Core 31, kernel/chainparams.cpp, defaultAssumeValid."""
+    """Bitcoin Core v31.0, src/kernel/chainparams.cpp, defaultAssumeValid."""
     found = NETWORKS[name].checkpoint
     assert (found is None) == (name == "regtest")
     if found:

@@ -1,0 +1,41 @@
+"""Prints a newer checkpoint for the next release: a block that every explorer has, deep enough.
+
+The network and its explorers are those of the settings (BTCPAY_NETWORK, BTCPAY_EXPLORERS).
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from btcpay.chain.explorers.esplora import Esplora
+from btcpay.chain.explorers.open import open_one
+from btcpay.values.errors import FetchError
+from btcpay.values.networks import Checkpoint
+from btcpay.web.startup import read_or_exit
+
+DEPTH = 2016  # blocks below the lowest tip: a fortnight, which nobody ever replaced on mainnet
+
+
+def newest_checkpoint(explorers: Sequence[Esplora]) -> Checkpoint:
+    """Exits unless all answer, alike, on a chain with the checkpoint of today."""
+    try:
+        for one in explorers:
+            one.require_checkpoint()
+        height = min(one.tip_height() for one in explorers) - DEPTH
+        if height < 0:
+            sys.exit(f"the chain has no {DEPTH} blocks yet")
+        said = [one.block_hash(height) for one in explorers]
+    except FetchError as error:
+        sys.exit(f"an explorer cannot say: {error}")
+    if len(set(said)) > 1:
+        pairs = zip(explorers, said, strict=True)
+        shown = ", ".join(f"{one.host} has {hash}" for one, hash in pairs)
+        sys.exit(f"they differ at block {height}: {shown}")
+    return Checkpoint(height, said[0])
+
+
+if __name__ == "__main__":
+    settings = read_or_exit(os.environ)
+    urls = settings.explorers
+    found = newest_checkpoint([open_one(settings, url, None, lambda _: None) for url in urls])
+    print(found.height, found.hash)
