@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 FRESH_S = 30  # how long a price is used without asking again
 RETRY_S = 2  # pause after a failure, so that not every request asks a dead source
+# Threads that wait for another's refresh: with those for the database fewer than a service has.
+_PLACES = threading.Semaphore(20)
 # The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -66,7 +68,7 @@ class Rate:
         price = self._known(FRESH_S)
         if price is not None:
             return price
-        if self._refreshing.acquire(blocking=self._known() is None):
+        if self._may_refresh():
             try:
                 if self._must_ask(called_s):
                     self._refresh()
@@ -123,6 +125,20 @@ class Rate:
         if good is None or self.monotonic() - good.at_s >= age_s:
             return None
         return good.price
+
+    def _may_refresh(self) -> bool:
+        """Whether this thread holds `_refreshing`; for another's it waits where there is no price.
+
+        Beyond so many nobody waits: dead sources must not hold all threads of a service.
+        """
+        if self._refreshing.acquire(blocking=False):
+            return True
+        if self._known() is not None or not _PLACES.acquire(blocking=False):
+            return False
+        try:
+            return self._refreshing.acquire()
+        finally:
+            _PLACES.release()
 
     def _must_ask(self, called_s: float) -> bool:
         """Not when another thread asked while we waited for it, or failed a moment ago."""

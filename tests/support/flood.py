@@ -11,7 +11,7 @@ from builders import Live, Shop
 
 from btcpay.web.process import THREADS
 
-MANY = 2 * THREADS
+MANY = THREADS + 16
 SOON_S = 0.5
 ORDER = (
     b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\nContent-Length: 17\r\n"

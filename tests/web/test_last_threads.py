@@ -1,11 +1,14 @@
-"""Orders that wait for a locked file never hold the last threads: others are answered at once."""
+"""Orders that wait, for a locked file or a price, never hold the last threads.
+
+Others are answered at once.
+"""
 
 import sqlite3
 import threading
 import time
 
 import flood
-from builders import Live
+from builders import Live, until
 from no_writes import counts
 
 from storage.database import sqlite_path
@@ -32,6 +35,22 @@ def test_others_are_answered_at_once_while_another_process_holds_the_lock(shop, 
     assert all(b'"code":"server_error"' in answer for answer in answers[503])
     stored = len(answers[201]) + 1
     assert counts(shop) == (before[0] + stored, before[1], before[2] + stored)
+
+
+def test_others_are_answered_at_once_while_no_source_says_a_price(shop, ticker, tmp_path):
+    invoice, keys, answers = shop.invoice(), flood.write_keys(shop), {}
+    before = counts(shop)
+    with (
+        ticker.silent(),
+        Live(shop, tmp_path) as live,
+        flood.orders_under_way(live, keys, answers),
+    ):
+        until(lambda: ticker.asked, "the orders to be under way")
+        alive_s = flood.slowest_s(f"{live.url}/healthz")
+        page_s = flood.slowest_s(f"{live.url}/pay/{invoice['id']}", 5)
+    assert max(alive_s, page_s) < flood.SOON_S, (alive_s, page_s)
+    assert set(answers) == {503} and counts(shop) == before
+    assert all(b'"code":"price_unavailable"' in answer for answer in answers[503])
 
 
 def test_who_waits_for_a_lock_that_stays_is_refused_with_the_first(shop, monkeypatch):
