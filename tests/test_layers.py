@@ -220,7 +220,7 @@ def test_no_module_imports_itself_by_a_detour():
 
 
 # Libraries that know private keys or bring a compiled curve.
-OF_KEYS = {"bit", "coincurve", "bip32", "ecdsa", "cryptography", "embit"}
+OF_KEYS = {"bdkpython", "bit", "coincurve", "bip32", "ecdsa", "cryptography", "embit"}
 CURVE = "btcpay.bitcoin.secp256k1"
 
 

@@ -3,6 +3,7 @@
 from hashlib import sha256
 
 import pytest
+from bdk import FORMS, compare
 from hd_wallet import HdWallet
 
 from btcpay.bitcoin.address import p2sh, segwit_encode, witness_script
@@ -133,6 +134,11 @@ def test_one_key_has_one_spelling():
     descriptors = [parse(f"wpkh({key})") for key in spellings]
     assert len({descriptor.script(7) for descriptor in descriptors}) == 1
     assert str(descriptors[1]) == str(descriptors[2])
+
+
+def test_a_few_addresses_of_each_form_are_those_of_the_bitcoin_dev_kit():
+    for form in FORMS.values():
+        compare(form, accounts=2, each=3)
 
 
 def many(count: int) -> str:
