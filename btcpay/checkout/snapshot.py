@@ -74,7 +74,7 @@ def snapshot_of(
         service.notes.note(invoices.ASKED, row["id"], now)
     verdict = verdict_on(service.db, service.settings, row, now, service.sums.of(row, now))
     needed = rules_for(service.settings, row).confirmations
-    least_sats = least_sats_of(row["deposit_address"], service.settings.network)
+    least_sats = least_sats_of(row["script"])
     return Snapshot(row, verdict, needed, now, least_sats)
 
 

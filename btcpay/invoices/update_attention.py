@@ -27,7 +27,7 @@ def update_attention(
     row = db.only(invoices.WHOLE, id=invoice_id)
     verdict = verdict_of(db, settings, row, now)
     happenings = map(_happening, db.rows(events.OF_MONEY, invoice_id=invoice_id))
-    least_sats = least_sats_of(row["deposit_address"], settings.network)
+    least_sats = least_sats_of(row["script"])
     reason = reason_for(invoice_of(row), verdict, list(filter(None, happenings)), least_sats)
     if not reason:
         db.run(attentions.CLEAR, invoice_id=invoice_id)

@@ -146,9 +146,11 @@ def script_of(address: str, network: Network) -> bytes:
     return (p2sh if payload[:1] == network.p2sh else p2pkh)(payload[1:])
 
 
-def least_sats_of(address: str, network: Network) -> int:
-    """The least that can be sent to an address that `derive` made, in satoshis."""
-    return DUST_SATS[len(script_of(address, network))]
+def least_sats_of(script: str) -> int:
+    """The least that can be sent to an invoice's script, which is in hex. Raises BadRow."""
+    if len(script) // 2 not in DUST_SATS:
+        raise BadRow(f"{script!r} is no script of ours")
+    return DUST_SATS[len(script) // 2]
 
 
 def _payload(text: str) -> bytes:

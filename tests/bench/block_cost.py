@@ -64,7 +64,7 @@ def measure(
         proven = prove_block(raw, REAL[name])
         prove_ms.append(time.process_time() - began)
         if number == 0:
-            for place, script in enumerate(list(proven.paid)[:paid]):
+            for place, script in enumerate(list(proven.parts.paid)[:paid]):
                 db.connection.execute_sql(
                     "UPDATE invoice SET script = ? WHERE address_index = ?",
                     (script.hex(), 8 * (height % 1000 + place) + 4),

@@ -36,7 +36,7 @@ def fill(path: Path, invoices: int) -> str:
             "INSERT INTO merchant"
             " (id, name, descriptor, account_key, next_index, created_at)"
             " VALUES (1, 'bench', ?, 'bench', ?, 0)",
-            (ACCOUNT, invoices),
+            (f"wpkh({ACCOUNT}/0/*)", invoices),
         )
         db.executemany(
             "INSERT INTO api_key (id, merchant_id, name, scope, secret_sha256, last_four,"
