@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from btcpay.chain.explorers.esplora import Esplora
-from btcpay.chain.explorers.open import open_one
+from btcpay.chain.explorers.pool import open_one
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Checkpoint
 from btcpay.web.startup import read_or_exit

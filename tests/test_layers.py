@@ -158,10 +158,10 @@ def test_imports_go_only_where_the_table_says():
 
 
 def test_explorers_are_opened_in_one_place():
-    """Everybody else is given them; the pool makes those that it asks."""
-    made = ("Explorers", "Esplora", "Endpoint", "Quota")
+    """Everybody else is given them."""
+    made = ("Explorers", "Esplora", "Endpoint")
     found = {relative(path) for path in sources() for name, _ in calls(path) if name in made}
-    assert found == {"btcpay/chain/explorers/open.py", "btcpay/chain/explorers/pool.py"}
+    assert found == {"btcpay/chain/explorers/pool.py"}
 
 
 def test_nobody_else_knows_how_an_explorer_is_asked():

@@ -11,7 +11,8 @@ from datetime import datetime
 
 from btcpay.backup.derive_again import derive_again
 from btcpay.bitcoin.hd import InvalidChild
-from btcpay.chain.explorers.open import open_explorers, open_quota
+from btcpay.chain.explorers.pool import open_explorers
+from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import AddressIndex
 from btcpay.merchants.account import derive, parse_account
 from btcpay.merchants.gap_limit import gap_of_merchant
@@ -63,7 +64,7 @@ def plan(
     nothing. Raises CommandError, also when the chain could not be asked about an address.
     """
     # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
-    explorers = open_explorers(settings, open_quota(settings, db, clock, sys.maxsize))
+    explorers = open_explorers(settings, Quota(db, sys.maxsize, clock))
     moves = []
     try:
         explorers.require_chain(blocks.tip_height(db) or 0)

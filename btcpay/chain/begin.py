@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.bitcoin.header import Header
-from btcpay.bitcoin.tx import coinbase_height
+from btcpay.bitcoin.tx import coinbase_height, parse_tx
 from btcpay.chain.follow import add_header
 from btcpay.chain.headers import check_header, check_headers, work_of
 from btcpay.chain.line import Line
@@ -26,8 +26,6 @@ BEFORE = timedelta(hours=2)
 # the tip itself, and a reorganisation is followed from a block that both chains have.
 BELOW = 12
 MOST_WALKED = 200  # headers above it; a forger has lost by then, and the follower goes on
-# In a coinbase: behind the version, one, an outpoint of 36 bytes and the length of what follows.
-_SCRIPT = 42
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], d
     height, headers = one.headers_before(at, BELOW)
     first = check_header(network, headers[-1])
     coinbase = prove_block(one.raw_block(first.hash), first.hash).parts.stripped(0)
-    said = coinbase_height(coinbase[_SCRIPT:])
+    said = coinbase_height(parse_tx(coinbase).inputs[0].script_sig)
     if height and said not in (None, height):
         raise ProofFailed(f"shows block {said} as number {height}")
     above: list[bytes] = []

@@ -46,7 +46,7 @@ class Follower:
     ) -> None:
         self._db, self._network, self._sources, self._undo = db, network, sources, undo
         self._failed: dict[BlockSource, Exception] = {}
-        self.agreed = 0  # so many sources have shown a tip that is not far below ours
+        self.is_agreed = False  # two have shown a tip that is not far below ours, if two are set
         self._highest = 0  # of the tips up to which somebody has shown every header
 
     def follow(self) -> bool:
@@ -64,7 +64,8 @@ class Follower:
             lambda one: self._take_over(one, locator), has_news
         )
         self._highest, top = max(heights.values()), self._top()["height"]
-        self.agreed = sum(height >= top - MAX_BLOCKS_BEHIND for height in heights.values())
+        near = sum(height >= top - MAX_BLOCKS_BEHIND for height in heights.values())
+        self.is_agreed = near > 1 or len(heights) + len(self._failed) == 1
         self._sources.expect(top, heights)
         return has_news()
 

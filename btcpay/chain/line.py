@@ -57,11 +57,6 @@ class Line(Generic[Source]):
         self._after, self._pause = after, pause
         self._lock = threading.Lock()
 
-    @property
-    def is_alone(self) -> bool:
-        """Whether there is no second one, neither now nor at any time."""
-        return len(self._places()) == 1
-
     def ask(self, question: Callable[[Source], T]) -> T:
         """What `question` makes of the first source that answers all of it.
 

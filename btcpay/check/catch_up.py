@@ -46,7 +46,7 @@ class CatchUp:
             follower = Follower(self.db, self.settings.network, self.explorers, self._undo)
             has_changed = follower.follow()
             report.answered, report.tip_asked_at = True, asked_at
-            report.is_agreed = self.explorers.is_alone or follower.agreed > 1
+            report.is_agreed = follower.is_agreed
             # The explorer that showed more in this run may not be asked any more.
             report.stuck = self._why_stuck(follower) or ("" if has_changed else before)
             self._read(report)

@@ -61,8 +61,8 @@ class Reader:
                     if not self._read(row, report):
                         passed.add(row["hash"])
                     failed_in_a_row = 0
-                except OutOfQuota:
-                    log.warning("the hour's calls are spent before every block is read")
+                except OutOfQuota as error:
+                    log.warning("not every block is read: %s", error)
                     break
                 except ExplorerError as error:
                     errors.append(error)

@@ -10,11 +10,27 @@ from btcpay.invoices.update_attention import update_attention
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from storage.database import Database, Row
-from storage.queries import blocks, invoices, payments
+from storage.queries import blocks, invoices, meta, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances, days, tallies
 
 log = logging.getLogger(__name__)
+
+# In place of the height in a chain that is given up: no reorganisation reaches below the first.
+PROVEN = 0
+
+
+def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
+    """Forgets the chain, and what of it is no payment yet; the next check keeps a first header.
+
+    A payment stays what it is; a block of the new chain that has it too gives it its place there.
+    """
+    with db.write():
+        meta.lock(db)
+        db.run(blocks.KEEP_PROVEN, height=PROVEN)
+        undo_above(db, settings, PROVEN, now)
+        db.run(blocks.CUT, height=-1)
+        meta.put(db, meta.Key.READ_AT, "0")
 
 
 def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> None:

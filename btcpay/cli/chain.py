@@ -2,7 +2,7 @@
 
 import click
 
-from btcpay.check.begin_anew import begin_anew
+from btcpay.check.undo import begin_anew
 from btcpay.cli.context import Shell, answering, say
 from btcpay.values.times import utc_now
 from storage import locks

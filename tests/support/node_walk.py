@@ -23,7 +23,7 @@ from forge import Forge, fork_for_each_order
 from node_till import NodeTill, open_chain, open_node_till
 
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
-from btcpay.chain.explorers.open import open_explorers
+from btcpay.chain.explorers.pool import open_explorers
 from btcpay.check.run import Checker
 from btcpay.prices.price import new_prices
 from btcpay.proofs.document import check_document

@@ -1,4 +1,4 @@
-"""All explorers of a run: asked as one, within their quota, and what that has cost."""
+"""Explorers, opened here alone: asked as one, within their quota, and what that has cost."""
 
 import time
 from collections import Counter
@@ -10,6 +10,7 @@ from btcpay.chain.line import Line
 from btcpay.chain.sources import AddressIndex, Mempool
 from btcpay.http import http_client
 from btcpay.http.clock_skew import ClockSkew
+from btcpay.settings.settings import Settings
 from btcpay.values.networks import Network
 
 
@@ -80,3 +81,22 @@ class Explorers(Line[Esplora], AddressIndex):
         self.end_within(0)
         if self._quota:
             self._quota.give_back(one.name for one in self._all if one.calls and not one.left_alone)
+
+
+def open_explorers(
+    settings: Settings,
+    quota: Quota | None,
+    session: http_client.Session | None = None,
+    urls: Sequence[str] | None = None,
+) -> Explorers:
+    """All explorers of the settings, or those of `urls`; `session` keeps connections over runs."""
+    session = session or http_client.Session(proxy=settings.proxy)
+    return Explorers(settings.network, urls or settings.explorers, session, quota)
+
+
+def open_one(
+    settings: Settings, url: str, quota: Quota | None, on_headers: http_client.OnHeaders
+) -> Esplora:
+    """One explorer alone; `on_headers` gets the headers of every answer."""
+    session = http_client.Session(proxy=settings.proxy)
+    return Esplora(settings.network, url, session, quota, on_headers)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import click
 from peewee import PeeweeException
 
-from btcpay.chain.explorers.open import open_explorers, open_quota
+from btcpay.chain.explorers.pool import open_explorers
+from btcpay.chain.explorers.quota import Quota
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.report import Reporter, show_skipped
@@ -117,7 +118,7 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
     session = http_client.Session(in_flight, settings.proxy)
 
     def new() -> Checker:
-        quota = open_quota(settings, shell.db, utc_now, per_hour)
+        quota = Quota(shell.db, per_hour, utc_now)
         explorers = open_explorers(settings, quota, session)
         return Checker(shell.db, settings, explorers, prices, utc_now, in_flight)
 

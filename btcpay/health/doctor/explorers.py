@@ -8,8 +8,7 @@ from http.client import SERVICE_UNAVAILABLE
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.explorers.esplora import Esplora, OtherNetwork
-from btcpay.chain.explorers.open import open_explorers, open_one
-from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.explorers.pool import Explorers, open_explorers, open_one
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import MAX_BLOCKS_BEHIND, Known, Spent
 from btcpay.health.doctor.finding import Finding, Shop
@@ -37,8 +36,7 @@ MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
 class Probe:
     """What an explorer showed; `trouble` says what is wrong with it, "" when nothing is.
 
-    `ahead` is its clock minus ours, None when it gave no time. `has_first`: whether its chain has
-    the first block that we keep.
+    `ahead` is its clock minus ours, None when it gave no time.
     """
 
     url: str
@@ -50,7 +48,6 @@ class Probe:
     height: int | None = None
     tip_at: datetime | None = None
     ahead: timedelta | None = None
-    has_first: bool = False
 
 
 def probe_all(
@@ -70,6 +67,10 @@ def probe_all(
 
 def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
     """One of several in trouble is yellow. All of them are red: nothing would ever be paid."""
+    good = [probe.host for probe in probes if not probe.trouble]
+    if len(good) == 1 < len(probes):
+        sentence = f"{good[0]} alone shows our chain: invoices end a day after their deadline"
+        yield Finding("second explorer", YELLOW, sentence, EXPLORERS_FIRST)
     all_bad = all(probe.trouble for probe in probes if not probe.is_spent)
     for probe in probes:
         name = f"explorer {probe.host}"
@@ -78,15 +79,6 @@ def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
         else:
             red = (all_bad or probe.is_foreign) and not probe.is_spent
             yield Finding(name, RED if red else YELLOW, probe.trouble, probe.remedy)
-
-
-def first_block(probes: Sequence[Probe], first: Known) -> Iterator[Finding]:
-    """The block that all others are linked to, of which two should know."""
-    having = [probe.host for probe in probes if probe.has_first]
-    if len(having) > 1 or len(probes) == 1 or not having:  # then the explorers' findings say so
-        return
-    sentence = f"{having[0]} alone has block {first.height}, with which reading began"
-    yield Finding("first block", YELLOW, sentence, EXPLORERS_FIRST)
 
 
 def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Probe:
@@ -134,13 +126,11 @@ def _ask(probe: Probe, explorer: Esplora, first: Known | None) -> None:
         probe.trouble = f"cannot show its last block, so it never settles: {error}"
         probe.remedy = "name an Esplora root with /block/:hash/raw in BTCPAY_EXPLORERS"
         raise
-    if first and first.height <= tip.height:
-        probe.has_first = explorer.block_hash(first.height) == first.hash
-        if not probe.has_first:
-            probe.trouble = f"has another block {first.height} than the first that we keep"
-            probe.remedy = (
-                "name another one in BTCPAY_EXPLORERS; if all say so, `btcpay chain begin-anew`"
-            )
+    if first and explorer.block_hash(min(first.height, tip.height)) != first.hash:
+        probe.trouble = f"has not our block {first.height}, the first that we keep"
+        probe.remedy = (
+            "name another one in BTCPAY_EXPLORERS; if all say so, `btcpay chain begin-anew`"
+        )
 
 
 def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from peewee import PeeweeException
 
-from btcpay.chain.explorers.open import open_quota
+from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import Known
 from btcpay.health.doctor import database, disk, explorers, prices, receivers, records
 from btcpay.health.doctor import settings as variables
@@ -76,14 +76,12 @@ def _guarded(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _outside(shop: Shop, db: Database | None) -> Iterator[Finding]:
-    quota = open_quota(shop.settings, db, shop.now) if db else None
+    quota = Quota(db, shop.settings.explorer_calls_per_hour, shop.now) if db else None
     known_height = blocks.tip_height(db) or 0 if db else 0
     row = db.row(blocks.FIRST) if db else None
     first = Known(row["height"], row["hash"]) if row else None
     probes = explorers.probe_all(shop, quota, known_height, first)
     yield from explorers.findings(probes)
-    if first:
-        yield from explorers.first_block(probes, first)
     yield from explorers.clock(shop, probes)
     if db and quota:
         yield from explorers.addresses_ahead(shop, db, probes, quota)

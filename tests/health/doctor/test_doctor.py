@@ -333,12 +333,12 @@ def test_one_explorer_alone_that_has_the_first_block_is_yellow(lied_to):
     named = {
         "BTCPAY_EXPLORERS": f"{till.liar.root} {till.liar.honest.replace('127.0.0.1', 'localhost')}"
     }
-    assert "first block" not in found(till, **named)
+    assert "second explorer" not in found(till, **named)
     (first,) = till.shop.sql("SELECT MIN(height) FROM block").fetchone()
     till.liar.lies = {f"/block-height/{first}$": lambda _: "00" * 32}
     everything = found(till, **named)
-    assert everything["first block"].colour == "yellow"
-    assert "localhost alone has block" in everything["first block"].sentence
+    assert everything["second explorer"].colour == "yellow"
+    assert "localhost alone shows our chain" in everything["second explorer"].sentence
     assert everything["explorer 127.0.0.1"].colour == "yellow"
     assert "begin-anew" in everything["explorer 127.0.0.1"].remedy
 
