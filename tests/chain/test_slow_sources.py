@@ -5,7 +5,6 @@ tests/nightly/check/test_bad_sources.py measures the real process.
 
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from bad_sources import KINDS
@@ -19,13 +18,6 @@ class Hasty(Explorers):
     """Waits a tenth of what the product waits."""
 
     hedge_s, late_s = Explorers.hedge_s / 10, Explorers.late_s / 10
-
-
-@pytest.fixture
-def released() -> Iterator[threading.Event]:
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 def check(till: LiedTo, *roots: str) -> tuple[Report, float]:

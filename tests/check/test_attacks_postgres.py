@@ -11,7 +11,7 @@ from pathlib import Path
 import postgres
 import psycopg
 import pytest
-from builders import Clock, Shop, TickerServer, pay, until
+from builders import Clock, Shop, TickerServer, at_once, pay, until
 from fake_esplora import Till, open_till
 from peewee import OperationalError
 from sweeper import Sweeper
@@ -199,8 +199,7 @@ def test_threads_wait_together_for_a_server_that_does_not_answer():
                 pass
 
         began_s = time.monotonic()
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(ask, range(8)))
+        at_once(8, ask)
         assert time.monotonic() - began_s < 5
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from builders import Shop
-from databases import ON_POSTGRES, plan
+from databases import ON_POSTGRES
 
 from btcpay.invoices.links import new_link
 from btcpay.notify import read
@@ -121,10 +121,3 @@ def test_old_events_are_forgotten_but_for_the_newest(shop, days, left):
     assert [number for number, _ in numbered(shop)] == left
     fresh = make(shop)
     assert numbered(shop)[-1] == (4, fresh)
-
-
-def test_an_index_serves_readers_and_numbering(shop):
-    make(shop)
-    for query in (public_events.AFTER, public_events.LAST, public_events.OLDEST):
-        assert "public_event_number" in plan(shop.service.db, query)
-    assert "public_event_new" in plan(shop.service.db, public_events.NUMBER)

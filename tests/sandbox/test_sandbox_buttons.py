@@ -3,12 +3,11 @@
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import requests
-from builders import Clock, until
+from builders import Clock, at_once, until
 from fake_esplora import serving_sandbox
 from markupsafe import escape
 from paths import PROJECT
@@ -237,8 +236,7 @@ def test_payers_at_the_same_time_do_not_spend_the_same_coin(page):
         presses = [own.press("pay", address=ADDRESS, amount=1_000) for _ in range(10)]
         return [press.json()["txid"] for press in presses]
 
-    with ThreadPoolExecutor(4) as pool:
-        txids = {txid for paid in pool.map(pay, range(4)) for txid in paid}
+    txids = {txid for paid in at_once(4, pay) for txid in paid}
     assert len(txids) == 40
     page.press("mine")
     assert all(page.confirmed(txid) for txid in txids)

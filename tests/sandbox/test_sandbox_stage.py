@@ -1,11 +1,8 @@
 """The stage that scenes are played on, and the page beside a shop that is away."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 import requests
-from builders import Clock, until
+from builders import Clock, at_once, until
 from fake_esplora import serving_sandbox
 from ports import free_port
 
@@ -48,8 +45,7 @@ def test_a_line_stays_until_it_could_be_read():
 
 
 def test_scenes_begun_at_once_are_played_one_at_a_time():
-    stage, barrier = Stage(), threading.Barrier(4)
-    playing, most = [], []
+    stage, playing, most = Stage(), [], []
 
     def act() -> None:
         playing.append(1)
@@ -59,13 +55,8 @@ def test_scenes_begun_at_once_are_played_one_at_a_time():
         finally:
             playing.pop()
 
-    def begin(_: int) -> None:
-        barrier.wait(20)
-        stage.start("one", "One", act)
-
     for _ in range(5):
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(begin, range(4)))
+        at_once(4, lambda _: stage.start("one", "One", act))
     stage.stop()
     assert max(most) == 1 and playing == []
 

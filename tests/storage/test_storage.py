@@ -5,11 +5,11 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import at_once
 from databases import about_sqlite, empty_database, raw, tables
 from forge import forge
 from peewee import IntegrityError, Model
@@ -319,8 +319,7 @@ def test_an_index_is_taken_once_by_each_of_eight_threads(full, url):
         own.close()
         return taken
 
-    with ThreadPoolExecutor(8) as pool:
-        taken = sorted(index for part in pool.map(take, range(8)) for index in part)
+    taken = sorted(index for part in at_once(8, take) for index in part)
     assert taken == list(range(1, 201))
 
 

@@ -1,11 +1,10 @@
 """A database of an earlier version comes to this one with all it has: a step runs once, or not."""
 
 import shutil
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from builders import at_once
 from databases import about_sqlite, empty_database, raw, tables
 
 from btcpay.values.errors import DatabaseNotReady
@@ -84,14 +83,7 @@ def test_a_new_database_gets_every_step(tmp_path, later):
 
 
 def test_of_several_that_upgrade_at_once_one_does_it(url, later):
-    barrier = threading.Barrier(4)
-
-    def race(_: int) -> list[str]:
-        barrier.wait()
-        return migrate.migrate(url, "regtest", later)
-
-    with ThreadPoolExecutor(4) as pool:
-        done = list(pool.map(race, range(4)))
+    done = at_once(4, lambda _: migrate.migrate(url, "regtest", later))
     assert sorted(done) == [[], [], [], ["9000_note"]]
     assert len(content(url)["note"]) == 1
 

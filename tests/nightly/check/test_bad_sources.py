@@ -5,7 +5,6 @@ The real `btcpay check`, begun when the block is mined; docs/budget.md has what 
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from storage.queries import invoices
 
 MOST_S, MOST_MB = 60, 200
 LOOKING = 6
-
-
-@pytest.fixture
-def released() -> Iterator[threading.Event]:
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 def paid_after_s(till: LiedTo, invoice: Json, found: list[float]) -> None:

@@ -21,7 +21,7 @@ import pytest
 from builders import Clock
 from dying import die_before
 from fake_esplora import Terminal, Till
-from forge import Ended, Forge, command_line, fork_for_each_order
+from forge import Forge, command_line, fork_for_each_order
 from scenes import (
     NOISE,
     NOTICED,
@@ -50,7 +50,7 @@ PROCESSES = 2  # that die at the same time, each in a world of its own
 def live(order: dict[str, Any]) -> None:
     """Does what is ordered, until it is killed."""
     signal.alarm(60)  # one that hangs fails the test and does not hold it up
-    die_before(order["moment"])
+    die_before(order.get("moment"))
     if order["words"][0] == "POST":
         sys.exit(_post(*order["words"][1:]))
     command_line(order)
@@ -69,20 +69,10 @@ def _post(path: str, key: str, at: str, body: str) -> int:
     return answer.status_code // 100
 
 
-class Killing(Forge):
-    """Makes processes that die before their so manieth commit."""
-
-    def __init__(self) -> None:
-        super().__init__(__file__)
-
-    def run(self, environ: dict[str, str], words: list[str], moment: int | None = None) -> Ended:
-        return super().run(environ, words, moment=moment)
-
-
 @pytest.fixture(scope="module")
-def forges() -> Iterator[list[Killing]]:
+def forges() -> Iterator[list[Forge]]:
     with contextlib.ExitStack() as stack:
-        made = [Killing() for _ in range(PROCESSES)]
+        made = [Forge(__file__) for _ in range(PROCESSES)]
         for forge in made:
             stack.callback(forge.close)
         yield made
@@ -115,7 +105,7 @@ class Deaths:
 
     def _dies(self, forge: Forge, words: list[str], number: int, status: int) -> bool:
         with self.scene.world() as world:
-            ended = forge.run(world.environ, words, number)
+            ended = forge.run(world.environ, words, moment=number)
             try:
                 if ended.status == -signal.SIGKILL:
                     self.after_death(forge, world)
