@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from accounts import FORMS, Owner
 from dying import run_until_death
 from fake_esplora import Terminal, Till
 from other_database import backed_up, change, content, on
@@ -261,6 +262,17 @@ def test_no_paid_address_is_given_out_twice(till, tmp_path):
         fresh = [again.shop.invoice() for _ in range(3)]
     addresses = {invoice["deposit_address"] for invoice in [known, *lost]}
     assert addresses.isdisjoint(invoice["deposit_address"] for invoice in fresh)
+
+
+def test_paid_addresses_of_every_form_are_found_again(till, tmp_path):
+    owners = [Owner(till.shop, name) for name in FORMS]
+    for owner in owners:
+        owner.invoice()
+    file = backed_up(till, tmp_path / "kept.db")
+    lost = {owner.invoice()["deposit_address"]: 10_000 for owner in owners}
+    till.sandbox.wallet.pay_many(lost, till.now)
+    _, *moves = restored(till, file, tmp_path / "place.db", skip=0).moves
+    assert [(move.used, move.next_index) for move in moves] == [((1,), 2)] * len(owners)
 
 
 def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till, tmp_path, file):

@@ -3,11 +3,12 @@
 import secrets
 
 import pytest
+from builders import REGTEST
 from hd_wallet import HdWallet
 
 from btcpay.bitcoin.hd import HARDENED
-from btcpay.merchants.account import derive
-from btcpay.values.networks import NETWORKS
+from btcpay.merchants.account import derive, parse_account
+from btcpay.merchants.descriptor import receiving
 
 FORMS = {
     "pkh": "pkh({}/0/*)",
@@ -27,7 +28,8 @@ def compare(form: str, accounts: int, each: int) -> None:
     for _ in range(accounts):
         wallets = (HdWallet.from_seed(secrets.token_bytes(32)) for _ in range(form.count("{}")))
         text = form.format(*(wallet.xpub() for wallet in wallets))
-        theirs = bdk.Descriptor(text.replace("<0;1>", "0"), bdk.NetworkKind.TEST)
+        exported = receiving(parse_account(text, REGTEST))  # with a checksum, which is verified
+        theirs = bdk.Descriptor(exported, bdk.NetworkKind.TEST)
         for index in (secrets.randbelow(HARDENED) for _ in range(each)):
             wanted = str(theirs.derive_address(index, bdk.Network.REGTEST))
-            assert derive(text, index, NETWORKS["regtest"]) == wanted, (text, index)
+            assert derive(text, index, REGTEST) == wanted, (text, index)

@@ -85,7 +85,7 @@ def _install(lock: Path, stamp: Path) -> str:
     return ""
 
 
-def _legacy_preimage(tx: Tx, index: int, script_code: bytes) -> bytes:
+def legacy_preimage(tx: Tx, index: int, script_code: bytes) -> bytes:
     """What SIGHASH_ALL commits to in an input of a script without witness."""
     inputs = b"".join(
         i.outpoint.raw + prefixed(script_code if n == index else b"") + u32(i.sequence)
@@ -109,7 +109,7 @@ def sign(
 
     def signed(index: int, spent: TxIn, output: TxOut) -> TxIn:
         if kind(output.script) == "p2pkh":
-            preimage = _legacy_preimage(unsigned, index, key.script_code)
+            preimage = legacy_preimage(unsigned, index, key.script_code)
         else:
             preimage = witness_preimage(unsigned, index, key.script_code, output.value_sats)
         proof = (key.sign(preimage) + bytes([SIGHASH_ALL]), key.public_key)
