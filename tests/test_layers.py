@@ -34,7 +34,7 @@ ROOMS = {
             "bitcoin chain http invoices merchants notify prices proofs settings settlement "
             "storage values"
         ),
-        "web": "health invoices languages merchants prices schemas settings storage values",
+        "web": "health languages merchants prices schemas settings storage values",
         "backup": "bitcoin chain merchants settings settlement storage values",
         "health": (
             "bitcoin chain http merchants notify prices proofs settings settlement storage values"

@@ -96,9 +96,7 @@ def apply(
                 db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=txid)
         if outcome.changes:
             gaps.note(db, row)
-        if outcome.changes or outcome.forgotten or made or outcome.settling:
-            db.run(invoices.CHANGED, id=invoice_id)
-        _end(db, settings, row, replace(outcome, changes=noted), made, scan, now)
+        _end(db, settings, row, outcome, noted, made, scan, now)
         return row["status"], outcome.verdict.status
 
 
@@ -107,6 +105,7 @@ def _end(
     settings: Settings,
     row: Row,
     outcome: Outcome,
+    noted: Sequence[Change],
     made: Sequence[Row],
     scan: Scan,
     now: datetime,
@@ -126,8 +125,9 @@ def _end(
             reason=verdict.reason,
             explorer=scan.explorer,
         )
-    if has_ended or outcome.changes or outcome.payments or outcome.settling:
-        update_attention(db, settings, row["id"], now, news_of(outcome, made, row["status"]))
+    if has_ended or outcome.changes or outcome.forgotten or made or outcome.settling:
+        news = news_of(replace(outcome, changes=noted), made, row["status"])
+        update_attention(db, settings, row["id"], now, news)
 
 
 def _noted(db: Database, invoice_id: str, changes: Sequence[Change]) -> list[Change]:

@@ -52,7 +52,6 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
                 detail = {"txid": coin["txid"], "vout": coin["vout"]}
                 record(db, invoice_id, Kind.UNSPENT, detail, now)
             db.run(blocks.UNSPEND, invoice_id=invoice_id, height=height)
-            db.run(invoices.CHANGED, id=invoice_id)
             news += _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now)
         if invoice_id in paid:
             update_attention(db, settings, invoice_id, now, news)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from btcpay.checkout import bip21
 from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
-from btcpay.settlement.values import Verdict
 from btcpay.values.currencies import rounded
 from btcpay.values.money import usd_for_sats
 from btcpay.values.times import to_ms
@@ -111,9 +110,9 @@ class InvoicePage:
 
 def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> InvoicePage:
     """The page's values; the brand's name is what wallets show as the recipient."""
-    row, verdict, state = snapshot.row, snapshot.verdict, snapshot.state
+    row, state = snapshot.row, snapshot.state
     payable = state in ("waiting", "partial")
-    owed_sats = verdict.missing_sats if payable else row["amount_sats"]
+    owed_sats = snapshot.missing_sats if payable else row["amount_sats"]
     due_sats = max(owed_sats, snapshot.least_sats) if payable else owed_sats
     amount_usd, price_usd = Decimal(row["amount_usd_quote"]), Decimal(row["price_usd"])
     beyond_sats = _beyond_sats(snapshot)
@@ -128,11 +127,11 @@ def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> I
         due_sats=due_sats,
         due_usd=usd_for_sats(due_sats, price_usd) if state == "partial" else amount_usd,
         owed_sats=owed_sats,
-        received_sats=_received_sats(verdict),
+        received_sats=row["received_sats"],
         beyond_sats=beyond_sats,
         beyond_usd=usd_for_sats(beyond_sats, price_usd),
-        confirmations=min(verdict.confirmations, snapshot.needed),
-        confirmations_left=max(0, snapshot.needed - verdict.confirmations),
+        confirmations=min(snapshot.confirmations, snapshot.needed),
+        confirmations_left=max(0, snapshot.needed - snapshot.confirmations),
         description=row["description"] or None,
         address=row["deposit_address"],
         left_ms=snapshot.left_ms,
@@ -166,23 +165,16 @@ def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, 
     }
 
 
-def _received_sats(verdict: Verdict) -> int:
-    """What counts towards the amount; of a paid invoice its settling transactions in full."""
-    settling = [receipt.amount_sats for receipt in verdict.receipts if receipt.settles]
-    return sum(settling) if verdict.status == "paid" else verdict.received_sats
-
-
 def _beyond_sats(snapshot: Snapshot) -> int:
     """What came without settling: after the end, too little at it, or more than was asked for.
 
     Too much that is less than can be sent is none: nobody could send it back.
     """
-    verdict, state = snapshot.verdict, snapshot.state
-    unsettling_sats = sum(one.amount_sats for one in verdict.receipts if not one.settles)
+    row, state = snapshot.row, snapshot.state
     if state in ("overdue", "expired", "canceled"):
-        return max(unsettling_sats, verdict.received_sats)
+        return max(row["beside_sats"], row["received_sats"])
     if state not in ("seen", "paid"):
         return 0
-    came_sats = _received_sats(verdict) + (unsettling_sats if state == "paid" else 0)
-    beyond_sats = came_sats - snapshot.row["amount_sats"]
+    came_sats = row["received_sats"] + (row["beside_sats"] if state == "paid" else 0)
+    beyond_sats = came_sats - row["amount_sats"]
     return beyond_sats if beyond_sats >= snapshot.least_sats else 0

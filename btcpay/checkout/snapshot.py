@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from btcpay.invoices.status import checked_ms, rules_for, verdict_on
+from btcpay.invoices.status import checked_ms, rules_for
 from btcpay.merchants.account import least_sats_of
-from btcpay.settlement.values import Verdict
+from btcpay.settlement.decide import missing_sats
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.values.times import iso, iso_ms, to_ms
 from btcpay.web.service import Service
 from storage.database import Row
-from storage.queries import attentions, invoices, links, payments
+from storage.queries import attentions, blocks, invoices, links, payments
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,11 @@ class Notices:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An invoice's row, the verdict on it, and the time."""
+    """An invoice's row, which has what came, and what follows from it at that time."""
 
     row: Row
-    verdict: Verdict
+    missing_sats: int
+    confirmations: int  # of the least confirmed payment that counts
     needed: int  # confirmations
     now: datetime
     least_sats: int  # that can be sent to its address
@@ -44,18 +45,18 @@ class Snapshot:
     def is_taken_back(self) -> bool:
         """Whether the whole sum was seen, and is not there any more."""
         status, covered_at = self.row["status"], self.row["covered_at"]
-        return bool(status != "canceled" and covered_at and self.verdict.missing_sats)
+        return bool(status != "canceled" and covered_at and self.missing_sats)
 
     @property
     def state(self) -> str:
         """The status; instead of open it is seen, overdue, partial or waiting."""
         if self.row["status"] != "open":
             return self.row["status"]
-        if self.verdict.missing_sats == 0:
+        if self.missing_sats == 0:
             return "seen"
         if self.left_ms is not None and self.left_ms <= 0:
             return "overdue"
-        return "partial" if self.verdict.received_sats else "waiting"
+        return "partial" if self.row["received_sats"] else "waiting"
 
 
 def snapshot_of(
@@ -72,10 +73,18 @@ def snapshot_of(
     now = service.now()
     if is_look and row["status"] == "open":
         service.notes.note(invoices.ASKED, row["id"], now)
-    verdict = verdict_on(service.db, service.settings, row, now, service.sums.of(row, now))
-    needed = rules_for(service.settings, row).confirmations
-    least_sats = least_sats_of(row["script"])
-    return Snapshot(row, verdict, needed, now, least_sats)
+    rules, tip_height = rules_for(service.settings, row), blocks.tip_height(service.db) or 0
+    newest = row["newest_height"] or tip_height + 1
+    return Snapshot(
+        row=row,
+        missing_sats=missing_sats(
+            row["status"], row["amount_sats"], row["received_sats"], rules.tolerance_percent
+        ),
+        confirmations=max(0, tip_height + 1 - newest),
+        needed=rules.confirmations,
+        now=now,
+        least_sats=least_sats_of(row["script"]),
+    )
 
 
 def notices_of(service: Service, snapshot: Snapshot) -> Notices:
@@ -102,14 +111,14 @@ def has_vanished(service: Service, snapshot: Snapshot) -> bool:
 
 def status_of(snapshot: Snapshot) -> dict[str, Any]:
     """All that /pay/{invoice}/status answers; `missing_sats` may be less than can be sent."""
-    row, verdict = snapshot.row, snapshot.verdict
+    row = snapshot.row
     return {
         "status": row["status"],
         "amount_sats": row["amount_sats"],
-        "received_sats": verdict.received_sats,
-        "unconfirmed_sats": verdict.unconfirmed_sats,
-        "missing_sats": verdict.missing_sats,
-        "confirmations": verdict.confirmations,
+        "received_sats": row["received_sats"],
+        "unconfirmed_sats": row["unconfirmed_sats"],
+        "missing_sats": snapshot.missing_sats,
+        "confirmations": snapshot.confirmations,
         "confirmations_needed": snapshot.needed,
         "expires_at": row["expires_at"] and iso_ms(row["expires_at"]),
         "checked_at": row["checked_at"] and iso_ms(row["checked_at"]),

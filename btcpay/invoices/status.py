@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 from btcpay.settings.settings import Settings
@@ -107,11 +107,18 @@ def verdict_of(
     """The verdict on these outputs, some of which may have vanished; else on all that have not."""
     if outputs is None:
         outputs = db.rows(payments.ALIVE, invoice_id=row["id"])
-    return verdict_on(db, settings, row, now, [output_of(output) for output in outputs])
+    known, tip_height = [output_of(output) for output in outputs], blocks.tip_height(db) or 0
+    return stored_verdict(invoice_of(row), known, tip_height, rules_for(settings, row), now)
 
 
-def verdict_on(
-    db: Database, settings: Settings, row: Row, now: datetime, outputs: Sequence[Output]
-) -> Verdict:
-    rules, tip_height = rules_for(settings, row), blocks.tip_height(db) or 0
-    return stored_verdict(invoice_of(row), outputs, tip_height, rules, now)
+def keep(db: Database, row: Row, verdict: Verdict) -> None:
+    """Stores of a stored verdict what pages show, in the transaction of the change."""
+    tip_height = blocks.tip_height(db) or 0
+    db.run(
+        invoices.KEEP,
+        id=row["id"],
+        received_sats=verdict.received_sats,
+        unconfirmed_sats=verdict.unconfirmed_sats,
+        beside_sats=sum(one.amount_sats for one in verdict.receipts if not one.settles),
+        newest_height=tip_height + 1 - verdict.confirmations if verdict.confirmations else None,
+    )

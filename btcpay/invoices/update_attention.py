@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from btcpay.invoices.status import invoice_of, verdict_of
+from btcpay.invoices.status import invoice_of, keep, verdict_of
 from btcpay.merchants.account import least_sats_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
@@ -21,11 +21,12 @@ def update_attention(
 ) -> str | None:
     """Decides anew whether an invoice needs attention; the reason, None when it does not.
 
-    Publishes the `news`, and a new reason, each with the state that all of it has led to. Call it
-    in the transaction of the change, behind the lock of the balance.
+    Keeps for pages what has come, and publishes the `news` and a new reason, each with the state
+    that all of it has led to. Call it in the transaction of the change, behind the balance's lock.
     """
     row = db.only(invoices.WHOLE, id=invoice_id)
     verdict = verdict_of(db, settings, row, now)
+    keep(db, row, verdict)
     happenings = map(_happening, db.rows(events.OF_MONEY, invoice_id=invoice_id))
     least_sats = least_sats_of(row["script"])
     reason = reason_for(invoice_of(row), verdict, list(filter(None, happenings)), least_sats)

@@ -28,6 +28,14 @@ def required_sats(amount_sats: int, tolerance_percent: Decimal) -> int:
     return amount_sats - int(forgiven)
 
 
+def missing_sats(
+    status: str, amount_sats: int, received_sats: int, tolerance_percent: Decimal
+) -> int:
+    """What is still to be sent; 0 as soon as what came is enough."""
+    enough = status == "paid" or received_sats >= required_sats(amount_sats, tolerance_percent)
+    return 0 if enough else amount_sats - received_sats
+
+
 def decide(
     invoice: Invoice,
     outputs: Sequence[Output],
@@ -59,7 +67,6 @@ def decide(
         status, last = "paid", settling[-1]
     elif status == "open" and _is_over(invoice, ends_at) and received_sats < needed_sats:
         status = "expired"
-    enough = status == "paid" or received_sats >= needed_sats
     return Verdict(
         status=status,
         tx_hash=last.txid if last else invoice.tx_hash,
@@ -67,7 +74,9 @@ def decide(
         receipts=_receipts(invoice, deep, settling if status == "paid" else [], now),
         received_sats=received_sats,
         unconfirmed_sats=received_sats - confirmed_sats,
-        missing_sats=0 if enough else invoice.amount_sats - received_sats,
+        missing_sats=missing_sats(
+            status, invoice.amount_sats, received_sats, rules.tolerance_percent
+        ),
         confirmations=min((_depth(output, tip_height) for output in counting), default=0),
         reason=reason_why(status, counting, outputs, confirmed_sats, needed_sats, rules),
     )

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from btcpay.health.metrics_setup import FOLDER
 from btcpay.health.process_metrics import Counters
-from btcpay.invoices.sums import Sums
 from btcpay.prices.price import Prices, new_prices
 from btcpay.settings.settings import Settings
 from btcpay.web.rate_limits import Limiter
@@ -27,7 +26,6 @@ class Service:
     limiter: Limiter
     notes: Notes
     counters: Counters
-    sums: Sums
     resources: Resources
     now: Callable[[], datetime]
 
@@ -48,7 +46,6 @@ def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
         limiter=Limiter(settings.rate_limit_store, lambda: now().timestamp()),
         notes=Notes(db),
         counters=counters,
-        sums=Sums(db),
         resources=Resources(settings.base_url),
         now=now,
     )

@@ -83,7 +83,10 @@ class Invoice(Table):
     gap_before = BigIntegerField(null=True)
     covered_at = BigIntegerField(null=True)
     currency = TextField(null=True)
-    changes = BigIntegerField()
+    received_sats = BigIntegerField()
+    unconfirmed_sats = BigIntegerField()
+    beside_sats = BigIntegerField()
+    newest_height = BigIntegerField(null=True)
     price_in_currency = TextField(null=True)
 
     # What clients see, and no more is read for them; schemas/resources.py says how it looks.

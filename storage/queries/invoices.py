@@ -24,10 +24,10 @@ MAY_BE_PAID = (Invoice.status == "open") | (
 WHOLE = Invoice.select().where(Invoice.id == slot("id"))
 
 # A new invoice, before it is said what it is for and before anything happens to it.
-BLANK = dict.fromkeys(field.name for field in Invoice._meta.sorted_fields) | {
-    "failures": 0,
-    "changes": 0,
-}
+_CAME_COUNTED = (Invoice.received_sats, Invoice.unconfirmed_sats, Invoice.beside_sats)
+BLANK = dict.fromkeys(field.name for field in Invoice._meta.sorted_fields) | dict.fromkeys(
+    ("failures", *(field.name for field in _CAME_COUNTED)), 0
+)
 ADD = Invoice.insert(every(Invoice)).returning(*Invoice.PUBLIC)
 
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
@@ -73,8 +73,8 @@ COVER = Invoice.update({Invoice.covered_at: slot("at")}).where(
     (Invoice.id == slot("id")) & Invoice.covered_at.is_null()
 )
 
-# Whenever an output to it has, in the same transaction: pages keep their sums until then.
-CHANGED = Invoice.update({Invoice.changes: Invoice.changes + 1}).where(Invoice.id == slot("id"))
+# Whenever an output to it has changed, or its status, in the same transaction.
+KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(Invoice.id == slot("id"))
 
 # The one way back: a paid invoice whose payment a reorganisation has undone.
 REOPEN = Invoice.update({Invoice.status: "open"} | dict.fromkeys(_END)).where(

@@ -1,6 +1,6 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
-from peewee import SQL, fn
+from peewee import fn
 
 from storage.database import every, slot, slots
 from storage.models import Output, Payment, Proof
@@ -41,22 +41,6 @@ SHOWN = OUTPUTS.select_extend(
 )
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
-# ALIVE in sums of what counts alike: thousands of outputs are a few rows. Grouped by the numbers of
-# the columns: a server does not see that two parameters are the same.
-SUMS = (
-    Output.select(
-        Output.block_height,
-        Output.seen_waiting,
-        Output.payment_id.is_null(False).alias("credited"),
-        Payment.invoice_id.is_null(False).alias("settles"),
-        (Output.first_seen_at < slot("before")).alias("is_early"),
-        fn.MAX(Output.block_time_at).alias("block_time_at"),
-        fn.SUM(Output.amount_sats).cast("BIGINT").alias("amount_sats"),
-    )
-    .left_outer_join(Payment, on=(Payment.id == Output.payment_id))
-    .where((Output.invoice_id == slot("invoice_id")) & Output.vanished_at.is_null())
-    .group_by(SQL("1"), SQL("2"), SQL("3"), SQL("4"), SQL("5"))
-)
 KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
 # Of one transaction, which may have come again.
 VANISHED = OUTPUTS.where((Output.txid == slot("txid")) & Output.vanished_at.is_null(False))

@@ -147,7 +147,9 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- address that always fails waits longer.
 -- `gap_before`: so many addresses further than the last paid one before it, this one included; null
 -- while nothing has come to it. The largest is the gap limit that a wallet needs.
--- `changes`: how often the outputs to it have changed.
+-- `received_sats`, of them `unconfirmed_sats`, and payments of `beside_sats` that settle nothing: what
+-- settlement says of its outputs, for pages that ask often. `newest_height`: the last block with
+-- money that counts; null while some waits, or none came.
 -- `covered_at`: when the whole sum was first seen, in a block or in none: goods may be gone since.
 -- `price_in_currency`: of one bitcoin when the invoice was made, in the merchant's own currency.
 CREATE TABLE invoice (
@@ -178,7 +180,10 @@ CREATE TABLE invoice (
     gap_before BIGINT CHECK (gap_before > 0),
     covered_at BIGINT,
     currency TEXT CHECK (length(currency) = 3),
-    changes BIGINT NOT NULL DEFAULT 0,
+    received_sats BIGINT NOT NULL DEFAULT 0,
+    unconfirmed_sats BIGINT NOT NULL DEFAULT 0 CHECK (unconfirmed_sats BETWEEN 0 AND received_sats),
+    beside_sats BIGINT NOT NULL DEFAULT 0 CHECK (beside_sats >= 0),
+    newest_height BIGINT,
     price_in_currency TEXT CHECK ((price_in_currency IS NULL) = (currency IS NULL)),
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_at IS NULL)),

@@ -5,7 +5,7 @@ from decimal import Decimal
 from functools import partial
 
 import pytest
-from builders import at_once, pay, until
+from builders import at_once, pay, until, vanish
 from merchant_browser import FROM_THIS_SITE, MerchantBrowser
 from payer import Page, count
 
@@ -140,29 +140,28 @@ def test_the_page_says_how_the_payment_stands(browser, case):
     assert ('http-equiv="refresh"' in page.source) is still_open
 
 
-def vanish(shop):
-    shop.sql("UPDATE output SET vanished_at = first_seen_at WHERE block_height IS NULL")
-
-
 def by_less(shop, found):
     pay(shop, found, confirmed=False)
-    vanish(shop)
+    vanish(shop, found)
     pay(shop, found, 5_000, confirmed=False)
 
 
 def a_part(shop, found):
     pay(shop, found, 5_000, confirmed=False)
-    vanish(shop)
+    vanish(shop, found)
 
 
 def its_time_is_over(shop, found):
     pay(shop, found, confirmed=False)
-    vanish(shop)
+    vanish(shop, found)
     expired(shop, found)
 
 
 TAKEN_BACK = {
-    "the whole sum": (lambda shop, found: (pay(shop, found, confirmed=False), vanish(shop)), True),
+    "the whole sum": (
+        lambda shop, found: (pay(shop, found, confirmed=False), vanish(shop, found)),
+        True,
+    ),
     "the whole sum, replaced by less": (by_less, True),
     "a part": (a_part, True),
     "the whole sum, and its time is over": (its_time_is_over, False),

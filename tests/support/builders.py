@@ -227,6 +227,12 @@ def pay(
     return txid
 
 
+def vanish(shop: Shop, invoice: dict[str, Any]) -> None:
+    """The mempool shows no more what waited for the invoice."""
+    scan = Scan(shop.clock(), 100, waiting=[], misses=True)
+    apply(shop.service.db, shop.service.settings, invoice["id"], scan, shop.clock())
+
+
 def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
     """Ends an open invoice without a payment: expired, canceled."""
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
