@@ -5,7 +5,7 @@ Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height, /bloc
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from btcpay.bitcoin.header import parse_header
@@ -21,7 +21,7 @@ from btcpay.chain.explorers.endpoint import TEXT, Endpoint
 from btcpay.chain.headers import check_header
 from btcpay.chain.sources import AddressIndex, BlockSource, Known, Mempool
 from btcpay.http import http_client
-from btcpay.values.errors import FetchError, ProofFailed
+from btcpay.values.errors import FetchError
 from btcpay.values.times import from_unix_s
 
 PAGE = 10  # headers, at least
@@ -98,40 +98,28 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
         if tip_hash == top.hash:
             return
         raw = self.header(tip_hash)
-        if tip_hash in hashes or check_header(self.network, raw).previous == top.hash:
+        if tip_hash in hashes or parse_header(raw).previous == top.hash:
             yield [raw]
             return
-        page = self._worked(None)
-        tip_height = page[-1].height
-        if page[0].height > top.height + 1:
-            page = self._worked(min(top.height + PAGE, tip_height))
-        branch = self._from_fork(page, locator[-1], hashes)
+        tip_height = self.tip_height()
+        height = self._fork(locator, tip_height)
         for _ in range(PAGES_AT_MOST):
-            yield [shown.raw for shown in branch]
-            height = branch[-1].height
+            page = self.headers(min(height + PAGE, tip_height))
+            yield [shown.raw for shown in page if shown.height > height]
+            height = page[-1].height
             if height >= tip_height:
                 return
-            page = self._worked(min(height + PAGE, tip_height))
-            branch = [shown for shown in page if shown.height > height]
-            if branch[0].height != height + 1:
-                raise ProofFailed("the headers have holes between them")
         raise FetchError("shows more headers than there can be")
 
-    def _from_fork(
-        self, page: list[ShownHeader], first: Known, hashes: Collection[str]
-    ) -> list[ShownHeader]:
-        """The page from the highest header that follows a block of ours on; pages below it too."""
-        for _ in range(PAGES_AT_MOST):
-            for place in range(len(page) - 1, -1, -1):
-                if parse_header(page[place].raw).previous in hashes:
-                    return page[place:]
-            if page[0].height <= first.height + 1:
-                raise FetchError(
-                    f"its chain has not our block {first.height}, the first that we keep (when no"
-                    " explorer has it: `btcpay chain begin-anew`)"
-                )
-            page = self._worked(page[0].height - 1) + page
-        raise FetchError("shows more headers than there can be")
+    def _fork(self, locator: Sequence[Known], tip_height: int) -> int:
+        """Height of the highest block of ours that it has, too."""
+        for known in locator:
+            if known.height <= tip_height and self.block_hash(known.height) == known.hash:
+                return known.height
+        raise FetchError(
+            f"its chain has not our block {locator[-1].height}, the first that we keep (when no"
+            " explorer has it: `btcpay chain begin-anew`)"
+        )
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
         """The last header that is not younger, and so many below; of our network's own chain."""
@@ -167,13 +155,6 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
             else:
                 above = found[0].height
         return [page[0], *filter(is_older, page)][-1]
-
-    def _worked(self, height: int | None) -> list[ShownHeader]:
-        """A page of headers, each with its work, so that nobody leads us on for nothing."""
-        page = self.headers(height)
-        for shown in page:
-            check_header(self.network, shown.raw)
-        return page
 
     def require_chain(self, known_height: int) -> int:
         self.require_network()
