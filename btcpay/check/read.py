@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
-from btcpay.check.receipt_prices import NO_PRICES, receipt_prices
+from btcpay.check.receipt_prices import receipt_prices
 from btcpay.check.report import Report
 from btcpay.prices.price import Prices
 from btcpay.proofs.block import ProvenBlock, prove_block
@@ -100,7 +100,7 @@ class Reader:
         block, host = self.explorers.ask(
             lambda one: (prove_block(one.raw_block(hash), hash), one.host)
         )
-        prices = receipt_prices(self.db, self.prices) if paid_by(self.db, block) else NO_PRICES
+        prices = receipt_prices(self.db, self.prices) if paid_by(self.db, block) else {}
         now = self.now()
         with self.db.write():
             # Of blocks that are read at once, each knows what the one before it has found.
@@ -117,8 +117,7 @@ class Reader:
                     confirmed=facts.confirmed,
                     spent=facts.spent,
                     replaced=facts.replaced,
-                    price_usd=prices.usd,
-                    second_prices=prices.second,
+                    prices=prices,
                     explorer=host,
                 )
                 if not try_apply(

@@ -11,7 +11,7 @@ from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.mempool import Address, Look, address_of, gather, misses, pages_open, watched_of
 from btcpay.check.plan import Plan, plan
-from btcpay.check.receipt_prices import NO_PRICES, receipt_prices
+from btcpay.check.receipt_prices import receipt_prices
 from btcpay.check.report import Report
 from btcpay.check.urgency import Watched
 from btcpay.http.clock_skew import REMEDY
@@ -117,9 +117,9 @@ class Checker:
             for row in self.db.rows(mempool_watch.DEEPENING)
             if self._is_ready(row, tip_height, report)
         }
-        prices = receipt_prices(self.db, self.prices) if ready else NO_PRICES
+        prices = receipt_prices(self.db, self.prices) if ready else {}
         for invoice_id in sorted(ready):
-            scan = Scan(self.now(), tip_height, price_usd=prices.usd, second_prices=prices.second)
+            scan = Scan(self.now(), tip_height, prices=prices)
             try_apply(self.db, self.settings, invoice_id, scan, self.now(), report)
 
     def _is_ready(self, row: Row, tip_height: int, report: Report) -> bool:

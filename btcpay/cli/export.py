@@ -4,7 +4,7 @@ import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from typing import Any, TextIO
 
@@ -15,20 +15,20 @@ from btcpay.exports import payments
 from btcpay.exports.labels import label_lines
 from btcpay.merchants.merchants import find_merchant
 from btcpay.values.times import to_ms
+from btcpay.values.zones import in_zone, zone_of
 from storage.database import Database, Row
 from storage.queries import merchants
 
 
 class Moment(click.ParamType):
-    """A day (its beginning in UTC) or an ISO 8601 time (UTC unless it says otherwise)."""
+    """A day (its beginning) or an ISO 8601 time, both the merchant's unless it says otherwise."""
 
     name = "date"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
         try:
-            at = datetime.fromisoformat(value)
-            return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
-        except (ValueError, OverflowError):
+            return datetime.fromisoformat(value)
+        except ValueError:
             return self.fail(f"{value!r} is neither a day (2026-01-31) nor an ISO 8601 time")
 
 
@@ -50,19 +50,26 @@ def export_payments(
 ) -> None:
     """Payments as CSV (RFC 4180, UTF-8), one line each: merchant by merchant, oldest first.
 
-    Days and times are UTC; what was received at --from is in, what at --to is not.
+    Days and times of --from and --to are those of each merchant's time zone; what was received at
+    --from is in, what at --to is not.
     """
-    if from_at and to_at and from_at > to_at:
-        raise click.UsageError("--from is later than --to")
-    first_ms = max(0, to_ms(from_at)) if from_at else 0
-    before_ms = to_ms(to_at) if to_at else payments.END
-    owners = _chosen(shell.db, merchant)
+    owners = [(owner, _span(owner, from_at, to_at)) for owner in _chosen(shell.db, merchant)]
     records = chain.from_iterable(
-        payments.received(shell.db, owner, first_ms, before_ms) for owner in owners
+        payments.received(shell.db, owner, *span) for owner, span in owners
     )
     exact = ({name: number(name, value) for name, value in row.items()} for row in records)
     with _output(newline="") as file:
         file.writelines(json_lines(exact) if shell.as_json else payments.csv_lines(records))
+
+
+def _span(owner: Row, from_at: datetime | None, to_at: datetime | None) -> tuple[int, int]:
+    """From which millisecond on, and before which one."""
+    zone = zone_of(owner["timezone"])
+    first_ms = max(0, to_ms(in_zone(from_at, zone))) if from_at else 0
+    before_ms = to_ms(in_zone(to_at, zone)) if to_at else payments.END
+    if from_at and to_at and first_ms > before_ms:
+        raise click.UsageError("--from is later than --to")
+    return first_ms, before_ms
 
 
 @export.command("labels")

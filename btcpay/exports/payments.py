@@ -9,10 +9,12 @@ from decimal import Decimal
 
 from btcpay.values.money import SATS_PER_BTC, usd_for_sats
 from btcpay.values.times import iso_ms
+from btcpay.values.zones import date_of, day_of, zone_of
 from storage.database import Database, Row
 from storage.queries.lists import exports
 
 COLUMNS = (
+    "day",
     "received_at",
     "recorded_at",
     "merchant",
@@ -23,15 +25,15 @@ COLUMNS = (
     "address",
     "amount_sats",
     "amount_btc",
-    "usd_at_quote",
+    "currency",
+    "value_at_receipt",
     "usd_at_receipt",
+    "usd_at_quote",
     "invoice_usd_quote",
     "outputs",
     "block_height",
     "block_hash",
     "payment_id",
-    "currency",
-    "value_at_receipt",
 )
 PAGE = 500  # payments in memory at a time
 END = 2**62  # later than any stored time
@@ -77,6 +79,7 @@ def grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:
 def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None) -> Row:
     block = outputs[0] if outputs else {"block_height": None, "block_hash": None}
     return {
+        "day": date_of(day_of(row["created_at"], zone_of(merchant["timezone"]))).isoformat(),
         "received_at": iso_ms(row["created_at"]),
         "recorded_at": None if recorded_at is None else iso_ms(recorded_at),
         "merchant": merchant["name"],
@@ -87,15 +90,15 @@ def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None
         "address": row["deposit_address"],
         "amount_sats": row["amount_sats"],
         "amount_btc": f"{Decimal(row['amount_sats']) / SATS_PER_BTC:.8f}",
-        "usd_at_quote": str(usd_for_sats(row["amount_sats"], Decimal(row["price_usd"]))),
+        "currency": row["currency"],
+        "value_at_receipt": row["value_at_receipt"],
         "usd_at_receipt": row["amount_usd_at_receipt"],
+        "usd_at_quote": str(usd_for_sats(row["amount_sats"], Decimal(row["price_usd"]))),
         "invoice_usd_quote": row["amount_usd_quote"],
         "outputs": [f"{output['txid']}:{output['vout']}" for output in outputs],
         "block_height": block["block_height"],
         "block_hash": block["block_hash"],
         "payment_id": row["id"],
-        "currency": row["currency"],
-        "value_at_receipt": row["amount_at_receipt"],
     }
 
 

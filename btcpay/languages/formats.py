@@ -5,6 +5,7 @@ copied into wallets is written by btcpay/values/money.py.
 """
 
 import json
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -78,23 +79,32 @@ def short(amount_usd: Decimal, language: str) -> str:
     return whole(int(amount_usd), language) if is_whole else cents(amount_usd, language)
 
 
-def moment(at_ms: int, language: str) -> str:
-    """A stored time to the second, in UTC and saying so."""
-    return f"{_written(at_ms, language, _of(language)['moment'])} UTC"
+def moment(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
+    """A stored time to the second, in a zone, and how far that is from UTC: `… UTC+5:45`."""
+    return _with_offset(at_ms, language, zone, _of(language)["moment"])
 
 
-def minute(at_ms: int, language: str) -> str:
+def minute(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
     """Like `moment`, without the seconds: for lists."""
-    return f"{_written(at_ms, language, _of(language)['moment'].replace(SECONDS, ''))} UTC"
+    return _with_offset(at_ms, language, zone, _of(language)["moment"].replace(SECONDS, ""))
 
 
-def day(at_ms: int, language: str) -> str:
-    """The day of a stored time in UTC, without its year: `Nov 22`."""
-    return _written(at_ms, language, _of(language)["day"])
+def day(date: date, language: str) -> str:
+    """A day without its year: `Nov 22`."""
+    return _written(datetime.combine(date, time()), language, _of(language)["day"])
 
 
-def _written(at_ms: int, language: str, pattern: str) -> str:
-    at, table = from_ms(at_ms), _of(language)
+def _with_offset(at_ms: int, language: str, zone: tzinfo, pattern: str) -> str:
+    at = from_ms(at_ms).astimezone(zone)
+    minutes = (at.utcoffset() or timedelta()) // timedelta(minutes=1)
+    hours, rest = divmod(abs(minutes), 60)
+    # In western digits: so it stays one word, whichever way the line runs.
+    offset = f"{'-' if minutes < 0 else '+'}{hours}{f':{rest:02}' if rest else ''}"
+    return f"{_written(at, language, pattern)} UTC{offset if minutes else ''}"
+
+
+def _written(at: datetime, language: str, pattern: str) -> str:
+    table = _of(language)
     month, half = table["months"][at.month - 1], table["halves"][at.hour // 12]
     return digits(pattern.format(at=at, month=month, hour=at.hour % 12 or 12, half=half), language)
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import date
 
 from flask import Response
 
@@ -10,9 +10,8 @@ from btcpay.exports import payments
 from btcpay.exports.labels import label_lines
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import RateLimited
-from btcpay.values.times import to_ms
+from btcpay.values.zones import number_of, start_of
 from storage.queries import merchants
-from storage.queries.totals.days import DAY_MS
 
 AT_ONCE = 2  # downloads in one process: each keeps one of its threads while it lasts
 AGAIN_S = 10
@@ -21,7 +20,7 @@ CHUNK_LINES = 200  # 70 kB at a time
 
 def show(visit: Visit) -> Response:
     """What can be downloaded; this year's payments unless other days are chosen."""
-    today = visit.now.date()
+    today = visit.now.astimezone(visit.zone).date()
     return visit.page("downloads.html", first=today.replace(month=1, day=1), last=today)
 
 
@@ -32,13 +31,14 @@ class Downloads:
         self._free = threading.BoundedSemaphore(AT_ONCE)
 
     def send_payments(self, visit: Visit) -> Response:
-        """The payments of `?from=` to `?to=`, both days whole and in UTC, as `btcpay export`."""
+        """The payments of `?from=` to `?to=`, both days whole, as `btcpay export`."""
         first, last = (_day(visit.query.get(name, "")) for name in ("from", "to"))
+        before = None if last is None else start_of(number_of(last) + 1, visit.zone)
         records = payments.received(
             visit.service.db,
             visit.service.db.only(merchants.BY_ID, id=visit.merchant_id),
-            0 if first is None else max(0, to_ms(first)),
-            payments.END if last is None else to_ms(last) + DAY_MS,
+            0 if first is None else max(0, start_of(number_of(first), visit.zone)),
+            payments.END if before is None else before,
         )
         days = "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day)
         return self._send(payments.csv_lines(records), f"payments{days}.csv", "text/csv")
@@ -70,9 +70,10 @@ def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
     yield "".join(gathered).encode()
 
 
-def _day(text: str) -> datetime | None:
-    """The beginning of that day; None for what is none."""
+def _day(text: str) -> date | None:
+    """None for what is none, and for the last that there is: it has no end."""
     try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        day = date.fromisoformat(text)
     except ValueError:
         return None
+    return None if day == date.max else day

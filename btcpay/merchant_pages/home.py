@@ -9,12 +9,13 @@ from flask import Response
 from btcpay.chain.progress import progress_of
 from btcpay.health.state import state_of
 from btcpay.invoices.status import rules_for
-from btcpay.merchant_pages.takings import chart_of, first_day, takings
+from btcpay.merchant_pages.takings import amounts, chart_of, first_day, takings
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants.gap_limit import MARGIN, gap_of
 from btcpay.settings.settings import Settings
 from btcpay.values.money import usd_for_sats
 from btcpay.values.times import from_ms_or_none, to_ms
+from btcpay.values.zones import date_of, day_of
 from storage.database import Row
 from storage.queries.lists import today
 from storage.queries.totals import days
@@ -34,8 +35,9 @@ def show(visit: Visit) -> Response:
     """The first page after logging in: five statements, and the session's."""
     service, now = visit.service, visit.now
     db, settings, own = service.db, service.settings, {"merchant_id": visit.merchant_id}
-    today_number = days.day_of(now)
-    took = takings(db.rows(days.SINCE, day=first_day(today_number), **own), today_number)
+    today_number = day_of(to_ms(now), visit.zone)
+    rows = db.rows(days.SINCE, day=first_day(today_number), **own)
+    took = takings(rows, today_number, visit.session.currency or "USD")
     progress = progress_of(db, now)
     outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, **own)
     shop = db.only(today.SHOP, **own)
@@ -46,8 +48,11 @@ def show(visit: Visit) -> Response:
     gap = gap_of(paid, shop["next_index"], shop["widest"] or 0)
     return visit.page(
         "home.html",
-        took=took,
-        chart=chart_of(took.by_day),
+        today_took=amounts(took, lambda one: one.by_day[today_number]),
+        yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),
+        thirty_days_took=amounts(took, lambda one: one.whole),
+        compared=took[0].percent,
+        charts=[(one, chart_of(one)) for one in took],
         coming=by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings),
         is_more_coming=len(outputs) > MOST_OUTPUTS,
         wanting=[
@@ -70,7 +75,7 @@ def show(visit: Visit) -> Response:
         is_gap_well=gap.is_well_within(shop["wallet_gap_limit"]),
         advised_gap_limit=gap.limit + MARGIN,
         has_own_backup=not db.is_server,
-        day_ms=days.DAY_MS,
+        date_of=date_of,
         now_ms=to_ms(now),
     )
 

@@ -6,7 +6,6 @@ from btcpay.merchant_pages.listing import Listing
 from btcpay.merchant_pages.search import MOST_CHARACTERS, Found, Names, by_name, in_texts
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.ids import is_id
-from btcpay.values.money import usd_for_sats
 from storage.queries.lists import merchant_lists as queries
 
 STATUSES = ("open", "paid", "expired", "canceled")
@@ -62,9 +61,7 @@ def show_payments(visit: Visit) -> Response:
     listing = Listing("pay", older, newer, queries.PAYMENT_PLACE, own)
     found = _found_payments(visit, listing, typed, kind) if typed else None
     shown = None if found else listing.page(visit.service.db, visit.query)
-    return visit.page(
-        "payments.html", found=found, shown=shown, kind=kind, q=typed, usd_for_sats=usd_for_sats
-    )
+    return visit.page("payments.html", found=found, shown=shown, kind=kind, q=typed)
 
 
 def _found_payments(visit: Visit, listing: Listing, typed: str, kind: str) -> Found:

@@ -112,16 +112,16 @@ class TextMatch:
     def _is_of_amount(self, row: Row) -> bool:
         if not self._amounts:
             return False
-        usd = row["amount_usd"]
+        value = row["value"]
         return row["amount_sats"] in self._amounts["sats"] or (
-            usd is not None and Decimal(usd) == self._amounts["usd"]
+            value is not None and Decimal(value) == self._amounts["value"]
         )
 
 
 def _amounts(typed: str) -> dict[str, Any]:
-    """What a number can mean: dollars, or satoshis as such or as bitcoin."""
+    """What a number can mean: the value of a row, or satoshis as such or as bitcoin."""
     found = _AMOUNT.fullmatch(typed)
     if not found:
         return {}
     number = Decimal(f"{found[1]}.{found[2] or 0}")
-    return {"usd": number, "sats": {number, number * SATS_PER_BTC}}
+    return {"value": number, "sats": {number, number * SATS_PER_BTC}}

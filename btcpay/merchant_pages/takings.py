@@ -1,12 +1,13 @@
 """What came in on each of the last thirty days: its sums, and its bars for the page. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from btcpay.values.money import CENT
+from btcpay.values.currencies import of_minor, places_of
 from storage.database import Row
 
 DAYS = 30
@@ -14,22 +15,16 @@ MOST_PERCENT = 1000  # beyond that a comparison says nothing
 
 # Units of the chart's box: the page stretches it to any width and height.
 STEP, BAR, HEIGHT = 10, 7, 1000
-LEAST_TOP_CENTS = 200
 ROUND = (2, 4, 6, 8, 10)  # half of each is a number as round as it is
 
 
 class Sum(NamedTuple):
-    """What came in; `unpriced` of the payments are in no dollars, since no price was known."""
+    """What came in; `unpriced` of the payments have no value, since no price was known."""
 
     payments: int = 0
     unpriced: int = 0
     received_sats: int = 0
-    usd_cents: int = 0
-
-    @property
-    def usd(self) -> Decimal:
-        """Their value at receipt."""
-        return self.usd_cents * CENT
+    value_minor: int = 0
 
 
 def _total(sums: Iterable[Sum]) -> Sum:
@@ -38,24 +33,19 @@ def _total(sums: Iterable[Sum]) -> Sum:
 
 @dataclass(frozen=True)
 class Takings:
-    """`by_day`: the last thirty days from the first to `today`, each with what it took.
+    """What came in while the shop counted in `currency`, at its value at receipt.
 
-    A day is a number of UTC days since 1970. `percent`: how much more (or less) the thirty days
-    took than the thirty before, None where that says nothing.
+    `by_day`: the last thirty days from the first to today, each with what it took. `percent`: how
+    much more (or less) the thirty days took than the thirty before, None where that says nothing.
     """
 
-    today: int
+    currency: str
     by_day: Mapping[int, Sum]
     whole: Sum
     percent: int | None
 
-    @property
-    def of_today(self) -> Sum:
-        return self.by_day[self.today]
-
-    @property
-    def of_yesterday(self) -> Sum:
-        return self.by_day[self.today - 1]
+    def value(self, took: Sum) -> Decimal:
+        return of_minor(took.value_minor, self.currency)
 
 
 def first_day(today: int) -> int:
@@ -63,21 +53,40 @@ def first_day(today: int) -> int:
     return today - 2 * DAYS + 1
 
 
-def takings(rows: Sequence[Row], today: int) -> Takings:
-    """The takings of rows from `first_day` on; a day without a row took nothing."""
-    found = {row["day"]: Sum(*(row[name] for name in Sum._fields)) for row in rows}
+def takings(rows: Sequence[Row], today: int, currency: str) -> list[Takings]:
+    """The takings of rows from `first_day` on; a day without a row took nothing.
+
+    First those in the currency that the shop counts in, then those of the thirty days in any other
+    that it has counted in: they are never added up, nor compared where there are two.
+    """
+    found: dict[str, dict[int, Sum]] = defaultdict(dict)
+    for row in rows:
+        found[row["currency"]][row["day"]] = Sum(*(row[name] for name in Sum._fields))
+    others = sorted(found.keys() - {currency})
+    first = _takings(found[currency], today, currency, is_alone=not others)
+    second = (_takings(found[other], today, other, is_alone=False) for other in others)
+    return [first, *(one for one in second if one.whole.payments)]
+
+
+def _takings(found: Mapping[int, Sum], today: int, currency: str, is_alone: bool) -> Takings:
     by_day = {day: found.get(day, Sum()) for day in range(today - DAYS + 1, today + 1)}
     before = _total(took for day, took in found.items() if day <= today - DAYS)
     whole = _total(by_day.values())
-    return Takings(today, by_day, whole, _percent(whole, before))
+    return Takings(currency, by_day, whole, _percent(whole, before) if is_alone else None)
 
 
 def _percent(now: Sum, before: Sum) -> int | None:
     """To the nearest whole one, half to even."""
-    if not before.usd_cents:
+    if not before.value_minor:
         return None
-    percent = round(Fraction(100 * (now.usd_cents - before.usd_cents), before.usd_cents))
+    percent = round(Fraction(100 * (now.value_minor - before.value_minor), before.value_minor))
     return percent if abs(percent) < MOST_PERCENT else None
+
+
+def amounts(all: Sequence[Takings], sum_of: Callable[[Takings], Sum]) -> list[tuple[Takings, Sum]]:
+    """The sum of one time in each currency in which anything came; without any the first one's."""
+    found = [(one, sum_of(one)) for one in all]
+    return [pair for pair in found if pair[1].payments] or found[:1]
 
 
 @dataclass(frozen=True)
@@ -93,26 +102,26 @@ class Bar:
 
 @dataclass(frozen=True)
 class Chart:
-    """`top_cents` is what the upper edge stands for; `box`: an SVG's viewBox."""
+    """`top`: of how many whole units of the currency the upper edge is; `box`: an SVG's viewBox."""
 
     bars: list[Bar]
     box: str
-    top_cents: int
+    top: int
 
 
-def chart_of(by_day: Mapping[int, Sum]) -> Chart:
+def chart_of(took_in: Takings) -> Chart:
     """A bar for each day, in their order; a day that took anything has one that can be seen."""
-    top = _round_up(max(took.usd_cents for took in by_day.values()))
+    unit = 10 ** places_of(took_in.currency)
+    top = _round_up(max(took.value_minor for took in took_in.by_day.values()), unit)
     bars = []
-    for place, (day, took) in enumerate(by_day.items()):
-        height = -(-took.usd_cents * HEIGHT // top)
+    for place, (day, took) in enumerate(took_in.by_day.items()):
+        height = -(-took.value_minor * HEIGHT // top)
         height = max(height, HEIGHT // 100) if took.payments else 0
         bars.append(Bar(day, took, place * STEP + (STEP - BAR) // 2, HEIGHT - height, height))
-    return Chart(bars, f"0 0 {len(bars) * STEP} {HEIGHT}", top)
+    return Chart(bars, f"0 0 {len(bars) * STEP} {HEIGHT}", top // unit)
 
 
-def _round_up(cents: int) -> int:
-    scale = LEAST_TOP_CENTS // ROUND[0]
-    while scale * ROUND[-1] < cents:
+def _round_up(minor: int, scale: int) -> int:
+    while scale * ROUND[-1] < minor:
         scale *= 10
-    return next(scale * number for number in ROUND if scale * number >= cents)
+    return next(scale * number for number in ROUND if scale * number >= minor)

@@ -7,12 +7,14 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qs, urlencode
+from zoneinfo import ZoneInfo
 
 from flask import Response, request
 
 from btcpay.checkout.cookie import new_form
 from btcpay.merchants.sessions import Session
 from btcpay.values.ids import derived_id
+from btcpay.values.zones import zone_of
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
 from btcpay.web.pages.render import Pages, to_root
@@ -42,6 +44,11 @@ class Visit:
     def merchant_id(self) -> int:
         """Whose pages these are: every query of a view is bound to it."""
         return self.session.merchant_id
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        """Whose days and times the pages show."""
+        return zone_of(self.session.timezone)
 
     @cached_property
     def form(self) -> dict[str, str]:
@@ -78,6 +85,8 @@ class Visit:
             press=new_form(),
             done=request.args.get("done", ""),
             now=self.now,
+            zone=self.zone,
+            zone_name=self.session.timezone.replace("_", " "),
             decimal=Decimal,
             **values,
         )

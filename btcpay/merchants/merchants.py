@@ -9,7 +9,7 @@ from btcpay.values.errors import AccountKeyRefused, CommandError
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import brands, merchants, receivers
-from storage.queries.totals import balances
+from storage.queries.totals import balances, days
 
 
 def find_merchant(db: Database, name: str) -> Row:
@@ -75,6 +75,15 @@ def set_brand(db: Database, merchant: Row, change: Row, clear: bool = False) -> 
 def set_currency(db: Database, merchant: Row, currency: str | None) -> None:
     """None: no currency beside the dollar."""
     db.run(merchants.SET_CURRENCY, id=merchant["id"], currency=currency)
+
+
+def set_timezone(db: Database, merchant: Row, timezone: str) -> None:
+    """Its days are that zone's from now on, the past ones too: all at once, or nothing."""
+    with db.write():
+        balances.lock(db, merchant["id"])
+        days.recount(db, merchant["id"], timezone)
+        # Last: until the transaction ends nobody else makes an invoice of this merchant.
+        db.run(merchants.SET_TIMEZONE, id=merchant["id"], timezone=timezone)
 
 
 def set_mail(db: Database, merchant: Row, change: Row, now: datetime) -> Row:

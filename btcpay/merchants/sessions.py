@@ -25,6 +25,8 @@ class Session(NamedTuple):
     id: str
     merchant_id: int
     merchant: str
+    currency: str
+    timezone: str
 
 
 def new_login(db: Database, merchant_id: int, now: datetime) -> str:
@@ -75,7 +77,7 @@ def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) 
 def session_of(db: Database, secret: str, now: datetime) -> Session | None:
     """Whose session this secret is; None for an unknown, ended or old one."""
     row = db.row(sessions.BY_SECRET, secret_sha256=sha256_of(secret), used_after=to_ms(now - LIFE))
-    return Session(row["id"], row["merchant_id"], row["merchant"]) if row else None
+    return Session(**{name: row[name] for name in Session._fields}) if row else None
 
 
 def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[Row]:

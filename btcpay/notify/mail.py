@@ -15,6 +15,7 @@ from btcpay.notify.retries import Answer
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
+from btcpay.values.zones import zone_of
 from storage.database import Database, Row
 from storage.queries import brands, deliveries, invoices, merchants, meta, receivers
 
@@ -73,13 +74,14 @@ class Mail:
         merchant_id = receiver["merchant_id"]
         wanted = self._db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
         language = wanted["language"]
+        zone = zone_of(self._db.only(merchants.BY_ID, id=merchant_id)["timezone"])
         if row["seq"] is None:
             since = unchecked_since(self._db, merchant_id)
             if now - since < OVERDUE:
                 return None
-            return wanted["address"], mail_texts.overdue(to_ms(since), language)
+            return wanted["address"], mail_texts.overdue(to_ms(since), zone, language)
         invoice = self._db.only(invoices.ANY_BY_ID, id=row["invoice_id"])
-        about = About(invoice, state_of(row), f"{self._base_url}/pay/{invoice['id']}")
+        about = About(invoice, state_of(row), f"{self._base_url}/pay/{invoice['id']}", zone)
         if receiver["transport"] == receivers.RECEIPT:
             if not invoice["customer_email"] or invoice["status"] != "paid":
                 return None

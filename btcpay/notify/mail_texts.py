@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any
 
 from btcpay.languages import formats
@@ -12,11 +13,15 @@ from btcpay.values.money import stored_usd
 
 @dataclass(frozen=True)
 class About:
-    """What a mail is about: an invoice's row, what was true of it at the event, its page."""
+    """What a mail is about: an invoice's row, what was true of it at the event, its page.
+
+    `zone`: the seller's, in which times are written.
+    """
 
     invoice: Mapping[str, Any]
     state: Mapping[str, Any]
     page_url: str
+    zone: tzinfo
 
 
 def paid(about: About, language: str) -> MailText:
@@ -68,7 +73,7 @@ def attention(about: About, language: str) -> MailText:
     )
 
 
-def overdue(since_ms: int, language: str) -> MailText:
+def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
     """To the merchant: no check has been complete since that time."""
     gettext = catalog(language).gettext
     since = gettext("No check of the blockchain has completed since %(time)s.")
@@ -76,7 +81,7 @@ def overdue(since_ms: int, language: str) -> MailText:
         language,
         gettext("Payments are not being found"),
         [
-            since % {"time": formats.moment(since_ms, language)},
+            since % {"time": formats.moment(since_ms, language, zone)},
             gettext(
                 "Until one does, no invoice becomes paid. No payment is lost: it is in your wallet,"
                 " and the next complete check will find it."
@@ -103,7 +108,7 @@ def _facts(about: About, language: str) -> list[tuple[str, str]]:
     if invoice["description"]:
         facts.append((gettext("For"), invoice["description"]))
     if state["paid_at"] is not None:
-        facts.append((gettext("Time"), formats.moment(state["paid_at"], language)))
+        facts.append((gettext("Time"), formats.moment(state["paid_at"], language, about.zone)))
     if state["tx_hash"]:
         facts.append((gettext("Transaction"), state["tx_hash"]))
     return [*facts, (gettext("Invoice"), invoice["id"])]

@@ -45,7 +45,7 @@ class Scan:
     not show is gone: every block is read. `ends_at`: deadlines up to then may have passed; None
     while a block up to the tip is not read, or the mempool was not asked. `is_cut`: more may wait
     than was listed.
-    `second_prices`: of a bitcoin in other currencies than dollars, by their codes.
+    `prices`: of a bitcoin, by the currencies in which one is known.
     `explorer`: the host that was asked.
     """
 
@@ -58,8 +58,7 @@ class Scan:
     misses: bool = False
     ends_at: datetime | None = None
     is_cut: bool = False
-    price_usd: Decimal | None = None
-    second_prices: Mapping[str, Decimal] = field(default_factory=dict)
+    prices: Mapping[str, Decimal] = field(default_factory=dict)
     explorer: str | None = None
 
 

@@ -34,6 +34,11 @@ def places_of(currency: str) -> int:
     return 3 if currency in _THOUSANDTHS.split() else 2
 
 
+def of_minor(minor: int, currency: str) -> Decimal:
+    """The amount of so many of its smallest units, with all its decimals."""
+    return Decimal(minor).scaleb(-places_of(currency))
+
+
 def rounded(amount: Decimal, currency: str) -> Decimal:
     """The amount to the nearest of its smallest units, half to even."""
     return amount.quantize(Decimal(1).scaleb(-places_of(currency)), ROUND_HALF_EVEN, _NEAREST)

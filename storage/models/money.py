@@ -15,8 +15,8 @@ class Payment(Table):
     amount_usd_at_receipt = TextField(null=True)
     tx_hash = TextField()
     created_at = BigIntegerField()
-    currency = TextField(null=True)
-    amount_at_receipt = TextField(null=True)
+    currency = TextField()
+    value_at_receipt = TextField(null=True)
 
     # What clients see.
     PUBLIC = (id, invoice_id, amount_sats, amount_usd_at_receipt, tx_hash, created_at)
@@ -63,14 +63,15 @@ class Balance(Table):
 
 class MerchantDay(Table):
     merchant_id = BigIntegerField()
+    currency = TextField()
     day = BigIntegerField()
     payments = BigIntegerField()
     unpriced = BigIntegerField()
     received_sats = BigIntegerField()
-    usd_cents = BigIntegerField()
+    value_minor = BigIntegerField()
 
     class Meta:
-        primary_key = CompositeKey("merchant_id", "day")
+        primary_key = CompositeKey("merchant_id", "day", "currency")
 
 
 class Event(Table):

@@ -14,6 +14,7 @@ class Merchant(Table):
     created_at = BigIntegerField()
     wallet_gap_limit = BigIntegerField()
     currency = TextField(null=True)
+    timezone = TextField()
 
 
 class Brand(Table):

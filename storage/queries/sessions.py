@@ -26,6 +26,8 @@ BY_SECRET = (
         MerchantSession.merchant_id,
         MerchantSession.last_used_at,
         Merchant.name.alias("merchant"),
+        Merchant.currency,
+        Merchant.timezone,
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
     .where(

@@ -35,7 +35,8 @@ CREATE TABLE tally (
 -- `account_key` is a hash of the keys whose children the addresses are: the same wallet in another
 -- spelling must not serve two merchants, or they would be given the same addresses.
 -- `next_index` only grows: an address is handed out once. 20 addresses (BIP44) is the gap that
--- wallets come with, until the operator says otherwise.
+-- wallets come with, until the operator says otherwise. The days of `merchant_day` are those of
+-- `timezone`, a name of the IANA time zone database.
 CREATE TABLE merchant (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -44,7 +45,8 @@ CREATE TABLE merchant (
     next_index BIGINT NOT NULL DEFAULT 0 CHECK (next_index BETWEEN 0 AND 2147483648),
     created_at BIGINT NOT NULL,
     wallet_gap_limit BIGINT NOT NULL DEFAULT 20 CHECK (wallet_gap_limit BETWEEN 1 AND 1000000),
-    currency TEXT CHECK (length(currency) = 3)
+    currency TEXT CHECK (length(currency) = 3),
+    timezone TEXT NOT NULL DEFAULT 'UTC'
 );
 
 -- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served
@@ -255,7 +257,9 @@ CREATE INDEX block_spends ON block (height) WHERE spends IS NOT NULL;
 
 -- What one transaction confirmed to the address of one invoice. `address_invoice_id` is the invoice
 -- that the address belongs to; `invoice_id` the one it settled, null while the sum is not reached
--- and for what came late or beyond. `amount_at_receipt` is its value then, in `currency`.
+-- and for what came late or beyond. `currency` is what the merchant counted in when it was received,
+-- `value_at_receipt` its value then, with all decimals of that currency: null, as
+-- `amount_usd_at_receipt`, when no price was known.
 CREATE TABLE payment (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -266,8 +270,8 @@ CREATE TABLE payment (
     amount_usd_at_receipt TEXT,
     tx_hash TEXT NOT NULL,
     created_at BIGINT NOT NULL,
-    currency TEXT CHECK (length(currency) = 3),
-    amount_at_receipt TEXT CHECK ((amount_at_receipt IS NULL) = (currency IS NULL)),
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
+    value_at_receipt TEXT,
     UNIQUE (address_invoice_id, tx_hash),
     CHECK (invoice_id IS NULL OR invoice_id = address_invoice_id)
 );
@@ -353,16 +357,19 @@ CREATE TABLE balance (
 );
 
 -- What a merchant received on a day, so that a sum of days does not read its payments. `day` counts
--- days of UTC since 1970. Changed in the transaction that makes a payment or takes it back. Dollars
--- are those at receipt, in whole cents; `unpriced` are payments for which no price was known then.
+-- days of the merchant's time zone since 1970-01-01. Changed in the transaction that makes a payment
+-- or takes it back, and counted again in the one that changes the zone. `value_minor` is the value at
+-- receipt, in the smallest units of the currency that the merchant counted in then; `unpriced` are
+-- payments for which no price was known.
 CREATE TABLE merchant_day (
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
     day BIGINT NOT NULL,
     payments BIGINT NOT NULL CHECK (payments >= 0),
     unpriced BIGINT NOT NULL CHECK (unpriced BETWEEN 0 AND payments),
     received_sats BIGINT NOT NULL CHECK (received_sats >= payments),
-    usd_cents BIGINT NOT NULL CHECK (usd_cents >= 0),
-    PRIMARY KEY (merchant_id, day)
+    value_minor BIGINT NOT NULL CHECK (value_minor >= 0),
+    PRIMARY KEY (merchant_id, day, currency)
 );
 
 -- `root` is host, port and path: what else a URL holds may be secret. `rests_until_at` is when an

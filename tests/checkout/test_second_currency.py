@@ -107,7 +107,7 @@ def test_a_payment_without_such_a_price_has_none(till, ticker):
     assert till.check().complete
     (payment,) = exported(till.shop)
     values = [payment[name] for name in ("usd_at_receipt", "currency", "value_at_receipt")]
-    assert values == ["25.00", "", ""]
+    assert values == ["25.00", "EUR", ""]
 
 
 def test_the_command_sets_it_shows_it_and_takes_it_off(shop, ticker):

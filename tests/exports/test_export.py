@@ -88,6 +88,7 @@ def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock
     assert tuple(line) == COLUMNS
     (payment,) = shop.get("/payments").json["data"]
     assert line == {
+        "day": f"{mined_at + timedelta(minutes=7):%Y-%m-%d}",
         "received_at": iso(mined_at + timedelta(minutes=7)),
         "recorded_at": iso(clock()),
         "merchant": "shop",
@@ -98,15 +99,15 @@ def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock
         "address": invoice["deposit_address"],
         "amount_sats": "41667",
         "amount_btc": "0.00041667",
-        "usd_at_quote": "25.00",
+        "currency": "USD",
+        "value_at_receipt": "25.00",
         "usd_at_receipt": "25.00",
+        "usd_at_quote": "25.00",
         "invoice_usd_quote": "25",
         "outputs": f"{txid}:0",
         "block_height": "100",
         "block_hash": "0b" * 32,
         "payment_id": payment["id"],
-        "currency": "",
-        "value_at_receipt": "",
     }
 
 
@@ -151,8 +152,11 @@ def test_several_outputs_of_a_payment_stand_in_one_line(shop, clock):
     assert cells(record)[COLUMNS.index("outputs")] == f"{txid}:0 {txid}:3"
 
 
-def test_days_are_utc_and_half_open(shop, clock, btcpay):
-    day = clock().replace(hour=0, minute=0, second=0)
+@pytest.mark.parametrize(("zone", "begins"), [("UTC", 0), ("Asia/Kathmandu", -5.75)])
+def test_days_are_those_of_the_merchants_zone_and_half_open(shop, clock, btcpay, zone, begins):
+    shop.sql(f"UPDATE merchant SET timezone = '{zone}'")  # noqa: S608
+    date = clock().replace(hour=0, minute=0, second=0)
+    day = date + timedelta(hours=begins)
     clock.at = day - timedelta(hours=2)
     invoices = [shop.invoice(10, description=str(number)) for number in range(4)]
     clock.at = day + timedelta(days=2)
@@ -164,14 +168,17 @@ def test_days_are_utc_and_half_open(shop, clock, btcpay):
     def found(*words: str) -> list[str]:
         return [row["description"] for row in btcpay.json("export", "payments", *words)]
 
-    today, tomorrow = day.date().isoformat(), (day + timedelta(days=1)).date().isoformat()
+    today, tomorrow = (f"{date + timedelta(days):%Y-%m-%d}" for days in (0, 1))
     assert found() == ["0", "1", "2", "3"]
+    assert [row["day"] for row in btcpay.json("export", "payments")][1:] == [today, today, tomorrow]
     assert found("--from", today) == ["1", "2", "3"]
     assert found("--to", today) == ["0"]
     assert found("--from", today, "--to", tomorrow) == ["1", "2"]
     assert found("--from", tomorrow, "--to", tomorrow) == []
-    # An hour before the day in Lisbon's summer, the day itself in UTC; seconds count.
-    assert found("--from", f"{today}T01:00:00+01:00", "--to", f"{today}T00:00:01Z") == ["1"]
+    # Seconds count, and what a time says of its own zone.
+    assert found(
+        "--from", f"{day + timedelta(hours=1):%Y-%m-%dT%H:%M:%S}+01:00", "--to", f"{today}T00:00:01"
+    ) == ["1"]
 
 
 @pytest.mark.parametrize(

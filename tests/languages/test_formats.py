@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import cldr
 import pytest
@@ -16,6 +17,13 @@ from btcpay.languages.catalogs import LANGUAGES
 from btcpay.values.times import from_ms, to_ms
 
 in_each_language = pytest.mark.parametrize("language", LANGUAGES)
+ZONES = {
+    "UTC": "UTC",
+    "Europe/Berlin": "UTC+1",
+    "America/New_York": "UTC-5",
+    "Asia/Kolkata": "UTC+5:30",
+    "America/St_Johns": "UTC-3:30",
+}
 FIRST, LAST = (to_ms(datetime(year, 1, 1, tzinfo=UTC)) for year in (2009, 2200))
 
 PERCENT = {"ar": "\u200e%\u200e", "fa": "\u066a"}  # where Babel writes an English sign
@@ -86,17 +94,27 @@ def test_a_time_in_every_month_at_every_hour(language):
 @given(at_ms=st.integers(FIRST, LAST))
 def test_any_day(language, at_ms):
     expected = with_digits(format_skeleton("MMMd", from_ms(at_ms), UTC, locale=language), language)
-    assert formats.day(at_ms, language) == expected
+    assert formats.day(from_ms(at_ms).date(), language) == expected
 
 
 @in_each_language
-@given(at_ms=st.integers(FIRST, LAST))
-def test_any_time_with_and_without_its_seconds(language, at_ms):
-    shown = formats.moment(at_ms, language)
-    assert shown == moment(from_ms(at_ms), language)
-    seconds = formats.digits(f":{from_ms(at_ms).second:02}", language)
-    head, _, tail = shown.rpartition(seconds)
-    assert formats.minute(at_ms, language) == head + tail
+@given(at_ms=st.integers(FIRST, LAST), name=st.sampled_from(sorted(ZONES)))
+def test_any_time_of_any_zone_with_and_without_its_seconds(language, at_ms, name):
+    zone = ZoneInfo(name)
+    at = from_ms(at_ms).astimezone(zone)
+    written, offset = formats.moment(at_ms, language, zone).rsplit(" ", 1)
+    assert f"{written} UTC" == moment(at.replace(tzinfo=UTC), language)
+    hours, _, minutes = offset.removeprefix("UTC").strip("+-").partition(":")
+    shift = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    assert at.utcoffset() == (-shift if "-" in offset else shift)
+    seconds = formats.digits(f":{at.second:02}", language)
+    head, _, tail = written.rpartition(seconds)
+    assert formats.minute(at_ms, language, zone) == f"{head}{tail} {offset}"
+
+
+def test_a_time_says_how_far_it_is_from_utc():
+    shown = {name: formats.minute(0, "en", ZoneInfo(name)).split()[-1] for name in ZONES}
+    assert shown == ZONES
 
 
 def ago(elapsed_s, language):

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -41,18 +41,19 @@ def test_the_files_are_those_of_the_command_line(shop, browser):
     assert labels.text == printed and "secret" not in labels.text
 
 
-def test_days_are_whole_and_those_of_utc(shop, browser, clock):
-    clock.at = clock.at.replace(hour=0, minute=0, second=0)
-    made = []
-    for hours in (-1, 0, 23, 24):
-        at = clock.at + timedelta(hours=hours)
-        pay(shop, invoice := shop.invoice(), mined_at=at)
-        shop.sql(
-            f"UPDATE payment SET created_at = {int(at.timestamp() * 1000)}"  # noqa: S608
-            f" WHERE address_invoice_id = '{invoice['id']}'"
-        )
+def test_days_are_whole_and_those_of_the_shops_zone(shop, browser, clock):
+    """Of 23 hours too."""
+    shop.sql("UPDATE merchant SET timezone = 'Europe/Berlin'")
+    begin, made = datetime(2026, 3, 28, 23, tzinfo=UTC), []
+    for hours in (-1, 0, 22, 23):
+        clock.at = begin + timedelta(hours=hours)
+        pay(shop, invoice := shop.invoice())
         made.append(invoice["id"])
-    day = f"{clock.at:%Y-%m-%d}"
+    browser.log_in()
+    assert 'value="2026-01-01"' in browser.page("/downloads").source
+    assert "those of Europe/Berlin" in browser.page("/downloads").source
+    assert "Mar 30, 2026, 12:00\u202fAM UTC+2" in browser.page("/payments").source
+    day = "2026-03-29"
     answer = browser.get(f"/downloads/payments?from={day}&to={day}", buffered=True)
     assert [line["invoice_id"] for line in lines(answer.text)] == made[1:3]
     assert f'filename="payments-{day}-{day}.csv"' in answer.headers["Content-Disposition"]
@@ -77,8 +78,8 @@ def test_a_server_sends_a_long_file_and_keeps_the_connection(shop, tmp_path):
     shop.sql(
         f"""WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {copies})
             INSERT INTO payment
-                (id, merchant_id, address_invoice_id, amount_sats, tx_hash, created_at)
-            SELECT 'pay_' || n, merchant_id, address_invoice_id, 1, 'tx' || n, created_at + n
+                (id, merchant_id, address_invoice_id, amount_sats, currency, tx_hash, created_at)
+            SELECT 'pay_' || n, merchant_id, address_invoice_id, 1, 'USD', 'tx' || n, created_at + n
             FROM payment, n WHERE seq = {row[0]}"""  # noqa: S608
     )
     secret = new_login(shop.service.db, shop.merchant_id, shop.clock())

@@ -161,7 +161,7 @@ SEARCHES = {
 
 def test_what_a_search_in_texts_finds():
     row = {"description": "Two Pounds of Tea", "customer_email": "Ann@example.com"}
-    row |= {"amount_usd": "1234.50", "amount_sats": 41_667}
+    row |= {"value": "1234.50", "amount_sats": 41_667}
     assert {typed: TextMatch(typed)(row) for typed in SEARCHES} == SEARCHES
 
 

@@ -2,14 +2,23 @@
 
 import pytest
 
-from btcpay.merchant_pages.takings import DAYS, HEIGHT, STEP, Sum, chart_of, first_day, takings
+from btcpay.merchant_pages.takings import (
+    DAYS,
+    HEIGHT,
+    STEP,
+    Sum,
+    amounts,
+    chart_of,
+    first_day,
+    takings,
+)
 
 TODAY = 20_000
 
 
-def day(number, cents, payments=1, unpriced=0):
-    sums = {"payments": payments, "unpriced": unpriced, "received_sats": 5, "usd_cents": cents}
-    return {"day": number} | sums
+def day(number, minor, currency="USD", payments=1, unpriced=0):
+    sums = {"payments": payments, "unpriced": unpriced, "received_sats": 5, "value_minor": minor}
+    return {"day": number, "currency": currency} | sums
 
 
 NOTHING = Sum()
@@ -28,8 +37,8 @@ SUMS = {
 @pytest.mark.parametrize("case", SUMS)
 def test_the_sums_of_thirty_days(case):
     rows, today, whole = SUMS[case]
-    took = takings(rows, TODAY)
-    assert (took.of_today, took.whole, len(took.by_day)) == (today, whole, DAYS)
+    (took,) = takings(rows, TODAY, "USD")
+    assert (took.by_day[TODAY], took.whole, len(took.by_day)) == (today, whole, DAYS)
 
 
 COMPARED = {
@@ -46,22 +55,47 @@ COMPARED = {
 def test_the_comparison_with_the_thirty_days_before():
     for case, (before, now, percent) in COMPARED.items():
         rows = [day(first_day(TODAY), before), day(TODAY, now)]
-        assert takings(rows, TODAY).percent == percent, case
+        assert takings(rows, TODAY, "USD")[0].percent == percent, case
+        # What was counted otherwise meanwhile is in none of the two sums.
+        assert takings([*rows, day(TODAY - 31, 5, "EUR")], TODAY, "USD")[0].percent is None
 
 
-@pytest.mark.parametrize(
-    ("most", "top"),
-    [(0, 200), (200, 200), (201, 400), (1000, 1000), (1001, 2000), (80_000, 80_000)],
-)
-def test_the_upper_edge_is_a_round_number_whose_half_is_one_too(most, top):
-    chart = chart_of(takings([day(TODAY, most)], TODAY).by_day)
-    assert chart.top_cents == top and chart.top_cents % 200 == 0
-    assert chart.bars[-1].height == max(HEIGHT // 100, -(-most * HEIGHT // top))
+def test_two_currencies_are_two_sums_and_never_one():
+    rows = [day(TODAY - 1, 700), day(TODAY - 1, 50, "EUR"), day(TODAY, 20, "EUR")]
+    rows += [day(TODAY - DAYS, 9_000, "GBP")]  # before the thirty days
+    took = takings(rows, TODAY, "EUR")
+    assert [(one.currency, one.whole.value_minor) for one in took] == [("EUR", 70), ("USD", 700)]
+
+    def shown(day):
+        found = amounts(took, lambda one: one.by_day[day])
+        return [f"{one.value(sum)} {one.currency}" for one, sum in found]
+
+    assert shown(TODAY - 1) == ["0.50 EUR", "7.00 USD"]
+    assert shown(TODAY) == ["0.20 EUR"]
+    assert shown(TODAY - 2) == ["0.00 EUR"]
+
+
+TOPS = {
+    "USD": [(0, 2), (200, 2), (201, 4), (1000, 10), (1001, 20), (80_000, 800)],
+    "JPY": [(0, 2), (2, 2), (3, 4), (11, 20), (80_000, 80_000)],
+    "KWD": [(0, 2), (2000, 2), (2001, 4), (11_000, 20)],
+}
+
+
+@pytest.mark.parametrize("currency", TOPS)
+def test_the_upper_edge_is_a_round_number_whose_half_is_one_too(currency):
+    places = {"USD": 2, "JPY": 0, "KWD": 3}[currency]
+    for most, top in TOPS[currency]:
+        (took,) = takings([day(TODAY, most, currency)], TODAY, currency)
+        chart = chart_of(took)
+        assert chart.top == top and chart.top % 2 == 0
+        height = max(HEIGHT // 100, -(-most * HEIGHT // (top * 10**places)))
+        assert chart.bars[-1].height == height
 
 
 def test_bars_stand_in_their_order_on_the_ground_and_a_day_without_a_payment_has_none():
     rows = [day(TODAY - 2, 500), day(TODAY - 1, 1), day(TODAY, 0, unpriced=1)]
-    chart = chart_of(takings(rows, TODAY).by_day)
+    chart = chart_of(takings(rows, TODAY, "USD")[0])
     assert chart.box == f"0 0 {DAYS * STEP} {HEIGHT}"
     assert [bar.day for bar in chart.bars] == list(range(TODAY - DAYS + 1, TODAY + 1))
     assert all(bar.y + bar.height == HEIGHT for bar in chart.bars)

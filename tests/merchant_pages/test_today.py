@@ -24,7 +24,7 @@ def test_what_came_in_today_and_in_thirty_days(shop, browser):
     pay(shop, shop.invoice(20))
     page = browser.page()
     assert words(page.texts["took-today"]).startswith("Received today 20.00 USD 1 payment")
-    assert "Yesterday: 80.00 USD" in page.texts["took-today"]
+    assert "Yesterday: 80.00 USD" in words(page.texts["took-today"])
     assert "200.00 USD 4 payments" in words(page.texts["took-in-all"])
     days = words(page.texts["days"])
     assert days.index("20.00") < days.rindex("2 payments") < days.rindex("100.00")

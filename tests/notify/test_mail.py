@@ -374,6 +374,7 @@ def test_a_way_that_fails_hides_the_password(kind, password, message, offices, m
 
 def test_a_check_that_is_overdue_is_told_once_a_day(offices):
     office = offices()
+    office.shop.sql("UPDATE merchant SET timezone = 'Asia/Kathmandu'")
     office.clock.move(minutes=59)
     office.outbox.run()
     assert office.server.taken == []
@@ -384,6 +385,7 @@ def test_a_check_that_is_overdue_is_told_once_a_day(offices):
         office.clock.move(hours=1)
     assert office.server.subjects == ["Payments are not being found"]
     assert "btcpay doctor" in office.server.taken[0].text
+    assert "UTC+5:45" in office.server.taken[0].text
     office.clock.move(hours=5)
     office.outbox.run()
     assert len({mail.message["Message-ID"] for mail in office.server.taken}) == 2

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -104,21 +105,20 @@ INVOICE = {
     "amount_usd_quote": "1234.5",
     "description": "Two mugs",
 }
+PAGE, BERLIN = "https://pay.example.com/pay/inv_1", ZoneInfo("Europe/Berlin")
 STATE = {"received_sats": 50_000, "paid_at": 1_700_000_000_000, "tx_hash": "ab" * 32}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_letter_in_every_language(language):
-    about = About(INVOICE, STATE | {"attention": "short"}, "https://pay.example.com/pay/inv_1")
+    about = About(INVOICE, STATE | {"attention": "short"}, PAGE, BERLIN)
     mails = [
         mail_texts.paid(about, language),
         mail_texts.receipt(about, language, "My shop"),
-        mail_texts.overdue(STATE["paid_at"], language),
+        mail_texts.overdue(STATE["paid_at"], BERLIN, language),
     ]
     mails += [
-        mail_texts.attention(
-            About(INVOICE, STATE | {"attention": reason}, about.page_url), language
-        )
+        mail_texts.attention(About(INVOICE, STATE | {"attention": reason}, PAGE, BERLIN), language)
         for reason in REASONS
     ]
     english = [mail_texts.paid(about, "en"), mail_texts.receipt(about, "en", "My shop")]
@@ -133,13 +133,13 @@ def test_every_letter_in_every_language(language):
 
 
 def test_a_receipt_says_what_the_page_says():
-    about = About(INVOICE, STATE, "https://pay.example.com/pay/inv_1")
+    about = About(INVOICE, STATE, PAGE, BERLIN)
     receipt = mail_texts.receipt(about, "en", "My shop")
     assert receipt.subject == "Receipt from My shop"
     assert receipt.text.split("\n\n") == [
         "Thank you. This is your receipt.",
         "Amount: 0.00041667 BTC\nValue when quoted: 1,234.50 USD\nReceived: 0.00050000 BTC\n"
-        "For: Two mugs\nTime: Nov 14, 2023, 10:13:20 PM UTC\n"
+        "For: Two mugs\nTime: Nov 14, 2023, 11:13:20 PM UTC+1\n"
         f"Transaction: {'ab' * 32}\nInvoice: inv_1",
         "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",
     ]

@@ -24,10 +24,10 @@ def totals(till: Till) -> tuple[dict, dict]:
 
 def assert_days(till: Till) -> None:
     """The days are those of the payments that stand."""
-    summed = """SELECT merchant_id, created_at / 86400000 AS day, COUNT(*),
-        COUNT(*) - COUNT(amount_usd_at_receipt), SUM(amount_sats),
-        COALESCE(SUM(CAST(REPLACE(amount_usd_at_receipt, '.', '') AS BIGINT)), 0)
-        FROM payment GROUP BY merchant_id, day"""
+    summed = """SELECT merchant_id, currency, created_at / 86400000 AS day, COUNT(*),
+        COUNT(*) - COUNT(value_at_receipt), SUM(amount_sats),
+        COALESCE(SUM(CAST(REPLACE(value_at_receipt, '.', '') AS BIGINT)), 0)
+        FROM payment GROUP BY merchant_id, currency, day"""
     kept = till.shop.sql("SELECT * FROM merchant_day").fetchall()
     assert sorted(kept) == sorted(till.shop.sql(summed).fetchall())
 

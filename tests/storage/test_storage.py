@@ -82,6 +82,7 @@ ROWS: dict[str, dict[str, Any]] = {
         "amount_sats": 1_000,
         "tx_hash": "aa",
         "created_at": 0,
+        "currency": "EUR",
     },
     "output": {
         "txid": "aa",

@@ -209,18 +209,20 @@ def pay(
     amount_sats: int | None = None,
     mined_at: datetime | None = None,
     confirmed: bool = True,
+    **prices: str,
 ) -> str:
     """The check sees one output to the invoice's address, in full unless said otherwise.
 
-    A deadline that has passed ends the invoice. Mined at `mined_at`, or now, in the best block.
-    Returns the transaction's id.
+    `prices`: of a bitcoin then, by currency. A deadline that has passed ends the invoice.
+    Mined at `mined_at`, or now, in the best block. Returns the transaction's id.
     """
     db, now = shop.service.db, shop.clock()
     txid = keys.sha256_of(keys.random_base62(32))
     block = Block(100, "0b" * 32, mined_at or now) if confirmed else None
     amount_sats = invoice["amount_sats"] if amount_sats is None else amount_sats
     seen = SeenOutput(txid, 0, amount_sats, block, position=1 if block else None)
-    scan = Scan(now, 100, ends_at=now, price_usd=Decimal("60000.00"))
+    known = {code: Decimal(price) for code, price in (prices or {"USD": "60000.00"}).items()}
+    scan = Scan(now, 100, ends_at=now, prices=known)
     scan = replace(scan, confirmed=[seen]) if block else replace(scan, waiting=[seen])
     apply(db, shop.service.settings, invoice["id"], scan, now, {txid: "{}"} if block else None)
     db.run(mempool_watch.LOOKED, id=invoice["id"], at=to_ms(now))

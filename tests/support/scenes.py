@@ -11,9 +11,10 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import requests
 from builders import Clock, TickerServer
@@ -26,7 +27,6 @@ from btcpay.sandbox.payer import misbehave
 from storage.database import open_database
 from storage.queries import merchants
 from storage.queries.totals import balances
-from storage.queries.totals.days import DAY_MS
 
 Rows = dict[str, list[Any]]
 # What answers a world's call in place of the truth: its number from 1, its path, the true body.
@@ -321,7 +321,7 @@ def assert_sound(url: str) -> None:
     proven = {(row["invoice_id"], row["txid"]) for row in rows["proof"]}
     mined = {(row["invoice_id"], row["txid"]) for row in rows["output"] if row["block_hash"]}
     assert proven == mined, f"proven are {proven}"
-    _assert_days(rows)
+    assert_days(rows)
     for payment in rows["payment"]:
         outputs = [row for row in rows["output"] if row["payment_id"] == payment["id"]]
         paid_sats = sum(row["amount_sats"] for row in outputs)
@@ -340,18 +340,19 @@ def assert_sound(url: str) -> None:
     _assert_told_once(rows)
 
 
-def _assert_days(rows: Rows) -> None:
+def assert_days(rows: Rows) -> None:
     """The kept days are those of the payments that stand."""
-    days: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
+    days: dict[tuple[int, int, str], Counter[str]] = defaultdict(Counter)
+    zones = {row["id"]: row["timezone"] for row in rows["merchant"]}
     for row in rows["payment"]:
-        usd = row["amount_usd_at_receipt"]
-        day = days[row["merchant_id"], row["created_at"] // DAY_MS]
-        day.update(payments=1, received_sats=row["amount_sats"], unpriced=usd is None)
-        day.update(usd_cents=int(Decimal(usd or 0) * 100))
-    kept = {(row["merchant_id"], row["day"]): row for row in rows["merchant_day"]}
-    for (merchant_id, day), sums in days.items():
-        assert kept.pop((merchant_id, day)) == {"merchant_id": merchant_id, "day": day} | sums
-    assert not kept
+        value = row["value_at_receipt"]
+        at = datetime.fromtimestamp(row["created_at"] / 1000, ZoneInfo(zones[row["merchant_id"]]))
+        day = days[row["merchant_id"], (at.date() - date(1970, 1, 1)).days, row["currency"]]
+        day.update(payments=1, received_sats=row["amount_sats"], unpriced=value is None)
+        day.update(value_minor=int((value or "0").replace(".", "")))
+    key = ("merchant_id", "day", "currency")
+    kept = {tuple(row[name] for name in key): row for row in rows["merchant_day"]}
+    assert kept == {of: dict(zip(key, of, strict=True)) | sums for of, sums in days.items()}
 
 
 def _assert_gaps(rows: Rows, kept: dict[str, Gap]) -> None:

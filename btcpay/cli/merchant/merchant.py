@@ -8,7 +8,7 @@ import click
 from btcpay.bitcoin.descriptor import MAX_CHARS, Descriptor
 from btcpay.cli.context import Shell, answering, plain, say
 from btcpay.cli.merchant.login import login, logout, sessions
-from btcpay.cli.merchant.preferences import brand, currency, mail, way_back
+from btcpay.cli.merchant.preferences import brand, currency, mail, timezone, way_back
 from btcpay.merchants.account import (
     ACCOUNT_DEPTH,
     SCRIPT_TYPES,
@@ -35,7 +35,7 @@ def merchant() -> None:
     """Merchants and the account keys that their addresses come from."""
 
 
-for command in (brand, currency, login, logout, mail, sessions, way_back):
+for command in (brand, currency, login, logout, mail, sessions, timezone, way_back):
     merchant.add_command(command)
 
 

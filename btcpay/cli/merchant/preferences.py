@@ -1,4 +1,4 @@
-"""`merchant brand`, `currency`, `mail` and `return`: each shows what is set, or sets it."""
+"""`merchant brand`, `currency`, `timezone`, `mail`, `return`: each shows what is set or sets it."""
 
 from typing import BinaryIO
 
@@ -7,12 +7,19 @@ import click
 from btcpay.cli.context import Shell, answering, number, printable, say
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import branding
-from btcpay.merchants.merchants import find_merchant, set_brand, set_currency, set_mail
+from btcpay.merchants.merchants import (
+    find_merchant,
+    set_brand,
+    set_currency,
+    set_mail,
+    set_timezone,
+)
 from btcpay.prices.price import new_prices
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
+from btcpay.values.zones import checked_zone
 from storage.database import Row
 
 
@@ -64,6 +71,19 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
             now = f"no price in {owner['currency']} right now"
             say(f"{now}: nothing is shown in it until enough sources agree")
     shell.show([row], "merchant currency price")
+
+
+@click.command("timezone")
+@click.argument("merchant")
+@click.argument("name", required=False, metavar="[Europe/Berlin]")
+@answering
+def timezone(shell: Shell, merchant: str, name: str | None) -> None:
+    """Show or set the time zone that a merchant's days are counted in, the past ones too."""
+    owner = find_merchant(shell.db, merchant)
+    if name is not None:
+        owner["timezone"] = checked_zone(name)
+        set_timezone(shell.db, owner, owner["timezone"])
+    shell.show([{"merchant": merchant, "timezone": owner["timezone"]}], "merchant timezone")
 
 
 @click.command("mail")

@@ -17,7 +17,7 @@ PAYMENTS = keyset.newer(
         Payment.amount_sats,
         Payment.amount_usd_at_receipt,
         Payment.currency,
-        Payment.amount_at_receipt,
+        Payment.value_at_receipt,
         Payment.tx_hash,
         Payment.created_at,
         Invoice.status,

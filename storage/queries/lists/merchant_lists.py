@@ -32,13 +32,13 @@ _OF_ADDRESS = Invoice.id == Payment.address_invoice_id
 _PAYMENTS = Payment.select(
     Payment.id,
     Payment.amount_sats,
-    Payment.amount_usd_at_receipt,
+    Payment.currency,
+    Payment.value_at_receipt,
     Payment.tx_hash,
     Payment.created_at,
     Payment.address_invoice_id,
     Payment.invoice_id,
     Invoice.description,
-    Invoice.price_usd,
     Invoice.status,
 ).join(Invoice, on=_OF_ADDRESS)
 
@@ -77,7 +77,7 @@ INVOICE_TEXTS = _older(
         Invoice.description,
         Invoice.customer_email,
         Invoice.amount_sats,
-        Invoice.amount_usd_quote.alias("amount_usd"),
+        Invoice.amount_usd_quote.alias("value"),
         Invoice.created_at,
     ),
     Invoice,
@@ -89,7 +89,7 @@ PAYMENT_TEXTS = _older(
         Invoice.description,
         Invoice.customer_email,
         Payment.amount_sats,
-        Payment.amount_usd_at_receipt.alias("amount_usd"),
+        Payment.value_at_receipt.alias("value"),
         Payment.created_at,
     ).join(Invoice, on=_OF_ADDRESS),
     Payment,

@@ -1,62 +1,95 @@
-"""What merchants received by day, kept in step with the payments that it sums."""
+"""What merchants received by day, kept in step with the payments that it sums.
 
-from datetime import datetime, timedelta
-from decimal import Decimal
+A day is one of the merchant's time zone, and what came in on it is kept for each currency that the
+merchant counted in. All of this happens behind the lock of the balance, in one transaction with
+what it counts.
+"""
 
-from peewee import EXCLUDED
+from peewee import EXCLUDED, SQL, fn
 
-from btcpay.values.times import to_ms
+from btcpay.values.zones import day_of, stretches, zone_of
 from storage.database import Database, Row, every, slot
-from storage.models import MerchantDay
-
-DAY_MS = timedelta(days=1) // timedelta(milliseconds=1)
+from storage.models import Merchant, MerchantDay, Payment
 
 SINCE = (
     MerchantDay.select()
     .where((MerchantDay.merchant_id == slot("merchant_id")) & (MerchantDay.day >= slot("day")))
     .order_by(MerchantDay.day)
 )
+_ZONE = Merchant.select(Merchant.timezone).where(Merchant.id == slot("merchant_id"))
 
 _TOTALS = (
     MerchantDay.payments,
     MerchantDay.unpriced,
     MerchantDay.received_sats,
-    MerchantDay.usd_cents,
+    MerchantDay.value_minor,
 )
 _ADD = MerchantDay.insert(every(MerchantDay)).on_conflict(
-    conflict_target=[MerchantDay.merchant_id, MerchantDay.day],
+    conflict_target=[MerchantDay.merchant_id, MerchantDay.day, MerchantDay.currency],
     update={total: total + getattr(EXCLUDED, total.name) for total in _TOTALS},
 )
-_OF_DAY = (MerchantDay.merchant_id == slot("merchant_id")) & (MerchantDay.day == slot("day"))
-_TAKE = MerchantDay.update({total: total - slot(total.name) for total in _TOTALS}).where(_OF_DAY)
-# A day whose payments were all taken back is as if there had been none.
-_FORGET_EMPTY = MerchantDay.delete().where(_OF_DAY & (MerchantDay.payments == 0))
+_OF_MERCHANT = MerchantDay.merchant_id == slot("merchant_id")
+_FORGET = MerchantDay.delete().where(_OF_MERCHANT)
+_FORGET_DAY = _FORGET.where(MerchantDay.day == slot("day"))
 
-
-def day_of(at: datetime) -> int:
-    """The day of UTC that it belongs to, counted from 1970."""
-    return to_ms(at) // DAY_MS
+# A value is stored with all decimals of its currency: without the point it is its smallest units.
+_MINOR = fn.REPLACE(Payment.value_at_receipt, ".", "").cast("BIGINT")
+_COUNT = MerchantDay.insert_from(
+    Payment.select(
+        Payment.merchant_id,
+        Payment.currency,
+        (slot("day") + (Payment.created_at - slot("begin")) / slot("length")).cast("BIGINT"),
+        fn.COUNT(SQL("*")),
+        fn.COUNT(SQL("*")) - fn.COUNT(Payment.value_at_receipt),
+        fn.SUM(Payment.amount_sats).cast("BIGINT"),
+        fn.COALESCE(fn.SUM(_MINOR), 0).cast("BIGINT"),
+    )
+    .where(
+        (Payment.merchant_id == slot("merchant_id"))
+        & (Payment.created_at >= slot("begin"))
+        & (Payment.created_at < slot("end"))
+    )
+    .group_by(SQL("1"), SQL("2"), SQL("3")),
+    [MerchantDay.merchant_id, MerchantDay.currency, MerchantDay.day, *_TOTALS],
+)
+_SPAN = Payment.select(
+    fn.MIN(Payment.created_at).alias("first_at"), fn.MAX(Payment.created_at).alias("last_at")
+).where(Payment.merchant_id == slot("merchant_id"))
 
 
 def add(db: Database, payment: Row) -> None:
-    """Counts a payment that was made; in its transaction, behind the lock of the balance."""
-    db.run(_ADD, **_counted(payment))
+    """Counts a payment that was made."""
+    value = payment["value_at_receipt"]
+    zone = db.only(_ZONE, merchant_id=payment["merchant_id"])["timezone"]
+    db.run(
+        _ADD,
+        merchant_id=payment["merchant_id"],
+        currency=payment["currency"],
+        day=day_of(payment["created_at"], zone_of(zone)),
+        payments=1,
+        unpriced=int(value is None),
+        received_sats=payment["amount_sats"],
+        value_minor=int((value or "0").replace(".", "")),
+    )
 
 
 def take(db: Database, payment: Row) -> None:
-    """Counts a payment no more that was taken back; likewise."""
-    counted = _counted(payment)
-    db.run(_TAKE, **counted)
-    db.run(_FORGET_EMPTY, merchant_id=counted["merchant_id"], day=counted["day"])
+    """Counts a day again of which a payment was taken back; one without any is as if never."""
+    zone = db.only(_ZONE, merchant_id=payment["merchant_id"])["timezone"]
+    day = day_of(payment["created_at"], zone_of(zone))
+    db.run(_FORGET_DAY, merchant_id=payment["merchant_id"], day=day)
+    _count(db, payment["merchant_id"], zone, day, day)
 
 
-def _counted(payment: Row) -> Row:
-    usd = payment["amount_usd_at_receipt"]
-    return {
-        "merchant_id": payment["merchant_id"],
-        "day": payment["created_at"] // DAY_MS,
-        "payments": 1,
-        "unpriced": int(usd is None),
-        "received_sats": payment["amount_sats"],
-        "usd_cents": 0 if usd is None else int(Decimal(usd) * 100),
-    }
+def recount(db: Database, merchant_id: int, timezone: str) -> None:
+    """Counts all days again, as those of this zone."""
+    db.run(_FORGET, merchant_id=merchant_id)
+    span = db.only(_SPAN, merchant_id=merchant_id)
+    if span["first_at"] is not None:
+        first, last = (day_of(at_ms, zone_of(timezone)) for at_ms in span.values())
+        _count(db, merchant_id, timezone, first, last)
+
+
+def _count(db: Database, merchant_id: int, timezone: str, first: int, last: int) -> None:
+    for stretch in stretches(first, last, zone_of(timezone)):
+        db.run(_COUNT, merchant_id=merchant_id, **stretch._asdict())

@@ -1,0 +1,111 @@
+"""What came in by day: the days of the merchant's time zone, whatever it was or becomes."""
+
+from datetime import UTC, datetime
+from threading import Thread
+from types import SimpleNamespace
+
+import pytest
+from builders import pay
+from databases import raw, tables
+from dying import run_until_death
+from fake_esplora import Terminal
+from scenes import assert_days
+
+from btcpay.merchants.merchants import set_timezone
+from btcpay.sandbox.payer.misbehave import double_spends
+
+pytestmark = pytest.mark.both_databases
+
+MOMENTS = [
+    datetime.fromisoformat(f"{at}+00:00")
+    for at in (
+        *("2011-12-29T09:59:59.999", "2011-12-30T09:59:59.999", "2011-12-30T10:00"),  # Apia's skip
+        *("2026-03-28T22:59:59.999", "2026-03-28T23:00", "2026-03-29T21:59:59.999"),  # 23 hours
+        *("2026-10-24T21:59:59.999", "2026-10-24T22:00", "2026-10-25T22:59:59.999"),  # 25 hours
+        *("2026-12-31T23:59:59.999", "2027-01-01T00:00", "2027-01-01T18:15"),
+    )
+]
+ZONES = ("Europe/Berlin", "Pacific/Apia", "Asia/Kathmandu", "Australia/Lord_Howe", "UTC")
+
+
+def rows(shop):
+    with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
+        return tables(connection)
+
+
+def of_days(shop):
+    """How many payments each day has that has any."""
+    kept = rows(shop)["merchant_day"]
+    return {(row["day"], row["currency"]): row["payments"] for row in kept}
+
+
+def test_another_zone_counts_all_days_again_and_later_payments_by_it(shop, clock):
+    btcpay = Terminal(SimpleNamespace(shop=shop))
+    other = shop.post("/invoices", {"amount_usd": 1}, shop.issue("write", shop.add_merchant("b")))
+    pay(shop, other.json, mined_at=MOMENTS[0])
+    assert btcpay.json("merchant", "timezone", "shop") == [{"merchant": "shop", "timezone": "UTC"}]
+    for at in MOMENTS:
+        clock.at = at
+        pay(shop, shop.invoice(1), EUR="50000")
+    for number, zone in enumerate(ZONES):
+        for at in MOMENTS[number :: len(ZONES)]:
+            clock.at = at
+            pay(shop, shop.invoice(1), EUR="50000")
+        assert_days(rows(shop))
+        answer = [{"merchant": "shop", "timezone": zone}]
+        assert btcpay.json("merchant", "timezone", "shop", zone.lower()) == answer
+        assert_days(rows(shop))
+    refused = btcpay.run("merchant", "timezone", "shop", "Berlin", status=1)[1]
+    assert "'Berlin' is no time zone, such as Europe/Berlin" in refused
+    assert btcpay.json("merchant", "timezone", "shop") == answer
+
+
+def test_who_is_killed_while_days_are_counted_again_has_changed_nothing(shop):
+    for at in MOMENTS:
+        pay(shop, shop.invoice(), mined_at=at)
+    before = rows(shop)
+    run_until_death(1, "merchant", "timezone", "shop", "Asia/Kathmandu", **shop.environ)
+    after = rows(shop)
+    assert [after[name] for name in ("merchant", "merchant_day")] == [
+        before[name] for name in ("merchant", "merchant_day")
+    ]
+    Terminal(SimpleNamespace(shop=shop)).run("merchant", "timezone", "shop", "Asia/Kathmandu")
+    assert_days(rows(shop))
+
+
+def test_a_payment_beside_a_change_of_zone_is_counted_once(shop):
+    invoices = [shop.invoice() for _ in range(30)]
+    late = datetime(2026, 1, 1, 20, tzinfo=UTC)  # the next day in Kathmandu
+    paying = Thread(target=lambda: [pay(shop, one, mined_at=late) for one in invoices])
+    paying.start()
+    zones = ["Asia/Kathmandu", "UTC"]
+    merchant = {"id": shop.merchant_id}
+    while paying.is_alive():
+        set_timezone(shop.service.db, merchant, zones[0])
+        zones.reverse()
+    paying.join()
+    found = rows(shop)
+    assert len(found["payment"]) == len(invoices)
+    assert_days(found)
+
+
+@pytest.mark.parametrize("changed", ["timezone", "currency"])
+def test_what_is_taken_back_after_a_change_leaves_the_day_and_the_currency_that_it_came_in(
+    till, changed
+):
+    till.shop.sql("UPDATE merchant SET currency = 'EUR'")
+    kept, undone = till.shop.invoice(), till.shop.invoice()
+    for invoice in (kept, undone):
+        till.pay(invoice)
+        till.mine()
+        till.check()
+    assert sum(of_days(till.shop).values()) == 2
+    if changed == "timezone":
+        set_timezone(till.shop.service.db, {"id": till.shop.merchant_id}, "Pacific/Apia")
+    else:
+        till.shop.sql("UPDATE merchant SET currency = 'JPY'")
+    till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
+    till.check()
+    (row,) = rows(till.shop)["merchant_day"]
+    assert (row["payments"], row["currency"]) == (1, "EUR")
+    assert_days(rows(till.shop))
