@@ -114,8 +114,12 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     assert (folder / "shop.env").read_text() == f"{text}BTCPAY_EMAIL_RETENTION_DAYS=30\n"
     assert [row["name"] for row in stored(folder, "merchant", "list")] == ["My shop"]
     assert [row["scope"] for row in stored(folder, "key", "list")] == ["write"]
-    other = run(["setup", *options(folder)], status=1)
-    assert "has another account key" in other.stderr
+    key = f"[73c5da0a/84h/1h/0h]{words[words.index('--xpub') + 1]}/<0;1>/*"
+    spelled = run(["setup", *options(folder, xpub=None, descriptor=f"wpkh({key})")])
+    assert "is there already" in spelled.stderr
+    for other in ({}, {"xpub": None, "descriptor": f"tr({key})"}):
+        ended = run(["setup", *options(folder, **other)], status=1)
+        assert "has another account key" in ended.stderr
 
 
 SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"

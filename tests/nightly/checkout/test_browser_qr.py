@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+from accounts import descriptor_of
 from browser import DESK, PHONE, SMALL, lack
 from hosted import open_hosted, show
 
@@ -54,6 +55,17 @@ def test_a_phone_reads_address_and_amount_off_the_screen(open_tab, counter, them
     assert code.text == f"bitcoin:{address}?amount={amount}"
     assert code.ec_level in "MQH"
     assert surrounding(tab) == {(255, 255, 255)}
+
+
+def test_a_phone_reads_the_longest_address_off_a_small_screen(open_tab, ticker, tmp_path):
+    with open_hosted(tmp_path, ticker) as hosted:
+        hosted.shop.sql(f"UPDATE merchant SET descriptor = '{descriptor_of('p2wsh')}'")  # noqa: S608
+        invoice = hosted.invoice()
+        assert len(invoice["deposit_address"]) == 64
+        tab = show(open_tab, hosted, invoice, size=SMALL)
+        amount = btc_text(invoice["amount_sats"])
+        assert tab.qr().text == f"bitcoin:{invoice['deposit_address']}?amount={amount}"
+        assert tab.ask("document.documentElement.scrollWidth <= window.innerWidth")
 
 
 def test_a_press_on_the_code_copies_its_link(open_tab, counter):
