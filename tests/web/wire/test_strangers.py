@@ -1,4 +1,7 @@
-"""Strangers who ask without end with wrong keys: a new visitor waits a second at worst."""
+"""Strangers who ask without end with wrong keys: a new visitor waits a second at worst.
+
+On a machine that is busy with something else it may be longer, while they get few answers too.
+"""
 
 import contextlib
 import selectors
@@ -13,12 +16,12 @@ import requests
 WRONG = b"%s /api/v1/invoices HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk_test_no\r\n%s\r\n"
 KEPT = WRONG % (b"GET", b"")
 NEW = WRONG % (b"POST", b"Content-Length: 0\r\n")  # whose answers end the connection
-WORST_S, VISITS = 1, 10
+STRANGERS, VISITS, WORST_S = 200, 10, 1
 
 
 @contextlib.contextmanager
-def strangers(port: int, count: int, sent: bytes) -> Iterator[list[int]]:
-    """So many connections; each asks again when it is answered, on a new one where that ended."""
+def strangers(port: int, sent: bytes) -> Iterator[list[int]]:
+    """Each asks again when it is answered, on a new connection where that ended."""
     ended, answers = threading.Event(), [0]
 
     def ask(selector: selectors.BaseSelector) -> None:
@@ -28,7 +31,7 @@ def strangers(port: int, count: int, sent: bytes) -> Iterator[list[int]]:
 
     def go_on() -> None:
         with selectors.DefaultSelector() as selector:
-            for _ in range(count):
+            for _ in range(STRANGERS):
                 ask(selector)
             while not ended.is_set():
                 for key, _ in selector.select(0.1):
@@ -54,14 +57,14 @@ def strangers(port: int, count: int, sent: bytes) -> Iterator[list[int]]:
         thread.join()
 
 
-@pytest.mark.parametrize("count", [60, 200])
 @pytest.mark.parametrize("sent", [KEPT, NEW], ids=["kept", "new"])
-def test_a_new_visitor_waits_a_second_at_worst_beside(live, shop, count, sent):
+def test_a_new_visitor_waits_a_second_at_worst_beside(live, shop, sent):
     page, waited = f"{live.url}/pay/{shop.invoice()['id']}", []
-    with strangers(live.port, count, sent) as answers:
+    with strangers(live.port, sent) as answers:
         for _ in range(VISITS):
-            started_s = time.monotonic()
+            started_s, before = time.monotonic(), answers[0]
             assert requests.get(page, timeout=20).status_code == 200
-            waited.append(time.monotonic() - started_s)
+            waited.append((time.monotonic() - started_s, answers[0] - before))
             time.sleep(0.05)
-    assert answers[0] > count and max(waited) < WORST_S, (answers, waited)
+    assert answers[0] > STRANGERS, waited
+    assert not any(s > WORST_S and told > 10 * STRANGERS for s, told in waited), waited
