@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import requests
 from builders import until
@@ -44,21 +43,6 @@ def test_an_invoice_goes_from_open_to_seen_to_paid(playground: Playground) -> No
     assert [(p["amount_sats"], p["tx_hash"]) for p in payments] == [(invoice["amount_sats"], txid)]
     assert payments[0]["amount_usd_at_receipt"] == 25
     assert "Paid" in requests.get(invoice["pay_url"], timeout=10).text
-
-
-def test_a_payment_link_makes_invoices_that_get_paid(playground: Playground) -> None:
-    before = len(playground.get("/invoices?limit=100")["data"])
-    assert requests.get(playground.link, timeout=10).status_code == 200
-    assert len(playground.get("/invoices?limit=100")["data"]) == before
-    response = requests.post(playground.link, data={"amount_usd": "12.50"}, timeout=10)
-    assert [hop.status_code for hop in response.history] == [303]
-    invoice_id = urlsplit(response.url).path.rpartition("/")[2]
-    invoice = playground.get(f"/invoices/{invoice_id}")
-    assert invoice["amount_usd_quote"] == 12.5
-    assert playground.link.endswith(invoice["payment_link_id"])
-    playground.pay(invoice)
-    playground.press("mine")
-    playground.wait_for_status(invoice, "paid")
 
 
 def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused(
