@@ -17,13 +17,14 @@ from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.web.application import add_path, answer
 from btcpay.web.body import read_body
+from btcpay.web.errors import error_response
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, accent_css, kept
 from btcpay.web.service import Service
 from btcpay.web.visitors import is_from_another_site
 from storage.database import Row
-from storage.queries import brands, links
+from storage.queries import brands, links, merchants
 
 
 def pages(service: Service) -> Blueprint:
@@ -34,6 +35,7 @@ def pages(service: Service) -> Blueprint:
     def add(path: str, view: Callable[..., Response], method: str = "GET") -> None:
         add_path(blueprint, path, view, f"{method} {path}", method)
 
+    add("/", checkout.show_root)
     add("/pay/<id>", checkout.show_invoice)
     add("/pay/<id>/status", checkout.show_status)
     add("/link/<id>", checkout.show_link)
@@ -56,6 +58,14 @@ class Checkout:
         self.service = service
         self.pages = Pages(service, service.settings.frame_ancestors)
         self._cookie = LinkCookie(service.db, service.settings)
+
+    def show_root(self) -> Response:
+        """Whose service this is, for a browser, unless several share it; for programs nothing."""
+        if "text/html" not in request.headers.get("Accept", ""):
+            return error_response(NotFound("there is nothing at this path"))
+        known = self.service.db.rows(merchants.ALL)
+        brand = self.pages.brand(known[0]["id"]) if len(known) == 1 else None
+        return self.pages.page("root.html", brand=brand)
 
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
