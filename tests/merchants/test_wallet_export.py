@@ -9,8 +9,8 @@ from paths import VECTORS
 
 from btcpay.bitcoin.descriptor_checksum import checksum
 from btcpay.merchants.account import derive, parse_account
-from btcpay.merchants.descriptor import import_request, receiving
 from btcpay.merchants.gap_limit import gap_of
+from btcpay.merchants.wallet_export import import_request, receiving
 from btcpay.values.errors import AccountKeyRefused
 from btcpay.values.networks import NETWORKS
 

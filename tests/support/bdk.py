@@ -8,7 +8,7 @@ from hd_wallet import HdWallet
 
 from btcpay.bitcoin.hd import HARDENED
 from btcpay.merchants.account import derive, parse_account
-from btcpay.merchants.descriptor import receiving
+from btcpay.merchants.wallet_export import receiving
 
 FORMS = {
     "pkh": "pkh({}/0/*)",

@@ -5,9 +5,9 @@ import orjson
 
 from btcpay.cli.context import Shell, answering, json_lines
 from btcpay.merchants.account import derive
-from btcpay.merchants.descriptor import MOST_IN_RANGE, import_request
 from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant, set_gap_limit
 from btcpay.merchants.merchants import find_merchant
+from btcpay.merchants.wallet_export import MOST_IN_RANGE, import_request
 
 
 @click.group()
