@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 from builders import REGTEST
 from fake_esplora import LiedTo, block_view, dripping, say, silent, slow, tx_of
@@ -103,17 +104,25 @@ def says_false_heights(till: LiedTo, released: threading.Event, hasty: float) ->
     }
 
 
-def invents_sightings(till: LiedTo, released: threading.Event, hasty: float) -> None:
+COINS = [{"txid": f"{number:064x}", "vout": 0, "is_coinbase": False} for number in range(100)]
+
+
+def invented(txs: int, outputs: int = 1, **fields: Any) -> Callable[[str], Reply | None]:
+    """At each page of an address so many new transactions with so many outputs to it each."""
     numbers = itertools.count(1)
 
     def instead(path: str) -> Reply | None:
         if not path.startswith("/address/"):
             return None
-        script = script_of(path.split("/")[2], REGTEST)
-        inputs = [{"txid": "ff" * 32, "vout": vout, "is_coinbase": False} for vout in range(100)]
-        return say([tx_of(next(numbers), script, vin=inputs) for _ in range(148)])
+        script = script_of(path.split("/")[2], REGTEST).hex()
+        paid = [{"scriptpubkey": script, "value": 330}] * outputs
+        return say([tx_of(next(numbers), script, vout=paid, **fields) for _ in range(txs)])
 
-    till.liar.instead = instead
+    return instead
+
+
+def invents_sightings(till: LiedTo, released: threading.Event, hasty: float) -> None:
+    till.liar.instead = invented(148, vin=COINS)
 
 
 OLD = "frozen 30 blocks ago"  # so that a new shop would begin with an old block

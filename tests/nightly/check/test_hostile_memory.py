@@ -1,20 +1,17 @@
 """What `btcpay check` holds at most under hostile explorers: the peak of the real process."""
 
 import contextlib
-import itertools
 import re
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import REGTEST
+from bad_sources import COINS, invented
 from fake_esplora import LiedTo, Reply, endless_head, filled, say, tx_of
 from measured import check
 
 from btcpay.chain.explorers.answers import MAX_PARTS
-from btcpay.merchants.account import script_of
 
 MOST_MB = 200
 PAYERS, LOOKING = 3, 6
@@ -33,20 +30,6 @@ def streaming(start: bytes, piece: bytes, chunked: bool = False) -> Reply:
                 handler.wfile.write(frame)
 
     return reply
-
-
-def invented(txs: int, outputs: int) -> Callable[[str], Reply | None]:
-    """At each page of an address so many new transactions with so many outputs to it each."""
-    numbers = itertools.count(1)
-
-    def instead(path: str) -> Reply | None:
-        if not path.startswith("/address/"):
-            return None
-        script = script_of(path.split("/")[2], REGTEST).hex()
-        paid = [{"scriptpubkey": script, "value": 330}] * outputs
-        return say([tx_of(next(numbers), script, vout=paid) for _ in range(txs)])
-
-    return instead
 
 
 ADDRESS = r"^/address/"
@@ -157,16 +140,7 @@ def test_what_is_invented_for_an_hour_at_twenty_pages_has_a_bound(lied_to, tmp_p
     """148 outputs a look, whose transactions spend a hundred coins each; then a block is read."""
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
     invoices = [till.shop.invoice() for _ in range(20)]
-    numbers, spent = itertools.count(1), [{"txid": f"{n:064x}", "vout": 0} for n in range(100)]
-
-    def lie(path: str) -> Reply | None:
-        if not path.startswith("/address/"):
-            return None
-        script = script_of(path.split("/")[2], REGTEST).hex()
-        coins = [one | {"is_coinbase": False} for one in spent]
-        return say([tx_of(next(numbers), script, vin=coins) for _ in range(148)])
-
-    till.liar.instead = lie
+    till.liar.instead = invented(148, vin=COINS)
     for _ in range(70):
         till.open_page(*invoices)
         till.check()
@@ -178,5 +152,5 @@ def test_what_is_invented_for_an_hour_at_twenty_pages_has_a_bound(lied_to, tmp_p
     assert sorted(run["changed"].values()) == ["paid", "paid"] and peak_mb < MOST_MB
     size = sum(file.stat().st_size for file in tmp_path.glob("btcpay.db*")) / 1e6
     rows = till.shop.service.db.connection.execute_sql("SELECT count(*) FROM output").fetchone()[0]
-    print(f"{next(numbers)} invented, {rows} rows, {size:.1f} MB on disk, {peak_mb:.0f} MB at most")
+    print(f"{rows} rows, {size:.1f} MB on disk, {peak_mb:.0f} MB at most")
     assert rows <= 2 + 20 * 200 and size < 60

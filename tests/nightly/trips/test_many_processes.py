@@ -2,8 +2,6 @@
 
 import contextlib
 import itertools
-import json
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -15,7 +13,7 @@ import pytest
 import requests
 from builders import Clock, Live, TickerServer, until
 from databases import raw, tables
-from fake_esplora import Json, Liar, Terminal, Till, open_till, silent
+from fake_esplora import Json, Terminal, Till, open_till
 
 from btcpay.api.idempotency import HOLD
 from btcpay.values.times import utc_now
@@ -122,22 +120,3 @@ def test_nothing_is_made_paid_or_counted_twice(till: Till, tmp_path: Path) -> No
     total_sats = sum(row["amount_sats"] for row in invoices)
     assert sum(row["amount_sats"] for row in payments) == total_sats
     assert till.balance() == (total_sats, total_sats)
-
-
-def test_while_one_check_reads_another_leaves_it_to_that_and_one_by_hand_waits(till: Till) -> None:
-    invoice, terminal, released = till.shop.invoice(5), Terminal(till), threading.Event()
-    pay_and_mine(till, [invoice])
-    with Liar(till.settings.explorers[0]) as liar:
-        liar.instead = lambda path: silent(released) if path.endswith("/raw") else None
-        slow = terminal.start("check", "--json", BTCPAY_EXPLORERS=liar.root)
-        until(lambda: liar.count("/raw"), "its first block")
-        assert terminal.json("check") == {"skipped": True}
-        by_hand = terminal.start("check", "--invoice", invoice["id"], "--json")
-        assert till.payments() == []
-        liar.instead = lambda path: None
-        released.set()
-        reports = [json.loads(check.communicate(timeout=60)[0]) for check in (slow, by_hand)]
-    assert [check.returncode for check in (slow, by_hand)] == [0, 0], reports
-    assert [one["changed"] for one in reports] == [{invoice["id"]: "paid"}, {}]
-    assert [one["blocks_read"] > 0 for one in reports] == [True, False]
-    assert till.balance() == (invoice["amount_sats"],) * 2
