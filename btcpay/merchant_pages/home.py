@@ -13,7 +13,8 @@ from btcpay.merchant_pages.takings import amounts, chart_of, first_day, takings
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants.gap_limit import MARGIN, gap_of
 from btcpay.settings.settings import Settings
-from btcpay.values.money import usd_for_sats
+from btcpay.values.currencies import of_minor, rounded
+from btcpay.values.money import value_of_sats
 from btcpay.values.times import from_ms_or_none, to_ms
 from btcpay.values.zones import date_of, day_of
 from storage.database import Row
@@ -35,11 +36,13 @@ def show(visit: Visit) -> Response:
     """The first page after logging in: five statements, and the session's."""
     service, now = visit.service, visit.now
     db, settings, own = service.db, service.settings, {"merchant_id": visit.merchant_id}
+    currency = visit.session.currency or "USD"
     today_number = day_of(to_ms(now), visit.zone)
     rows = db.rows(days.SINCE, day=first_day(today_number), **own)
-    took = takings(rows, today_number, visit.session.currency or "USD")
+    took = takings(rows, today_number, currency)
     progress = progress_of(db, now)
     outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, **own)
+    coming = by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings)
     shop = db.only(today.SHOP, **own)
     checked_ms, backed_up_ms = (
         None if shop[fact] is None else int(shop[fact]) for fact in ("checked_at", "backed_up_at")
@@ -53,7 +56,8 @@ def show(visit: Visit) -> Response:
         thirty_days_took=amounts(took, lambda one: one.whole),
         compared=took[0].percent,
         charts=[(one, chart_of(one)) for one in took],
-        coming=by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings),
+        coming=coming,
+        coming_sums=sums(coming, currency),
         is_more_coming=len(outputs) > MOST_OUTPUTS,
         wanting=[
             row | {"usd": Decimal(row["amount_usd_quote"])}
@@ -82,14 +86,15 @@ def show(visit: Visit) -> Response:
 
 @dataclass(frozen=True)
 class Coming:
-    """What was seen of one invoice and does not count yet; `usd` at the invoice's price.
+    """What was seen of one invoice and does not count yet; `value` at the invoice's price.
 
     `confirmations`: of the youngest part, 0 while that waits for a block; `needed` of them.
     """
 
     invoice_id: str
     description: str | None
-    usd: Decimal
+    value: Decimal
+    currency: str
     seen_ms: int
     confirmations: int
     needed: int
@@ -103,14 +108,26 @@ def by_invoice(rows: Sequence[Row], tip_height: int, settings: Settings) -> list
     return [_coming(of_one, tip_height, settings) for of_one in outputs.values()]
 
 
+def sums(coming: Sequence[Coming], currency: str) -> list[tuple[Decimal, str]]:
+    """What they are worth together, in each currency; nothing is nothing in the shop's own."""
+    found = {one.currency: Decimal(0) for one in coming} or {currency: of_minor(0, currency)}
+    for one in coming:
+        found[one.currency] += one.value
+    return [(value, code) for code, value in found.items()]
+
+
 def _coming(outputs: Sequence[Row], tip_height: int, settings: Settings) -> Coming:
     invoice = outputs[0]
     sats = sum(row["amount_sats"] for row in outputs)
+    currency, price = invoice["currency"], invoice["price_in_currency"]
+    if price is None:
+        currency, price = "USD", invoice["price_usd"]
     heights = [row["block_height"] for row in outputs]
     return Coming(
         invoice_id=invoice["invoice_id"],
         description=invoice["description"],
-        usd=usd_for_sats(sats, Decimal(invoice["price_usd"])),
+        value=rounded(value_of_sats(sats, Decimal(price)), currency),
+        currency=currency,
         seen_ms=min(row["first_seen_at"] for row in outputs),
         confirmations=0 if None in heights else max(0, tip_height - max(heights) + 1),
         needed=rules_for(settings, invoice).confirmations,

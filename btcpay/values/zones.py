@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.times import from_ms, to_ms
 
-DAY_MS = timedelta(days=1) // timedelta(milliseconds=1)
 _FIRST = date(1970, 1, 1)
 # What these are depends on the machine, or they are none.
 _NO_ZONES = {"localtime", "Factory"}

@@ -43,6 +43,17 @@ def test_what_comes_is_one_line_for_each_invoice_at_its_own_price(shop, browser)
     assert f"invoices/{invoice['id']}" in page.source
 
 
+def test_what_comes_in_two_currencies_is_two_sums(shop, browser, ticker):
+    assert "0.00 USD 0 invoices" in words(browser.page().texts["comes"])
+    pay(shop, shop.invoice(30), 30_000, confirmed=False)
+    ticker.price("60000.00", eur="50000.00")
+    shop.clock.move(minutes=5)
+    shop.sql("UPDATE merchant SET currency = 'EUR'")
+    for _ in range(2):
+        pay(shop, shop.invoice(30), 30_000, confirmed=False)
+    assert "30.00 EUR 18.00 USD 3 invoices" in words(browser.page().texts["comes"])
+
+
 def test_what_wants_the_merchant_says_why_and_leads_on(shop, browser):
     assert "wanting" not in browser.page().texts
     invoice = shop.invoice(description="<b>Socks</b>")

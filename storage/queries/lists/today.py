@@ -36,6 +36,8 @@ ON_ITS_WAY = (
         Invoice.description,
         Invoice.amount_usd_quote,
         Invoice.price_usd,
+        Invoice.currency,
+        Invoice.price_in_currency,
     )
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
