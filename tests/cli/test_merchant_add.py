@@ -9,7 +9,7 @@ from builders import Shop, clean_environ, new_xpub
 from paths import PROJECT
 
 from btcpay.bitcoin.descriptor_checksum import checksum
-from btcpay.cli.merchant.merchant import key_of
+from btcpay.cli.merchant.merchant import key_of, show_first_addresses
 from btcpay.merchants.account import are_seed_words, parse_account
 from btcpay.values.errors import AccountKeyRefused, CommandError
 from btcpay.values.networks import NETWORKS
@@ -84,6 +84,13 @@ def test_a_descriptor_is_taken_and_who_signs_is_shown(shop):
     add(shop, "taproot", "--descriptor", f"tr({third}/0/*)", "--yes")
     said = add(shop, "again", "--xpub", third, status=1)
     assert "merchant taproot has this key already" in said
+
+
+def test_a_range_for_change_is_shown_as_one(capsys):
+    for branch, is_for_change in (("0", False), ("<1;0>", True), ("1", True)):
+        account = parse_account(f"wpkh({new_xpub()}/{branch}/*)", NETWORKS["regtest"])
+        show_first_addresses(account, NETWORKS["regtest"])
+        assert ("the wallet's own change would pay" in capsys.readouterr().err) == is_for_change
 
 
 SEEDS = {

@@ -81,6 +81,8 @@ def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
         say(f"To spend, {account.threshold} of these {len(account.keys)} sign:")
         for key in account.keys:
             say(f"  {key.origin or f'{key.text[:KEY_SHOWN]}...'}")
+    if any(key.steps[-1:] == (1,) for key in account.keys):
+        say("Note: /1/* is for change (BIP44): the wallet's own change would pay invoices.")
     first = [derive(str(account), index, network) for index in range(3)]
     say("The first three receiving addresses; compare them with the wallet:")
     for address in first:
