@@ -138,7 +138,7 @@ def plain(row: Row, columns: str) -> Row:
 
 
 def number(name: str, value: Any) -> Any:
-    """The text of a column whose name has its unit, USD or BTC, as the JSON number that it is."""
-    if isinstance(value, str) and {"usd", "btc"} & set(name.split("_")):
+    """The text of a column whose name says that it is an amount as the JSON number that it is."""
+    if isinstance(value, str) and {"usd", "btc", "value"} & set(name.split("_")):
         return orjson.Fragment(value)
     return value

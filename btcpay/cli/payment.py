@@ -8,7 +8,8 @@ from btcpay.merchants.merchants import find_merchant
 from storage.queries.lists import listings
 
 LIST_COLUMNS = (
-    "id merchant invoice_id address_invoice_id amount_sats amount_usd_at_receipt created_at tx_hash"
+    "id merchant invoice_id address_invoice_id amount_sats currency value_at_receipt "
+    "amount_usd_at_receipt created_at tx_hash"
 )
 
 

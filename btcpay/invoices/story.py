@@ -30,7 +30,7 @@ def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -
     row = db.row(attentions.INVOICE, id=invoice_id)
     if row is None:
         raise CommandError(f"there is no invoice {invoice_id!r}")
-    outputs = db.rows(payments.SHOWN, invoice_id=invoice_id)
+    outputs = db.rows(payments.OUTPUTS, invoice_id=invoice_id)
     return Story(
         row=row,
         attention=row.pop("attention"),

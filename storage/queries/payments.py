@@ -35,10 +35,6 @@ OUTPUTS = (
     .where(Output.invoice_id == slot("invoice_id"))
     .order_by(Output.first_seen_at, Output.txid, Output.vout)
 )
-# With what the payment says that an output is part of: for people.
-SHOWN = OUTPUTS.select_extend(
-    Payment.created_at.alias("received_at"), Payment.amount_usd_at_receipt
-)
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
 KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
