@@ -13,8 +13,6 @@ from btcpay.bitcoin.address import (
     BECH32,
     b58check_decode,
     b58check_encode,
-    p2pkh,
-    p2sh,
     segwit_decode,
     segwit_encode,
     witness_script,
@@ -169,8 +167,3 @@ def test_up_to_four_mistyped_characters_are_noticed(program, places, others):
     if "".join(chars) != address:
         with pytest.raises(Malformed):
             segwit_decode("".join(chars))
-
-
-def test_scripts_of_hashes():
-    assert p2pkh(bytes(20)).hex() == f"76a914{'00' * 20}88ac"
-    assert p2sh(bytes(20)).hex() == f"a914{'00' * 20}87"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from paths import VECTORS
 
 from btcpay.bitcoin.address import b58check_decode
-from btcpay.bitcoin.hd import HARDENED, NO_PARENT, ExtendedKey, InvalidChild
+from btcpay.bitcoin.hd import HARDENED, ExtendedKey, InvalidChild
 from btcpay.bitcoin.secp256k1 import ORDER, G, Point
 from btcpay.bitcoin.wire import Malformed
 
@@ -47,12 +47,6 @@ def test_private_and_public_derivation_agree(seed, hardened, below):
     for index in below:
         private, public = private.child(index), public.child(index)
     assert serialized(public, XPUB) == serialized(private.public, XPUB)
-
-
-def test_a_child_names_its_parent_its_depth_and_its_index():
-    child = SOME_KEY.public.child(7)
-    assert (child.depth, child.child_number) == (4, 7)
-    assert child.parent_fingerprint == SOME_KEY.public.fingerprint
 
 
 def test_the_first_and_the_last_index_have_keys_and_none_beyond_them():
@@ -116,13 +110,3 @@ X = int.from_bytes(PAYLOAD[46:], "big")
 def test_what_bip32_calls_invalid_is_malformed(payload, reason):
     with pytest.raises(Malformed, match=reason):
         ExtendedKey.parse(payload)
-
-
-def test_a_point_is_read_with_either_of_its_halves():
-    for payload in (with_key(0x02, 1), with_key(0x03, 1)):
-        assert serialized(ExtendedKey.parse(payload), XPUB) == payload
-
-
-def test_a_master_key_has_no_parent_and_no_number():
-    payload = changed(4, bytes([0]) + NO_PARENT + bytes(4))
-    assert ExtendedKey.parse(payload).depth == 0
