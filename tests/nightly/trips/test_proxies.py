@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from builders import Live, Shop, until
 from merchant_browser import ON
 from proxies import Proxy
+from strangers import KEPT, NEW, strangers, visits
 
 
 @pytest.fixture(params=["nginx", "caddy"])
@@ -99,3 +101,24 @@ def test_nginx_leads_to_tls_and_writes_no_login_link_into_its_log(proxy):
     log = proxy.folder / "access.log"
     until(lambda: "/merchant/sessions" in log.read_text(), "the request to be logged")
     assert "secret" not in log.read_text()
+
+
+@pytest.mark.parametrize("proxy", ["nginx"], indirect=True)
+@pytest.mark.parametrize("count", [60, 200])
+@pytest.mark.parametrize("sent", [KEPT, NEW], ids=["kept", "new"])
+def test_a_new_visitor_waits_a_second_at_worst_beside_strangers(proxy, shop, sent, count):
+    page = f"/pay/{shop.invoice()['id']}"
+
+    def connect() -> socket.socket:
+        connection = proxy.connect()
+        connection.connect()
+        return connection.sock
+
+    def visit() -> None:
+        assert proxy.ask("GET", page, "127.0.0.2")[0] == 200
+
+    with strangers(connect, sent, count) as answers:
+        until(lambda: answers[0] > count, "all strangers to ask")
+        waited = visits(visit, answers)
+    # Answers, as a busy machine gives less of them in a second: a quiet one 2,000.
+    assert not any(s > 1 and told > 2_000 for s, told in waited), waited
