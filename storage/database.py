@@ -10,7 +10,6 @@ from urllib.parse import quote, urlsplit
 from peewee import Field, Model, PeeweeException, Query, Select, SqliteDatabase, Value, fn
 
 from storage.faults import as_peewee_errors
-from storage.group_commit import GroupCommit
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite, refuse_old_library
 from storage.turns import Places, Turn
@@ -94,7 +93,6 @@ class Database:
         self._statements = _STATEMENTS[self.is_server]
         self._packed: dict[int, tuple[tuple[str, ...], Select]] = {}
         self._places, self._turn = Places(), Turn()
-        self._shared = GroupCommit(self._turn, self.write)
 
     def rows(self, query: Query, **values: Any) -> list[Row]:
         """Of a SELECT or of a RETURNING, each a dict by column name."""
@@ -148,7 +146,7 @@ class Database:
         Within `write` it is a part of that, alone: a failure here undoes no other thread's order.
         """
         if not self.is_server and not self.connection.in_transaction():
-            return self._shared.run(do)
+            return self._turn.shared(self.write, do)
         with self.write():
             return do()
 

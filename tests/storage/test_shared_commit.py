@@ -47,7 +47,7 @@ def at_once(db: Database, names: Sequence[str]) -> list[Future[str]]:
     with ThreadPoolExecutor(len(names)) as pool:
         with db.write():
             asked = [pool.submit(ask, name) for name in names]
-            until(lambda: len(db._shared._waiting) == len(names), "all threads to queue")
+            until(lambda: len(db._turn._waiting) == len(names), "all threads to queue")
         return asked
 
 
@@ -97,7 +97,7 @@ def test_within_a_transaction_nobody_elses_order_is_a_part_of_it(db):
     with ThreadPoolExecutor(1) as pool:
         with pytest.raises(Conflict), db.write():
             other = pool.submit(ask)
-            until(lambda: len(db._shared._waiting) == 1, "the other to queue")
+            until(lambda: len(db._turn._waiting) == 1, "the other to queue")
             add("mine")
             raise Conflict("the outer one fails")
         assert other.result() == "other"
