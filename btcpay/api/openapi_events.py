@@ -36,6 +36,11 @@ _SIGHTING = whole(
     {"tx_hash": _TX_HASH, "amount_sats": _sats("The sum of its outputs to the address.")}
 )
 _BESIDE: dict[str, Any] = {
+    "reference": {
+        "type": ["string", "null"],
+        "description": "The number of the shop's order, if the invoice was made with one.",
+        "examples": ["10442"],
+    },
     "received_sats": _sats("What counts towards the invoice, confirmed or not."),
     "unconfirmed_sats": _sats("Of these, not deep enough in the chain yet."),
     "missing_sats": _sats("What is still to be sent."),

@@ -72,6 +72,8 @@ def _asked_for(row: Row) -> Lines:
     )
     if row["description"]:
         yield "", row["description"]
+    if row["reference"]:
+        yield "reference", row["reference"]
     if row["expires_at"]:
         yield "", f"to be paid before {iso_ms(row['expires_at'])}"
     yield "address", f"{row['deposit_address']}, number {row['address_index']} of the account"

@@ -14,11 +14,12 @@ from btcpay.values.times import to_ms
 from storage.database import Row
 
 BLOCK_MINUTES = 10  # on average, on every public network
-# Where a page leads back to. While money is on its way nowhere: it is too early for thanks.
+# Where a page leads back to, unless its invoice says it. While money is on its way nowhere: it is
+# too early for thanks.
 RETURNS = {"paid": "return_paid"} | dict.fromkeys(
     ("waiting", "overdue", "expired", "canceled"), "return_unpaid"
 )
-FROM_ROW = ("id", "amount_sats", "tx_hash", "paid_at", "expires_at", "checked_at")
+FROM_ROW = ("id", "amount_sats", "tx_hash", "paid_at", "expires_at", "checked_at", "reference")
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class InvoicePage:
     confirmations: int
     confirmations_left: int
     description: str | None
+    reference: str | None
     address: str
     tx_hash: str | None
     paid_at: int | None
@@ -152,7 +154,7 @@ def _second_of(row: Row) -> SecondCurrency | None:
 
 def _return_url(snapshot: Snapshot, brand: Mapping[str, Any]) -> str | None:
     column = RETURNS.get(snapshot.state)
-    url = brand[column] if column else None
+    url = snapshot.row["return_url"] or (brand[column] if column else None)
     return url and url.replace(INVOICE, snapshot.row["id"])
 
 

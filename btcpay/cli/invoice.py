@@ -33,14 +33,16 @@ from storage.queries import payments
 from storage.queries.lists import listings
 
 LIST_COLUMNS = (
-    "id merchant status amount_sats received_sats amount_usd_quote created_at description"
+    "id merchant status amount_sats received_sats amount_usd_quote created_at reference description"
 )
 ATTENTION_COLUMNS = (
-    "id merchant status reason amount_sats received_sats missing_sats since_at description"
+    "id merchant status reason amount_sats received_sats missing_sats since_at reference"
+    " description"
 )
 SHOW_COLUMNS = (
-    "id status amount_sats amount_usd_quote price_usd description deposit_address address_index"
-    " payment_link_id tx_hash settled_reason expires_at paid_at checked_at created_at"
+    "id status amount_sats amount_usd_quote price_usd reference description deposit_address"
+    " address_index payment_link_id return_url tx_hash settled_reason expires_at paid_at checked_at"
+    " created_at"
 )
 PAYMENT_COLUMNS = " ".join(field.name for field in Payment.PUBLIC)
 OUTPUT_COLUMNS = (
@@ -60,15 +62,22 @@ def invoice() -> None:
     "--usd", "amount_usd", metavar="AMOUNT", required=True, callback=number, help="In US dollars."
 )
 @click.option("--description", metavar="TEXT", help="Shown on the page.")
+@click.option("--reference", metavar="TEXT", help="Your number of the order; shown likewise.")
+@click.option(
+    "--return", "return_url", metavar="URL", help="Where its page leads back to, by a link."
+)
 @click.option("--email", "customer_email", metavar="ADDRESS", help="The customer's.")
 @click.option(
     "--expires-in-hours", metavar="H", callback=number, help="Without it the invoice never expires."
 )
 @answering
-def invoice_create(shell: Shell, merchant: str, **fields: Any) -> None:
+def invoice_create(
+    shell: Shell, merchant: str, reference: str | None, return_url: str | None, **fields: Any
+) -> None:
     """Make an invoice, as create-invoice does; prints its id and its page."""
     owner, settings = find_merchant(shell.db, merchant), shell.settings
-    order = create.order_of(owner["id"], validated(NEW_INVOICE, fields))
+    wanted = validated(NEW_INVOICE, fields)
+    order = create.order_of(owner["id"], wanted, reference, return_url)
     price = create.live_price(shell.db, new_prices(settings), owner["id"], utc_now())
     with shell.db.write():
         row = create.new_invoice(shell.db, settings.network, utc_now(), order, price)

@@ -46,8 +46,8 @@ def _of_invoice(row: Row, outputs: list[Row], shared: Container[str]) -> Iterato
 
 
 def _text_of(row: Row) -> str:
-    """The description in one line, or the id: a label must say something."""
-    return " ".join((row["description"] or "").split()) or row["id"]
+    """Reference and description in one line, or the id: a label must say something."""
+    return " ".join(f"{row['reference'] or ''} {row['description'] or ''}".split()) or row["id"]
 
 
 def _label(kind: str, ref: str, text: str) -> Row:

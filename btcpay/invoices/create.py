@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from btcpay.http.clock_skew import REMEDY
 from btcpay.merchants.account import address_of, stored_account
+from btcpay.merchants.branding import checked_reference, checked_url
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
 from btcpay.prices.price import Prices
@@ -63,9 +64,19 @@ class Order(NamedTuple):
     id: str | None = None
 
 
-def order_of(merchant_id: int, wanted: Mapping[str, Any]) -> Order:
-    """A merchant's order, from what the schema of create-invoice loads."""
+def order_of(
+    merchant_id: int,
+    wanted: Mapping[str, Any],
+    reference: str | None = None,
+    return_url: str | None = None,
+) -> Order:
+    """A merchant's order, from what the schema of create-invoice loads.
+
+    Raises CommandError for a reference or an address of the shop that no page may show.
+    """
     details = dict(wanted)
+    details["reference"] = None if reference is None else checked_reference(reference)
+    details["return_url"] = None if return_url is None else checked_url(return_url)
     amount_usd, hours = details.pop("amount_usd"), details.pop("expires_in_hours", None)
     life = None if hours is None else timedelta(milliseconds=int(hours * MS_PER_HOUR))
     return Order(merchant_id, amount_usd, life, details)

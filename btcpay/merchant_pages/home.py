@@ -93,6 +93,7 @@ class Coming:
 
     invoice_id: str
     description: str | None
+    reference: str | None
     value: Decimal
     currency: str
     seen_ms: int
@@ -126,6 +127,7 @@ def _coming(outputs: Sequence[Row], tip_height: int, settings: Settings) -> Comi
     return Coming(
         invoice_id=invoice["invoice_id"],
         description=invoice["description"],
+        reference=invoice["reference"],
         value=rounded(value_of_sats(sats, Decimal(price)), currency),
         currency=currency,
         seen_ms=min(row["first_seen_at"] for row in outputs),

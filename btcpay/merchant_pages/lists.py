@@ -10,8 +10,18 @@ from storage.queries.lists import merchant_lists as queries
 
 STATUSES = ("open", "paid", "expired", "canceled")
 LOOSE = "loose"
-INVOICE_NAMES = Names(queries.INVOICES_BY_ID, queries.INVOICES_BY_ADDRESS, queries.INVOICES_BY_TXID)
-PAYMENT_NAMES = Names(queries.PAYMENTS_BY_ID, queries.PAYMENTS_BY_ADDRESS, queries.PAYMENTS_BY_TXID)
+INVOICE_NAMES = Names(
+    queries.INVOICES_BY_ID,
+    queries.INVOICES_BY_ADDRESS,
+    queries.INVOICES_BY_TXID,
+    queries.INVOICES_BY_REFERENCE,
+)
+PAYMENT_NAMES = Names(
+    queries.PAYMENTS_BY_ID,
+    queries.PAYMENTS_BY_ADDRESS,
+    queries.PAYMENTS_BY_TXID,
+    queries.PAYMENTS_BY_REFERENCE,
+)
 NEEDING = 10  # invoices on a page of what needs attention; each takes a third of a screen
 # Of these nothing can be accepted: the invoice is paid, or its payment is not in the chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished")

@@ -28,11 +28,12 @@ _AMOUNT = re.compile(r"[^\w.,]*(\d{1,16})(?:[.,](\d{1,8}))?\s*(?:btc|usd|sats?|\
 
 @dataclass(frozen=True)
 class Names:
-    """The queries of one list by what names its rows: each for SQLite and for servers."""
+    """The queries of one list by what names its rows: beginnings for SQLite and for servers."""
 
     by_id: Mapping[bool, Select]
     by_address: Mapping[bool, Select]
     by_txid: Mapping[bool, Select]
+    by_reference: Select
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,15 @@ class Found:
 
 
 def by_name(db: Database, names: Names, typed: str, merchant_id: int) -> list[Row]:
-    """The rows that a beginning of an id, an address or a transaction's id names."""
+    """The rows that a beginning of an id, an address or a transaction's id names, or a reference.
+
+    A reference is found by the whole of it: the number of an order may begin many others.
+    """
     for queries, begin in _beginnings(names, typed):
         limits = {"begin": begin, "end": begin + END, "limit": MORE}
         if rows := db.rows(queries[db.is_server], merchant_id=merchant_id, **limits):
             return rows
-    return []
+    return db.rows(names.by_reference, merchant_id=merchant_id, begin=typed, limit=MORE)
 
 
 def _beginnings(names: Names, typed: str) -> list[tuple[Mapping[bool, Select], str]]:
@@ -106,7 +110,8 @@ class TextMatch:
 
     def __call__(self, row: Row) -> bool:
         """A row of a query of texts."""
-        text = f"{row['description'] or ''}\n{row['customer_email'] or ''}".casefold()
+        texts = (row[name] or "" for name in ("description", "reference", "customer_email"))
+        text = "\n".join(texts).casefold()
         return all(word in text for word in self._words) or self._is_of_amount(row)
 
     def _is_of_amount(self, row: Row) -> bool:

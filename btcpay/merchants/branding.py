@@ -1,4 +1,6 @@
-"""What a merchant may put on the pages: name, logo, accent colour, a way back. Pure checks.
+"""What a merchant may put on the pages: name, logo, accent, an order's number, a way back.
+
+Pure checks.
 
 An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1 to 21.
 """
@@ -16,6 +18,7 @@ LIGHT_PAGE, DARK_PAGE = "#ffffff", "#15181d"  # the backgrounds in static/pages.
 BUTTON_TEXTS = ("#ffffff", "#000000")
 
 MAX_NAME_CHARACTERS = 60
+MAX_REFERENCE_CHARACTERS = 200
 MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
 MAX_URL_CHARACTERS = 2000  # what every browser takes
 INVOICE = "{invoice}"  # in an address, the place of the invoice's id
@@ -77,10 +80,19 @@ def checked_accent(text: str) -> str:
 
 def checked_name(text: str) -> str:
     """The name to show. Raises CommandError unless it is one short line of printable text."""
-    name = text.strip()
-    if not name or not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
-        raise CommandError(f"the name must be printable, 1 to {MAX_NAME_CHARACTERS} characters")
-    return name
+    return _line("name", text, MAX_NAME_CHARACTERS)
+
+
+def checked_reference(text: str) -> str:
+    """An order's number, likewise: no mark that turns the direction of writing around either."""
+    return _line("reference", text, MAX_REFERENCE_CHARACTERS)
+
+
+def _line(what: str, text: str, most: int) -> str:
+    line = text.strip()
+    if not line or not line.isprintable() or len(line) > most:
+        raise CommandError(f"the {what} must be printable, 1 to {most} characters")
+    return line
 
 
 def image_type(content: bytes) -> str:

@@ -29,7 +29,7 @@ def paid(about: About, language: str) -> MailText:
     gettext = catalog(language).gettext
     return MailText(
         language,
-        gettext("Invoice paid: %(amount)s") % {"amount": _usd(about, language)},
+        _subject(gettext("Invoice paid: %(amount)s") % {"amount": _usd(about, language)}, about),
         [gettext("This invoice is paid.")],
         _facts(about, language),
         (gettext("Invoice"), about.page_url),
@@ -41,7 +41,7 @@ def receipt(about: About, language: str, seller: str) -> MailText:
     gettext = catalog(language).gettext
     return MailText(
         language,
-        gettext("Receipt from %(name)s") % {"name": seller},
+        _subject(gettext("Receipt from %(name)s") % {"name": seller}, about),
         [gettext("Thank you. This is your receipt.")],
         _facts(about, language),
         (gettext("Print receipt"), about.page_url),
@@ -61,9 +61,10 @@ def attention(about: About, language: str) -> MailText:
         "vanished": gettext("The whole amount was on its way, and it never arrived."),
     }
     show = gettext("On the server, %(command)s says more.")
+    needs = gettext("An invoice needs your attention: %(amount)s")
     return MailText(
         language,
-        gettext("An invoice needs your attention: %(amount)s") % {"amount": _usd(about, language)},
+        _subject(needs % {"amount": _usd(about, language)}, about),
         [
             reasons[about.state["attention"]],
             show % {"command": f"btcpay invoice show {about.invoice['id']}"},
@@ -91,6 +92,12 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
     )
 
 
+def _subject(text: str, about: About) -> str:
+    """With the number of the shop's order behind it, by which it is looked for."""
+    reference = about.invoice["reference"]
+    return f"{text} · {reference}" if reference else text
+
+
 def _usd(about: About, language: str) -> str:
     return formats.usd(stored_usd(about.invoice["amount_usd_quote"]), language)
 
@@ -105,6 +112,8 @@ def _facts(about: About, language: str) -> list[tuple[str, str]]:
     ]
     if state["received_sats"] != invoice["amount_sats"]:
         facts.append((gettext("Received"), f"{formats.btc(state['received_sats'], language)} BTC"))
+    if invoice["reference"]:
+        facts.append((gettext("Reference"), invoice["reference"]))
     if invoice["description"]:
         facts.append((gettext("For"), invoice["description"]))
     if state["paid_at"] is not None:

@@ -89,6 +89,7 @@ def _invoice_data(db: Database, resources: Resources, row: Row) -> dict[str, Any
     then = {name: state[name] for name in _NEW}
     data = {"payment": resources.payment.dump(state["payment"])} if "payment" in state else {}
     data["invoice"] = resources.invoice.dump(invoice | then)
+    data["reference"] = invoice["reference"]
     return data | {name: state[name] for name in _BESIDE if name in state}
 
 

@@ -68,6 +68,7 @@ def _invoice_data(resources: Resources, kind: EventKind, at_ms: int) -> dict[str
     data = {"payment": resources.payment.dump(payment)} if kind.resource == "payment" else {}
     data |= {
         "invoice": resources.invoice.dump(invoice),
+        "reference": None,
         "received_sats": came_sats,
         "unconfirmed_sats": 0 if is_paid else came_sats,
         "missing_sats": SATS - came_sats,

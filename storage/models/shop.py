@@ -89,6 +89,8 @@ class Invoice(Table):
     beside_sats = BigIntegerField()
     newest_height = BigIntegerField(null=True)
     price_in_currency = TextField(null=True)
+    reference = TextField(null=True)
+    return_url = TextField(null=True)
 
     # What clients see, and no more is read for them; schemas/resources.py says how it looks.
     PUBLIC = (

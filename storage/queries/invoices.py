@@ -9,7 +9,8 @@ _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = Invoice.merchant_id == slot("merchant_id")
 
 BY_ID = Invoice.select(*Invoice.PUBLIC).where((Invoice.id == slot("id")) & _OWN)
-ANY_BY_ID = Invoice.select(*Invoice.PUBLIC).where(Invoice.id == slot("id"))
+# For events and mails, which say the reference beside the documented fields.
+ANY_BY_ID = Invoice.select(*Invoice.PUBLIC, Invoice.reference).where(Invoice.id == slot("id"))
 LIST = Invoice.select(*Invoice.PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
 LIST_BY_STATUS = LIST.where(Invoice.status == slot("status"))
 

@@ -154,6 +154,8 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- money that counts; null while some waits, or none came.
 -- `covered_at`: when the whole sum was first seen, in a block or in none: goods may be gone since.
 -- `price_in_currency`: of one bitcoin when the invoice was made, in the merchant's own currency.
+-- `reference`: the number of the shop's order, unique for nothing. `return_url`: where its page leads
+-- back to, instead of the merchant's own way.
 CREATE TABLE invoice (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -187,6 +189,9 @@ CREATE TABLE invoice (
     beside_sats BIGINT NOT NULL DEFAULT 0 CHECK (beside_sats >= 0),
     newest_height BIGINT,
     price_in_currency TEXT CHECK ((price_in_currency IS NULL) = (currency IS NULL)),
+    reference TEXT CHECK (length(reference) BETWEEN 1 AND 200),
+    return_url TEXT
+        CHECK (substr(return_url, 1, 7) = 'http://' OR substr(return_url, 1, 8) = 'https://'),
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_at IS NULL)),
     CHECK ((status = 'paid') = (paid_at IS NOT NULL)),
@@ -201,6 +206,9 @@ CREATE INDEX invoice_of_link ON invoice (payment_link_id, status)
     WHERE payment_link_id IS NOT NULL;
 CREATE INDEX invoice_of_link_newest ON invoice (payment_link_id, created_at, seq)
     WHERE payment_link_id IS NOT NULL;
+-- A search for an order's number: the newest of that number.
+CREATE INDEX invoice_reference ON invoice (merchant_id, reference, created_at, seq)
+    WHERE reference IS NOT NULL;
 -- Whose e-mail address is to be erased: empty where none are given, or all are erased.
 CREATE INDEX invoice_email ON invoice (finished_at)
     WHERE customer_email IS NOT NULL AND finished_at IS NOT NULL;

@@ -64,6 +64,18 @@ def test_each_state_has_its_own_way_back(case, shop, btcpay):
     assert PAID.partition("{")[0] not in page.source or url == PAID
 
 
+def test_an_invoices_own_way_stands_in_every_state_before_the_shops(shop, btcpay):
+    btcpay.run("merchant", "return", "shop", "--paid", PAID, "--unpaid", UNPAID)
+    own = "https://shop.example/order/10442?a=b&invoice={invoice}"
+    words = ("invoice", "create", "shop", "--usd", "25", "--expires-in-hours", "1", "--return", own)
+    for case, (happens, _, text) in STATES.items():
+        happens(shop, invoice := btcpay.json(*words))
+        page = page_of(shop, invoice)
+        href = page.attributes["return"]["href"]
+        assert href == own.replace("{invoice}", invoice["id"]), case
+        assert page.texts["return"] == (text or "Back to the shop"), case
+
+
 def test_only_the_merchants_own_pages_have_a_link_and_their_policy_stays(shop, btcpay):
     waiting = page_of(shop, invoice := shop.invoice())
     assert "return" not in {*waiting.attributes, *page_of(shop, paid(shop)).attributes}

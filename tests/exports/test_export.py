@@ -95,6 +95,7 @@ def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock
         "invoice_id": invoice["id"],
         "invoice_status": "paid",
         "settled": "yes",
+        "reference": "",
         "description": "Coffee, \u201ctwo\u201d\nbags",
         "address": invoice["deposit_address"],
         "amount_sats": "41667",

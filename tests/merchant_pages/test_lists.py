@@ -146,6 +146,7 @@ SEARCHES = {
     "POUNDS tea": True,  # all words, in any order and case
     "tea coffee": False,
     "ann@": True,
+    "ord-104": True,  # a part of the order's number, too
     "1234.50": True,
     "1234,5": True,
     "$ 1234.5": True,
@@ -161,6 +162,7 @@ SEARCHES = {
 
 def test_what_a_search_in_texts_finds():
     row = {"description": "Two Pounds of Tea", "customer_email": "Ann@example.com"}
+    row["reference"] = "ORD-10442"
     row |= {"value": "1234.50", "amount_sats": 41_667}
     assert {typed: TextMatch(typed)(row) for typed in SEARCHES} == SEARCHES
 
@@ -198,21 +200,23 @@ def test_each_question_runs_at_most_six_statements(browser):
         assert 1 <= len(run) <= 6 and all(one.startswith("SELECT") for one in run), (path, run)
 
 
-BY_BEGINNING = {
+BY_NAME = {
     "INVOICES_BY_ID": ("sqlite_autoindex_invoice_1", "invoice_id_begins"),
     "INVOICES_BY_ADDRESS": ("sqlite_autoindex_invoice_2", "invoice_address_begins"),
     "INVOICES_BY_TXID": ("output_txid", "output_txid"),
     "PAYMENTS_BY_ADDRESS": ("sqlite_autoindex_invoice_2", "invoice_address_begins"),
     "PAYMENTS_BY_TXID": ("output_txid", "output_txid"),
+    "INVOICES_BY_REFERENCE": ("invoice_reference", "invoice_reference"),
+    "PAYMENTS_BY_REFERENCE": ("invoice_reference", "invoice_reference"),
 }
 
 
-@pytest.mark.parametrize("name", BY_BEGINNING)
-def test_a_beginning_is_looked_up_in_an_index(browser, name):
+@pytest.mark.parametrize("name", BY_NAME)
+def test_what_names_a_row_is_looked_up_in_an_index(browser, name):
     """Of the databases, not of the merchant's rows: those can be a million."""
-    db = browser.shop.service.db
-    result = plan(db, getattr(merchant_lists, name)[db.is_server], "1")
-    assert BY_BEGINNING[name][db.is_server] in result and "newest" not in result, result
+    db, query = browser.shop.service.db, getattr(merchant_lists, name)
+    result = plan(db, query[db.is_server] if isinstance(query, dict) else query, "1")
+    assert BY_NAME[name][db.is_server] in result and "newest" not in result, result
 
 
 def test_what_needs_the_merchant_is_listed_longest_first_page_by_page(browser, clock, monkeypatch):

@@ -104,6 +104,7 @@ INVOICE = {
     "amount_sats": 41_667,
     "amount_usd_quote": "1234.5",
     "description": "Two mugs",
+    "reference": "10442",
 }
 PAGE, BERLIN = "https://pay.example.com/pay/inv_1", ZoneInfo("Europe/Berlin")
 STATE = {"received_sats": 50_000, "paid_at": 1_700_000_000_000, "tx_hash": "ab" * 32}
@@ -125,6 +126,7 @@ def test_every_letter_in_every_language(language):
     for one in mails:
         message = sent(one)
         assert message["Subject"] and body(message, "plain").strip()
+        assert message["Subject"].endswith(" · 10442") is ("10442" in body(message, "plain"))
         assert f'lang="{language}"' in body(message, "html")
         assert "%(" not in message["Subject"] + body(message, "plain")
     assert len({one.text for one in mails}) == len(mails)
@@ -135,11 +137,13 @@ def test_every_letter_in_every_language(language):
 def test_a_receipt_says_what_the_page_says():
     about = About(INVOICE, STATE, PAGE, BERLIN)
     receipt = mail_texts.receipt(about, "en", "My shop")
-    assert receipt.subject == "Receipt from My shop"
+    assert receipt.subject == "Receipt from My shop · 10442"
     assert receipt.text.split("\n\n") == [
         "Thank you. This is your receipt.",
         "Amount: 0.00041667 BTC\nValue when quoted: 1,234.50 USD\nReceived: 0.00050000 BTC\n"
-        "For: Two mugs\nTime: Nov 14, 2023, 11:13:20 PM UTC+1\n"
+        "Reference: 10442\nFor: Two mugs\nTime: Nov 14, 2023, 11:13:20 PM UTC+1\n"
         f"Transaction: {'ab' * 32}\nInvoice: inv_1",
         "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",
     ]
+    about = About(INVOICE | {"reference": None}, STATE, PAGE, BERLIN)
+    assert mail_texts.receipt(about, "en", "My shop").subject == "Receipt from My shop"

@@ -24,6 +24,7 @@ PAYMENTS = keyset.newer(
         Invoice.amount_usd_quote,
         Invoice.price_usd,
         Invoice.description,
+        Invoice.reference,
         Invoice.deposit_address,
     )
     .join(Invoice, on=(Invoice.id == Payment.address_invoice_id))
@@ -57,7 +58,12 @@ RECORDS_OF_PAGE = (
 
 INVOICES = keyset.newer(
     Invoice.select(
-        Invoice.seq, Invoice.id, Invoice.description, Invoice.deposit_address, Invoice.created_at
+        Invoice.seq,
+        Invoice.id,
+        Invoice.description,
+        Invoice.reference,
+        Invoice.deposit_address,
+        Invoice.created_at,
     ).where(Invoice.merchant_id == slot("merchant_id")),
     Invoice,
 )
@@ -73,7 +79,7 @@ OUTPUTS_OF_INVOICES = (
 )
 # Transactions that pay more than one invoice: a transaction has one label.
 SHARED_TRANSACTIONS = (
-    Output.select(Output.txid, Invoice.id, Invoice.description)
+    Output.select(Output.txid, Invoice.id, Invoice.description, Invoice.reference)
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
         (Output.merchant_id == slot("merchant_id"))

@@ -22,6 +22,7 @@ _INVOICES = Invoice.select(
     Invoice.amount_sats,
     Invoice.amount_usd_quote,
     Invoice.description,
+    Invoice.reference,
     Invoice.customer_email,
     Invoice.created_at,
     Invoice.covered_at,
@@ -39,6 +40,7 @@ _PAYMENTS = Payment.select(
     Payment.address_invoice_id,
     Payment.invoice_id,
     Invoice.description,
+    Invoice.reference,
     Invoice.status,
 ).join(Invoice, on=_OF_ADDRESS)
 
@@ -75,6 +77,7 @@ INVOICE_TEXTS = _older(
     Invoice.select(
         Invoice.id,
         Invoice.description,
+        Invoice.reference,
         Invoice.customer_email,
         Invoice.amount_sats,
         Invoice.amount_usd_quote.alias("value"),
@@ -87,6 +90,7 @@ PAYMENT_TEXTS = _older(
     Payment.select(
         Payment.id,
         Invoice.description,
+        Invoice.reference,
         Invoice.customer_email,
         Payment.amount_sats,
         Payment.value_at_receipt.alias("value"),
@@ -163,3 +167,16 @@ PAYMENTS_BY_TXID = {
     s: _found_payments(_paid_by(Payment.address_invoice_id, s) & _begins(Payment.tx_hash, s))
     for s in _BOTH
 }
+# By the whole of an order's number, which an index has in the order of the list; any number of
+# invoices may have the same one, and the newest of them are read.
+_OF_REFERENCE = _own(Invoice) & (Invoice.reference == slot("begin"))
+INVOICES_BY_REFERENCE = (
+    _INVOICES.where(_OF_REFERENCE).order_by(*keyset.order(Invoice)).limit(slot("limit"))
+)
+_NEWEST_OF_REFERENCE = (
+    Invoice.select(Invoice.id)
+    .where(_OF_REFERENCE)
+    .order_by(*keyset.order(Invoice))
+    .limit(slot("limit"))
+)
+PAYMENTS_BY_REFERENCE = _found_payments(Payment.address_invoice_id.in_(_NEWEST_OF_REFERENCE))

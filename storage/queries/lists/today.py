@@ -34,6 +34,7 @@ ON_ITS_WAY = (
         Output.first_seen_at,
         Output.block_height,
         Invoice.description,
+        Invoice.reference,
         Invoice.amount_usd_quote,
         Invoice.price_usd,
         Invoice.currency,
@@ -56,6 +57,7 @@ WANTING = (
         Attention.reason,
         Attention.since_at,
         Invoice.description,
+        Invoice.reference,
         Invoice.amount_usd_quote,
     )
     .join(Invoice, on=(Invoice.id == Attention.invoice_id))
