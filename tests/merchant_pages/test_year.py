@@ -141,4 +141,4 @@ def assert_chart(model, browser, clock):
     assert chart(page.source) == expected
     for currency in {currency for currency, _ in expected}:
         sums = [sum for (of, _), (_, sum) in expected.items() if of == currency]
-        assert f"{sum(sums) / 100:,.2f}\xa0{currency}" in page.texts["took-in-all"]
+        assert f"{sum(sums) / 100:,.2f} {currency}" in page.texts["took-in-all"]
