@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from btcpay.bitcoin.address import b58check_decode
-from btcpay.bitcoin.hd import HARDENED, ExtendedKey
+from btcpay.bitcoin.hd import HARDENED, SERIALIZED_SIZE, ExtendedKey
 from btcpay.bitcoin.wire import Malformed
 
 MAX_STEPS = 10
 _MAIN_BY_VERSION = {bytes.fromhex("0488b21e"): True, bytes.fromhex("043587cf"): False}
-_PRIVATE = {bytes.fromhex("0488ade4"), bytes.fromhex("04358394")}
+_KEY_AT = 45  # in an extended key: 00 before a private one, whatever the version says (BIP32)
 _WIF = (b"\x80", b"\xef")
 _STEP = re.compile("[0-9]{1,10}|<[0-9]{1,10}(;[0-9]{1,10})+>")
 _ORIGIN = re.compile(r"\[([0-9a-fA-F]{8})((?:/[0-9]{1,10}['h]?)*)\](.*)", re.DOTALL)
@@ -71,7 +71,8 @@ def _extended(text: str) -> tuple[ExtendedKey, bool]:
         payload = b58check_decode(text)
     except Malformed:
         raise DescriptorRefused("a key in it is no xpub or tpub: copy it whole") from None
-    if payload[:4] in _PRIVATE or (payload[:1] in _WIF and len(payload) in (33, 34)):
+    is_private = len(payload) == SERIALIZED_SIZE and payload[_KEY_AT] == 0
+    if is_private or (payload[:1] in _WIF and len(payload) in (33, 34)):
         raise DescriptorRefused(
             "it holds a private key: never give one to a server; export the PUBLIC descriptor, and"
             " treat this key as seen by others"

@@ -6,12 +6,19 @@ import pytest
 from bdk import FORMS, compare
 from hd_wallet import HdWallet
 
-from btcpay.bitcoin.address import p2sh, segwit_encode, witness_script
+from btcpay.bitcoin.address import (
+    b58check_decode,
+    b58check_encode,
+    p2sh,
+    segwit_encode,
+    witness_script,
+)
 from btcpay.bitcoin.descriptor import parse, taproot_output_key
 from btcpay.bitcoin.descriptor_checksum import checksum, is_checked
 from btcpay.bitcoin.descriptor_keys import DescriptorRefused
-from btcpay.bitcoin.secp256k1 import Point
+from btcpay.bitcoin.secp256k1 import ORDER, Point
 from btcpay.bitcoin.wire import hash160
+from btcpay.sandbox.payer.ecdsa import public_point
 
 A = (
     "xpub6ERApfZwUNrhLCkDtcHTcxd75RbzS1ed54G1LkBUHQVHQKqhMkhgbmJbZRkrgZw4koxb5JaHWkY4ALHY2grBGRjaDM"
@@ -30,6 +37,7 @@ PRIVATE = (
     "yQbLYnMpCqE2VbFWc"
 )
 WIF = "L4rK1yDtCWekvXuE6oXD9jCYfFNV2cWRpVuPLBcCU2z8TrisoyY1"
+ZPRV = b58check_encode(bytes.fromhex("04b2430c") + b58check_decode(PRIVATE)[4:])
 POINT = "03a34b99f22c790c4e36b2b3c2c35a36db06226e41c692fc82b8b56ac1c540c5bd"
 BIP86 = (
     "xpub6BgBgsespWvERF3LHQu6CnqdvfEvtMcQjYrcRzx53QJjSxarj2afYWcLteoGVky7D3UKDP9QyrLprQ3VCECoY49yfd"
@@ -112,6 +120,19 @@ def test_the_key_path_of_bip341():
         assert taproot_output_key(point).hex() == output
 
 
+def test_whoever_has_the_wallet_has_the_key_of_its_taproot_output():
+    """By BIP341's taproot_tweak_seckey."""
+    descriptor = parse(f"tr({TPUB.xpub()}/0/*)")
+    for index in range(8):  # half of the keys have an odd y
+        secret = TPUB.child(0).child(index).secret
+        point = public_point(secret)
+        tag = sha256(b"TapTweak").digest()
+        tweak = sha256(tag + tag + point.x.to_bytes(32, "big")).digest()
+        tweaked = (ORDER - secret if point.y % 2 else secret) + int.from_bytes(tweak, "big")
+        output_key = public_point(tweaked % ORDER).x.to_bytes(32, "big")
+        assert descriptor.script(index) == witness_script(1, output_key)
+
+
 CHECKSUMS = [  # BIP380
     ("raw(deadbeef)#89f8spxm", True),
     ("raw(deadbeef)#", False),
@@ -157,6 +178,7 @@ def test_a_multisig_has_as_many_keys_as_its_script_may(form):
 REFUSED = [
     (f"wpkh({PRIVATE}/0/*)", "private key"),
     (f"wsh(multi(1,{A}/0/*,{PRIVATE}/0/*))", "private key"),
+    (f"wpkh({ZPRV}/0/*)", "private key"),
     (f"wpkh({WIF})", "private key"),
     (f"wpkh({WIF}/0/*)", "private key"),
     (f"wpkh({POINT})", "single public key"),
@@ -237,4 +259,4 @@ REFUSED = [
 def test_what_is_no_account_is_refused_for_its_reason_and_not_repeated(text, why):
     with pytest.raises(DescriptorRefused, match=why) as refused:
         parse(text)
-    assert not any(key in str(refused.value) for key in (A, B, PRIVATE, WIF, POINT))
+    assert not any(key in str(refused.value) for key in (A, B, PRIVATE, ZPRV, WIF, POINT))

@@ -185,9 +185,10 @@ def test_a_descriptor_that_is_no_account_here_is_refused_and_not_repeated(case):
 )
 def test_an_invalid_key_of_bip32_is_refused_and_not_repeated(key, reason):
     for network in (MAINNET, REGTEST):
-        with pytest.raises(AccountKeyRefused) as caught:
-            parse_account(key, network)
-        assert key not in str(caught.value) and key[4:20] not in str(caught.value)
+        for text in (key, f"wpkh({key}/0/*)"):
+            with pytest.raises(AccountKeyRefused) as caught:
+                parse_account(text, network)
+            assert key not in str(caught.value) and key[4:20] not in str(caught.value)
 
 
 def test_a_valid_key_of_bip32_is_taken():
