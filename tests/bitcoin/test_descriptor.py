@@ -10,7 +10,6 @@ from btcpay.bitcoin.address import (
     b58check_decode,
     b58check_encode,
     p2sh,
-    segwit_encode,
     witness_script,
 )
 from btcpay.bitcoin.descriptor import parse, taproot_output_key
@@ -103,12 +102,6 @@ def test_what_is_not_sorted_depends_on_the_order_of_the_keys():
         parse(f"wsh(multi(1,{keys}))") for keys in (f"{A}/0/*,{B}/0/*", f"{B}/0/*,{A}/0/*")
     )
     assert one.script(0) != other.script(0)
-
-
-def test_the_address_of_bip86():
-    script = parse(f"tr({BIP86}/0/*)").script(0)
-    published = "bc1p5cyxnuxmeuwuvkwfem96lqzszd02n6xdcjrs20cac6yqjjwudpxqkedrcr"
-    assert segwit_encode("bc", 1, script[2:]) == published
 
 
 def test_the_key_path_of_bip341():

@@ -212,15 +212,10 @@ NO_KEYS = {
     "a blank": " ",
     "a prefix alone": "xpub",
     "the last character is missing": BIP44_XPUB[:-1],
-    "a character too many": BIP44_XPUB + "1",
-    "a zero, which base58 lacks": BIP44_XPUB[:40] + "0" + BIP44_XPUB[41:],
-    "a letter beyond ASCII": BIP44_XPUB[:40] + "\u00e9" + BIP44_XPUB[41:],
     "a lone surrogate": BIP44_XPUB[:50] + "\ud800",
-    "upper and lower case swapped": BIP44_XPUB.swapcase(),
     "an address": BIP44_FIRST,
     "a segwit address": "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu",
     "a mnemonic": "abandon " * 11 + "about",
-    "many ones": "1" * 200,
 }
 
 
