@@ -9,6 +9,7 @@ from typing import Any
 from peewee import Select
 
 from btcpay.merchant_pages.listing import MORE, SIZE, Listing
+from btcpay.values.currencies import CODES
 from btcpay.values.money import SATS_PER_BTC
 from storage.database import Database, Row
 from storage.queries.lists.keyset import FIRST
@@ -23,7 +24,9 @@ _ID = re.compile(r"inv_[0-9A-Za-z]{4,24}")
 _TXID = re.compile(r"\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])", re.I)
 _SEGWIT = re.compile(r"(?:bitcoin:)?((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)
 _BASE58 = re.compile(r"(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")
-_AMOUNT = re.compile(r"[^\w.,]*(\d{1,16})(?:[.,](\d{1,8}))?\s*(?:btc|usd|sats?|\$)?", re.I)
+_AMOUNT = re.compile(r"[^\w.,]*(\d{1,16})(?:[.,](\d{1,8}))?\s*(sats?|[a-z]{3}|[$€£¥])?", re.I)
+
+_UNITS = CODES | {"", "BTC", "SAT", "SATS", *"$€£¥"}
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,7 @@ class TextMatch:
 def _amounts(typed: str) -> dict[str, Any]:
     """What a number can mean: the value of a row, or satoshis as such or as bitcoin."""
     found = _AMOUNT.fullmatch(typed)
-    if not found:
+    if not found or (found[3] or "").upper() not in _UNITS:
         return {}
     number = Decimal(f"{found[1]}.{found[2] or 0}")
     return {"value": number, "sats": {number, number * SATS_PER_BTC}}

@@ -14,6 +14,7 @@ _CENTS = (
     " PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC"
     " SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH UYU UZS VES WST XCD XCG YER ZAR ZMW ZWG"
 )
+CODES = frozenset(f"{_WHOLE} {_THOUSANDTHS} {_CENTS} USD".split())
 _NEAREST = Context(prec=50, rounding=ROUND_HALF_EVEN)
 
 
@@ -22,7 +23,7 @@ def checked_currency(code: str) -> str:
     code = code.upper()
     if code == "USD":
         raise CommandError("dollars are shown anyway: name another currency, such as EUR, or off")
-    if code not in f"{_WHOLE} {_THOUSANDTHS} {_CENTS}".split():
+    if code not in CODES:
         raise CommandError(f"{code!a} is no currency of ISO 4217, such as EUR")
     return code
 

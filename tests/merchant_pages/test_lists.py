@@ -150,6 +150,9 @@ SEARCHES = {
     "1234.50": True,
     "1234,5": True,
     "$ 1234.5": True,
+    "1234,50 eur": True,  # whatever it was counted in
+    "€1234.50": True,
+    "1234.50€": True,
     "1234.51": False,
     "41667": True,
     "0.00041667 BTC": True,

@@ -6,13 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 from builders import pay
-from databases import raw, tables
+from databases import about_sqlite, plan, raw, tables
 from dying import run_until_death
 from fake_esplora import Terminal
 from scenes import assert_days
 
 from btcpay.merchants.merchants import set_timezone
 from btcpay.sandbox.payer.misbehave import double_spends
+from storage.queries.totals import days
 
 pytestmark = pytest.mark.both_databases
 
@@ -109,3 +110,10 @@ def test_what_is_taken_back_after_a_change_leaves_the_day_and_the_currency_that_
     (row,) = rows(till.shop)["merchant_day"]
     assert (row["payments"], row["currency"]) == (1, "EUR")
     assert_days(rows(till.shop))
+
+
+@about_sqlite
+def test_days_are_counted_again_by_the_index_on_merchant_and_time(shop):
+    """A stretch at a time: a million payments take a second or two."""
+    for query in (days._COUNT, days._SPAN):
+        assert "payment_newest (merchant_id=?" in plan(shop.service.db, query)
