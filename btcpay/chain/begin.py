@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain, islice, pairwise
+from typing import NamedTuple
 
-from btcpay.bitcoin.header import Header
 from btcpay.bitcoin.tx import coinbase_height, parse_tx
 from btcpay.chain.follow import add_header
 from btcpay.chain.headers import check_header, check_headers, work_of
@@ -28,14 +28,16 @@ BELOW = 12
 MOST_WALKED = 200  # headers above it; a forger has lost by then, and the follower goes on
 
 
-@dataclass(frozen=True)
-class _Claim:
-    """Where a source would begin: the headers up to the first one, ascending; the `work` above."""
+class _Claim(NamedTuple):
+    """Where a source would begin, and the `work` that it shows above.
 
+    The headers up to the first one, ascending; it is at `height`, and its time is `first_at`.
+    """
+
+    work: int
+    first_at: datetime
     height: int
     headers: list[bytes]
-    first: Header
-    work: int
 
 
 def begin(
@@ -59,10 +61,10 @@ def begin(
     except ExplorerError as error:
         meta.put(db, meta.Key.NOT_BEGUN, str(error))
         raise
-    best, found = max(claims.items(), key=lambda claim: (claim[1].work, claim[1].first.time))
+    best, found = max(claims.items(), key=lambda claim: claim[1])
     for one, claim in claims.items():
-        if claim.first.hash != found.first.hash:
-            said = f"{one.host} would begin with block {claim.height} {claim.first.hash}"
+        if claim.headers[-1] != found.headers[-1]:
+            said = f"{one.host} would begin with block {claim.height}"
             log.warning("%s, above which it shows less work than %s", said, best.host)
     if len(claims) == 1 and failed:
         why = "; ".join(f"{one.host} {error}" for one, error in failed.items())
@@ -84,22 +86,25 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], d
     3. The headers above it, as consensus prescribes them, lead to a tip that is not too old.
     """
     height, headers = one.headers_before(at, BELOW)
-    first = check_header(network, headers[-1])
+    kept = [check_header(network, raw) for raw in headers]
+    if any(above.previous != below.hash for below, above in pairwise(kept)):
+        raise ProofFailed("shows headers that are no chain")
+    first = kept[-1]
     coinbase = prove_block(one.raw_block(first.hash), first.hash).parts.stripped(0)
     said = coinbase_height(parse_tx(coinbase).inputs[0].script_sig)
     if height and said not in (None, height):
         raise ProofFailed(f"shows block {said} as number {height}")
-    above: list[bytes] = []
-    for raws in one.headers_after([Known(height, first.hash)]):
-        above += raws
-        if len(above) >= MOST_WALKED:
-            break
+    above = chain.from_iterable(one.headers_after([Known(height, first.hash)]))
     walked = check_headers(
-        network, above, first, height, lambda below: check_header(network, one.header_at(below))
+        network,
+        islice(above, MOST_WALKED),
+        first,
+        height,
+        lambda below: check_header(network, one.header_at(below)),
     )
     if walked and from_unix_s(walked[0].time) <= at:
         raise ProofFailed(f"shows block {height} as the last one before {iso(at)}, and is wrong")
     newest_at = from_unix_s([first, *walked][-1].time)
-    if len(above) < MOST_WALKED and network.stands_still(newest_at, now()):
+    if len(walked) < MOST_WALKED and network.stands_still(newest_at, now()):
         raise FetchError(f"shows no block that is younger than {iso(newest_at)}")
-    return _Claim(height, headers, first, work_of(walked))
+    return _Claim(work_of(walked), from_unix_s(first.time), height, headers)

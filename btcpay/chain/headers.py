@@ -1,6 +1,6 @@
 """Which headers may follow ours: linked, with work, of the difficulty that is asked for. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from btcpay.bitcoin.header import Header, parse_header, target_of
 from btcpay.bitcoin.wire import Malformed
@@ -13,7 +13,7 @@ Lookup = Callable[[int], Header]
 
 
 def check_headers(
-    network: Network, raws: Sequence[bytes], last: Header, height: int, period_first: Lookup
+    network: Network, raws: Iterable[bytes], last: Header, height: int, period_first: Lookup
 ) -> list[Header]:
     """The headers in `raws`; the first is to follow `last`, at `height`. Raises ProofFailed."""
     headers = []

@@ -63,51 +63,20 @@ class Line(Generic[Source]):
         FetchError, ProofFailed and slowness turn it to the next one. Raises ExplorerError, and
         OutOfQuota when all that is missing is calls or time.
         """
-        found, _ = self._answers(question, self.hedge_s, lambda: 0.0)
+        found, _ = self.ask_all(question, lambda: 0.0, self.hedge_s)
         return next(iter(found.values()))
 
     def ask_all(
-        self, question: Callable[[Source], T], has_news: Callable[[], bool] | None = None
+        self,
+        question: Callable[[Source], T],
+        patience_s: Callable[[], float] = lambda: LONGEST_S,
+        every_s: float = 0.0,
     ) -> tuple[dict[Source, T], dict[Source, Exception]]:
-        """What it makes of each source, all asked at once, and why others have not answered.
+        """What it makes of each source, and why others have not answered; raises as `ask`.
 
-        With `has_news`, which says whether an answer was, the others have some seconds more after
-        the first one; without, each has its time. Raises as `ask`, when nobody has answered.
-        """
-
-        def patience_s() -> float:
-            if has_news is None:
-                return LONGEST_S
-            return self.hedge_s if has_news() else self.late_s
-
-        return self._answers(question, 0.0, patience_s)
-
-    def expect(self, height: int, heights: Mapping[BlockSource, int]) -> None:
-        """From now on asks only those whose tip is at most two blocks below, the highest first.
-
-        `heights` has the tips that were shown in this run. The mempool of one that is behind shows
-        neither what came since nor what has left it.
-        """
-        for place in self._places():
-            is_near = heights.get(place.one, -1) >= height - MAX_BLOCKS_BEHIND
-            place.must_reach = 0 if is_near else height
-        with self._lock:
-            self._line.sort(key=lambda place: heights.get(place.one, -1) < height)
-
-    def _places(self) -> list[Place[Source]]:
-        with self._lock:
-            return list(self._line)
-
-    def _to_the_end(self, place: Place[Source]) -> None:
-        with self._lock:
-            self._line.sort(key=lambda each: each is place)
-
-    def _answers(
-        self, question: Callable[[Source], T], every_s: float, patience_s: Callable[[], float]
-    ) -> tuple[dict[Source, T], dict[Source, Exception]]:
-        """Asks the next one when one has failed, or `every_s`; after an answer `patience_s()` more.
-
-        One whose failure may pass is asked twice: a kept connection may just have been closed.
+        All are asked at once, or the next one `every_s` and when one has failed. After an answer
+        the others have `patience_s()`. One whose failure may pass is asked twice: a kept connection
+        may just have been closed.
         """
         found: dict[Source, T] = {}
         errors: dict[Source, Exception] = {}
@@ -141,6 +110,26 @@ class Line(Generic[Source]):
         if not found:
             raise _nobody(errors)
         return found, errors
+
+    def expect(self, height: int, heights: Mapping[BlockSource, int]) -> None:
+        """From now on asks only those whose tip is at most two blocks below, the highest first.
+
+        `heights` has the tips that were shown in this run. The mempool of one that is behind shows
+        neither what came since nor what has left it.
+        """
+        for place in self._places():
+            is_near = heights.get(place.one, -1) >= height - MAX_BLOCKS_BEHIND
+            place.must_reach = 0 if is_near else height
+        with self._lock:
+            self._line.sort(key=lambda place: heights.get(place.one, -1) < height)
+
+    def _places(self) -> list[Place[Source]]:
+        with self._lock:
+            return list(self._line)
+
+    def _to_the_end(self, place: Place[Source]) -> None:
+        with self._lock:
+            self._line.sort(key=lambda each: each is place)
 
     def _ask(self, place: Place[Source], question: Callable[[Source], T]) -> T:
         """Asks one that is ready for it, after its pause. Raises FetchError for any other."""

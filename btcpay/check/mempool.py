@@ -123,7 +123,6 @@ def _past(ms: int | None, now: datetime) -> datetime | None:
 
 
 def gather(
-    db: Database,
     explorers: Explorers,
     addresses: Sequence[Address],
     now: Callable[[], datetime],
@@ -138,8 +137,6 @@ def gather(
             return Look(one.invoice_id, mempool, at, explorers.clock_skew.ahead(at, read_s))
         except ExplorerError as error:
             return error
-        finally:
-            db.close()  # the connection with which this thread's calls were counted
 
     with ThreadPoolExecutor(in_flight) as pool:
         yield from zip(

@@ -139,9 +139,7 @@ class Checker:
     def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
         addresses = [found for one in ids if (found := self._address(one, report))]
         looks = []
-        for invoice_id, look in gather(
-            self.db, self.explorers, addresses, self.now, self.in_flight
-        ):
+        for invoice_id, look in gather(self.explorers, addresses, self.now, self.in_flight):
             if isinstance(look, Look):
                 looks.append(look)
             elif isinstance(look, OutOfQuota):

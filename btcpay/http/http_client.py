@@ -51,26 +51,6 @@ class Response(Generic[T]):
     max_kept: int | None = None
 
 
-class Turn:
-    """Lets long answers be held one at a time, from their first bytes until they are parsed.
-
-    So the memory of a run does not grow with the number of calls that it makes at once.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def taken(self, until_s: float) -> Iterator[None]:
-        """Raises Unreachable when the turn has not come by `until_s` of `time.monotonic()`."""
-        if not self._lock.acquire(timeout=max(0.0, until_s - time.monotonic())):
-            raise Unreachable("answered at length while others did the same")
-        try:
-            yield
-        finally:
-            self._lock.release()
-
-
 class Session:
     """Asks hosts, with up to `connections` connections kept open to each. Thread safe.
 
@@ -91,15 +71,16 @@ class Session:
         timeout_s: float,
         response: Response[T],
         on_headers: OnHeaders = lambda _headers: None,
-        turn: Turn | None = None,
+        turn: "threading.Lock | None" = None,  # a type from Python 3.13 on
         count: Callable[[int], None] = lambda _size: None,
     ) -> T:
         """What a 200 answer says, which is complete and parsed within `timeout_s`.
 
-        `on_headers` gets the headers of any answer, `count` the size of each piece of its body. A
-        long answer waits for its `turn`. Raises BadStatus, Unreachable, FetchError for an oversized
-        or compressed body, and whatever `response.parse` raises. The message names the cause, but
-        no part of the URL, which may hold secrets.
+        `on_headers` gets the headers of any answer, `count` the size of each piece of its body.
+        Long answers with one `turn` are held one at a time, from their first bytes until they are
+        parsed: so memory does not grow with the calls that are made at once. Raises BadStatus,
+        Unreachable, FetchError for an oversized or compressed body, and whatever `response.parse`
+        raises. The message names the cause, but no part of the URL, which may hold secrets.
         """
         until_s = time.monotonic() + timeout_s
 
@@ -111,7 +92,9 @@ class Session:
                     on_headers(answer.headers)
                     for piece in _pieces(answer, response.max_bytes, count):
                         if turn and len(body) <= SMALL_BYTES < len(body) + len(piece):
-                            held.enter_context(turn.taken(until_s))
+                            if not turn.acquire(timeout=max(0.0, until_s - time.monotonic())):
+                                raise Unreachable("answered at length while others did the same")
+                            held.callback(turn.release)
                             turn = None
                         _add(body, piece, response.max_kept)
                 return response.parse(bytes(body))

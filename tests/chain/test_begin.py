@@ -10,7 +10,7 @@ from fake_esplora import LiedTo, Till, of_blocks, say
 from rival import Rival
 from serving import Reply
 
-from btcpay.chain.begin import MOST_WALKED, begin
+from btcpay.chain.begin import BELOW, MOST_WALKED, begin
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.progress import progress_of
 from btcpay.http import http_client
@@ -260,7 +260,7 @@ def test_an_explorer_of_another_network_is_not_asked_where_to_begin(till, open_l
     refused(till, till.liar.root)
     assert "shows another network than regtest" in caplog.text
     till.liar.asked.clear()
-    till.liar.lies["^/blocks$"] = lambda _: say("not to be asked", 500)
+    till.liar.lies["^/blocks/"] = lambda _: say("not to be asked", 500)
     refused(till, till.liar.root, till.liar.root)
     assert till.check(second.root, till.liar.honest).complete
 
@@ -269,7 +269,7 @@ def test_only_one_of_two_runs_at_once_keeps_it(till):
     """The other has begun meanwhile: what it keeps stands."""
     till.shop.invoice()
     db, network = till.shop.service.db, till.settings.network
-    till.liar.lies = {"^/blocks$": lambda shown: [once(), shown][1]}
+    till.liar.lies = {"^/blocks/tip/height$": lambda shown: [once(), shown][1]}
     begun: list[bool] = []
 
     def once() -> None:
@@ -278,7 +278,7 @@ def test_only_one_of_two_runs_at_once_keeps_it(till):
             begin(db, network, till.explorers(till.liar.honest), till.clock)
 
     assert begin(db, network, till.explorers(), till.clock) and begun
-    assert len(db.rows(blocks.ABOVE, height=-1)) == 1 + 18  # two pages below it
+    assert len(db.rows(blocks.ABOVE, height=-1)) == 1 + BELOW
 
 
 def idle(till: LiedTo) -> None:

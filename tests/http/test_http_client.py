@@ -122,7 +122,7 @@ def test_what_is_left_of_an_answer_is_bounded_too(server):
 
 def test_long_answers_are_held_one_at_a_time_and_short_ones_do_not_wait(server):
     server.instead = lambda path: say(b"a" * (1_000_000 if path == "/long" else 1_000))
-    turn = http_client.Turn()
+    turn = threading.Lock()
 
     def make(body: bytes) -> int:
         short = http_client.Session().get(f"{server.root}/short", 5, text, turn=turn)

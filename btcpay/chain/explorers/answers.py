@@ -33,6 +33,13 @@ MAX_INPUTS = 100  # of a transaction that waits: nobody needs more to notice a r
 _BLOCK, _TRANSACTION = esplora.Block(), esplora.Transaction()
 _SUMMARY = esplora.Transaction(only=("txid", "status"))
 
+# The transactions of a page, each with `txid` and `status`.
+TRANSACTIONS = Response(
+    lambda body: [_load(_SUMMARY, tx) for tx in _values_in(body)],
+    MAX_PAGE_BYTES,
+    MAX_PAGE_KEPT_BYTES,
+)
+
 
 class ShownHeader(NamedTuple):
     """80 bytes, and the height that they are said to have."""
@@ -50,15 +57,6 @@ def mempool_page(script: bytes) -> Response[Mempool]:
     """What of an address's mempool page pays `script`, its scriptPubKey."""
     return Response(
         lambda body: _mempool(_values_in(body), script.hex()), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES
-    )
-
-
-def transactions_page() -> Response[list[dict[str, Any]]]:
-    """The transactions of a page, each with `txid` and `status`."""
-    return Response(
-        lambda body: [_load(_SUMMARY, tx) for tx in _values_in(body)],
-        MAX_PAGE_BYTES,
-        MAX_PAGE_KEPT_BYTES,
     )
 
 

@@ -45,7 +45,7 @@ class Endpoint:
         until = quota and quota.rests_until(self.name)
         self.left_alone = f"asked to be left alone, and is until {iso(until)}" if until else ""
         self._url, self._session, self._quota, self._on_headers = url, session, quota, on_headers
-        self._turn = http_client.Turn()
+        self._turn = threading.Lock()
         self._parts = 0
         self._chain_s = 0.0
         self._lock = threading.Lock()

@@ -5,17 +5,20 @@ Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height, /bloc
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import cache
+from math import ceil
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import hash256, txid_hex
 from btcpay.chain.explorers.answers import (
+    TRANSACTIONS,
     ShownHeader,
     headers_to,
     mempool_page,
     parts_in,
-    transactions_page,
 )
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
 from btcpay.chain.headers import check_header
@@ -122,39 +125,32 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
         )
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """The last header that is not younger, and so many below; of our network's own chain."""
+        """The last header that is not younger, and so many below; of our network's own chain.
+
+        A handful of calls for a day of this week, twenty for any other.
+        """
         self.require_checkpoint()
-        kept = [self._last_before(at)]
-        height = kept[0].height
-        while kept[0].height > max(0, height - below):
-            page = self.headers(kept[0].height)
-            if page[-1] != kept[0] or len(page) < 2:
-                raise FetchError("shows no header below one that it has shown")
-            kept = page[:-1] + kept
-        return height, [shown.raw for shown in kept]
+        tip_height = self.tip_height()
 
-    def _last_before(self, at: datetime) -> ShownHeader:
-        """Goes back in steps that double, then halves what is left: twenty calls for a year."""
+        @cache
+        def page(number: int) -> list[ShownHeader]:
+            first = number * PAGE
+            shown = self.headers(min(first + PAGE - 1, tip_height))
+            return [one for one in shown if one.height >= first]
 
-        def is_older(shown: ShownHeader) -> bool:
-            return from_unix_s(check_header(self.network, shown.raw).time) <= at
+        def is_younger(one: ShownHeader) -> bool:
+            return from_unix_s(check_header(self.network, one.raw).time) > at
 
-        page, step = self.headers(None), 1
-        above = page[-1].height + 1
-        while page[0].height > 0 and not is_older(page[0]):
-            above = page[0].height
-            page = self.headers(max(above - step, min(PAGE, above) - 1))
-            step = max(PAGE, 2 * step)
-        while page[-1].height + 1 < above and is_older(page[-1]):
-            # It is above this page, and below `above`.
-            middle = (page[-1].height + above) // 2
-            found = self.headers(min(middle + PAGE - 1, above - 1))
-            found = [shown for shown in found if shown.height > page[-1].height]
-            if is_older(found[0]):
-                page = found
-            else:
-                above = found[0].height
-        return [page[0], *filter(is_older, page)][-1]
+        last = tip_height // PAGE
+        low = next(n for n in (last - 3, last - 150, 0) if n <= 0 or not is_younger(page(n)[0]))
+        after = bisect_left(
+            range(last + 1), True, max(0, low), key=lambda n: is_younger(page(n)[0])
+        )
+        pages = range(max(0, after - 1 - ceil(below / PAGE)), max(1, after))
+        kept = [one for number in pages for one in page(number)]
+        while len(kept) > 1 and is_younger(kept[-1]):
+            kept.pop()
+        return kept[-1].height, [one.raw for one in kept[-1 - below :]]
 
     def require_chain(self, known_height: int) -> int:
         self.require_network()
@@ -170,7 +166,7 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
 
     def is_used(self, address: str) -> bool:
         self.require_network()
-        return bool(self.read(f"/address/{address}/txs", transactions_page()))
+        return bool(self.read(f"/address/{address}/txs", TRANSACTIONS))
 
 
 def _text(body: bytes, pattern: str, what: str) -> str:
