@@ -9,13 +9,7 @@ from datetime import datetime, timedelta
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.sources import Mempool
-from btcpay.check.urgency import (
-    ASKED_LATELY,
-    BEFORE_DEADLINE,
-    CLOSED_LATELY,
-    Watched,
-    is_waiting,
-)
+from btcpay.check.urgency import BEFORE_DEADLINE, CLOSED_LATELY, Watched
 from btcpay.merchants.account import script_of
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import SeenOutput
@@ -74,10 +68,10 @@ def watched_of(
     return [_watched(row, unsettled[row["id"]], now) for row in rows.values()]
 
 
-def pages_open(db: Database, settings: Settings, now: datetime) -> list[Watched]:
-    """Those at whose pages somebody waits now."""
-    ids = [row["id"] for row in db.rows(mempool_watch.ASKED, after=to_ms(now - ASKED_LATELY))]
-    return [one for one in watched_of(db, settings, now, ids) if is_waiting(one, now)]
+def asked_lately(db: Database, settings: Settings, now: datetime) -> list[Watched]:
+    """Those whose pages are open, or were until lately."""
+    ids = [row["id"] for row in db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))]
+    return watched_of(db, settings, now, ids)
 
 
 def _rows(db: Database, now: datetime, ids: Sequence[str] | None) -> Iterable[Row]:

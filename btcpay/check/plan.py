@@ -13,17 +13,19 @@ from btcpay.check.urgency import (
     Watched,
     is_waiting,
     pace_of,
-    page_pause,
     urgency,
+    waits_since,
 )
 
 # A payment is shown on its page within this time.
 SEEN_WITHIN = timedelta(minutes=5)
+SOON = SEEN_WITHIN / 2  # a wait that comes before all shorter ones
 MINUTE = timedelta(minutes=1)
-# See `shares`.
-KEPT_CALLS, KEPT_PART, PAGES_PART = 80, 4, 0.75
-SPENT_WITHIN_MIN = 15
-LEAST_SAVED, MOST_SAVED = timedelta(seconds=1), timedelta(minutes=5)
+# Of the hour's calls headers and blocks have so many, or a quarter of a small budget.
+KEPT_CALLS, KEPT_PART = 80, 4
+PAGES_PART = 0.75  # of the rest, while others wait
+MOST_SAVED = timedelta(minutes=5)
+END_WAITS = timedelta(minutes=30)  # so much later an end has its turn than money, or a look before
 
 
 class Plan(NamedTuple):
@@ -43,44 +45,47 @@ def plan(
     allowance: Allowance,
     now: datetime,
     ends_before: datetime | None = None,
+    others_wait: bool | None = None,
 ) -> Plan:
     """Whom is asked for now, within its part of the calls: pages, then money and deadlines.
 
-    Of the pages first those that stayed open, then those that were only opened, and last those
-    that have been open for more than an hour. The longest wait first; pages that were opened in
-    one minute share a turn, so that hundreds opened at once keep nobody else waiting. No deadline
-    later than `ends_before` can be judged yet.
+    No deadline later than `ends_before` can be judged yet. `others_wait`: None in a run; in a look
+    after it, which is for pages alone, whether money or deadlines were put off.
     """
     known = list(watched)
     pace = pace_of(gone_after, allowance.per_hour)
     due = [(one, found) for one in known if (found := urgency(one, pace, now))]
-    pages = [pair for pair in due if pair[1].reason is Reason.PAGE]
+    pages = [pair for pair in due if _is_for_page(*pair, now)]
+    others = [
+        (one, found)
+        for one, found in due
+        if others_wait is None
+        and not _is_for_page(one, found, now)
+        and (found.reason is not Reason.ENDED or _may_end(one, ends_before))
+    ]
+    share = shares(allowance, known, bool(others_wait or others), now)
     crowds = Counter(_opened(one) for one, _ in pages)
-    pages.sort(key=lambda pair: _page_order(pair[0], pair[1], crowds[_opened(pair[0])], now))
-    others = [pair for pair in due if pair[1].reason is not Reason.PAGE]
-    others = [pair for pair in others if _may_be_judged(pair[0], pair[1], ends_before)]
-    others.sort(key=lambda pair: (pair[1].reason is Reason.ENDED, pair[0].failures, pair[1].due_at))
-    share = shares(allowance, known, now)
-    taken = pages[: share.pages]
-    taken += others[: min(share.others, share.left - len(taken))]
+    pages.sort(key=lambda pair: _turn(pair, crowds[_opened(pair[0])], share.minutely, now))
+    others.sort(key=lambda pair: _order_of_others(*pair))
     late = [
         one.id
-        for one, due in pages[share.pages :]
-        if is_waiting(one, now) and now - due.due_at > SEEN_WITHIN
+        for one, found in pages[share.pages :]
+        if is_waiting(one, now) and now - found.due_at > SEEN_WITHIN
     ]
-    return Plan([one.id for one, _ in taken], late, len(pages + others) - len(taken) - len(late))
+    taken = pages[: share.pages] + others[: share.others]
+    return Plan([one.id for one, _ in taken], late, len(others[share.others :]))
 
 
-def _may_be_judged(one: Watched, due: Urgency, ends_before: datetime | None) -> bool:
-    if due.reason is not Reason.ENDED or one.expires_at is None:
-        return True
-    return ends_before is not None and one.expires_at <= ends_before
+def _order_of_others(one: Watched, due: Urgency) -> tuple[int, datetime]:
+    return one.failures, due.due_at + (END_WAITS if due.reason is Reason.ENDED else timedelta())
 
 
-def _page_order(one: Watched, due: Urgency, crowd: int, now: datetime) -> tuple[int, float]:
-    since = one.asked_since or one.since
-    waited_s = max((now - due.due_at).total_seconds(), 1.0)
-    return 2 if now - since > VIGIL else int(one.asked_at == since), -waited_s / crowd
+def _is_for_page(one: Watched, due: Urgency, now: datetime) -> bool:
+    return due.reason is Reason.PAGE or (due.reason is Reason.ENDING and is_waiting(one, now))
+
+
+def _may_end(one: Watched, ends_before: datetime | None) -> bool:
+    return bool(ends_before and one.expires_at and one.expires_at <= ends_before)
 
 
 def _opened(one: Watched) -> int:
@@ -88,30 +93,56 @@ def _opened(one: Watched) -> int:
     return int((one.asked_since or one.since).timestamp() // 60)
 
 
+def _turn(
+    pair: tuple[Watched, Urgency], crowd: int, minutely: float, now: datetime
+) -> tuple[int, timedelta]:
+    """The order of pages: first those that stayed open and wait for long, or end.
+
+    Then come those that were only opened, then those that wait for less, and last what has been
+    open for more than an hour. The longest wait first; a `crowd` of pages that were opened in one
+    minute shares a turn, so that hundreds opened at once keep nobody else waiting. For who waits
+    for long it counts as one what a minute can pay for.
+    """
+    one, due = pair
+    since, waited = one.asked_since or one.since, now - waits_since(one)
+    turns = max(1.0, crowd / max(minutely, 1))
+    if now - since > VIGIL:
+        return 3, -waited / crowd
+    if one.asked_at == since:
+        is_closed = waits_since(one) <= since + MINUTE < now
+        return 1 if is_closed else 2, -waited / crowd
+    if waited >= SOON * turns or due.reason is Reason.ENDING:
+        return 0, -waited / turns
+    return 2, -waited / crowd
+
+
 class Shares(NamedTuple):
-    """How many looks may be made now: for pages, for others, and in all."""
+    """How many looks may be made now: for pages, for others; for both in a minute."""
 
     pages: int
     others: int
-    left: int
+    minutely: float
 
 
-def shares(allowance: Allowance, watched: Iterable[Watched], now: datetime) -> Shares:
+def shares(
+    allowance: Allowance, watched: Iterable[Watched], others_wait: bool, now: datetime
+) -> Shares:
     """Looks that may be made now, so that none of the hour's minutes is without.
 
-    Headers and blocks keep what they need for an hour, or a quarter of a small budget. Of what the
-    rest makes in a minute pages may have three quarters, since the last look for one, and others
-    what pages need not, since the last run. What is left beyond an hour of their own pages may
-    spend within a quarter of an hour.
+    Of what lasts headers and blocks keep their part. Pages have three quarters of the rest, since
+    the last look for one, and others a quarter, since the last run; or all, when nobody else waits.
     """
     kept = min(KEPT_CALLS, allowance.per_hour // KEPT_PART)
-    left, minutely = max(0, allowance.left - kept), (allowance.per_hour - kept) / 60
+    left = max(0, allowance.left - kept // KEPT_PART)
+    minutely = max(0.0, min(allowance.minutely, allowance.per_hour / 60) - kept / 60)
     pages = [one for one in watched if one.asked_since]
     looks = [at for one in pages for at in (one.checked_at, one.failed_at) if at]
-    saved = min(max(now - max(looks, default=now - MOST_SAVED), LEAST_SAVED), MOST_SAVED)
-    more = max(0, left - 60 * PAGES_PART * minutely) / SPENT_WITHIN_MIN
-    for_pages = (minutely * PAGES_PART + more) * (saved / MINUTE)
-    needed = sum(MINUTE / page_pause(one, now) for one in pages if is_waiting(one, now))
+    # By the clock's minutes: no part of a call is lost from look to look.
+    after, before = (
+        int(at.timestamp() / 60 * minutely * (PAGES_PART if others_wait else 1))
+        for at in (now, max([*looks, now - MOST_SAVED]))
+    )
+    part = 1 - PAGES_PART if any(is_waiting(one, now) for one in pages) else 1
     minutes = 1 if allowance.since_s is None else min(60, max(1, round(allowance.since_s / 60)))
-    others = (minutely - min(needed, minutely * PAGES_PART)) * minutes
-    return Shares(min(left, max(int(for_pages), saved == MOST_SAVED)), max(1, int(others)), left)
+    others = max(1, int(minutely * part * minutes))
+    return Shares(min(left, max(0, after - before)), min(left, others), minutely)

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.mempool import Address, Look, address_of, gather, misses, pages_open, watched_of
-from btcpay.check.plan import Plan, plan
+from btcpay.check.mempool import Address, Look, address_of, asked_lately, gather, misses, watched_of
+from btcpay.check.plan import plan
 from btcpay.check.receipt_prices import receipt_prices
 from btcpay.check.report import Report
-from btcpay.check.urgency import Watched
+from btcpay.check.urgency import is_waiting
 from btcpay.http.clock_skew import REMEDY
 from btcpay.invoices.retention import erase_emails
 from btcpay.invoices.status import output_of, rules_for
@@ -80,14 +80,17 @@ class Checker:
             now = self.now()
             ends_before = report.tip_asked_at if report.is_caught_up else None
             watched = watched_of(self.db, self.settings, now)
-            ids, report.unreached, report.put_off = self._plan(watched, now, ends_before)
+            allowance = self.explorers.allowance()
+            found = plan(watched, self.settings.network.gone_after, allowance, now, ends_before)
+            ids, report.unreached, report.put_off = found
         self._ask(ids, chain, report)
 
     def look_again(self, report: Report) -> bool:
         """After a run: asks for pages that are due by now; whether somebody waits at one."""
         now = self.now()
-        pages = pages_open(self.db, self.settings, now) if report.answered else []
-        if ids := self._plan(pages, now).ids:
+        asked = asked_lately(self.db, self.settings, now) if report.answered else []
+        gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
+        if ids := plan(asked, gone_after, allowance, now, others_wait=report.put_off > 0).ids:
             later = replace(report, blocks=0, looked=0, failed=[], changed={})
             self.explorers.end_within(MOST_RUN_S)
             try:
@@ -97,7 +100,7 @@ class Checker:
             self._add_up(self.explorers.tallies())
             report.calls, report.read_bytes = self.explorers.calls, self.explorers.bytes_read
             report.add(later)
-        return bool(pages)
+        return any(is_waiting(one, now) for one in asked)
 
     def _chain(self) -> CatchUp:
         return CatchUp(self.db, self.settings, self.explorers, self.prices, self.now, self.mark)
@@ -129,12 +132,6 @@ class Checker:
             log.exception("what came to invoice %s is spoiled", row["invoice_id"])
             report.failed.append(row["invoice_id"])
             return False
-
-    def _plan(
-        self, watched: Sequence[Watched], now: datetime, ends_before: datetime | None = None
-    ) -> Plan:
-        gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
-        return plan(watched, gone_after, allowance, now, ends_before)
 
     def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
         addresses = [found for one in ids if (found := self._address(one, report))]

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-# A page notes once a minute that somebody looks at it: a run between two notes must not miss it.
-ASKED_LATELY = timedelta(minutes=2)
-# Of the time that a page is open: a sixtieth in its first hour, then a fifteenth.
-VIGIL, SLOW, SLOWER, LONGEST_PAUSE = timedelta(hours=1), 60, 15, timedelta(hours=1)
+# A page notes each minute that somebody looks at it: a run between two notes must not miss it.
+ASKED_EVERY, ASKED_LATELY = timedelta(minutes=1), timedelta(minutes=2)
+# For so long a page is looked for as often as calls allow, then each fifteenth of its time.
+VIGIL, SLOW, LONGEST_PAUSE = timedelta(hours=1), 15, timedelta(hours=1)
 # Once its page is closed an invoice is looked for once more, unless that is so long ago.
-CLOSED_LATELY = timedelta(hours=1)
+CLOSED_LATELY = timedelta(minutes=10)
 # A look just before the deadline sees in time what is in the mempool: runs come once a minute.
 BEFORE_DEADLINE = timedelta(seconds=90)
 # At least so long between two looks, however urgent.
@@ -91,24 +91,16 @@ def urgency(watched: Watched, pace: Pace, now: datetime) -> Urgency | None:
             return Urgency(Reason.ENDING, near_at)
     if last and now - last < AGAIN and not pace.is_own:
         return None
+    if watched.status == "open" and watched.asked_since and not watched.is_covered:
+        due_at = waits_since(watched) + (timedelta() if pace.is_own else _page_pause(watched))
+        if now >= due_at if is_waiting(watched, now) else _is_just_closed(watched, now):
+            return Urgency(Reason.PAGE, due_at)
     if watched.came_at:
         pause = timedelta() if pace.is_own else _money_pause(watched, now)
-        due_at = _after(last, watched.came_at, pause)
+        due_at = watched.came_at if last is None or last < watched.came_at else last + pause
         if now + JITTER >= due_at:
             return Urgency(Reason.MONEY, due_at)
-    if watched.status == "open" and watched.asked_since and not watched.is_covered:
-        pause = (
-            timedelta() if pace.is_own and is_waiting(watched, now) else page_pause(watched, now)
-        )
-        due_at = _after(last, watched.asked_since, pause)
-        if now + JITTER >= due_at and now - (watched.asked_at or now) <= CLOSED_LATELY:
-            return Urgency(Reason.PAGE, due_at)
     return None
-
-
-def _after(last: datetime | None, since: datetime, pause: timedelta) -> datetime:
-    """At once when nobody has looked since then."""
-    return since if last is None or last < since else last + pause
 
 
 def _money_pause(watched: Watched, now: datetime) -> timedelta:
@@ -122,13 +114,22 @@ def is_waiting(watched: Watched, now: datetime) -> bool:
     return watched.status == "open" and is_open and not watched.is_covered
 
 
-def page_pause(watched: Watched, now: datetime) -> timedelta:
-    """By the time for which the page had been open at the last look, or has been closed."""
-    if watched.asked_since is None or watched.asked_at is None or watched.checked_at is None:
-        return AGAIN
-    open_for, closed = watched.checked_at - watched.asked_since, now - watched.asked_at
-    pause = min(open_for / (SLOW if open_for <= VIGIL else SLOWER), LONGEST_PAUSE)
-    return max(AGAIN, pause, closed if closed > ASKED_LATELY else AGAIN)
+def waits_since(watched: Watched) -> datetime:
+    """When somebody opened its page, or when it was last looked for since then."""
+    opened_at = watched.asked_since or watched.since
+    return max(opened_at, watched.checked_at or opened_at)
+
+
+def _page_pause(watched: Watched) -> timedelta:
+    """By the time for which the page had been open at the last look."""
+    open_for = waits_since(watched) - (watched.asked_since or watched.since)
+    return min(open_for / SLOW, LONGEST_PAUSE) if open_for > VIGIL else timedelta()
+
+
+def _is_just_closed(watched: Watched, now: datetime) -> bool:
+    """Whether nobody asks any more, and it was not looked for since somebody did."""
+    asked_at = watched.asked_at or now
+    return now - asked_at <= CLOSED_LATELY and waits_since(watched) <= asked_at + ASKED_EVERY
 
 
 def _is_resting(watched: Watched, now: datetime) -> bool:

@@ -106,20 +106,20 @@ HOURS = {
     "10 slow payers": Hours(patiences_s=SLOW),
     "10 payers, a check that does not stay": Hours(stays=False),
     "20 payers": Hours(payers=20),
+    "20 slow payers": Hours(payers=20, patiences_s=SLOW),
     "50 payers": Hours(payers=50),
     "300 payers": Hours(payers=300),
     "600 payers": Hours(payers=600),
-    "50 unpaid": Hours(unpaid=50),
-    "300 unpaid": Hours(unpaid=300),
-    "600 unpaid": Hours(unpaid=600),
-    "300 opened once": Hours(opened=300),
-    "600 opened once": Hours(opened=600),
-    "20 pages held open": Hours(bots=20),
-    "200 pages held open from the first minute on": Hours(bots=200, patiences_s=SLOW),
-    "200 pages held open from the second hour on": Hours(
+    "10 payers beside 50 unpaid orders": Hours(unpaid=50),
+    "beside 300": Hours(unpaid=300),
+    "beside 600": Hours(unpaid=600),
+    "beside 300 opened ones": Hours(opened=300),
+    "beside 600 opened ones": Hours(opened=600),
+    "beside 20 pages that are always open": Hours(bots=20),
+    "10 slow payers, 200 pages open from the second hour on": Hours(
         bots=200, bots_from_s=3600, patiences_s=SLOW
     ),
-    "200 pages held open, 600 unpaid": Hours(bots=200, unpaid=600),
+    "10 slow payers, 200 pages open from the first minute on": Hours(bots=200, patiences_s=SLOW),
 }
 
 
@@ -138,7 +138,7 @@ def simulate(case: Case) -> Outcome:
 def main() -> None:
     small = "--small" in sys.argv
     for name, hours in HOURS.items():
-        print(f"{name}: {simulate_hours(hours).text()}", flush=True)
+        print(f"| {name} | {simulate_hours(hours).row()}", flush=True)
     for case in CASES:
         if not small or case.open <= 500:
             print(f"{case}\n  {simulate(case).text()}", flush=True)

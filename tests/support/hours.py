@@ -4,13 +4,13 @@ Only the plan is real. A check begins each minute and stays for fifty seconds wh
 a block comes every ten minutes, and shows whatever was paid.
 """
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from btcpay.chain.explorers.quota import Allowance
+from btcpay.chain.explorers.quota import Allowance, lasting
 from btcpay.check.plan import plan
-from btcpay.check.urgency import Reason, Watched, is_waiting, pace_of, urgency
+from btcpay.check.urgency import CLOSED_LATELY, Reason, Watched, is_waiting, pace_of, urgency
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -56,6 +56,7 @@ class Order:
 class Outcome:
     seen_s: list[int] = field(default_factory=list)
     ended_s: list[int] = field(default_factory=list)
+    unended: int = 0
     calls: int = 0
     unreached: int = 0
     runs_unreached: int = 0
@@ -64,11 +65,11 @@ class Outcome:
     def mean_s(self) -> float:
         return sum(self.seen_s) / len(self.seen_s)
 
-    def text(self) -> str:
+    def row(self) -> str:
+        """Of the table in docs/budget.md, without its first cell."""
         return (
-            f"seen after {self.mean_s:.0f} s, at most {max(self.seen_s)};"
-            f" {self.late} of {len(self.seen_s)} after five minutes; {self.calls} calls in an hour;"
-            f" {len(self.ended_s)} ended, {max(self.ended_s, default=0) // 60} min late at most"
+            f"{self.mean_s:.0f} s | {max(self.seen_s)} s | {self.late} of {len(self.seen_s):,}"
+            f" | {max(self.ended_s, default=0) // 60} min, {self.unended} not | {self.calls} |"
         )
 
     @property
@@ -82,7 +83,8 @@ class Simulation:
         self.orders: dict[str, Order] = {}
         self.spent: deque[tuple[int, int]] = deque()
         self.made = 0
-        self.most = 0
+        self.put_off = False
+        self.asked: dict[str, Order] = {}
         self.last_run_s: int | None = None
 
     def run(self) -> Outcome:
@@ -100,6 +102,8 @@ class Simulation:
             is_pass = second < stays_until and second % PASS_S == 1 and second % 60 != 1
             if is_pass and not self._plan(second, whole=False):
                 stays_until = -1
+        ends = [order.known.expires_at for order in self.orders.values()]
+        self.outcome.unended = sum(end is not None and end <= at(second) - HOUR for end in ends)
         return self.outcome
 
     def _new(self, second: int, asks_until_s: int = -1, pays_s: int | None = None) -> None:
@@ -107,7 +111,9 @@ class Simulation:
         known = Watched(f"o{self.made}", "open", at(second), expires_at=at(second) + HOUR)
         if asks_until_s >= second:
             known = replace(known, asked_at=at(second), asked_since=at(second))
-        self.orders[known.id] = Order(known, second, asks_until_s, pays_s)
+        self.orders[known.id] = order = Order(known, second, asks_until_s, pays_s)
+        if asks_until_s >= second:
+            self.asked[known.id] = order
 
     def _come(self, second: int) -> None:
         case = self.case
@@ -127,7 +133,7 @@ class Simulation:
                 self._new(second, pays if number % 3 == 2 else 10**9, pays)
 
     def _ask(self, second: int) -> None:
-        for order in self.orders.values():
+        for order in self.asked.values():
             known = order.known
             if order.asks_until_s >= second and (second - order.since_s) % 60 == 0:
                 order.known = replace(known, asked_at=at(second))
@@ -135,6 +141,7 @@ class Simulation:
     def _mine(self, second: int) -> None:
         for id, order in list(self.orders.items()):
             if order.pays_s is not None and order.pays_s <= second:
+                self.asked.pop(id, None)
                 if not order.known.is_covered:
                     self.outcome.seen_s.append(second - order.pays_s + 2)
                 del self.orders[id]
@@ -152,11 +159,25 @@ class Simulation:
         while self.spent and self.spent[0][0] <= second - 3600:
             self.spent.popleft()
         now = at(second)
-        known = [
-            order.known for order in self.orders.values() if whole or is_waiting(order.known, now)
-        ]
-        allowance = Allowance(PER_HOUR, PER_HOUR - self._used(), 60)
-        planned = plan(known, HOUR, allowance, now, now if whole else None)
+        if whole:
+            oldest = now - CLOSED_LATELY
+            self.asked = {
+                id: order
+                for id, order in self.orders.items()
+                if order.known.asked_at and order.known.asked_at >= oldest
+            }
+        orders = self.orders if whole else self.asked
+        known = [order.known for order in orders.values()]
+        used = Counter[int]()
+        for spent, calls in self.spent:
+            used[(second - spent) // 60] += calls
+        left = PER_HOUR - self._used()
+        allowance = Allowance(PER_HOUR, left, lasting(left, used), 60)
+        planned = plan(
+            known, HOUR, allowance, now, now if whole else None, None if whole else self.put_off
+        )
+        if whole:
+            self.put_off = planned.put_off > 0
         for id in planned.ids:
             self._look(self.orders[id], second, allowance)
         self.outcome.unreached = max(self.outcome.unreached, len(planned.unreached))
@@ -170,6 +191,7 @@ class Simulation:
         if due and due.reason is Reason.ENDED and not known.is_covered:
             self.outcome.ended_s.append(int((at(second) - due.due_at).total_seconds()))
             del self.orders[known.id]
+            self.asked.pop(known.id, None)
             return
         order.known = known = replace(known, checked_at=at(second))
         if order.pays_s is not None and order.pays_s <= second and not known.is_covered:

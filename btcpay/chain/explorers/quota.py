@@ -2,9 +2,11 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import accumulate
 from urllib.parse import urlsplit
 
 from btcpay.chain.sources import Spent
@@ -15,6 +17,7 @@ from storage.queries.totals import explorers
 
 HOUR = timedelta(hours=1)
 MINUTE_MS = 60_000
+OUT_AFTER_MIN = 61  # a minute that began before the hour counts whole
 KEPT = timedelta(days=1)
 # Calls are counted before they are made, so many at once: a process that dies loses no more.
 CALLS_AT_ONCE = 20
@@ -28,15 +31,23 @@ class Allowance:
     """What a run may spend, in calls.
 
     `per_hour` is the quota of one explorer, as a second one is a reserve. `left` is what the one
-    with the most has left. `since_s` is the time since the run before; None when there was none.
+    with the most has left; `minutely` of that lasts until those of the past hour come back.
+    `since_s` is the time since the run before; None when there was none.
     """
 
     per_hour: int
     left: int
+    minutely: float
     since_s: float | None = None
 
 
-UNLIMITED = Allowance(10**9, 10**9)
+UNLIMITED = Allowance(10**9, 10**9, 10**9)
+
+
+def lasting(left: int, used: Mapping[int, int]) -> float:
+    """How many calls each of the next sixty minutes may have; `used`: calls by minutes ago."""
+    back = list(accumulate(used.get(OUT_AFTER_MIN - minute, 0) for minute in range(60)))
+    return min((left + back[minute]) / (minute + 1) for minute in range(60))
 
 
 def name_of(url: str) -> str:
@@ -97,14 +108,18 @@ class Quota:
     def allowance(self, names: Sequence[str]) -> Allowance:
         """What may be spent on these explorers; one that rests has nothing."""
         now_ms = to_ms(self.now())
-        rows = self.db.rows(explorers.USED, **_last_hour(now_ms))
-        used = {row["root"]: row["calls"] for row in rows}
-        awake = [name for name in names if not self.rests_until(name)]
-        left = [self.per_hour - used.get(name, 0) for name in awake]
+        used: dict[str, Counter[int]] = defaultdict(Counter)
+        for row in self.db.rows(explorers.USED, **_last_hour(now_ms)):
+            # A clock that was ahead may have counted minutes that are to come.
+            minutes_ago = max(0, now_ms - row["minute_at"]) // MINUTE_MS
+            used[row["root"]][minutes_ago] += row["calls"]
+        awake = [used[name] for name in names if not self.rests_until(name)]
+        left = [max(0, self.per_hour - one.total()) for one in awake]
         last_ms = self.db.only(explorers.LAST_MINUTE, now=now_ms)["minute_at"]
         return Allowance(
             per_hour=self.per_hour if awake else 0,
             left=max([0, *left]),
+            minutely=max([0.0, *map(lasting, left, awake)]),
             since_s=None if last_ms is None else (now_ms - last_ms) / 1000,
         )
 
@@ -134,7 +149,6 @@ class Quota:
 
 
 def _last_hour(now_ms: int) -> dict[str, int]:
-    # A minute that began before the hour counts whole: calls of its last second are in the hour.
     # A clock that was ahead may have counted minutes of the next hour: they were spent just now.
     hour_ms = HOUR // timedelta(milliseconds=1)
-    return {"after": now_ms - hour_ms - MINUTE_MS, "now": now_ms + hour_ms}
+    return {"after": now_ms - OUT_AFTER_MIN * MINUTE_MS, "now": now_ms + hour_ms}

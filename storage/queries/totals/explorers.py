@@ -7,11 +7,7 @@ from storage.models import Explorer, ExplorerUse
 
 _LATELY = (ExplorerUse.minute_at > slot("after")) & (ExplorerUse.minute_at <= slot("now"))
 
-USED = (
-    ExplorerUse.select(ExplorerUse.root, fn.SUM(ExplorerUse.calls).cast("BIGINT").alias("calls"))
-    .where(_LATELY)
-    .group_by(ExplorerUse.root)
-)
+USED = ExplorerUse.select().where(_LATELY)
 USED_OF_ROOT = ExplorerUse.select(
     fn.COALESCE(fn.SUM(ExplorerUse.calls), 0).cast("BIGINT").alias("calls")
 ).where(_LATELY & (ExplorerUse.root == slot("root")))

@@ -12,7 +12,7 @@ from btcpay.chain import line
 from btcpay.chain.explorers import endpoint
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.explorers.quota import CALLS_AT_ONCE, Allowance, Quota, name_of
+from btcpay.chain.explorers.quota import CALLS_AT_ONCE, Allowance, Quota, lasting, name_of
 from btcpay.chain.sources import Spent
 from btcpay.http import http_client
 from btcpay.values.errors import ExplorerError, OutOfQuota
@@ -114,7 +114,7 @@ def test_what_a_clock_that_was_ahead_has_spent_binds_nobody(make, clock):
     spend(make(), 100)
     make().refused(NAME, 3600)
     clock.move(days=-400)
-    assert make().allowance([NAME]) == Allowance(100, 100, since_s=None)
+    assert make().allowance([NAME]) == Allowance(100, 100, 100 / 60, since_s=None)
 
 
 def test_only_host_port_and_path_of_a_root_are_kept(shop, clock):
@@ -123,12 +123,34 @@ def test_only_host_port_and_path_of_a_root_are_kept(shop, clock):
 
 def test_a_run_knows_when_the_one_before_was(make, clock):
     clock.at = clock.at.replace(second=0)
-    assert make().allowance([NAME]) == Allowance(100, 100, since_s=None)
+    assert make().allowance([NAME]) == Allowance(100, 100, 100 / 60, since_s=None)
     spend(make(), 1)
     clock.move(minutes=1)
     spend(make(), 1, "other/api")
     clock.move(hours=5)
-    assert make().allowance([NAME]) == Allowance(100, 100, since_s=5 * 3600)
+    assert make().allowance([NAME]) == Allowance(100, 100, 100 / 60, since_s=5 * 3600)
+
+
+LASTING = {
+    "an hour of quiet": (600, {}, 10),
+    "the same each minute": (0, dict.fromkeys(range(61), 10), 0),
+    "and something is left": (10, dict.fromkeys(range(61), 10), 10),
+    "four hundred just now": (200, {0: 400}, 200 / 60),
+    "half an hour ago: they come back": (200, {30: 400}, 200 / 31),
+}
+
+
+@pytest.mark.parametrize(("left", "used", "minutely"), LASTING.values(), ids=LASTING)
+def test_so_many_calls_a_minute_last_until_those_of_the_past_hour_come_back(left, used, minutely):
+    assert lasting(left, used) == minutely
+
+
+def test_what_lasts_is_that_of_the_explorer_with_the_most(make, clock):
+    spend(make(), 40)
+    assert make().allowance([NAME]).minutely == 1
+    assert make().allowance([NAME, "other/api"]).minutely == 100 / 60
+    clock.move(minutes=61)
+    assert make().allowance([NAME]).minutely == 100 / 60
 
 
 def test_old_minutes_are_forgotten(shop, make, clock):
