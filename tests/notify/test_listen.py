@@ -101,9 +101,10 @@ def test_what_cannot_be_is_refused(till, words, message):
 
 def test_on_a_terminal_a_line_says_what_happened_to_what():
     event = sample(Resources(""), 1, EventKind.INVOICE_ATTENTION, datetime(2026, 1, 1, tzinfo=UTC))
+    event.data["reference"] = "10442"
     words = readable(event).split()
     assert words[:3] == ["0", "2026-01-01T00:00:00.000Z", "invoice.attention"]
-    assert words[3:] == [INVOICE_ID, "open", "paid_late", str(SATS), "sats"]
+    assert words[3:] == [INVOICE_ID, "10442", "open", "paid_late", str(SATS), "sats"]
 
 
 def test_what_a_terminal_would_obey_is_shown_as_an_escape():

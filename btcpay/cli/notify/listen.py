@@ -54,7 +54,8 @@ def listen(shell: Shell, merchant: str | None, since: int | None, url: str | Non
 def readable(event: Event) -> str:
     """The event in one line for people: number, time, kind, and what it is about."""
     about = event.data[event.kind.resource]
-    words = [about["id"], about.get("status"), event.data.get("attention")]
+    data = event.data
+    words = [about["id"], data.get("reference"), about.get("status"), data.get("attention")]
     if "amount_sats" in about:
         words.append(f"{about['amount_sats']} sats")
     said = " ".join(str(word) for word in words if word)

@@ -125,7 +125,10 @@ def branded(hosted):
 
 
 def worst_texts(hosted):
-    return roasters(hosted, "W" * 60, 2000, {"amount_usd": 999_999.99, "description": LONG})
+    fields = {"amount_usd": 999_999.99, "description": LONG}
+    invoice = roasters(hosted, "W" * 60, 2000, fields)
+    hosted.shop.sql(f"UPDATE invoice SET reference = '{'W' * 200}' WHERE id = '{invoice['id']}'")  # noqa: S608
+    return invoice
 
 
 def roasters(hosted, name, width, fields):
