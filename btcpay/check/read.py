@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
-from btcpay.check.receipt_prices import receipt_prices
+from btcpay.check.receipt_prices import is_late, receipt_prices
 from btcpay.check.report import Report
 from btcpay.prices.price import Prices
 from btcpay.proofs.block import ProvenBlock, prove_block
@@ -100,8 +100,9 @@ class Reader:
         block, host = self.explorers.ask(
             lambda one: (prove_block(one.raw_block(hash), hash), one.host)
         )
-        prices = receipt_prices(self.db, self.prices) if paid_by(self.db, block) else {}
         now = self.now()
+        is_priced = not is_late(from_ms(row["mined_at"]), now) and paid_by(self.db, block)
+        prices = receipt_prices(self.db, self.prices) if is_priced else {}
         with self.db.write():
             # Of blocks that are read at once, each knows what the one before it has found.
             meta.lock(self.db)

@@ -15,6 +15,10 @@ from storage.queries import merchants
 RECEIPT_PRICE_AGE = timedelta(hours=1)
 
 
+def is_late(mined_at: datetime, now: datetime) -> bool:
+    return now - mined_at > RECEIPT_PRICE_AGE
+
+
 def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
     """The prices of now, of one bitcoin by currency; what cannot be had is not there."""
     currencies = {"USD", *(row["currency"] for row in db.rows(merchants.CURRENCIES))}
@@ -28,8 +32,7 @@ def worth(
     db: Database, merchant_id: int, receipt: Receipt, scan: Scan, now: datetime
 ) -> dict[str, str | None]:
     """The columns of a payment that say what it is worth, to the nearest of the smallest units."""
-    is_late = now - receipt.block.mined_at > RECEIPT_PRICE_AGE
-    prices = {} if is_late else scan.prices
+    prices = {} if is_late(receipt.block.mined_at, now) else scan.prices
     currency = db.only(merchants.CURRENCY, id=merchant_id)["currency"] or "USD"
     return {
         "amount_usd_at_receipt": _value(receipt.amount_sats, prices, "USD"),

@@ -89,9 +89,9 @@ def minute(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
     return _with_offset(at_ms, language, zone, _of(language)["moment"].replace(SECONDS, ""))
 
 
-def day(date: date, language: str) -> str:
+def day(shown: date, language: str) -> str:
     """A day without its year: `Nov 22`."""
-    return _written(datetime.combine(date, time()), language, _of(language)["day"])
+    return _written(datetime.combine(shown, time()), language, _of(language)["day"])
 
 
 def _with_offset(at_ms: int, language: str, zone: tzinfo, pattern: str) -> str:

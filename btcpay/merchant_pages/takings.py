@@ -83,9 +83,9 @@ def _percent(now: Sum, before: Sum) -> int | None:
     return percent if abs(percent) < MOST_PERCENT else None
 
 
-def amounts(all: Sequence[Takings], sum_of: Callable[[Takings], Sum]) -> list[tuple[Takings, Sum]]:
+def amounts(took: Sequence[Takings], sum_of: Callable[[Takings], Sum]) -> list[tuple[Takings, Sum]]:
     """The sum of one time in each currency in which anything came; without any the first one's."""
-    found = [(one, sum_of(one)) for one in all]
+    found = [(one, sum_of(one)) for one in took]
     return [pair for pair in found if pair[1].payments] or found[:1]
 
 

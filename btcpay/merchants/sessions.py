@@ -20,7 +20,7 @@ BROWSER_CHARACTERS = 200  # of what a browser says of itself
 
 
 class Session(NamedTuple):
-    """Whose browser it is; `merchant` is the name on the command line."""
+    """Whose browser it is; `merchant` is the name on the command line, the rest what it has set."""
 
     id: str
     merchant_id: int

@@ -1,5 +1,6 @@
 """The check against a real chain over real HTTP: pay, mine, look, and see what became of it."""
 
+import json
 from datetime import datetime
 
 import pytest
@@ -110,8 +111,36 @@ def test_a_receipt_is_worth_the_price_of_its_hour_or_nothing(till, ticker, age, 
     till.mine()
     till.clock.move(**age)
     ticker.price("72000")
+    asked = ticker.asked
     till.check()
     assert [p["amount_usd_at_receipt"] for p in till.payments(invoice)] == [usd]
+    assert (ticker.asked > asked) == (usd is not None)  # nobody waits for what is of no use
+
+
+CURRENCIES = {
+    "euros": ("EUR", {"usd": "80000", "eur": "72000.00"}, "33.33", "30.00"),
+    "dollars": ("USD", {"usd": "80000"}, "33.33", "33.33"),
+    "yen have no decimals": ("JPY", {"usd": "60000", "jpy": "12000100"}, "25.00", "5000"),
+    "dinars have three": ("KWD", {"usd": "60000", "kwd": "18432.10"}, "25.00", "7.680"),
+    "no price in it is none, and not that in dollars": ("EUR", {"usd": "60000"}, "25.00", None),
+    "no price in dollars leaves that in it": ("EUR", {"eur": "72000"}, None, "30.00"),
+}
+
+
+@pytest.mark.parametrize("case", CURRENCIES)
+def test_a_receipt_keeps_its_value_in_the_merchants_currency_of_that_moment(till, ticker, case):
+    currency, prices, usd, value = CURRENCIES[case]
+    invoice = till.shop.invoice()
+    till.shop.sql(f"UPDATE merchant SET currency = '{currency}'")  # noqa: S608
+    till.pay(invoice)
+    till.mine()
+    ticker.body = json.dumps(prices).encode()
+    till.clock.move(minutes=5)
+    till.check()
+    till.shop.sql("UPDATE merchant SET currency = 'CHF'")
+    columns = "amount_usd_at_receipt, currency, value_at_receipt"
+    kept = till.shop.sql(f"SELECT {columns} FROM payment").fetchall()  # noqa: S608
+    assert [tuple(row) for row in kept] == [(usd, currency, value)]
 
 
 def test_without_a_price_an_invoice_is_paid_all_the_same(till, ticker):

@@ -98,18 +98,6 @@ def test_a_payment_keeps_its_value_at_receipt(till, ticker):
     assert payment["value_at_receipt"] == "30.00"
 
 
-def test_a_payment_without_such_a_price_has_none(till, ticker):
-    ticker.price("60000.00")
-    show_in(till.shop, "EUR")
-    invoice = till.shop.invoice(25)
-    till.pay(invoice)
-    till.mine()
-    assert till.check().complete
-    (payment,) = exported(till.shop)
-    values = [payment[name] for name in ("usd_at_receipt", "currency", "value_at_receipt")]
-    assert values == ["25.00", "EUR", ""]
-
-
 def test_the_command_sets_it_shows_it_and_takes_it_off(shop, ticker):
     btcpay = Terminal(SimpleNamespace(shop=shop))
     ticker.price("60000.00", eur="55200.00")

@@ -35,7 +35,6 @@ ON_ITS_WAY = (
         Output.block_height,
         Invoice.description,
         Invoice.reference,
-        Invoice.amount_usd_quote,
         Invoice.price_usd,
         Invoice.currency,
         Invoice.price_in_currency,
