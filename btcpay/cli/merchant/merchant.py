@@ -27,7 +27,7 @@ from storage.queries import merchants
 EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
 KEY_OPTION = ("--xpub", "--descriptor", "xpub")  # one option with two names
-KEY_SHOWN = 16  # characters of a key without origin, by which its owner knows it
+KEY_SHOWN = 8  # last characters of a key; the first ones are its place in the tree
 
 
 @click.group()
@@ -80,7 +80,7 @@ def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
     if account.is_multi:
         say(f"To spend, {account.threshold} of these {len(account.keys)} sign:")
         for key in account.keys:
-            say(f"  {key.origin or f'{key.text[:KEY_SHOWN]}...'}")
+            say(f"  {key.text[:4]}...{key.text[-KEY_SHOWN:]} {key.origin}".rstrip())
     if any(key.steps[-1:] == (1,) for key in account.keys):
         say("Note: /1/* is for change (BIP44): the wallet's own change would pay invoices.")
     first = [derive(str(account), index, network) for index in range(3)]
