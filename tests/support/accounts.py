@@ -28,12 +28,12 @@ FORMS = {
 LEAST_SATS = dict(zip(FORMS, (546, 294, 540, 330, 330, 540, 540), strict=True))  # that can be sent
 
 
-def _path(name: str) -> str:
+def path_of(name: str) -> str:
     return f"m/48'/1'/{list(FORMS).index(name)}'/2'"
 
 
 def descriptor_of(name: str) -> str:
-    return FORMS[name].format(*(f"{wallet.at(_path(name)).xpub()}/0/*" for wallet in WALLETS))
+    return FORMS[name].format(*(f"{wallet.at(path_of(name)).xpub()}/0/*" for wallet in WALLETS))
 
 
 # What is added, and the least that can be sent to its addresses.
@@ -64,7 +64,10 @@ class Owner:
 
     def spend(self, invoice: dict[str, Any], txid: str, vout: int, to: bytes) -> Tx:
         """Moves what paid the invoice in full, less a fee; of p2tr the signature is none."""
-        sats, path = invoice["amount_sats"], f"{_path(self._name)}/0/{self._indexes[invoice['id']]}"
+        sats, path = (
+            invoice["amount_sats"],
+            f"{path_of(self._name)}/0/{self._indexes[invoice['id']]}",
+        )
         script = parse_account(descriptor_of(self._name), REGTEST).script(
             self._indexes[invoice["id"]]
         )
