@@ -33,12 +33,12 @@ class Downloads:
     def send_payments(self, visit: Visit) -> Response:
         """The payments of `?from=` to `?to=`, both days whole, as `btcpay export`."""
         first, last = (_day(visit.query.get(name, "")) for name in ("from", "to"))
-        before = None if last is None else start_of(number_of(last) + 1, visit.zone)
+        before = payments.END if last is None else start_of(number_of(last) + 1, visit.zone)
         records = payments.received(
             visit.service.db,
             visit.service.db.only(merchants.BY_ID, id=visit.merchant_id),
             0 if first is None else max(0, start_of(number_of(first), visit.zone)),
-            payments.END if before is None else before,
+            before,
         )
         days = "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day)
         return self._send(payments.csv_lines(records), f"payments{days}.csv", "text/csv")

@@ -59,10 +59,7 @@ def show(visit: Visit) -> Response:
         coming=coming,
         coming_sums=sums(coming, currency),
         is_more_coming=len(outputs) > MOST_OUTPUTS,
-        wanting=[
-            row | {"usd": Decimal(row["amount_usd_quote"])}
-            for row in db.rows(today.WANTING, limit=LISTED + 1, **own)
-        ],
+        wanting=db.rows(today.WANTING, limit=LISTED + 1, **own),
         listed=LISTED,
         shop=shop,
         state=state_of(

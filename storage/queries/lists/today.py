@@ -35,6 +35,7 @@ ON_ITS_WAY = (
         Output.block_height,
         Invoice.description,
         Invoice.reference,
+        Invoice.amount_usd_quote,
         Invoice.price_usd,
         Invoice.currency,
         Invoice.price_in_currency,
