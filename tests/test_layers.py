@@ -25,7 +25,7 @@ ROOMS = {
             "chain checkout exports health invoices merchants schemas settings storage values web"
         ),
         "api": "merchants notify schemas settings settlement storage values web",
-        "checkout": "invoices languages merchants settings settlement storage values web",
+        "checkout": "chain invoices languages merchants settings settlement storage values web",
         "cli": (
             "backup bitcoin chain check exports health http invoices languages merchants "
             "notify prices proofs schemas settings settlement setup storage values web"

@@ -1,5 +1,6 @@
 """How far the chain is known and read, and whether any money depends on it."""
 
+import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -8,6 +9,8 @@ from storage.database import Database
 from storage.queries import blocks
 
 LATELY = timedelta(hours=168)  # so long after its end an invoice may still be paid
+# Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
+KEPT_PART = 3
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,11 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
         return None
     behind = found["behind"] if found["invoice_at_stake"] or found["money_at_stake"] else 0
     return Progress(found["height"], from_ms(found["mined_at"]), behind)
+
+
+def hours_to_read(behind: int, per_hour: int) -> int:
+    """In how many hours so many blocks are read, with that budget: one call for each."""
+    return math.ceil(behind / (per_hour - per_hour / KEPT_PART))
 
 
 def is_at_stake(db: Database, now: datetime) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.progress import KEPT_PART, hours_to_read
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
 from btcpay.check.receipt_prices import is_late, receipt_prices
@@ -24,8 +25,6 @@ log = logging.getLogger(__name__)
 
 # Afterwards the mempool is asked for those who wait; the next run goes on.
 MOST_S = 40
-# Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
-KEPT_PART = 4
 MOST_PASSED = 3  # blocks in a row that nobody could show: then it is not the blocks
 # A block that nobody could show is passed over for a minute, and from then on for as long as it is
 # old, up to an hour. Each run asks for a new one: a payment of now must not wait when the explorers
@@ -55,7 +54,7 @@ class Reader:
         failed_in_a_row, order = 0, blocks.NEWEST
         try:
             while row := self._due(order, passed):
-                if time.monotonic() > until_s or not self._may_read(report):
+                if time.monotonic() > until_s or not self._may_read(row):
                     break
                 try:
                     if not self._read(row, report):
@@ -74,6 +73,8 @@ class Reader:
                 order = blocks.NEWEST if errors else blocks.OLDEST
         finally:
             report.behind = self.db.only(blocks.UNREAD)["blocks"]
+            per_hour = self.settings.explorer_calls_per_hour
+            report.behind_h = hours_to_read(report.behind, per_hour)
         if errors:
             raise errors[0]
 
@@ -89,10 +90,11 @@ class Reader:
             pause = FIRST_PAUSE if row["not_before"] is None else min(age, LONGEST_PAUSE)
             self.db.run(blocks.PASS_OVER, hash=row["hash"], until=to_ms(now + pause))
 
-    def _may_read(self, report: Report) -> bool:
-        """The first block of a run always; then what leaves a part of the hour for others."""
+    def _may_read(self, row: Row) -> bool:
+        """The newest block of all always; then while each minute has its part of the calls."""
         allowance = self.explorers.allowance()
-        return report.blocks == 0 or allowance.left > allowance.per_hour // KEPT_PART
+        is_newest = row["height"] == blocks.tip_height(self.db)
+        return is_newest or allowance.minutely > allowance.per_hour / 60 / KEPT_PART
 
     def _read(self, row: Row, report: Report) -> bool:
         """Whether nothing of it has to be read again."""

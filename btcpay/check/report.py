@@ -8,10 +8,11 @@ from datetime import datetime
 class Report:
     """What a run did.
 
-    `blocks`: how many it read; `behind`: how many are still to be read. `looked`: for how many
-    invoices it asked the mempool; `failed`: for which it could not; `unreached`: for which the
-    hour's calls did not suffice in time although a payer waits: their previews are late; `put_off`:
-    how many deadlines and other money wait for their turn. `changed`: invoices by their new status.
+    `blocks`: how many it read; `behind`: how many are still to be read, within about `behind_h`
+    hours. `looked`: for how many invoices it asked the mempool; `failed`: for which it could not;
+    `unreached`: for which the hour's calls did not suffice in time although a payer waits: their
+    previews are late; `put_off`: how many deadlines and other money wait for their turn.
+    `changed`: invoices by their new status.
     `stuck`: why the chain is not believed to be whole. `answered`: whether an explorer showed the
     tip; `tip_asked_at`: when it was asked for, by our clock; `is_agreed`: whether two showed it,
     where two are set. `clock_ahead_s`: how far our clock is ahead of the explorers', 0 up to
@@ -20,6 +21,7 @@ class Report:
 
     blocks: int = 0
     behind: int = 0
+    behind_h: int = 0
     looked: int = 0
     failed: list[str] = field(default_factory=list)
     unreached: list[str] = field(default_factory=list)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from btcpay.chain.progress import hours_to_read, progress_of
 from btcpay.invoices.status import checked_ms, rules_for
 from btcpay.merchants.account import least_sats_of
 from btcpay.settlement.decide import missing_sats
@@ -14,6 +15,8 @@ from btcpay.web.service import Service
 from storage.database import Row
 from storage.queries import attentions, blocks, invoices, links, payments
 
+FEW_BLOCKS = 6  # as many as come in an hour: the next checks read them
+
 
 @dataclass(frozen=True)
 class Notices:
@@ -22,6 +25,8 @@ class Notices:
     was_undone: bool = False  # a reorganisation took its payment back
     has_vanished: bool = False  # a payment that no mempool shows any more, and none came since
     link_is_active: bool = False  # its payment link makes another one
+    blocks_behind: int = 0  # that are still to be read, when there are many
+    hours_behind: int = 0  # in which they are read, about
 
 
 @dataclass(frozen=True)
@@ -95,10 +100,14 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     attention = db.row(attentions.OF_INVOICE, invoice_id=row["id"])
     link_id = row["payment_link_id"] if state in ("overdue", "expired") else None
     link = db.row(links.ANY_BY_ID, id=link_id) if link_id else None
+    progress = progress_of(db, snapshot.now)
+    behind = progress.behind if progress and progress.behind > FEW_BLOCKS else 0
     return Notices(
         was_undone=bool(attention and attention["reason"] == "reorganised"),
         has_vanished=has_vanished(service, snapshot),
         link_is_active=bool(link and link["status"] == "active"),
+        blocks_behind=behind,
+        hours_behind=hours_to_read(behind, service.settings.explorer_calls_per_hour),
     )
 
 

@@ -332,6 +332,24 @@ def test_the_hours_calls_end_a_run_and_the_next_hour_goes_on(lied_to):
     assert till.look(invoice)["status"] == "paid"
 
 
+def test_while_a_pause_is_made_up_for_new_customers_are_seen_within_five_minutes(lied_to):
+    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="240")
+    till.confirm(till.shop.invoice())
+    till.clock.move(days=2)
+    till.mine(250)
+    for _ in range(4):
+        invoice = till.shop.invoice()
+        till.open_page(invoice)
+        till.pay(invoice)
+        reports = [till.check() for _ in range(5) if till.clock.move(minutes=1) is None]
+        assert till.kinds(invoice) == ["seen"]
+    left = unread(till)
+    assert left > 50 and reports[-1].behind == left and reports[-1].behind_h == 1
+    till.mine()
+    till.check()
+    assert till.look(invoice)["status"] == "paid" and unread(till) == left
+
+
 def test_with_the_smallest_budget_each_run_reads_a_block(lied_to):
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="24")
     invoice = till.shop.invoice()

@@ -272,6 +272,16 @@ def test_the_page_says_when_the_chain_was_last_looked_at(shop):
         assert ("hidden" not in page.attributes["long-ago"]) is long_ago
 
 
+@pytest.mark.parametrize(("blocks", "said"), [(6, False), (7, True)])
+def test_the_page_says_how_long_reading_takes_while_many_blocks_are_to_be_read(shop, blocks, said):
+    invoice = shop.invoice()
+    for height in range(100, 100 + blocks):
+        add_header(shop.service.db, height, bytes([height]) * 80)
+    page = show(shop, invoice)
+    assert ("behind" in page.texts) is said
+    assert not said or "(7, within about 1 h)" in page.texts["behind"]
+
+
 def test_the_page_carries_the_status_that_the_script_compares_with(shop):
     invoice = shop.invoice(expires_in_hours=1)
     pay(shop, invoice, 5, confirmed=False)

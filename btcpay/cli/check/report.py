@@ -65,6 +65,7 @@ class Reporter:
         return {
             "blocks_read": report.blocks,
             "blocks_behind": report.behind,
+            "hours_behind": report.behind_h,
             "looked_at": report.looked,
             "failed": report.failed,
             "unreached": report.unreached,
@@ -92,7 +93,10 @@ def _lines(report: Report) -> list[str]:
     ]
     if report.behind:
         blocks = "1 block is" if report.behind == 1 else f"{report.behind} blocks are"
-        lines.append(f"{blocks} still to be read")
+        hours = "an hour" if report.behind_h == 1 else f"{report.behind_h} hours"
+        lines.append(
+            f"{blocks} still to be read, within {hours}: see BTCPAY_EXPLORER_CALLS_PER_HOUR"
+        )
     if report.failed:
         lines.append(f"{len(report.failed)} invoices could not be looked for")
     if report.unreached:
