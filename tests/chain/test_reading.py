@@ -4,7 +4,6 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -203,9 +202,11 @@ class AskedBetween:
 
     happens: Callable[[], Any]
 
-    @property
-    def usd(self) -> "AskedBetween":
+    def of(self, _: str) -> "AskedBetween":
         return self
+
+    def ask(self) -> None:
+        pass
 
     def current_or_none(self) -> Decimal:
         happens, self.happens = self.happens, lambda: None
@@ -214,7 +215,7 @@ class AskedBetween:
 
 
 def reader_of(till: Till, happens: Callable[[], Any] = lambda: None) -> Reader:
-    prices: Any = SimpleNamespace(usd=AskedBetween(happens))
+    prices: Any = AskedBetween(happens)
     db = till.shop.service.db
     return Reader(db, till.settings, till.explorers(), prices, till.clock)
 
