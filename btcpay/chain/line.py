@@ -29,7 +29,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 8.0  # doubled at each failure in a row
 
 @dataclass(eq=False)
 class Place(Generic[Source]):
-    """A source and how it has done in this run: `failed` of its answers, so many `in_a_row`.
+    """A source, how often it has failed in this run, and how often since it last answered.
 
     `must_reach`: the height that it has to show before it is asked anything; 0 for none.
     """
@@ -163,7 +163,6 @@ class Line(Generic[Source]):
             # Once for all calls that were under way when the pause began.
             if place.not_before_s <= time.monotonic():
                 pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**place.in_a_row)
-                # Jitter keeps shops that were refused together from coming back together.
                 place.not_before_s = time.monotonic() + pause_s * random.uniform(0.5, 1.5)
                 place.in_a_row += 1
             return True

@@ -179,6 +179,20 @@ def test_beside_an_honest_one_no_liar_says_where_to_begin(till, open_liar, kind,
     assert first_of(till) == expected and report.changed == {invoice["id"]: "paid"}
 
 
+def test_pages_of_two_chains_begin_nothing(till):
+    till.shop.invoice()
+    other = standing_still(till, 60).add(60, at=till.now - 50_000)
+    seam = true_first(till) // 10 * 10
+
+    def answer(path: str) -> Reply | None:
+        page = re.fullmatch("/blocks/([0-9]+)", path)
+        return other(path) if page and int(page[1]) < seam else None
+
+    till.liar.instead = answer
+    with pytest.raises(ExplorerError, match="shows headers that are no chain"):
+        begin(till.shop.service.db, till.settings.network, till.explorers(), till.clock)
+
+
 def test_the_less_work_of_another_is_said(till, open_liar, caplog):
     second = open_liar(till)
     till.shop.invoice()
