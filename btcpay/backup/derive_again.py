@@ -30,10 +30,9 @@ def derive_again(db: Database, network: Network) -> int:
                 " address"
             )
     with db.write():
-        for row in wrong:  # two may have each other's, and each is unique
-            db.run(addresses.SET_SCRIPT, id=row["id"], script=row["id"])
-        for row in wrong:
-            db.run(addresses.SET_SCRIPT, id=row["id"], script=row["script"])
+        for text in ("id", "script"):  # two may have each other's, and each is unique
+            for row in wrong:
+                db.run(addresses.SET_SCRIPT, id=row["id"], script=row[text])
         if wrong:
             first = from_ms(min(row["created_at"] for row in wrong))
             db.run(blocks.READ_SINCE_AGAIN, since=to_ms(first - BLOCK_TIME_SLACK))

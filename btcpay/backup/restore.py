@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from btcpay.backup.address_counters import Agree, Clock, Move, apply_moves, plan
 from btcpay.backup.derive_again import derive_again
@@ -13,6 +12,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from storage import locks, migrate, versions
 from storage.backup import old_database, sqlite_file, to_postgres
+from storage.backup.old_database import Place
 from storage.database import Database, open_database
 from storage.queries import idempotency, meta
 
@@ -28,13 +28,6 @@ class Restored:
     moves: list[Move]
     mended: int
     aside: Path | None = None
-
-
-class InPlace(NamedTuple):
-    """Counters and names of the merchants in the database that is replaced, by account."""
-
-    counters: dict[str, int]
-    names: dict[str, str]
 
 
 def restore(
@@ -74,13 +67,13 @@ def carry_over(
     to_postgres.require_empty(db)
     sqlite_file.discard_all(file, "carrying")  # of one that was killed
     with sqlite_file.new_file(file, "carrying") as new:
-        restored = _prepare(settings, file, new, skip, agree, clock, InPlace({}, {}))
+        restored = _prepare(settings, file, new, skip, agree, clock, Place())
         to_postgres.carry_over(new, db)
     return restored
 
 
 def _prepare(
-    settings: Settings, file: Path, new: Path, skip: int, agree: Agree, clock: Clock, has: InPlace
+    settings: Settings, file: Path, new: Path, skip: int, agree: Agree, clock: Clock, has: Place
 ) -> Restored:
     """Makes `new` of the backup: of this version, counters moved, no keys that somebody holds.
 
@@ -112,12 +105,12 @@ def _refuse_strange(contents: sqlite_file.Contents, file: Path, network: str) ->
 
 
 @contextmanager
-def _to_itself(settings: Settings, path: Path) -> Iterator[InPlace]:
+def _to_itself(settings: Settings, path: Path) -> Iterator[Place]:
     """Holds the lock of the checks; yields what the database in place has.
 
     Raises CommandError when the database is in use, or of another network.
     """
-    found, place_has = None, InPlace({}, {})
+    found, place_has = None, Place()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     url = settings.database_url
     with locks.only_one(open_database(url), url, "check") as free:
@@ -128,7 +121,7 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[InPlace]:
         if path.exists():
             with sqlite_file.alone(path) as place:
                 found = old_database.network_in(place)
-                place_has = InPlace(old_database.counters_in(place), old_database.names_in(place))
+                place_has = old_database.merchants_in(place)
         if found not in (None, settings.network.name):
             raise CommandError(
                 f"{path} belongs to {found}, BTCPAY_NETWORK says {settings.network.name}"

@@ -78,7 +78,7 @@ def apply(
         outcome = settle(invoice_of(row), known, scan, rules, now)
         with balances.kept(db, invoice_id, row["merchant_id"], bounded=scan.waiting is not None):
             for change in outcome.changes:
-                _write_output(db, row, change)
+                db.run(payments.PUT_OUTPUT, **_columns(change.after, row))
             for output in outcome.forgotten:
                 db.run(payments.FORGET_OUTPUT, **_key(output, row))
             noted = _noted(db, row["id"], outcome.changes)
@@ -136,22 +136,14 @@ def _noted(db: Database, invoice_id: str, changes: Sequence[Change]) -> list[Cha
     return [one for one in changes if one.after.block or not is_long]
 
 
-def _write_output(db: Database, row: Row, change: Change) -> None:
-    output = change.after
-    if change.before:
-        db.run(payments.UPDATE_OUTPUT, **_key(output, row), **_columns(output))
-    else:
-        columns = _columns(output) | {"merchant_id": row["merchant_id"]}
-        db.run(payments.ADD_OUTPUT, **_key(output, row), **columns)
-
-
 def _key(output: Output, row: Row) -> Row:
     return {"txid": output.txid, "vout": output.vout, "invoice_id": row["id"]}
 
 
-def _columns(output: Output) -> dict[str, Any]:
+def _columns(output: Output, row: Row) -> dict[str, Any]:
     block = output.block
-    return {
+    return _key(output, row) | {
+        "merchant_id": row["merchant_id"],
         "amount_sats": output.amount_sats,
         "coinbase": int(output.coinbase),
         "first_seen_at": to_ms(output.first_seen_at),

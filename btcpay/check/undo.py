@@ -28,6 +28,7 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
     with db.write():
         meta.lock(db)
         db.run(blocks.KEEP_PROVEN, height=PROVEN)
+        db.run(invoices.KEEP_PROVEN, height=PROVEN)
         undo_above(db, settings, PROVEN, now)
         db.run(blocks.CUT, height=-1)
         meta.put(db, meta.Key.READ_AT, "0")
@@ -44,6 +45,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     db.run(blocks.UNREPLACE, height=height)
     paid = _by_invoice(db.rows(blocks.PAID_ABOVE, height=height))
     spent = _by_invoice(db.rows(blocks.SPENT_ABOVE, height=height))
+    taken: list[Row] = []
     for invoice_id in paid | spent:
         merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0]["merchant_id"]
         news: list[News] = []
@@ -52,9 +54,10 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
                 detail = {"txid": coin["txid"], "vout": coin["vout"]}
                 record(db, invoice_id, Kind.UNSPENT, detail, now)
             db.run(blocks.UNSPEND, invoice_id=invoice_id, height=height)
-            news += _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now)
+            news += _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now, taken)
         if invoice_id in paid:
             update_attention(db, settings, invoice_id, now, news)
+    days.take(db, taken)
 
 
 def _by_invoice(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -65,8 +68,14 @@ def _by_invoice(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _undo_outputs(
-    db: Database, invoice_id: str, outputs: Sequence[Row], height: int, now: datetime
+    db: Database,
+    invoice_id: str,
+    outputs: Sequence[Row],
+    height: int,
+    now: datetime,
+    taken: list[Row],
 ) -> list[News]:
+    """Adds to `taken` the payments that were."""
     ids = dict.fromkeys(output["payment_id"] for output in outputs if output["payment_id"])
     rows = [db.only(payments.OF_ID, payment_id=payment_id) for payment_id in ids]
     blocks_of = {output["txid"]: output for output in outputs}
@@ -81,6 +90,7 @@ def _undo_outputs(
     reopened = [
         _undo_payment(db, payment, _block(blocks_of[payment["tx_hash"]]), now) for payment in rows
     ]
+    taken += rows
     return undone(rows, any(reopened))
 
 
@@ -92,7 +102,6 @@ def _undo_payment(db: Database, payment: Row, block: Row, now: datetime) -> bool
     """Whether its invoice is open again."""
     invoice_id = payment["address_invoice_id"]
     db.run(payments.DELETE, payment_id=payment["id"])
-    days.take(db, payment)
     db.run(tallies.ADD, name="payments_undone", label="", total=1)
     reopened = payment["invoice_id"] is not None and db.run(invoices.REOPEN, id=invoice_id)
     if reopened:

@@ -79,13 +79,13 @@ def snapshot_of(
     if is_look and row["status"] == "open":
         service.notes.note(invoices.ASKED, row["id"], now)
     rules, tip_height = rules_for(service.settings, row), blocks.tip_height(service.db) or 0
-    newest = row["newest_height"] or tip_height + 1
+    newest = row["newest_height"]
     return Snapshot(
         row=row,
         missing_sats=missing_sats(
             row["status"], row["amount_sats"], row["received_sats"], rules.tolerance_percent
         ),
-        confirmations=max(0, tip_height + 1 - newest),
+        confirmations=0 if newest is None else max(0, tip_height + 1 - newest),
         needed=rules.confirmations,
         now=now,
         least_sats=least_sats_of(row["script"]),

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from btcpay.values.errors import CommandError
 from storage.backup.sqlite_file import MOVE_AWAY, network_of, new_file, publish, read_only
@@ -18,13 +18,16 @@ def network_in(place: sqlite3.Connection) -> str | None:
         return None
 
 
-def counters_in(place: sqlite3.Connection) -> dict[str, int]:
-    """Where the address counters of a database stand, by account key; {} when it cannot tell."""
-    return dict(_rows(place, "SELECT account_key, next_index FROM merchant"))
+class Place(NamedTuple):
+    """Counters and names of a database's merchants, by account; empty when it cannot tell."""
+
+    counters: dict[str, int] = {}
+    names: dict[str, str] = {}
 
 
-def names_in(place: sqlite3.Connection) -> dict[str, str]:
-    return dict(_rows(place, "SELECT account_key, name FROM merchant"))
+def merchants_in(place: sqlite3.Connection) -> Place:
+    rows = _rows(place, "SELECT account_key, next_index, name FROM merchant")
+    return Place({row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows})
 
 
 def _rows(place: sqlite3.Connection, query: str) -> list[Any]:
@@ -37,7 +40,7 @@ def _rows(place: sqlite3.Connection, query: str) -> list[Any]:
 def names_beyond(named: Mapping[str, str], new: Path) -> list[str]:
     """Those of the merchants, by account key, whom the file `new` does not have."""
     with closing(read_only(new)) as db:
-        kept = names_in(db)
+        kept = merchants_in(db).names
     return sorted(name for account, name in named.items() if account not in kept)
 
 
@@ -47,7 +50,7 @@ def keep_newer(place: sqlite3.Connection, new: Path) -> None:
     An address that the database in place gave out is never given out again, and a leaked key does
     not come back to life. What a damaged or empty database cannot tell is left out.
     """
-    counters = [(index, key) for key, index in counters_in(place).items()]
+    counters = [(index, key) for key, index in merchants_in(place).counters.items()]
     ended = _rows(place, "SELECT revoked_at, expires_at, id FROM api_key")
     with closing(sqlite3.connect(new)) as db, db:
         db.executemany(

@@ -1,6 +1,6 @@
 """Brands: how merchants' pages look, where they lead back. A logo's bytes are read to be served."""
 
-from peewee import EXCLUDED, JOIN, fn
+from peewee import JOIN, fn
 
 from storage.database import every, slot
 from storage.models import Brand, Merchant
@@ -25,5 +25,5 @@ PLAIN = dict.fromkeys(column.name for column in _COLUMNS)
 BLANK = PLAIN | dict.fromkeys(column.name for column in RETURNS)
 PUT = Brand.insert(every(Brand)).on_conflict(
     conflict_target=[Brand.merchant_id],
-    update={column: getattr(EXCLUDED, column.name) for column in (*_COLUMNS, *RETURNS)},
+    preserve=[*_COLUMNS, *RETURNS],
 )

@@ -76,6 +76,10 @@ COVER = Invoice.update({Invoice.covered_at: slot("at")}).where(
 
 # Whenever an output to it has changed, or its status, in the same transaction.
 KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(Invoice.id == slot("id"))
+# What counts is a payment in a chain that is given up, or waits and is kept anew.
+KEEP_PROVEN = Invoice.update({Invoice.newest_height: slot("height")}).where(
+    Invoice.newest_height.is_null(False)
+)
 
 # The one way back: a paid invoice whose payment a reorganisation has undone.
 REOPEN = Invoice.update({Invoice.status: "open"} | dict.fromkeys(_END)).where(

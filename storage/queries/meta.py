@@ -4,8 +4,6 @@ import os
 from datetime import datetime
 from enum import StrEnum
 
-from peewee import EXCLUDED
-
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, slot
 from storage.models import Fact
@@ -35,7 +33,7 @@ _FORGET = Fact.delete().where(Fact.name == slot("name"))
 # There is always one.
 _LOCK = Fact.select(Fact.value).where(Fact.name == Key.NETWORK.value).for_update()
 _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict(
-    conflict_target=[Fact.name], update={Fact.value: EXCLUDED.value}
+    conflict_target=[Fact.name], preserve=[Fact.value]
 )
 
 _KEEP = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict_ignore()

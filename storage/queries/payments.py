@@ -57,13 +57,11 @@ GONE = Output.select(fn.MAX(Output.vanished_at).alias("gone_at")).where(
 )
 
 # All that is seen of an output; CREDIT_OUTPUTS alone says which payment it is part of.
-_NEW = [field for field in every(Output) if field is not Output.payment_id]
-_NAMES_IT = {"txid", "vout", "invoice_id", "merchant_id"}
-ADD_OUTPUT = Output.insert(slots(*_NEW))
-UPDATE_OUTPUT = Output.update(slots(*(f for f in _NEW if f.name not in _NAMES_IT))).where(
-    (Output.invoice_id == slot("invoice_id"))
-    & (Output.txid == slot("txid"))
-    & (Output.vout == slot("vout"))
+_KEY = (Output.invoice_id, Output.txid, Output.vout)
+_ELSEWHERE = {field.name for field in (*_KEY, Output.payment_id)}
+_SEEN = [field for field in every(Output) if field.name not in _ELSEWHERE]
+PUT_OUTPUT = Output.insert(slots(*_KEY, *_SEEN)).on_conflict(
+    conflict_target=[*_KEY], preserve=[*_SEEN]
 )
 # A sighting that is not kept; what a block has stays.
 _SIGHTING = Output.payment_id.is_null() & Output.block_height.is_null()

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from peewee import EXCLUDED, fn
+from peewee import fn
 
 from storage.database import Database, Row, every, needed, slot, slots
 from storage.models import Delivery, Merchant, MerchantMail, Receiver
@@ -85,10 +85,7 @@ MAIL_OF = MerchantMail.select().where(MerchantMail.merchant_id == slot("merchant
 NO_MAIL: dict[str, Any] = {"address": None, "receipts": 0, "language": "en"}
 PUT_MAIL = MerchantMail.insert(every(MerchantMail)).on_conflict(
     conflict_target=[MerchantMail.merchant_id],
-    update={
-        column: getattr(EXCLUDED, column.name)
-        for column in (MerchantMail.address, MerchantMail.receipts, MerchantMail.language)
-    },
+    preserve=[MerchantMail.address, MerchantMail.receipts, MerchantMail.language],
 )
 
 

@@ -52,6 +52,8 @@ def test_payments_stay_and_what_is_no_payment_yet_waits_again(till):
     rival = till.liar.instead = replaced(till)
     answer = Terminal(till).json("chain", "begin-anew", "--yes")
     assert answer["payments_kept"] == 1 and answer["waiting_again"] == 1
+    status = till.shop.client.get(f"/pay/{paid['id']}/status").json
+    assert status["status"] == "paid" and status["confirmations"] >= 1
     assert till.shop.service.db.row(blocks.TOP) is None
     assert till.check().complete
     assert till.shop.service.db.only(blocks.TOP)["hash"] == rival.blocks[-1].hash

@@ -44,7 +44,7 @@ def add_twin(shop: Shop, invoice: Row, **other: Any) -> Row:
     """Another output of the transaction that paid the invoice; the first one's row."""
     (kept,) = shop.service.db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
     columns = kept.keys() - {"payment_id", "settled_invoice_id"}
-    shop.service.db.run(payments.ADD_OUTPUT, **{name: kept[name] for name in columns} | other)
+    shop.service.db.run(payments.PUT_OUTPUT, **{name: kept[name] for name in columns} | other)
     return kept
 
 

@@ -31,6 +31,7 @@ WHOLE = {
     "blocks.FIRST": "ends at the first row of its index",
     "blocks.TOP": "likewise",
     "blocks.GIVEN_UP": "is run by `chain begin-anew`, once",
+    "invoices.KEEP_PROVEN": "likewise",
     "blocks.READ_SINCE_AGAIN": "is run by a restore, once",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
     "idempotency.FREE": "is run by a restore, once",
@@ -101,7 +102,7 @@ def came(db: Database, invoice: dict, vanished: bool) -> None:
             columns |= {"txid": new_id("inv"), "vout": 0, "invoice_id": invoice["id"]}
             columns |= {"merchant_id": invoice["merchant_id"], "amount_sats": 1, "coinbase": 0}
             columns |= {"first_seen_at": 1, "seen_waiting": 1, "spent_height": None}
-            db.run(payments.ADD_OUTPUT, **columns)
+            db.run(payments.PUT_OUTPUT, **columns)
         gaps.note(db, db.only(invoices.WHOLE, id=invoice["id"]))
 
 

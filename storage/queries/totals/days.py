@@ -5,6 +5,8 @@ merchant counted in. All of this happens behind the lock of the balance, in one 
 what it counts.
 """
 
+from collections.abc import Iterable
+
 from peewee import EXCLUDED, SQL, fn
 
 from btcpay.values.zones import day_of, stretches, zone_of
@@ -73,12 +75,16 @@ def add(db: Database, payment: Row) -> None:
     )
 
 
-def take(db: Database, payment: Row) -> None:
-    """Counts a day again of which a payment was taken back; one without any is as if never."""
-    zone = db.only(_ZONE, merchant_id=payment["merchant_id"])["timezone"]
-    day = day_of(payment["created_at"], zone_of(zone))
-    db.run(_FORGET_DAY, merchant_id=payment["merchant_id"], day=day)
-    _count(db, payment["merchant_id"], zone, day, day)
+def take(db: Database, payments: Iterable[Row]) -> None:
+    """Counts each day again of which payments were taken back; one without any is as if never."""
+    times: dict[int, list[int]] = {}
+    for payment in payments:
+        times.setdefault(payment["merchant_id"], []).append(payment["created_at"])
+    for merchant_id, at_ms in times.items():
+        zone = db.only(_ZONE, merchant_id=merchant_id)["timezone"]
+        for day in {day_of(each, zone_of(zone)) for each in at_ms}:
+            db.run(_FORGET_DAY, merchant_id=merchant_id, day=day)
+            _count(db, merchant_id, zone, day, day)
 
 
 def recount(db: Database, merchant_id: int, timezone: str) -> None:
