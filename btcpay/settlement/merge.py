@@ -1,9 +1,9 @@
 """What we know of an address after news: what was known joined with what is new. Pure."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 
 from btcpay.settlement.values import Output, Scan, SeenOutput
 
@@ -75,38 +75,30 @@ def _confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
     )
 
 
-class _Paying(NamedTuple):
-    """A transaction's sum to the address, what it spends, and when it was first seen."""
-
-    sats: int
-    inputs: frozenset[str]
-    at: datetime
-
-
 def _replaces_at(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
-    """By txid of what is shown, when what it replaces was first seen."""
-    old = _by_txid([o for o in known if o.inputs and not o.block], scan)
-    coins = frozenset[str]().union(*(was.inputs for was in old.values()))
+    """By txid of what is shown, when the first of what it replaces was seen."""
+    old = [output for output in known if output.inputs and not output.block]
     shown = (*(scan.waiting or ()), *scan.confirmed)
-    new = _by_txid([seen for seen in shown if not coins.isdisjoint(seen.inputs)], scan)
-    found = {
-        txid: [
-            was.at
-            for replaced, was in old.items()
-            if replaced != txid and was.sats <= now.sats and not was.inputs.isdisjoint(now.inputs)
-        ]
-        for txid, now in new.items()
-    }
-    return {txid: min(times) for txid, times in found.items() if times}
+    first_at: dict[str, datetime] = {}
+    spenders: dict[str, set[str]] = {}
+    for was in old:
+        first_at[was.txid] = min(first_at.get(was.txid, was.first_seen_at), was.first_seen_at)
+        for coin in was.inputs:
+            spenders.setdefault(coin, set()).add(was.txid)
+    old_sats, sats, found = _sats(old), _sats(shown), {}
+    for txid, inputs in {seen.txid: seen.inputs for seen in shown}.items():
+        replaced = set[str]().union(*(spenders.get(coin, ()) for coin in inputs)) - {txid}
+        times = [first_at[one] for one in replaced if old_sats[one] <= sats[txid]]
+        if times:
+            found[txid] = min(times)
+    return found
 
 
-def _by_txid(outputs: Sequence[Output | SeenOutput], scan: Scan) -> dict[str, _Paying]:
-    found: dict[str, _Paying] = {}
+def _sats(outputs: Sequence[Output | SeenOutput]) -> Counter[str]:
+    """What each transaction pays to the address, by its txid."""
+    found: Counter[str] = Counter()
     for output in outputs:
-        at = output.first_seen_at if isinstance(output, Output) else scan.asked_at
-        inputs, before = frozenset(output.inputs), found.get(output.txid)
-        sats = output.amount_sats + (before.sats if before else 0)
-        found[output.txid] = _Paying(sats, inputs, min(at, before.at) if before else at)
+        found[output.txid] += output.amount_sats
     return found
 
 
