@@ -63,21 +63,21 @@ def plan(
         and not _is_for_page(one, found, now)
         and (found.reason is not Reason.ENDED or _may_end(one, ends_before))
     ]
-    share = shares(allowance, known, bool(others_wait or others), now)
+    for_pages, for_others, minutely = shares(allowance, known, bool(others_wait or others), now)
     crowds = Counter(_opened(one) for one, _ in pages)
-    pages.sort(key=lambda pair: _turn(pair, crowds[_opened(pair[0])], share.minutely, now))
-    others.sort(key=lambda pair: _order_of_others(*pair))
+    pages.sort(key=lambda pair: _turn(pair, crowds[_opened(pair[0])], minutely, now))
+    others.sort(key=lambda pair: (pair[0].failures, pair[1].due_at + _slack(pair[1])))
     late = [
         one.id
-        for one, found in pages[share.pages :]
+        for one, found in pages[for_pages:]
         if is_waiting(one, now) and now - found.due_at > SEEN_WITHIN
     ]
-    taken = pages[: share.pages] + others[: share.others]
-    return Plan([one.id for one, _ in taken], late, len(others[share.others :]))
+    taken = pages[:for_pages] + others[:for_others]
+    return Plan([one.id for one, _ in taken], late, len(others[for_others:]))
 
 
-def _order_of_others(one: Watched, due: Urgency) -> tuple[int, datetime]:
-    return one.failures, due.due_at + (END_WAITS if due.reason is Reason.ENDED else timedelta())
+def _slack(due: Urgency) -> timedelta:
+    return END_WAITS if due.reason is Reason.ENDED else timedelta()
 
 
 def _is_for_page(one: Watched, due: Urgency, now: datetime) -> bool:
@@ -116,21 +116,13 @@ def _turn(
     return 2, -waited / crowd
 
 
-class Shares(NamedTuple):
-    """How many looks may be made now: for pages, for others; for both in a minute."""
-
-    pages: int
-    others: int
-    minutely: float
-
-
 def shares(
     allowance: Allowance, watched: Iterable[Watched], others_wait: bool, now: datetime
-) -> Shares:
-    """Looks that may be made now, so that none of the hour's minutes is without.
+) -> tuple[int, int, float]:
+    """Looks that may be made now, for pages and for others; how many a minute has for both.
 
     Of what lasts headers and blocks keep their part. Pages have three quarters of the rest, since
-    the last look for one, and others a quarter, since the last run; or all, when nobody else waits.
+    the last look for one, and others a minute's quarter; or all, when nobody else waits.
     """
     kept = min(KEPT_CALLS, allowance.per_hour // KEPT_PART)
     left = max(0, allowance.left - kept // KEPT_PART)
@@ -143,6 +135,5 @@ def shares(
         for at in (now, max([*looks, now - MOST_SAVED]))
     )
     part = 1 - PAGES_PART if any(is_waiting(one, now) for one in pages) else 1
-    minutes = 1 if allowance.since_s is None else min(60, max(1, round(allowance.since_s / 60)))
-    others = max(1, int(minutely * part * minutes))
-    return Shares(min(left, max(0, after - before)), min(left, others), minutely)
+    others = max(1, int(minutely * part))
+    return min(left, max(0, after - before)), min(left, others), minutely

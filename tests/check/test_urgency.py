@@ -182,15 +182,13 @@ def test_with_an_explorer_of_ones_own_who_waits_is_looked_for_in_every_run(watch
     assert (found and found.reason) == reason
 
 
-def allowed(
-    left: int, per_hour: int = 600, since_s: float | None = 60, minutely: float | None = None
-) -> Allowance:
-    return Allowance(per_hour, left, per_hour / 60 if minutely is None else minutely, since_s)
+def allowed(left: int, per_hour: int = 600, minutely: float | None = None) -> Allowance:
+    return Allowance(per_hour, left, per_hour / 60 if minutely is None else minutely)
 
 
-def shared(*watched: Watched, wait: bool = True, **known: float | None) -> tuple[int, int]:
+def shared(*watched: Watched, wait: bool = True, **known: float) -> tuple[int, int]:
     found = shares(allowed(**{"left": 600} | known), watched, wait, NOW)  # type: ignore[arg-type]
-    return found.pages, found.others
+    return found[:2]
 
 
 MINUTE_AGO = page(looked=1)
@@ -205,8 +203,6 @@ SHARES = {
     "and no more than headers and blocks need": (shared(MINUTE_AGO, minutely=1.3), (0, 1)),
     "what lasts is more, since the hour was quiet": (shared(MINUTE_AGO, minutely=20), (6, 2)),
     "no page: all is for others": (shared(), (32, 8)),
-    "after two minutes twice as much": (shared(since_s=130), (32, 17)),
-    "the first run of all": (shared(since_s=None), (32, 8)),
     "a part of what headers and blocks keep is never for others": (shared(left=20), (0, 0)),
     "one more": (shared(left=21), (1, 1)),
     "none when nothing is left": (shared(left=0), (0, 0)),
@@ -225,7 +221,7 @@ def test_from_look_to_look_no_part_of_a_call_is_lost():
     looks, at = 0, ago(minutes=5)
     for second in range(0, 3600, 5):
         now = NOW + timedelta(seconds=second)
-        if pages := shares(allowed(600), [page(checked_at=at)], False, now).pages:
+        if pages := shares(allowed(600), [page(checked_at=at)], False, now)[0]:
             looks, at = looks + pages, now
     assert looks in range(520, 520 + 44)  # and what five minutes have saved
 

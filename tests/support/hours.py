@@ -172,7 +172,7 @@ class Simulation:
         for spent, calls in self.spent:
             used[(second - spent) // 60] += calls
         left = PER_HOUR - self._used()
-        allowance = Allowance(PER_HOUR, left, lasting(left, used), 60)
+        allowance = Allowance(PER_HOUR, left, lasting(left, used))
         planned = plan(
             known, HOUR, allowance, now, now if whole else None, None if whole else self.put_off
         )

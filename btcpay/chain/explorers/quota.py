@@ -32,13 +32,11 @@ class Allowance:
 
     `per_hour` is the quota of one explorer, as a second one is a reserve. `left` is what the one
     with the most has left; `minutely` of that lasts until those of the past hour come back.
-    `since_s` is the time since the run before; None when there was none.
     """
 
     per_hour: int
     left: int
     minutely: float
-    since_s: float | None = None
 
 
 UNLIMITED = Allowance(10**9, 10**9, 10**9)
@@ -80,7 +78,8 @@ class Quota:
         minute_ms = now_ms - now_ms % MINUTE_MS
         with self.db.write():
             meta.lock(self.db)
-            used = self.db.only(explorers.USED_OF_ROOT, root=name, **_last_hour(now_ms))["calls"]
+            rows = self.db.rows(explorers.USED, **_last_hour(now_ms))
+            used = sum(row["calls"] for row in rows if row["root"] == name)
             calls = min(CALLS_AT_ONCE, self.per_hour - used)
             if calls < 1:
                 raise Spent(f"was asked {used} times in this hour, its budget is spent")
@@ -117,12 +116,10 @@ class Quota:
             used[name][0] -= calls  # counted, and not spent yet
         awake = [used[name] for name in names if not self.rests_until(name)]
         left = [max(0, self.per_hour - one.total()) for one in awake]
-        last_ms = self.db.only(explorers.LAST_MINUTE, now=now_ms)["minute_at"]
         return Allowance(
             per_hour=self.per_hour if awake else 0,
             left=max([0, *left]),
             minutely=max([0.0, *map(lasting, left, awake)]),
-            since_s=None if last_ms is None else (now_ms - last_ms) / 1000,
         )
 
     def rests_until(self, name: str) -> datetime | None:

@@ -1,19 +1,12 @@
 """Explorers: the calls of each minute, and who asked to be left alone."""
 
-from peewee import EXCLUDED, fn
+from peewee import EXCLUDED
 
 from storage.database import slot, slots
 from storage.models import Explorer, ExplorerUse
 
-_LATELY = (ExplorerUse.minute_at > slot("after")) & (ExplorerUse.minute_at <= slot("now"))
-
-USED = ExplorerUse.select().where(_LATELY)
-USED_OF_ROOT = ExplorerUse.select(
-    fn.COALESCE(fn.SUM(ExplorerUse.calls), 0).cast("BIGINT").alias("calls")
-).where(_LATELY & (ExplorerUse.root == slot("root")))
-# The last minute in which any explorer was asked; null when none ever was.
-LAST_MINUTE = ExplorerUse.select(fn.MAX(ExplorerUse.minute_at).alias("minute_at")).where(
-    ExplorerUse.minute_at <= slot("now")
+USED = ExplorerUse.select().where(
+    (ExplorerUse.minute_at > slot("after")) & (ExplorerUse.minute_at <= slot("now"))
 )
 SPEND = ExplorerUse.insert(
     slots(ExplorerUse.root, ExplorerUse.minute_at, ExplorerUse.calls)

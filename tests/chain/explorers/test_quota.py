@@ -114,21 +114,11 @@ def test_what_a_clock_that_was_ahead_has_spent_binds_nobody(make, clock):
     spend(make(), 100)
     make().refused(NAME, 3600)
     clock.move(days=-400)
-    assert make().allowance([NAME]) == Allowance(100, 100, 100 / 60, since_s=None)
+    assert make().allowance([NAME]) == Allowance(100, 100, 100 / 60)
 
 
 def test_only_host_port_and_path_of_a_root_are_kept(shop, clock):
     assert name_of("https://user:hunter2@explorer:3000/api?token=x#y") == NAME
-
-
-def test_a_run_knows_when_the_one_before_was(make, clock):
-    clock.at = clock.at.replace(second=0)
-    assert make().allowance([NAME]) == Allowance(100, 100, 100 / 60, since_s=None)
-    spend(make(), 1)
-    clock.move(minutes=1)
-    spend(make(), 1, "other/api")
-    clock.move(hours=5)
-    assert make().allowance([NAME]) == Allowance(100, 100, 100 / 60, since_s=5 * 3600)
 
 
 LASTING = {
