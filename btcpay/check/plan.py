@@ -21,8 +21,9 @@ from btcpay.check.urgency import (
 SEEN_WITHIN = timedelta(minutes=5)
 SOON = SEEN_WITHIN / 2  # a wait that comes before all shorter ones
 MINUTE = timedelta(minutes=1)
-# Of the hour's calls headers and blocks have so many, or a quarter of a small budget.
-KEPT_CALLS, KEPT_PART = 80, 4
+# Of the hour's calls headers and blocks have so many, or a quarter of a small budget, and a
+# sixteenth of these at any moment.
+KEPT_CALLS, KEPT_PART, KEPT_NOW = 80, 4, 16
 PAGES_PART = 0.75  # of the rest, while others wait
 MOST_SAVED = timedelta(minutes=5)
 END_WAITS = timedelta(minutes=30)  # so much later an end has its turn than money, or a look before
@@ -125,15 +126,21 @@ def shares(
     the last look for one, and others a minute's quarter; or all, when nobody else waits.
     """
     kept = min(KEPT_CALLS, allowance.per_hour // KEPT_PART)
-    left = max(0, allowance.left - kept // KEPT_PART)
+    left = max(0, allowance.left - kept // KEPT_NOW)
     minutely = max(0.0, min(allowance.minutely, allowance.per_hour / 60) - kept / 60)
     pages = [one for one in watched if one.asked_since]
     looks = [at for one in pages for at in (one.checked_at, one.failed_at) if at]
-    # By the clock's minutes: no part of a call is lost from look to look.
-    after, before = (
-        int(at.timestamp() / 60 * minutely * (PAGES_PART if others_wait else 1))
-        for at in (now, max([*looks, now - MOST_SAVED]))
+    is_open = any(is_waiting(one, now) for one in pages)
+    for_pages = minutely * (PAGES_PART if others_wait else 1)
+    for_others = minutely * (1 - PAGES_PART if is_open else 1)
+    return (
+        min(left, _due_calls(for_pages, max([*looks, now - MOST_SAVED]), now)),
+        min(left, _due_calls(for_others, now - MINUTE, now)),
+        minutely,
     )
-    part = 1 - PAGES_PART if any(is_waiting(one, now) for one in pages) else 1
-    others = max(1, int(minutely * part))
-    return min(left, max(0, after - before)), min(left, others), minutely
+
+
+def _due_calls(minutely: float, since: datetime, now: datetime) -> int:
+    """By the minutes of the clock, so that no part of a call is lost from look to look."""
+    before, after = (int(at.timestamp() / 60 * minutely) for at in (since, now))
+    return max(0, after - before)

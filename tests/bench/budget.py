@@ -120,6 +120,8 @@ HOURS = {
         bots=200, bots_from_s=3600, patiences_s=SLOW
     ),
     "10 slow payers, 200 pages open from the first minute on": Hours(bots=200, patiences_s=SLOW),
+    "10 payers after a week without a check": Hours(away=1_008),
+    "10 payers after a month": Hours(away=4_320, seconds=14 * 3600),
 }
 
 

@@ -1,21 +1,28 @@
 """Simulated hours of a shop with 600 calls an hour: whom the plan asks for, when payers are seen.
 
-Only the plan is real. A check begins each minute and stays for fifty seconds while somebody waits;
-a block comes every ten minutes, and shows whatever was paid.
+The plan, what lasts and the shop's state are real. A check begins each minute, reads a block in a
+second, and stays for fifty seconds while somebody waits; a block comes every ten minutes.
 """
 
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 from btcpay.chain.explorers.quota import Allowance, lasting
+from btcpay.chain.progress import KEPT_PART
 from btcpay.check.plan import plan
+from btcpay.check.read import MOST_S
 from btcpay.check.urgency import CLOSED_LATELY, Reason, Watched, is_waiting, pace_of, urgency
+from btcpay.health.state import RED, state_of
+from btcpay.values.networks import NETWORKS
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 PER_HOUR, BLOCK_S = 600, 600
 PASS_S, STAYS_S = 5, 50
+SETTINGS: Any = SimpleNamespace(check_max_age_min=15, network=NETWORKS["mainnet"])
 # After so many seconds somebody pays, one after the other; every third closes the page just then.
 PATIENCES_S = (70, 130, 100, 190, 300, 80, 480, 160)
 SLOW_PATIENCES_S = tuple(60 * minutes for minutes in (2, 3, 5, 8, 13, 21, 34, 55))
@@ -32,6 +39,7 @@ class Hours:
     `opened` are those whose pages are shown once, `payers` look and pay.
 
     `bots` hold so many pages open from `bots_from_s` on; `stays`: whether a check waits for payers.
+    `away`: so many blocks came before the first minute, and no check.
     """
 
     payers: int = 10
@@ -42,6 +50,7 @@ class Hours:
     patiences_s: tuple[int, ...] = PATIENCES_S
     seconds: int = 4 * 3600
     stays: bool = True
+    away: int = 0
 
 
 @dataclass
@@ -50,11 +59,19 @@ class Order:
     since_s: int
     asks_until_s: int = -1
     pays_s: int | None = None
+    is_mined: bool = False
 
 
 @dataclass
 class Outcome:
+    """Seconds from paying to seen, from a block to counted, from a deadline to the end.
+
+    `unready`: in how many minutes `/readyz` says no. `calls`: in the worst hour.
+    """
+
     seen_s: list[int] = field(default_factory=list)
+    counted_s: list[int] = field(default_factory=list)
+    unready: int = 0
     ended_s: list[int] = field(default_factory=list)
     unended: int = 0
     calls: int = 0
@@ -69,7 +86,7 @@ class Outcome:
         """Of the table in docs/budget.md, without its first cell."""
         return (
             f"{self.mean_s:.0f} s | {max(self.seen_s)} s | {self.late} of {len(self.seen_s):,}"
-            f" | {max(self.ended_s, default=0) // 60} min, {self.unended} not | {self.calls} |"
+            f" | {max(self.counted_s)} s | {self.unready} min | {self.calls} |"
         )
 
     @property
@@ -85,26 +102,62 @@ class Simulation:
         self.made = 0
         self.put_off = False
         self.asked: dict[str, Order] = {}
-        self.last_run_s: int | None = None
+        self.history = case.away
+        self.unread: list[tuple[int, list[str]]] = []
+        self.headers = -(-case.away // 10)
+        self.found_at = at(-7 * 86_400) if case.away else None
 
     def run(self) -> Outcome:
-        stays_until = -1
+        stays_until = plan_s = -1
         for second in range(self.case.seconds):
             self._come(second)
             self._ask(second)
-            if second % BLOCK_S == BLOCK_S - 1:
-                self._spend(second, 2)
+            if second % BLOCK_S == BLOCK_S - 60 + second // BLOCK_S * 17 % 60:
                 self._mine(second)
             if second % 60 == 1:
-                self._spend(second, 1)
-                self._plan(second, whole=True)
+                plan_s = second + self._follow(second)
                 stays_until = second + STAYS_S if self.case.stays else -1
-            is_pass = second < stays_until and second % PASS_S == 1 and second % 60 != 1
+                state = state_of(self.found_at, 0, None, None, SETTINGS, at(second))
+                self.outcome.unready += state.found is RED
+            if second == plan_s:
+                self._plan(second, whole=True)
+            is_pass = plan_s < second < stays_until and second % PASS_S == 1
             if is_pass and not self._plan(second, whole=False):
                 stays_until = -1
         ends = [order.known.expires_at for order in self.orders.values()]
         self.outcome.unended = sum(end is not None and end <= at(second) - HOUR for end in ends)
         return self.outcome
+
+    def _follow(self, second: int) -> int:
+        """Asks for the tip and new headers, and reads blocks; how many, a second each."""
+        self._spend(second, 1 + self.headers)
+        self.headers = done = 0
+        if self.unread:
+            self._count(second, self.unread.pop())
+            done = 1
+        part = PER_HOUR / 60 / KEPT_PART
+        while (self.unread or self.history) and done < MOST_S:
+            if self._allowance(second).minutely <= part:
+                return done
+            if self.history:
+                self.history -= 1
+                self._spend(second, 1)
+            else:
+                self._count(second, self.unread.pop(0))
+            done += 1
+        if not (self.unread or self.history):
+            self.found_at = at(second)
+        return done
+
+    def _count(self, second: int, block: tuple[int, list[str]]) -> None:
+        self._spend(second, 1)
+        mined_s, ids = block
+        for id in ids:
+            order = self.orders.pop(id)
+            self.asked.pop(id, None)
+            self.outcome.counted_s.append(second - mined_s)
+            if order.pays_s is not None and not order.known.is_covered:
+                self.outcome.seen_s.append(second - order.pays_s)
 
     def _new(self, second: int, asks_until_s: int = -1, pays_s: int | None = None) -> None:
         self.made += 1
@@ -139,12 +192,13 @@ class Simulation:
                 order.known = replace(known, asked_at=at(second))
 
     def _mine(self, second: int) -> None:
-        for id, order in list(self.orders.items()):
-            if order.pays_s is not None and order.pays_s <= second:
-                self.asked.pop(id, None)
-                if not order.known.is_covered:
-                    self.outcome.seen_s.append(second - order.pays_s + 2)
-                del self.orders[id]
+        ids = []
+        for id, order in self.orders.items():
+            if order.pays_s is not None and order.pays_s <= second and not order.is_mined:
+                order.is_mined = True
+                ids.append(id)
+        self.unread.append((second, ids))
+        self.headers += 1
 
     def _spend(self, second: int, calls: int) -> None:
         self.spent.append((second, calls))
@@ -155,9 +209,16 @@ class Simulation:
     def _used(self) -> int:
         return sum(calls for _, calls in self.spent)
 
-    def _plan(self, second: int, whole: bool) -> bool:
+    def _allowance(self, second: int) -> Allowance:
         while self.spent and self.spent[0][0] <= second - 3600:
             self.spent.popleft()
+        used = Counter[int]()
+        for spent, calls in self.spent:
+            used[(second - spent) // 60] += calls
+        left = PER_HOUR - self._used()
+        return Allowance(PER_HOUR, left, lasting(left, used))
+
+    def _plan(self, second: int, whole: bool) -> bool:
         now = at(second)
         if whole:
             oldest = now - CLOSED_LATELY
@@ -168,11 +229,7 @@ class Simulation:
             }
         orders = self.orders if whole else self.asked
         known = [order.known for order in orders.values()]
-        used = Counter[int]()
-        for spent, calls in self.spent:
-            used[(second - spent) // 60] += calls
-        left = PER_HOUR - self._used()
-        allowance = Allowance(PER_HOUR, left, lasting(left, used))
+        allowance = self._allowance(second)
         planned = plan(
             known, HOUR, allowance, now, now if whole else None, None if whole else self.put_off
         )
@@ -194,7 +251,8 @@ class Simulation:
             self.asked.pop(known.id, None)
             return
         order.known = known = replace(known, checked_at=at(second))
-        if order.pays_s is not None and order.pays_s <= second and not known.is_covered:
+        has_paid = order.pays_s is not None and order.pays_s <= second and not order.is_mined
+        if has_paid and not known.is_covered:
             self.outcome.seen_s.append(second - order.pays_s)
             order.known = replace(known, is_covered=True, came_at=at(second))
 
