@@ -9,8 +9,8 @@ from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
-from storage.queries import blocks, merchants
-from storage.queries.lists import addresses
+from storage.queries import blocks, invoices, merchants, payments
+from storage.queries.lists import exports
 
 AT_ONCE = 10_000  # rows
 
@@ -23,7 +23,7 @@ def derive_again(db: Database, network: Network) -> int:
     """
     wrong = [row | {"script": script} for row, script in _derived(db, network)]
     for row in wrong:
-        proofs = db.rows(addresses.PROOFS, id=row["id"])
+        proofs = db.rows(payments.EVERY_PROOF, invoice_id=row["id"])
         if any(f'"script": "{row["script"]}"' not in proof["document"] for proof in proofs):
             raise CommandError(
                 f"nothing was changed: invoice {row['id']} has payments that did not come to its"
@@ -32,7 +32,7 @@ def derive_again(db: Database, network: Network) -> int:
     with db.write():
         for text in ("id", "script"):  # two may have each other's, and each is unique
             for row in wrong:
-                db.run(addresses.SET_SCRIPT, id=row["id"], script=row[text])
+                db.run(invoices.SET_SCRIPT, id=row["id"], script=row[text])
         if wrong:
             first = from_ms(min(row["created_at"] for row in wrong))
             db.run(blocks.READ_SINCE_AGAIN, since=to_ms(first - BLOCK_TIME_SLACK))
@@ -42,14 +42,13 @@ def derive_again(db: Database, network: Network) -> int:
 def _derived(db: Database, network: Network) -> Iterator[tuple[Row, str]]:
     """The invoices whose script is wrong, each with the right one, in hex."""
     for merchant in db.rows(merchants.ALL):
-        after = -(2**63)
-        while rows := db.rows(
-            addresses.OF_MERCHANT, merchant_id=merchant["id"], after=after, limit=AT_ONCE
-        ):
+        of = {"merchant_id": merchant["id"], "limit": AT_ONCE}
+        at = place = -(2**63)
+        while rows := db.rows(exports.INVOICES, **of, at=at, place=place):
             for row in rows:
                 if row["script"] != (script := _script(merchant, row, network)):
                     yield row, script
-            after = rows[-1]["address_index"]
+            at, place = rows[-1]["created_at"], rows[-1]["seq"]
 
 
 def _script(merchant: Row, invoice: Row, network: Network) -> str:

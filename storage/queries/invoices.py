@@ -76,6 +76,9 @@ COVER = Invoice.update({Invoice.covered_at: slot("at")}).where(
 
 # Whenever an output to it has changed, or its status, in the same transaction.
 KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(Invoice.id == slot("id"))
+# Of an address that was derived again.
+SET_SCRIPT = Invoice.update(slots(Invoice.script)).where(Invoice.id == slot("id"))
+
 # What counts is a payment in a chain that is given up, or waits and is kept anew.
 KEEP_PROVEN = Invoice.update({Invoice.newest_height: slot("height")}).where(
     Invoice.newest_height.is_null(False)
