@@ -3,7 +3,7 @@
 from flask import Response
 
 from btcpay.merchant_pages.listing import Listing
-from btcpay.merchant_pages.search import MOST_CHARACTERS, Found, Names, by_name, in_texts
+from btcpay.merchant_pages.search import MOST_CHARACTERS, Found, Names, by_name, in_texts, named
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.ids import is_id
 from storage.queries.lists import merchant_lists as queries
@@ -55,7 +55,7 @@ def _invoices(visit: Visit, status: str) -> Listing:
 def _found_invoices(visit: Visit, listing: Listing, typed: str) -> Found:
     db, behind = visit.service.db, visit.query.get("older", "")
     if not behind and (rows := by_name(db, INVOICE_NAMES, typed, visit.merchant_id)):
-        return Found(rows, named=True)
+        return named(rows)
     of_status = "status" in listing.values
     texts = queries.INVOICE_TEXTS_BY_STATUS if of_status else queries.INVOICE_TEXTS
     return in_texts(db, listing, texts, queries.INVOICES_CHOSEN, typed, behind)
@@ -80,7 +80,7 @@ def _found_payments(visit: Visit, listing: Listing, typed: str, kind: str) -> Fo
     if not rows and not behind and is_id("pay", typed):
         rows = db.rows(queries.PAYMENTS_CHOSEN, **listing.values, **queries.chosen([typed]))
     if rows:
-        return Found(rows, named=True)
+        return named(rows)
     texts = queries.LOOSE_PAYMENT_TEXTS if kind else queries.PAYMENT_TEXTS
     return in_texts(db, listing, texts, queries.PAYMENTS_CHOSEN, typed, behind)
 

@@ -53,6 +53,14 @@ class Found:
     further: str | None = None
 
 
+def named(rows: list[Row]) -> Found:
+    """A page of rows that one name found; texts are searched behind it, references among them."""
+    last = rows[SIZE - 1] if len(rows) > SIZE else None
+    if last is None:
+        return Found(rows, named=True)
+    return Found(rows[:SIZE], until_at=last["created_at"], further=last["id"])
+
+
 def by_name(db: Database, names: Names, typed: str, merchant_id: int) -> list[Row]:
     """The rows that a beginning of an id, an address or a transaction's id names, or a reference.
 
@@ -62,6 +70,8 @@ def by_name(db: Database, names: Names, typed: str, merchant_id: int) -> list[Ro
         limits = {"begin": begin, "end": begin + END, "limit": MORE}
         if rows := db.rows(queries[db.is_server], merchant_id=merchant_id, **limits):
             return rows
+    if not typed.isprintable():  # no reference is, and a server takes no null in a text
+        return []
     return db.rows(names.by_reference, merchant_id=merchant_id, begin=typed, limit=MORE)
 
 

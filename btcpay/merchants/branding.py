@@ -1,6 +1,4 @@
-"""What a merchant may put on the pages: name, logo, accent, an order's number, a way back.
-
-Pure checks.
+"""What a merchant may put on the pages: name, logo, accent, reference, a way back. Pure checks.
 
 An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1 to 21.
 """

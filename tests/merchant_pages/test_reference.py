@@ -15,6 +15,7 @@ from payer import Page
 from btcpay.exports.labels import labels
 from btcpay.exports.payments import csv_lines, defused, received
 from btcpay.invoices import create
+from btcpay.merchant_pages.listing import SIZE
 from btcpay.merchants.branding import checked_reference
 from btcpay.notify import read
 from btcpay.values.errors import CommandError
@@ -112,3 +113,11 @@ def test_all_invoices_of_one_number_are_found_the_newest_first_and_no_other_merc
     assert made[1] not in source and "in a text" not in source
     assert 0 < source.index(made[0]) < source.index(made[2])
     assert "in a text" in browser.page("/invoices?q=7+A").source
+    for _ in range(SIZE):
+        made.insert(0, order(shop, "A 7")["id"])
+    first = browser.page("/invoices?q=A+7").source
+    assert made[SIZE - 1] in first and made[SIZE] not in first
+    older = browser.page(f"/invoices?q=A+7&older={made[SIZE - 1]}").source
+    assert older.index(made[SIZE]) < older.index(made[SIZE + 2])
+    for bytes_no_text_may_have in ("%00", "A%007", "%ED%A0%80", "%FF"):
+        assert made[0] not in browser.page(f"/payments?q={bytes_no_text_may_have}").source

@@ -167,16 +167,13 @@ PAYMENTS_BY_TXID = {
     s: _found_payments(_paid_by(Payment.address_invoice_id, s) & _begins(Payment.tx_hash, s))
     for s in _BOTH
 }
-# By the whole of an order's number, which an index has in the order of the list; any number of
-# invoices may have the same one, and the newest of them are read.
-_OF_REFERENCE = _own(Invoice) & (Invoice.reference == slot("begin"))
-INVOICES_BY_REFERENCE = (
-    _INVOICES.where(_OF_REFERENCE).order_by(*keyset.order(Invoice)).limit(slot("limit"))
-)
-_NEWEST_OF_REFERENCE = (
+# By the whole of an order's number, which an index has in the order of the list. Any number of
+# invoices may have the same one: the newest thousand are looked at.
+_OF_REFERENCE = (
     Invoice.select(Invoice.id)
-    .where(_OF_REFERENCE)
+    .where(_own(Invoice) & (Invoice.reference == slot("begin")))
     .order_by(*keyset.order(Invoice))
-    .limit(slot("limit"))
+    .limit(1_000)
 )
-PAYMENTS_BY_REFERENCE = _found_payments(Payment.address_invoice_id.in_(_NEWEST_OF_REFERENCE))
+INVOICES_BY_REFERENCE = _found_invoices(Invoice.id.in_(_OF_REFERENCE))
+PAYMENTS_BY_REFERENCE = _found_payments(Payment.address_invoice_id.in_(_OF_REFERENCE))
