@@ -55,17 +55,14 @@ class Found:
 
 def named(rows: list[Row]) -> Found:
     """A page of rows that one name found; texts are searched behind it, references among them."""
-    last = rows[SIZE - 1] if len(rows) > SIZE else None
-    if last is None:
+    if len(rows) <= SIZE:
         return Found(rows, named=True)
+    last = rows[SIZE - 1]
     return Found(rows[:SIZE], until_at=last["created_at"], further=last["id"])
 
 
 def by_name(db: Database, names: Names, typed: str, merchant_id: int) -> list[Row]:
-    """The rows that a beginning of an id, an address or a transaction's id names, or a reference.
-
-    A reference is found by the whole of it: the number of an order may begin many others.
-    """
+    """Rows that a beginning of an id, address or transaction's id names, or a whole reference."""
     for queries, begin in _beginnings(names, typed):
         limits = {"begin": begin, "end": begin + END, "limit": MORE}
         if rows := db.rows(queries[db.is_server], merchant_id=merchant_id, **limits):

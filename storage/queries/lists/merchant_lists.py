@@ -167,8 +167,7 @@ PAYMENTS_BY_TXID = {
     s: _found_payments(_paid_by(Payment.address_invoice_id, s) & _begins(Payment.tx_hash, s))
     for s in _BOTH
 }
-# By the whole of an order's number, which an index has in the order of the list. Any number of
-# invoices may have the same one: the newest thousand are looked at.
+# The newest thousand by the whole of an order's number: any number of invoices may have it.
 _OF_REFERENCE = (
     Invoice.select(Invoice.id)
     .where(_own(Invoice) & (Invoice.reference == slot("begin")))
