@@ -6,6 +6,10 @@ import threading
 from builders import until
 from fake_esplora import FakeEsplora
 
+from btcpay.chain.progress import hours_to_read
+from btcpay.check.report import Report
+from btcpay.cli.check.report import lines_of
+
 
 def checked_at(till, invoice):
     sql = f"SELECT checked_at FROM invoice WHERE id = '{invoice['id']}'"  # noqa: S608
@@ -24,6 +28,15 @@ def test_check_settles_what_is_paid_and_says_so(till, btcpay):
     assert (again["calls"], again["blocks_behind"], again["bytes"]) == (1, 0, 64)
     till.mine()
     assert btcpay.json("check")["blocks_read"] == 1
+
+
+def test_a_check_says_how_many_blocks_are_left_and_in_how_many_hours_they_are_read():
+    for behind, behind_h, said in (
+        (1, 1, "1 block is still to be read, within an hour"),
+        (1_008, 3, "1008 blocks are still to be read, within 3 hours"),
+    ):
+        assert said in "\n".join(lines_of(Report(behind=behind, behind_h=behind_h)))
+    assert [hours_to_read(blocks, 600) for blocks in (0, 1, 400, 401)] == [0, 1, 1, 2]
 
 
 def test_check_of_one_invoice_looks_for_that_one_alone_and_always(till, btcpay):

@@ -53,7 +53,7 @@ class Reporter:
             level = logging.INFO if well else logging.ERROR
             log.log(level, "check", extra={"fields": self._summary(report)})
         elif report:
-            click.echo("\n".join(_lines(report)))
+            click.echo("\n".join(lines_of(report)))
 
     def end(self, report: Report | None) -> NoReturn:
         self.show(report)
@@ -86,7 +86,7 @@ def _holding(handler: logging.Handler) -> MemoryHandler:
     return held
 
 
-def _lines(report: Report) -> list[str]:
+def lines_of(report: Report) -> list[str]:
     lines = [
         f"blocks read: {report.blocks}, invoices that the mempool was asked for: {report.looked},"
         f" calls: {report.calls}, MB: {report.read_bytes / 1e6:.1f}"
