@@ -99,22 +99,19 @@ def _turn(
 ) -> tuple[int, timedelta]:
     """The order of pages: first those that stayed open and wait for long, or end.
 
-    Then come those that were only opened, then those that wait for less, and last what has been
-    open for more than an hour. The longest wait first; a `crowd` of pages that were opened in one
-    minute shares a turn, so that hundreds opened at once keep nobody else waiting. For who waits
-    for long it counts as one what a minute can pay for.
+    Then comes who waits for less, or only opened it, and last what has been open for more than an
+    hour. The longest wait first; a `crowd` of pages that were opened in one minute shares a turn,
+    so that hundreds opened at once keep nobody else waiting. For who waits for long it counts as
+    one what a minute can pay for.
     """
     one, due = pair
     since, waited = one.asked_since or one.since, now - waits_since(one)
     turns = max(1.0, crowd / max(minutely, 1))
     if now - since > VIGIL:
-        return 3, -waited / crowd
-    if one.asked_at == since:
-        is_closed = waits_since(one) <= since + MINUTE < now
-        return 1 if is_closed else 2, -waited / crowd
-    if waited >= SOON * turns or due.reason is Reason.ENDING:
+        return 2, -waited / crowd
+    if one.asked_at != since and (waited >= SOON * turns or due.reason is Reason.ENDING):
         return 0, -waited / turns
-    return 2, -waited / crowd
+    return 1, -waited / crowd
 
 
 def shares(

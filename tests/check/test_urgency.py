@@ -275,7 +275,7 @@ def test_hundreds_of_pages_that_were_opened_in_one_minute_share_a_turn():
 
 
 def test_the_order_of_pages():
-    """Who stays for long without a look, who was there, who can be looked for more often."""
+    """Who stays for long without a look, then who waits for less or only opened it."""
     watched = [page("day", opened=1_440, looked=200), page("kept", opened=4, looked=2)]
     watched += [page("fresh", opened=0.5, looked=None, asked_at=ago(minutes=0.5))]
     watched += [page("once", opened=3, looked=None, asked_at=ago(minutes=3))]
@@ -302,7 +302,7 @@ HOURS = {
     "three hundred": (Hours(payers=300, seconds=3 * 3600), 90, 0),
     "three hundred orders that nobody pays": (Hours(unpaid=300), 15, 0),
     "six hundred": (Hours(unpaid=600), 15, 0),
-    "three hundred whose pages are opened once": (Hours(opened=300), 45, 0),
+    "three hundred whose pages are opened once": (Hours(opened=300), 30, 0),
     "twenty pages held open": (Hours(bots=20), 15, 0),
     "a small shop whose check does not stay": (Hours(stays=False), 45, 0),
     "half a week without a check": (Hours(away=500, seconds=9000), 30, 0),
