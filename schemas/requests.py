@@ -19,6 +19,7 @@ from btcpay.values.errors import InvalidRequest
 from schemas.fields import Number, Text, says
 
 MAX_USD = 1_000_000
+MAX_AMOUNT = 10**11  # in any currency, of which the cheapest has 100,000 units for a dollar
 MAX_HOURS = 8_760
 STATUSES = ("open", "paid", "expired", "canceled")
 
@@ -59,6 +60,15 @@ class NewInvoice(Body):
     expires_in_hours = Number(
         MAX_HOURS, **_OPTIONAL, **says("How long it may be paid; without it for ever.", 24)
     )
+
+
+class NewPricedInvoice(NewInvoice):
+    """What commands and pages make, in any currency: its decimals are judged by who knows it."""
+
+    class Meta(Body.Meta):
+        exclude = ("amount_usd",)
+
+    amount = Number(MAX_AMOUNT, required=True)
 
 
 class NewPaymentLink(Body):
@@ -128,6 +138,12 @@ def _mode_of(link: Mapping[str, Any]) -> str:
     return link.get("amount_mode") or ("fixed" if "amount_usd" in link else "flexible")
 
 
+class NewPricedLink(NewPaymentLink):
+    """What commands and pages make: its amounts are in the link's own currency."""
+
+    amount_usd, min_amount_usd, max_amount_usd = (Number(MAX_AMOUNT) for _ in range(3))
+
+
 class Limit(fields.Field):
     """The query parameter `limit`: a whole number from 1 to 100 in plain digits."""
 
@@ -168,7 +184,9 @@ class PaymentQuery(Query):
 
 # Made once: an instance takes ten times as long as loading a body.
 NEW_INVOICE = NewInvoice()
+NEW_PRICED_INVOICE = NewPricedInvoice()
 NEW_PAYMENT_LINK = NewPaymentLink()
+NEW_PRICED_LINK = NewPricedLink()
 LIST_QUERY = Query()
 INVOICE_QUERY = InvoiceQuery()
 PAYMENT_QUERY = PaymentQuery()

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 from btcpay.check.mempool import watched_of
@@ -13,7 +12,8 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.settlement.reasons import confirmations_text
 from btcpay.settlement.values import Verdict
-from btcpay.values.money import btc_shown, usd_text
+from btcpay.values.currencies import asked_of, money_text, price_of
+from btcpay.values.money import btc_shown
 from btcpay.values.times import iso_ms
 from storage.database import Database, Row
 
@@ -64,11 +64,11 @@ def explanation(story: Story, next_look: str) -> Lines:
 
 
 def _asked_for(row: Row) -> Lines:
-    usd, price = (Decimal(row[name]) for name in ("amount_usd_quote", "price_usd"))
+    amount, currency = asked_of(row)
     yield (
         "asked for",
         f"{row['amount_sats']} satoshis ({btc_shown(row['amount_sats'])} BTC), which were"
-        f" {usd_text(usd)} USD at {usd_text(price)} USD a bitcoin",
+        f" {money_text(amount, currency)} at {money_text(price_of(row), currency)} a bitcoin",
     )
     if row["description"]:
         yield "", row["description"]

@@ -33,7 +33,7 @@ def worth(
 ) -> dict[str, str | None]:
     """The columns of a payment that say what it is worth, to the nearest of the smallest units."""
     prices = {} if is_late(receipt.block.mined_at, now) else scan.prices
-    currency = db.only(merchants.CURRENCY, id=merchant_id)["currency"] or "USD"
+    currency = db.only(merchants.CURRENCY, id=merchant_id)["currency"]
     return {
         "amount_usd_at_receipt": _value(receipt.amount_sats, prices, "USD"),
         "currency": currency,

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from btcpay.checkout import bip21
 from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
-from btcpay.values.currencies import rounded
-from btcpay.values.money import usd_for_sats
+from btcpay.values.currencies import Money, asked_of, price_of, rounded
+from btcpay.values.money import value_of_sats
 from btcpay.values.times import to_ms
 from storage.database import Row
 
@@ -23,26 +23,14 @@ FROM_ROW = ("id", "amount_sats", "tx_hash", "paid_at", "expires_at", "checked_at
 
 
 @dataclass(frozen=True)
-class SecondCurrency:
-    """What a dollar was worth when the invoice was made: both prices are of a bitcoin."""
-
-    currency: str
-    price: Decimal
-    price_usd: Decimal
-
-    def of(self, amount_usd: Decimal) -> Decimal:
-        """The amount in the currency, to its smallest unit."""
-        return rounded(amount_usd * self.price / self.price_usd, self.currency)
-
-
-@dataclass(frozen=True)
 class InvoicePage:
     """What the template gets. Times in ms since 1970, durations in ms.
 
     `due_sats` is what to pay now, never less than can be sent, `owed_sats` what is missing, and
-    `due_usd` what that is at the invoice's price; `uri` and `qr` (SVG) ask for exactly `due_sats`
-    and are None unless `state` is waiting or partial. `beyond_sats` came and settles nothing: too
-    late, too much. `return_url` leads to the shop, `link_id` to a link that makes another invoice.
+    `due` what that is in `currency` at the invoice's price, `beside` in the merchant's own; `uri`
+    and `qr` (SVG) ask for exactly `due_sats` and are None unless `state` is waiting or partial.
+    `beyond_sats` came and settles nothing: too late, too much. `return_url` leads to the shop,
+    `link_id` to a link that makes another invoice.
     """
 
     id: str
@@ -50,14 +38,15 @@ class InvoicePage:
     status: dict[str, Any]
     notices: Notices
     amount_sats: int
-    amount_usd: Decimal
-    second: SecondCurrency | None
+    currency: str
+    amount: Decimal
     due_sats: int
-    due_usd: Decimal
+    due: Decimal
+    beside: Money | None
     owed_sats: int
     received_sats: int
     beyond_sats: int
-    beyond_usd: Decimal
+    beyond: Decimal
     confirmations: int
     confirmations_left: int
     description: str | None
@@ -116,7 +105,9 @@ def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> I
     payable = state in ("waiting", "partial")
     owed_sats = snapshot.missing_sats if payable else row["amount_sats"]
     due_sats = max(owed_sats, snapshot.least_sats) if payable else owed_sats
-    amount_usd, price_usd = Decimal(row["amount_usd_quote"]), Decimal(row["price_usd"])
+    amount, currency = asked_of(row)
+    price = price_of(row)
+    due = rounded(value_of_sats(due_sats, price), currency) if state == "partial" else amount
     beyond_sats = _beyond_sats(snapshot)
     checked_at, expires_at = row["checked_at"], row["expires_at"]
     return InvoicePage(
@@ -124,14 +115,15 @@ def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> I
         state=state,
         status=status_of(snapshot),
         notices=notices,
-        amount_usd=amount_usd,
-        second=_second_of(row),
+        currency=currency,
+        amount=amount,
         due_sats=due_sats,
-        due_usd=usd_for_sats(due_sats, price_usd) if state == "partial" else amount_usd,
+        due=due,
+        beside=_beside(row, due),
         owed_sats=owed_sats,
         received_sats=row["received_sats"],
         beyond_sats=beyond_sats,
-        beyond_usd=usd_for_sats(beyond_sats, price_usd),
+        beyond=rounded(value_of_sats(beyond_sats, price), currency),
         confirmations=min(snapshot.confirmations, snapshot.needed),
         confirmations_left=max(0, snapshot.needed - snapshot.confirmations),
         description=row["description"] or None,
@@ -145,11 +137,12 @@ def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> I
     )
 
 
-def _second_of(row: Row) -> SecondCurrency | None:
-    if row["currency"] is None:
+def _beside(row: Row, due: Decimal) -> Money | None:
+    """What dollars were worth in the merchant's own currency when the invoice was made."""
+    if row["amount"] is not None or row["currency"] == "USD":
         return None
-    prices = (Decimal(row[name]) for name in ("price_in_currency", "price_usd"))
-    return SecondCurrency(row["currency"], *prices)
+    exact = due * Decimal(row["price"]) / Decimal(row["price_usd"])
+    return Money(rounded(exact, row["currency"]), row["currency"])
 
 
 def _return_url(snapshot: Snapshot, brand: Mapping[str, Any]) -> str | None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import ROUND_CEILING, Decimal
 
-from btcpay.checkout.amounts import AmountRefused, read_usd
+from btcpay.checkout.amounts import AmountRefused, read_amount
 from btcpay.checkout.link_page import GONE, LinkRefused, least_sats_of, no_price
 from btcpay.invoices import create
 from btcpay.invoices.links import bounds
 from btcpay.languages import formats
-from btcpay.values.errors import PriceUnavailable
-from btcpay.values.money import CENT, SATS_PER_BTC
+from btcpay.values.currencies import asked_of, unit_of
+from btcpay.values.errors import InvalidRequest, PriceUnavailable
+from btcpay.values.money import SATS_PER_BTC
 from btcpay.values.times import to_ms
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
@@ -51,44 +52,46 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
     again, since the same form may have been sent twice. Raises LinkRefused.
     """
     _refuse_inactive(link)
-    amount_usd = _chosen_usd(link, visitor.amount_text)
-    if found := _made_before(service, link, amount_usd, visitor):
+    amount = _chosen(link, visitor.amount_text)
+    if found := _made_before(service, link, amount, visitor):
         return found
     with _admitted(service, link, visitor) as promised_id, _priced():
-        price = create.live_price(service.db, service.prices, link["merchant_id"], service.now())
-        _refuse_dust(service, link, amount_usd, price.usd)
+        price = create.live_price(
+            service.db, service.prices, link["merchant_id"], service.now(), link["currency"]
+        )
+        _refuse_dust(service, link, amount, price)
     with service.db.write():
         _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
-        if found := _made_before(service, link, amount_usd, visitor):
+        if found := _made_before(service, link, amount, visitor):
             return found
         _refuse_crowded(service, link)
         if promised_id != visitor.next_id or not _is_made(service, promised_id):
-            return _created(service, link, amount_usd, price, promised_id)
+            return _created(service, link, amount, price, promised_id)
     # Another press was faster with what the payment freed, so this one is counted.
     return order(service, link, visitor)
 
 
-def _chosen_usd(link: Row, text: str) -> Decimal:
+def _chosen(link: Row, text: str) -> Decimal:
     """The price of a link, or the amount in this text. Raises LinkRefused."""
     if link["amount_mode"] == "fixed":
-        return Decimal(link["amount_usd"])
+        return Decimal(link["amount"])
     try:
-        return read_usd(text, *bounds(link))
+        return read_amount(text, link["currency"], *bounds(link))
     except AmountRefused as refused:
         raise LinkRefused(400, str(refused), field=True) from None
 
 
-def _refuse_dust(service: Service, link: Row, amount_usd: Decimal, price_usd: Decimal) -> None:
+def _refuse_dust(service: Service, link: Row, amount: Decimal, price: create.Price) -> None:
     """Refuses an amount that was typed and is less than can be sent. Raises LinkRefused.
 
     Not where the seller asks for so little: then the invoice's page asks for what can be sent.
     """
-    exact_usd = least_sats_of(service, link) * price_usd / SATS_PER_BTC
-    least_usd = exact_usd.quantize(CENT, ROUND_CEILING)
-    if link["amount_mode"] == "flexible" and amount_usd < least_usd <= bounds(link)[1]:
-        least = formats.usd(least_usd, languages.current())
+    exact = least_sats_of(service, link) * price.in_currency / SATS_PER_BTC
+    least = exact.quantize(unit_of(link["currency"]), ROUND_CEILING)
+    if link["amount_mode"] == "flexible" and amount < least <= bounds(link)[1]:
+        shown = formats.money(least, link["currency"], languages.current())
         message = gettext(
-            "Wallets cannot send such a small amount. Enter at least %(least)s.", least=least
+            "Wallets cannot send such a small amount. Enter at least %(least)s.", least=shown
         )
         raise LinkRefused(400, message, field=True)
 
@@ -125,15 +128,16 @@ def _is_made(service: Service, invoice_id: str | None) -> bool:
 
 
 def _created(
-    service: Service, link: Row, amount_usd: Decimal, price: create.Price, promised_id: str | None
+    service: Service, link: Row, amount: Decimal, price: create.Price, promised_id: str | None
 ) -> str:
     if _is_made(service, promised_id):
         promised_id = None  # it has been paid, or its form came with another amount
     order = create.Order(
         link["merchant_id"],
-        amount_usd,
+        amount,
         timedelta(minutes=service.settings.link_invoice_expiry_min),
         {"description": link["description"] or link["title"], "payment_link_id": link["id"]},
+        currency=link["currency"],
         id=promised_id,
     )
     network, now = service.settings.network, service.now()
@@ -143,24 +147,26 @@ def _created(
 
 @contextmanager
 def _priced() -> Iterator[None]:
-    """Raises LinkRefused in place of PriceUnavailable."""
+    """Raises LinkRefused in place of PriceUnavailable, and of InvalidRequest for far too much."""
     try:
         yield
+    except InvalidRequest as refused:
+        raise LinkRefused(400, str(refused), field=True) from None
     except PriceUnavailable:
         raise LinkRefused(503, no_price()) from None
 
 
-def _made_before(service: Service, link: Row, amount_usd: Decimal, visitor: Visitor) -> str | None:
+def _made_before(service: Service, link: Row, amount: Decimal, visitor: Visitor) -> str | None:
     """What this press has made already, of that amount and still to be paid."""
     for invoice_id in filter(None, (visitor.form_id, visitor.next_id)):
         row = still_to_pay(service, link, invoice_id)
-        if row and Decimal(row["amount_usd_quote"]) == amount_usd:
+        if row and asked_of(row).amount == amount:
             return invoice_id
     return None
 
 
 def still_to_pay(service: Service, link: Row, invoice_id: str) -> Row | None:
-    """The id and the dollars of an invoice of this link, if nothing has come to it yet."""
+    """The id and the amount of an invoice of this link, if nothing has come to it yet."""
     of_link = {"payment_link_id": link["id"], "now": to_ms(service.now())}
     return service.db.row(invoices.UNTOUCHED_OF_LINK, id=invoice_id, **of_link)
 

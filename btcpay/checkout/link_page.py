@@ -4,15 +4,14 @@ from decimal import Decimal
 from typing import Any
 
 from btcpay.merchants.account import DUST_SATS, stored_account
-from btcpay.values.currencies import places_of
-from btcpay.values.money import sats_for_usd
+from btcpay.values.currencies import asked_of
+from btcpay.values.money import sats_for
 from btcpay.web.pages.languages import gettext
 from btcpay.web.service import Service
 from storage.database import Row
 from storage.queries import merchants
 
 TYPED_CHARACTERS = 40  # of a wrong amount, when the form shows it again
-PATIENCE_S = 1  # for the second currency, after the dollars are there
 GONE = 410
 # A link with a higher price need not ask what a bitcoin costs: the dust limit is less than this,
 # until a bitcoin costs 900,000 USD.
@@ -47,15 +46,16 @@ def link_values(
     unpaid: Row | None,
 ) -> dict[str, Any]:
     """`least_sats`: what can be sent, when the price is less. `unpaid`: this browser's invoice."""
-    low, high = (link[f"{which}_amount_usd"] for which in ("min", "max"))
+    low, high = link["min_amount"], link["max_amount"]
     return {
         "title": link["title"],
         "description": link["description"],
         "active": link["status"] == "active" and not (refused and refused.status == GONE),
-        "fixed_usd": None if link["amount_usd"] is None else Decimal(link["amount_usd"]),
+        "currency": link["currency"],
+        "fixed": None if link["amount"] is None else Decimal(link["amount"]),
         "suggested": [Decimal(text) for text in (link["suggested"] or "").split()],
         "least_sats": least_sats,
-        "unpaid": unpaid and {"id": unpaid["id"], "usd": Decimal(unpaid["amount_usd_quote"])},
+        "unpaid": unpaid and {"id": unpaid["id"], "asked": asked_of(unpaid)},
         "low": low and Decimal(low),
         "high": high and Decimal(high),
         "refused": refused,
@@ -67,11 +67,11 @@ def dust_of(service: Service, link: Row) -> int | None:
     """The least that can be sent, when a fixed price is less and there is a BTC price."""
     if link["amount_usd"] is None or Decimal(link["amount_usd"]) >= NO_DUST_USD:
         return None
-    price_usd = service.prices.usd.current_or_none()
-    if price_usd is None:
+    price = service.prices.of(link["currency"]).current_or_none()
+    if price is None:
         return None
     least_sats = least_sats_of(service, link)
-    amount_sats = sats_for_usd(Decimal(link["amount_usd"]), price_usd)
+    amount_sats = sats_for(Decimal(link["amount"]), price)
     return least_sats if amount_sats and amount_sats < least_sats else None
 
 
@@ -81,19 +81,12 @@ def least_sats_of(service: Service, link: Row) -> int:
     return DUST_SATS[len(stored_account(merchant["descriptor"]).script(0))]
 
 
-def rates_of(service: Service, link: Row) -> dict[str, Any]:
-    """Prices of one bitcoin as text: `usd`, or null; `price` in the merchant's second `currency`.
+def rate_of(service: Service, link: Row) -> dict[str, Any]:
+    """The `price` of a bitcoin in the link's currency as text, or null.
 
-    `currency` is null without one, and without a price in it; its amounts have `places` decimals.
     After `good_for_ms` there is no price any more.
     """
-    currency = service.db.only(merchants.CURRENCY, id=link["merchant_id"])["currency"]
-    in_usd, second = service.prices.usd, service.prices.of(currency) if currency else None
-    if second:
-        second.ask()
-    usd, good_for_s = in_usd.current_or_none(), in_usd.good_for_s()
-    rates: dict[str, Any] = {"usd": usd and f"{usd:f}", "currency": None}
-    if second and (price := second.known(PATIENCE_S)):
-        rates |= {"currency": currency, "price": f"{price:f}", "places": places_of(currency)}
-        good_for_s = min(good_for_s, second.good_for_s())
-    return rates | {"good_for_ms": int(good_for_s * 1000)}
+    rate = service.prices.of(link["currency"])
+    price = rate.current_or_none()
+    good_for_ms = int(rate.good_for_s() * 1000)
+    return {"price": price and f"{price:f}", "good_for_ms": good_for_ms if price else 0}

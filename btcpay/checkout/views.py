@@ -10,7 +10,7 @@ from btcpay.checkout.cookie import LinkCookie, new_form
 from btcpay.checkout.filters import bitcoin, without_turns
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, order, still_to_pay
-from btcpay.checkout.link_page import GONE, LinkRefused, dust_of, link_values, rates_of
+from btcpay.checkout.link_page import GONE, LinkRefused, dust_of, link_values, rate_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import NotFound
@@ -85,7 +85,7 @@ class Checkout:
     def pay_link(self, id: str) -> Response:
         """Leads to the invoice to pay (303), or shows the form again with what is wrong."""
         link, fields = self._link(id), parse_qs(read_body().decode("utf-8", "replace"))
-        text = fields.get("amount_usd", [""])[0]
+        text = fields.get("amount", [""])[0]
         form_id = self._cookie.made_by(id, fields.get("press", [""])[0])
         last_id = self._cookie.last(id)
         next_id = last_id and self._cookie.made_after(last_id)
@@ -103,7 +103,7 @@ class Checkout:
 
     def show_price(self, id: str) -> Response:
         """What a link's page works out bitcoin by while somebody types; the page never waits."""
-        return answer(rates_of(self.service, self._link(id)))
+        return answer(rate_of(self.service, self._link(id)))
 
     def show_logo(self, sha256: str) -> Response:
         """A merchant's logo, with the media type that was found when it was stored."""

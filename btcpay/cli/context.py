@@ -139,6 +139,7 @@ def plain(row: Row, columns: str) -> Row:
 
 def number(name: str, value: Any) -> Any:
     """The text of a column whose name says that it is an amount as the JSON number that it is."""
-    if isinstance(value, str) and {"usd", "btc", "value"} & set(name.split("_")):
+    is_amount = name in ("amount", "price") or {"usd", "btc", "value"} & set(name.split("_"))
+    if isinstance(value, str) and is_amount:
         return orjson.Fragment(value)
     return value

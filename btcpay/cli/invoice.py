@@ -16,7 +16,7 @@ from btcpay.cli.context import (
     say,
     with_shell,
 )
-from btcpay.cli.operation_options import number, validated
+from btcpay.cli.operation_options import currency_of, number, validated
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import find_invoice
 from btcpay.invoices.story import Story, story_of
@@ -25,7 +25,7 @@ from btcpay.prices.price import new_prices
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
-from schemas.requests import NEW_INVOICE, STATUSES
+from schemas.requests import NEW_INVOICE, NEW_PRICED_INVOICE, STATUSES
 from schemas.resources import Resources
 from storage.database import Row
 from storage.models import Payment
@@ -40,9 +40,9 @@ ATTENTION_COLUMNS = (
     " description"
 )
 SHOW_COLUMNS = (
-    "id status amount_sats amount_usd_quote price_usd reference description deposit_address"
-    " address_index payment_link_id return_url tx_hash settled_reason expires_at paid_at checked_at"
-    " created_at"
+    "id status currency amount price amount_sats amount_usd_quote price_usd reference description"
+    " deposit_address address_index payment_link_id return_url tx_hash settled_reason expires_at"
+    " paid_at checked_at created_at"
 )
 PAYMENT_COLUMNS = " ".join(field.name for field in Payment.PUBLIC)
 OUTPUT_COLUMNS = (
@@ -58,9 +58,9 @@ def invoice() -> None:
 
 @invoice.command("create")
 @click.argument("merchant")
-@click.option(
-    "--usd", "amount_usd", metavar="AMOUNT", required=True, callback=number, help="In US dollars."
-)
+@click.option("--usd", "amount_usd", metavar="AMOUNT", callback=number, help="In US dollars.")
+@click.option("--amount", metavar="AMOUNT", callback=number, help="In the merchant's currency.")
+@click.option("--currency", metavar="EUR", help="That of --amount, if it is another one.")
 @click.option("--description", metavar="TEXT", help="Shown on the page.")
 @click.option("--reference", metavar="TEXT", help="Your number of the order; shown likewise.")
 @click.option(
@@ -72,13 +72,20 @@ def invoice() -> None:
 )
 @answering
 def invoice_create(
-    shell: Shell, merchant: str, reference: str | None, return_url: str | None, **fields: Any
+    shell: Shell,
+    merchant: str,
+    currency: str | None,
+    reference: str | None,
+    return_url: str | None,
+    **fields: Any,
 ) -> None:
     """Make an invoice, as create-invoice does; prints its id and its page."""
     owner, settings = find_merchant(shell.db, merchant), shell.settings
-    wanted = validated(NEW_INVOICE, fields)
-    order = create.order_of(owner["id"], wanted, reference, return_url)
-    price = create.live_price(shell.db, new_prices(settings), owner["id"], utc_now())
+    currency = currency_of(owner, currency, fields)
+    wanted = validated(NEW_PRICED_INVOICE if currency else NEW_INVOICE, fields)
+    order = create.order_of(owner["id"], wanted, currency, reference, return_url)
+    prices = new_prices(settings)
+    price = create.live_price(shell.db, prices, owner["id"], utc_now(), currency)
     with shell.db.write():
         row = create.new_invoice(shell.db, settings.network, utc_now(), order, price)
     made = Resources(settings.base_url).invoice.dump(row)

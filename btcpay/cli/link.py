@@ -7,17 +7,20 @@ import click
 
 from btcpay.cli.context import Shell, answering, limited, say, with_shell
 from btcpay.cli.context import number as exact
-from btcpay.cli.operation_options import number, validated
+from btcpay.cli.operation_options import number, require_units, validated
 from btcpay.invoices import links
+from btcpay.invoices.create import live_price
 from btcpay.merchants.merchants import find_merchant
+from btcpay.prices.price import new_prices
+from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
-from schemas.requests import NEW_PAYMENT_LINK
+from schemas.requests import NEW_PRICED_LINK
 from schemas.resources import Resources
 from storage.database import Row
 from storage.queries.lists import listings
 
-LINK_COLUMNS = "id status title amount_mode amount_usd suggested created_at"
+LINK_COLUMNS = "id status title amount_mode currency amount suggested created_at"
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
@@ -44,7 +47,11 @@ def link() -> None:
 
 @link.command("create")
 @click.argument("merchant")
-@click.option("--usd", "amount_usd", metavar="AMOUNT", callback=number, help="A fixed price.")
+@click.option("--amount", metavar="AMOUNT", callback=number, help="A fixed price.")
+@click.option("--min", "min_amount", metavar="AMOUNT", callback=number)
+@click.option("--max", "max_amount", metavar="AMOUNT", callback=number)
+@click.option("--currency", metavar="EUR", help="Of all amounts; without it the merchant's.")
+@click.option("--usd", "amount_usd", metavar="AMOUNT", callback=number, help="In US dollars.")
 @click.option("--min-usd", "min_amount_usd", metavar="AMOUNT", callback=number)
 @click.option("--max-usd", "max_amount_usd", metavar="AMOUNT", callback=number)
 @click.option("--title", metavar="TEXT", help="Shown on the page.")
@@ -53,15 +60,28 @@ def link() -> None:
     "--suggest", metavar="5,10,20", callback=_amounts, help="Amounts that one press pays."
 )
 @answering
-def link_create(shell: Shell, merchant: str, suggest: list[Decimal], **fields: Any) -> None:
+def link_create(
+    shell: Shell, merchant: str, suggest: list[Decimal], currency: str | None, **fields: Any
+) -> None:
     """Make a payment link, as create-payment-link does; prints its id and its page.
 
-    Without --usd the payer chooses the amount.
+    Without --amount or --usd the payer chooses the amount.
     """
-    owner = find_merchant(shell.db, merchant)
-    wanted = validated(NEW_PAYMENT_LINK, fields) | {"suggested": suggest}
+    owner, price = find_merchant(shell.db, merchant), None
+    own = {f"{name}_usd": fields.pop(name) for name in links.AMOUNTS}
+    if all(fields[name] is None for name in own):
+        currency, fields = checked_currency(currency or owner["currency"]), fields | own
+    elif currency or any(own.values()):
+        raise click.UsageError("amounts are in dollars or in another currency, not in both")
+    else:
+        currency = "USD"
+    for name in own:
+        require_units(fields[name], currency)
+    wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
+    if currency != "USD":
+        price = live_price(shell.db, new_prices(shell.settings), owner["id"], utc_now(), currency)
     with shell.db.write():
-        row = links.new_link(shell.db, utc_now(), owner["id"], wanted)
+        row = links.new_link(shell.db, utc_now(), owner["id"], wanted, price)
     made = Resources(shell.settings.base_url).payment_link.dump(row)
     shell.answer(made, f"{made['id']}\n{made['link_url']}")
 

@@ -8,8 +8,10 @@ from typing import Any
 import click
 from marshmallow import Schema
 
+from btcpay.values.currencies import checked_currency, places_of, rounded
 from btcpay.values.errors import InvalidRequest
 from schemas import requests as accepts
+from storage.database import Row
 
 _JSON_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -36,3 +38,22 @@ def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
         for parameter in click.get_current_context().command.params:
             shown = re.sub(rf"\b{parameter.name}\b", parameter.opts[0], shown)
         raise click.UsageError(shown) from None
+
+
+def currency_of(merchant: Row, currency: str | None, fields: Mapping[str, Any]) -> str | None:
+    """What --amount is in; None where --usd is said instead. Raises UsageError, CommandError."""
+    if (fields["amount_usd"] is None) == (fields["amount"] is None):
+        raise click.UsageError("say --usd or --amount")
+    if fields["amount"] is None:
+        if currency:
+            raise click.UsageError("--currency goes with --amount")
+        return None
+    found = checked_currency(currency or merchant["currency"])
+    require_units(fields["amount"], found)
+    return found
+
+
+def require_units(amount: Any, currency: str) -> None:
+    """Raises UsageError for more decimals than the currency has."""
+    if isinstance(amount, Decimal) and amount.is_finite() and amount != rounded(amount, currency):
+        raise click.UsageError(f"amounts in {currency} have {places_of(currency)} decimals")

@@ -12,85 +12,112 @@ from btcpay.merchants.branding import checked_reference, checked_url
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
 from btcpay.prices.price import Prices
-from btcpay.values.errors import PriceUnavailable
+from btcpay.values.currencies import rounded
+from btcpay.values.errors import InvalidRequest, PriceUnavailable
 from btcpay.values.ids import new_id
-from btcpay.values.money import sats_for_usd
+from btcpay.values.money import CENT, sats_for
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
+from schemas.requests import MAX_USD
 from storage.database import Database, Row
 from storage.queries import invoices, merchants
 
 MS_PER_HOUR = 3_600_000
-PATIENCE_S = 1  # for a second currency, after the dollars are there: it is only information
+PATIENCE_S = 1  # for a currency that is only shown beside dollars, once these are there
 log = logging.getLogger(__name__)
 
 
 class Price(NamedTuple):
-    """What one bitcoin costs, and in the merchant's second `currency`, if there is one."""
+    """What one bitcoin costs in dollars, and in `currency`, which may be dollars too."""
 
     usd: Decimal
-    currency: str | None = None
-    in_currency: Decimal | None = None
+    currency: str
+    in_currency: Decimal
+
+    def worth_usd(self, amount: Decimal) -> Decimal:
+        """What an amount in `currency` is worth, to the cent, at least one."""
+        if self.currency == "USD":
+            return amount
+        return max(rounded(amount * self.usd / self.in_currency, "USD"), CENT)
 
 
-def live_price(db: Database, prices: Prices, merchant_id: int, now: datetime) -> Price:
-    """What one bitcoin costs, to make a merchant's invoice at. Raises PriceUnavailable.
+def live_price(
+    db: Database, prices: Prices, merchant_id: int, now: datetime, currency: str | None = None
+) -> Price:
+    """What one bitcoin costs, to make an invoice in this currency at. Raises PriceUnavailable.
 
-    Also while most price sources say that our clock is ahead: a payment in a block before the
-    invoice's date would look older than the invoice. A second currency is optional.
+    Without a currency it is made in dollars: then that of the merchant is only shown beside them,
+    and need not have a price. There is no price either while most sources say that our clock is
+    ahead: a payment in a block before the invoice's date would look older than the invoice.
     """
-    currency = db.only(merchants.CURRENCY, id=merchant_id)["currency"]
-    if currency:
-        prices.of(currency).ask()
+    asked = currency or db.only(merchants.CURRENCY, id=merchant_id)["currency"]
+    prices.of(asked).ask()
     price_usd = prices.usd.current()
     if ahead := prices.usd.clock_ahead(now):
         message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
         log.error("%s of most price sources', so no invoice is made; %s", message, REMEDY)
         raise PriceUnavailable(f"{message}: no invoice is made until it is set right")
-    in_currency = prices.of(currency).known(PATIENCE_S) if currency else None
-    return Price(price_usd, currency if in_currency else None, in_currency)
+    if currency is None and prices.of(asked).known(PATIENCE_S) is None:
+        asked = "USD"
+    return Price(price_usd, asked, prices.of(asked).current())
 
 
 class Order(NamedTuple):
     """What an invoice is made for, validated; without a `life` it never expires.
 
-    `details` are columns that are stored as they come. `id`: one that a form has promised already.
+    `currency` is what the amount is in; None: dollars, which the interface was asked for. `details`
+    are columns that are stored as they come. `id`: one that a form has promised already.
     """
 
     merchant_id: int
-    amount_usd: Decimal
+    amount: Decimal
     life: timedelta | None
     details: Mapping[str, str | None]
+    currency: str | None = None
     id: str | None = None
 
 
 def order_of(
     merchant_id: int,
     wanted: Mapping[str, Any],
+    currency: str | None = None,
     reference: str | None = None,
     return_url: str | None = None,
 ) -> Order:
-    """A merchant's order, from what the schema of create-invoice loads.
+    """A merchant's order, from what the schema of create-invoice loads, or that of any currency.
 
     Raises CommandError for a reference or an address of the shop that no page may show.
     """
     details = dict(wanted)
     details["reference"] = None if reference is None else checked_reference(reference)
     details["return_url"] = None if return_url is None else checked_url(return_url)
-    amount_usd, hours = details.pop("amount_usd"), details.pop("expires_in_hours", None)
+    amount = details.pop("amount" if currency else "amount_usd")
+    hours = details.pop("expires_in_hours", None)
     life = None if hours is None else timedelta(milliseconds=int(hours * MS_PER_HOUR))
-    return Order(merchant_id, amount_usd, life, details)
+    return Order(merchant_id, amount, life, details, currency)
+
+
+def quote(amount: Decimal, currency: str | None, price: Price) -> tuple[int, Decimal]:
+    """The satoshis to ask for, and what they are worth in dollars; `currency` as in Order.
+
+    Raises PriceUnavailable for more bitcoin than can exist, InvalidRequest for more than MAX_USD.
+    """
+    amount_sats = sats_for(amount, price.in_currency if currency else price.usd)
+    if amount_sats is None:
+        raise PriceUnavailable("the price of a bitcoin is implausible right now; retry shortly")
+    amount_usd = price.worth_usd(amount) if currency else amount
+    if amount_usd > MAX_USD:
+        raise InvalidRequest(f"the amount is worth more than {MAX_USD:,} USD")
+    return amount_sats, amount_usd
 
 
 def new_invoice(db: Database, network: Network, now: datetime, order: Order, price: Price) -> Row:
     """Stores an invoice, publishes its event, and returns its public row.
 
     Call it inside `db.write()`: the index is taken in the transaction that stores the invoice.
-    Raises PriceUnavailable for more bitcoin than can exist.
+    Raises what `quote` raises.
     """
-    amount_sats = sats_for_usd(order.amount_usd, price.usd)
-    if amount_sats is None:
-        raise PriceUnavailable("the BTC/USD price is implausible right now; retry shortly")
+    amount_sats, amount_usd = quote(order.amount, order.currency, price)
     account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
     index = account["next_index"] - 1
     script = stored_account(account["descriptor"]).script(index)
@@ -100,10 +127,11 @@ def new_invoice(db: Database, network: Network, now: datetime, order: Order, pri
         "merchant_id": order.merchant_id,
         "status": "open",
         "amount_sats": amount_sats,
-        "amount_usd_quote": str(order.amount_usd),
+        "amount_usd_quote": str(amount_usd),
         "price_usd": str(price.usd),
         "currency": price.currency,
-        "price_in_currency": None if price.in_currency is None else str(price.in_currency),
+        "amount": str(order.amount) if order.currency else None,
+        "price": str(price.in_currency),
         "deposit_address": address_of(script, network),
         "script": script.hex(),
         "address_index": index,

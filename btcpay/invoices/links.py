@@ -6,26 +6,41 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from btcpay.invoices.create import Price
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import publish_link
+from btcpay.values.currencies import rounded
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from schemas.requests import MAX_USD
+from schemas.requests import MAX_AMOUNT, MAX_USD
 from storage.database import Database, Row
 from storage.queries import links
 
 MOST_SUGGESTED = 6  # buttons, of which a phone shows two rows
-AMOUNTS = ("amount_usd", "min_amount_usd", "max_amount_usd")
+AMOUNTS = ("amount", "min_amount", "max_amount")
 
 
-def new_link(db: Database, now: datetime, merchant_id: int, wanted: Mapping[str, Any]) -> Row:
+def new_link(
+    db: Database,
+    now: datetime,
+    merchant_id: int,
+    wanted: Mapping[str, Any],
+    price: Price | None = None,
+) -> Row:
     """Stores an active link, publishes its event, and returns its row. Call it in `db.write()`.
 
     `wanted`: what the schema of create-payment-link loads, and perhaps amounts that are
-    `suggested`. Raises CommandError for such that do not fit the link.
+    `suggested`. They are in the currency of the price, in dollars without one. Raises CommandError
+    for suggested ones that do not fit the link, InvalidRequest for more than MAX_USD.
     """
-    fields = {name: wanted.get(name) for name in ("title", "description", "amount_mode", *AMOUNTS)}
+    amounts = {name: wanted.get(f"{name}_usd") for name in AMOUNTS}
+    fields: dict[str, Any] = {
+        **{name: wanted.get(name) for name in ("title", "description", "amount_mode")},
+        **amounts,
+        **{f"{name}_usd": _worth_usd(amount, price) for name, amount in amounts.items()},
+        "currency": price.currency if price else "USD",
+    }
     row = db.only(
         links.ADD,
         **{name: None if value is None else str(value) for name, value in fields.items()},
@@ -33,28 +48,36 @@ def new_link(db: Database, now: datetime, merchant_id: int, wanted: Mapping[str,
         merchant_id=merchant_id,
         status="active",
         created_at=to_ms(now),
-        suggested=_checked(wanted.get("suggested", ()), wanted),
+        suggested=_checked(wanted.get("suggested", ()), fields),
     )
     publish_link(db, row, EventKind.PAYMENT_LINK_CREATED, now)
     return row
 
 
+def _worth_usd(amount: Decimal | None, price: Price | None) -> Decimal | None:
+    return price.worth_usd(amount) if price and amount is not None else amount
+
+
 def bounds(link: Mapping[str, Any]) -> tuple[Decimal, Decimal]:
-    """The least and the greatest amount of a flexible link, in USD; 0 means anything above 0."""
-    low, high = link.get("min_amount_usd"), link.get("max_amount_usd")
-    return Decimal(low or 0), Decimal(high or MAX_USD)
+    """The least and the greatest amount of a flexible link; 0 means anything above 0."""
+    return Decimal(link["min_amount"] or 0), Decimal(link["max_amount"] or most(link["currency"]))
+
+
+def most(currency: str) -> Decimal:
+    """The greatest amount that can be typed; what it is worth is judged with the price."""
+    return Decimal(MAX_USD if currency == "USD" else MAX_AMOUNT)
 
 
 def read_suggested(text: str) -> list[Decimal]:
-    """Amounts in USD from `5,10,20` (a point before cents). Raises CommandError."""
+    """Amounts from `5,10,20` (a point before decimals). Raises CommandError."""
     words = text.replace(",", " ").split()
-    if not words or not all(re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,2})?", word) for word in words):
-        raise CommandError("suggested amounts are dollars with commas between, such as 5,10,19.90")
+    if not words or not all(re.fullmatch(r"[0-9]{1,11}(\.[0-9]{1,3})?", word) for word in words):
+        raise CommandError("suggested amounts have commas between them, such as 5,10,19.90")
     return [Decimal(word) for word in words]
 
 
 def suggest(db: Database, link_id: str, amounts: Sequence[Decimal]) -> Row:
-    """Sets the amounts in USD that a link suggests; the link's row. Raises CommandError."""
+    """Sets the amounts that a link suggests; the link's row. Raises CommandError."""
     with db.write():
         row = _locked(db, link_id)
         row["suggested"] = _checked(amounts, row)
@@ -68,10 +91,10 @@ def _checked(amounts: Sequence[Decimal], link: Mapping[str, Any]) -> str | None:
         return None
     if link["amount_mode"] != "flexible":
         raise CommandError("a link with a fixed price suggests no amounts")
-    low, high = bounds(link)
-    for amount_usd in amounts:
-        if not (amount_usd > 0 and low <= amount_usd <= high):
-            raise CommandError(f"{amount_usd} USD cannot be paid by this link: see its bounds")
+    (low, high), currency = bounds(link), link["currency"]
+    for amount in amounts:
+        if not (amount > 0 and low <= amount <= high and amount == rounded(amount, currency)):
+            raise CommandError(f"{amount} {currency} cannot be paid by this link: see its bounds")
     if len(set(amounts)) < len(amounts) or len(amounts) > MOST_SUGGESTED:
         raise CommandError(f"at most {MOST_SUGGESTED} amounts can be suggested, each once")
     return " ".join(map(str, amounts))

@@ -10,7 +10,7 @@ from btcpay.settlement.bound import HISTORY_AFTER
 from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, Verdict
 from btcpay.values.errors import BadRow, CommandError
-from btcpay.values.money import stored_usd
+from btcpay.values.money import stored_amount
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, invoices, meta, payments
@@ -29,7 +29,7 @@ def find_invoice(db: Database, invoice_id: str) -> Row:
 def rules_for(settings: Settings, invoice_row: Row) -> Rules:
     """Confirmations and tolerance for an invoice of that amount. Raises BadRow."""
     return Rules(
-        settings.confirmations.for_usd(stored_usd(invoice_row["amount_usd_quote"])),
+        settings.confirmations.for_usd(stored_amount(invoice_row["amount_usd_quote"])),
         settings.underpayment_tolerance_percent,
         settings.network.gone_after,
     )

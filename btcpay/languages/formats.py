@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from btcpay.values.money import CENT, btc_shown
+from btcpay.values.currencies import Money, rounded, unit_of
+from btcpay.values.money import btc_shown
 from btcpay.values.times import from_ms
 
 SECONDS = ":{at.second:02}"  # as each language's pattern has them
@@ -56,27 +57,27 @@ def percent(number: int, language: str) -> str:
     return str(_of(language)["percent"].format(whole(number, language)))
 
 
-def usd(amount_usd: Decimal, language: str) -> str:
-    """Dollars to the nearest cent, half to even: `1,234.50 USD`; under a cent it says so."""
-    if 0 < amount_usd < CENT:
-        return f"< {usd(CENT, language)}"
-    return f"{cents(amount_usd, language)} USD"
-
-
 def money(amount: Decimal, currency: str, language: str) -> str:
-    """An amount of another currency, with the decimals that it comes with: `1,234 JPY`."""
-    return f"{f'{amount:,f}'.translate(_of(language)['signs'])}\u00a0{currency}"
+    """To the nearest of its smallest units: `1,234 JPY`; under one of them it says so."""
+    unit = unit_of(currency)
+    if 0 < amount < unit:
+        return f"< {money(unit, currency, language)}"
+    return f"{plain(amount, currency, language)}\u00a0{currency}"
 
 
-def cents(amount_usd: Decimal, language: str) -> str:
-    """The number alone, to the nearest cent, half to even: `19,90` in German."""
-    return f"{amount_usd:,.2f}".translate(_of(language)["signs"])
+def written(worth: Money, language: str) -> str:
+    return money(worth.amount, worth.currency, language)
 
 
-def short(amount_usd: Decimal, language: str) -> str:
-    """The number alone, without cents when there are none: `5`, `19,90` in German."""
-    is_whole = amount_usd == amount_usd.to_integral_value()
-    return whole(int(amount_usd), language) if is_whole else cents(amount_usd, language)
+def plain(amount: Decimal, currency: str, language: str) -> str:
+    """The number alone, to the nearest of the smallest units, half to even: `19,90` in German."""
+    return f"{rounded(amount, currency):,f}".translate(_of(language)["signs"])
+
+
+def short(amount: Decimal, currency: str, language: str) -> str:
+    """The number alone, without decimals when they are zero: `5`, `19,90` in German."""
+    is_whole = amount == amount.to_integral_value()
+    return whole(int(amount), language) if is_whole else plain(amount, currency, language)
 
 
 def moment(at_ms: int, language: str, zone: tzinfo = UTC) -> str:

@@ -36,7 +36,7 @@ def show(visit: Visit) -> Response:
     """The first page after logging in: five statements, and the session's."""
     service, now = visit.service, visit.now
     db, settings, own = service.db, service.settings, {"merchant_id": visit.merchant_id}
-    currency = visit.session.currency or "USD"
+    currency = visit.session.currency
     today_number = day_of(to_ms(now), visit.zone)
     rows = db.rows(days.SINCE, day=first_day(today_number), **own)
     took = takings(rows, today_number, currency)
@@ -47,6 +47,7 @@ def show(visit: Visit) -> Response:
     checked_ms, backed_up_ms = (
         None if shop[fact] is None else int(shop[fact]) for fact in ("checked_at", "backed_up_at")
     )
+    coming = by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings)
     paid = [] if shop["last_paid"] is None else [shop["last_paid"]]
     gap = gap_of(paid, shop["next_index"], shop["widest"] or 0)
     return visit.page(
@@ -117,15 +118,13 @@ def sums(coming: Sequence[Coming], currency: str) -> list[tuple[Decimal, str]]:
 def _coming(outputs: Sequence[Row], tip_height: int, settings: Settings) -> Coming:
     invoice = outputs[0]
     sats = sum(row["amount_sats"] for row in outputs)
-    currency, price = invoice["currency"], invoice["price_in_currency"]
-    if price is None:
-        currency, price = "USD", invoice["price_usd"]
+    currency = invoice["currency"]
     heights = [row["block_height"] for row in outputs]
     return Coming(
         invoice_id=invoice["invoice_id"],
         description=invoice["description"],
         reference=invoice["reference"],
-        value=rounded(value_of_sats(sats, Decimal(price)), currency),
+        value=rounded(value_of_sats(sats, Decimal(invoice["price"])), currency),
         currency=currency,
         seen_ms=min(row["first_seen_at"] for row in outputs),
         confirmations=0 if None in heights else max(0, tip_height - max(heights) + 1),

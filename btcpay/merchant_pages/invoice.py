@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 from flask import Response
@@ -10,6 +9,7 @@ from flask import Response
 from btcpay.invoices import by_hand
 from btcpay.invoices.story import Story, story_of
 from btcpay.merchant_pages.visit import Visit
+from btcpay.values.currencies import asked_of, price_of
 from btcpay.values.errors import CommandError, NotFound, Refused, StaleError
 from btcpay.values.ids import is_id
 from btcpay.web.pages.languages import gettext
@@ -25,13 +25,15 @@ SHOWN = [*(field.name for field in Invoice.PUBLIC), "address_index", "settled_re
 def show(visit: Visit, id: str) -> Response:
     """What was asked for, what came, how it stands and why, what happened; what can be done."""
     story = _own_story(visit, id)
+    asked_for, asked_in = asked_of(story.row)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came = (one["amount_sats"] for one in story.outputs if one["vanished_at"] is None)
     return visit.page(
         "invoice.html",
         row={name: story.row[name] for name in SHOWN},
-        amount_usd=Decimal(story.row["amount_usd_quote"]),
-        price_usd=Decimal(story.row["price_usd"]),
+        asked_for=asked_for,
+        asked_in=asked_in,
+        price=price_of(story.row),
         came_sats=sum(came),
         attention=story.attention,
         verdict=story.verdict,

@@ -6,15 +6,17 @@ from typing import Any
 
 from flask import Response
 
-from btcpay.checkout.amounts import AmountRefused, read_usd
+from btcpay.checkout.amounts import AmountRefused, read_amount
 from btcpay.checkout.bip21 import qr_svg
-from btcpay.invoices.links import AMOUNTS, new_link, set_active
+from btcpay.checkout.link_page import no_price
+from btcpay.invoices.create import live_price
+from btcpay.invoices.links import AMOUNTS, most, new_link, set_active
 from btcpay.merchant_pages.listing import Listing
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import NotFound
+from btcpay.values.errors import NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.web.pages.languages import gettext
-from schemas.requests import MAX_USD, NEW_PAYMENT_LINK, load
+from schemas.requests import NEW_PRICED_LINK, load
 from storage.database import Row
 from storage.queries import links, merchants
 from storage.queries.lists import link_pages as queries
@@ -64,18 +66,22 @@ def _url(visit: Visit, id: str) -> str:
 
 
 def show_form(visit: Visit) -> Response:
-    return visit.page("new_link.html", typed={}, wrong={})
+    return visit.page("new_link.html", typed={}, wrong={}, problem="")
 
 
 def make(visit: Visit) -> Response:
     """Leads to the link of this press (303), or shows the form again with what is wrong."""
-    typed, wrong = _typed(visit.form)
+    typed, wrong = _typed(visit.form, visit.session.currency)
     if wrong:
-        return visit.page("new_link.html", 400, typed=visit.form, wrong=wrong)
-    return visit.to(f"/links/{_made(visit, load(NEW_PAYMENT_LINK, typed))}", done="made")
+        return visit.page("new_link.html", 400, typed=visit.form, wrong=wrong, problem="")
+    try:
+        id = _made(visit, load(NEW_PRICED_LINK, typed))
+    except PriceUnavailable:
+        return visit.page("new_link.html", 503, typed=visit.form, wrong={}, problem=no_price())
+    return visit.to(f"/links/{id}", done="made")
 
 
-def _typed(form: Mapping[str, str]) -> tuple[dict[str, Any], Wrong]:
+def _typed(form: Mapping[str, str], currency: str) -> tuple[dict[str, Any], Wrong]:
     """What was typed, as a body of create-payment-link has it, and what is wrong with it."""
     typed: dict[str, Any] = {
         name: form[name].replace("\r\n", "\n") for name in ("title", "description") if name in form
@@ -84,23 +90,27 @@ def _typed(form: Mapping[str, str]) -> tuple[dict[str, Any], Wrong]:
     for name in AMOUNTS:
         try:
             if name in form:
-                typed[name] = read_usd(form[name], Decimal(0), Decimal(MAX_USD))
+                amount = read_amount(form[name], currency, Decimal(0), most(currency))
+                typed[f"{name}_usd"] = amount
         except AmountRefused as refused:
             wrong[name] = str(refused)
-    price, low, high = (typed.get(name) for name in AMOUNTS)
+    price, low, high = (typed.get(f"{name}_usd") for name in AMOUNTS)
     if price is not None and (low or high):
         message = gettext("Leave this empty where the price is fixed.")
-        wrong |= {name: message for name in AMOUNTS[1:] if name in typed}
+        wrong |= {name: message for name in AMOUNTS[1:] if f"{name}_usd" in typed}
     elif low and high and low > high:
-        wrong["max_amount_usd"] = gettext("This must not be less than the smallest amount.")
+        wrong["max_amount"] = gettext("This must not be less than the smallest amount.")
     return typed, wrong
 
 
 def _made(visit: Visit, wanted: dict[str, Any]) -> str:
     """The id of the link of this press: of two copies the second waits, and finds the first's."""
     db, id = visit.service.db, visit.id_of_press("lnk")
+    price, currency = None, visit.session.currency
+    if currency != "USD":
+        price = live_price(db, visit.service.prices, visit.merchant_id, visit.now, currency)
     with db.write():
         db.only(merchants.LOCKED, id=visit.merchant_id)
         if db.row(links.ANY_BY_ID, id=id) is None:
-            new_link(db, visit.now, visit.merchant_id, wanted | {"id": id})
+            new_link(db, visit.now, visit.merchant_id, wanted | {"id": id}, price)
     return id

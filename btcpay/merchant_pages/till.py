@@ -4,16 +4,17 @@ from decimal import Decimal
 
 from flask import Response
 
-from btcpay.checkout.amounts import AmountRefused, read_usd
+from btcpay.checkout.amounts import AmountRefused, read_amount
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_page import no_price
 from btcpay.checkout.snapshot import Notices, has_vanished, snapshot_of
 from btcpay.invoices import create
+from btcpay.invoices.links import most
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import PriceUnavailable
+from btcpay.values.errors import InvalidRequest, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.times import to_ms
-from schemas.requests import MAX_USD, NEW_INVOICE, load
+from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.queries import invoices, merchants
 from storage.queries.lists import merchant_lists
 
@@ -25,9 +26,10 @@ CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, no
 def press(visit: Visit) -> Response:
     """Leads to the invoice of this press (303), or says what is wrong with it."""
     try:
-        amount_usd = read_usd(visit.form.get("amount_usd", ""), Decimal(0), Decimal(MAX_USD))
-        id = _made(visit, amount_usd)
-    except AmountRefused as refused:
+        currency = visit.session.currency
+        amount = read_amount(visit.form.get("amount", ""), currency, Decimal(0), most(currency))
+        id = _made(visit, amount)
+    except (AmountRefused, InvalidRequest) as refused:
         return show_form(visit, 400, wrong=str(refused))
     except PriceUnavailable:
         return show_form(visit, 503, problem=no_price())
@@ -55,7 +57,7 @@ def show_form(visit: Visit, status: int = 200, wrong: str = "", problem: str = "
     return visit.page("till.html", status, last=last, typed=typed, wrong=wrong, problem=problem)
 
 
-def _made(visit: Visit, amount_usd: Decimal) -> str:
+def _made(visit: Visit, amount: Decimal) -> str:
     """The id of the invoice of this press: the one that it has made, or a new one.
 
     The price is asked for outside the transaction. Of two copies of one press the second waits for
@@ -64,11 +66,10 @@ def _made(visit: Visit, amount_usd: Decimal) -> str:
     PriceUnavailable.
     """
     service, id = visit.service, visit.id_of_press("inv")
-    wanted = {"amount_usd": amount_usd, "expires_in_hours": LIFE_HOURS}
-    order = create.order_of(
-        visit.merchant_id, load(NEW_INVOICE, wanted | {"description": visit.form.get("note")})
-    )
-    price = create.live_price(service.db, service.prices, visit.merchant_id, visit.now)
+    currency, note = visit.session.currency, visit.form.get("note")
+    wanted = {"amount": amount, "expires_in_hours": LIFE_HOURS, "description": note}
+    order = create.order_of(visit.merchant_id, load(NEW_PRICED_INVOICE, wanted), currency)
+    price = create.live_price(service.db, service.prices, visit.merchant_id, visit.now, currency)
     with service.db.write():
         service.db.only(merchants.LOCKED, id=visit.merchant_id)
         of_press = {"id": id, "merchant_id": visit.merchant_id}

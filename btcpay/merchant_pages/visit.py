@@ -13,6 +13,7 @@ from flask import Response, request
 
 from btcpay.checkout.cookie import new_form
 from btcpay.merchants.sessions import Session
+from btcpay.values.currencies import asked_of
 from btcpay.values.ids import derived_id
 from btcpay.values.zones import zone_of
 from btcpay.web.body import read_body
@@ -88,6 +89,8 @@ class Visit:
             zone=self.zone,
             zone_name=self.session.timezone.replace("_", " "),
             decimal=Decimal,
+            asked=asked_of,
+            currency=self.session.currency,
             **values,
         )
 

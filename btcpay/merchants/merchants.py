@@ -72,8 +72,7 @@ def set_brand(db: Database, merchant: Row, change: Row, clear: bool = False) -> 
     return row
 
 
-def set_currency(db: Database, merchant: Row, currency: str | None) -> None:
-    """None: no currency beside the dollar."""
+def set_currency(db: Database, merchant: Row, currency: str) -> None:
     db.run(merchants.SET_CURRENCY, id=merchant["id"], currency=currency)
 
 

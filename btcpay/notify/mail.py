@@ -80,7 +80,7 @@ class Mail:
             if now - since < OVERDUE:
                 return None
             return wanted["address"], mail_texts.overdue(to_ms(since), zone, language)
-        invoice = self._db.only(invoices.ANY_BY_ID, id=row["invoice_id"])
+        invoice = self._db.only(invoices.WHOLE, id=row["invoice_id"])
         about = About(invoice, state_of(row), f"{self._base_url}/pay/{invoice['id']}", zone)
         if receiver["transport"] == receivers.RECEIPT:
             if not invoice["customer_email"] or invoice["status"] != "paid":

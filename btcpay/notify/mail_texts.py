@@ -8,7 +8,7 @@ from typing import Any
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail_message import MailText
-from btcpay.values.money import stored_usd
+from btcpay.values.currencies import asked_of
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def paid(about: About, language: str) -> MailText:
     gettext = catalog(language).gettext
     return MailText(
         language,
-        _subject(gettext("Invoice paid: %(amount)s") % {"amount": _usd(about, language)}, about),
+        _subject(gettext("Invoice paid: %(amount)s") % {"amount": _asked(about, language)}, about),
         [gettext("This invoice is paid.")],
         _facts(about, language),
         (gettext("Invoice"), about.page_url),
@@ -64,7 +64,7 @@ def attention(about: About, language: str) -> MailText:
     needs = gettext("An invoice needs your attention: %(amount)s")
     return MailText(
         language,
-        _subject(needs % {"amount": _usd(about, language)}, about),
+        _subject(needs % {"amount": _asked(about, language)}, about),
         [
             reasons[about.state["attention"]],
             show % {"command": f"btcpay invoice show {about.invoice['id']}"},
@@ -98,8 +98,8 @@ def _subject(text: str, about: About) -> str:
     return f"{text} · {reference}" if reference else text
 
 
-def _usd(about: About, language: str) -> str:
-    return formats.usd(stored_usd(about.invoice["amount_usd_quote"]), language)
+def _asked(about: About, language: str) -> str:
+    return formats.written(asked_of(about.invoice), language)
 
 
 def _facts(about: About, language: str) -> list[tuple[str, str]]:
@@ -108,7 +108,7 @@ def _facts(about: About, language: str) -> list[tuple[str, str]]:
     invoice, state = about.invoice, about.state
     facts = [
         (gettext("Amount"), f"{formats.btc(invoice['amount_sats'], language)} BTC"),
-        (gettext("Value when quoted"), _usd(about, language)),
+        (gettext("Value when quoted"), _asked(about, language)),
     ]
     if state["received_sats"] != invoice["amount_sats"]:
         facts.append((gettext("Received"), f"{formats.btc(state['received_sats'], language)} BTC"))

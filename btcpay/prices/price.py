@@ -167,14 +167,12 @@ class Rate:
         if self._last.price is not None:
             self._good = self._last
             return
-        # Without one in dollars nothing can be sold.
-        level = logging.ERROR if self.currency == "USD" else logging.WARNING
         counts = len(prices), len(self.sources)
-        log.log(level, "no price in %s: %d of %d sources answered", self.currency, *counts)
+        log.error("no price in %s: %d of %d sources answered", self.currency, *counts)
 
 
 class Prices:
-    """The price in every currency that is asked for; `usd` is what invoices are made at."""
+    """The price in every currency that is asked for."""
 
     def __init__(self, new: Callable[[str], Rate]) -> None:
         self._new = new

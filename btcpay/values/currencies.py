@@ -1,8 +1,11 @@
-"""Currencies other than the dollar: their codes, and how many decimals amounts have (ISO 4217)."""
+"""Currencies: their codes, and how many decimals amounts have (ISO 4217)."""
 
+from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import Any, NamedTuple
 
 from btcpay.values.errors import CommandError
+from btcpay.values.money import stored_amount
 
 _WHOLE = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
 _THOUSANDTHS = "BHD IQD JOD KWD LYD OMR TND"
@@ -12,17 +15,15 @@ _CENTS = (
     " GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD"
     " LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD PAB"
     " PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC"
-    " SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH UYU UZS VES WST XCD XCG YER ZAR ZMW ZWG"
+    " SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD UYU UZS VES WST XCD XCG YER ZAR ZMW ZWG"
 )
-CODES = frozenset(f"{_WHOLE} {_THOUSANDTHS} {_CENTS} USD".split())
+CODES = frozenset(f"{_WHOLE} {_THOUSANDTHS} {_CENTS}".split())
 _NEAREST = Context(prec=50, rounding=ROUND_HALF_EVEN)
 
 
 def checked_currency(code: str) -> str:
-    """The code in capitals. Raises CommandError for none of ISO 4217, and for the dollar."""
+    """The code in capitals. Raises CommandError for none of ISO 4217."""
     code = code.upper()
-    if code == "USD":
-        raise CommandError("dollars are shown anyway: name another currency, such as EUR, or off")
     if code not in CODES:
         raise CommandError(f"{code!a} is no currency of ISO 4217, such as EUR")
     return code
@@ -40,6 +41,37 @@ def of_minor(minor: int, currency: str) -> Decimal:
     return Decimal(minor).scaleb(-places_of(currency))
 
 
+def unit_of(currency: str) -> Decimal:
+    """Its smallest unit: 0.01 of EUR, 1 of JPY."""
+    return Decimal(1).scaleb(-places_of(currency))
+
+
 def rounded(amount: Decimal, currency: str) -> Decimal:
     """The amount to the nearest of its smallest units, half to even."""
-    return amount.quantize(Decimal(1).scaleb(-places_of(currency)), ROUND_HALF_EVEN, _NEAREST)
+    return amount.quantize(unit_of(currency), ROUND_HALF_EVEN, _NEAREST)
+
+
+def money_text(amount: Decimal, currency: str) -> str:
+    """The amount for operators: `1,234.50 EUR`, never an exponent; under a unit it says so."""
+    unit = unit_of(currency)
+    shown = f"< {unit}" if 0 < amount < unit else f"{rounded(amount, currency):,f}"
+    return f"{shown} {currency}"
+
+
+class Money(NamedTuple):
+    """What an invoice asks for, as it was typed; dollars where the interface was asked for it."""
+
+    amount: Decimal
+    currency: str
+
+
+def price_of(invoice_row: Mapping[str, Any]) -> Decimal:
+    """Of one bitcoin in the currency that the invoice asks in, when it was made."""
+    return stored_amount(invoice_row["price_usd" if invoice_row["amount"] is None else "price"])
+
+
+def asked_of(invoice_row: Mapping[str, Any]) -> Money:
+    """Raises BadRow."""
+    if invoice_row["amount"] is None:
+        return Money(stored_amount(invoice_row["amount_usd_quote"]), "USD")
+    return Money(stored_amount(invoice_row["amount"]), invoice_row["currency"])

@@ -1,4 +1,4 @@
-"""Satoshis and dollars: satoshis are int, dollars are Decimal, no float anywhere."""
+"""Satoshis and money: satoshis are int, other money is Decimal, no float anywhere."""
 
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal, InvalidOperation
 
@@ -10,24 +10,24 @@ MAX_MONEY_SATS = MAX_MONEY_BTC * SATS_PER_BTC
 CENT = Decimal("0.01")
 
 # 50 digits: a quotient of up to 16 digits that is rounded up here and again to a whole satoshi
-# is the exact ceiling, however many digits the dollars came with.
+# is the exact ceiling, however many digits the amount came with.
 _ROUND_UP = Context(prec=50, rounding=ROUND_UP)
 _NEAREST = Context(prec=50, rounding=ROUND_HALF_EVEN)
 
 
-def sats_for_usd(amount_usd: Decimal, price_usd: Decimal) -> int | None:
-    """The satoshis that `amount_usd` > 0 buys at `price_usd` a bitcoin, rounded up, at least 1.
+def sats_for(amount: Decimal, price: Decimal) -> int | None:
+    """The satoshis that `amount` > 0 buys at `price` a bitcoin, rounded up, at least 1.
 
     None when the quotient exceeds the 21 million bitcoin that can exist: such a price is wrong.
     """
-    btc = _ROUND_UP.divide(amount_usd, price_usd)
+    btc = _ROUND_UP.divide(amount, price)
     if btc > MAX_MONEY_BTC:
         return None
     sats = _ROUND_UP.multiply(btc, Decimal(SATS_PER_BTC))
     return max(1, int(sats.to_integral_value(ROUND_CEILING)))
 
 
-def stored_usd(text: str) -> Decimal:
+def stored_amount(text: str) -> Decimal:
     """The amount or price of a stored text. Raises BadRow."""
     try:
         amount = Decimal(text)
@@ -57,10 +57,3 @@ def btc_shown(amount_sats: int) -> str:
     """The amount in bitcoin for people: always eight places, so that two can be compared."""
     whole, rest = divmod(amount_sats, SATS_PER_BTC)
     return f"{whole}.{rest:08d}"
-
-
-def usd_text(amount_usd: Decimal) -> str:
-    """The amount for people: at least cents, never an exponent; under a cent it says so."""
-    if 0 < amount_usd < CENT:
-        return "< 0.01"
-    return f"{amount_usd.quantize(CENT, ROUND_HALF_EVEN, _NEAREST):,f}"

@@ -13,7 +13,7 @@ class Merchant(Table):
     next_index = BigIntegerField()
     created_at = BigIntegerField()
     wallet_gap_limit = BigIntegerField()
-    currency = TextField(null=True)
+    currency = TextField()
     timezone = TextField()
 
 
@@ -49,6 +49,10 @@ class PaymentLink(Table):
     title = TextField(null=True)
     description = TextField(null=True)
     amount_mode = TextField()
+    currency = TextField()
+    amount = TextField(null=True)
+    min_amount = TextField(null=True)
+    max_amount = TextField(null=True)
     amount_usd = TextField(null=True)
     min_amount_usd = TextField(null=True)
     max_amount_usd = TextField(null=True)
@@ -83,15 +87,17 @@ class Invoice(Table):
     script = TextField()
     gap_before = BigIntegerField(null=True)
     covered_at = BigIntegerField(null=True)
-    currency = TextField(null=True)
+    currency = TextField()
+    amount = TextField(null=True)
+    price = TextField()
     received_sats = BigIntegerField()
     unconfirmed_sats = BigIntegerField()
     beside_sats = BigIntegerField()
     newest_height = BigIntegerField(null=True)
-    price_in_currency = TextField(null=True)
     reference = TextField(null=True)
     return_url = TextField(null=True)
 
+    ASKED = (amount_usd_quote, amount, currency)  # what it asks for: values/currencies.asked_of
     # What clients see, and no more is read for them; schemas/resources.py says how it looks.
     PUBLIC = (
         id,

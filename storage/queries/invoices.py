@@ -56,7 +56,7 @@ WAITED_FOR_OF_LINK = Invoice.select(
 _OF_LINK = (Invoice.id == slot("id")) & (Invoice.payment_link_id == slot("payment_link_id"))
 # A link's invoice that a browser may be led back to, or one that the till made: it can be paid, and
 # nothing has come to it. After a payment, even one that vanished, the next may be somebody else.
-_UNTOUCHED = Invoice.select(Invoice.id, Invoice.amount_usd_quote).where(
+_UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED).where(
     (Invoice.status == "open") & (Invoice.expires_at > slot("now")) & ~fn.EXISTS(_EVER_CAME)
 )
 UNTOUCHED_OF_LINK = _UNTOUCHED.where(_OF_LINK)

@@ -35,7 +35,6 @@ FORWARD = Merchant.update(slots(Merchant.next_index)).where(
 SET_CURRENCY = Merchant.update(slots(Merchant.currency)).where(Merchant.id == slot("id"))
 SET_TIMEZONE = Merchant.update(slots(Merchant.timezone)).where(Merchant.id == slot("id"))
 CURRENCY = Merchant.select(Merchant.currency).where(Merchant.id == slot("id"))
-# Every second currency that a merchant has.
-CURRENCIES = Merchant.select(Merchant.currency).where(Merchant.currency.is_null(False)).distinct()
+CURRENCIES = Merchant.select(Merchant.currency).distinct()
 
 SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(Merchant.id == slot("id"))

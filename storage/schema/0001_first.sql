@@ -45,7 +45,7 @@ CREATE TABLE merchant (
     next_index BIGINT NOT NULL DEFAULT 0 CHECK (next_index BETWEEN 0 AND 2147483648),
     created_at BIGINT NOT NULL,
     wallet_gap_limit BIGINT NOT NULL DEFAULT 20 CHECK (wallet_gap_limit BETWEEN 1 AND 1000000),
-    currency TEXT CHECK (length(currency) = 3),
+    currency TEXT NOT NULL DEFAULT 'USD' CHECK (length(currency) = 3),
     timezone TEXT NOT NULL DEFAULT 'UTC'
 );
 
@@ -123,7 +123,9 @@ CREATE INDEX idempotency_key_resource ON idempotency_key (resource_id)
 
 -- What is sold
 
--- `suggested`: decimal texts in USD with a space between, in the order in which they are shown.
+-- Amounts are in `currency`; `..._usd` is what each was worth in dollars when the link was made, which
+-- the interface shows. `suggested`: decimal texts in `currency` with a space between, in the order in
+-- which they are shown.
 CREATE TABLE payment_link (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -132,13 +134,20 @@ CREATE TABLE payment_link (
     title TEXT,
     description TEXT,
     amount_mode TEXT NOT NULL CHECK (amount_mode IN ('fixed', 'flexible')),
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
+    amount TEXT,
+    min_amount TEXT,
+    max_amount TEXT,
     amount_usd TEXT,
     min_amount_usd TEXT,
     max_amount_usd TEXT,
     created_at BIGINT NOT NULL,
     suggested TEXT CHECK (suggested IS NULL OR amount_mode = 'flexible'),
-    CHECK ((amount_mode = 'fixed') = (amount_usd IS NOT NULL)),
-    CHECK (amount_mode = 'flexible' OR (min_amount_usd IS NULL AND max_amount_usd IS NULL))
+    CHECK ((amount_mode = 'fixed') = (amount IS NOT NULL)),
+    CHECK (amount_mode = 'flexible' OR (min_amount IS NULL AND max_amount IS NULL)),
+    CHECK ((amount IS NULL) = (amount_usd IS NULL)),
+    CHECK ((min_amount IS NULL) = (min_amount_usd IS NULL)),
+    CHECK ((max_amount IS NULL) = (max_amount_usd IS NULL))
 );
 CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 
@@ -153,7 +162,9 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- settlement says of its outputs, for pages that ask often. `newest_height`: the last block with
 -- money that counts; null while some waits, or none came.
 -- `covered_at`: when the whole sum was first seen, in a block or in none: goods may be gone since.
--- `price_in_currency`: of one bitcoin when the invoice was made, in the merchant's own currency.
+-- `amount` is what it asks for, as it was typed, in `currency`; null: dollars, which the interface was
+-- asked for. Then `currency` is the merchant's, which its page shows beside them. `price` is that of one
+-- bitcoin in `currency` when the invoice was made, `price_usd` in dollars.
 -- `reference`: the number of the shop's order, unique for nothing. `return_url`: where its page leads
 -- back to, instead of the merchant's own way.
 CREATE TABLE invoice (
@@ -183,12 +194,13 @@ CREATE TABLE invoice (
     script TEXT NOT NULL UNIQUE,
     gap_before BIGINT CHECK (gap_before > 0),
     covered_at BIGINT,
-    currency TEXT CHECK (length(currency) = 3),
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
+    amount TEXT,
+    price TEXT NOT NULL,
     received_sats BIGINT NOT NULL DEFAULT 0,
     unconfirmed_sats BIGINT NOT NULL DEFAULT 0 CHECK (unconfirmed_sats BETWEEN 0 AND received_sats),
     beside_sats BIGINT NOT NULL DEFAULT 0 CHECK (beside_sats >= 0),
     newest_height BIGINT,
-    price_in_currency TEXT CHECK ((price_in_currency IS NULL) = (currency IS NULL)),
     reference TEXT CHECK (length(reference) BETWEEN 1 AND 200),
     return_url TEXT
         CHECK (substr(return_url, 1, 7) = 'http://' OR substr(return_url, 1, 8) = 'https://'),

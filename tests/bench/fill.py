@@ -45,9 +45,9 @@ def fill(path: Path, invoices: int) -> str:
         )
         db.executemany(
             "INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote,"
-            " price_usd, description, customer_email, deposit_address, script, address_index,"
-            " tx_hash, expires_at, paid_at, finished_at, created_at)"
-            " VALUES (?, 1, ?, ?, ?, '60000.00', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " price_usd, currency, price, description, customer_email, deposit_address, script,"
+            " address_index, tx_hash, expires_at, paid_at, finished_at, created_at)"
+            " VALUES (?, 1, ?, ?, ?, '60000.00', 'USD', '60000.00', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             map(_invoice, range(invoices)),
         )
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -98,18 +98,18 @@ def test_no_text_stands_in_a_template_untranslated():
         assert set(bare.split()) <= {"BTC", "\u00b7", "$", "\u2248"}, path.name
 
 
-UNITS = ("usd", "sats", "btc")
+UNITS = ("amount", "amount-sats", "amount-btc")
 # The heading, and 1,234.50 USD as each writes it, in dollars, satoshis and bitcoin.
-ENGLISH = ("Waiting for your payment", "1,234.50 USD", "2,057,500 satoshis", "0.02057500")
+ENGLISH = ("Waiting for your payment", "1,234.50\u00a0USD", "2,057,500 satoshis", "0.02057500")
 SHOWN = {
     "en": ENGLISH,
-    "es": ("A la espera de su pago", "1.234,50 USD", "2.057.500 satoshis", "0,02057500"),
-    "de": ("Warten auf Ihre Zahlung", "1.234,50 USD", "2.057.500 Satoshi", "0,02057500"),
-    "fr": ("En attente de votre paiement", "1 234,50 USD", "2 057 500 satoshis", "0,02057500"),
-    "pt": ("Aguardando o seu pagamento", "1.234,50 USD", "2.057.500 satoshis", "0,02057500"),
-    "ja": ("お支払いをお待ちしています", "1,234.50 USD", "2,057,500 satoshi", "0.02057500"),
-    "ar": ("في انتظار دفعتك", "1,234.50 USD", "2,057,500 ساتوشي", "0.02057500"),
-    "fa": ("در انتظار پرداخت شما", "۱٬۲۳۴٫۵۰ USD", "۲٬۰۵۷٬۵۰۰ ساتوشی", "۰٫۰۲۰۵۷۵۰۰"),
+    "es": ("A la espera de su pago", "1.234,50\u00a0USD", "2.057.500 satoshis", "0,02057500"),
+    "de": ("Warten auf Ihre Zahlung", "1.234,50\u00a0USD", "2.057.500 Satoshi", "0,02057500"),
+    "fr": ("En attente de votre paiement", "1 234,50\u00a0USD", "2 057 500 satoshis", "0,02057500"),
+    "pt": ("Aguardando o seu pagamento", "1.234,50\u00a0USD", "2.057.500 satoshis", "0,02057500"),
+    "ja": ("お支払いをお待ちしています", "1,234.50\u00a0USD", "2,057,500 satoshi", "0.02057500"),
+    "ar": ("في انتظار دفعتك", "1,234.50\u00a0USD", "2,057,500 ساتوشي", "0.02057500"),
+    "fa": ("در انتظار پرداخت شما", "۱٬۲۳۴٫۵۰\u00a0USD", "۲٬۰۵۷٬۵۰۰ ساتوشی", "۰٫۰۲۰۵۷۵۰۰"),
 }
 
 
@@ -119,7 +119,7 @@ def test_a_page_is_in_the_language_that_is_picked_and_writes_numbers_as_it_does(
     page = Page(shop.client.get(path, headers={"Accept-Language": "fr"}).text)
     direction = "rtl" if language in ("ar", "fa") else "ltr"
     assert page.tags[0][1] == {"lang": language, "dir": direction}
-    amounts = [page.texts[f"amount-{unit}"].replace("\u202f", " ") for unit in UNITS]
+    amounts = [page.texts[unit].replace("\u202f", " ") for unit in UNITS]
     assert (page.texts["state"], *amounts) == SHOWN[language]
     assert page.attributes["copy-amount"]["data-copy"] == "0.020575"  # as wallets read it
     links = [named for tag, named in page.tags if tag == "a" and "hreflang" in named]
@@ -161,7 +161,7 @@ def test_a_choice_is_carried_from_the_link_to_the_invoice_without_a_cookie(shop)
 
 def test_refusals_and_error_pages_are_in_the_visitors_language(shop):
     link = shop.link(max_amount_usd=50)
-    response = shop.client.post(f"/link/{link['id']}?lang=de", data={"amount_usd": "x"})
+    response = shop.client.post(f"/link/{link['id']}?lang=de", data={"amount": "x"})
     assert "wie 25 oder 19,90" in Page(response.text).texts["amount-problem"]
     response = shop.client.get("/pay/inv_unknown", headers={"Accept-Language": "es"})
     assert response.status_code == 404 and "nada" in response.text

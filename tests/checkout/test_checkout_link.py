@@ -10,7 +10,7 @@ from builders import at_once, dump, finish
 from itsdangerous import URLSafeSerializer
 from payer import Page, count, made, press
 
-from btcpay.checkout.amounts import parse_usd
+from btcpay.checkout.amounts import parse_amount
 from btcpay.invoices.links import suggest
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
@@ -24,8 +24,8 @@ def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is
     link = shop.link(amount_usd=1200, title="Tea & cake", description="One\nyear")
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     assert page.texts["title"] == "Tea & cake" and page.texts["description"] == "One\nyear"
-    assert page.texts["amount"] == "1,200.00 USD"
-    assert [tag for tag, _ in page.tags].count("button") == 1 and "amount_usd" not in page.texts
+    assert page.texts["price"] == "1,200.00\u00a0USD"
+    assert [tag for tag, _ in page.tags].count("button") == 1 and "amount" not in page.texts
     assert "<title>Tea &amp; cake \u00b7 shop</title>" in page.source
     preview = {one["property"]: one["content"] for tag, one in page.tags if "property" in one}
     assert preview == {
@@ -33,7 +33,7 @@ def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is
         "og:url": f"https://pay.example/till/link/{link['id']}",
         "og:site_name": "shop",
         "og:title": "Tea & cake",
-        "og:description": "1,200.00 USD \u00b7 One year",
+        "og:description": "1,200.00\u00a0USD \u00b7 One year",
     }
 
 
@@ -51,7 +51,7 @@ def test_a_price_below_what_can_be_sent_is_said_and_a_typed_one_refused(shop, fo
     flexible, no_more = shop.link(), shop.link(max_amount_usd=0.1)
     refused = press(shop.client, flexible, str(Decimal(least_usd) - CENT))
     assert refused.status_code == 400 and count(shop) == 0
-    assert f"at least {least_usd} USD" in Page(refused.text).texts["amount-problem"]
+    assert f"at least {least_usd}\u00a0USD" in Page(refused.text).texts["amount-problem"]
     made(press(shop.client, no_more, "0.1"))  # the seller allows no more than dust
     page = Page(shop.client.get(f"/pay/{made(press(shop.client, low))}").text)
     assert page.texts["amount-btc"] == btc_shown(least) and "dust" in page.texts
@@ -113,25 +113,25 @@ TYPED = {
 
 
 def test_what_a_visitor_types_is_read_as_dollars_or_not_at_all():
-    read = {typed: parse_usd(typed) for typed in TYPED}
+    read = {typed: parse_amount(typed, "USD") for typed in TYPED}
     assert {typed: usd and str(usd) for typed, usd in read.items()} == TYPED
 
 
-NO_AMOUNT, OUTSIDE = "such as 25 or 19.90.", "from 5.00 USD to 50.00 USD."
+NO_AMOUNT, OUTSIDE = "such as 25 or 19.90.", "from 5.00\u00a0USD to 50.00\u00a0USD."
 WRONG = {"": NO_AMOUNT, '"><b>5': NO_AMOUNT, "4.99": OUTSIDE, "50.01": OUTSIDE}
 
 
 def test_an_amount_has_its_bounds_and_a_wrong_one_comes_back_with_the_reason_beside_it(shop):
     link = shop.link(min_amount_usd=5, max_amount_usd=50)
     page = Page(shop.client.get(f"/link/{link['id']}").text)
-    field = page.attributes["amount_usd"]
+    field = page.attributes["amount"]
     assert field["aria-describedby"] == "amount-bounds" and "aria-invalid" not in field
-    assert page.texts["amount-bounds"] == "From 5.00 USD to 50.00 USD"
+    assert page.texts["amount-bounds"] == "From 5.00\u00a0USD to 50.00\u00a0USD"
     assert page.texts["title"] == "Payment"
     for typed, reason in WRONG.items():
         response = press(shop.client, link, typed)
         page = Page(response.text)
-        field = page.attributes["amount_usd"]
+        field = page.attributes["amount"]
         assert response.status_code == 400 and count(shop) == 0
         assert field["aria-invalid"] == "true" and field["value"] == typed
         assert field["aria-describedby"] == "amount-bounds amount-problem"
@@ -147,7 +147,7 @@ def test_suggested_amounts_are_buttons_of_a_form_of_their_own(shop):
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     offered = [tag["value"] for name, tag in page.tags if name == "button" and "value" in tag]
     assert offered == ["5", "19.90"]
-    assert page.texts["suggested"].split() == ["$5", "$19.90"]
+    assert page.texts["suggested"].split() == ["5", "19.90"]
     assert page.source.partition('id="pay"')[2].count("<button") == 1
     invoice = shop.get(f"/invoices/{made(press(shop.client, link, '19.90'))}").json
     assert invoice["amount_usd_quote"] == 19.9
@@ -179,7 +179,7 @@ def test_the_page_is_told_the_price_and_how_long_it_is_one(shop, ticker):
     shop.client.get(path.removesuffix("/price"))
     assert ticker.asked == asked  # the page itself waits for no ticker
     rates = [shop.client.get(path).json for _ in range(3)]
-    assert {one["usd"] for one in rates} == {"60000.00"} and ticker.asked == asked + 1
+    assert {one["price"] for one in rates} == {"60000.00"} and ticker.asked == asked + 1
     assert 110_000 < rates[-1]["good_for_ms"] <= rates[0]["good_for_ms"] <= 120_000
     assert shop.client.get(f"/link/{new_id('lnk')}/price").status_code == 404
 
@@ -187,13 +187,13 @@ def test_the_page_is_told_the_price_and_how_long_it_is_one(shop, ticker):
 def test_without_a_price_the_page_says_what_to_do(shop, ticker):
     link, ticker.status = shop.link(), 503
     price = shop.client.get(f"/link/{link['id']}/price")
-    nothing = {"usd": None, "currency": None, "good_for_ms": 0}
+    nothing = {"price": None, "good_for_ms": 0}
     assert (price.status_code, price.json) == (200, nothing)
     response = press(shop.client, link, "7.50")
     page = Page(response.text)
     assert response.status_code == 503 and count(shop) == 0
     assert "exchange rate is not available" in page.texts["problem"]
-    assert page.attributes["amount_usd"]["value"] == "7.50"  # nothing has to be typed again
+    assert page.attributes["amount"]["value"] == "7.50"  # nothing has to be typed again
     assert page.texts["submit"] == "Try again"
 
 

@@ -46,7 +46,7 @@ def all_pages(shop):
     flexible = shop.link(title="T", description="D")
     found = [f"/pay/{paid['id']}", f"/pay/{part['id']}", f"/link/{flexible['id']}", *paths(shop)]
     answers = [shop.client.get(path) for path in found]
-    answers.append(shop.client.post(f"/link/{flexible['id']}", data={"amount_usd": "x"}))
+    answers.append(shop.client.post(f"/link/{flexible['id']}", data={"amount": "x"}))
     return [Page(answer.text) for answer in answers if answer.mimetype == "text/html"]
 
 
@@ -143,7 +143,7 @@ def test_a_first_visit_weighs_under_20_kb_and_asks_four_times(shop, language):
 def test_a_fault_and_a_body_that_is_too_large_are_pages_that_give_nothing_away(open_shops, caplog):
     shop = open_shops(BTCPAY_MAX_BODY_BYTES="1024")
     path, link = f"/pay/{shop.invoice()['id']}", shop.link()
-    answer = shop.client.post(f"/link/{link['id']}", data={"amount_usd": "9" * 2000})
+    answer = shop.client.post(f"/link/{link['id']}", data={"amount": "9" * 2000})
     assert answer.status_code == 413 and answer.mimetype == "text/html"
     shop.sql("ALTER TABLE brand RENAME TO gone")
     answer = shop.client.get(path)

@@ -94,7 +94,7 @@ def token(client, link):
 
 
 def send(client, link, press, amount=""):
-    return client.post(f"/link/{link['id']}", data={"amount_usd": amount, "press": press})
+    return client.post(f"/link/{link['id']}", data={"amount": amount, "press": press})
 
 
 def test_one_form_sent_twice_makes_one_invoice_without_any_cookie(shop):

@@ -50,7 +50,7 @@ def test_where_addresses_mean_nothing_the_link_alone_bounds_its_invoices(open_sh
     shop = open_shops(**environ, BTCPAY_LINK_OPEN_INVOICES="12")
     link = shop.link()["id"]
     pressed = [
-        shop.client.post(f"/link/{link}", data={"amount_usd": "5"}).status_code for _ in range(14)
+        shop.client.post(f"/link/{link}", data={"amount": "5"}).status_code for _ in range(14)
     ]
     assert pressed == [303] * made + [429] * (14 - made)
 

@@ -163,7 +163,7 @@ def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(shop, tmp_p
         live.ask("GET", f"/invoices/{key}?api_key={key}", shop.read_key)
         live.ask("GET", f"/{key}", INVALID)
         live.ask("GET", "/balance", headers={"Authorization": f"Basic {INVALID}"})
-        requests.post(f"{live.url}/link/{key}", data={"amount_usd": EMAIL}, timeout=5)
+        requests.post(f"{live.url}/link/{key}", data={"amount": EMAIL}, timeout=5)
         for text in malformed:
             raw(live, text)
         shop.sql("ALTER TABLE invoice RENAME TO gone")

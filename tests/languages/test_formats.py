@@ -71,15 +71,19 @@ def test_hundredths(language, number):
 
 
 @in_each_language
-@given(amount_usd=st.decimals(0, 10**9, places=4) | st.decimals(0, 10**6, places=2))
+@given(amount=st.decimals(0, 10**9, places=4) | st.decimals(0, 10**6, places=2))
 @example(Decimal("0.005")).via("half a cent goes to the even one")
 @example(Decimal("0.015"))
 @example(Decimal("2.675"))
 @example(Decimal("999.995"))
 @example(Decimal("1E+3"))
-def test_dollars_and_cents(language, amount_usd):
-    expected = decimal(amount_usd, "#,##0.00", language)
-    assert formats.cents(amount_usd, language) == expected
+def test_amounts_with_the_decimals_of_their_currency(language, amount):
+    for currency, pattern in PATTERNS.items():
+        expected = decimal(amount, pattern, language)
+        assert formats.plain(amount, currency, language) == expected
+
+
+PATTERNS = {"USD": "#,##0.00", "JPY": "#,##0", "KWD": "#,##0.000"}
 
 
 @in_each_language

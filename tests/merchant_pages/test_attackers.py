@@ -106,7 +106,7 @@ def test_what_another_merchant_has_is_not_found_on_any_path(shop, browser):
         for rule in (rule for rule in rules(shop, method) if "<" in rule):
             for path in filled(rule, ids):
                 new_minute(shop)
-                fields = {"token": token, "reason": "mine now", "amount_usd": "5"}
+                fields = {"token": token, "reason": "mine now", "amount": "5"}
                 sent = {"data": fields, "headers": FROM_THIS_SITE} if method == "POST" else {}
                 answer = browser.client.open(f"/merchant{path}", method=method, **sent)
                 assert answer.status_code == 404, f"{method} {path}"

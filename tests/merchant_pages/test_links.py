@@ -28,11 +28,11 @@ def public(shop, id):
 MADE = {
     "nothing: any amount": ({}, {"amount_mode": "flexible", "title": None}),
     "a price": (
-        {"title": "Membership", "amount_usd": "120"},
+        {"title": "Membership", "amount": "120"},
         {"amount_mode": "fixed", "title": "Membership", "amount_usd": 120},
     ),
     "bounds": (
-        {"min_amount_usd": "5", "max_amount_usd": "5,50"},
+        {"min_amount": "5", "max_amount": "5,50"},
         {"amount_mode": "flexible", "min_amount_usd": 5, "max_amount_usd": 5.5},
     ),
     "lines as browsers send": ({"description": "One\r\nTwo"}, {"description": "One\nTwo"}),
@@ -50,16 +50,16 @@ def test_a_press_makes_a_link_and_shows_it(browser):
 
 
 WRONG = {
-    "no amount": ({"amount_usd": "x"}, "amount_usd", "such as 25"),
-    "nothing at most": ({"max_amount_usd": "0"}, "max_amount_usd", "above 0"),
+    "no amount": ({"amount": "x"}, "amount", "such as 25"),
+    "nothing at most": ({"max_amount": "0"}, "max_amount", "above 0"),
     "bounds the wrong way round": (
-        {"min_amount_usd": "6", "max_amount_usd": "5"},
-        "max_amount_usd",
+        {"min_amount": "6", "max_amount": "5"},
+        "max_amount",
         "less than the smallest",
     ),
     "a price and a bound": (
-        {"amount_usd": "6", "min_amount_usd": "5"},
-        "min_amount_usd",
+        {"amount": "6", "min_amount": "5"},
+        "min_amount",
         "price is fixed",
     ),
 }
@@ -106,11 +106,12 @@ def test_counting_stops_where_it_would_take_long(browser):
     shop, link = browser.shop, browser.shop.link()["id"]
     shop.sql(
         "INSERT INTO invoice (id, merchant_id, payment_link_id, status, amount_sats,"  # noqa: S608
-        " amount_usd_quote, price_usd, deposit_address, script, address_index, created_at)"
+        " amount_usd_quote, price_usd, currency, price, deposit_address, script, address_index,"
+        " created_at)"
         " WITH RECURSIVE n(i) AS"
         f" (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= {MOST_COUNTED})"
-        f" SELECT 'inv_' || i, {shop.merchant_id}, '{link}', 'open', 1, '1', '1', 'a' || i,"
-        " 's' || i, 100 + i, 1 FROM n"
+        f" SELECT 'inv_' || i, {shop.merchant_id}, '{link}', 'open', 1, '1', '1', 'USD', '1',"
+        " 'a' || i, 's' || i, 100 + i, 1 FROM n"
     )
     page = browser.page(f"/links/{link}")
     assert page.texts["used"] == "Invoices: 500 or more, paid: 0"
@@ -135,7 +136,7 @@ def test_a_link_has_a_card_and_is_switched_off_and_on_again(browser):
     id = link["id"]
     page = browser.page(f"/links/{id}/card")
     assert page.texts["url"] == link["link_url"] and page.texts["description"] == "One year"
-    assert "120.00 USD" in page.texts["card"] and "<svg" in page.source
+    assert "120.00\u00a0USD" in page.texts["card"] and "<svg" in page.source
     assert browser.post(f"/links/{id}/deactivate").headers["Location"].endswith("?done=off")
     assert shop.client.get(f"/link/{id}").status_code == 410
     assert "nobody can pay" in browser.page(f"/links/{id}/card").source

@@ -56,7 +56,8 @@ def order(shop, reference, merchant_id=None):
     """An invoice of 5 USD with the number of an order."""
     db, service = shop.service.db, shop.service
     merchant_id = merchant_id or shop.merchant_id
-    of = create.order_of(merchant_id, {"amount_usd": Decimal(5), "description": "Tea"}, reference)
+    wanted = {"amount_usd": Decimal(5), "description": "Tea"}
+    of = create.order_of(merchant_id, wanted, None, reference)
     price = create.live_price(db, service.prices, merchant_id, shop.clock())
     with db.write():
         return create.new_invoice(db, service.settings.network, shop.clock(), of, price)

@@ -103,6 +103,7 @@ INVOICE = {
     "id": "inv_1",
     "amount_sats": 41_667,
     "amount_usd_quote": "1234.5",
+    "amount": None,
     "description": "Two mugs",
     "reference": "10442",
 }

@@ -60,6 +60,8 @@ ROWS: dict[str, dict[str, Any]] = {
         "merchant_id": 1,
         "status": "active",
         "amount_mode": "fixed",
+        "currency": "USD",
+        "amount": "5",
         "amount_usd": "5",
         "created_at": 0,
     },
@@ -70,6 +72,8 @@ ROWS: dict[str, dict[str, Any]] = {
         "amount_sats": 1_000,
         "amount_usd_quote": "1",
         "price_usd": "60000",
+        "currency": "USD",
+        "price": "60000",
         "deposit_address": "addr1",
         "script": "0014aa",
         "address_index": 0,
@@ -112,7 +116,7 @@ PAID = {"status": "paid", "paid_at": 1, "tx_hash": "aa", "finished_at": 1}
 SECOND = {"id": "inv_2", "deposit_address": "addr2", "script": "0014bb", "address_index": 1}
 OTHER = {"id": 2, "name": "b", "account_key": "l"}
 ANOTHER = {"id": "pay_2", "tx_hash": "bb"}
-FLEXIBLE = {"amount_mode": "flexible", "amount_usd": None}
+FLEXIBLE = {"amount_mode": "flexible", "amount": None, "amount_usd": None}
 
 
 def insert(db: Database, table: str, **changes: Any) -> None:
@@ -165,7 +169,7 @@ REFUSED = [
     ("a scope", "api_key", {"id": "key_2", "secret_sha256": "t", "scope": "all"}),
     ("a key of no merchant", "api_key", {"id": "key_2", "secret_sha256": "t", "merchant_id": 9}),
     ("a link's id twice", "payment_link", {}),
-    ("fixed without price", "payment_link", {"id": "lnk_2", "amount_usd": None}),
+    ("fixed without price", "payment_link", {"id": "lnk_2", "amount": None, "amount_usd": None}),
     ("flexible with a price", "payment_link", {"id": "lnk_2", "amount_mode": "flexible"}),
     ("fixed with bounds", "payment_link", {"id": "lnk_2", "max_amount_usd": "9"}),
     ("an unknown link status", "payment_link", {"id": "lnk_2", "status": "gone"}),

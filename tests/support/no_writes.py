@@ -31,7 +31,7 @@ def refuses_orders(live: Live, shop: Shop, link: dict[str, Any]) -> None:
         error = answer.json()["error"]
         assert error["code"] == "server_error" and "request id req_" in error["message"]
         assert "X-RateLimit-Remaining" in answer.headers
-    form = {"amount_usd": "5"}
+    form = {"amount": "5"}
     page = requests.post(f"{live.url}/link/{link['id']}", data=form, timeout=20)
     assert page.status_code in (500, 503) and page.headers["Content-Type"].startswith("text/html")
     for text in [page.text, *(answer.text for answer in answers)]:

@@ -65,7 +65,7 @@ class Page(HTMLParser):
 
 
 def press(client: FlaskClient, link: dict[str, Any], amount: str = "", **kw: Any) -> TestResponse:
-    return client.post(f"/link/{link['id']}", data={"amount_usd": amount}, **kw)
+    return client.post(f"/link/{link['id']}", data={"amount": amount}, **kw)
 
 
 def made(response: TestResponse) -> str:

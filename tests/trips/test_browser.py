@@ -38,7 +38,7 @@ def test_a_merchant_logs_in_sells_and_downloads(open_tab, counter):
     tab = log_in(open_tab(counter.root), counter)
     assert look(tab, axe_script(), (PHONE, DESK)) == []
     tab.go(f"{counter.root}/merchant/till")
-    tab.until("document.activeElement.id === 'amount_usd'")
+    tab.until("document.activeElement.id === 'amount'")
     tab.type("25")
     tab.press("Enter")
     tab.until("document.getElementById('qr')")

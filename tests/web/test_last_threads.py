@@ -62,7 +62,7 @@ def test_who_waits_for_a_lock_that_stays_is_refused_with_the_first(shop, monkeyp
         if number % 2:
             answer = shop.post("/invoices", {"amount_usd": 5})
         else:
-            answer = shop.client.post(f"/link/{link['id']}", data={"amount_usd": "5"})
+            answer = shop.client.post(f"/link/{link['id']}", data={"amount": "5"})
         db.close()
         return answer.status_code
 

@@ -51,25 +51,25 @@ def brand(
 
 @click.command("currency")
 @click.argument("merchant")
-@click.argument("code", required=False, metavar="[EUR|off]")
+@click.argument("code", required=False, metavar="[EUR]")
 @answering
 def currency(shell: Shell, merchant: str, code: str | None) -> None:
-    """Show or set a second currency: beside the dollars on the pages, and in exports.
+    """Show or set the currency that a merchant counts in: till, links, sums, mails, exports.
 
-    Says what a bitcoin costs in it now.
+    Says what a bitcoin costs in it now. What was received keeps its value in the former one.
     """
     owner = find_merchant(shell.db, merchant)
     if code is not None:
-        owner["currency"] = None if code == "off" else checked_currency(code)
+        owner["currency"] = checked_currency(code)
         set_currency(shell.db, owner, owner["currency"])
     row = {"merchant": merchant, "currency": owner["currency"], "price": None}
-    if owner["currency"]:
-        price = new_prices(shell.settings).of(owner["currency"]).current_or_none()
-        if price is not None:
-            row["price"] = number("usd", f"{price:f}") if shell.as_json else f"{price:f}"
-        else:
-            now = f"no price in {owner['currency']} right now"
-            say(f"{now}: nothing is shown in it until enough sources agree")
+    price = new_prices(shell.settings).of(owner["currency"]).current_or_none()
+    if price is not None:
+        row["price"] = number("usd", f"{price:f}") if shell.as_json else f"{price:f}"
+    else:
+        say(
+            f"no price in {owner['currency']} right now: nothing is sold until enough sources agree"
+        )
     shell.show([row], "merchant currency price")
 
 

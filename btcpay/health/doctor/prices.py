@@ -22,7 +22,7 @@ from storage.database import Database
 from storage.queries import merchants
 
 REMEDY = "if this lasts, name another one in BTCPAY_PRICE_SOURCES"
-SECOND_REMEDY = "if this lasts, name other ones in BTCPAY_CURRENCY_SOURCES"
+OTHER_REMEDY = "until enough sources agree; if this lasts, see BTCPAY_CURRENCY_SOURCES"
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
@@ -57,16 +57,18 @@ def findings(shop: Shop) -> Iterator[Finding]:
         yield Finding("clock of the prices", RED, sentence, CLOCK_REMEDY)
 
 
-def second(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Merchants' second currencies: yellow without a price, since nothing is shown then."""
+def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
+    """What merchants count in, where that is not the dollar."""
     prices = new_prices(shop.settings)
-    for row in db.rows(merchants.CURRENCIES):
-        name, price = f"price in {row['currency']}", prices.of(row["currency"]).current_or_none()
+    for currency in (row["currency"] for row in db.rows(merchants.CURRENCIES)):
+        if currency == "USD":
+            continue
+        name, price = f"price in {currency}", prices.of(currency).current_or_none()
         if price is None:
             sentence = "none: too few sources know one, or agree on it"
-            yield Finding(name, YELLOW, sentence, f"nothing is shown in it; {SECOND_REMEDY}")
+            yield Finding(name, RED, sentence, f"nothing is sold in it {OTHER_REMEDY}")
         else:
-            yield Finding(name, GREEN, f"{price:f} {row['currency']} for a bitcoin")
+            yield Finding(name, GREEN, f"{price:f} {currency} for a bitcoin")
 
 
 def _why_none(answered: int, asked: int, quorum: int) -> str:

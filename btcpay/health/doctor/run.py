@@ -59,7 +59,7 @@ def examine(
     for finding in chain(answers, prices.findings(shop)):
         yield replace(finding, is_outside=True)
     if db:
-        yield from _guarded("second currencies", prices.second(shop, db))
+        yield from _guarded("other currencies", prices.other_currencies(shop, db))
     yield from receivers.mail_server(shop)
     yield from variables.findings(shop)
     if db:

@@ -33,7 +33,7 @@ _OF_LINK = Invoice.payment_link_id == slot("payment_link_id")
 _INVOICES = Invoice.select(
     Invoice.id,
     Invoice.status,
-    Invoice.amount_usd_quote,
+    *Invoice.ASKED,
     Invoice.amount_sats,
     Invoice.created_at,
     CAME_SATS.alias("received_sats"),

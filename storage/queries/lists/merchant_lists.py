@@ -6,7 +6,7 @@ on merchant and time serve both ways. The sums are made for the rows that are sh
 
 from typing import Any
 
-from peewee import JOIN, ColumnBase, Expression, Select
+from peewee import JOIN, ColumnBase, Expression, Select, fn
 
 from storage.database import slot
 from storage.models import Attention, Invoice, Output, Payment
@@ -20,7 +20,7 @@ _INVOICES = Invoice.select(
     Invoice.id,
     Invoice.status,
     Invoice.amount_sats,
-    Invoice.amount_usd_quote,
+    *Invoice.ASKED,
     Invoice.description,
     Invoice.reference,
     Invoice.customer_email,
@@ -80,7 +80,7 @@ INVOICE_TEXTS = _older(
         Invoice.reference,
         Invoice.customer_email,
         Invoice.amount_sats,
-        Invoice.amount_usd_quote.alias("value"),
+        fn.COALESCE(Invoice.amount, Invoice.amount_usd_quote).alias("value"),
         Invoice.created_at,
     ),
     Invoice,

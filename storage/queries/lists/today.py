@@ -36,9 +36,8 @@ ON_ITS_WAY = (
         Invoice.description,
         Invoice.reference,
         Invoice.amount_usd_quote,
-        Invoice.price_usd,
         Invoice.currency,
-        Invoice.price_in_currency,
+        Invoice.price,
     )
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
@@ -58,7 +57,7 @@ WANTING = (
         Attention.since_at,
         Invoice.description,
         Invoice.reference,
-        Invoice.amount_usd_quote,
+        *Invoice.ASKED,
     )
     .join(Invoice, on=(Invoice.id == Attention.invoice_id))
     .where(Attention.merchant_id == slot("merchant_id"))

@@ -449,15 +449,15 @@ def test_an_answer_without_a_price_says_where_it_was_looked_for(till, ticker):
     assert "nothing at /last" in found(till, **source)["price source 127.0.0.1"].sentence
 
 
-@pytest.mark.parametrize(("eur", "colour"), [("55200", "green"), ("0", "yellow")])
-def test_a_second_currency_is_examined_where_a_merchant_has_one(eur, colour, till, ticker):
+@pytest.mark.parametrize(("eur", "colour"), [("55200", "green"), ("0", "red")])
+def test_the_currency_that_a_merchant_counts_in_is_examined(eur, colour, till, ticker):
     assert not [name for name in colours(till) if name.startswith("price in")]
     ticker.price("60000", eur=eur)
     till.shop.sql("UPDATE merchant SET currency = 'EUR'")
     everything = found(till)
-    till.shop.sql("UPDATE merchant SET currency = NULL")
+    till.shop.sql("UPDATE merchant SET currency = 'USD'")
     assert everything["price in EUR"].colour == colour and everything["price"].colour == "green"
-    assert "55200 EUR for a bitcoin" in everything["price in EUR"].sentence or colour == "yellow"
+    assert "55200 EUR for a bitcoin" in everything["price in EUR"].sentence or colour == "red"
 
 
 def test_defaults_are_counted_in_the_line_and_named_in_json(till):

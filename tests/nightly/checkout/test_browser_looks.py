@@ -27,7 +27,7 @@ LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
 
 @pytest.fixture(scope="module")
 def hosted(browser, tmp_path_factory, ticker):
-    """A server whose payments are invented; from 100 USD on they need three confirmations."""
+    """A server whose payments are invented; from 100\u00a0USD on they need three confirmations."""
     environ = {"BTCPAY_CONFIRMATIONS": "1 3@100", "BTCPAY_LINK_OPEN_INVOICES": "1"}
     with open_hosted(tmp_path_factory.mktemp("hosted"), ticker, **environ) as opened:
         yield opened
@@ -223,7 +223,7 @@ def flexible(tab, hosted):
 
 def wrong_amount(tab, hosted):
     flexible(tab, hosted)
-    tab.click("#amount_usd")
+    tab.click("#amount")
     tab.type("five")
     return submit(tab, "amount-problem")
 
@@ -232,7 +232,7 @@ def too_many(tab, hosted):
     link = hosted.shop.link(title="Tip jar")
     for amount, id in (("5", "qr"), ("6", "problem")):
         tab.go(hosted.page(link))
-        tab.click("#amount_usd")
+        tab.click("#amount")
         tab.type(amount)
         submit(tab, id)
     return tab.status

@@ -91,8 +91,8 @@ def test_somebody_who_has_no_shell_sells_and_accepts_what_came_late(open_tab, co
     shop = counter.shop
     tab = log_in(open_tab(counter.root, script=script), counter)
     tab.click("#sections a[href$='till']")
-    tab.until("document.getElementById('amount_usd')")
-    tab.click("#amount_usd")
+    tab.until("document.getElementById('amount')")
+    tab.click("#amount")
     tab.type("25")
     tab.click("#show")
     tab.until("document.getElementById('qr')")

@@ -12,7 +12,7 @@ from btcpay.values.money import btc_text
 def show_code(tab, counter, amount):
     """Types the amount and presses Enter; the invoice that is shown."""
     tab.go(f"{counter.root}/merchant/till")
-    tab.until("document.activeElement.id === 'amount_usd'")
+    tab.until("document.activeElement.id === 'amount'")
     tab.type(amount)
     tab.press("Enter")
     tab.until("document.getElementById('qr')")
@@ -49,7 +49,7 @@ def test_two_tills_turn_green_by_themselves_each_for_its_own_payment(open_tab, c
     other.until_state("seen")
     other.click("#next")
     other.until("document.getElementById('last')")
-    assert "On its way" in other.text("last") and other.focus() == "amount_usd"
+    assert "On its way" in other.text("last") and other.focus() == "amount"
     assert_is_quiet(other)
 
 

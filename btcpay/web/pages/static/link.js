@@ -1,43 +1,38 @@
 // A link's form: what the amount is about worth, by the service's own price while that is one.
 "use strict";
 (() => {
-  const worth = document.getElementById("worth"), field = document.getElementById("amount_usd");
+  const worth = document.getElementById("worth"), field = document.getElementById("amount");
   // Coming back brings a form that has not been sent: the next payment is somebody else's.
   addEventListener("pageshow", (event) => { if (event.persisted && worth) location.reload(); });
   if (!worth) return;
   const ASKED_AT_MOST = 30; // for a page that nobody touches: an hour
-  let rates = {}, until = 0, unasked = ASKED_AT_MOST, timer, pause;
+  let rate = {}, until = 0, unasked = ASKED_AT_MOST, timer, pause;
   // Digits of Arabic and Persian keyboards count from these.
   const digit = (it) => it.charCodeAt(0) - (it < "\u06f0" ? 0x660 : 0x6f0);
   const typed = () => {
-    if (!field) return Number(worth.dataset.usd);
+    if (!field) return Number(worth.dataset.amount);
     const text = field.value.normalize("NFKC").trim().replace(/^\$\s*/, "").replace("\u066b", ".");
     const plain = text.replace(/[\u0660-\u0669\u06f0-\u06f9]/g, digit);
-    return /^\d{1,9}([.,]\d{1,2})?$/.test(plain) ? Number(plain.replace(",", ".")) : 0;
+    return /^\d{1,11}([.,]\d{1,3})?$/.test(plain) ? Number(plain.replace(",", ".")) : 0;
   };
-  const write = (number, places, unit) => {
-    const [whole, rest] = number.toFixed(places).split(".");
-    const text = whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : "");
+  const write = (btc) => {
+    const [whole, rest] = btc.toFixed(8).split(".");
+    const text = `${whole.replace(/\B(?=(\d{3})+$)/g, ",")}.${rest}`;
     const shown = text.replace(/./g, (it) => worth.dataset.signs["0123456789.,".indexOf(it)]);
-    return `\u2248\u00a0${shown}\u00a0${unit}`;
+    return `\u2248\u00a0${shown}\u00a0BTC`;
   };
   const show = () => {
-    const usd = Date.now() < until ? typed() : 0; // that clock goes on while the machine sleeps
-    const { price, currency, places } = rates, texts = [];
-    if (usd) texts.push(write(Math.ceil(usd / rates.usd * 1e8) / 1e8, 8, "BTC"));
-    if (usd && currency) texts.push(write(usd * price / rates.usd, places, currency));
-    worth.replaceChildren(...texts.map((text) => {
-      const part = document.createElement("bdi"); // a number and its unit, whatever the direction
-      part.textContent = text;
-      return part;
-    }));
+    const amount = Date.now() < until ? typed() : 0; // that clock goes on while the machine sleeps
+    const part = document.createElement("bdi"); // a number and its unit, whatever the direction
+    if (amount) part.textContent = write(Math.ceil(amount / rate.price * 1e8) / 1e8);
+    worth.replaceChildren(...amount ? [part] : []);
   };
   const ask = async () => {
     if (document.hidden || !unasked) return;
     unasked -= 1;
     const answer = await fetch(`${location.pathname}/price`, { cache: "no-store" });
-    rates = answer.ok ? await answer.json() : {};
-    const left = rates.usd ? rates.good_for_ms : 0;
+    rate = answer.ok ? await answer.json() : {};
+    const left = rate.price ? rate.good_for_ms : 0;
     until = Date.now() + left;
     show();
     clearTimeout(timer);

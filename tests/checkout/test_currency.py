@@ -1,0 +1,188 @@
+"""The currency that a merchant counts in: what is asked for in it, and never over dollars."""
+
+import csv
+import io
+import random
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from types import SimpleNamespace
+
+import pytest
+from fake_esplora import Terminal
+from merchant_browser import ON, MerchantBrowser
+from payer import Page, made, press
+
+from btcpay.invoices.create import Price, quote
+from btcpay.values.currencies import CODES, places_of
+
+EURO = "23.00\u00a0EUR"
+
+
+def test_the_satoshis_are_those_of_the_price_in_the_currency_rounded_up():
+    """Twenty currencies and ten thousand amounts, against fractions."""
+    chance = random.Random(24)
+    codes = ["JPY", "KWD", "USD", *chance.sample(sorted(CODES), 17)]
+    for _ in range(10_000):
+        code, places = (one := chance.choice(codes)), places_of(one)
+        amount = Decimal(chance.randint(1, 10 ** chance.randint(1, 7))).scaleb(-places)
+        price_usd = Decimal(chance.randint(100, 30_000_000)).scaleb(-2)
+        own = Decimal(chance.randint(100, 10**12)).scaleb(-2)
+        price = Price(price_usd, code, price_usd if code == "USD" else own)
+        btc = Fraction(amount) / Fraction(price.in_currency)
+        if btc > 21_000_000 or btc * Fraction(price_usd) > 1_000_000:
+            continue
+        sats, worth_usd = quote(amount, code, price)
+        assert sats == ceil(btc * 10**8), (amount, price)
+        exact = btc * Fraction(price_usd)
+        near = Fraction(1, 200) if exact > Fraction(1, 200) else Fraction(1, 100)
+        assert abs(Fraction(worth_usd) - exact) <= (0 if code == "USD" else near), (amount, price)
+
+
+@pytest.fixture
+def euros(open_shops, ticker):
+    """A shop that counts in euros, and a ticker that knows them."""
+    ticker.price("60000.00", eur="55200.00", jpy="9000000")
+    shop = open_shops(**ON)
+    count_in(shop, "EUR")
+    return shop
+
+
+def count_in(shop, currency):
+    shop.sql(f"UPDATE merchant SET currency = '{currency}'")  # noqa: S608
+
+
+def page_of(shop, invoice_id, query=""):
+    return Page(shop.client.get(f"/pay/{invoice_id}{query}").text)
+
+
+def terminal(shop):
+    return Terminal(SimpleNamespace(shop=shop))
+
+
+def sell(shop, amount="25"):
+    """A press at the till; its answer."""
+    browser = MerchantBrowser(shop).log_in()
+    return browser.post("/till", press=browser.page("/till").values["press"], amount=amount)
+
+
+def test_what_is_priced_in_it_leads_with_it_and_the_interface_says_dollars(euros):
+    till = sell(euros).headers["Location"].rpartition("/")[2]
+    link = terminal(euros).json("link", "create", "shop", "--amount", "25", "--title", "Tea")
+    pressed = made(press(euros.client, link))
+    command = terminal(euros).json("invoice", "create", "shop", "--amount", "25")["id"]
+    for id in (till, pressed, command):
+        invoice = euros.get(f"/invoices/{id}").json
+        assert (invoice["amount_sats"], invoice["amount_usd_quote"]) == (45_290, 27.17)
+        page = page_of(euros, id)
+        assert page.texts["amount"] == "25.00\u00a0EUR" and "amount-beside" not in page.texts
+    assert (link["amount_usd"], link["amount_mode"]) == (27.17, "fixed")
+    assert Page(euros.client.get(f"/link/{link['id']}").text).texts["price"] == "25.00\u00a0EUR"
+    shown = terminal(euros).run("invoice", "show", till)[0]
+    assert "25.00 EUR at 55,200.00 EUR a bitcoin" in shown
+
+
+def test_another_currency_is_asked_for_by_its_name_and_in_its_units(euros):
+    words = "invoice", "create", "shop", "--currency", "jpy", "--amount"
+    made = terminal(euros).json(*words, "3750")
+    assert page_of(euros, made["id"]).texts["amount"] == "3,750\u00a0JPY"
+    assert "amounts in JPY have 0 decimals" in terminal(euros).run(*words, "3750.5", status=2)[1]
+    assert "no currency" in terminal(euros).run(*words[:4], "EUX", "--amount", "1", status=1)[1]
+
+
+def test_no_way_falls_back_to_dollars(euros, ticker):
+    terminal(euros).run("link", "create", "shop", "--amount", "25")
+    flexible = terminal(euros).json("link", "create", "shop")
+    (fixed,) = [row for row in euros.get("/payment-links").json["data"] if row["amount_usd"]]
+    ticker.price("60000.00")
+    euros.clock.move(hours=1)
+    euros.service.prices._rates.clear()
+    ways = {
+        "the till": lambda: sell(euros).status_code,
+        "a link": lambda: press(euros.client, fixed).status_code,
+        "a link of any amount": lambda: press(euros.client, flexible, "25").status_code,
+        "a new link": lambda: new_link(euros).status_code,
+    }
+    assert {way: ask() for way, ask in ways.items()} == dict.fromkeys(ways, 503)
+    for words in ("invoice create shop --amount 25", "link create shop --amount 25"):
+        assert "BTC/EUR" in terminal(euros).run(*words.split(), status=1)[1]
+    assert euros.sql("SELECT count(*) FROM invoice").fetchone()[0] == 0
+    assert euros.sql("SELECT count(*) FROM payment_link").fetchone()[0] == 2
+    assert "amount-beside" not in page_of(euros, euros.invoice(25)["id"]).texts
+
+
+def new_link(shop):
+    browser = MerchantBrowser(shop).log_in()
+    return browser.post("/links", press=browser.page("/links/new").values["press"], amount="25")
+
+
+def test_an_invoice_of_the_interface_leads_with_dollars_and_shows_the_currency_beside(
+    euros, ticker
+):
+    invoice = euros.invoice(25)
+    ticker.price("60000.00", eur="99999.00")
+    euros.clock.move(hours=1)
+    page = page_of(euros, invoice["id"])
+    assert page.texts["amount"] == "25.00\u00a0USD" and page.texts["amount-beside"].endswith(EURO)
+    ticker.price("60000.00", eur="55200.00", jpy="9000000")
+    euros.clock.move(hours=1)
+    assert "2.300,00\u00a0EUR" in page_of(euros, euros.invoice(2500)["id"], "?lang=de").source
+    count_in(euros, "JPY")  # which has no cents
+    assert page_of(euros, euros.invoice(25)["id"]).texts["amount-beside"].endswith("3,750\u00a0JPY")
+
+
+def test_the_interface_knows_dollars_alone(euros):
+    shown = euros.invoice(25), euros.get("/invoices").json["data"][0]
+    assert {frozenset(one) for one in shown} == {frozenset(shown[0])}
+    assert not {"currency", "amount", "price"} & shown[0].keys()
+
+
+def test_a_links_page_works_out_bitcoin_by_its_own_currency_and_no_page_asks_a_ticker(
+    euros, ticker
+):
+    link, invoice = terminal(euros).json("link", "create", "shop"), euros.invoice(25)
+    asked = ticker.asked
+    for path in (f"/pay/{invoice['id']}", f"/pay/{invoice['id']}/status", f"/link/{link['id']}"):
+        assert euros.client.get(path).status_code == 200
+    assert ticker.asked == asked
+    price = euros.client.get(f"/link/{link['id']}/price").json
+    assert price.pop("good_for_ms") > 110_000 and price == {"price": "55200.00"}
+
+
+def test_the_command_sets_it_and_shows_it(shop, ticker):
+    btcpay = terminal(shop)
+    ticker.price("60000.00", eur="55200.00")
+    dollars = {"merchant": "shop", "currency": "USD", "price": 60000}
+    assert btcpay.json("merchant", "currency", "shop") == [dollars]
+    euro = {"merchant": "shop", "currency": "EUR", "price": 55200}
+    assert btcpay.json("merchant", "currency", "shop", "eur") == [euro]
+    said, errors = btcpay.run("merchant", "currency", "shop", "GBP")
+    assert "GBP" in said and "no price in GBP right now" in errors
+    _, errors = btcpay.run("merchant", "currency", "shop", "EUX", status=1)
+    assert "no currency of ISO 4217" in errors
+    (kept,) = btcpay.json("merchant", "currency", "shop")
+    assert kept["currency"] == "GBP"
+
+
+def exported(shop):
+    text, _ = terminal(shop).run("export", "payments")
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_a_payment_keeps_its_value_at_receipt(till, ticker):
+    """Not that of the quote, and not that of the export."""
+    shop = till.shop
+    ticker.price("60000.00", eur="55200.00")
+    count_in(shop, "EUR")
+    invoice = shop.invoice(25)
+    ticker.price("80000.00", eur="72000.00")
+    till.pay(invoice)
+    till.mine()
+    till.check()
+    page = page_of(shop, invoice["id"])
+    assert page.state == "paid" and page.texts["amount-beside"].endswith(EURO)
+    count_in(shop, "JPY")
+    ticker.price("60000.00", eur="55200.00")
+    (payment,) = exported(shop)
+    assert (payment["usd_at_receipt"], payment["currency"]) == ("33.33", "EUR")
+    assert payment["value_at_receipt"] == "30.00"
