@@ -12,11 +12,10 @@ class Report:
     hours. `looked`: for how many invoices it asked the mempool; `failed`: for which it could not;
     `unreached`: for which the hour's calls did not suffice in time although a payer waits: their
     previews are late; `put_off`: how many deadlines and other money wait for their turn.
-    `changed`: invoices by their new status.
-    `stuck`: why the chain is not believed to be whole. `answered`: whether an explorer showed the
-    tip; `tip_asked_at`: when it was asked for, by our clock; `is_agreed`: whether two showed it,
-    where two are set. `clock_ahead_s`: how far our clock is ahead of the explorers', 0 up to
-    CLOCK_OFF. `calls` and `read_bytes`: what it cost.
+    `changed`: invoices by their new status. `stuck`: why the chain is not believed to be whole.
+    `answered`: whether an explorer showed the tip; `tip_asked_at`: when it was asked for, by our
+    clock; `is_agreed`: whether two of them showed it, where two are set. `clock_ahead_s`: how far
+    our clock is ahead of the explorers', 0 up to CLOCK_OFF. `calls` and `read_bytes`: what it cost.
     """
 
     blocks: int = 0

@@ -112,7 +112,7 @@ class Quota:
             # A clock that was ahead may have counted minutes that are to come.
             minutes_ago = max(0, now_ms - row["minute_at"]) // MINUTE_MS
             used[row["root"]][minutes_ago] += row["calls"]
-        for name, calls in self._credit.items():
+        for name, calls in self._credit.copy().items():  # a slow call may still take one
             used[name][0] -= calls  # counted, and not spent yet
         awake = [used[name] for name in names if not self.rests_until(name)]
         left = [max(0, self.per_hour - one.total()) for one in awake]
