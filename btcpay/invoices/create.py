@@ -51,15 +51,19 @@ def live_price(
     ahead: a payment in a block before the invoice's date would look older than the invoice.
     """
     asked = currency or db.only(merchants.CURRENCY, id=merchant_id)["currency"]
-    prices.of(asked).ask()
+    if currency is None and asked != "USD":
+        prices.of(asked).ask()
     price_usd = prices.usd.current()
     if ahead := prices.usd.clock_ahead(now):
         message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
         log.error("%s of most price sources', so no invoice is made; %s", message, REMEDY)
         raise PriceUnavailable(f"{message}: no invoice is made until it is set right")
-    if currency is None and prices.of(asked).known(PATIENCE_S) is None:
-        asked = "USD"
-    return Price(price_usd, asked, prices.of(asked).current())
+    if asked == "USD":
+        return Price(price_usd, "USD", price_usd)
+    if currency is not None:  # not asked for before: while others ask, an older one is the answer
+        return Price(price_usd, asked, prices.of(asked).current())
+    beside = prices.of(asked).known(PATIENCE_S)
+    return Price(price_usd, "USD", price_usd) if beside is None else Price(price_usd, asked, beside)
 
 
 class Order(NamedTuple):

@@ -13,7 +13,7 @@ from fake_esplora import Terminal
 from merchant_browser import ON, MerchantBrowser
 from payer import Page, made, press
 
-from btcpay.invoices.create import Price, quote
+from btcpay.invoices.create import Price, live_price, quote
 from btcpay.values.currencies import CODES, places_of
 
 EURO = "23.00\u00a0EUR"
@@ -186,3 +186,16 @@ def test_a_payment_keeps_its_value_at_receipt(till, ticker):
     (payment,) = exported(shop)
     assert (payment["usd_at_receipt"], payment["currency"]) == ("33.33", "EUR")
     assert payment["value_at_receipt"] == "30.00"
+
+
+@pytest.mark.parametrize("currency", ["USD", "EUR"])
+def test_an_invoice_is_made_at_a_price_of_now_not_at_the_one_before(euros, ticker, currency):
+    count_in(euros, currency)
+    moved_s, rates = [0], [euros.service.prices.of(code) for code in ("USD", "EUR")]
+    for rate in rates:
+        rate.monotonic = lambda steady=rate.monotonic: steady() + moved_s[0]
+    for step in range(10):
+        ticker.price(f"{60_000 + step}.00", eur=f"{60_000 + step}.00")
+        moved_s[0] += 60  # no longer fresh, and not too old
+        price = live_price(euros.service.db, euros.service.prices, 1, euros.clock(), currency)
+        assert price == (60_000 + step, currency, 60_000 + step)
