@@ -223,7 +223,7 @@ def test_the_next_one_shows_how_the_one_before_stands(browser):
         assert "last" not in browser.page(f"/till?last={id}").texts
 
 
-def test_an_invoice_of_the_interface_is_shown_too_with_a_second_currency(browser, ticker):
+def test_an_invoice_of_the_interface_is_shown_too_with_the_currency_beside(browser, ticker):
     ticker.price("60000.00", eur="55200.00")
     browser.shop.sql("UPDATE merchant SET currency = 'EUR'")
     page = browser.page(f"/till/{browser.shop.invoice(amount_usd=25)['id']}")

@@ -1,4 +1,4 @@
-"""A second currency's price: asked beside the dollars, under their rules, waited for briefly."""
+"""The price in another currency: asked beside the dollars, by their rules, waited for briefly."""
 
 import threading
 import time
