@@ -39,6 +39,7 @@ _BESIDE: dict[str, Any] = {
     "reference": {
         "type": ["string", "null"],
         "description": "The number of the shop's order, if the invoice was made with one.",
+        "examples": ["10442"],
     },
     "received_sats": _sats("What counts towards the invoice, confirmed or not."),
     "unconfirmed_sats": _sats("Of these, not deep enough in the chain yet."),

@@ -60,7 +60,7 @@ def live_price(
         raise PriceUnavailable(f"{message}: no invoice is made until it is set right")
     if asked == "USD":
         return Price(price_usd, "USD", price_usd)
-    if currency is not None:  # not asked for before: while others ask, an older one is the answer
+    if currency is not None:  # not asked for above: meanwhile an older one would be the answer
         return Price(price_usd, asked, prices.of(asked).current())
     beside = prices.of(asked).known(PATIENCE_S)
     return Price(price_usd, "USD", price_usd) if beside is None else Price(price_usd, asked, beside)
