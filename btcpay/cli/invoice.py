@@ -16,7 +16,7 @@ from btcpay.cli.context import (
     say,
     with_shell,
 )
-from btcpay.cli.operation_options import currency_of, number, validated
+from btcpay.cli.operation_options import currency_of, number, require_units, validated
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import find_invoice
 from btcpay.invoices.story import Story, story_of
@@ -83,6 +83,8 @@ def invoice_create(
     owner, settings = find_merchant(shell.db, merchant), shell.settings
     currency = currency_of(owner, currency, fields)
     wanted = validated(NEW_PRICED_INVOICE if currency else NEW_INVOICE, fields)
+    if currency:
+        require_units(currency, [wanted["amount"]])
     order = create.order_of(owner["id"], wanted, currency, reference, return_url)
     prices = new_prices(settings)
     price = create.live_price(shell.db, prices, owner["id"], utc_now(), currency)

@@ -75,9 +75,8 @@ def link_create(
         raise click.UsageError("amounts are in dollars or in another currency, not in both")
     else:
         currency = "USD"
-    for name in own:
-        require_units(fields[name], currency)
     wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
+    require_units(currency, map(wanted.get, own))
     if currency != "USD":
         price = live_price(shell.db, new_prices(shell.settings), owner["id"], utc_now(), currency)
     with shell.db.write():

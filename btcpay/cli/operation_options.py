@@ -1,7 +1,7 @@
 """Options that stand for the fields of an operation's body: the same schema judges them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -48,12 +48,10 @@ def currency_of(merchant: Row, currency: str | None, fields: Mapping[str, Any]) 
         if currency:
             raise click.UsageError("--currency goes with --amount")
         return None
-    found = checked_currency(currency or merchant["currency"])
-    require_units(fields["amount"], found)
-    return found
+    return checked_currency(currency or merchant["currency"])
 
 
-def require_units(amount: Any, currency: str) -> None:
-    """Raises UsageError for more decimals than the currency has."""
-    if isinstance(amount, Decimal) and amount.is_finite() and amount != rounded(amount, currency):
+def require_units(currency: str, amounts: Iterable[Decimal | None]) -> None:
+    """Raises UsageError for more decimals than the currency has; `amounts` are validated."""
+    if any(amount and amount != rounded(amount, currency) for amount in amounts):
         raise click.UsageError(f"amounts in {currency} have {places_of(currency)} decimals")

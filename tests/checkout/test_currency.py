@@ -86,6 +86,7 @@ def test_another_currency_is_asked_for_by_its_name_and_in_its_units(euros):
     words = "invoice", "create", "shop", "--currency", "jpy", "--amount"
     made = terminal(euros).json(*words, "3750")
     assert page_of(euros, made["id"]).texts["amount"] == "3,750\u00a0JPY"
+    assert "at most" in terminal(euros).run(*words, "1e300", status=2)[1]
     assert "amounts in JPY have 0 decimals" in terminal(euros).run(*words, "3750.5", status=2)[1]
     assert "no currency" in terminal(euros).run(*words[:4], "EUX", "--amount", "1", status=1)[1]
 
