@@ -66,9 +66,11 @@ def post_fork(server, worker):
 
 def post_worker_init(worker):
     """Runs in each worker, when the application is there."""
-    # A terminal interrupts the master too, and that stops us: stopped twice at once, gunicorn's
-    # thread pool can wait for its own lock.
+    # A terminal interrupts the master too, and that stops us, by SIGQUIT. gunicorn's handler of it
+    # would take the thread pool's lock, which the interrupted thread may hold: the one of SIGTERM
+    # takes none.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGQUIT, signal.getsignal(signal.SIGTERM))
     if worker.metrics_listener:
         worker.scraped = worker.wsgi.extensions["metrics"](worker.metrics_listener)
 

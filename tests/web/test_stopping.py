@@ -2,8 +2,10 @@
 
 import os
 import signal
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import requests
 from builders import Live, until
@@ -58,6 +60,9 @@ def test_an_interruption_at_the_terminal_leaves_nobody_behind(shop, tmp_path):
             os.kill(worker, signal.SIGINT)  # the master's to hear
         assert live.ask("GET", "/invoices", shop.read_key).status_code == 200
         assert children_of(live.pid) == workers
-        os.killpg(live.pid, signal.SIGINT)
+        with ExitStack() as clients:  # so many that threads are being started just then
+            for _ in range(60):
+                clients.enter_context(socket.create_connection(("127.0.0.1", live.port))).sendall(b"G")
+            os.killpg(live.pid, signal.SIGINT)
         assert live.wait() == 0
         assert not any(map(is_alive, workers))
