@@ -13,6 +13,8 @@ from btcpay.web import process
 from btcpay.web.logs import Discreet, to_json
 from btcpay.web.startup import check_before_start, read_or_exit, too_many
 
+STOPS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
+
 
 class JsonLogger(Logger):
     """JSON lines. With a `logconfig_dict` gunicorn would prepare a line of each request too."""
@@ -55,6 +57,11 @@ def when_ready(server):
     """Runs when the sockets listen, before any worker starts."""
     process.let_go_of_the_gone(listener.sock for listener in server.LISTENERS)
     server.metrics_listener = metrics_setup.listen(settings.metrics_bind)
+    # A new worker has the master's handlers at first: what they hear there would be lost.
+    os.register_at_fork(
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, STOPS),
+        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS),
+    )
 
 
 def post_fork(server, worker):
@@ -71,6 +78,7 @@ def post_worker_init(worker):
     # takes none.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGQUIT, signal.getsignal(signal.SIGTERM))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     if worker.metrics_listener:
         worker.scraped = worker.wsgi.extensions["metrics"](worker.metrics_listener)
 

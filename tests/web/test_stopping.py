@@ -62,7 +62,8 @@ def test_an_interruption_at_the_terminal_leaves_nobody_behind(shop, tmp_path):
         assert children_of(live.pid) == workers
         with ExitStack() as clients:  # so many that threads are being started just then
             for _ in range(60):
-                clients.enter_context(socket.create_connection(("127.0.0.1", live.port))).sendall(b"G")
+                client = socket.create_connection(("127.0.0.1", live.port))
+                clients.enter_context(client).sendall(b"G")
             os.killpg(live.pid, signal.SIGINT)
         assert live.wait() == 0
         assert not any(map(is_alive, workers))
