@@ -14,7 +14,7 @@ from peewee import PeeweeException
 
 from btcpay.cli.context import say
 from btcpay.settings.env_file import VARIABLE
-from btcpay.values.errors import CommandError, PriceUnavailable, SettingsError
+from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, SettingsError
 from btcpay.web.logs import to_json
 from storage.database import in_one_line
 
@@ -109,7 +109,7 @@ def main() -> None:
         sys.exit(2)
     except PeeweeException as error:
         _fail(f"the database cannot be used: {in_one_line(error)}")
-    except (CommandError, PriceUnavailable, OSError) as error:
+    except (CommandError, InvalidRequest, PriceUnavailable, OSError) as error:
         _fail(str(error))
 
 

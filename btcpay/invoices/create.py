@@ -109,10 +109,14 @@ def quote(amount: Decimal, currency: str | None, price: Price) -> tuple[int, Dec
     amount_sats = sats_for(amount, price.in_currency if currency else price.usd)
     if amount_sats is None:
         raise PriceUnavailable("the price of a bitcoin is implausible right now; retry shortly")
-    amount_usd = price.worth_usd(amount) if currency else amount
+    return amount_sats, sellable(price.worth_usd(amount) if currency else amount)
+
+
+def sellable(amount_usd: Decimal) -> Decimal:
+    """The amount. Raises InvalidRequest for more than MAX_USD."""
     if amount_usd > MAX_USD:
         raise InvalidRequest(f"the amount is worth more than {MAX_USD:,} USD")
-    return amount_sats, amount_usd
+    return amount_usd
 
 
 def new_invoice(db: Database, network: Network, now: datetime, order: Order, price: Price) -> Row:

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from btcpay.invoices.create import Price
+from btcpay.invoices.create import Price, sellable
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import publish_link
 from btcpay.values.currencies import rounded
@@ -55,7 +55,10 @@ def new_link(
 
 
 def _worth_usd(amount: Decimal | None, price: Price | None) -> Decimal | None:
-    return price.worth_usd(amount) if price and amount is not None else amount
+    """Raises InvalidRequest for more than MAX_USD."""
+    if amount is None:
+        return None
+    return sellable(price.worth_usd(amount) if price else amount)
 
 
 def bounds(link: Mapping[str, Any]) -> tuple[Decimal, Decimal]:

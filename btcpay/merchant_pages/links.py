@@ -13,7 +13,7 @@ from btcpay.invoices.create import live_price
 from btcpay.invoices.links import AMOUNTS, most, new_link, set_active
 from btcpay.merchant_pages.listing import Listing
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import NotFound, PriceUnavailable
+from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.web.pages.languages import gettext
 from schemas.requests import NEW_PRICED_LINK, load
@@ -71,11 +71,13 @@ def show_form(visit: Visit) -> Response:
 
 def make(visit: Visit) -> Response:
     """Leads to the link of this press (303), or shows the form again with what is wrong."""
-    typed, wrong = _typed(visit.form, visit.session.currency)
+    typed, wrong = _typed(visit.form, visit.currency)
     if wrong:
         return visit.page("new_link.html", 400, typed=visit.form, wrong=wrong, problem="")
     try:
         id = _made(visit, load(NEW_PRICED_LINK, typed))
+    except InvalidRequest as refused:
+        return visit.page("new_link.html", 400, typed=visit.form, wrong={}, problem=str(refused))
     except PriceUnavailable:
         return visit.page("new_link.html", 503, typed=visit.form, wrong={}, problem=no_price())
     return visit.to(f"/links/{id}", done="made")
@@ -106,7 +108,7 @@ def _typed(form: Mapping[str, str], currency: str) -> tuple[dict[str, Any], Wron
 def _made(visit: Visit, wanted: dict[str, Any]) -> str:
     """The id of the link of this press: of two copies the second waits, and finds the first's."""
     db, id = visit.service.db, visit.id_of_press("lnk")
-    price, currency = None, visit.session.currency
+    price, currency = None, visit.currency
     if currency != "USD":
         price = live_price(db, visit.service.prices, visit.merchant_id, visit.now, currency)
     with db.write():

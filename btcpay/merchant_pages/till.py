@@ -26,7 +26,7 @@ CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, no
 def press(visit: Visit) -> Response:
     """Leads to the invoice of this press (303), or says what is wrong with it."""
     try:
-        currency = visit.session.currency
+        currency = visit.currency
         amount = read_amount(visit.form.get("amount", ""), currency, Decimal(0), most(currency))
         id = _made(visit, amount)
     except (AmountRefused, InvalidRequest) as refused:
@@ -66,7 +66,7 @@ def _made(visit: Visit, amount: Decimal) -> str:
     PriceUnavailable.
     """
     service, id = visit.service, visit.id_of_press("inv")
-    currency, note = visit.session.currency, visit.form.get("note")
+    currency, note = visit.currency, visit.form.get("note")
     wanted = {"amount": amount, "expires_in_hours": LIFE_HOURS, "description": note}
     order = create.order_of(visit.merchant_id, load(NEW_PRICED_INVOICE, wanted), currency)
     price = create.live_price(service.db, service.prices, visit.merchant_id, visit.now, currency)

@@ -13,7 +13,8 @@ from flask import Response, request
 
 from btcpay.checkout.cookie import new_form
 from btcpay.merchants.sessions import Session
-from btcpay.values.currencies import asked_of
+from btcpay.values.currencies import CODES, asked_of
+from btcpay.values.errors import InvalidRequest
 from btcpay.values.ids import derived_id
 from btcpay.values.zones import zone_of
 from btcpay.web.body import read_body
@@ -57,6 +58,14 @@ class Visit:
         fields = parse_qs(read_body().decode("utf-8", "replace"))
         return {name: values[0] for name, values in fields.items()}
 
+    @cached_property
+    def currency(self) -> str:
+        """What a form asked its amounts in, also when the merchant counts in another one by now."""
+        named = self.form.get("currency", self.session.currency)
+        if named not in CODES:
+            raise InvalidRequest("the form names no currency")
+        return named
+
     @property
     def query(self) -> dict[str, str]:
         """The first value of each parameter."""
@@ -90,7 +99,7 @@ class Visit:
             zone_name=self.session.timezone.replace("_", " "),
             decimal=Decimal,
             asked=asked_of,
-            currency=self.session.currency,
+            currency=self.currency,
             **values,
         )
 

@@ -112,9 +112,41 @@ def test_no_way_falls_back_to_dollars(euros, ticker):
     assert "amount-beside" not in page_of(euros, euros.invoice(25)["id"]).texts
 
 
-def new_link(shop):
+def test_what_is_worth_more_than_a_million_dollars_is_refused_everywhere(euros):
+    for words in (
+        "invoice create shop --amount 1000000",
+        "invoice create shop --amount 1000000.01 --currency USD",
+        "link create shop --amount 1000000",
+        "link create shop --max 1000000.01 --currency USD",
+    ):
+        _, errors = terminal(euros).run(*words.split(), status=1)
+        assert errors == "btcpay: the amount is worth more than 1,000,000 USD\n", words
+    answers = sell(euros, "1000000"), new_link(euros, "1000000")
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert all("1,000,000 USD" in answer.text for answer in answers)
+    assert euros.sql("SELECT count(*) FROM payment_link").fetchone()[0] == 0
+    assert euros.sql("SELECT count(*) FROM invoice").fetchone()[0] == 0
+
+
+def test_a_form_is_in_the_currency_that_it_named(euros):
+    """The merchant counts in another one before the press comes."""
+    browser = MerchantBrowser(euros).log_in()
+    till, link = (browser.page(path).values for path in ("/till", "/links/new"))
+    count_in(euros, "JPY")
+    mistaken = Page(browser.post("/till", **till | {"amount": "x"}).text)
+    assert "EUR" in mistaken.source and mistaken.values["currency"] == "EUR"
+    sold = browser.post("/till", **till | {"amount": "25.50"}).headers["Location"]
+    browser.post("/links", **link | {"amount": "25.50"})
+    stored = "SELECT currency, amount FROM "
+    assert euros.sql(f"{stored} invoice").fetchall() == [("EUR", "25.50")]
+    assert euros.sql(f"{stored} payment_link").fetchall() == [("EUR", "25.50")]
+    assert browser.page("/till").values["currency"] == "JPY" and "inv_" in sold
+    assert browser.post("/till", **till | {"currency": "EUX", "amount": "1"}).status_code == 400
+
+
+def new_link(shop, amount="25"):
     browser = MerchantBrowser(shop).log_in()
-    return browser.post("/links", press=browser.page("/links/new").values["press"], amount="25")
+    return browser.post("/links", press=browser.page("/links/new").values["press"], amount=amount)
 
 
 def test_an_invoice_of_the_interface_leads_with_dollars_and_shows_the_currency_beside(
