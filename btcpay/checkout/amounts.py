@@ -2,12 +2,16 @@
 
 import re
 import unicodedata
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 
 from btcpay.languages import formats
-from btcpay.values.currencies import places_of, rounded
+from btcpay.merchants.account import DUST_SATS, stored_account
+from btcpay.values.currencies import places_of, rounded, unit_of
+from btcpay.values.money import SATS_PER_BTC
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
+from btcpay.web.service import Service
+from storage.queries import merchants
 
 # Three decimals only after a zero: `1.000` and `1,000` are a dollar to some, a thousand to others.
 # Where there are three, they stand after a point.
@@ -16,8 +20,13 @@ _AMOUNT = re.compile(
 )
 _THOUSANDTHS = re.compile(r"(0|[0-9]{1,9})(?:\.([0-9]{1,3})|,([0-9]{1,2}))?")
 _WHOLE = re.compile(r"([0-9]{1,11})()()")
+# Groups of three, with one mark: `1,500.00`, `1.500.000`, `1'500`. A comma or a point alone before
+# three digits says which it is only where the currency has no decimals.
+_GROUPS = re.compile(
+    r"([1-9][0-9]{0,2}(?:([.,' ])[0-9]{3})(?:\2[0-9]{3}){0,2})(?:(?!\2)[.,]([0-9]{1,9}))?"
+)
 
-
+_MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'"}
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
@@ -29,10 +38,7 @@ def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decima
     """From `low` to `high`, and above 0. Raises AmountRefused."""
     language, amount = languages.current(), parse_amount(text, currency)
     if amount is None:
-        other = formats.plain(_EXAMPLES[places_of(currency)], currency, language)
-        raise AmountRefused(
-            gettext("Enter an amount such as %(one)s or %(other)s.", one="25", other=other)
-        )
+        raise AmountRefused(_what_to_type(text, currency, language))
     if not (amount > 0 and low <= amount <= high):
         least, most = (formats.money(bound, currency, language) for bound in (low, high))
         if low:
@@ -43,18 +49,77 @@ def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decima
     return amount
 
 
+def _what_to_type(text: str, currency: str, language: str) -> str:
+    typed = _plain(text)
+    if _is_ambiguous(typed, currency):
+        digits = re.sub("[.,]", "", typed)
+        one, other = (formats.plain(Decimal(digits) / n, currency, language) for n in (1, 1000))
+        return gettext(
+            "“%(typed)s” can be read as two amounts. Enter %(one)s or %(other)s.",
+            typed=text.strip(),
+            one=one,
+            other=other,
+        )
+    other = formats.plain(_EXAMPLES[places_of(currency)], currency, language)
+    return gettext("Enter an amount such as %(one)s or %(other)s.", one="25", other=other)
+
+
 def parse_amount(text: str, currency: str) -> Decimal | None:
-    """`25`, `$19.90`, `19,90`, `۱۹٫۹۰`; None for anything else, and for too many decimals."""
-    plain = unicodedata.normalize("NFKC", text).strip().removeprefix("$").lstrip()
+    """`25`, `$19.90`, `19,90`, `1,500.00`, `۱۹٫۹۰`; None for what is none, or has two meanings."""
+    typed = _plain(text)
     form = {0: _WHOLE, 2: _AMOUNT, 3: _THOUSANDTHS}[places_of(currency)]
-    match = form.fullmatch("".join(map(_in_ascii, plain)))
-    if not match:
+    grouped = _GROUPS.fullmatch(typed)
+    if match := form.fullmatch(typed):
+        whole, decimals = match[1], match[2] or match[3]
+    elif grouped and not _is_ambiguous(typed, currency):
+        whole, decimals = re.sub("[.,' ]", "", grouped[1]), grouped[3]
+    else:
         return None
-    cents = match[2] or match[3]
-    amount = Decimal(f"{match[1]}.{cents}" if cents else match[1])
+    amount = Decimal(f"{whole}.{decimals}" if decimals else whole)
     return amount if currency == "USD" or amount == rounded(amount, currency) else None
 
 
+def _is_ambiguous(typed: str, currency: str) -> bool:
+    return (
+        places_of(currency) > 0 and re.fullmatch("[1-9][0-9]{0,2}[.,][0-9]{3}", typed) is not None
+    )
+
+
+def _plain(text: str) -> str:
+    """Without what may stand around it, its digits and marks in ASCII."""
+    plain = unicodedata.normalize("NFKC", text).strip().removeprefix("$").lstrip()
+    return "".join(map(_in_ascii, plain))
+
+
 def _in_ascii(sign: str) -> str:
-    """A digit as it is in ASCII, the decimal mark of Arabic and Persian as a point."""
-    return "." if sign == "\u066b" else str(unicodedata.decimal(sign, sign))
+    """A digit as it is in ASCII, the marks of Arabic, Persian and Swiss amounts likewise."""
+    return _MARKS.get(sign) or str(unicodedata.decimal(sign, sign))
+
+
+def refuse_dust(
+    service: Service,
+    merchant_id: int,
+    amount: Decimal,
+    high: Decimal,
+    currency: str,
+    price: Decimal,
+) -> None:
+    """Refuses what a wallet cannot send at this price of a bitcoin. Raises AmountRefused.
+
+    Not where the seller takes no more than that: then the invoice's page asks for what can be sent.
+    """
+    exact = least_sats_of(service, merchant_id) * price / SATS_PER_BTC
+    least = exact.quantize(unit_of(currency), ROUND_CEILING)
+    if amount < least <= high:
+        shown = formats.money(least, currency, languages.current())
+        raise AmountRefused(
+            gettext(
+                "Wallets cannot send such a small amount. Enter at least %(least)s.", least=shown
+            )
+        )
+
+
+def least_sats_of(service: Service, merchant_id: int) -> int:
+    """The least that can be sent to the addresses of a merchant."""
+    merchant = service.db.only(merchants.BY_ID, id=merchant_id)
+    return DUST_SATS[len(stored_account(merchant["descriptor"]).script(0))]

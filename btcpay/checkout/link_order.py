@@ -5,18 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 
-from btcpay.checkout.amounts import AmountRefused, read_amount
-from btcpay.checkout.link_page import GONE, LinkRefused, least_sats_of, no_price
+from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
+from btcpay.checkout.link_page import GONE, LinkRefused, no_price
 from btcpay.invoices import create
 from btcpay.invoices.links import bounds
-from btcpay.languages import formats
-from btcpay.values.currencies import asked_of, unit_of
+from btcpay.values.currencies import asked_of
 from btcpay.values.errors import InvalidRequest, PriceUnavailable
-from btcpay.values.money import SATS_PER_BTC
 from btcpay.values.times import to_ms
-from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from btcpay.web.rate_limits import Window, link_invoices
 from btcpay.web.service import Service
@@ -82,18 +79,14 @@ def _chosen(link: Row, text: str) -> Decimal:
 
 
 def _refuse_dust(service: Service, link: Row, amount: Decimal, price: create.Price) -> None:
-    """Refuses an amount that was typed and is less than can be sent. Raises LinkRefused.
-
-    Not where the seller asks for so little: then the invoice's page asks for what can be sent.
-    """
-    exact = least_sats_of(service, link) * price.in_currency / SATS_PER_BTC
-    least = exact.quantize(unit_of(link["currency"]), ROUND_CEILING)
-    if link["amount_mode"] == "flexible" and amount < least <= bounds(link)[1]:
-        shown = formats.money(least, link["currency"], languages.current())
-        message = gettext(
-            "Wallets cannot send such a small amount. Enter at least %(least)s.", least=shown
-        )
-        raise LinkRefused(400, message, field=True)
+    """Refuses an amount that was typed and is less than can be sent. Raises LinkRefused."""
+    if link["amount_mode"] != "flexible":
+        return
+    merchant_id, high, currency = link["merchant_id"], bounds(link)[1], link["currency"]
+    try:
+        refuse_dust(service, merchant_id, amount, high, currency, price.in_currency)
+    except AmountRefused as refused:
+        raise LinkRefused(400, str(refused), field=True) from None
 
 
 @contextmanager

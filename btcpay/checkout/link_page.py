@@ -3,13 +3,12 @@
 from decimal import Decimal
 from typing import Any
 
-from btcpay.merchants.account import DUST_SATS, stored_account
+from btcpay.checkout.amounts import least_sats_of
 from btcpay.values.currencies import asked_of
 from btcpay.values.money import sats_for
 from btcpay.web.pages.languages import gettext
 from btcpay.web.service import Service
 from storage.database import Row
-from storage.queries import merchants
 
 TYPED_CHARACTERS = 40  # of a wrong amount, when the form shows it again
 GONE = 410
@@ -70,15 +69,9 @@ def dust_of(service: Service, link: Row) -> int | None:
     price = service.prices.of(link["currency"]).current_or_none()
     if price is None:
         return None
-    least_sats = least_sats_of(service, link)
+    least_sats = least_sats_of(service, link["merchant_id"])
     amount_sats = sats_for(Decimal(link["amount"]), price)
     return least_sats if amount_sats and amount_sats < least_sats else None
-
-
-def least_sats_of(service: Service, link: Row) -> int:
-    """The least that can be sent to the addresses of the link's merchant."""
-    merchant = service.db.only(merchants.BY_ID, id=link["merchant_id"])
-    return DUST_SATS[len(stored_account(merchant["descriptor"]).script(0))]
 
 
 def rate_of(service: Service, link: Row) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from flask import Response
 
-from btcpay.checkout.amounts import AmountRefused, read_amount
+from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_page import no_price
 from btcpay.checkout.snapshot import Notices, has_vanished, snapshot_of
@@ -41,8 +41,9 @@ def show_invoice(visit: Visit, id: str) -> Response:
     snapshot = snapshot_of(visit.service, id, visit.merchant_id)
     is_gone = snapshot.is_taken_back or has_vanished(visit.service, snapshot)
     notices = Notices(has_vanished=is_gone)
-    page = page_of(snapshot, visit.pages.brand(visit.merchant_id), notices)
-    return visit.page("till_invoice.html", page=page, clock_ms=CLOCK_MS)
+    brand = visit.pages.brand(visit.merchant_id)
+    page = page_of(snapshot, brand, notices)
+    return visit.page("till_invoice.html", page=page, brand=brand, clock_ms=CLOCK_MS)
 
 
 def show_form(visit: Visit, status: int = 200, wrong: str = "", problem: str = "") -> Response:
@@ -63,13 +64,15 @@ def _made(visit: Visit, amount: Decimal) -> str:
     The price is asked for outside the transaction. Of two copies of one press the second waits for
     the merchant's row, and finds what the first has made. What a press has made is not shown again
     once money has come to it: a page that was gone back to is for the next guest. Raises
-    PriceUnavailable.
+    PriceUnavailable, AmountRefused.
     """
     service, id = visit.service, visit.id_of_press("inv")
     currency, note = visit.currency, visit.form.get("note")
     wanted = {"amount": amount, "expires_in_hours": LIFE_HOURS, "description": note}
     order = create.order_of(visit.merchant_id, load(NEW_PRICED_INVOICE, wanted), currency)
     price = create.live_price(service.db, service.prices, visit.merchant_id, visit.now, currency)
+    high = most(currency)
+    refuse_dust(service, visit.merchant_id, amount, high, currency, price.in_currency)
     with service.db.write():
         service.db.only(merchants.LOCKED, id=visit.merchant_id)
         of_press = {"id": id, "merchant_id": visit.merchant_id}

@@ -94,7 +94,15 @@ TYPED = {
     "0.001": "0.001",
     "1,000": None,  # a separator before three digits means two things
     "1.000": None,
-    "1,000.00": None,
+    "1,000.00": "1000.00",
+    "1.500,25": "1500.25",
+    "1'500": "1500",
+    "1 500": "1500",
+    "1,500,000": "1500000",
+    "1,50,000": None,
+    "1,500,00": None,
+    "1,500.0.0": None,
+    "0,500.00": None,
     "": None,
     "-5": None,
     "1e3": None,
@@ -106,7 +114,7 @@ TYPED = {
     "5.": None,
     "\u0661\u0662\u066b\u0665\u0660": "12.50",  # Arabic digits and their mark
     "\u06f2\u06f5": "25",  # Persian ones
-    "\u06f1\u066c\u06f0\u06f0\u06f0": None,  # their mark between groups
+    "\u06f1\u066c\u06f0\u06f0\u06f0": "1000",  # their mark between groups
     "\u00bd": None,  # a half
     "9" * 10_000: None,
 }

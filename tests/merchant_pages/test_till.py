@@ -43,7 +43,9 @@ def test_a_press_makes_an_invoice_that_lives_for_a_quarter_of_an_hour(browser):
 
 
 NO_AMOUNTS = {
-    **dict.fromkeys(("", "five", "1.000", "-5"), "such as 25"),
+    **dict.fromkeys(("", "five", "-5"), "such as 25"),
+    "1,500": "“1,500” can be read as two amounts. Enter 1,500.00 or 1.50.",
+    "0.10": "at least 0.18",
     "0": "above 0",
     "1000000.01": "up to 1,000,000.00",
 }
@@ -138,6 +140,16 @@ def test_the_page_says_how_the_payment_stands(browser, case):
     assert page.asks_for_money is ("qr" in page.attributes) is asks
     still_open = page.status["status"] == "open"
     assert ('http-equiv="refresh"' in page.source) is still_open
+
+
+def test_the_customer_sees_who_sells_and_what_is_left(browser):
+    shop = browser.shop
+    shop.sql("INSERT INTO brand (merchant_id, name, accent) VALUES (1, 'Tea & Co', '#8a2be2')")
+    found = invoice(browser)
+    pay(shop, found, 20_000, confirmed=False)
+    page = browser.page(f"/till/{found['id']}")
+    assert "Tea & Co" in page.texts["brand"] and "accent/8a2be2.css" in page.source
+    assert page.texts["amount"] == "13.00\u00a0USD" and "25.00" in page.texts["amount-total"]
 
 
 def by_less(shop, found):
