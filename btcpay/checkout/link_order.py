@@ -8,11 +8,11 @@ from datetime import timedelta
 from decimal import Decimal
 
 from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
-from btcpay.checkout.link_page import GONE, LinkRefused, no_price
+from btcpay.checkout.link_page import GONE, LinkRefused, no_price, too_much
 from btcpay.invoices import create
 from btcpay.invoices.links import bounds
 from btcpay.values.currencies import asked_of
-from btcpay.values.errors import InvalidRequest, PriceUnavailable
+from btcpay.values.errors import PriceUnavailable, TooMuch
 from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import gettext
 from btcpay.web.rate_limits import Window, link_invoices
@@ -52,7 +52,7 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
     amount = _chosen(link, visitor.amount_text)
     if found := _made_before(service, link, amount, visitor):
         return found
-    with _admitted(service, link, visitor) as promised_id, _priced():
+    with _admitted(service, link, visitor) as promised_id, _priced(link):
         price = create.live_price(
             service.db, service.prices, link["merchant_id"], service.now(), link["currency"]
         )
@@ -134,17 +134,17 @@ def _created(
         id=promised_id,
     )
     network, now = service.settings.network, service.now()
-    with _priced():  # a price may ask for more bitcoin than there can be
+    with _priced(link):  # a price may ask for more bitcoin than there can be
         return create.new_invoice(service.db, network, now, order, price)["id"]
 
 
 @contextmanager
-def _priced() -> Iterator[None]:
-    """Raises LinkRefused in place of PriceUnavailable, and of InvalidRequest for far too much."""
+def _priced(link: Row) -> Iterator[None]:
+    """Raises LinkRefused in place of PriceUnavailable, and of TooMuch."""
     try:
         yield
-    except InvalidRequest as refused:
-        raise LinkRefused(400, str(refused), field=True) from None
+    except TooMuch:
+        raise LinkRefused(400, too_much(), field=link["amount_mode"] == "flexible") from None
     except PriceUnavailable:
         raise LinkRefused(503, no_price()) from None
 

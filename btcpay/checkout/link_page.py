@@ -4,8 +4,11 @@ from decimal import Decimal
 from typing import Any
 
 from btcpay.checkout.amounts import least_sats_of
+from btcpay.invoices.links import most
+from btcpay.languages import formats
 from btcpay.values.currencies import asked_of
 from btcpay.values.money import sats_for
+from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from btcpay.web.service import Service
 from storage.database import Row
@@ -35,6 +38,12 @@ def no_price() -> str:
         "The exchange rate is not available right now, so nothing was created."
         " Please try again in a minute."
     )
+
+
+def too_much() -> str:
+    """What a form says when an amount is worth more than can be asked for."""
+    high = formats.money(most("USD"), "USD", languages.current())
+    return gettext("Enter an amount above 0 and up to %(high)s.", high=high)
 
 
 def link_values(

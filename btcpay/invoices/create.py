@@ -13,7 +13,7 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
 from btcpay.prices.price import Prices
 from btcpay.values.currencies import rounded
-from btcpay.values.errors import InvalidRequest, PriceUnavailable
+from btcpay.values.errors import PriceUnavailable, TooMuch
 from btcpay.values.ids import new_id
 from btcpay.values.money import CENT, sats_for
 from btcpay.values.networks import Network
@@ -104,7 +104,7 @@ def order_of(
 def quote(amount: Decimal, currency: str | None, price: Price) -> tuple[int, Decimal]:
     """The satoshis to ask for, and what they are worth in dollars; `currency` as in Order.
 
-    Raises PriceUnavailable for more bitcoin than can exist, InvalidRequest for more than MAX_USD.
+    Raises PriceUnavailable for more bitcoin than can exist, TooMuch for more than MAX_USD.
     """
     amount_sats = sats_for(amount, price.in_currency if currency else price.usd)
     if amount_sats is None:
@@ -113,9 +113,9 @@ def quote(amount: Decimal, currency: str | None, price: Price) -> tuple[int, Dec
 
 
 def sellable(amount_usd: Decimal) -> Decimal:
-    """The amount. Raises InvalidRequest for more than MAX_USD."""
+    """The amount. Raises TooMuch for more than MAX_USD."""
     if amount_usd > MAX_USD:
-        raise InvalidRequest(f"the amount is worth more than {MAX_USD:,} USD")
+        raise TooMuch(f"the amount is worth more than {MAX_USD:,} USD")
     return amount_usd
 
 

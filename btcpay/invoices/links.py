@@ -32,7 +32,7 @@ def new_link(
 
     `wanted`: what the schema of create-payment-link loads, and perhaps amounts that are
     `suggested`. They are in the currency of the price, in dollars without one. Raises CommandError
-    for suggested ones that do not fit the link, InvalidRequest for more than MAX_USD.
+    for suggested ones that do not fit the link, TooMuch for more than MAX_USD.
     """
     amounts = {name: wanted.get(f"{name}_usd") for name in AMOUNTS}
     fields: dict[str, Any] = {
@@ -55,7 +55,7 @@ def new_link(
 
 
 def _worth_usd(amount: Decimal | None, price: Price | None) -> Decimal | None:
-    """Raises InvalidRequest for more than MAX_USD."""
+    """Raises TooMuch for more than MAX_USD."""
     if amount is None:
         return None
     return sellable(price.worth_usd(amount) if price else amount)

@@ -8,12 +8,12 @@ from flask import Response
 
 from btcpay.checkout.amounts import AmountRefused, read_amount
 from btcpay.checkout.bip21 import qr_svg
-from btcpay.checkout.link_page import no_price
+from btcpay.checkout.link_page import no_price, too_much
 from btcpay.invoices.create import live_price
 from btcpay.invoices.links import AMOUNTS, most, new_link, set_active
 from btcpay.merchant_pages.listing import Listing
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
+from btcpay.values.errors import NotFound, PriceUnavailable, TooMuch
 from btcpay.values.ids import is_id
 from btcpay.web.pages.languages import gettext
 from schemas.requests import NEW_PRICED_LINK, load
@@ -76,8 +76,8 @@ def make(visit: Visit) -> Response:
         return visit.page("new_link.html", 400, typed=visit.form, wrong=wrong, problem="")
     try:
         id = _made(visit, load(NEW_PRICED_LINK, typed))
-    except InvalidRequest as refused:
-        return visit.page("new_link.html", 400, typed=visit.form, wrong={}, problem=str(refused))
+    except TooMuch:
+        return visit.page("new_link.html", 400, typed=visit.form, wrong={}, problem=too_much())
     except PriceUnavailable:
         return visit.page("new_link.html", 503, typed=visit.form, wrong={}, problem=no_price())
     return visit.to(f"/links/{id}", done="made")

@@ -6,12 +6,12 @@ from flask import Response
 
 from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
 from btcpay.checkout.invoice_page import page_of
-from btcpay.checkout.link_page import no_price
+from btcpay.checkout.link_page import no_price, too_much
 from btcpay.checkout.snapshot import Notices, has_vanished, snapshot_of
 from btcpay.invoices import create
 from btcpay.invoices.links import most
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import InvalidRequest, PriceUnavailable
+from btcpay.values.errors import InvalidRequest, PriceUnavailable, TooMuch
 from btcpay.values.ids import is_id
 from btcpay.values.times import to_ms
 from schemas.requests import NEW_PRICED_INVOICE, load
@@ -29,6 +29,8 @@ def press(visit: Visit) -> Response:
         currency = visit.currency
         amount = read_amount(visit.form.get("amount", ""), currency, Decimal(0), most(currency))
         id = _made(visit, amount)
+    except TooMuch:
+        return show_form(visit, 400, wrong=too_much())
     except (AmountRefused, InvalidRequest) as refused:
         return show_form(visit, 400, wrong=str(refused))
     except PriceUnavailable:

@@ -3,6 +3,7 @@
 BtcpayError
  + ApiError                 an answer to a client: `code` (specification, section 7) and a message
  |  + InvalidRequest        a field or parameter is missing, of the wrong type or out of range
+ |  |  + TooMuch            an amount that is worth more than may be asked for
  |  + Unauthorized          no valid API key
  |  + Forbidden             the key's scope is too small
  |  + NotFound              nothing with that id belongs to the merchant
@@ -48,6 +49,10 @@ class Busy(ApiError):
 
 class InvalidRequest(ApiError):
     code = "invalid_request"
+
+
+class TooMuch(InvalidRequest):
+    """An amount that is worth more than may be asked for."""
 
 
 class Unauthorized(ApiError):

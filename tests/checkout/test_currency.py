@@ -123,9 +123,29 @@ def test_what_is_worth_more_than_a_million_dollars_is_refused_everywhere(euros):
         assert errors == "btcpay: the amount is worth more than 1,000,000 USD\n", words
     answers = sell(euros, "1000000"), new_link(euros, "1000000")
     assert [answer.status_code for answer in answers] == [400, 400]
-    assert all("1,000,000 USD" in answer.text for answer in answers)
+    assert all("1,000,000.00\u00a0USD" in answer.text for answer in answers)
     assert euros.sql("SELECT count(*) FROM payment_link").fetchone()[0] == 0
     assert euros.sql("SELECT count(*) FROM invoice").fetchone()[0] == 0
+
+
+def test_far_too_much_is_refused_in_the_language_of_the_page(euros, ticker):
+    browser = MerchantBrowser(euros).log_in()
+    link = terminal(euros).json("link", "create", "shop")
+    fixed = terminal(euros).json("link", "create", "shop", "--amount", "900000")
+    ticker.price("80000.00", eur="55200.00")
+    euros.clock.move(hours=1)
+    form = browser.page("/till").values | {"amount": "900000"}
+    answers = {
+        "amount-problem": [
+            browser.post("/till?lang=de", **form),
+            press(euros.client, link, "900000", query_string="lang=de"),
+        ],
+        "problem": [press(euros.client, fixed, query_string="lang=de")],
+    }
+    for place, refused in answers.items():
+        for answer in refused:
+            assert answer.status_code == 400
+            assert "bis 1.000.000,00\u00a0USD" in Page(answer.text).texts[place]
 
 
 def test_a_form_is_in_the_currency_that_it_named(euros):
