@@ -97,6 +97,8 @@ def _typed(form: Mapping[str, str], currency: str) -> tuple[dict[str, Any], Wron
         except AmountRefused as refused:
             wrong[name] = str(refused)
     price, low, high = (typed.get(f"{name}_usd") for name in AMOUNTS)
+    if not typed.get("title") and not any((price, low, high)) and not wrong:
+        wrong["title"] = gettext("Give the link a title or an amount, so that customers know it.")
     if price is not None and (low or high):
         message = gettext("Leave this empty where the price is fixed.")
         wrong |= {name: message for name in AMOUNTS[1:] if f"{name}_usd" in typed}

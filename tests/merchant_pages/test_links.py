@@ -26,7 +26,7 @@ def public(shop, id):
 
 
 MADE = {
-    "nothing: any amount": ({}, {"amount_mode": "flexible", "title": None}),
+    "a title alone: any amount": ({"title": "Tip jar"}, {"amount_mode": "flexible"}),
     "a price": (
         {"title": "Membership", "amount": "120"},
         {"amount_mode": "fixed", "title": "Membership", "amount_usd": 120},
@@ -35,7 +35,10 @@ MADE = {
         {"min_amount": "5", "max_amount": "5,50"},
         {"amount_mode": "flexible", "min_amount_usd": 5, "max_amount_usd": 5.5},
     ),
-    "lines as browsers send": ({"description": "One\r\nTwo"}, {"description": "One\nTwo"}),
+    "lines as browsers send": (
+        {"title": "Tea", "description": "One\r\nTwo"},
+        {"title": "Tea", "description": "One\nTwo"},
+    ),
 }
 
 
@@ -50,6 +53,11 @@ def test_a_press_makes_a_link_and_shows_it(browser):
 
 
 WRONG = {
+    "nothing: it would be published without a name": (
+        {"title": ""},
+        "title",
+        "a title or an amount",
+    ),
     "no amount": ({"amount": "x"}, "amount", "such as 25"),
     "nothing at most": ({"max_amount": "0"}, "max_amount", "above 0"),
     "bounds the wrong way round": (
@@ -67,10 +75,11 @@ WRONG = {
 
 def test_what_does_not_fit_makes_nothing_and_says_why(browser):
     for typed, field, reason in WRONG.values():
-        answer = press(browser, title="Tip jar", **typed)
+        typed = {"title": "Tip jar"} | typed
+        answer = press(browser, **typed)
         page = Page(answer.text)
         assert answer.status_code == 400 and reason in page.texts[f"{field}-problem"]
-        assert page.values.items() >= ({"title": "Tip jar"} | typed).items()
+        assert page.values.items() >= typed.items()
     assert press(browser, title="x" * 201).status_code == 400
     assert press(browser, description="a\0b").status_code == 400
     assert browser.shop.get("/payment-links").json["data"] == []
